@@ -1,0 +1,30 @@
+# Everything a table needs, from data to page: `snakemake -j4 results/table2.md`.
+from snakemake.utils import min_version
+
+min_version("9.0")
+
+container: "docker://python:3.11"
+
+
+include: "rules/common.smk"
+include: "rules/data.smk"
+include: "rules/train.smk"
+include: "rules/evaluate.smk"
+include: "rules/tables.smk"
+
+
+wildcard_constraints:
+    run=r"\w+-[0-9a-f]{10}",
+    evaluator=r"\w+",
+    folder=r"(\w+/)?",
+    page=r"(?!partial/)(\w+/){0,2}table\w+",
+
+
+localrules:
+    all,
+
+
+rule all:
+    input:
+        [str(page.path) for page in plan.pages(SCALE)],
+    default_target: True

@@ -1,0 +1,7 @@
+"""`python -m csebench`."""
+
+import sys
+
+from csebench.cli import main
+
+sys.exit(main())

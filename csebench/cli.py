@@ -1,0 +1,345 @@
+"""`csebench`: every step of the harness as a verb, usable without Snakemake.
+
+Exit codes: 0 done; 1 a run failed; 2 bad input, with one clear message and nothing written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from tabulate import tabulate
+
+from csebench import plan as plans
+from csebench.errors import BadInput, RunFailed, explain, read_text, unknown
+from csebench.registry import COMPONENTS, EVALUATORS, METHODS, declaration, fill, names
+from csebench.schema import EncoderRef, Evaluation, Recipe, Scale
+from csebench.spec import Spec
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = parser().parse_args(argv)
+    try:
+        args.run(args)
+    except BadInput as e:
+        print(f"csebench: {e}", file=sys.stderr)
+        return 2
+    except RunFailed as e:
+        print(f"csebench: {e}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(prog="csebench", description=__doc__.splitlines()[0])
+    verbs = top.add_subparsers(required=True, metavar="VERB")
+
+    def verb(name, run, help):
+        added = verbs.add_parser(name, help=help, description=help)
+        added.set_defaults(run=run)
+        return added
+
+    verb("methods", list_methods, "the methods and components there are")
+    verb("evaluators", list_evaluators, "the evaluators there are")
+    verb("papers", list_papers, "the papers and their tables")
+    v = verb("show", show, "a method, component, evaluator or paper in full")
+    v.add_argument("name")
+    v = verb("plan", show_plan, "the runs that targets need: shared, existing, missing, time")
+    v.add_argument("target", nargs="+", help="table2, micse/table2, results/mini/table2.md, all")
+    v.add_argument("--scale", default=plans.DEFAULT_SCALE)
+
+    v = verb("train", train, "train one run")
+    v.add_argument("spec", nargs="?", help="a spec as JSON file or JSON text; or give --method")
+    v.add_argument("--method")
+    v.add_argument("--variant")
+    v.add_argument("--with", dest="components", action="append", default=[], metavar="COMPONENT")
+    v.add_argument("--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="lr=… or ami.weight=…")
+    v.add_argument("--encoder", help="hub id (ID@COMMIT), folder, or a name in config/")
+    v.add_argument("--corpus", type=Path, help="one sentence a line")
+    v.add_argument("--size", type=int, help="sentences drawn by seed; all without it")
+    v.add_argument("--seed", type=int, default=42)
+    v.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
+    v.add_argument("--threads", type=int, default=1)
+    v.add_argument("--data", type=Path, help="data root, for STS-B dev")
+    v.add_argument("--out", type=Path, required=True)
+
+    v = verb("evaluate", evaluate, "score any encoder")
+    v.add_argument("--model", required=True, help="folder of ours, of sentence-transformers, or hub id")
+    v.add_argument("--pooler")
+    v.add_argument("--evaluators", default="sts", help="comma-separated")
+    v.add_argument("--data", type=Path)
+    v.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
+    v.add_argument("--batch-size", type=int, default=128)
+    v.add_argument("--out", type=Path, required=True)
+
+    v = verb("work", work, "train a planned run and score it, as the workflow does")
+    v.add_argument("run_id")
+    v.add_argument("--scale", default=plans.DEFAULT_SCALE)
+    v = verb("publish", publish, "scores of a finished run into results/, as the workflow does")
+    v.add_argument("run_id")
+    v.add_argument("evaluator")
+    v.add_argument("--scale", default=plans.DEFAULT_SCALE)
+    v = verb("render", render, "the page of a target from the scores there are")
+    v.add_argument("target")
+    v.add_argument("--scale", default=plans.DEFAULT_SCALE)
+    v.add_argument("--out", type=Path, help="print to the terminal without it")
+
+    v = verb("pretrain", pretrain, "make a WordPiece vocabulary and a small BERT by masked LM")
+    v.add_argument("corpus", type=Path)
+    v.add_argument("--out", type=Path, required=True)
+    v.add_argument("--steps", type=int, required=True)
+    for name, default in (("layers", 4), ("hidden", 256), ("heads", 4), ("vocab-size", 8192), ("batch-size", 96)):
+        v.add_argument(f"--{name}", type=int, default=default)
+    v.add_argument("--learning-rate", type=float, default=1e-3)
+    v.add_argument("--seed", type=int, default=42)
+    v.add_argument("--threads", type=int, default=2)
+    return top
+
+
+# ---------------------------------------------------------------- what there is
+
+
+def list_methods(args):
+    rows = []
+    for folder in (METHODS, COMPONENTS):
+        for name in names(folder):
+            try:
+                d = declaration(name, folder)
+                rows.append([name, d.kind, d.title, d.paper, ", ".join(d.variants)])
+            except BadInput as e:
+                rows.append([name, "BROKEN", str(e), "", ""])
+    print(tabulate(rows, ["name", "kind", "title", "paper", "variants"]))
+
+
+def list_evaluators(args):
+    found = [declaration(n, EVALUATORS) for n in names(EVALUATORS)]
+    print(
+        tabulate(
+            [[d.name, d.version, d.protocol, ", ".join(d.tasks)] for d in found],
+            ["name", "version", "protocol", "tasks"],
+        )
+    )
+
+
+def list_papers(args):
+    rows = [[p, plans.paper(p).reference, ", ".join(sorted(plans.paper(p).tables))] for p in plans.paper_names()]
+    print(tabulate(rows, ["name", "paper", "tables"]))
+
+
+def show(args):
+    for folder in (METHODS, COMPONENTS, EVALUATORS):
+        if args.name in names(folder):
+            return _show_declaration(declaration(args.name, folder))
+    if args.name in plans.paper_names():
+        p = plans.paper(args.name)
+        print(f"{p.title}\n{p.reference}  {p.url or ''}\n")
+        rows = [[n, t.title, len(t.rows), sum(r.run is not None for r in t.rows)] for n, t in p.tables.items()]
+        print(tabulate(rows, ["table", "title", "rows", "with a run"]))
+        return None
+    raise unknown(
+        "name", args.name, [n for f in (METHODS, COMPONENTS, EVALUATORS) for n in names(f)] + plans.paper_names()
+    )
+
+
+def _show_declaration(d):
+    print(f"{d.name} (version {d.version}): {d.title}")
+    if hasattr(d, "params"):
+        print(f"{d.paper}\n")
+        typed = d.hyperparameters()().model_dump()
+        rows = [[k, v, d.params[k][1] if k in d.params else "the trainer's default"] for k, v in typed.items()]
+        print(tabulate(rows, ["parameter", "value", "source"]))
+        for name, params in d.variants.items():
+            print(f"\nvariant {name}: {params}")
+    else:
+        print(f"protocol {d.protocol}; tasks {', '.join(d.tasks)}; {d.source}")
+    print("".join(f"\ndeviation: {text}" for text in d.deviations))
+
+
+def show_plan(args):
+    at = plans.scale(args.scale)
+    pages = list({str(p.path): p for t in args.target for p in plans.parse_target(t, args.scale)}.values())
+    own = [(paper, number) for page in pages for paper, number in page.tables()]
+    needed = {run: spec for page in pages for run, spec in page.runs().items()}
+    tables_of = {run: set() for run in needed}
+    for page in plans.pages(args.scale):
+        if len(page.papers) == 1:
+            for run in page.runs():
+                tables_of.get(run, set()).add(page.tables()[0])
+    done, speed = {}, {}
+    for run, spec in needed.items():
+        report = plans.RUNS / run / "train.json"
+        if report.exists():
+            done[run] = json.loads(report.read_text())["provenance"]["seconds"]
+            speed.setdefault((spec.method, *spec.components), []).append(done[run])
+    rows, forecast = [], 0.0
+    for run, spec in sorted(needed.items()):
+        known = speed.get((spec.method, *spec.components))
+        seconds = done.get(run) or (sum(known) / len(known) if known else None)
+        forecast += 0 if run in done or seconds is None else seconds
+        size = spec.corpus.size if spec.corpus else "-"
+        others = sorted(f"{p}/table{n}" for p, n in tables_of[run] if (p, n) not in own[:1])
+        rows.append([run, size, spec.seed, "done" if run in done else "missing", seconds, " ".join(others)])
+    print(tabulate(rows, ["run", "sentences", "seed", "state", "seconds", "tables"], floatfmt=".1f"))
+    unknown_time = sum(
+        1
+        for run in needed
+        if run not in done and rows and not speed.get((needed[run].method, *needed[run].components))
+    )
+    print(
+        f"\n{len(needed)} runs at scale {at.scale}, {len(done)} done, {len(needed) - len(done)} missing;"
+        f" {sum(len(t) > 1 for t in tables_of.values())} serve more than one table."
+        f"\nForecast from the finished runs of the same method: {forecast / 3600:.2f} hours one after the other"
+        + (f", without {unknown_time} runs of methods not measured yet." if unknown_time else ".")
+    )
+
+
+# ---------------------------------------------------------------- work
+
+
+def train(args):
+    if (args.spec is None) == (args.method is None):
+        raise BadInput("train: give a spec (JSON file or text) or --method, not both.")
+    spec = read_spec(args.spec) if args.spec else spec_from(args)
+    from csebench.trainer import train as run
+
+    run(spec, args.out, args.corpus, root(args))
+    print(f"{spec.run_id}: {args.out / 'model'}")
+
+
+def read_spec(text: str) -> Spec:
+    from pydantic import ValidationError
+
+    where = "spec" if text.lstrip().startswith("{") else text
+    content = text if where == "spec" else read_text(Path(text))
+    try:
+        spec = Spec.model_validate_json(content)
+    except ValidationError as e:
+        raise explain(e, where, Spec.model_fields) from None
+    filled = fill(declaration(spec.method), spec.params, f"{where}: params") if spec.corpus else spec.params
+    return spec.model_copy(update={"params": filled})
+
+
+def spec_from(args) -> Spec:
+    from csebench.data import sha256
+    from csebench.schema import Dataset
+
+    if args.encoder is None:
+        raise BadInput("train: --method needs --encoder.")
+    params, components = {}, {name: {} for name in args.components}
+    for setting in args.set:
+        key, equals, given = setting.partition("=")
+        if not equals:
+            raise BadInput(f"--set {setting}: write KEY=VALUE.")
+        component, dot, inner = key.partition(".")
+        target, key = (components.setdefault(component, {}), inner) if dot else (params, key)
+        target[key] = given
+    found = declaration(args.method)
+    corpus = dev = None
+    if found.kind in ("trained", "fitted"):
+        if args.corpus is None:
+            raise BadInput(f"train: method {args.method} needs --corpus FILE.")
+        corpus = Dataset(path=args.corpus.name, sha256=sha256(args.corpus))
+    if found.kind == "trained":
+        dev = sha256(root(args) / "downstream/STS/STSBenchmark/sts-dev.csv")
+    at = Scale(
+        scale="command line",
+        purpose="",
+        corpus="",
+        dev="",
+        sizes={},
+        seeds=[args.seed],
+        encoders={},
+        precision=args.precision,
+        threads=args.threads,
+    )
+    recipe = Recipe(method=args.method, variant=args.variant, params=params, components=components)
+    size = args.size or 10**9
+    return plans.make_spec(recipe, at, encoder(args.encoder), size, args.seed, "--set", corpus, dev)
+
+
+def encoder(name: str) -> EncoderRef:
+    from csebench import ROOT
+    from csebench.data import sha256
+
+    known = [ref for p in (ROOT / "config").glob("*.yaml") for ref in plans.scale(p.stem).encoders.items()]
+    for role, ref in known:
+        if name in (ref.name, Path(ref.name).name):
+            return ref
+    if (Path(name) / "config.json").exists():
+        return EncoderRef(name=name, revision=sha256(Path(name) / "model.safetensors"))
+    hub, at, revision = name.partition("@")
+    if at:
+        return EncoderRef(name=hub, revision=revision)
+    raise unknown("encoder", name, {ref.name for _, ref in known} | {"ID@COMMIT of the hub", "a model folder"})
+
+
+def root(args) -> Path:
+    return args.data or plans.data_root(plans.scale("paper"))
+
+
+def evaluate(args):
+    from csebench.evaluate import evaluate as run
+
+    settings = Evaluation(precision=args.precision, batch_size=args.batch_size)
+    result = run(args.model, args.evaluators.split(","), root(args), args.out, args.pooler, settings)
+    shown = [[s["task"], s["subset"], s["metric"], 100 * s["value"]] for s in result["scores"]]
+    print(
+        tabulate(
+            [r for r in shown if r[1] in ("all", "printed")], ["task", "subset", "metric", "x 100"], floatfmt=".2f"
+        )
+    )
+
+
+def work(args):
+    spec, at = planned(args)
+    from csebench.evaluate import evaluate_run
+    from csebench.trainer import train as run
+
+    folder, data = plans.RUNS / args.run_id, plans.data_root(at)
+    run(spec, folder, plans.corpus_path(spec, at), data)
+    wanted = {e for page in plans.pages(at.scale) for run_id, e in page.scores() if run_id == args.run_id}
+    for evaluator in sorted(wanted):
+        evaluate_run(folder, evaluator, data, at.evaluation)
+
+
+def planned(args) -> tuple[Spec, Scale]:
+    return plans.run(args.run_id, args.scale), plans.scale(args.scale)
+
+
+def publish(args):
+    from csebench.evaluate import publish as run
+
+    _, at = planned(args)
+    out = plans.score_path(args.run_id, args.evaluator, at.scale)
+    run(plans.RUNS / args.run_id, args.evaluator, plans.data_root(at), at.evaluation, out)
+
+
+def render(args):
+    from csebench.render import render as page_text
+    from csebench.store import write_csv
+
+    pages = plans.parse_target(args.target, args.scale)
+    for page in pages:
+        text = page_text(page)
+        if args.out is None:
+            print(text)
+        else:
+            args.out.parent.mkdir(parents=True, exist_ok=True)
+            temporary = args.out.with_name(f".{args.out.name}")
+            temporary.write_text(text, encoding="utf-8")
+            temporary.replace(args.out)
+            write_csv(page.scale)
+
+
+def pretrain(args):
+    read_text(args.corpus)
+    from csebench.pretrain import pretrain as run
+
+    settings = {k: v for k, v in vars(args).items() if k not in ("run", "corpus", "out")}
+    run(args.corpus, args.out, name=args.out.name, **settings)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,160 @@
+"""Reading of the data root (SentEval's layout): training corpora, few-shot subsets, STS pairs. No torch."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from csebench.errors import BadInput, read_text
+
+STS = "downstream/STS"
+
+# Scored pairs of every set, as SimCSE's SentEval reads them (facts checked on the released files).
+PUBLISHED_COUNTS = {
+    "STS12": {"MSRpar": 750, "MSRvid": 750, "SMTeuroparl": 459, "surprise.OnWN": 750, "surprise.SMTnews": 399},
+    "STS13": {"FNWN": 189, "headlines": 750, "OnWN": 561},  # without SMT, which cannot be redistributed
+    "STS14": {"deft-forum": 450, "deft-news": 300, "headlines": 750, "OnWN": 750, "images": 750, "tweet-news": 750},
+    "STS15": {"answers-forums": 375, "answers-students": 750, "belief": 375, "headlines": 750, "images": 750},
+    "STS16": {"answer-answer": 254, "headlines": 249, "plagiarism": 230, "postediting": 244, "question-question": 209},
+    "STS-B": {"train": 5749, "dev": 1500, "test": 1379},
+    "SICK-R": {"train": 4500, "trial": 500, "test": 4927},
+}
+
+
+def sha256(path: Path) -> str:
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError:
+        raise BadInput(f"{path}: no such file.") from None
+
+
+def lines(path: Path) -> list[str]:
+    """Lines of a UTF-8 file; only line feeds end a line (a sentence may hold U+0085 or U+2028)."""
+    return read_text(path).replace("\r\n", "\n").removesuffix("\n").split("\n")
+
+
+def read_corpus(path: Path, expected_sha256: str | None = None) -> list[str]:
+    """One sentence a line.
+
+    Raises:
+        BadInput: missing or empty, not UTF-8, or not the file that the run's key was made from.
+    """
+    if expected_sha256 is not None and (found := sha256(path)) != expected_sha256:
+        raise BadInput(
+            f"{path}: sha256 is {found[:12]}…, expected {expected_sha256[:12]}… (data/registry.yaml): truncated or"
+            " another file. Fetch it again, or register the new file under a name of its own."
+        )
+    sentences = lines(path)
+    if not any(s.strip() for s in sentences):
+        raise BadInput(f"{path}: holds no sentence.")
+    return sentences
+
+
+def draw_subset(sentences: list[str], size: int, seed: int) -> list[str]:
+    """A few-shot subset (miCSE sec. 3.1): `size` sentences drawn by seed without replacement, in corpus order."""
+    if size >= len(sentences):
+        return sentences
+    index = np.random.default_rng(seed).choice(len(sentences), size, replace=False)
+    return [sentences[i] for i in np.sort(index)]
+
+
+# ---------------------------------------------------------------- STS
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Graded sentence pairs of one subset."""
+
+    subset: str
+    left: list[str]
+    right: list[str]
+    gold: np.ndarray  # (pairs,) 0-5, SICK 1-5
+
+    def __len__(self):
+        return len(self.gold)
+
+
+def read_sts(root: Path, task: str, split: str = "test") -> list[Pairs]:
+    """The subsets of an STS task as SimCSE's SentEval reads them: tokens joined by single blanks, no quoting,
+    unscored pairs dropped.
+
+    Args:
+        task: `STS12` … `STS16`, `STS-B` or `SICK-R`, as in the papers' columns.
+        split: of STS-B (`train`, `dev`, `test`) and SICK-R (`train`, `trial`, `test`).
+
+    Raises:
+        BadInput: a file is missing, cut short or not UTF-8, a score is no number, or the number of scored
+            pairs is not the published one (not the one in `counts.yaml`, where the data root ships its own).
+    """
+    counts = _counts(root)[task]
+    if task == "STS-B":
+        read = {split: _table(root / STS / "STSBenchmark" / f"sts-{split}.csv", (5, 6, 4), header=False)}
+    elif task == "SICK-R":
+        file = {"test": "SICK_test_annotated.txt"}.get(split, f"SICK_{split}.txt")
+        read = {split: _table(root / "downstream" / "SICK" / file, (1, 2, 3), header=True)}
+    else:
+        folder = root / STS / f"{task}-en-test"
+        read = {subset: _inputs(folder, subset) for subset in counts}
+    pairs = []
+    for subset, rows in read.items():
+        if len(rows) != counts[subset]:
+            where = root / ("downstream/SICK" if task == "SICK-R" else STS)
+            raise BadInput(
+                f"{where}: {task} {subset}: {len(rows)} scored pairs, expected {counts[subset]}:"
+                " the file is cut short or another release."
+            )
+        left, right, gold = zip(*rows, strict=True)
+        pairs.append(Pairs(subset, list(left), list(right), np.array(gold)))
+    return pairs
+
+
+def _counts(root: Path) -> dict[str, dict[str, int]]:
+    own = root / "counts.yaml"
+    return yaml.safe_load(read_text(own)) if own.exists() else PUBLISHED_COUNTS
+
+
+def _score(text: str, path: Path, number: int) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise BadInput(f"{path}: line {number}: the score {text!r} is not a number.") from None
+
+
+def _clean(sentence: str) -> str:
+    return " ".join(sentence.split())
+
+
+def _inputs(folder: Path, subset: str):
+    """STS12-16: sentences in one file, scores in another, an empty score for a pair that nobody graded."""
+    inputs, scores = folder / f"STS.input.{subset}.txt", folder / f"STS.gs.{subset}.txt"
+    texts, golds = lines(inputs), lines(scores)
+    if len(texts) != len(golds):
+        raise BadInput(f"{inputs}: {len(texts)} lines, but {scores.name} has {len(golds)}: one of them is cut short.")
+    rows = []
+    for number, (text, gold) in enumerate(zip(texts, golds, strict=True), 1):
+        if not gold.strip():
+            continue
+        fields = text.split("\t")
+        if len(fields) < 2:
+            raise BadInput(f"{inputs}: line {number}: expected two sentences separated by a tab.")
+        rows.append((_clean(fields[0]), _clean(fields[1]), _score(gold, scores, number)))
+    return rows
+
+
+def _table(path: Path, columns: tuple[int, int, int], header: bool):
+    """STS-B and SICK: one tab-separated file; quotes are text."""
+    rows = []
+    for number, line in enumerate(lines(path), 1):
+        if header and number == 1:
+            continue
+        fields = line.split("\t")
+        if len(fields) <= max(columns):
+            raise BadInput(f"{path}: line {number}: {len(fields)} columns, expected at least {max(columns) + 1}.")
+        left, right, gold = (fields[c] for c in columns)
+        rows.append((_clean(left), _clean(right), _score(gold, path, number)))
+    return rows

@@ -1,0 +1,286 @@
+"""Encoders: loading (hub, folder), pooling, embedding of many sentences, export for Hugging Face and ST."""
+
+from __future__ import annotations
+
+import copy
+import json
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.numpy import load_file, save_file
+from torch import nn
+from transformers import AutoModel, AutoTokenizer
+from transformers.utils import logging
+
+from csebench import ROOT
+from csebench.errors import BadInput
+from csebench.registry import load
+from csebench.schema import POOLERS, EncoderRef, Evaluation
+
+logging.set_verbosity_error()  # else every load reports the masked-LM head that we do not want
+logging.disable_progress_bar()
+
+
+def mean_pool(states, mask):
+    """(N, T, D), (N, T) -> (N, D): mean over real tokens."""
+    mask = mask.to(states.dtype).unsqueeze(-1)
+    return (states * mask).sum(1) / mask.sum(1)
+
+
+def pool(pooler: str, output, mask):
+    """A sentence vector from an encoder's output, by SimCSE's names (evaluation.py, models.py:60-98).
+
+    `cls` is the encoder's own pooler output, `cls_before_pooler` the state at position 0. `avg_first_last`
+    differs silently between forks: until 2022-01-14 "first" was the embedding output (`_2021`, the reading of
+    the published 56.70), since then the first layer (`_2022`).
+
+    Args:
+        output: last_hidden_state (N, T, D); hidden_states and pooler_output where the pooler needs them.
+        mask: (N, T).
+
+    Returns:
+        (N, D)
+    """
+    last, hidden = output.last_hidden_state, output.hidden_states
+    match pooler:
+        case "cls_before_pooler":
+            return last[:, 0]
+        case "cls":
+            return output.pooler_output
+        case "avg":
+            return mean_pool(last, mask)
+        case "avg_top2":
+            return mean_pool((hidden[-1] + hidden[-2]) / 2, mask)
+        case "avg_first_last_2021":
+            return mean_pool((hidden[0] + hidden[-1]) / 2, mask)
+        case "avg_first_last_2022":
+            return mean_pool((hidden[1] + hidden[-1]) / 2, mask)
+    raise BadInput(f"unknown pooler {pooler!r}")
+
+
+def needs_hidden_states(pooler: str) -> bool:
+    return pooler in ("avg_top2", "avg_first_last_2021", "avg_first_last_2022")
+
+
+class Head(nn.Module):
+    """SimCSE's MLP over [CLS]: one layer and tanh, newly initialised (models.py:18-34), used in training only."""
+
+    def __init__(self, size):
+        super().__init__()
+        self.dense = nn.Linear(size, size)
+        nn.init.normal_(self.dense.weight, std=0.02)
+        nn.init.zeros_(self.dense.bias)
+
+    def forward(self, x):
+        return torch.tanh(self.dense(x))
+
+
+@dataclass
+class Encoded:
+    """One forward pass."""
+
+    output: object  # of the Hugging Face model
+    ids: torch.Tensor  # (N, T)
+    mask: torch.Tensor  # (N, T) bool, True at real tokens
+    attention: list = field(default_factory=list)  # (N, H, T, T) of the layers asked for, after attention dropout
+
+
+class Encoder(nn.Module):
+    """A Hugging Face encoder with its tokenizer; eager attention, which is faster at short lengths and keeps maps."""
+
+    def __init__(self, model, tokenizer):
+        super().__init__()
+        self.model, self.tokenizer = model, tokenizer
+        self._maps, self._taps = {}, []
+
+    @classmethod
+    def load(cls, ref: EncoderRef, dropout: float | None = None, with_pooler: bool = False) -> Encoder:
+        """From a folder (of the project or anywhere) or the hub at a pinned revision, in fp32.
+
+        Raises:
+            BadInput: neither can be had.
+        """
+        folder = next((p for p in (ROOT / ref.name, Path(ref.name)) if (p / "config.json").exists()), None)
+        source = {"pretrained_model_name_or_path": folder or ref.name, "revision": None if folder else ref.revision}
+        changes = {} if dropout is None else dict(hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(**source)
+            model = AutoModel.from_pretrained(
+                **source, attn_implementation="eager", dtype=torch.float32, add_pooling_layer=with_pooler, **changes
+            )
+        except OSError as e:
+            raise BadInput(f"encoder {ref.name}: neither a model folder nor to be had from the hub: {e}") from None
+        return cls(model, tokenizer)
+
+    @property
+    def size(self) -> int:
+        return self.model.config.hidden_size
+
+    @property
+    def layers(self) -> int:
+        return self.model.config.num_hidden_layers
+
+    @property
+    def device(self):
+        return self.model.device
+
+    def twin(self) -> Encoder:
+        """A second encoder with the same weights (CT's second, MoCo's momentum encoder)."""
+        model = copy.deepcopy(self.model)
+        for module in model.modules():
+            module._forward_hooks.clear()  # the copied taps would write into the first encoder's maps
+        return Encoder(model, self.tokenizer)
+
+    def set_dropout(self, p: float) -> None:
+        for module in self.model.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = p
+
+    def keep_attention(self, layers) -> None:
+        """Keep the attention maps of these layers, and of no other, in what `forward` returns."""
+        for tap in self._taps:
+            tap.remove()
+        stack = self.model.encoder.layer
+        self._taps = [
+            stack[i].attention.self.register_forward_hook(lambda _, __, out, i=i: self._maps.__setitem__(i, out[1]))
+            for i in layers
+        ]
+
+    def tokenize(self, sentences: list[str], max_length: int | None = None, pad_to_max: bool = False):
+        """Padded to the longest (or all to `max_length`); cut at `max_length`, else at what the encoder can read."""
+        longest = self.model.config.max_position_embeddings - (2 if self.model.config.model_type == "roberta" else 0)
+        limit = min(max_length or longest, longest)
+        padding = "max_length" if pad_to_max else True
+        batch = self.tokenizer(sentences, padding=padding, truncation=True, max_length=limit, return_tensors="pt")
+        return {k: v.to(self.device, non_blocking=True) for k, v in batch.items()}
+
+    def forward(self, batch, hidden_states: bool = False) -> Encoded:
+        output = self.model(**batch, output_hidden_states=hidden_states)
+        maps, self._maps = [self._maps[i] for i in sorted(self._maps)], {}
+        return Encoded(output, batch["input_ids"], batch["attention_mask"].bool(), maps)
+
+
+class SentenceEncoder:
+    """An encoder with the pooler of its test: what evaluators see. Embeds every distinct sentence once."""
+
+    def __init__(self, encoder: Encoder, pooler: str, transform=None, precision="fp32", batch_size=128):
+        self.encoder, self.pooler, self.transform = encoder, pooler, transform
+        self.precision, self.batch_size = precision, batch_size
+        self.known: dict[str, np.ndarray] = {}
+        self.seconds = 0.0
+
+    @torch.inference_mode()
+    def embed(self, sentences: list[str]) -> np.ndarray:
+        """(sentences, D) float32; new sentences are embedded in batches of like length, the rest remembered."""
+        started = time.perf_counter()
+        new = list(dict.fromkeys(s for s in sentences if s not in self.known))
+        if new:
+            self.known.update(zip(new, self._embed(new), strict=True))
+        self.seconds += time.perf_counter() - started
+        return np.stack([self.known[s] for s in sentences])
+
+    def _embed(self, sentences: list[str]) -> np.ndarray:
+        encoder, training = self.encoder, self.encoder.training
+        encoder.eval()
+        lengths = [len(ids) for ids in encoder.tokenizer(sentences)["input_ids"]]
+        order = np.argsort(lengths, kind="stable")
+        vectors = np.empty((len(sentences), encoder.size), dtype=np.float32)
+        enabled = self.precision == "bf16"
+        for start in range(0, len(order), self.batch_size):
+            index = order[start : start + self.batch_size]
+            with torch.autocast(encoder.device.type, torch.bfloat16, enabled=enabled):
+                out = encoder(encoder.tokenize([sentences[i] for i in index]), needs_hidden_states(self.pooler))
+            vectors[index] = pool(self.pooler, out.output, out.mask).float().cpu().numpy()
+        encoder.train(training)
+        return vectors if self.transform is None else self.transform(vectors)
+
+    def pairs(self, pairs) -> tuple[np.ndarray, np.ndarray]:
+        """Vectors of the left and right sentences of graded pairs (csebench.data.Pairs)."""
+        return self.embed(pairs.left), self.embed(pairs.right)
+
+
+class Affine:
+    """A fitted map after pooling: (x - shift) @ matrix."""
+
+    def __init__(self, shift: np.ndarray, matrix: np.ndarray):
+        self.shift, self.matrix = shift, matrix
+
+    def __call__(self, vectors: np.ndarray) -> np.ndarray:
+        return (vectors - self.shift) @ self.matrix
+
+    def save(self, folder: Path) -> None:
+        save_file({"shift": self.shift, "matrix": np.ascontiguousarray(self.matrix)}, folder / "transform.safetensors")
+
+    @classmethod
+    def load(cls, folder: Path) -> Affine | None:
+        path = folder / "transform.safetensors"
+        return cls(**load_file(path)) if path.exists() else None
+
+
+# ---------------------------------------------------------------- folders
+
+
+def pooler_of(folder: Path) -> str | None:
+    """The pooler a folder of ours or of sentence-transformers states."""
+    own, pooling = folder / "csebench.json", folder / "1_Pooling" / "config.json"
+    if own.exists():
+        return json.loads(own.read_text()).get("pooler")
+    if pooling.exists():
+        modes = json.loads(pooling.read_text())
+        mode = modes.get("pooling_mode") or ("cls" if modes.get("pooling_mode_cls_token") else "mean")
+        return {"cls": "cls_before_pooler", "mean": "avg"}.get(mode)
+    return None
+
+
+def open_model(name: str, pooler: str | None = None, evaluation: Evaluation = Evaluation()):
+    """A model ready for the evaluators: a run's folder, a control, any Hugging Face or sentence-transformers encoder.
+
+    Args:
+        name: folder, or hub id (`ID@COMMIT` pins its revision).
+        pooler: needed where the folder does not state one.
+
+    Raises:
+        BadInput: there is no such model, or nobody says how to pool it.
+    """
+    folder = Path(name)
+    own = folder / "csebench.json"
+    facts = json.loads(own.read_text()) if own.exists() else {}
+    if "control" in facts:
+        return load(facts["control"])(facts["params"], facts["seed"])
+    pooler = pooler or pooler_of(folder)
+    if pooler is None:
+        raise BadInput(f"{name}: does not say how to pool; give --pooler ({', '.join(POOLERS)}).")
+    name, _, revision = name.partition("@") if not folder.exists() else (name, "", "")
+    encoder = Encoder.load(EncoderRef(name=name, revision=revision or "main"), with_pooler=pooler == "cls")
+    encoder.to("cuda" if torch.cuda.is_available() else "cpu")
+    return SentenceEncoder(encoder, pooler, Affine.load(folder), evaluation.precision, evaluation.batch_size)
+
+
+POOLING = {"cls_before_pooler": "cls", "avg": "mean"}  # what sentence-transformers can express
+
+
+def save_encoder(folder: Path, encoder: Encoder, pooler: str, transform=None) -> None:
+    """What AutoModel, AutoTokenizer and SentenceTransformer load, with equal vectors.
+
+    sentence-transformers has neither a first-last average nor a transform: such a folder (only of encoders
+    that were not trained) has no modules.json.
+    """
+    encoder.model.save_pretrained(folder)
+    encoder.tokenizer.save_pretrained(folder)
+    if transform is not None:
+        transform.save(folder)
+    if pooler in POOLING and transform is None:
+        modules = [
+            {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+            {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+        ]
+        mode = POOLING[pooler]
+        pooling = {"word_embedding_dimension": encoder.size}
+        pooling |= {"pooling_mode_cls_token": mode == "cls", "pooling_mode_mean_tokens": mode == "mean"}
+        (folder / "modules.json").write_text(json.dumps(modules, indent=2))
+        (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": None, "do_lower_case": False}))
+        (folder / "1_Pooling").mkdir(exist_ok=True)
+        (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling, indent=2))

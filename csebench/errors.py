@@ -1,0 +1,77 @@
+"""Errors for people, and the reading of YAML with messages that name file and key."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+
+class BadInput(Exception):
+    """Something the user wrote cannot be used: exit code 2, nothing written."""
+
+
+class RunFailed(Exception):
+    """A run went wrong after it had started: exit code 1, other runs are left alone."""
+
+
+def unknown(kind: str, name: str, known, where: str = "") -> BadInput:
+    """The one message for a name that does not exist."""
+    known = sorted(map(str, known))
+    near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return BadInput(
+        f"{where + ': ' if where else ''}unknown {kind} {name!r}.{hint} Known: {', '.join(known) or 'none'}."
+    )
+
+
+def explain(error: ValidationError, where: str, known=()) -> BadInput:
+    """A pydantic error as lines of `file: key: what is wrong`."""
+    lines = []
+    for e in error.errors():
+        key = ".".join(map(str, e["loc"])) or "(top level)"
+        if e["type"] == "extra_forbidden":
+            near = difflib.get_close_matches(str(e["loc"][-1]), list(known), n=1, cutoff=0.5)
+            lines.append(f"{where}: {key}: unknown key." + (f" Did you mean {near[0]!r}?" if near else ""))
+        else:
+            got = "" if e["type"] == "missing" else f" (got {e['input']!r})"
+            lines.append(f"{where}: {key}: {e['msg']}{got}.")
+    return BadInput("\n".join(lines))
+
+
+def field_names(model: type[BaseModel]) -> set[str]:
+    """Every key that may occur in a model or the models inside it, for suggestions."""
+    schema = model.model_json_schema()
+    parts = [schema, *schema.get("$defs", {}).values()]
+    return {name for part in parts for name in part.get("properties", {})}
+
+
+def read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise BadInput(f"{path}: no such file.") from None
+    except UnicodeDecodeError as e:
+        line = path.read_bytes()[: e.start].count(b"\n") + 1
+        raise BadInput(f"{path}: line {line}: not UTF-8 (byte {e.object[e.start]:#04x}); save it as UTF-8.") from None
+
+
+def read_yaml(path: Path, model: type[BaseModel]):
+    """A YAML file checked against a pydantic model.
+
+    Raises:
+        BadInput: the file is missing, is not UTF-8 or YAML, or does not fit the schema; the message names
+            file and key, and the nearest valid key for an unknown one.
+    """
+    try:
+        content = yaml.safe_load(read_text(path))
+    except yaml.YAMLError as e:
+        mark = getattr(e, "problem_mark", None)
+        line = f"line {mark.line + 1}: " if mark else ""
+        raise BadInput(f"{path}: {line}not valid YAML: {getattr(e, 'problem', None) or e}.") from None
+    try:
+        return model.model_validate(content)
+    except ValidationError as e:
+        raise explain(e, str(path), field_names(model)) from None

@@ -1,0 +1,259 @@
+"""From tables to runs: which runs a target needs, and which of them it shares. Never imports torch."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from pydantic import RootModel
+
+from csebench import ROOT
+from csebench.errors import BadInput, read_yaml, unknown
+from csebench.registry import COMPONENTS, declaration, fill
+from csebench.schema import Column, Dataset, EncoderRef, Paper, Recipe, Row, Scale, Table
+from csebench.spec import ComponentSpec, CorpusSpec, Spec
+
+RUNS = Path("runs")
+RESULTS = Path("results")
+DEFAULT_SCALE = "smoke"
+FETCHED = "data/official"  # where rules/data.smk puts what it downloads
+
+
+@cache
+def scale(name: str = DEFAULT_SCALE) -> Scale:
+    known = [p.stem for p in (ROOT / "config").glob("*.yaml")]
+    if name not in known:
+        raise unknown("scale", name, known)
+    return read_yaml(ROOT / "config" / f"{name}.yaml", Scale)
+
+
+@cache
+def datasets() -> dict[str, Dataset]:
+    return read_yaml(ROOT / "data" / "registry.yaml", RootModel[dict[str, Dataset]]).root
+
+
+def dataset(name: str) -> Dataset:
+    if name not in datasets():
+        raise unknown("dataset", name, datasets(), "data/registry.yaml")
+    return datasets()[name]
+
+
+@cache
+def paper(name: str) -> Paper:
+    if name not in paper_names():
+        raise unknown("paper", name, paper_names())
+    return read_yaml(ROOT / "papers" / f"{name}.yaml", Paper)
+
+
+def paper_names() -> list[str]:
+    return sorted(p.stem for p in (ROOT / "papers").glob("*.yaml"))
+
+
+def data_root(of: Scale) -> Path:
+    """The folder of benchmark data: the scale's own, else CSEBENCH_DATA, else what the rules fetch."""
+    if of.data_root:
+        return ROOT / of.data_root
+    return Path(os.environ.get("CSEBENCH_DATA", FETCHED))
+
+
+def results_folder(scale_name: str) -> Path:
+    """Pages of different scales never overwrite each other: the default scale's are at results/ itself."""
+    return RESULTS if scale_name == DEFAULT_SCALE else RESULTS / scale_name
+
+
+# ---------------------------------------------------------------- runs
+
+
+def make_spec(
+    recipe: Recipe,
+    at: Scale,
+    encoder: EncoderRef,
+    size: int,
+    seed: int,
+    where: str,
+    corpus: Dataset | None = None,
+    dev_sha256: str | None = None,
+) -> Spec:
+    """The run of a recipe at a scale: declared values, then the variant's, the recipe's and the scale's.
+
+    `corpus` and `dev_sha256` stand in for the scale's where the command line names files.
+    """
+    method = declaration(recipe.method)
+    layers = [recipe.params, at.override, at.methods.get(method.name, {})]
+    plugins = {**method.components, **recipe.components}
+    if recipe.variant is not None:
+        if recipe.variant not in method.variants:
+            raise unknown(f"variant of {method.name}", recipe.variant, method.variants, where)
+        variant = dict(method.variants[recipe.variant])
+        for name, params in variant.pop("components", {}).items():
+            plugins[name] = {**plugins.get(name, {}), **params}
+        layers.insert(0, variant)
+    components = {}
+    for name in sorted(plugins):
+        component = declaration(name, COMPONENTS)
+        values = {**plugins[name], **at.components.get(name, {})}
+        components[name] = ComponentSpec(version=component.version, params=fill(component, values, f"{where}: {name}"))
+    values = {key: value for layer in layers for key, value in layer.items()}
+    trained, fitted = method.kind == "trained", method.kind == "fitted"
+    params = fill(method, values, f"{where}: {method.name}")
+    if not trained:  # what plays no part in a run that is not trained is not part of its identity
+        params = {k: v for k, v in params.items() if k in method.params or k == "pooler"}
+    return Spec(
+        method=method.name,
+        method_version=method.version,
+        params=params,
+        components=components,
+        encoder=encoder,
+        corpus=corpus_spec(corpus or dataset(at.corpus), size, seed) if trained or fitted else None,
+        dev_sha256=(dev_sha256 or dataset(at.dev).sha256) if trained else None,
+        seed=seed if trained or method.kind == "control" else 0,
+        precision=at.precision if trained else "fp32",
+        threads=at.threads,
+    )
+
+
+def corpus_spec(corpus: Dataset, size: int, seed: int) -> CorpusSpec:
+    return CorpusSpec(name=Path(corpus.path).name, sha256=corpus.sha256, size=size, subset_seed=seed)
+
+
+def corpus_path(spec: Spec, at: Scale) -> Path | None:
+    """Where the corpus of a run lies in the scale's data root."""
+    return data_root(at) / dataset(at.corpus).path if spec.corpus else None
+
+
+def seeds(at: Scale, size: str) -> list[int]:
+    return at.seeds_by_size.get(size, at.seeds)
+
+
+@dataclass(frozen=True)
+class CellPlan:
+    """One cell of a table: its runs, one a seed, or why there are none."""
+
+    row: Row
+    column: Column
+    specs: tuple[Spec, ...]
+    missing: str | None = None
+
+
+@cache
+def plan_table(paper_name: str, number: str, scale_name: str) -> list[list[CellPlan]]:
+    """Rows of cells. Raises BadInput where a row names something that does not exist."""
+    table = find_table(paper_name, number)
+    return [
+        [_cell(table, row, column, scale_name, f"papers/{paper_name}.yaml") for column in table.columns]
+        for row in table.rows
+    ]
+
+
+def _cell(table: Table, row: Row, column: Column, scale_name: str, file: str) -> CellPlan:
+    if row.run is None:
+        return CellPlan(row, column, (), row.missing or "cited only")
+    at = scale(scale_name)
+    role = row.run.encoder or table.encoder
+    if role not in at.encoders:
+        return CellPlan(row, column, (), f"no {role} at scale {at.scale}")
+    if column.size not in at.sizes:
+        raise unknown("size", column.size, at.sizes, f"config/{at.scale}.yaml: sizes")
+    where = f"{file}: {row.label}"
+    drawn = at.sizes[column.size]
+    specs = [make_spec(row.run, at, at.encoders[role], drawn, seed, where) for seed in seeds(at, column.size)]
+    distinct = {spec.run_id: spec for spec in specs}  # what is not trained is the same for every seed
+    return CellPlan(row, column, tuple(distinct.values()))
+
+
+def find_table(paper_name: str, number: str) -> Table:
+    tables = paper(paper_name).tables
+    if number not in tables:
+        raise unknown(f"table of {paper_name}", number, tables)
+    return tables[number]
+
+
+# ---------------------------------------------------------------- targets
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page: one paper's table, or all papers' tables of one number."""
+
+    number: str
+    papers: tuple[str, ...]
+    scale: str
+    path: Path
+
+    def tables(self) -> list[tuple[str, str]]:
+        return [(p, self.number) for p in self.papers]
+
+    def runs(self) -> dict[str, Spec]:
+        cells = [cell for p, n in self.tables() for row in plan_table(p, n, self.scale) for cell in row]
+        return {spec.run_id: spec for cell in cells for spec in cell.specs}
+
+    def scores(self) -> dict[tuple[str, str], Spec]:
+        """(run, evaluator) pairs that the page shows."""
+        return {
+            (spec.run_id, find_table(p, n).evaluator): spec
+            for p, n in self.tables()
+            for row in plan_table(p, n, self.scale)
+            for cell in row
+            for spec in cell.specs
+        }
+
+
+@cache
+def runs(scale_name: str) -> dict[str, Spec]:
+    """Every run that some page of a scale needs."""
+    return {run_id: spec for p in pages(scale_name) for run_id, spec in p.runs().items()}
+
+
+def run(run_id: str, scale_name: str) -> Spec:
+    if run_id not in runs(scale_name):
+        raise BadInput(f"no table of scale {scale_name} needs a run {run_id!r}; `csebench plan all` lists them.")
+    return runs(scale_name)[run_id]
+
+
+def scale_of_run(run_id: str, first: str) -> str:
+    """The scale whose pages need a run; `first` is looked at before the others."""
+    names = [first, *sorted(p.stem for p in (ROOT / "config").glob("*.yaml"))]
+    found = next((name for name in names if run_id in runs(name)), None)
+    if found is None:
+        raise BadInput(f"no table of any scale needs a run {run_id!r}; `csebench plan all` lists them.")
+    return found
+
+
+def page(number: str, scale_name: str, paper_name: str | None = None) -> Page:
+    folder = results_folder(scale_name)
+    if paper_name is not None:
+        find_table(paper_name, number)
+        return Page(number, (paper_name,), scale_name, folder / paper_name / f"table{number}.md")
+    having = tuple(p for p in paper_names() if number in paper(p).tables)
+    if not having:
+        raise unknown("table", number, {n for p in paper_names() for n in paper(p).tables})
+    return Page(number, having, scale_name, folder / f"table{number}.md")
+
+
+def pages(scale_name: str) -> list[Page]:
+    numbers = sorted({n for p in paper_names() for n in paper(p).tables})
+    own = [page(n, scale_name, p) for p in paper_names() for n in paper(p).tables]
+    return [page(n, scale_name) for n in numbers] + own
+
+
+def parse_target(target: str, scale_name: str) -> list[Page]:
+    """Pages of `all`, `table2`, `micse/table2` or a path such as `results/mini/micse/table2.md`."""
+    if target == "all":
+        return pages(scale_name)
+    parts = re.sub(r"\.md$", "", target).split("/")
+    if parts[0] == "results":
+        parts = parts[1:]
+        if parts and parts[0] in {p.stem for p in (ROOT / "config").glob("*.yaml")}:
+            scale_name, parts = parts[0], parts[1:]
+    match = re.fullmatch(r"table(\w+)", parts[-1]) if parts else None
+    if match is None or len(parts) > 2:
+        known = [str(p.path.relative_to(results_folder(scale_name)).with_suffix("")) for p in pages(scale_name)]
+        raise unknown("target", target, [*known, "all"])
+    return [page(match[1], scale_name, parts[0] if len(parts) == 2 else None)]
+
+
+def score_path(run_id: str, evaluator: str, scale_name: str) -> Path:
+    return results_folder(scale_name) / "scores" / f"{run_id}.{evaluator}.json"

@@ -1,0 +1,84 @@
+"""What a worker notes beside every result: enough to say where a number comes from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from csebench import ROOT
+
+PACKAGES = ("csebench", "torch", "transformers", "tokenizers", "numpy", "scipy", "pydantic", "safetensors")
+
+
+def git(*args: str) -> str | None:
+    done = subprocess.run(["git", "-C", str(ROOT), *args], capture_output=True, text=True, check=False)
+    return done.stdout if done.returncode == 0 else None
+
+
+def code_state() -> dict:
+    """Commit and a hash of what differs from it in the code (None where the tree is clean or is no checkout)."""
+    commit = git("rev-parse", "HEAD")
+    diff = git("diff", "HEAD", "--", ".", ":!results") or ""
+    return {
+        "commit": commit.strip() if commit else None,
+        "dirty_diff_sha256": hashlib.sha256(diff.encode()).hexdigest() if diff else None,
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _processor() -> str:
+    try:
+        names = [line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")]
+        return names[0]
+    except (OSError, IndexError):
+        return platform.processor() or platform.machine()
+
+
+class Stopwatch:
+    """Provenance of the work between its making and `record()`."""
+
+    def __init__(self):
+        self.started = time.time()
+        self.code = code_state()
+
+    def record(self, **more) -> dict:
+        import torch
+
+        gpu = torch.cuda.is_available()
+        return {
+            **self.code,
+            "argv": sys.argv,
+            "python": platform.python_version(),
+            "packages": {p: _version(p) for p in PACKAGES},
+            "processor": _processor(),
+            "cores": os.cpu_count(),
+            "gpu": torch.cuda.get_device_name() if gpu else None,
+            "threads": torch.get_num_threads(),
+            "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.started)),
+            "seconds": round(time.time() - self.started, 2),
+            "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+            "peak_gpu_mb": torch.cuda.max_memory_allocated() // 2**20 if gpu else None,
+            **more,
+        }
+
+
+def write_json(path: Path, content) -> None:
+    """Atomic: a killed worker leaves the old file or the new one, never a half."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n", encoding="utf-8")
+    os.replace(temporary, path)

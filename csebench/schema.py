@@ -1,0 +1,191 @@
+"""What people write, as types: a method's declaration, a scale, a paper's tables, the data registry."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
+
+Value = bool | int | float | str
+POOLERS = ("cls", "cls_before_pooler", "avg", "avg_top2", "avg_first_last_2021", "avg_first_last_2022")
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+# ---------------------------------------------------------------- methods
+
+
+class Training(BaseModel):
+    """Hyper-parameters that every method has; a declaration may give its own values.
+
+    Defaults are those of SimCSE's trainer (transformers 4.2.1 left alone: warm-up 0, weight decay 0,
+    clipping 1.0, linear decay) and of its unsupervised BERT-base script.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+    steps: int = Field(15_625, ge=0)  # optimiser steps, the same for every corpus size
+    batch_size: int = Field(64, ge=2)  # sentences
+    max_length: int = Field(32, ge=4)  # tokens in training; evaluation is not truncated
+    optimizer: Literal["adamw", "rmsprop"] = "adamw"
+    learning_rate: float = Field(3e-5, gt=0)
+    warmup_steps: int = Field(0, ge=0)
+    weight_decay: float = Field(0.0, ge=0)
+    clip: float = Field(1.0, gt=0)  # gradient norm
+    dropout: float = Field(0.1, ge=0, lt=1)  # hidden and attention
+    evaluate_every: int = Field(125, ge=1)  # steps between evaluations on STS-B dev
+    pooler: Literal[POOLERS] = "cls_before_pooler"  # in training, on STS-B dev and at test
+
+
+class Declaration(Strict):
+    """The literal `DECLARATION` at the top of a method or component file."""
+
+    name: str
+    version: int = Field(ge=1)  # bump it when a change of the code changes a number
+    title: str
+    paper: str
+    citation: str
+    kind: Literal["trained", "fitted", "untrained", "control", "component"] = "trained"
+    params: dict[str, tuple[Value, str]] = {}  # name: (the paper's value, where it comes from)
+    choices: dict[str, list[str]] = {}  # allowed values of a text parameter
+    components: dict[str, dict[str, Value]] = {}  # plug-ins that are part of the method
+    variants: dict[str, dict[str, Any]] = {}  # name: parameters that differ from the defaults
+    deviations: list[str] = []  # from the paper, and what the paper leaves open and we chose
+
+    def hyperparameters(self) -> type[BaseModel]:
+        """The typed model of this method's hyper-parameters, `Training`'s included unless it is a component."""
+        fields: dict[str, Any] = {}
+        for name, (value, _) in self.params.items():
+            kind = Literal[tuple(self.choices[name])] if name in self.choices else type(value)
+            inherited = Training.model_fields.get(name) if self.kind != "component" else None
+            if inherited:
+                kind = inherited.annotation
+                for bound in inherited.metadata:
+                    kind = Annotated[kind, bound]
+            fields[name] = (kind, value)
+        if self.kind == "component":
+            return create_model(self.name, __config__=ConfigDict(extra="forbid"), **fields)
+        return create_model(self.name, __base__=Training, **fields)
+
+
+class EvaluatorDeclaration(Strict):
+    """The literal `DECLARATION` at the top of an evaluator file."""
+
+    name: str
+    version: int = Field(ge=1)
+    title: str
+    protocol: str  # forks differ silently, so the reading has a name
+    tasks: list[str]  # as in the papers' columns
+    files: list[str]  # below the data root, what must be there before it can run
+    source: str  # official file, paper section
+    deviations: list[str] = []
+
+
+# ---------------------------------------------------------------- data and scales
+
+
+class Dataset(Strict):
+    """One file of the data root that a run's identity depends on."""
+
+    path: str  # below the data root
+    sha256: str
+    note: str = ""
+
+
+class EncoderRef(Strict):
+    name: str  # hub id, or a folder of the project
+    revision: str  # commit on the hub, or sha256 of the folder's weights
+
+
+class Evaluation(Strict):
+    """Settings of the evaluation that can move a score."""
+
+    precision: Literal["fp32", "bf16"] = "fp32"
+    batch_size: int = Field(128, ge=1)
+
+
+class Scale(Strict):
+    scale: str
+    purpose: str
+    data_root: str | None = None  # None: CSEBENCH_DATA, else what rules/data.smk fetches
+    corpus: str  # a name in data/registry.yaml
+    dev: str
+    sizes: dict[str, int]  # column of a few-shot table -> sentences drawn
+    seeds: list[int]
+    seeds_by_size: dict[str, list[int]] = {}
+    encoders: dict[str, EncoderRef]  # role in the papers -> what plays it at this scale
+    precision: Literal["fp32", "bf16"] = "fp32"
+    threads: int = Field(1, ge=1)
+    evaluation: Evaluation = Evaluation()
+    override: dict[str, Value] = {}  # hyper-parameters that this scale sets for every method
+    methods: dict[str, dict[str, Value]] = {}  # and for one method
+    components: dict[str, dict[str, Value]] = {}
+
+
+# ---------------------------------------------------------------- papers
+
+
+class Published(Strict):
+    value: float
+    std: float | None = None
+    text: str  # as printed
+
+
+def _published(text):
+    match = re.fullmatch(r"(-?\d+(?:\.\d+)?)(?:\s*±\s*(\d+(?:\.\d+)?))?", str(text).strip())
+    if match is None:
+        raise ValueError(f"not a number, nor a number ± a number: {text!r}")
+    mean, std = match.groups()
+    return Published(value=float(mean), std=float(std) if std else None, text=str(text).strip())
+
+
+Cell = Annotated[Published, BeforeValidator(_published)]
+
+
+class Recipe(Strict):
+    """How a row is run here: differences from the method's defaults."""
+
+    method: str
+    variant: str | None = None
+    params: dict[str, Value] = {}
+    components: dict[str, dict[str, Value]] = {}
+    encoder: str | None = None
+
+
+class Row(Strict):
+    label: str
+    run: Recipe | None = None
+    missing: str | None = None  # why nothing is run
+    source: Literal["measured", "copied", "rerun"]
+    origin: str | None = Field(None, alias="from")
+    note: str | None = None
+    values: list[Cell | None]
+
+
+class Column(Strict):
+    label: str
+    task: str
+    size: str = "100%"
+    seeds: int | None = None  # of the paper, where the column differs from the table
+
+
+class Table(Strict):
+    title: str
+    caption: str = ""
+    section: str | None = None
+    encoder: str = "bert-base"
+    evaluator: str = "sts"
+    seeds: int = 1  # seeds behind a published cell
+    columns: list[Column]
+    rows: list[Row]
+    notes: list[str] = []
+
+
+class Paper(Strict):
+    name: str
+    title: str
+    reference: str
+    url: str | None = None
+    tables: dict[str, Table]

@@ -1,0 +1,233 @@
+"""Training: one loop for every method. `train(spec, …)` leaves a finished run folder, or nothing that looks like one."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from csebench import metrics
+from csebench.data import draw_subset, read_corpus, read_sts, sha256
+from csebench.encoder import Affine, Encoder, SentenceEncoder, save_encoder
+from csebench.errors import BadInput, RunFailed
+from csebench.provenance import Stopwatch, write_json
+from csebench.registry import COMPONENTS, declaration, load
+from csebench.spec import Spec
+
+LOG_EVERY = 10  # steps between readings of the loss (a reading waits for the GPU)
+CHECKPOINT_SECONDS = 60
+REPORT = "training.json"  # in the model's folder: says that the model is whole, and how it was made
+
+
+def train(
+    spec: Spec, out: Path, corpus: Path | None, data_root: Path, checkpoint_seconds: float = CHECKPOINT_SECONDS
+) -> None:
+    """Make the model of a run: `out/model/`, moved there when it is whole, and `out/train.json`, its report.
+
+    Continues from `out/.checkpoint.pt` where a killed run left one, and ends with the same weights. A finished
+    model is kept as it is, whatever asks for it again.
+
+    Args:
+        corpus: file of one sentence a line; its sha256 must be the spec's.
+        data_root: holds STS-B dev, which selects the best step.
+
+    Raises:
+        BadInput: a file is missing or not the one the spec names.
+        RunFailed: the loss is not finite.
+    """
+    model, part = out / "model", out / "model.part"
+    if (model / REPORT).exists():
+        write_json(out / "train.json", json.loads((model / REPORT).read_text()))
+        return
+    watch = Stopwatch()
+    found = declaration(spec.method)
+    sentences, dev = None, None
+    if spec.corpus is not None:
+        if corpus is None:
+            raise BadInput(f"method {spec.method} needs a corpus: give --corpus FILE.")
+        sentences = draw_subset(read_corpus(corpus, spec.corpus.sha256), spec.corpus.size, spec.corpus.subset_seed)
+    if spec.dev_sha256 is not None:
+        dev = _read_dev(spec, data_root)
+    torch.set_num_threads(spec.threads)
+    for stale in (model, part):
+        shutil.rmtree(stale, ignore_errors=True)
+    part.mkdir(parents=True)
+    write_json(out / "spec.json", spec.model_dump())
+
+    facts, report = {"run": spec.run_id, "method": spec.method, "seed": spec.seed}, {}
+    if found.kind == "control":
+        facts |= {"control": spec.method, "params": spec.params}
+    else:
+        facts["pooler"] = pooler = spec.params["pooler"]
+        encoder = Encoder.load(spec.encoder, spec.params.get("dropout"), with_pooler=pooler == "cls")
+        transform = None
+        if found.kind == "fitted":
+            some = draw_subset(sentences, spec.params["fit_sentences"], spec.seed)
+            transform = Affine(*load(spec.method).fit(SentenceEncoder(encoder, pooler).embed(some), spec.params))
+        elif found.kind == "trained":
+            report = _loop(spec, out, encoder, sentences, dev, checkpoint_seconds)
+        save_encoder(part, encoder, pooler, transform)
+    data = {"corpus": spec.corpus and spec.corpus.sha256, "dev": spec.dev_sha256}
+    report |= {"run": spec.run_id, "spec": spec.model_dump(), "provenance": watch.record(data_sha256=data)}
+    write_json(part / "csebench.json", facts)
+    write_json(part / REPORT, report)
+    (part / "README.md").write_text(card(spec))
+    os.replace(part, model)
+    write_json(out / "train.json", report)
+    (out / ".checkpoint.pt").unlink(missing_ok=True)
+
+
+def _read_dev(spec: Spec, data_root: Path):
+    path = data_root / "downstream/STS/STSBenchmark/sts-dev.csv"
+    if (found := sha256(path)) != spec.dev_sha256:
+        raise BadInput(
+            f"{path}: sha256 is {found[:12]}…, expected {spec.dev_sha256[:12]}…: another release of STS-B dev."
+        )
+    (dev,) = read_sts(data_root, "STS-B", "dev")
+    return dev
+
+
+def _loop(spec: Spec, out: Path, encoder: Encoder, sentences: list[str], dev, checkpoint_seconds: float) -> dict:
+    """The training loop: leaves `encoder` at its best on STS-B dev (first best wins ties), returns the report."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    torch.manual_seed(spec.seed)
+    method = load(spec.method)(encoder, spec.params)
+    components = torch.nn.ModuleList(load(n, COMPONENTS)(method, c.params) for n, c in spec.components.items())
+    method.to(device).train()
+    components.to(device).train()
+    state = torch.nn.ModuleDict({"method": method, "components": components})
+    p, trained = method.p, [w for w in state.parameters() if w.requires_grad]
+    optimizer = make_optimizer(trained, p)
+    step, curve, losses, best = 0, [], [], {"score": -np.inf}
+    checkpoint = out / ".checkpoint.pt"
+    if checkpoint.exists():
+        saved = torch.load(checkpoint, map_location=device, weights_only=False)
+        state.load_state_dict(saved["state"])
+        optimizer.load_state_dict(saved["optimizer"])
+        step, curve, losses, best = saved["step"], saved["curve"], saved["losses"], saved["best"]
+        torch.set_rng_state(saved["rng"].cpu())
+        if device.type == "cuda":
+            torch.cuda.set_rng_state(saved["cuda_rng"].cpu())
+    first, started, last_saved = step, time.perf_counter(), time.perf_counter()
+
+    pending = []  # losses not yet read from the device
+    bar = tqdm(total=p.steps, initial=step, desc=spec.run_id, unit="step", mininterval=1)
+    while step < p.steps:
+        for group in optimizer.param_groups:
+            group["lr"] = p.learning_rate * method.learning_rate_factor(step)
+        batch = batch_at(step, sentences, method.sentences_per_step(), spec.seed)
+        method.queue = next((c.queue for c in components if c.queue is not None), None)
+        with torch.autocast(device.type, torch.bfloat16, enabled=spec.precision == "bf16"):
+            one, two = method.views(batch)
+            loss = method.loss(one, two)
+            for component in components:
+                loss = loss + component.loss(method, one, two)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(trained, p.clip)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        with torch.autocast(device.type, torch.bfloat16, enabled=spec.precision == "bf16"):
+            method.after_step()
+            for component in components:
+                component.after_step(method, one)
+        step += 1
+        pending.append(loss.detach())
+        bar.update()
+
+        evaluate = step % p.evaluate_every == 0 or step == p.steps
+        if evaluate or step % LOG_EVERY == 0:
+            values = torch.stack(pending).tolist()
+            for at, value in enumerate(values, step - len(values) + 1):
+                if not np.isfinite(value):
+                    bar.close()
+                    checkpoint.unlink(missing_ok=True)
+                    raise RunFailed(
+                        f"{spec.run_id}: loss is {value} at step {at} (learning rate {p.learning_rate:g});"
+                        " the run is stopped. Lower the learning rate or check the loss."
+                    )
+            losses.append([step, float(np.mean(values))])
+            pending.clear()
+        if evaluate:
+            for number, candidate in enumerate(method.encoders()):
+                point = dev_point(candidate, p.pooler, dev, spec.precision)
+                curve.append({"step": step, "encoder": number, "loss": losses[-1][1], **point})
+                if point["spearman"] > best["score"]:
+                    weights = {k: v.detach().cpu().clone() for k, v in candidate.model.state_dict().items()}
+                    best = {"score": point["spearman"], "step": step, "encoder": number, "weights": weights}
+        if losses:
+            bar.set_postfix(loss=f"{losses[-1][1]:.3f}", dev=f"{100 * max(best['score'], 0):.2f}", refresh=False)
+        if time.perf_counter() - last_saved >= checkpoint_seconds and not pending and step < p.steps:
+            saved = {"state": state.state_dict(), "optimizer": optimizer.state_dict(), "rng": torch.get_rng_state()}
+            saved |= {"step": step, "curve": curve, "losses": losses, "best": best}
+            if device.type == "cuda":
+                saved["cuda_rng"] = torch.cuda.get_rng_state()
+            torch.save(saved, checkpoint.with_suffix(".part"))
+            os.replace(checkpoint.with_suffix(".part"), checkpoint)
+            last_saved = time.perf_counter()
+    bar.close()
+    if "weights" not in best:
+        raise RunFailed(f"{spec.run_id}: STS-B dev gave no score at any step (constant embeddings?).")
+    encoder.model.load_state_dict(best["weights"])
+    report = {"curve": curve, "losses": losses, "best_step": best["step"], "best_encoder": best["encoder"]}
+    report |= {"best_dev": best["score"], "steps": step, "resumed_at": first or None, "sentences": len(sentences)}
+    seconds = time.perf_counter() - started
+    return report | {"seconds_per_step": round(seconds / max(1, step - first), 4)}
+
+
+def make_optimizer(parameters, p):
+    if p.optimizer == "rmsprop":  # TensorFlow's defaults, which CT's code leaves in place
+        return torch.optim.RMSprop(parameters, lr=p.learning_rate, alpha=0.9, eps=1e-7, weight_decay=p.weight_decay)
+    return torch.optim.AdamW(parameters, lr=p.learning_rate, weight_decay=p.weight_decay, fused=True)
+
+
+def batch_at(step: int, sentences: list[str], size: int, seed: int) -> list[str]:
+    """The batch of a step: epochs are permutations by seed, the last, smaller batch of an epoch is kept.
+
+    A function of the step alone, so that resuming needs no state. A last batch of one sentence, which has no
+    negatives, joins the batch before it.
+    """
+    per_epoch = max(1, len(sentences) // size if len(sentences) % size <= 1 else -(-len(sentences) // size))
+    epoch, number = divmod(step, per_epoch)
+    order = _permutation(len(sentences), seed, epoch)
+    end = len(order) if number == per_epoch - 1 else (number + 1) * size
+    return [sentences[i] for i in order[number * size : end]]
+
+
+_last_permutation = {}
+
+
+def _permutation(n: int, seed: int, epoch: int) -> np.ndarray:
+    """Remembers the last one: a million sentences take longer to shuffle than a step takes."""
+    if (n, seed, epoch) not in _last_permutation:
+        _last_permutation.clear()
+        _last_permutation[n, seed, epoch] = np.random.default_rng([seed, epoch]).permutation(n)
+    return _last_permutation[n, seed, epoch]
+
+
+def dev_point(encoder: Encoder, pooler: str, dev, precision: str) -> dict:
+    """STS-B dev: Spearman of cosine, alignment of pairs graded above 4, uniformity over all sentences."""
+    left, right = SentenceEncoder(encoder, pooler, precision=precision).pairs(dev)
+    close = dev.gold > 4
+    return {
+        "spearman": metrics.spearman(metrics.cosine(left, right), dev.gold),
+        "alignment": metrics.alignment(left[close], right[close]),
+        "uniformity": metrics.uniformity(np.unique(np.concatenate([left, right]), axis=0)),
+    }
+
+
+def card(spec: Spec) -> str:
+    """The model card of a run."""
+    found = declaration(spec.method)
+    corpus = f"{spec.corpus.size} sentences of {spec.corpus.name}" if spec.corpus else "nothing"
+    return (
+        f"# {spec.run_id}\n\n{found.title}, trained by csebench on {corpus} from {spec.encoder.name}"
+        f" (revision {spec.encoder.revision[:12]}), seed {spec.seed}.\n\n"
+        f"Sentence vector: {spec.params.get('pooler')}. Loads with AutoModel, AutoTokenizer and SentenceTransformer.\n\n"
+        f"Paper: {found.paper}\n\n```bibtex\n{found.citation}\n```\n"
+    )

@@ -1,0 +1,36 @@
+"""NAME: one line on what it does. Copy this file to methods/<name>.py; nothing else needs to be touched.
+
+Idea: what is pulled together, what is pushed apart, and why that should help.
+
+    loss = the equation
+
+Paper: authors, year, section and equation. Official code: repository, file, lines.
+Inputs: what a batch is, with shapes; z1, z2 (N, D).
+Relations: which method here it extends, and by what.
+Deviations: what the paper leaves open and you chose (list it below, too).
+"""
+
+from csebench.losses import info_nce
+from csebench.method import ClsHeadMethod
+
+# A literal: it is read without running the file, so no calls and no names in it.
+DECLARATION = {
+    "name": "template",  # as the file
+    "version": 1,  # bump it when a change of this file changes a number
+    "title": "Template",
+    "paper": "Who, when (where), section",
+    "citation": "BibTeX",
+    "params": {
+        # name: (the paper's value, where it is stated); steps, batch_size, learning_rate … may be given too
+        "temperature": (0.05, "sec. 3"),
+    },
+    "deviations": [],
+}
+
+
+class Method(ClsHeadMethod):
+    """`views` is inherited: two dropout masks over one forward pass. Override it for other views."""
+
+    def loss(self, one, two):
+        """one.z, two.z: (N, D) -> scalar. self.p has the parameters, self.queue the negatives of MoCo, if any."""
+        return info_nce(one.z, two.z, self.p.temperature, self.queue)

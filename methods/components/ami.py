@@ -1,0 +1,78 @@
+"""Attention-level mutual information (AMI), a term of miCSE that any two-view method can take.
+
+Idea: cut the attention tensors of both views into slices, draw the same entries from both, and maximise their
+mutual information under a Gaussian model of the logarithms.
+
+    term = -λ · mean over sentences and slices of -½ log(1 - ρ²)
+
+Paper: Klein & Nabi 2023, sec. 2.2 (Eq. 3-6), sec. 3.1. Official code: model/models.py:158-344.
+Inputs: attention (N, H, T, T) of the layers read, after attention dropout, of both views.
+Relations: micse = simcse + ami + moco; ct + ami and mirror_bert + ami are rows of the paper's Table 2.
+Deviations: listed below; `form: code` is the released term, with its undocumented scale.
+"""
+
+import torch
+
+from csebench.losses import ami_code, ami_paper
+from csebench.method import Component as Base
+
+DECLARATION = {
+    "name": "ami",
+    "version": 1,
+    "title": "Attention-level mutual information",
+    "kind": "component",
+    "paper": "Klein & Nabi 2023 (ACL), sec. 2.2",
+    "citation": "see methods/micse.py",
+    "params": {
+        "weight": (2.5e-3, "sec. 3.1, λ at 100 % of the data; others are not stated"),
+        "form": ("paper", "paper: sec. 2.2 and 3.1; code: model/models.py"),
+        "samples": (150, "sec. 3.1"),
+    },
+    "choices": {"form": ["paper", "code"]},
+    "deviations": [
+        "the logarithm of Eq. 4 is kept; Algorithm 1, Eq. 9 and Eq. 11 print the estimate without it",
+        "layers: the last third of the stack in form paper (8-12 of 12 in the paper: the last four), the code's"
+        " 7:11 of 12 in form code, both scaled with the depth of the encoder",
+        "entries that attention dropout zeroed in either view are left out (the paper is silent; the code does so)",
+        "ours: rho² is cut at 1 - 1e-6, so that equal views (CT's first step: two equal encoders, no dropout) give a"
+        " finite value without gradient; the code returns the constant 100 when it meets NaN",
+        "ours: only tokens before the first difference of the two views count (Mirror-BERT's span mask shifts the"
+        " tokens behind it); for dropout views these are all tokens",
+        "ours: pairs of different sentences (CT's negatives) do not count",
+        "the same weight for every corpus size and host method: the paper does not say which it used",
+    ],
+}
+
+
+def layers_read(form: str, depth: int) -> range:
+    """Zero-based layers: the last third, or the code's 7:11 of 12 scaled to `depth` (an even number of them)."""
+    if form == "paper":
+        return range(depth - max(1, round(depth / 3)), depth)
+    first = round(7 * depth / 12)
+    count = max(2, round(depth / 3) // 2 * 2)
+    first = max(0, min(first, depth - count))
+    return range(first, first + count)
+
+
+class Component(Base):
+    def __init__(self, method, params):
+        super().__init__(method, params)
+        for encoder in method.encoders():
+            encoder.keep_attention(layers_read(self.p.form, encoder.layers))
+
+    def loss(self, method, one, two):
+        attention1, attention2, real = aligned(one, two)
+        if self.p.form == "code":
+            return -self.p.weight * ami_code(attention1, attention2, self.p.samples)
+        return -self.p.weight * ami_paper(attention1, attention2, real, self.p.samples)
+
+
+def aligned(one, two):
+    """Attention of the rows that show the same sentence twice, and their tokens up to the first difference."""
+    rows = slice(None) if one.same is None else one.same
+    mask1, mask2 = one.mask[rows], two.mask[rows]
+    length = int(torch.minimum(mask1.sum(1), mask2.sum(1)).max())
+    equal = (one.ids[rows][:, :length] == two.ids[rows][:, :length]) & mask1[:, :length] & mask2[:, :length]
+    real = equal.long().cumprod(1).bool()
+    attention = ([a[rows][:, :, :length, :length].float() for a in view.attention] for view in (one, two))
+    return *attention, real

@@ -1,0 +1,58 @@
+"""Momentum contrast (MoCo): a slowly moving copy of the encoder fills a queue of further negatives.
+
+Idea: negatives from previous batches, encoded by an exponential moving average of the encoder, stand in the
+denominator of the method's loss beside those of the batch.
+
+Paper: He et al. 2020; for sentences Klein & Nabi 2023, sec. 2.1 (Eq. 2) and 3.1. Official code: none of miCSE
+(its repository has no momentum encoder); nearest relative caskcsg/sentemb ESimCSE esimcse/models.py:123-192.
+Inputs: the first view of the batch, tokenised (N, T); gives `queue` (Q, D).
+Relations: micse = simcse + ami + moco. SimCSE, Mirror-BERT and CT take the queue in their own loss.
+Deviations: listed below.
+"""
+
+import torch
+
+from csebench.encoder import needs_hidden_states
+from csebench.method import Component as Base
+
+DECLARATION = {
+    "name": "moco",
+    "version": 1,
+    "title": "Momentum contrast",
+    "kind": "component",
+    "paper": "He et al. 2020 (CVPR); Klein & Nabi 2023 (ACL), sec. 2.1 and 3.1",
+    "citation": "see methods/micse.py",
+    "params": {
+        "queue": (384, "miCSE sec. 3.1"),
+        "momentum": (0.995, "miCSE sec. 3.1: all but the MLP, which is the online network's"),
+        "dropout": (0.3, "miCSE sec. 3.1, in the momentum encoder"),
+    },
+    "deviations": [
+        "ours, where the paper is silent: the first view queries the queue (as in ESimCSE), the queue is used before"
+        " it is full, momentum vectors pass the shared MLP, dropout 0.3 covers attention too, the batch is enqueued"
+        " after the optimiser step and the moving average follows it",
+        "a first-in-first-out cut at 384 entries, which is no multiple of the batch of 50",
+        "the momentum encoder starts from the pre-trained weights (ESimCSE's starts from random ones by accident)",
+    ],
+}
+
+
+class Component(Base):
+    def __init__(self, method, params):
+        super().__init__(method, params)
+        self.momentum = method.encoder.twin().requires_grad_(False)
+        self.momentum.set_dropout(self.p.dropout)
+
+    @torch.no_grad()
+    def after_step(self, method, one):
+        self.momentum.train()
+        keys = method.project(self.momentum(one.batch, needs_hidden_states(method.p.pooler))).float()
+        self.queue = keys if self.queue is None else torch.cat([self.queue, keys])[-self.p.queue :]
+        for slow, fast in zip(self.momentum.parameters(), method.encoder.parameters(), strict=True):
+            slow.lerp_(fast, 1 - self.p.momentum)
+
+    def get_extra_state(self):
+        return self.queue
+
+    def set_extra_state(self, queue):
+        self.queue = queue

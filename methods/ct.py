@@ -1,0 +1,89 @@
+"""Contrastive Tension (CT): two encoders from one checkpoint must agree on equal sentences and on no others.
+
+Idea: the two encoders are the two views; a pair of equal sentences should have a large dot product, each of
+seven pairs of unrelated sentences a small one.
+
+    loss = mean over pairs of BCE(e1·e2, 1 if both encoded the same sentence else 0)
+
+Paper: Carlsson et al. 2021 (ICLR), sec. 3. Official code: FreddeFrallan/Contrastive-Tension
+ContrastiveTension/{Model,Training}.py.
+Inputs: 15 sentences for a group of 8 pairs (1 positive, 7 negatives); e1, e2 (pairs, D) by mean pooling.
+Relations: the only method whose views come from two encoders; it has no temperature and no normalisation.
+Deviations: listed below.
+"""
+
+import torch
+
+from csebench.encoder import needs_hidden_states
+from csebench.losses import contrastive_tension
+from csebench.method import Method as Base
+from csebench.method import View
+
+NEGATIVES = 7  # for every positive (Training.py:18-39)
+GROUP = 1 + 2 * NEGATIVES  # sentences of a group: a negative pair shares none with the positive
+
+DECLARATION = {
+    "name": "ct",
+    "version": 1,
+    "title": "Contrastive Tension",
+    "paper": "Carlsson et al. 2021 (ICLR), sec. 3",
+    "citation": """@inproceedings{carlsson2021ct, title={Semantic Re-tuning with Contrastive Tension}, author={Carlsson,
+Fredrik and Gyllensten, Amaru Cuba and Gogoulou, Evangelia and Hellqvist, Erik Ylip{\\"a}{\\"a} and Sahlgren, Magnus},
+booktitle={ICLR}, year={2021}}""",
+    "params": {
+        "steps": (5000, "Training.py: 10 epochs of 500 batches"),
+        "batch_size": (16, "Training.py: pairs, 2 of them positive"),
+        "optimizer": ("rmsprop", "Training.py"),
+        "learning_rate": (
+            1e-5,
+            "Training.py:11-15; then 0.8, 0.6, 0.4 and 0.2 of it at 10, 20, 30 and 40 % of the steps",
+        ),
+        "dropout": (0.0, "Training.py:53-54: forward with training=False"),
+        "max_length": (75, "ExampleTraining.py:19-23"),
+        "evaluate_every": (500, "Training.py:87-99: both encoders on STS-B dev after each epoch, the better is saved"),
+        "pooler": ("avg", "Model.py: mask-aware mean of the last layer"),
+    },
+    "deviations": [
+        "RMSprop with TensorFlow's defaults (rho 0.9, epsilon 1e-7) in PyTorch",
+        "the trainer's gradient clipping at 1.0 applies",
+        "miCSE does not say which pooling its CT rows have; the mean is CT's own",
+        "ours: with the component moco, queue entries are further negatives of every vector of encoder 1",
+    ],
+}
+
+
+class Method(Base):
+    def __init__(self, encoder, params):
+        super().__init__(encoder, params)
+        self.second = encoder.twin()
+
+    def encoders(self):
+        return [self.encoder, self.second]
+
+    def sentences_per_step(self):
+        return max(1, self.p.batch_size // (1 + NEGATIVES)) * GROUP
+
+    def views(self, sentences):
+        left, right = [], []
+        for start in range(0, len(sentences), GROUP):
+            positive, *others = sentences[start : start + GROUP]
+            half = len(others) // 2
+            left += [positive, *others[:half]]
+            right += [positive, *others[half : 2 * half]]
+        same = torch.tensor([a == b for a, b in zip(left, right, strict=True)], device=self.encoder.device)
+        return self.view(self.encoder, left, same), self.view(self.second, right, same)
+
+    def view(self, encoder, sentences, same):
+        batch = encoder.tokenize(sentences, self.p.max_length)
+        encoded = encoder(batch, needs_hidden_states(self.p.pooler))
+        return View(self.project(encoded), batch, encoded.attention, same)
+
+    def loss(self, one, two):
+        loss = contrastive_tension(one.z.float(), two.z.float(), one.same)
+        if self.queue is not None:
+            scores = one.z.float() @ self.queue.T
+            loss = loss + torch.nn.functional.softplus(scores).mean()
+        return loss
+
+    def learning_rate_factor(self, step):
+        return max(0.2, 1 - 0.2 * (10 * step // self.p.steps))

@@ -1,0 +1,86 @@
+"""Mirror-BERT: a random span mask besides dropout, InfoNCE in both directions.
+
+Idea: few steps of contrastive learning on raw strings turn a language model into a sentence encoder; the second
+view hides five characters of the string.
+
+    loss = NT-Xent over the 2N vectors: every row is an anchor against the 2N-2 rows of other sentences
+
+Paper: Liu et al. 2021 (EMNLP), sec. 3, Eq. 1. Official code: cambridgeltl/mirror-bert
+src/contrastive_learning.py:31-63, src/data_loader.py:15-25, mirror_scripts/mirror_sentence_bert.sh.
+Inputs: N sentences; z1, z2 (N, D) pooled without a head.
+Relations: simcse with another second view, both directions, τ 0.04 and no head.
+Deviations: listed below.
+"""
+
+import torch
+
+from csebench.encoder import mean_pool, needs_hidden_states
+from csebench.losses import nt_xent
+from csebench.method import Method as Base
+from csebench.method import View
+
+DECLARATION = {
+    "name": "mirror_bert",
+    "version": 1,
+    "title": "Mirror-BERT",
+    "paper": "Liu et al. 2021 (EMNLP), sec. 3",
+    "citation": """@inproceedings{liu2021mirror, title={Fast, Effective, and Self-Supervised: Transforming Masked Language
+Models into Universal Lexical and Sentence Encoders}, author={Liu, Fangyu and Vuli{\\'c}, Ivan and Korhonen, Anna and
+Collier, Nigel}, booktitle={EMNLP}, year={2021}}""",
+    "params": {
+        "steps": (50, "mirror_sentence_bert.sh: 10k sentences, 1 epoch, batch 200, last partial batch dropped"),
+        "batch_size": (200, "mirror_sentence_bert.sh"),
+        "learning_rate": (2e-5, "mirror_sentence_bert.sh; constant, no scheduler"),
+        "weight_decay": (0.01, "train.py:42-63"),
+        "max_length": (50, "mirror_sentence_bert.sh"),
+        "evaluate_every": (25, "ours: the official code keeps the last step; dev selection is this project's for all"),
+        "pooler": ("avg", "mirror_sentence_bert.sh: mean_std; [CLS] is miCSE's second reading"),
+        "temperature": (0.04, "mirror_sentence_bert.sh"),
+        "span": (5, "data_loader.py: characters masked in the second view"),
+        "mean_over_padding": (False, "agg_mode `mean` of the code averages all 50 positions, padding included"),
+    },
+    "variants": {"code": {"mean_over_padding": True}},
+    "deviations": [
+        "trained on the scale's corpus; the public script uses 10k sentences of the STS-B training set",
+        "no gradient clipping is stated; the trainer's 1.0 applies",
+        "miCSE claims both the authors' settings and a constant number of steps over sizes: 50 steps are kept",
+        "the variant code averages padding in training only; the official evaluation does so too",
+    ],
+}
+
+
+def mask_span(text, randint, length=5):
+    """A random window of `length` characters becomes " [MASK] "; short texts are left alone.
+
+    The window is located by its first occurrence in the text, as the official code does (data_loader.py:15-25).
+    """
+    if len(text) < 30 or len(text) <= length:
+        return text
+    start = randint(len(text) - length)
+    at = text.index(text[start : start + length])
+    return f"{text[:at]} [MASK] {text[at + length :]}"
+
+
+def randint(high):
+    return int(torch.randint(high, ()))
+
+
+class Method(Base):
+    def views(self, sentences):
+        return self.view(sentences), self.view([mask_span(s, randint, self.p.span) for s in sentences])
+
+    def view(self, sentences):
+        batch = self.encoder.tokenize(sentences, self.p.max_length, pad_to_max=self.p.mean_over_padding)
+        encoded = self.encoder(batch, needs_hidden_states(self.p.pooler))
+        return View(self.project(encoded), batch, encoded.attention)
+
+    def project(self, encoded):
+        if self.p.mean_over_padding and self.p.pooler == "avg":
+            return mean_pool(encoded.output.last_hidden_state, torch.ones_like(encoded.mask))
+        return super().project(encoded)
+
+    def loss(self, one, two):
+        return nt_xent(one.z, two.z, self.p.temperature, self.queue)
+
+    def learning_rate_factor(self, step):
+        return 1.0

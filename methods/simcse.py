@@ -1,0 +1,43 @@
+"""SimCSE, unsupervised.
+
+Idea: encode a sentence twice under different dropout masks; the two are a positive pair, the other sentences
+of the batch are negatives.
+
+    loss = -log exp(cos(z1_i, z2_i)/τ) / Σ_j exp(cos(z1_i, z2_j)/τ),   mean over i
+
+Paper: Gao, Yao & Chen 2021, sec. 3 and Eq. 1. Official code: princeton-nlp/SimCSE simcse/models.py:194-212.
+Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two views.
+Relations: every other contrastive method here starts from this one; with components ami and moco it is miCSE.
+Deviations: none known in the loss. The queue columns appear only with the component moco.
+"""
+
+from csebench.losses import info_nce
+from csebench.method import ClsHeadMethod
+
+DECLARATION = {
+    "name": "simcse",
+    "version": 1,
+    "title": "SimCSE (unsupervised)",
+    "paper": "Gao et al. 2021 (EMNLP), sec. 3",
+    "citation": """@inproceedings{gao2021simcse, title={{SimCSE}: Simple Contrastive Learning of Sentence Embeddings},
+author={Gao, Tianyu and Yao, Xingcheng and Chen, Danqi}, booktitle={EMNLP}, year={2021}}""",
+    "params": {
+        "steps": (15625, "1 epoch of 10^6 sentences at batch 64"),
+        "batch_size": (64, "README table, run_unsup_example.sh"),
+        "learning_rate": (3e-5, "README table, BERT base"),
+        "max_length": (32, "run_unsup_example.sh"),
+        "evaluate_every": (125, "run_unsup_example.sh"),
+        "pooler": ("cls_before_pooler", "[CLS]; its MLP is used in training only (mlp_only_train)"),
+        "temperature": (0.05, "sec. 3, run_unsup_example.sh"),
+        "in_batch_negatives": (True, "miCSE's ablation `diag_only` sets the other logits to 0 (models.py:320-321)"),
+    },
+    "deviations": [
+        "precision bf16 or fp32 as the scale says; the official script trains in fp16",
+        "STS-B dev is embedded in the run's precision; the official trainer uses fp32",
+    ],
+}
+
+
+class Method(ClsHeadMethod):
+    def loss(self, one, two):
+        return info_nce(one.z, two.z, self.p.temperature, self.queue, self.p.in_batch_negatives)

@@ -1,0 +1,42 @@
+"""BERT-whitening: a linear map after pooling makes the covariance of the embeddings the identity.
+
+Idea: x -> (x - μ) W with W Wᵀ the inverse covariance, so that cosine is taken in an orthonormal basis.
+
+Paper: Su et al. 2021, sec. 3, Algorithm 1. Official code: bojone/BERT-whitening.
+Inputs: embeddings (S, D) of the sentences it is fitted on.
+Relations: bert plus a fitted map; nothing of the encoder is trained.
+Deviations: listed below.
+"""
+
+import numpy as np
+
+DECLARATION = {
+    "name": "whitening",
+    "version": 1,
+    "title": "BERT-whitening",
+    "kind": "fitted",
+    "paper": "Su et al. 2021 (arXiv 2103.15316), sec. 3",
+    "citation": """@article{su2021whitening, title={Whitening Sentence Representations for Better Semantics and Faster
+Retrieval}, author={Su, Jianlin and Cao, Jiarun and Liu, Weijie and Ou, Yangyiwen}, journal={arXiv:2103.15316},
+year={2021}}""",
+    "params": {
+        "pooler": ("avg_first_last_2022", "first and last layer, sec. 4"),
+        "fit_sentences": (100000, "ours: sentences of the corpus it is fitted on"),
+    },
+    "deviations": [
+        "fitted on the scale's corpus; the published row is fitted on NLI sentences",
+        "all dimensions are kept (the paper's 256-dimensional variant is another row)",
+        "directions with less than 1e-6 of the largest variance are dropped, so that few sentences suffice",
+    ],
+}
+
+
+class Method:
+    @staticmethod
+    def fit(vectors, params):
+        """(S, D) -> (shift (D,), matrix (D, D)); the whitened vector is (x - shift) @ matrix."""
+        shift = vectors.mean(0)
+        u, variance, _ = np.linalg.svd(np.cov((vectors - shift).T))
+        keep = variance > 1e-6 * variance[0]
+        scale = np.where(keep, 1 / np.sqrt(np.where(keep, variance, 1)), 0)
+        return shift.astype(np.float32), (u * scale).astype(np.float32)

@@ -1,0 +1,70 @@
+# Functions that the rules share; what they compute comes from csebench.plan, which never imports torch.
+import os
+import sys
+from pathlib import Path
+
+from csebench import plan
+from csebench.errors import BadInput
+from csebench.registry import EVALUATORS, declaration
+from csebench.evaluate import evaluation_key
+
+PY = sys.executable
+SCALE = config.get("scale", plan.DEFAULT_SCALE)
+GPU = int(Path("/dev/nvidiactl").exists())  # GPUs a run asks for
+
+try:
+    plan.pages(SCALE)
+except BadInput as error:
+    print(f"csebench: {error}", file=sys.stderr)
+    os._exit(2)
+
+
+def page_of(wildcards):
+    """The page a path names; its folder says the scale, which `--config scale=` must not contradict."""
+    (page,) = plan.parse_target(wildcards.page, plan.DEFAULT_SCALE)
+    if "scale" in config and page.scale != SCALE:
+        wanted = plan.page(page.number, SCALE).path
+        raise BadInput(f"{page.path} is a page of scale {page.scale}; at scale {SCALE} ask for {wanted}.")
+    return page
+
+
+def page_scores(wildcards):
+    page = page_of(wildcards)
+    return [plan.score_path(run, evaluator, page.scale) for run, evaluator in page.scores()]
+
+
+def page_scores_there_are(wildcards):
+    return [path for path in page_scores(wildcards) if path.exists()]
+
+
+def page_papers(wildcards):
+    return [f"papers/{name}.yaml" for name in page_of(wildcards).papers]
+
+
+def scale_of_run(wildcards):
+    return plan.scale_of_run(wildcards.run, SCALE)
+
+
+def scale_of_folder(wildcards):
+    return wildcards.folder.rstrip("/") or plan.DEFAULT_SCALE
+
+
+def run_data(wildcards):
+    """The corpus and the dev set of a run, for the rules that fetch them where they are missing."""
+    at, spec = plan.scale(scale_of_run(wildcards)), plan.run(wildcards.run, scale_of_run(wildcards))
+    root = plan.data_root(at)
+    files = [plan.corpus_path(spec, at)] if spec.corpus else []
+    return files + ([root / plan.dataset(at.dev).path] if spec.dev_sha256 else [])
+
+
+def evaluator_data(wildcards):
+    root = plan.data_root(plan.scale(scale_of_folder(wildcards)))
+    return [root / file for file in declaration(wildcards.evaluator, EVALUATORS).files]
+
+
+def identity(wildcards):
+    return evaluation_key(wildcards.evaluator, plan.scale(scale_of_folder(wildcards)).evaluation)
+
+
+def run_threads(wildcards):
+    return plan.scale(scale_of_run(wildcards)).threads

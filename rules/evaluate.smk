@@ -1,0 +1,20 @@
+# One score JSON per run and evaluator; scores that the training job has already made are only published.
+
+
+rule evaluate:
+    input:
+        run="runs/{run}/train.json",
+        data=ancient(evaluator_data),
+    output:
+        "results/{folder}scores/{run}.{evaluator}.json",
+    log:
+        "runs/{run}/{folder}{evaluator}.log",
+    threads: run_threads
+    resources:
+        gpu=GPU,
+        mem_mb=4000,
+    params:
+        scale=scale_of_folder,
+        identity=identity,
+    shell:
+        "{PY} -m csebench publish {wildcards.run} {wildcards.evaluator} --scale {params.scale} > {log} 2>&1"

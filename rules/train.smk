@@ -1,0 +1,19 @@
+# One job a run: it trains, and scores what the pages want while the encoder is in memory.
+# Runs are content-addressed, so the inputs are `ancient`: a newer copy of the data is not other data.
+
+
+rule train:
+    input:
+        ancient(run_data),
+    output:
+        "runs/{run}/train.json",
+    log:
+        "runs/{run}/train.log",
+    threads: run_threads
+    resources:
+        gpu=GPU,
+        mem_mb=4000,
+    params:
+        scale=scale_of_run,
+    shell:
+        "{PY} -m csebench work {wildcards.run} --scale {params.scale} > {log} 2>&1"
