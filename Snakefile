@@ -3,6 +3,7 @@ from snakemake.utils import min_version
 
 min_version("9.0")
 
+
 container: "docker://python:3.11"
 
 
@@ -25,6 +26,6 @@ localrules:
 
 
 rule all:
+    default_target: True
     input:
         [str(page.path) for page in plan.pages(SCALE)],
-    default_target: True

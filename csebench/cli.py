@@ -86,6 +86,10 @@ def parser() -> argparse.ArgumentParser:
     v.add_argument("--scale", default=plans.DEFAULT_SCALE)
     v.add_argument("--out", type=Path, help="print to the terminal without it")
 
+    v = verb("fetch", fetch, "official data from their hub, checked")
+    v.add_argument("source", help="wiki or senteval")
+    v.add_argument("--out", type=Path, required=True, help="data root")
+
     v = verb("pretrain", pretrain, "make a WordPiece vocabulary and a small BERT by masked LM")
     v.add_argument("corpus", type=Path)
     v.add_argument("--out", type=Path, required=True)
@@ -263,8 +267,8 @@ def encoder(name: str) -> EncoderRef:
     from csebench import ROOT
     from csebench.data import sha256
 
-    known = [ref for p in (ROOT / "config").glob("*.yaml") for ref in plans.scale(p.stem).encoders.items()]
-    for role, ref in known:
+    known = [ref for p in (ROOT / "config").glob("*.yaml") for ref in plans.scale(p.stem).encoders.values()]
+    for ref in known:
         if name in (ref.name, Path(ref.name).name):
             return ref
     if (Path(name) / "config.json").exists():
@@ -272,7 +276,7 @@ def encoder(name: str) -> EncoderRef:
     hub, at, revision = name.partition("@")
     if at:
         return EncoderRef(name=hub, revision=revision)
-    raise unknown("encoder", name, {ref.name for _, ref in known} | {"ID@COMMIT of the hub", "a model folder"})
+    raise unknown("encoder", name, {ref.name for ref in known} | {"ID@COMMIT of the hub", "a model folder"})
 
 
 def root(args) -> Path:
@@ -331,6 +335,14 @@ def render(args):
             temporary.write_text(text, encoding="utf-8")
             temporary.replace(args.out)
             write_csv(page.scale)
+
+
+def fetch(args):
+    from csebench.fetch import SOURCES
+
+    if args.source not in SOURCES:
+        raise unknown("source", args.source, SOURCES)
+    SOURCES[args.source](args.out)
 
 
 def pretrain(args):

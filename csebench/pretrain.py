@@ -1,4 +1,4 @@
-"""`csebench pretrain`: a WordPiece vocabulary and a small BERT by masked LM, from a text file of one sentence a line."""
+"""`csebench pretrain`: a WordPiece vocabulary and a small BERT by masked LM, from one sentence a line."""
 
 from __future__ import annotations
 

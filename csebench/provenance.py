@@ -42,9 +42,9 @@ def _version(package: str) -> str | None:
 
 def _processor() -> str:
     try:
-        names = [line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")]
-        return names[0]
-    except (OSError, IndexError):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
         return platform.processor() or platform.machine()
 
 

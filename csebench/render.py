@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from tabulate import tabulate
 
-from csebench.plan import (
-    DEFAULT_SCALE,
-    CellPlan,
-    Page,
-    data_root,
-    dataset,
-    evaluation_key,
-    find_table,
-    paper,
-    plan_table,
-)
+from csebench.plan import DEFAULT_SCALE, CellPlan, Page, dataset, find_table, paper, plan_table, score_path
 from csebench.plan import scale as read_scale
-from csebench.plan import score_path, seeds
 from csebench.registry import EVALUATORS, METHODS, declaration
 from csebench.schema import Published
 from csebench.stats import Summary, summarise
@@ -119,7 +108,6 @@ def head(page: Page) -> str:
 
 def foot(page: Page) -> str:
     """Protocols, choices, and what the scores on the page were made with."""
-    at = read_scale(page.scale)
     wanted = page.scores()
     found = [c for run, evaluator in sorted(wanted) if (c := read(score_path(run, evaluator, page.scale)))]
     evaluators = sorted({evaluator for _, evaluator in wanted})

@@ -1,4 +1,4 @@
-"""Training: one loop for every method. `train(spec, …)` leaves a finished run folder, or nothing that looks like one."""
+"""Training: one loop for every method. `train` leaves a finished model, or nothing that looks like one."""
 
 from __future__ import annotations
 
@@ -228,6 +228,6 @@ def card(spec: Spec) -> str:
     return (
         f"# {spec.run_id}\n\n{found.title}, trained by csebench on {corpus} from {spec.encoder.name}"
         f" (revision {spec.encoder.revision[:12]}), seed {spec.seed}.\n\n"
-        f"Sentence vector: {spec.params.get('pooler')}. Loads with AutoModel, AutoTokenizer and SentenceTransformer.\n\n"
+        f"Sentence vector: {spec.params.get('pooler')}. Loads with AutoModel and SentenceTransformer.\n\n"
         f"Paper: {found.paper}\n\n```bibtex\n{found.citation}\n```\n"
     )

@@ -24,8 +24,9 @@ DECLARATION = {
     "version": 1,
     "title": "Mirror-BERT",
     "paper": "Liu et al. 2021 (EMNLP), sec. 3",
-    "citation": """@inproceedings{liu2021mirror, title={Fast, Effective, and Self-Supervised: Transforming Masked Language
-Models into Universal Lexical and Sentence Encoders}, author={Liu, Fangyu and Vuli{\\'c}, Ivan and Korhonen, Anna and
+    "citation": """@inproceedings{liu2021mirror, title={Fast, Effective, and Self-Supervised: Transforming Masked
+Language Models into Universal Lexical and Sentence Encoders},
+author={Liu, Fangyu and Vuli{\\'c}, Ivan and Korhonen, Anna and
 Collier, Nigel}, booktitle={EMNLP}, year={2021}}""",
     "params": {
         "steps": (50, "mirror_sentence_bert.sh: 10k sentences, 1 epoch, batch 200, last partial batch dropped"),

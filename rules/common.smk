@@ -24,13 +24,17 @@ def page_of(wildcards):
     (page,) = plan.parse_target(wildcards.page, plan.DEFAULT_SCALE)
     if "scale" in config and page.scale != SCALE:
         wanted = plan.page(page.number, SCALE).path
-        raise BadInput(f"{page.path} is a page of scale {page.scale}; at scale {SCALE} ask for {wanted}.")
+        raise BadInput(
+            f"{page.path} is a page of scale {page.scale}; at scale {SCALE} ask for {wanted}."
+        )
     return page
 
 
 def page_scores(wildcards):
     page = page_of(wildcards)
-    return [plan.score_path(run, evaluator, page.scale) for run, evaluator in page.scores()]
+    return [
+        plan.score_path(run, evaluator, page.scale) for run, evaluator in page.scores()
+    ]
 
 
 def page_scores_there_are(wildcards):
@@ -51,7 +55,9 @@ def scale_of_folder(wildcards):
 
 def run_data(wildcards):
     """The corpus and the dev set of a run, for the rules that fetch them where they are missing."""
-    at, spec = plan.scale(scale_of_run(wildcards)), plan.run(wildcards.run, scale_of_run(wildcards))
+    at, spec = plan.scale(scale_of_run(wildcards)), plan.run(
+        wildcards.run, scale_of_run(wildcards)
+    )
     root = plan.data_root(at)
     files = [plan.corpus_path(spec, at)] if spec.corpus else []
     return files + ([root / plan.dataset(at.dev).path] if spec.dev_sha256 else [])
@@ -63,7 +69,9 @@ def evaluator_data(wildcards):
 
 
 def identity(wildcards):
-    return evaluation_key(wildcards.evaluator, plan.scale(scale_of_folder(wildcards)).evaluation)
+    return evaluation_key(
+        wildcards.evaluator, plan.scale(scale_of_folder(wildcards)).evaluation
+    )
 
 
 def run_threads(wildcards):

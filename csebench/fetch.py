@@ -1,0 +1,76 @@
+"""Official data from their hub, at pinned revisions and checked: what the rules use where no data root is given."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tarfile
+from pathlib import Path
+
+from csebench.data import read_sts, sha256
+from csebench.errors import BadInput, RunFailed
+from csebench.plan import dataset
+
+REPOSITORY = "princeton-nlp/datasets-for-simcse"
+REVISION = "e145e8bb659b2aa2669f32ef79cb4cdef6c58fef"
+SETS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
+
+
+def download(name: str) -> Path:
+    """A file of SimCSE's dataset repository, checked against the sha256 that the hub keeps for that revision.
+
+    Raises:
+        RunFailed: no connection, or another content.
+    """
+    from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
+
+    where = {"repo_id": REPOSITORY, "filename": name, "repo_type": "dataset", "revision": REVISION}
+    try:
+        path = Path(hf_hub_download(**where))
+        expected = get_hf_file_metadata(hf_hub_url(**where)).etag
+    except (OSError, ValueError) as e:
+        raise RunFailed(
+            f"{REPOSITORY}/{name}: cannot be fetched ({e}). Without a connection, set CSEBENCH_DATA to a folder"
+            " in the layout of docs/data.md."
+        ) from None
+    if (found := sha256(path)) != expected:
+        raise RunFailed(f"{path}: sha256 is {found[:12]}…, the hub says {expected[:12]}…: fetch it again.")
+    return path
+
+
+def fetch_wiki(root: Path) -> None:
+    """SimCSE's 10^6 Wikipedia sentences."""
+    wanted = dataset("wiki1m-simcse")
+    path = download(Path(wanted.path).name)
+    if (found := sha256(path)) != wanted.sha256:
+        raise RunFailed(f"{path}: sha256 is {found[:12]}…, data/registry.yaml says {wanted.sha256[:12]}….")
+    out = root / wanted.path
+    out.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(path, out.with_name(out.name + ".part"))
+    os.replace(out.with_name(out.name + ".part"), out)
+
+
+def fetch_senteval(root: Path) -> None:
+    """SimCSE's copy of SentEval's data; unpacked, then every STS set is read and counted."""
+    with tarfile.open(download("senteval.tar")) as tar:
+        marker = "STS/STSBenchmark/sts-dev.csv"
+        found = next((n for n in tar.getnames() if n.endswith(marker)), None)
+        if found is None:
+            raise RunFailed(f"senteval.tar: no {marker} in it.")
+        prefix = found.removesuffix(marker)
+        part = root / "downstream.part"
+        shutil.rmtree(part, ignore_errors=True)
+        tar.extractall(part, filter="data")
+    target = root / "downstream"
+    shutil.rmtree(target, ignore_errors=True)
+    os.replace(part / prefix, target)
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        for task in SETS:
+            read_sts(root, task)
+    except BadInput as e:
+        shutil.rmtree(target)
+        raise RunFailed(f"senteval.tar is not what was expected: {e}") from None
+
+
+SOURCES = {"wiki": fetch_wiki, "senteval": fetch_senteval}

@@ -1,0 +1,71 @@
+"""The version lock: code that changes a number bumps a version, or says that it changes none.
+
+`tests/version_lock.json` holds, for every method, component, evaluator and for the trainer, its version and a
+hash of its syntax tree, so that comments and layout do not count. `python -m csebench.versions` brings it up to
+date; it refuses a unit whose code changed under an unchanged version, unless called with `--bless UNIT`.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+from csebench import ROOT
+from csebench.errors import BadInput
+from csebench.registry import COMPONENTS, EVALUATORS, METHODS, declaration, names
+from csebench.spec import TRAINER_VERSION
+
+LOCK = ROOT / "tests" / "version_lock.json"
+TRAINER = ["trainer.py", "method.py", "encoder.py", "losses.py", "data.py", "metrics.py", "mlm.py"]
+
+
+def syntax_sha256(*paths: Path) -> str:
+    """Hash of the code without comments, layout and docstrings."""
+    digest = hashlib.sha256()
+    for path in paths:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node, clean=False):
+                node.body = node.body[1:] or [ast.Pass()]
+        digest.update(ast.dump(tree).encode())
+    return digest.hexdigest()[:16]
+
+
+def current() -> dict[str, dict]:
+    """Every unit with its version and its code as they are now."""
+    found = {"trainer": (TRAINER_VERSION, [ROOT / "csebench" / f for f in TRAINER])}
+    for folder in (METHODS, COMPONENTS, EVALUATORS):
+        for name in names(folder):
+            found[f"{folder.relative_to(ROOT)}/{name}"] = (declaration(name, folder).version, [folder / f"{name}.py"])
+    return {unit: {"version": v, "syntax": syntax_sha256(*files)} for unit, (v, files) in found.items()}
+
+
+def locked() -> dict[str, dict]:
+    return json.loads(LOCK.read_text()) if LOCK.exists() else {}
+
+
+def changed_without_bump() -> list[str]:
+    """Units whose code is not what their version was locked with."""
+    old, new = locked(), current()
+    return [u for u in new if u in old and old[u]["version"] == new[u]["version"] and old[u] != new[u]]
+
+
+def main(arguments: list[str]) -> None:
+    blessed = set(arguments[arguments.index("--bless") + 1 :]) if "--bless" in arguments else set()
+    refused = [u for u in changed_without_bump() if u not in blessed]
+    if refused:
+        raise BadInput(
+            f"{', '.join(refused)}: the code changed, the version did not. Bump `version` if a number can change;"
+            " if none can: python -m csebench.versions --bless UNIT …"
+        )
+    LOCK.write_text(json.dumps(current(), indent=1, sort_keys=True) + "\n")
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except BadInput as e:
+        sys.exit(str(e))
