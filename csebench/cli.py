@@ -162,12 +162,12 @@ def _show_declaration(d):
 
 
 def show_plan(args):
-    at = plans.scale(args.scale)
+    plans.scale(args.scale)
     pages = list({str(p.path): p for t in args.target for p in plans.parse_target(t, args.scale)}.values())
     own = [(paper, number) for page in pages for paper, number in page.tables()]
     needed = {run: spec for page in pages for run, spec in page.runs().items()}
     tables_of = {run: set() for run in needed}
-    for page in plans.pages(args.scale):
+    for page in plans.pages(pages[0].scale):
         if len(page.papers) == 1:
             for run in page.runs():
                 tables_of.get(run, set()).add(page.tables()[0])
@@ -192,7 +192,7 @@ def show_plan(args):
         if run not in done and rows and not speed.get((needed[run].method, *needed[run].components))
     )
     print(
-        f"\n{len(needed)} runs at scale {at.scale}, {len(done)} done, {len(needed) - len(done)} missing;"
+        f"\n{len(needed)} runs at scale {pages[0].scale}, {len(done)} done, {len(needed) - len(done)} missing;"
         f" {sum(len(t) > 1 for t in tables_of.values())} serve more than one table."
         f"\nForecast from the finished runs of the same method: {forecast / 3600:.2f} hours one after the other"
         + (f", without {unknown_time} runs of methods not measured yet." if unknown_time else ".")

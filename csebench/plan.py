@@ -12,7 +12,7 @@ from pydantic import RootModel
 
 from csebench import ROOT
 from csebench.errors import BadInput, read_yaml, unknown
-from csebench.registry import COMPONENTS, declaration, fill
+from csebench.registry import COMPONENTS, METHODS, declaration, fill, names
 from csebench.schema import Column, Dataset, EncoderRef, Paper, Recipe, Row, Scale, Table
 from csebench.spec import ComponentSpec, CorpusSpec, Spec
 
@@ -20,6 +20,8 @@ RUNS = Path("runs")
 RESULTS = Path("results")
 DEFAULT_SCALE = "smoke"
 FETCHED = "data/official"  # where rules/data.smk puts what it downloads
+SIDE_BY_SIDE = "methods"  # the page of all methods
+STS_COLUMNS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R", "Avg.")
 
 
 @cache
@@ -43,6 +45,8 @@ def dataset(name: str) -> Dataset:
 
 @cache
 def paper(name: str) -> Paper:
+    if name == SIDE_BY_SIDE:
+        return side_by_side()
     if name not in paper_names():
         raise unknown("paper", name, paper_names())
     return read_yaml(ROOT / "papers" / f"{name}.yaml", Paper)
@@ -50,6 +54,25 @@ def paper(name: str) -> Paper:
 
 def paper_names() -> list[str]:
     return sorted(p.stem for p in (ROOT / "papers").glob("*.yaml"))
+
+
+def side_by_side() -> Paper:
+    """Every method there is in one table, so that a new file in methods/ is in it without touching another file."""
+    rows = []
+    for name in names(METHODS):
+        try:
+            label, run, missing = declaration(name).title, Recipe(method=name), None
+        except BadInput as error:
+            label, run, missing = name, None, str(error)
+        values = [None] * len(STS_COLUMNS)
+        rows.append(Row(label=label, run=run, missing=missing, source="measured", values=values))
+    table = Table(
+        title="all methods side by side",
+        caption="Spearman x 100 on the STS test sets; each method's default variant on 1 % of the corpus.",
+        columns=[Column(label=c, task=c, size="1%") for c in STS_COLUMNS],
+        rows=rows,
+    )
+    return Paper(name=SIDE_BY_SIDE, title="Methods", reference="csebench", tables={SIDE_BY_SIDE: table})
 
 
 def data_root(of: Scale) -> Path:
@@ -215,8 +238,8 @@ def run(run_id: str, scale_name: str) -> Spec:
 
 def scale_of_run(run_id: str, first: str) -> str:
     """The scale whose pages need a run; `first` is looked at before the others."""
-    names = [first, *sorted(p.stem for p in (ROOT / "config").glob("*.yaml"))]
-    found = next((name for name in names if run_id in runs(name)), None)
+    scales = [first, *sorted(p.stem for p in (ROOT / "config").glob("*.yaml"))]
+    found = next((name for name in scales if run_id in runs(name)), None)
     if found is None:
         raise BadInput(f"no table of any scale needs a run {run_id!r}; `csebench plan all` lists them.")
     return found
@@ -224,6 +247,8 @@ def scale_of_run(run_id: str, first: str) -> str:
 
 def page(number: str, scale_name: str, paper_name: str | None = None) -> Page:
     folder = results_folder(scale_name)
+    if number == SIDE_BY_SIDE:
+        return Page(number, (SIDE_BY_SIDE,), scale_name, folder / f"{SIDE_BY_SIDE}.md")
     if paper_name is not None:
         find_table(paper_name, number)
         return Page(number, (paper_name,), scale_name, folder / paper_name / f"table{number}.md")
@@ -236,22 +261,22 @@ def page(number: str, scale_name: str, paper_name: str | None = None) -> Page:
 def pages(scale_name: str) -> list[Page]:
     numbers = sorted({n for p in paper_names() for n in paper(p).tables})
     own = [page(n, scale_name, p) for p in paper_names() for n in paper(p).tables]
-    return [page(n, scale_name) for n in numbers] + own
+    return [page(n, scale_name) for n in (*numbers, SIDE_BY_SIDE)] + own
 
 
 def parse_target(target: str, scale_name: str) -> list[Page]:
-    """Pages of `all`, `table2`, `micse/table2` or a path such as `results/mini/micse/table2.md`."""
+    """Pages of `all`, `methods`, `table2`, `micse/table2` or a path such as `results/mini/micse/table2.md`."""
     if target == "all":
         return pages(scale_name)
-    parts = re.sub(r"\.md$", "", target).split("/")
-    if parts[0] == "results":
-        parts = parts[1:]
-        if parts and parts[0] in {p.stem for p in (ROOT / "config").glob("*.yaml")}:
-            scale_name, parts = parts[0], parts[1:]
+    parts = re.sub(r"\.md$", "", target).removeprefix("results/").split("/")
+    if parts[0] in {p.stem for p in (ROOT / "config").glob("*.yaml")}:
+        scale_name, parts = parts[0], parts[1:]
+    if parts == [SIDE_BY_SIDE]:
+        return [page(SIDE_BY_SIDE, scale_name)]
     match = re.fullmatch(r"table(\w+)", parts[-1]) if parts else None
     if match is None or len(parts) > 2:
         known = [str(p.path.relative_to(results_folder(scale_name)).with_suffix("")) for p in pages(scale_name)]
-        raise unknown("target", target, [*known, "all"])
+        raise unknown("target", "/".join(parts), [*known, "all"])
     return [page(match[1], scale_name, parts[0] if len(parts) == 2 else None)]
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tabulate import tabulate
 
-from csebench.plan import DEFAULT_SCALE, CellPlan, Page, dataset, find_table, paper, plan_table, score_path
+from csebench.plan import SIDE_BY_SIDE, CellPlan, Page, dataset, find_table, paper, plan_table, score_path
 from csebench.plan import scale as read_scale
-from csebench.registry import EVALUATORS, METHODS, declaration
+from csebench.registry import COMPONENTS, EVALUATORS, METHODS, declaration
 from csebench.schema import Published
 from csebench.stats import Summary, summarise
 from csebench.store import read, value
@@ -34,8 +34,7 @@ def cell_text(ours: Summary | None, missing: int, published: Published | None, b
         text = percent(ours.mean) + ("" if ours.std is None else f" ± {percent(ours.std)}")
         text = f"**{text}**" if best else text
         text += f" [{missing} missing]" if missing else ""
-    printed = "–" if published is None else published.text.replace("±", " ± ")
-    return f"{text} ({printed})"
+    return text if published is None else f"{text} ({published.text.replace('±', ' ± ')})"
 
 
 def table_section(paper_name: str, number: str, scale: str) -> str:
@@ -46,31 +45,29 @@ def table_section(paper_name: str, number: str, scale: str) -> str:
     for column in range(len(table.columns)):
         means = [percent(row[column][0].mean) for row in ours if row[column][0] is not None]
         best.append(max(means, key=float) if len(means) > 1 else None)
-    body, absent, remarks = [], [], []
+    body, absent, origins = [], [], []
     for row, cells, sums in zip(table.rows, rows, ours, strict=True):
         shown = [
             cell_text(s, missing, published, s is not None and percent(s.mean) == best[i])
             for i, ((s, missing), published) in enumerate(zip(sums, row.values, strict=True))
         ]
         body.append([row.label, *shown])
-        reasons = {c.missing for c in cells if c.missing}
-        absent += [f"- {row.label}: {'; '.join(sorted(reasons))}."] if reasons else []
-        origin = SOURCES[row.source] + (f" from {row.origin}" if row.origin else "")
-        remarks.append(f"- {row.label}: published value {origin}." + (f" {row.note}" if row.note else ""))
-    grid = tabulate(body, ["Model", *(c.label for c in table.columns)], tablefmt="pipe", disable_numparse=True)
+        reasons = sorted({c.missing for c in cells if c.missing})
+        absent += [f"- {row.label}: {'; '.join(reasons)}."] if reasons else []
+        if any(row.values):
+            origin = SOURCES[row.source] + (f" from {row.origin}" if row.origin else "")
+            origins.append(f"- {row.label}: {origin}." + (f" {row.note}" if row.note else ""))
     about = paper(paper_name)
-    parts = [
-        f"## {about.reference} · Table {number}: {table.title}",
-        f"*{about.title}.* {table.caption}".strip(),
-        grid,
-    ]
+    title = table.title if paper_name == SIDE_BY_SIDE else f"{about.reference} · Table {number}: {table.title}"
+    grid = tabulate(body, ["Model", *(c.label for c in table.columns)], tablefmt="pipe", disable_numparse=True)
+    parts = [f"## {title}", f"*{about.title}.* {table.caption}".strip(), grid]
     if absent:
-        parts.append("Nothing is run here, published value only:\n\n" + "\n".join(absent))
+        parts += ["Nothing is run here, published value only:", "\n".join(absent)]
     if table.notes:
-        parts.append("Notes:\n\n" + "\n".join(f"- {n}" for n in table.notes))
-    parts.append(
-        "<details><summary>Where the published values come from</summary>\n\n" + "\n".join(remarks) + "\n\n</details>"
-    )
+        parts += ["Notes:", "\n".join(f"- {note}" for note in table.notes)]
+    if origins:
+        folded = "<details><summary>Where the published values come from</summary>"
+        parts += [folded, "\n".join(origins), "</details>"]
     return "\n\n".join(parts)
 
 
@@ -84,7 +81,7 @@ def head(page: Page) -> str:
     sizes = ", ".join(f"{label} = {n:,}" for label, n in at.sizes.items())
     override = ", ".join(f"{k} {v}" for k, v in sorted(at.override.items())) or "none: the papers' own settings"
     lines = [
-        f"# Table {page.number} at scale {at.scale}",
+        f"# {'All methods' if page.number == SIDE_BY_SIDE else f'Table {page.number}'} at scale {at.scale}",
         f"**Scale `{at.scale}`: {at.purpose}**",
         tabulate(
             [
@@ -106,16 +103,19 @@ def head(page: Page) -> str:
     return "\n\n".join(lines)
 
 
+def commit(provenance: dict) -> str:
+    return str(provenance["commit"])[:10] + ("+changes" if provenance["dirty_diff_sha256"] else "")
+
+
 def foot(page: Page) -> str:
     """Protocols, choices, and what the scores on the page were made with."""
     wanted = page.scores()
     found = [c for run, evaluator in sorted(wanted) if (c := read(score_path(run, evaluator, page.scale)))]
     evaluators = sorted({evaluator for _, evaluator in wanted})
     declared = [declaration(e, EVALUATORS) for e in evaluators]
-    commits = sorted({str(c["training"]["provenance"]["commit"])[:10] for c in found})
+    commits = sorted({commit(c["training"]["provenance"]) for c in found})
     versions = sorted({f"torch {c['provenance']['packages']['torch']}" for c in found})
     hardware = sorted({c["training"]["provenance"]["gpu"] or c["training"]["provenance"]["processor"] for c in found})
-    target = page.path if page.scale == DEFAULT_SCALE else f"{page.path} --config scale={page.scale}"
     lines = [
         "## How this page was made",
         "\n".join(
@@ -124,18 +124,18 @@ def foot(page: Page) -> str:
                 *(f"- Evaluator {d.name} version {d.version}, protocol {d.protocol} ({d.source})." for d in declared),
                 f"- Commit: {', '.join(commits) or 'none'}; {', '.join(versions) or 'no versions'};"
                 f" hardware: {', '.join(hardware) or 'none'}.",
-                f"- Regenerate: `snakemake -j4 {target}`.",
+                f"- Regenerate: `snakemake -j4 {page.path}`.",
             ]
         ),
     ]
-    names = sorted({spec.method for spec in wanted.values()})
-    rows = [
-        [f"`{n}`", declaration(n, METHODS).title, "; ".join(declaration(n, METHODS).deviations) or "none"]
-        for n in names
-    ]
-    if rows:
-        lines.append("Deviations and choices of the methods (components: `csebench show ami`, `csebench show moco`):")
-        lines.append(tabulate(rows, ["Method", "", "Deviations"], tablefmt="pipe"))
+    choices = []
+    for folder, used in (
+        (METHODS, {spec.method for spec in wanted.values()}),
+        (COMPONENTS, {name for spec in wanted.values() for name in spec.components}),
+    ):
+        choices += [f"- `{n}`: {text}" for n in sorted(used) for text in declaration(n, folder).deviations]
+    if choices:
+        lines += ["Where methods deviate from the paper, or it leaves a choice:", "\n".join(choices)]
     return "\n\n".join(lines)
 
 

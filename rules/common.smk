@@ -23,9 +23,8 @@ def page_of(wildcards):
     """The page a path names; its folder says the scale, which `--config scale=` must not contradict."""
     (page,) = plan.parse_target(wildcards.page, plan.DEFAULT_SCALE)
     if "scale" in config and page.scale != SCALE:
-        wanted = plan.page(page.number, SCALE).path
         raise BadInput(
-            f"{page.path} is a page of scale {page.scale}; at scale {SCALE} ask for {wanted}."
+            f"{page.path} is no page of scale {SCALE}: its pages are in {plan.results_folder(SCALE)}/."
         )
     return page
 
@@ -37,12 +36,18 @@ def page_scores(wildcards):
     ]
 
 
+def every_score(scale):
+    pairs = {pair for page in plan.pages(scale) for pair in page.scores()}
+    return [plan.score_path(run, evaluator, scale) for run, evaluator in sorted(pairs)]
+
+
 def page_scores_there_are(wildcards):
     return [path for path in page_scores(wildcards) if path.exists()]
 
 
 def page_papers(wildcards):
-    return [f"papers/{name}.yaml" for name in page_of(wildcards).papers]
+    names = page_of(wildcards).papers
+    return [f"papers/{name}.yaml" for name in names if name != plan.SIDE_BY_SIDE]
 
 
 def scale_of_run(wildcards):

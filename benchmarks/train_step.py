@@ -1,0 +1,124 @@
+"""SimCSE training throughput: csebench's own loop against sentence-transformers' trainer.
+
+Compared, in sentences per second of whole steps (tokenising, two dropout views, loss, backward, clipping, optimiser,
+learning rate):
+  csebench               `csebench.trainer._loop` with methods/simcse.py; only the STS-B dev evaluation is stubbed out
+  sentence-transformers  SentenceTransformerTrainer, MultipleNegativesRankingLoss on (s, s) pairs: its SimCSE recipe,
+                         its own collator, sampler, optimiser and (unless --peer-attention) attention; nothing logged,
+                         nothing saved
+Same encoder, sentences, batch, length, dropout, precision and threads. The two alternate; each run trains a fresh copy
+of the encoder and starts its clock after set-up. Imports, loading and one warm-up run a side do not count.
+
+    python benchmarks/train_step.py [--corpus FILE] [--precision fp32] [--threads 2] [--quick]
+"""
+
+import argparse
+import os
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+os.environ["TQDM_DISABLE"] = "1"
+
+import torch
+from datasets import Dataset
+from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+from tabulate import tabulate
+from transformers import TrainerCallback
+
+from csebench import ROOT, trainer
+from csebench.data import read_corpus
+from csebench.encoder import Encoder
+from csebench.registry import declaration, fill
+from csebench.schema import EncoderRef
+from csebench.spec import Spec
+
+NO_DEV = {"spearman": 0.0, "alignment": 0.0, "uniformity": 0.0}
+
+
+def csebench_seconds(args, sentences, steps, folder):
+    """Seconds a step, as the loop itself reports them."""
+    trainer.dev_point = lambda *_: NO_DEV
+    ref = EncoderRef(name=args.encoder, revision="local")
+    given = dict(steps=steps, evaluate_every=steps, batch_size=args.batch_size, max_length=args.max_length)
+    params = fill(declaration("simcse"), given, "benchmark")
+    run = dict(encoder=ref, seed=0, precision=args.precision, threads=args.threads)
+    spec = Spec(method="simcse", method_version=1, params=params, **run)
+    encoder = Encoder.load(ref, params["dropout"])
+    return trainer._loop(spec, Path(folder), encoder, sentences, None, float("inf"))["seconds_per_step"]
+
+
+class Clock(TrainerCallback):
+    def on_train_begin(self, *_, **__):
+        self.started = time.perf_counter()
+
+    def on_train_end(self, *_, **__):
+        self.seconds = time.perf_counter() - self.started
+
+
+def peer_seconds(args, sentences, steps, folder):
+    """Seconds a step, from the trainer's first to its last callback."""
+    path = str(ROOT / args.encoder if (ROOT / args.encoder).exists() else args.encoder)
+    kwargs = {"attn_implementation": args.peer_attention} if args.peer_attention else {}
+    word = Transformer(path, max_seq_length=args.max_length, model_kwargs=kwargs)
+    pooling = Pooling(word.get_embedding_dimension(), pooling_mode="cls")
+    model, clock = SentenceTransformer(modules=[word, pooling]), Clock()
+    settings = SentenceTransformerTrainingArguments(
+        output_dir=folder,
+        max_steps=steps,
+        per_device_train_batch_size=args.batch_size,
+        learning_rate=3e-5,
+        bf16=args.precision == "bf16",
+        use_cpu=not torch.cuda.is_available(),
+        logging_strategy="no",
+        save_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+    )
+    pairs = Dataset.from_dict({"anchor": sentences, "positive": sentences})
+    loss = MultipleNegativesRankingLoss(model)
+    SentenceTransformerTrainer(model, settings, train_dataset=pairs, loss=loss, callbacks=[clock]).train()
+    return clock.seconds / steps
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--encoder", default="encoders/bert-mini-wiki", help="folder (of the project or anywhere)")
+    parser.add_argument("--corpus", type=Path, default=ROOT / "data/smoke/wiki/smoke.txt", help="one sentence a line")
+    parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--max-length", type=int, default=32)
+    parser.add_argument("--precision", choices=["bf16", "fp32"], default="bf16")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--peer-attention", help="eager or sdpa; sentence-transformers' own choice without it")
+    parser.add_argument("--steps", type=int, default=40, help="a run")
+    parser.add_argument("--repeats", type=int, default=5, help="runs of each side")
+    parser.add_argument("--quick", action="store_true", help="3 steps, 2 runs: proves that the script works")
+    args = parser.parse_args()
+    if args.quick:
+        args.steps, args.repeats = 3, 2
+    torch.set_num_threads(args.threads)
+    needed, read = args.steps * args.batch_size, read_corpus(args.corpus)
+    sentences = (read * -(-needed // len(read)))[:needed]
+    sides = {"csebench": csebench_seconds, "sentence-transformers": peer_seconds}
+    speeds = {name: [] for name in sides}
+    with tempfile.TemporaryDirectory() as folder:
+        for repeat in range(args.repeats + 1):
+            for name, seconds in sides.items():
+                steps = args.steps if repeat else min(args.steps, 5)  # the first run of each warms up
+                speed = args.batch_size / seconds(args, sentences, steps, folder)
+                if repeat:
+                    speeds[name].append(speed)
+    rows = [[name, median(s), min(s), max(s), 1000 * args.batch_size / median(s)] for name, s in speeds.items()]
+    print(f"{args.encoder}, {args.corpus.name}, batch {args.batch_size}, length {args.max_length}, {args.precision}")
+    print(f"{args.threads} threads, {args.repeats} runs of {args.steps} steps a side, alternating\n")
+    print(tabulate(rows, ["sentences/s", "median", "min", "max", "ms/step"], floatfmt=".1f"))
+    paired = [a / b for a, b in zip(*speeds.values(), strict=True)]
+    print(f"\nratio by pairs: {min(paired):.2f}x to {max(paired):.2f}x")
+    print(f"ratio csebench / sentence-transformers: {median(paired):.2f}x")
+
+
+if __name__ == "__main__":
+    main()

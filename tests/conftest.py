@@ -1,0 +1,139 @@
+"""Fixtures: tiny encoders made on the spot, the project's smoke data, and specs of runs of a few steps."""
+
+import shutil
+
+import pytest
+
+from csebench import ROOT
+
+# Steps that a test can pay, and a queue that fills within them.
+TINY = {"steps": 4, "batch_size": 8, "evaluate_every": 2, "warmup_steps": 0}
+TINY_COMPONENTS = {"moco": {"queue": 12}}
+
+
+@pytest.fixture(scope="session")
+def smoke_data():
+    return ROOT / "data" / "smoke"
+
+
+@pytest.fixture(scope="session")
+def corpus(smoke_data):
+    return smoke_data / "wiki" / "smoke.txt"
+
+
+@pytest.fixture(scope="session")
+def sentences(corpus):
+    return corpus.read_text(encoding="utf-8").splitlines()
+
+
+@pytest.fixture(scope="session")
+def tiny_bert(tmp_path_factory, sentences):
+    """Folder of a BERT of 3 layers with random weights; larger than BERT's, so that attention is not uniform."""
+    import torch
+    from transformers import BertConfig, BertModel
+
+    from csebench.pretrain import train_tokenizer
+
+    folder = tmp_path_factory.mktemp("encoders") / "tiny-bert"
+    tokenizer = train_tokenizer(sentences, 600)
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        intermediate_size=64,
+        max_position_embeddings=128,
+        initializer_range=0.1,
+    )
+    torch.manual_seed(0)
+    BertModel(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_roberta(tmp_path_factory, sentences):
+    """Folder of a RoBERTa of 3 layers with random weights and a byte-level BPE."""
+    import torch
+    from tokenizers import ByteLevelBPETokenizer
+    from transformers import RobertaConfig, RobertaModel, RobertaTokenizerFast
+
+    folder = tmp_path_factory.mktemp("encoders") / "tiny-roberta"
+    folder.mkdir()
+    bpe = ByteLevelBPETokenizer()
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    bpe.train_from_iterator(sentences, vocab_size=600, special_tokens=special, show_progress=False)
+    bpe.save_model(str(folder))
+    tokenizer = RobertaTokenizerFast.from_pretrained(folder)
+    config = RobertaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        intermediate_size=64,
+        max_position_embeddings=130,  # 128 tokens: RoBERTa's positions start at 2
+        type_vocab_size=1,
+        initializer_range=0.1,
+        bos_token_id=0,
+        pad_token_id=1,
+        eos_token_id=2,
+    )
+    torch.manual_seed(0)
+    RobertaModel(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def make_spec(tiny_bert):
+    """Specs of tiny runs: `make_spec("simcse", components={"ami": {}}, params={"steps": 2}, seed=1)`."""
+    from csebench import plan
+    from csebench.data import sha256
+    from csebench.schema import EncoderRef, Recipe, Scale
+
+    at = Scale(
+        scale="tests", purpose="", corpus="", dev="", sizes={}, seeds=[], encoders={}, components=TINY_COMPONENTS
+    )
+
+    def make(method, variant=None, components=None, params=None, seed=1, size=10**9, encoder=tiny_bert, file=None):
+        recipe = Recipe(method=method, variant=variant, params={**TINY, **(params or {})}, components=components or {})
+        used = plan.dataset("smoke")
+        if file is not None:
+            used = used.model_copy(update={"path": file.name, "sha256": sha256(file)})
+        ref = EncoderRef(name=str(encoder), revision=sha256(encoder / "model.safetensors"))
+        return plan.make_spec(recipe, at, ref, size, seed, "tests", used, plan.dataset("stsb-dev-smoke").sha256)
+
+    return make
+
+
+@pytest.fixture
+def train(corpus, smoke_data):
+    """Trains a spec into a folder and returns its report; `train(spec, out, file=…)` for another corpus."""
+    import json
+
+    from csebench.trainer import train
+
+    def run(spec, out, file=corpus, **settings):
+        train(spec, out, file, smoke_data, **settings)
+        return json.loads((out / "train.json").read_text())
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory, make_spec, corpus, smoke_data):
+    """Folder of a finished tiny run, made once for all tests that only read it: `finished("ct", components=…)`."""
+    from csebench.trainer import train
+
+    kept = {}
+
+    def run(*args, **kwargs):
+        spec = make_spec(*args, **kwargs)
+        if spec.run_id not in kept:
+            kept[spec.run_id] = tmp_path_factory.mktemp("runs") / spec.run_id
+            train(spec, kept[spec.run_id], corpus, smoke_data)
+        return kept[spec.run_id]
+
+    yield run
+    for folder in kept.values():
+        shutil.rmtree(folder, ignore_errors=True)

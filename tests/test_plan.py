@@ -1,0 +1,326 @@
+"""Planning: papers to runs, shared over papers, without the heavy libraries; pins of what the project ships."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from csebench import ROOT, cli, plan
+from csebench.data import sha256
+from csebench.errors import BadInput
+from csebench.schema import POOLERS
+
+PAPERS = plan.paper_names()
+TABLES = [(paper, number) for paper in PAPERS for number in plan.paper(paper).tables]
+SCALES = sorted(p.stem for p in (ROOT / "config").glob("*.yaml"))
+HEAVY = ("torch", "transformers", "tokenizers", "mteb", "beir", "sentence_transformers", "scipy", "sklearn")
+
+
+def row(paper, label, number="2"):
+    """Position of a table's row."""
+    return [r.label for r in plan.find_table(paper, number).rows].index(label)
+
+
+def runs_by_size(paper, label, scale):
+    """Run ids of a row, by the size of its column."""
+    cells = plan.plan_table(paper, "2", scale)[row(paper, label)]
+    return {cell.column.size: {s.run_id for s in cell.specs} for cell in cells}
+
+
+# ---------------------------------------------------------------- papers as data
+
+
+def test_all_papers_are_there():
+    assert PAPERS == ["infocse", "informin_cl", "micse", "msse"]
+    assert SCALES == ["mini", "paper", "smoke"]
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_a_paper_loads_under_its_file_name(name):
+    assert plan.paper(name).name == name
+
+
+@pytest.mark.parametrize(("paper", "number"), TABLES)
+def test_rows_fit_their_columns(paper, number):
+    table = plan.find_table(paper, number)
+    for r in table.rows:
+        assert len(r.values) == len(table.columns), r.label
+        assert (r.run is None) != (r.missing is None), f"{r.label}: either a run, or why there is none"
+        assert (r.source == "copied") == (r.origin is not None), f"{r.label}: copied from where?"
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize(("paper", "number"), TABLES)
+def test_every_cell_has_runs_or_says_why_not(paper, number, scale):
+    for cells in plan.plan_table(paper, number, scale):
+        for cell in cells:
+            assert bool(cell.specs) != bool(cell.missing), cell.row.label
+            if cell.row.run is not None and not cell.specs:
+                assert scale in cell.missing, "a row that could be run says at which scale it is not"
+
+
+def test_rows_without_an_adapter_say_so():
+    cells = plan.plan_table("infocse", "2", "paper")[row("infocse", "ESimCSE-BERTbase")]
+    assert {c.missing for c in cells} == {"no adapter yet: ESimCSE"}
+    large = row("infocse", "SimCSE-BERTlarge")
+    assert {c.missing for c in plan.plan_table("infocse", "2", "smoke")[large]} == {"no bert-large at scale smoke"}
+    assert all(c.specs for c in plan.plan_table("infocse", "2", "paper")[large])
+
+
+# ---------------------------------------------------------------- published numbers
+
+
+MISPRINTS = {("infocse", "Mirror-BERTbase"): (75.41, 75.40)}  # mean of the printed columns, printed average
+
+
+def averages():
+    """(paper, label, seven columns, printed average) of every row of the per-task tables."""
+    for paper, number in TABLES:
+        table = plan.find_table(paper, number)
+        tasks = [c.task for c in table.columns]
+        if len(tasks) == 8 and tasks[-1] == "Avg.":
+            yield from ((paper, r.label, [v.value for v in r.values[:-1]], r.values[-1].value) for r in table.rows)
+
+
+def test_printed_averages_are_the_mean_of_their_columns():
+    rows = list(averages())
+    assert len(rows) >= 38
+    off = {}
+    for paper, label, values, printed in rows:
+        mean = sum(values) / 7
+        if abs(mean - printed) > 0.01 + 1e-9:
+            off[paper, label] = (round(mean, 2), printed)
+    assert off == MISPRINTS
+
+
+def test_a_misprint_is_noted_where_it_is_printed():
+    for (paper, label), (mean, _) in MISPRINTS.items():
+        noted = plan.find_table(paper, "2").rows[row(paper, label)].note
+        assert str(mean) in noted
+
+
+def test_a_number_copied_twice_from_the_same_paper_is_the_same():
+    """InfoCSE and InforMin-CL both copy from Gao et al.; their baselines on BERT-base must agree."""
+    found = {}
+    for paper in ("infocse", "informin_cl"):
+        for r in plan.find_table(paper, "2").rows:
+            if r.origin == "Gao et al. 2021":
+                label = re.sub(r"[\s_]", "", r.label)
+                found.setdefault(label, []).append([v.text for v in r.values])
+    shared = [values for values in found.values() if len(values) == 2]
+    assert len(shared) >= 6
+    assert all(one == two for one, two in shared)
+
+
+def test_msse_copies_micse_as_printed():
+    micse, msse = plan.find_table("micse", "2"), plan.find_table("msse", "2")
+    printed = dict(zip([c.size for c in micse.columns], micse.rows[row("micse", "miCSE")].values, strict=True))
+    copied = dict(zip([c.size for c in msse.columns], msse.rows[row("msse", "miCSE")].values, strict=True))
+    assert {size: copied[size].text for size in printed} == {size: v.text for size, v in printed.items()}
+
+
+def test_published_deviations_are_read():
+    value = plan.find_table("micse", "2").rows[row("micse", "miCSE")].values[0]
+    assert (value.value, value.std) == (73.68, 0.89)
+
+
+# ---------------------------------------------------------------- sharing
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize(("msse", "micse"), [("SimCSE", "SimCSE (Gao et al., 2021)"), ("miCSE", "miCSE")])
+def test_msse_shares_the_runs_of_micse(msse, micse, scale):
+    theirs, ours = runs_by_size("micse", micse, scale), runs_by_size("msse", msse, scale)
+    assert len(theirs) == 4 and all(theirs.values())
+    assert {size: ours[size] for size in theirs} == theirs
+    assert not ours["0.5%"] & set().union(*theirs.values())
+
+
+def test_the_page_of_all_papers_counts_a_shared_run_once():
+    everything = plan.page("2", "smoke").runs()
+    each = [plan.page("2", "smoke", paper).runs() for paper in PAPERS]
+    assert set(everything) == set().union(*each)
+    assert len(everything) < sum(map(len, each))
+
+
+def test_seeds_of_a_cell():
+    at = plan.scale("paper")
+    cells = plan.plan_table("micse", "2", "paper")[row("micse", "miCSE")]
+    assert [s.seed for s in cells[0].specs] == at.seeds
+    assert [s.corpus.size for s in (c.specs[0] for c in cells)] == [1000, 10_000, 100_000, 1_000_000]
+    assert len({c.specs[0].cell_id for c in cells}) == 4
+
+
+def test_a_trained_run_belongs_to_one_scale():
+    """Only what nothing is trained for may be the same at two scales (the same encoder as it is)."""
+    seen = {}
+    for name in SCALES:
+        for run, spec in plan.runs(name).items():
+            assert spec.corpus is None or run not in seen, f"{run} at {seen[run]} and {name}"
+            seen[run] = name
+
+
+def test_the_paper_scale_keeps_the_papers_settings():
+    (spec,) = plan.plan_table("infocse", "2", "paper")[row("infocse", "SimCSE-BERTlarge")][0].specs[:1]
+    assert (spec.params["learning_rate"], spec.params["batch_size"], spec.params["steps"]) == (1e-5, 64, 15625)
+    assert spec.encoder.name == "google-bert/bert-large-uncased"
+    assert spec.params["pooler"] in POOLERS
+
+
+# ---------------------------------------------------------------- targets
+
+
+@pytest.mark.parametrize(
+    ("target", "scale", "path"),
+    [
+        ("table2", "smoke", "results/table2.md"),
+        ("table2", "mini", "results/mini/table2.md"),
+        ("micse/table2", "smoke", "results/micse/table2.md"),
+        ("results/table2.md", "smoke", "results/table2.md"),
+        ("results/mini/table2.md", "smoke", "results/mini/table2.md"),
+        ("results/mini/micse/table2.md", "smoke", "results/mini/micse/table2.md"),
+        ("results/paper/msse/table2.md", "mini", "results/paper/msse/table2.md"),
+    ],
+)
+def test_target(target, scale, path):
+    (page,) = plan.parse_target(target, scale)
+    assert str(page.path) == path
+
+
+def test_target_all_is_every_page():
+    found = {str(p.path) for p in plan.parse_target("all", "smoke")}
+    assert {"results/table2.md"} | {f"results/{p}/table{n}.md" for p, n in TABLES} <= found
+
+
+@pytest.mark.parametrize("target", ["tabel2", "results/tabel2.md", "results/mini/tabel2.md", "table"])
+def test_an_unknown_target_suggests_the_nearest(target):
+    with pytest.raises(BadInput, match="Did you mean 'table2'"):
+        plan.parse_target(target, "smoke")
+
+
+@pytest.mark.parametrize("target", ["results", "", "results/", "a/b/table2", "micse", "all.md"])
+def test_what_is_no_target_is_refused(target):
+    with pytest.raises(BadInput):
+        plan.parse_target(target, "smoke")
+
+
+def test_unknown_paper_and_table_are_refused():
+    with pytest.raises(BadInput, match="'micse'"):
+        plan.parse_target("micsee/table2", "smoke")
+    with pytest.raises(BadInput, match="99"):
+        plan.parse_target("micse/table99", "smoke")
+    with pytest.raises(BadInput, match="99"):
+        plan.parse_target("table99", "smoke")
+
+
+# ---------------------------------------------------------------- the command
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_plan_all(scale, capsys):
+    assert cli.main(["plan", "all", "--scale", scale]) == 0
+    shown = capsys.readouterr().out
+    assert f"{len(plan.runs(scale))} runs at scale {scale}" in shown
+    assert all(run in shown for run in plan.runs(scale))
+
+
+def test_plan_says_what_is_shared(capsys):
+    cli.main(["plan", "msse/table2"])
+    shown = capsys.readouterr().out
+    (shared,) = list(runs_by_size("msse", "miCSE", "smoke")["100%"])
+    (line,) = [line for line in shown.splitlines() if line.startswith(shared)]
+    assert "micse/table2" in line
+
+
+def test_plan_tells_finished_from_missing_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    run = min(runs_by_size("micse", "miCSE", "smoke")["100%"])
+    report = tmp_path / "runs" / run / "train.json"
+    report.parent.mkdir(parents=True)
+    report.write_text('{"provenance": {"seconds": 12.5}}')
+    cli.main(["plan", "micse/table2"])
+    lines = capsys.readouterr().out.splitlines()
+    (done,) = [line for line in lines if " done " in line and line.startswith("micse-")]
+    assert done.startswith(run) and "12.5" in done
+
+
+# ---------------------------------------------------------------- nothing heavy is imported
+
+
+def python(*arguments, **more):
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False, **more
+    )
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from csebench import plan; [plan.runs(s) for s in ('smoke', 'mini', 'paper')]",
+        "import csebench.cli as c; assert c.main(['plan', 'all']) == 0",
+        "import csebench.cli as c; assert c.main(['methods']) == c.main(['evaluators']) == c.main(['papers']) == 0",
+        "import csebench.cli as c; assert c.main(['show', 'micse']) == c.main(['show', 'sts']) == 0",
+        "from csebench import plan, render; render.render(plan.page('2', 'smoke'))",
+    ],
+    ids=["plan", "csebench plan", "csebench methods", "csebench show", "render"],
+)
+def test_imports_nothing_heavy(code):
+    done = python("-c", f"{code}\nimport sys\nprint('HEAVY', [m for m in {HEAVY!r} if m in sys.modules])")
+    assert done.returncode == 0, done.stderr
+    assert "HEAVY []" in done.stdout
+
+
+def test_the_workflow_plans_without_anything_heavy():
+    """Snakemake's parsing and its whole DAG of Table 2, from Python's own list of imports."""
+    done = python("-X", "importtime", "-m", "snakemake", "-n", "--nolock", "results/table2.md")
+    assert done.returncode == 0, done.stdout + done.stderr[-2000:]
+    imported = set(re.findall(r"^import time:.*\|\s+(\S+)$", done.stderr, flags=re.M))
+    assert "csebench.plan" in imported
+    assert not imported & set(HEAVY)
+
+
+# ---------------------------------------------------------------- pins
+
+
+SHIPPED = ["smoke", "stsb-dev-smoke"]
+
+
+def data_root():
+    """Real data, where there is some."""
+    found = Path(os.environ.get("CSEBENCH_DATA", ROOT.parent / "shared" / "data"))
+    return found if (found / "downstream" / "STS").is_dir() else None
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_data_is_what_the_registry_says(name):
+    found = plan.dataset(name)
+    assert sha256(ROOT / "data" / "smoke" / found.path) == found.sha256
+
+
+@pytest.mark.parametrize("name", sorted(set(plan.datasets()) - set(SHIPPED)))
+def test_real_data_is_what_the_registry_says(name):
+    root, found = data_root(), plan.dataset(name)
+    if root is None or not (root / found.path).exists():
+        pytest.skip(f"no {found.path} (set CSEBENCH_DATA)")
+    assert sha256(root / found.path) == found.sha256
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_a_shipped_encoder_is_what_the_scale_says(scale):
+    """The pin of an encoder of the project is the hash of its weights, of one on the hub a commit."""
+    for role, ref in plan.scale(scale).encoders.items():
+        folder = ROOT / ref.name
+        if ref.name.startswith("encoders/"):
+            assert sha256(folder / "model.safetensors") == ref.revision, f"{scale}: {role}"
+        else:
+            assert re.fullmatch(r"[0-9a-f]{40}", ref.revision), f"{scale}: {role}: not a commit"
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_a_scale_names_data_that_is_registered(scale):
+    at = plan.scale(scale)
+    assert at.scale == scale
+    assert plan.dataset(at.corpus) and plan.dataset(at.dev)
