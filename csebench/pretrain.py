@@ -13,6 +13,8 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from tqdm import tqdm
 from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast
 
+from csebench.data import lines, sha256
+from csebench.errors import RunFailed
 from csebench.mlm import mask_tokens, masked_lm_loss
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -21,7 +23,10 @@ CHECK_EVERY = 1_000  # steps between held-out evaluations, which also write the 
 
 
 def train_tokenizer(sentences, vocab_size: int) -> BertTokenizerFast:
-    """Lower-cased WordPiece with BERT's own normalisation and pre-tokenisation."""
+    """Lower-cased WordPiece with BERT's own normalisation and pre-tokenisation.
+
+    The library breaks ties between equally frequent pieces at random: two trainings may differ in a few pieces.
+    """
     wordpiece = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     wordpiece.normalizer = normalizers.BertNormalizer(lowercase=True)
     wordpiece.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -101,7 +106,7 @@ def pretrain(
     torch.manual_seed(seed)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     out.mkdir(parents=True, exist_ok=True)
-    sentences = corpus.read_text(encoding="utf-8").splitlines()
+    sentences = lines(corpus)
     held = min(HELD_OUT, len(sentences) // 20)
 
     if not (out / "tokenizer.json").exists():
@@ -163,7 +168,7 @@ def pretrain(
             if step % CHECK_EVERY == 0 or step == steps:
                 test_loss, accuracy = held_out(model, tokenizer, test, device, mask_probability)
                 if not math.isfinite(test_loss):
-                    raise SystemExit(f"pre-training diverged at step {step}: held-out loss {test_loss}")
+                    raise RunFailed(f"{name}: held-out loss is {test_loss} at step {step}; lower the learning rate.")
                 elapsed = seconds + time.perf_counter() - started
                 point = dict(step=step, tokens=tokens, loss=test_loss, accuracy=accuracy, seconds=round(elapsed))
                 curve.append(point)
@@ -182,8 +187,27 @@ def pretrain(
     written = json.loads((out / "config.json").read_text())
     written["dtype"] = "float32"  # stored in half precision, computed in single
     (out / "config.json").write_text(json.dumps(written, indent=2, sort_keys=True) + "\n")
-    report = dict(name=name, corpus=corpus.name, sentences=len(train), held_out=held, curve=curve, threads=threads)
+    report = dict(name=name, corpus=corpus.name, sha256=sha256(corpus), sentences=len(train), held_out=held)
     report |= dict(steps=steps, batch_size=batch_size, learning_rate=learning_rate, mask_probability=mask_probability)
+    report |= dict(seed=seed, threads=threads, curve=curve)
     (out / "pretraining.json").write_text(json.dumps(report, indent=2) + "\n")
+    (out / "README.md").write_text(card(report, config))
     checkpoint.unlink()
     return report
+
+
+def card(report: dict, config) -> str:
+    """The model card: what it is, what it was made from, and how good its masked LM is on held-out text."""
+    last = report["curve"][-1]
+    return (
+        f"# {report['name']}\n\nA BERT of {config.num_hidden_layers} layers, hidden size {config.hidden_size},"
+        f" {config.num_attention_heads} heads, {config.vocab_size} lower-cased WordPieces, pre-trained from scratch by"
+        f" `csebench pretrain` with masked LM only ({report['mask_probability']:.0%} of the tokens masked, bf16"
+        " autocast, no dropout). Weights are stored in half precision.\n\n"
+        f"- Corpus: {report['sentences']:,} sentences of `{report['corpus']}` (sha256 {report['sha256']}).\n"
+        f"- Trained on {last['tokens']:,} tokens: {report['steps']:,} steps of {report['batch_size']} sentences,"
+        f" learning rate {report['learning_rate']:g}, seed {report['seed']}, {last['seconds'] / 60:.0f} minutes on"
+        f" {report['threads']} threads.\n"
+        f"- Held-out ({report['held_out']:,} sentences): loss {last['loss']:.3f}, {last['accuracy']:.1%} of the masked"
+        " tokens right.\n"
+    )
