@@ -2,7 +2,7 @@
 
 Compared, in sentences per second of whole steps (tokenising, two dropout views, loss, backward, clipping, optimiser,
 learning rate):
-  csebench               `csebench.trainer._loop` with methods/simcse.py; only the STS-B dev evaluation is stubbed out
+  csebench               `csebench.trainer.fit` with methods/simcse.py; only the STS-B dev evaluation is stubbed out
   sentence-transformers  SentenceTransformerTrainer, MultipleNegativesRankingLoss on (s, s) pairs: its SimCSE recipe,
                          its own collator, sampler, optimiser and (unless --peer-attention) attention; nothing logged,
                          nothing saved
@@ -48,7 +48,7 @@ def csebench_seconds(args, sentences, steps, folder):
     run = dict(encoder=ref, seed=0, precision=args.precision, threads=args.threads)
     spec = Spec(method="simcse", method_version=1, params=params, **run)
     encoder = Encoder.load(ref, params["dropout"])
-    return trainer._loop(spec, Path(folder), encoder, sentences, None, float("inf"))["seconds_per_step"]
+    return trainer.fit(spec, Path(folder), encoder, sentences, None, float("inf"))["seconds_per_step"]
 
 
 class Clock(TrainerCallback):

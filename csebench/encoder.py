@@ -98,7 +98,7 @@ class Encoder(nn.Module):
 
     @classmethod
     def load(cls, ref: EncoderRef, dropout: float | None = None, with_pooler: bool = False) -> Encoder:
-        """From a folder (of the project or anywhere) or the hub at a pinned revision, in fp32.
+        """From a folder (the project's or any) or the hub at a pinned revision; fp32, on the GPU if there is one.
 
         Raises:
             BadInput: neither can be had.
@@ -113,7 +113,7 @@ class Encoder(nn.Module):
             )
         except OSError as e:
             raise BadInput(f"encoder {ref.name}: neither a model folder nor to be had from the hub: {e}") from None
-        return cls(model, tokenizer)
+        return cls(model, tokenizer).to("cuda" if torch.cuda.is_available() else "cpu")
 
     @property
     def size(self) -> int:
@@ -122,6 +122,11 @@ class Encoder(nn.Module):
     @property
     def layers(self) -> int:
         return self.model.config.num_hidden_layers
+
+    @property
+    def longest(self) -> int:
+        """Tokens that the encoder can read; RoBERTa's positions start at 2."""
+        return self.model.config.max_position_embeddings - (2 if self.model.config.model_type == "roberta" else 0)
 
     @property
     def device(self):
@@ -151,8 +156,7 @@ class Encoder(nn.Module):
 
     def tokenize(self, sentences: list[str], max_length: int | None = None, pad_to_max: bool = False):
         """Padded to the longest (or all to `max_length`); cut at `max_length`, else at what the encoder can read."""
-        longest = self.model.config.max_position_embeddings - (2 if self.model.config.model_type == "roberta" else 0)
-        limit = min(max_length or longest, longest)
+        limit = min(max_length or self.longest, self.longest)
         padding = "max_length" if pad_to_max else True
         batch = self.tokenizer(sentences, padding=padding, truncation=True, max_length=limit, return_tensors="pt")
         return {k: v.to(self.device, non_blocking=True) for k, v in batch.items()}
@@ -185,14 +189,15 @@ class SentenceEncoder:
     def _embed(self, sentences: list[str]) -> np.ndarray:
         encoder, training = self.encoder, self.encoder.training
         encoder.eval()
-        lengths = [len(ids) for ids in encoder.tokenizer(sentences)["input_ids"]]
-        order = np.argsort(lengths, kind="stable")
+        ids = encoder.tokenizer(sentences, truncation=True, max_length=encoder.longest)["input_ids"]
+        order = np.argsort([len(i) for i in ids], kind="stable")
         vectors = np.empty((len(sentences), encoder.size), dtype=np.float32)
         enabled = self.precision == "bf16"
         for start in range(0, len(order), self.batch_size):
             index = order[start : start + self.batch_size]
             with torch.autocast(encoder.device.type, torch.bfloat16, enabled=enabled):
-                out = encoder(encoder.tokenize([sentences[i] for i in index]), needs_hidden_states(self.pooler))
+                batch = encoder.tokenizer.pad({"input_ids": [ids[i] for i in index]}, return_tensors="pt")
+                out = encoder(batch.to(encoder.device), needs_hidden_states(self.pooler))
             vectors[index] = pool(self.pooler, out.output, out.mask).float().cpu().numpy()
         encoder.train(training)
         return vectors if self.transform is None else self.transform(vectors)
@@ -255,7 +260,6 @@ def open_model(name: str, pooler: str | None = None, evaluation: Evaluation = Ev
         raise BadInput(f"{name}: does not say how to pool; give --pooler ({', '.join(POOLERS)}).")
     name, _, revision = name.partition("@") if not folder.exists() else (name, "", "")
     encoder = Encoder.load(EncoderRef(name=name, revision=revision or "main"), with_pooler=pooler == "cls")
-    encoder.to("cuda" if torch.cuda.is_available() else "cpu")
     return SentenceEncoder(encoder, pooler, Affine.load(folder), evaluation.precision, evaluation.batch_size)
 
 
@@ -281,6 +285,8 @@ def save_encoder(folder: Path, encoder: Encoder, pooler: str, transform=None) ->
         pooling = {"word_embedding_dimension": encoder.size}
         pooling |= {"pooling_mode_cls_token": mode == "cls", "pooling_mode_mean_tokens": mode == "mean"}
         (folder / "modules.json").write_text(json.dumps(modules, indent=2))
-        (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": None, "do_lower_case": False}))
+        (folder / "sentence_bert_config.json").write_text(
+            json.dumps({"max_seq_length": encoder.longest, "do_lower_case": False})
+        )
         (folder / "1_Pooling").mkdir(exist_ok=True)
         (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling, indent=2))

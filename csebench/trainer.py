@@ -38,10 +38,12 @@ def train(
         data_root: holds STS-B dev, which selects the best step.
 
     Raises:
-        BadInput: a file is missing or not the one the spec names.
+        BadInput: a file is missing or not the one the spec names, or `out` holds another run.
         RunFailed: the loss is not finite.
     """
     model, part = out / "model", out / "model.part"
+    if (out / "spec.json").exists() and json.loads((out / "spec.json").read_text()) != spec.model_dump():
+        raise BadInput(f"{out}: holds another run (its spec.json differs); choose another folder or delete it.")
     if (model / REPORT).exists():
         write_json(out / "train.json", json.loads((model / REPORT).read_text()))
         return
@@ -55,27 +57,27 @@ def train(
     if spec.dev_sha256 is not None:
         dev = _read_dev(spec, data_root)
     torch.set_num_threads(spec.threads)
-    for stale in (model, part):
-        shutil.rmtree(stale, ignore_errors=True)
-    part.mkdir(parents=True)
     write_json(out / "spec.json", spec.model_dump())
 
     facts, report = {"run": spec.run_id, "method": spec.method, "seed": spec.seed}, {}
+    encoder = transform = pooler = None
     if found.kind == "control":
         facts |= {"control": spec.method, "params": spec.params}
     else:
         facts["pooler"] = pooler = spec.params["pooler"]
         encoder = Encoder.load(spec.encoder, spec.params.get("dropout"), with_pooler=pooler == "cls")
-        transform = None
         if found.kind == "fitted":
             some = draw_subset(sentences, spec.params["fit_sentences"], spec.seed)
             transform = Affine(*load(spec.method).fit(SentenceEncoder(encoder, pooler).embed(some), spec.params))
         elif found.kind == "trained":
-            report = _loop(spec, out, encoder, sentences, dev, checkpoint_seconds)
-        save_encoder(part, encoder, pooler, transform)
+            report = fit(spec, out, encoder, sentences, dev, checkpoint_seconds)
     data = {"corpus": spec.corpus and spec.corpus.sha256, "dev": spec.dev_sha256}
     report |= {"run": spec.run_id, "spec": spec.model_dump(), "provenance": watch.record(data_sha256=data)}
+    for stale in (model, part):
+        shutil.rmtree(stale, ignore_errors=True)
     write_json(part / "csebench.json", facts)
+    if encoder is not None:
+        save_encoder(part, encoder, pooler, transform)
     write_json(part / REPORT, report)
     (part / "README.md").write_text(card(spec))
     os.replace(part, model)
@@ -93,9 +95,9 @@ def _read_dev(spec: Spec, data_root: Path):
     return dev
 
 
-def _loop(spec: Spec, out: Path, encoder: Encoder, sentences: list[str], dev, checkpoint_seconds: float) -> dict:
+def fit(spec: Spec, out: Path, encoder: Encoder, sentences: list[str], dev, checkpoint_seconds: float) -> dict:
     """The training loop: leaves `encoder` at its best on STS-B dev (first best wins ties), returns the report."""
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = encoder.device
     torch.manual_seed(spec.seed)
     method = load(spec.method)(encoder, spec.params)
     components = torch.nn.ModuleList(load(n, COMPONENTS)(method, c.params) for n, c in spec.components.items())

@@ -30,8 +30,9 @@ Sentence Embeddings}, author={Klein, Tassilo and Nabi, Moin}, booktitle={ACL}, y
         "evaluate_every": (125, "ours: not given; SimCSE's"),
         "pooler": ("cls_before_pooler", "sec. 3.1: [CLS]"),
         "temperature": (0.05, "sec. 3.1"),
-        "in_batch_negatives": (True, "Eq. 2; False is Appendix E's ablation"),
+        "negatives": ("batch", "Eq. 2"),
     },
+    "choices": {"negatives": ["batch", "zeroed", "none"]},
     "components": {"ami": {}, "moco": {}},
     "variants": {
         "code": {

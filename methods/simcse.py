@@ -11,6 +11,8 @@ Relations: every other contrastive method here starts from this one; with compon
 Deviations: none known in the loss. The queue columns appear only with the component moco.
 """
 
+from torch.nn.functional import cosine_similarity
+
 from csebench.losses import info_nce
 from csebench.method import ClsHeadMethod
 
@@ -29,15 +31,20 @@ author={Gao, Tianyu and Yao, Xingcheng and Chen, Danqi}, booktitle={EMNLP}, year
         "evaluate_every": (125, "run_unsup_example.sh"),
         "pooler": ("cls_before_pooler", "[CLS]; its MLP is used in training only (mlp_only_train)"),
         "temperature": (0.05, "sec. 3, run_unsup_example.sh"),
-        "in_batch_negatives": (True, "miCSE's ablation `diag_only` sets the other logits to 0 (models.py:320-321)"),
+        "negatives": ("batch", "sec. 3; zeroed: miCSE's `diag_only` (models.py:320-321); none: -cos/τ alone"),
     },
+    "choices": {"negatives": ["batch", "zeroed", "none"]},
+    "variants": {"zeroed_negatives": {"negatives": "zeroed"}, "no_negatives": {"negatives": "none"}},
     "deviations": [
         "precision bf16 or fp32 as the scale says; the official script trains in fp16",
         "STS-B dev is embedded in the run's precision; the official trainer uses fp32",
+        "`without negatives` (miCSE Appendix E) has two readings: zeroed logits as coded, or no denominator at all",
     ],
 }
 
 
 class Method(ClsHeadMethod):
     def loss(self, one, two):
-        return info_nce(one.z, two.z, self.p.temperature, self.queue, self.p.in_batch_negatives)
+        if self.p.negatives == "none":
+            return -cosine_similarity(one.z, two.z).mean() / self.p.temperature
+        return info_nce(one.z, two.z, self.p.temperature, self.queue, self.p.negatives == "batch")

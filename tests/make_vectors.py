@@ -151,7 +151,7 @@ def main():
         "info_nce": (z1, lambda x: info_nce(x, z2, 0.05)),
         "info_nce_queue": (z1, lambda x: info_nce(x, z2, 0.05, queue)),
         "info_nce_queue_only": (z1, lambda x: info_nce(x, z2, 0.05, queue, in_batch_negatives=False)),
-        "info_nce_diagonal": (z1, lambda x: info_nce(x, z2, 0.05, in_batch_negatives=False)),
+        "info_nce_diagonal": (z1, lambda x: info_nce(x, z2, 0.5, in_batch_negatives=False)),
         "nt_xent": (z2, lambda x: nt_xent(z1, x, 0.04)),
         "ct_mean": (e1, lambda x: contrastive_tension(x, e2, labels, "mean")),
         "ct_sum": (e2, lambda x: contrastive_tension(e1, x, labels, "sum")),

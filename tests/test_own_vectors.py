@@ -27,17 +27,17 @@ def check(name, function, at):
 
 
 @pytest.mark.parametrize(
-    ("name", "queue", "in_batch_negatives"),
+    ("name", "temperature", "queue", "in_batch_negatives"),
     [
-        ("info_nce", None, True),
-        ("info_nce_queue", "queue", True),
-        ("info_nce_queue_only", "queue", False),
-        ("info_nce_diagonal", None, False),
+        ("info_nce", 0.05, None, True),
+        ("info_nce_queue", 0.05, "queue", True),
+        ("info_nce_queue_only", 0.05, "queue", False),
+        ("info_nce_diagonal", 0.5, None, False),
     ],
 )
-def test_info_nce(name, queue, in_batch_negatives):
+def test_info_nce(name, temperature, queue, in_batch_negatives):
     queue = None if queue is None else tensor(queue)
-    check(name, lambda z1: losses.info_nce(z1, tensor("z2"), 0.05, queue, in_batch_negatives), "z1")
+    check(name, lambda z1: losses.info_nce(z1, tensor("z2"), temperature, queue, in_batch_negatives), "z1")
 
 
 def test_nt_xent():
