@@ -24,6 +24,10 @@ logging.set_verbosity_error()  # else every load reports the masked-LM head that
 logging.disable_progress_bar()
 
 
+READ_HIDDEN_STATES = ("avg_top2", "avg_first_last_2021", "avg_first_last_2022")  # poolers
+BERTS = ("bert", "roberta")  # whose modules are laid out alike
+
+
 def mean_pool(states, mask):
     """(N, T, D), (N, T) -> (N, D): mean over real tokens."""
     mask = mask.to(states.dtype).unsqueeze(-1)
@@ -61,8 +65,19 @@ def pool(pooler: str, output, mask):
     raise BadInput(f"unknown pooler {pooler!r}")
 
 
-def needs_hidden_states(pooler: str) -> bool:
-    return pooler in ("avg_top2", "avg_first_last_2021", "avg_first_last_2022")
+class Dropout(nn.Dropout):
+    """Dropout whose mask on CPU is cut from 64-bit random words: a seventh of the cost of a draw per entry.
+
+    p is met to 2^-16. A step of SimCSE spends a sixth of its time in masks otherwise (benchmarks/train_step.py).
+    """
+
+    def forward(self, x):
+        if not self.training or self.p == 0 or x.device.type != "cpu":
+            return super().forward(x)
+        words = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
+        dropped = round(self.p * 2**16)  # of the values of 16 bits
+        kept = words.view(torch.int16)[: x.numel()].view(x.shape) >= dropped - 2**15
+        return x * kept.to(x.dtype) * (1 / (1 - dropped / 2**16))
 
 
 class Head(nn.Module):
@@ -94,7 +109,11 @@ class Encoder(nn.Module):
     def __init__(self, model, tokenizer):
         super().__init__()
         self.model, self.tokenizer = model, tokenizer
-        self._maps, self._taps = {}, []
+        for module in list(model.modules()):
+            for name, child in module.named_children():
+                if type(child) is nn.Dropout:
+                    setattr(module, name, Dropout(child.p))
+        self.kept = ()  # layers whose attention maps `forward` returns
 
     @classmethod
     def load(cls, ref: EncoderRef, dropout: float | None = None, with_pooler: bool = False) -> Encoder:
@@ -134,10 +153,7 @@ class Encoder(nn.Module):
 
     def twin(self) -> Encoder:
         """A second encoder with the same weights (CT's second, MoCo's momentum encoder)."""
-        model = copy.deepcopy(self.model)
-        for module in model.modules():
-            module._forward_hooks.clear()  # the copied taps would write into the first encoder's maps
-        return Encoder(model, self.tokenizer)
+        return Encoder(copy.deepcopy(self.model), self.tokenizer)
 
     def set_dropout(self, p: float) -> None:
         for module in self.model.modules():
@@ -146,13 +162,7 @@ class Encoder(nn.Module):
 
     def keep_attention(self, layers) -> None:
         """Keep the attention maps of these layers, and of no other, in what `forward` returns."""
-        for tap in self._taps:
-            tap.remove()
-        stack = self.model.encoder.layer
-        self._taps = [
-            stack[i].attention.self.register_forward_hook(lambda _, __, out, i=i: self._maps.__setitem__(i, out[1]))
-            for i in layers
-        ]
+        self.kept = tuple(sorted(layers))
 
     def tokenize(self, sentences: list[str], max_length: int | None = None, pad_to_max: bool = False):
         """Padded to the longest (or all to `max_length`); cut at `max_length`, else at what the encoder can read."""
@@ -161,10 +171,26 @@ class Encoder(nn.Module):
         batch = self.tokenizer(sentences, padding=padding, truncation=True, max_length=limit, return_tensors="pt")
         return {k: v.to(self.device, non_blocking=True) for k, v in batch.items()}
 
-    def forward(self, batch, hidden_states: bool = False) -> Encoded:
-        output = self.model(**batch, output_hidden_states=hidden_states)
-        maps, self._maps = [self._maps[i] for i in sorted(self._maps)], {}
-        return Encoded(output, batch["input_ids"], batch["attention_mask"].bool(), maps)
+    def forward(self, batch, pooler: str | None = None) -> Encoded:
+        """One pass over a tokenised batch, which computes no more than `pooler` reads (None: every hidden state).
+
+        Where that is the state at position 0 alone, the last layer of a BERT works on position 0 only behind its
+        attention: `last_hidden_state` is (N, 1, D).
+        """
+        maps, hooks = {}, []
+        stack = self.model.encoder.layer if self.model.config.model_type in BERTS else ()
+        for i in self.kept:
+            keep = lambda _, __, out, i=i: maps.__setitem__(i, out[1])  # noqa: E731
+            hooks.append(stack[i].attention.self.register_forward_hook(keep))
+        if pooler == "cls_before_pooler" and stack:
+            first = lambda _, states: tuple(s[:, :1] for s in states)  # noqa: E731
+            hooks.append(stack[-1].attention.output.register_forward_pre_hook(first))
+        try:
+            output = self.model(**batch, output_hidden_states=pooler is None or pooler in READ_HIDDEN_STATES)
+        finally:
+            for hook in hooks:
+                hook.remove()
+        return Encoded(output, batch["input_ids"], batch["attention_mask"].bool(), [maps[i] for i in self.kept])
 
 
 class SentenceEncoder:
@@ -197,7 +223,7 @@ class SentenceEncoder:
             index = order[start : start + self.batch_size]
             with torch.autocast(encoder.device.type, torch.bfloat16, enabled=enabled):
                 batch = encoder.tokenizer.pad({"input_ids": [ids[i] for i in index]}, return_tensors="pt")
-                out = encoder(batch.to(encoder.device), needs_hidden_states(self.pooler))
+                out = encoder(batch.to(encoder.device), self.pooler)
             vectors[index] = pool(self.pooler, out.output, out.mask).float().cpu().numpy()
         encoder.train(training)
         return vectors if self.transform is None else self.transform(vectors)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import torch
 from torch import nn
 
-from csebench.encoder import Encoded, Encoder, Head, needs_hidden_states, pool
+from csebench.encoder import Encoded, Encoder, Head, pool
 
 
 @dataclass
@@ -60,7 +60,7 @@ class Method(nn.Module):
         """Two dropout masks over one forward pass; rows 2i and 2i+1 are the views of sentence i (SimCSE)."""
         twice = [s for s in sentences for _ in range(2)]
         batch = self.encoder.tokenize(twice, self.p.max_length)
-        encoded = self.encoder(batch, needs_hidden_states(self.p.pooler))
+        encoded = self.encoder(batch, self.p.pooler)
         z = self.project(encoded)
         return tuple(
             View(z[i::2], {k: v[i::2] for k, v in batch.items()}, [a[i::2] for a in encoded.attention]) for i in (0, 1)

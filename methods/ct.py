@@ -14,7 +14,6 @@ Deviations: listed below.
 
 import torch
 
-from csebench.encoder import needs_hidden_states
 from csebench.losses import contrastive_tension
 from csebench.method import Method as Base
 from csebench.method import View
@@ -75,7 +74,7 @@ class Method(Base):
 
     def view(self, encoder, sentences, same):
         batch = encoder.tokenize(sentences, self.p.max_length)
-        encoded = encoder(batch, needs_hidden_states(self.p.pooler))
+        encoded = encoder(batch, self.p.pooler)
         return View(self.project(encoded), batch, encoded.attention, same)
 
     def loss(self, one, two):

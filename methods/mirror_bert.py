@@ -14,7 +14,7 @@ Deviations: listed below.
 
 import torch
 
-from csebench.encoder import mean_pool, needs_hidden_states
+from csebench.encoder import mean_pool
 from csebench.losses import nt_xent
 from csebench.method import Method as Base
 from csebench.method import View
@@ -72,7 +72,7 @@ class Method(Base):
 
     def view(self, sentences):
         batch = self.encoder.tokenize(sentences, self.p.max_length, pad_to_max=self.p.mean_over_padding)
-        encoded = self.encoder(batch, needs_hidden_states(self.p.pooler))
+        encoded = self.encoder(batch, self.p.pooler)
         return View(self.project(encoded), batch, encoded.attention)
 
     def project(self, encoded):
