@@ -13,9 +13,10 @@ from pathlib import Path
 from tabulate import tabulate
 
 from csebench import plan as plans
+from csebench.data import read_corpus, sha256
 from csebench.errors import BadInput, RunFailed, explain, read_text, unknown
-from csebench.registry import COMPONENTS, EVALUATORS, METHODS, declaration, fill, names
-from csebench.schema import EncoderRef, Evaluation, Recipe, Scale
+from csebench.registry import COMPONENTS, EVALUATORS, METHODS, declaration, names
+from csebench.schema import POOLERS, EncoderRef, Evaluation, Recipe, Scale
 from csebench.spec import Spec
 
 
@@ -30,6 +31,13 @@ def main(argv: list[str] | None = None) -> int:
         print(f"csebench: {e}", file=sys.stderr)
         return 1
     return 0
+
+
+def positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1 (got {text})")
+    return number
 
 
 def parser() -> argparse.ArgumentParser:
@@ -58,20 +66,20 @@ def parser() -> argparse.ArgumentParser:
     v.add_argument("--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="lr=… or ami.weight=…")
     v.add_argument("--encoder", help="hub id (ID@COMMIT), folder, or a name in config/")
     v.add_argument("--corpus", type=Path, help="one sentence a line")
-    v.add_argument("--size", type=int, help="sentences drawn by seed; all without it")
+    v.add_argument("--size", type=positive, help="sentences drawn by seed; all without it")
     v.add_argument("--seed", type=int, default=42)
     v.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
-    v.add_argument("--threads", type=int, default=1)
+    v.add_argument("--threads", type=positive, default=1)
     v.add_argument("--data", type=Path, help="data root, for STS-B dev")
     v.add_argument("--out", type=Path, required=True)
 
     v = verb("evaluate", evaluate, "score any encoder")
     v.add_argument("--model", required=True, help="folder of ours, of sentence-transformers, or hub id")
-    v.add_argument("--pooler")
+    v.add_argument("--pooler", choices=POOLERS)
     v.add_argument("--evaluators", default="sts", help="comma-separated")
     v.add_argument("--data", type=Path)
     v.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
-    v.add_argument("--batch-size", type=int, default=128)
+    v.add_argument("--batch-size", type=positive, default=128)
     v.add_argument("--out", type=Path, required=True)
 
     v = verb("work", work, "train a planned run and score it, as the workflow does")
@@ -93,12 +101,12 @@ def parser() -> argparse.ArgumentParser:
     v = verb("pretrain", pretrain, "make a WordPiece vocabulary and a small BERT by masked LM")
     v.add_argument("corpus", type=Path)
     v.add_argument("--out", type=Path, required=True)
-    v.add_argument("--steps", type=int, required=True)
+    v.add_argument("--steps", type=positive, required=True)
     for name, default in (("layers", 4), ("hidden", 256), ("heads", 4), ("vocab-size", 8192), ("batch-size", 96)):
-        v.add_argument(f"--{name}", type=int, default=default)
+        v.add_argument(f"--{name}", type=positive, default=default)
     v.add_argument("--learning-rate", type=float, default=1e-3)
     v.add_argument("--seed", type=int, default=42)
-    v.add_argument("--threads", type=int, default=2)
+    v.add_argument("--threads", type=positive, default=2)
     return top
 
 
@@ -206,6 +214,8 @@ def train(args):
     if (args.spec is None) == (args.method is None):
         raise BadInput("train: give a spec (JSON file or text) or --method, not both.")
     spec = read_spec(args.spec) if args.spec else spec_from(args)
+    if args.corpus is not None and spec.corpus is not None:
+        read_corpus(args.corpus, spec.corpus.sha256)  # before torch is imported
     from csebench.trainer import train as run
 
     run(spec, args.out, args.corpus, root(args))
@@ -221,12 +231,21 @@ def read_spec(text: str) -> Spec:
         spec = Spec.model_validate_json(content)
     except ValidationError as e:
         raise explain(e, where, Spec.model_fields) from None
-    filled = fill(declaration(spec.method), spec.params, f"{where}: params") if spec.corpus else spec.params
-    return spec.model_copy(update={"params": filled})
+    method, components = declaration(spec.method), {n: declaration(n, COMPONENTS) for n in spec.components}
+    stated = {"method_version": (spec.method_version, method.version)}
+    stated |= {f"components.{n}.version": (spec.components[n].version, c.version) for n, c in components.items()}
+    for key, (given, there) in stated.items():
+        if given != there:
+            raise BadInput(f"{where}: {key}: is {given}, but this code has version {there}; check out the other one.")
+    content = spec.model_dump()
+    content["params"] = plans.typed(method, spec.params, f"{where}: params")
+    for name, component in components.items():
+        given = spec.components[name].params
+        content["components"][name]["params"] = plans.typed(component, given, f"{where}: components")
+    return Spec.model_validate(content)
 
 
 def spec_from(args) -> Spec:
-    from csebench.data import sha256
     from csebench.schema import Dataset
 
     if args.encoder is None:
@@ -265,7 +284,6 @@ def spec_from(args) -> Spec:
 
 def encoder(name: str) -> EncoderRef:
     from csebench import ROOT
-    from csebench.data import sha256
 
     known = [ref for p in (ROOT / "config").glob("*.yaml") for ref in plans.scale(p.stem).encoders.values()]
     for ref in known:

@@ -31,6 +31,8 @@ def sha256(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file.") from None
+    except IsADirectoryError:
+        raise BadInput(f"{path}: is a folder, not a file.") from None
 
 
 def lines(path: Path) -> list[str]:
@@ -92,20 +94,21 @@ def read_sts(root: Path, task: str, split: str = "test") -> list[Pairs]:
             pairs is not the published one (not the one in `counts.yaml`, where the data root ships its own).
     """
     counts = _counts(root)[task]
-    if task == "STS-B":
-        read = {split: _table(root / STS / "STSBenchmark" / f"sts-{split}.csv", (5, 6, 4), header=False)}
-    elif task == "SICK-R":
-        file = {"test": "SICK_test_annotated.txt"}.get(split, f"SICK_{split}.txt")
-        read = {split: _table(root / "downstream" / "SICK" / file, (1, 2, 3), header=True)}
-    else:
-        folder = root / STS / f"{task}-en-test"
-        read = {subset: _inputs(folder, subset) for subset in counts}
     pairs = []
-    for subset, rows in read.items():
+    for subset in (split,) if split in counts else counts:
+        if task == "STS-B":
+            path = root / STS / "STSBenchmark" / f"sts-{split}.csv"
+            rows = _table(path, (5, 6, 4), header=False)
+        elif task == "SICK-R":
+            file = {"test": "SICK_test_annotated.txt"}.get(split, f"SICK_{split}.txt")
+            path = root / "downstream" / "SICK" / file
+            rows = _table(path, (1, 2, 3), header=True)
+        else:
+            path = root / STS / f"{task}-en-test" / f"STS.input.{subset}.txt"
+            rows = _inputs(path, path.with_name(f"STS.gs.{subset}.txt"))
         if len(rows) != counts[subset]:
-            where = root / ("downstream/SICK" if task == "SICK-R" else STS)
             raise BadInput(
-                f"{where}: {task} {subset}: {len(rows)} scored pairs, expected {counts[subset]}:"
+                f"{path}: {task} {subset}: {len(rows)} scored pairs, expected {counts[subset]}:"
                 " the file is cut short or another release."
             )
         left, right, gold = zip(*rows, strict=True)
@@ -120,18 +123,20 @@ def _counts(root: Path) -> dict[str, dict[str, int]]:
 
 def _score(text: str, path: Path, number: int) -> float:
     try:
-        return float(text)
+        score = float(text)
     except ValueError:
-        raise BadInput(f"{path}: line {number}: the score {text!r} is not a number.") from None
+        score = float("nan")
+    if not np.isfinite(score):
+        raise BadInput(f"{path}: line {number}: the score {text!r} is not a number.")
+    return score
 
 
 def _clean(sentence: str) -> str:
     return " ".join(sentence.split())
 
 
-def _inputs(folder: Path, subset: str):
+def _inputs(inputs: Path, scores: Path):
     """STS12-16: sentences in one file, scores in another, an empty score for a pair that nobody graded."""
-    inputs, scores = folder / f"STS.input.{subset}.txt", folder / f"STS.gs.{subset}.txt"
     texts, golds = lines(inputs), lines(scores)
     if len(texts) != len(golds):
         raise BadInput(f"{inputs}: {len(texts)} lines, but {scores.name} has {len(golds)}: one of them is cut short.")

@@ -53,6 +53,8 @@ def read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file.") from None
+    except IsADirectoryError:
+        raise BadInput(f"{path}: is a folder, not a file.") from None
     except UnicodeDecodeError as e:
         line = path.read_bytes()[: e.start].count(b"\n") + 1
         raise BadInput(f"{path}: line {line}: not UTF-8 (byte {e.object[e.start]:#04x}); save it as UTF-8.") from None

@@ -13,7 +13,7 @@ from pydantic import RootModel
 from csebench import ROOT
 from csebench.errors import BadInput, read_yaml, unknown
 from csebench.registry import COMPONENTS, METHODS, declaration, fill, names
-from csebench.schema import Column, Dataset, EncoderRef, Paper, Recipe, Row, Scale, Table
+from csebench.schema import Column, Dataset, Declaration, EncoderRef, Paper, Recipe, Row, Scale, Table
 from csebench.spec import ComponentSpec, CorpusSpec, Spec
 
 RUNS = Path("runs")
@@ -105,30 +105,24 @@ def make_spec(
     `corpus` and `dev_sha256` stand in for the scale's where the command line names files.
     """
     method = declaration(recipe.method)
-    layers = [recipe.params, at.override, at.methods.get(method.name, {})]
-    plugins = {**method.components, **recipe.components}
-    if recipe.variant is not None:
-        if recipe.variant not in method.variants:
-            raise unknown(f"variant of {method.name}", recipe.variant, method.variants, where)
-        variant = dict(method.variants[recipe.variant])
-        for name, params in variant.pop("components", {}).items():
-            plugins[name] = {**plugins.get(name, {}), **params}
-        layers.insert(0, variant)
-    components = {}
-    for name in sorted(plugins):
-        component = declaration(name, COMPONENTS)
-        values = {**plugins[name], **at.components.get(name, {})}
-        components[name] = ComponentSpec(version=component.version, params=fill(component, values, f"{where}: {name}"))
-    values = {key: value for layer in layers for key, value in layer.items()}
+    if recipe.variant is not None and recipe.variant not in method.variants:
+        raise unknown(f"variant of {method.name}", recipe.variant, method.variants, where)
+    variant = dict(method.variants[recipe.variant]) if recipe.variant else {}
+    plugins = [method.components, variant.pop("components", {}), recipe.components]
+    used = sorted({name for layer in plugins for name in layer})
+    plugins.append(at.components)
     trained, fitted = method.kind == "trained", method.kind == "fitted"
-    params = fill(method, values, f"{where}: {method.name}")
-    if not trained:  # what plays no part in a run that is not trained is not part of its identity
-        params = {k: v for k, v in params.items() if k in method.params or k == "pooler"}
     return Spec(
         method=method.name,
         method_version=method.version,
-        params=params,
-        components=components,
+        params=typed(method, merged(variant, recipe.params, at.override, at.methods.get(method.name, {})), where),
+        components={
+            name: ComponentSpec(
+                version=declaration(name, COMPONENTS).version,
+                params=typed(declaration(name, COMPONENTS), merged(*(p.get(name, {}) for p in plugins)), where),
+            )
+            for name in used
+        },
         encoder=encoder,
         corpus=corpus_spec(corpus or dataset(at.corpus), size, seed) if trained or fitted else None,
         dev_sha256=(dev_sha256 or dataset(at.dev).sha256) if trained else None,
@@ -136,6 +130,22 @@ def make_spec(
         precision=at.precision if trained else "fp32",
         threads=at.threads,
     )
+
+
+def merged(*layers: dict) -> dict:
+    """Of several dicts; the later one wins."""
+    return {key: value for layer in layers for key, value in layer.items()}
+
+
+def typed(found: Declaration, values: dict, where: str) -> dict:
+    """Hyper-parameters of a method or component, checked and complete, without those that play no part.
+
+    What is not trained has no learning rate, so none is part of its identity.
+    """
+    params = fill(found, values, f"{where}: {found.name}")
+    if found.kind in ("trained", "component"):
+        return params
+    return {k: v for k, v in params.items() if k in found.params or k == "pooler"}
 
 
 def corpus_spec(corpus: Dataset, size: int, seed: int) -> CorpusSpec:

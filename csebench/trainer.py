@@ -57,8 +57,6 @@ def train(
     if spec.dev_sha256 is not None:
         dev = _read_dev(spec, data_root)
     torch.set_num_threads(spec.threads)
-    write_json(out / "spec.json", spec.model_dump())
-
     facts, report = {"run": spec.run_id, "method": spec.method, "seed": spec.seed}, {}
     encoder = transform = pooler = None
     if found.kind == "control":
@@ -66,11 +64,12 @@ def train(
     else:
         facts["pooler"] = pooler = spec.params["pooler"]
         encoder = Encoder.load(spec.encoder, spec.params.get("dropout"), with_pooler=pooler == "cls")
-        if found.kind == "fitted":
-            some = draw_subset(sentences, spec.params["fit_sentences"], spec.seed)
-            transform = Affine(*load(spec.method).fit(SentenceEncoder(encoder, pooler).embed(some), spec.params))
-        elif found.kind == "trained":
-            report = fit(spec, out, encoder, sentences, dev, checkpoint_seconds)
+    write_json(out / "spec.json", spec.model_dump())  # nothing is written before every input has been read
+    if found.kind == "fitted":
+        some = draw_subset(sentences, spec.params["fit_sentences"], spec.seed)
+        transform = Affine(*load(spec.method).fit(SentenceEncoder(encoder, pooler).embed(some), spec.params))
+    elif found.kind == "trained":
+        report = fit(spec, out, encoder, sentences, dev, checkpoint_seconds)
     data = {"corpus": spec.corpus and spec.corpus.sha256, "dev": spec.dev_sha256}
     report |= {"run": spec.run_id, "spec": spec.model_dump(), "provenance": watch.record(data_sha256=data)}
     for stale in (model, part):
@@ -158,8 +157,9 @@ def fit(spec: Spec, out: Path, encoder: Encoder, sentences: list[str], dev, chec
         if evaluate:
             for number, candidate in enumerate(method.encoders()):
                 point = dev_point(candidate, p.pooler, dev, spec.precision)
+                point = {k: v if np.isfinite(v) else None for k, v in point.items()}  # of constant vectors
                 curve.append({"step": step, "encoder": number, "loss": losses[-1][1], **point})
-                if point["spearman"] > best["score"]:
+                if point["spearman"] is not None and point["spearman"] > best["score"]:
                     weights = {k: v.detach().cpu().clone() for k, v in candidate.model.state_dict().items()}
                     best = {"score": point["spearman"], "step": step, "encoder": number, "weights": weights}
         if losses:
@@ -179,7 +179,7 @@ def fit(spec: Spec, out: Path, encoder: Encoder, sentences: list[str], dev, chec
     report = {"curve": curve, "losses": losses, "best_step": best["step"], "best_encoder": best["encoder"]}
     report |= {"best_dev": best["score"], "steps": step, "resumed_at": first or None, "sentences": len(sentences)}
     seconds = time.perf_counter() - started
-    return report | {"seconds_per_step": round(seconds / max(1, step - first), 4)}
+    return report | {"seconds_per_step": seconds / max(1, step - first)}
 
 
 def make_optimizer(parameters, p):

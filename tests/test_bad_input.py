@@ -345,20 +345,17 @@ LATE = {
 }
 
 
-@pytest.mark.xfail(strict=True, raises=(AssertionError, Exception), reason="see the report: cli.py")
 @pytest.mark.parametrize(("arguments", "parts"), [(a, p) for a, *p in LATE.values()], ids=LATE)
 def test_refused_before_torch(arguments, parts, capsys, here, no_torch):
     refused(capsys, here, arguments, *parts)
 
 
-@pytest.mark.xfail(strict=True, reason="the corpus is read in trainer.train, after torch is imported")
 @pytest.mark.parametrize("content", [b"", b"caf\xe9\n"], ids=["empty", "not UTF-8"])
 def test_corpus_is_refused_before_torch(content, capsys, here, no_torch):
     (here / "corpus.txt").write_bytes(content)
     refused(capsys, here, training(corpus="corpus.txt"), "corpus.txt")
 
 
-@pytest.mark.xfail(strict=True, reason="cli.read_spec does not check the components of a spec")
 def test_spec_with_an_unknown_component_parameter(capsys, here, no_torch):
     components = {"ami": {"version": 1, "params": {"wieght": 1}}}
     content = plan.run(next(r for r in plan.runs("smoke") if r.startswith("simcse")), "smoke").model_dump()
@@ -366,7 +363,6 @@ def test_spec_with_an_unknown_component_parameter(capsys, here, no_torch):
     refused(capsys, here, ["train", "spec.json", "--out", "out"], "wieght", "'weight'")
 
 
-@pytest.mark.xfail(strict=True, reason="cli.read_spec does not compare versions with the declaration's")
 def test_spec_of_another_version(capsys, here, no_torch):
     content = plan.run(next(r for r in plan.runs("smoke") if r.startswith("simcse")), "smoke").model_dump()
     (here / "spec.json").write_text(json.dumps(content | {"method_version": 99}))

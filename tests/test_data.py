@@ -169,7 +169,6 @@ def test_both_files_cut_alike(data):
     refused(data, "STS14", "STS14", "images", "5 scored pairs", "expected 6")
 
 
-@pytest.mark.xfail(strict=True, reason="data.read_sts names the folder STS/ and the subset, not the file")
 def test_both_files_cut_alike_names_the_file(data):
     for path in files(data, "STS14", "images"):
         rewrite(path, lambda lines: lines[:-1])
@@ -199,7 +198,6 @@ def test_a_score_that_is_no_number(data, task, subset, file, column, line):
     refused(data, task, path, f"line {line}", "'four'", "not a number")
 
 
-@pytest.mark.xfail(strict=True, reason="data._score takes `nan` and `inf` for numbers; Spearman is NaN later")
 @pytest.mark.parametrize("score", ["nan", "inf"])
 def test_a_score_that_is_not_finite(data, score):
     path = files(data, "STS16", "headlines")[1]

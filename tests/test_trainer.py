@@ -10,11 +10,6 @@ from csebench.data import draw_subset
 from csebench.errors import BadInput, RunFailed
 
 
-def bug(where):
-    """A test of what should hold and does not yet; strict, so that the repair takes the mark away."""
-    return pytest.mark.xfail(strict=True, reason=where)
-
-
 def load_encoder(folder):
     from csebench.encoder import Encoder
     from csebench.schema import EncoderRef
@@ -98,7 +93,6 @@ def test_dev_set_that_is_another_file(make_spec, train, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-@bug("csebench/trainer.py: train() writes spec.json and model.part before it loads the encoder")
 def test_encoder_that_is_not_there(make_spec, train, tmp_path):
     spec = make_spec("bert")
     spec = spec.model_copy(update={"encoder": spec.encoder.model_copy(update={"name": str(tmp_path / "nowhere")})})
@@ -418,7 +412,6 @@ def test_dropout_of_the_momentum_encoder_is_its_own(tiny_bert, sentences):
 # ---------------------------------------------------------------- identity of a run
 
 
-@bug("csebench/plan.py: make_spec: a variant's component values win over the recipe's")
 def test_what_a_user_sets_for_a_component_is_used(make_spec):
     """Above the method's own and the variant's values, as for the method's hyper-parameters."""
     assert make_spec("micse", variant="code").components["ami"].params["weight"] == 5e-4
@@ -427,7 +420,6 @@ def test_what_a_user_sets_for_a_component_is_used(make_spec):
     assert (both["weight"], both["form"]) == (0.5, "code")
 
 
-@bug("csebench/trainer.py: train() does not compare the run of a finished model or of a checkpoint")
 @pytest.mark.parametrize("first", ["finished", "killed"])
 def test_folder_of_another_run(first, make_spec, train, tmp_path, monkeypatch):
     """A folder that holds another run is refused or made anew: never taken for this run's."""
@@ -457,7 +449,6 @@ def test_folder_of_another_run(first, make_spec, train, tmp_path, monkeypatch):
     assert weights(tmp_path / "run") == weights(tmp_path / "clean")
 
 
-@bug("csebench/trainer.py: NaN in the curve makes write_json raise after the last step")
 def test_a_dev_score_that_is_no_number_does_not_lose_the_run(make_spec, train, tmp_path, monkeypatch):
     """One evaluation with constant vectors: the best of the others is kept."""
     scores(monkeypatch, 0.5, float("nan"))
