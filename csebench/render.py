@@ -79,7 +79,12 @@ def head(page: Page) -> str:
     own = ", ".join(map(str, at.seeds)) + (f" ({few})" if few else "")
     encoders = "; ".join(f"{role}: `{e.name}` @ {e.revision[:12]}" for role, e in sorted(at.encoders.items()))
     sizes = ", ".join(f"{label} = {n:,}" for label, n in at.sizes.items())
-    override = ", ".join(f"{k} {v}" for k, v in sorted(at.override.items())) or "none: the papers' own settings"
+    layers = {"": at.override, **at.methods, **at.components}
+    override = "; ".join(
+        (f"{name}: " if name else "") + ", ".join(f"{k} {v}" for k, v in sorted(values.items()))
+        for name, values in layers.items()
+        if values
+    )
     lines = [
         f"# {'All methods' if page.number == SIDE_BY_SIDE else f'Table {page.number}'} at scale {at.scale}",
         f"**Scale `{at.scale}`: {at.purpose}**",
@@ -89,7 +94,7 @@ def head(page: Page) -> str:
                 ["Training corpus", f"`{corpus.path}` (sha256 {corpus.sha256[:12]}…); {corpus.note}"],
                 ["Sentences of a column", sizes],
                 ["Seeds", own],
-                ["Settings of the scale", override],
+                ["Settings of the scale", override or "none: the papers' own settings"],
                 ["Precision, threads", f"{at.precision}, {at.threads}; evaluation {at.evaluation.precision}"],
             ],
             ["", ""],
