@@ -12,7 +12,7 @@ from pydantic import RootModel
 
 from csebench import ROOT
 from csebench.errors import BadInput, read_yaml, unknown
-from csebench.registry import COMPONENTS, METHODS, declaration, fill, names
+from csebench.registry import COMPONENTS, METHODS, check_name, declaration, fill, names
 from csebench.schema import Column, Dataset, Declaration, EncoderRef, Paper, Recipe, Row, Scale, Table
 from csebench.spec import ComponentSpec, CorpusSpec, Spec
 
@@ -104,12 +104,15 @@ def make_spec(
 
     `corpus` and `dev_sha256` stand in for the scale's where the command line names files.
     """
+    check_name(recipe.method, METHODS, where)
     method = declaration(recipe.method)
     if recipe.variant is not None and recipe.variant not in method.variants:
         raise unknown(f"variant of {method.name}", recipe.variant, method.variants, where)
     variant = dict(method.variants[recipe.variant]) if recipe.variant else {}
     plugins = [method.components, variant.pop("components", {}), recipe.components]
     used = sorted({name for layer in plugins for name in layer})
+    for name in used:
+        check_name(name, COMPONENTS, where)
     plugins.append(at.components)
     trained, fitted = method.kind == "trained", method.kind == "fitted"
     return Spec(

@@ -40,16 +40,19 @@ def literal(path: Path, variable: str):
     raise BadInput(f"{path}: no {variable} = {{...}} at the top of the file; copy methods/_template.py.")
 
 
+def check_name(name: str, folder: Path, where: str = "") -> None:
+    """Raises BadInput, with `where` in its message, if there is no such method, component or evaluator."""
+    if name not in names(folder):
+        raise unknown(
+            {METHODS: "method", COMPONENTS: "component", EVALUATORS: "evaluator"}[folder], name, names(folder), where
+        )
+
+
 @cache
 def declaration(name: str, folder: Path = METHODS) -> Declaration | EvaluatorDeclaration:
     """The checked declaration of a method, a component or an evaluator, by the folder it is in."""
-    kind, model = {
-        METHODS: ("method", Declaration),
-        COMPONENTS: ("component", Declaration),
-        EVALUATORS: ("evaluator", EvaluatorDeclaration),
-    }[folder]
-    if name not in names(folder):
-        raise unknown(kind, name, names(folder))
+    check_name(name, folder)
+    model = EvaluatorDeclaration if folder == EVALUATORS else Declaration
     path = folder / f"{name}.py"
     where = str(path.relative_to(ROOT))
     try:
