@@ -21,8 +21,8 @@ from csebench.spec import Spec
 
 
 def main(argv: list[str] | None = None) -> int:
-    args = parser().parse_args(argv)
     try:
+        args = parser().parse_args(argv)
         args.run(args)
     except BadInput as e:
         print(f"csebench: {e}", file=sys.stderr)
@@ -33,6 +33,11 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        raise BadInput(f"{self.prog.removeprefix('csebench ')}: {message}.")
+
+
 def positive(text: str) -> int:
     number = int(text)
     if number < 1:
@@ -40,8 +45,8 @@ def positive(text: str) -> int:
     return number
 
 
-def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(prog="csebench", description=__doc__.splitlines()[0])
+def parser() -> Parser:
+    top = Parser(prog="csebench", description=__doc__.splitlines()[0])
     verbs = top.add_subparsers(required=True, metavar="VERB")
 
     def verb(name, run, help):

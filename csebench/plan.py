@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from pydantic import RootModel
+from pydantic import RootModel, ValidationError
 
 from csebench import ROOT
-from csebench.errors import BadInput, read_yaml, unknown
+from csebench.errors import BadInput, explain, read_yaml, unknown
 from csebench.registry import COMPONENTS, METHODS, check_name, declaration, fill, names
-from csebench.schema import Column, Dataset, Declaration, EncoderRef, Paper, Recipe, Row, Scale, Table
+from csebench.schema import Column, Dataset, Declaration, EncoderRef, Paper, Recipe, Row, Scale, Table, Training
 from csebench.spec import ComponentSpec, CorpusSpec, Spec
 
 RUNS = Path("runs")
@@ -29,7 +29,15 @@ def scale(name: str = DEFAULT_SCALE) -> Scale:
     known = [p.stem for p in (ROOT / "config").glob("*.yaml")]
     if name not in known:
         raise unknown("scale", name, known)
-    return read_yaml(ROOT / "config" / f"{name}.yaml", Scale)
+    found = read_yaml(ROOT / "config" / f"{name}.yaml", Scale)
+    file = f"config/{name}.yaml"
+    for key in ("corpus", "dev"):
+        dataset(getattr(found, key), f"{file}: {key}")
+    try:
+        Training.model_validate(found.override)
+    except ValidationError as e:
+        raise explain(e, f"{file}: override", Training.model_fields) from None
+    return found
 
 
 @cache
@@ -37,9 +45,9 @@ def datasets() -> dict[str, Dataset]:
     return read_yaml(ROOT / "data" / "registry.yaml", RootModel[dict[str, Dataset]]).root
 
 
-def dataset(name: str) -> Dataset:
+def dataset(name: str, where: str = "data/registry.yaml") -> Dataset:
     if name not in datasets():
-        raise unknown("dataset", name, datasets(), "data/registry.yaml")
+        raise unknown("dataset of data/registry.yaml", name, datasets(), where)
     return datasets()[name]
 
 
@@ -192,7 +200,7 @@ def _cell(table: Table, row: Row, column: Column, scale_name: str, file: str) ->
     if role not in at.encoders:
         return CellPlan(row, column, (), f"no {role} at scale {at.scale}")
     if column.size not in at.sizes:
-        raise unknown("size", column.size, at.sizes, f"config/{at.scale}.yaml: sizes")
+        raise unknown(f"size of config/{at.scale}.yaml", column.size, at.sizes, f"{file}: column {column.label}")
     where = f"{file}: {row.label}"
     drawn = at.sizes[column.size]
     specs = [make_spec(row.run, at, at.encoders[role], drawn, seed, where) for seed in seeds(at, column.size)]

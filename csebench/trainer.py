@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from csebench import metrics
 from csebench.data import draw_subset, read_corpus, read_sts, sha256
-from csebench.encoder import Affine, Encoder, SentenceEncoder, save_encoder
+from csebench.encoder import POOLING, Affine, Encoder, SentenceEncoder, save_encoder
 from csebench.errors import BadInput, RunFailed
 from csebench.provenance import Stopwatch, write_json
 from csebench.registry import COMPONENTS, declaration, load
@@ -226,10 +226,12 @@ def dev_point(encoder: Encoder, pooler: str, dev, precision: str) -> dict:
 def card(spec: Spec) -> str:
     """The model card of a run."""
     found = declaration(spec.method)
-    corpus = f"{spec.corpus.size} sentences of {spec.corpus.name}" if spec.corpus else "nothing"
+    corpus = f"at most {spec.corpus.size:,} sentences of {spec.corpus.name}" if spec.corpus else "nothing"
+    pooler = spec.params.get("pooler")
+    loads = "AutoModel and SentenceTransformer" if pooler in POOLING else "AutoModel; pool it yourself"
     return (
         f"# {spec.run_id}\n\n{found.title}, trained by csebench on {corpus} from {spec.encoder.name}"
         f" (revision {spec.encoder.revision[:12]}), seed {spec.seed}.\n\n"
-        f"Sentence vector: {spec.params.get('pooler')}. Loads with AutoModel and SentenceTransformer.\n\n"
+        f"Sentence vector: {pooler}. Loads with {loads}.\n\n"
         f"Paper: {found.paper}\n\n```bibtex\n{found.citation}\n```\n"
     )

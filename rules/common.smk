@@ -1,5 +1,6 @@
 # Functions that the rules share; what they compute comes from csebench.plan, which never imports torch.
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -8,9 +9,11 @@ from csebench.errors import BadInput
 from csebench.registry import EVALUATORS, declaration
 from csebench.evaluate import evaluation_key
 
-PY = sys.executable
 SCALE = config.get("scale", plan.DEFAULT_SCALE)
-GPU = int(Path("/dev/nvidiactl").exists())  # GPUs a run asks for
+GPU = int(shutil.which("nvidia-smi") is not None)  # GPUs a run asks for
+shell.prefix(
+    f"PATH={Path(sys.executable).parent}:$PATH; "
+)  # jobs use the python that runs snakemake
 
 try:
     plan.pages(SCALE)

@@ -8,21 +8,25 @@ localrules:
 
 rule fetch_wiki:
     output:
-        plan.FETCHED + "/wiki/wiki1m_for_simcse.txt",
+        f"{plan.FETCHED}/wiki/wiki1m_for_simcse.txt",
     log:
-        plan.FETCHED + "/wiki.log",
+        f"{plan.FETCHED}/wiki.log",
     retries: 3
+    params:
+        root=lambda _: plan.FETCHED,
     shell:
-        "{PY} -m csebench fetch wiki --out {plan.FETCHED} > {log} 2>&1"
+        "python -m csebench fetch wiki --out {params.root} > {log} 2>&1"
 
 
 rule fetch_senteval:
     output:
-        plan.FETCHED + "/downstream/STS/STSBenchmark/sts-dev.csv",
-        plan.FETCHED + "/downstream/STS/STSBenchmark/sts-test.csv",
-        plan.FETCHED + "/downstream/SICK/SICK_test_annotated.txt",
+        f"{plan.FETCHED}/downstream/STS/STSBenchmark/sts-dev.csv",
+        f"{plan.FETCHED}/downstream/STS/STSBenchmark/sts-test.csv",
+        f"{plan.FETCHED}/downstream/SICK/SICK_test_annotated.txt",
     log:
-        plan.FETCHED + "/senteval.log",
+        f"{plan.FETCHED}/senteval.log",
     retries: 3
+    params:
+        root=lambda _: plan.FETCHED,
     shell:
-        "{PY} -m csebench fetch senteval --out {plan.FETCHED} > {log} 2>&1"
+        "python -m csebench fetch senteval --out {params.root} > {log} 2>&1"

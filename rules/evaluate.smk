@@ -17,4 +17,4 @@ rule evaluate:
         scale=scale_of_folder,
         identity=identity,
     shell:
-        "{PY} -m csebench publish {wildcards.run} {wildcards.evaluator} --scale {params.scale} > {log} 2>&1"
+        "python -m csebench publish {wildcards.run} {wildcards.evaluator} --scale {params.scale} > {log} 2>&1"

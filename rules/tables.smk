@@ -16,7 +16,7 @@ rule table:
     log:
         "results/.logs/{page}.log",
     shell:
-        "{PY} -m csebench render {wildcards.page} --out {output} > {log} 2>&1"
+        "python -m csebench render {wildcards.page} --out {output} > {log} 2>&1"
 
 
 rule partial_table:
@@ -29,4 +29,4 @@ rule partial_table:
     log:
         "results/.logs/partial/{page}.log",
     shell:
-        "{PY} -m csebench render {wildcards.page} --out {output} > {log} 2>&1"
+        "python -m csebench render {wildcards.page} --out {output} > {log} 2>&1"

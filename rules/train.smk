@@ -16,4 +16,4 @@ rule train:
     params:
         scale=scale_of_run,
     shell:
-        "{PY} -m csebench work {wildcards.run} --scale {params.scale} > {log} 2>&1"
+        "python -m csebench work {wildcards.run} --scale {params.scale} > {log} 2>&1"
