@@ -35,7 +35,7 @@ def main(argv: list[str] | None = None) -> int:
 
 class Parser(argparse.ArgumentParser):
     def error(self, message):
-        raise BadInput(f"{self.prog.removeprefix('csebench ')}: {message}.")
+        raise BadInput(f"{message} ({self.prog} --help)")
 
 
 def positive(text: str) -> int:

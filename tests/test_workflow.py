@@ -141,6 +141,16 @@ def test_killed_workflow_goes_on(project):
     assert "missing" not in (project.folder / "results" / "table2.md").read_text()
 
 
+def test_the_steps_by_hand_in_readme(project):
+    readme = (project.folder / "README.md").read_text().replace("\\\n", " ")
+    commands = [line.split() for line in readme.splitlines() if line.startswith("    csebench ")]
+    assert [words[1] for words in commands] == ["train", "evaluate"]
+    for words in commands:
+        done = project.run(*words[1:], module="csebench")
+        assert done.returncode == 0, done.stderr
+    assert "STS-B" in done.stdout and (project.folder / words[-1]).exists()
+
+
 def test_a_dropped_file_is_a_method_in_a_table_and_a_faulty_one_harms_no_other(project):
     template = (project.folder / "methods" / "_template.py").read_text()
     (project.folder / "methods" / "dropped.py").write_text(template.replace('"template"', '"dropped"'))
