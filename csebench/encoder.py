@@ -16,6 +16,7 @@ from transformers import AutoModel, AutoTokenizer
 from transformers.utils import logging
 
 from csebench import ROOT
+from csebench.data import sha256
 from csebench.errors import BadInput
 from csebench.registry import load
 from csebench.schema import POOLERS, EncoderRef, Evaluation
@@ -123,6 +124,11 @@ class Encoder(nn.Module):
             BadInput: neither can be had.
         """
         folder = next((p for p in (ROOT / ref.name, Path(ref.name)) if (p / "config.json").exists()), None)
+        if folder and len(ref.revision) == 64 and (found := sha256(folder / "model.safetensors")) != ref.revision:
+            raise BadInput(
+                f"{folder}/model.safetensors: sha256 is {found[:12]}…, expected {ref.revision[:12]}…: another encoder;"
+                " name it under its own sha256 in config/."
+            )
         source = {"pretrained_model_name_or_path": folder or ref.name, "revision": None if folder else ref.revision}
         changes = {} if dropout is None else dict(hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
         try:

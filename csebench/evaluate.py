@@ -18,9 +18,18 @@ SCHEMA = 1
 
 
 def data_sha256(evaluator: str, data_root: Path) -> str:
-    """One hash over the files an evaluator needs; the evaluator checks the rest by the published counts."""
-    files = [data_root / f for f in declaration(evaluator, EVALUATORS).files]
-    return hashlib.sha256("".join(sha256(f) for f in files).encode()).hexdigest()
+    """One hash over the names and contents of the files that an evaluator reads.
+
+    Raises:
+        BadInput: a pattern of its declaration matches no file.
+    """
+    found = []
+    for pattern in declaration(evaluator, EVALUATORS).files:
+        matches = sorted(data_root.glob(pattern))
+        if not matches:
+            raise BadInput(f"{data_root / pattern}: no such file; a data root has SentEval's layout (docs/data.md).")
+        found += [f"{path.relative_to(data_root)} {sha256(path)}" for path in matches]
+    return hashlib.sha256("\n".join(found).encode()).hexdigest()
 
 
 def protocol(evaluator: str, evaluation: Evaluation) -> dict:
@@ -52,9 +61,8 @@ def evaluate(
         RunFailed: a score is not a number.
     """
     found = [declaration(e, EVALUATORS) for e in evaluators]
-    missing = [data_root / f for d in found for f in d.files if not (data_root / f).exists()]
-    if missing:
-        raise BadInput(f"{missing[0]}: no such file; --data names a folder in SentEval's layout (docs/data.md).")
+    for e in evaluators:
+        data_sha256(e, data_root)  # refuses a data root before torch is imported
 
     import numpy as np
 
@@ -93,16 +101,16 @@ def evaluate(
 
 
 def evaluate_run(run: Path, evaluator: str, data_root: Path, evaluation: Evaluation) -> Path:
-    """The score JSON of a run, kept in `run/scores/`: made only if what is there answers another question.
+    """The score JSON of a run, kept in `run/scores/` under the hash of what decides it; made only if it is not there.
 
     Neither torch nor a model is loaded where the scores are already known.
     """
-    kept = run / "scores" / f"{evaluator}.json"
     facts = run / "model" / "csebench.json"
     if not facts.exists():
         raise BadInput(f"{run}/model: no finished model; delete {run} to have it trained again.")
     wanted = identity(evaluator, data_root, json.loads(facts.read_text()).get("pooler"), evaluation)
-    if not kept.exists() or json.loads(kept.read_text())["evaluations"] != [wanted]:
+    kept = run / "scores" / f"{evaluator}-{digest(wanted)}.json"
+    if not kept.exists():
         evaluate(str(run / "model"), [evaluator], data_root, kept, evaluation=evaluation)
     return kept
 

@@ -24,9 +24,11 @@ def git(*args: str) -> str | None:
 
 
 def code_state() -> dict:
-    """Commit and a hash of what differs from it in the code (None where the tree is clean or is no checkout)."""
+    """Commit and a hash of what differs from it, new files included (None: a clean tree, or no checkout)."""
     commit = git("rev-parse", "HEAD")
     diff = git("diff", "HEAD", "--", ".", ":!results") or ""
+    for new in (git("ls-files", "--others", "--exclude-standard", "--", ".", ":!results") or "").splitlines():
+        diff += f"{new} {hashlib.sha256((ROOT / new).read_bytes()).hexdigest()}\n"
     return {
         "commit": commit.strip() if commit else None,
         "dirty_diff_sha256": hashlib.sha256(diff.encode()).hexdigest() if diff else None,

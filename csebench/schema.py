@@ -78,7 +78,7 @@ class EvaluatorDeclaration(Strict):
     title: str
     protocol: str  # forks differ silently, so the reading has a name
     tasks: list[str]  # as in the papers' columns
-    files: list[str]  # below the data root, what must be there before it can run
+    files: list[str]  # below the data root, names or patterns of all that it reads
     source: str  # official file, paper section
     deviations: list[str] = []
 

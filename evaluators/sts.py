@@ -17,7 +17,11 @@ DECLARATION = {
     "title": "Semantic textual similarity",
     "protocol": "simcse-senteval-all",
     "tasks": ["STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R"],
-    "files": ["downstream/STS/STSBenchmark/sts-test.csv", "downstream/SICK/SICK_test_annotated.txt"],
+    "files": [
+        "downstream/STS/STSBenchmark/sts-test.csv",
+        "downstream/SICK/SICK_test_annotated.txt",
+        "downstream/STS/STS1?-en-test/STS.*.txt",
+    ],
     "source": "SimCSE evaluation.py:182-188; SentEval/senteval/sts.py:59-112",
     "deviations": [],
 }

@@ -73,7 +73,8 @@ def run_data(wildcards):
 
 def evaluator_data(wildcards):
     root = plan.data_root(plan.scale(scale_of_folder(wildcards)))
-    return [root / file for file in declaration(wildcards.evaluator, EVALUATORS).files]
+    files = declaration(wildcards.evaluator, EVALUATORS).files
+    return [root / file for file in files if "*" not in file]
 
 
 def identity(wildcards):
