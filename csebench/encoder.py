@@ -18,6 +18,7 @@ from transformers.utils import logging
 from csebench import ROOT
 from csebench.data import sha256
 from csebench.errors import BadInput
+from csebench.provenance import write_json
 from csebench.registry import load
 from csebench.schema import POOLERS, EncoderRef, Evaluation
 
@@ -25,7 +26,8 @@ logging.set_verbosity_error()  # else every load reports the masked-LM head that
 logging.disable_progress_bar()
 
 
-READ_HIDDEN_STATES = ("avg_top2", "avg_first_last_2021", "avg_first_last_2022")  # poolers
+TWO_LAYERS = {"avg_top2": (-2, -1), "avg_first_last_2021": (0, -1), "avg_first_last_2022": (1, -1)}  # pooler: states
+ST = "sentence_transformers.models"  # where its modules have been found since version 1
 BERTS = ("bert", "roberta")  # whose modules are laid out alike
 
 
@@ -49,20 +51,16 @@ def pool(pooler: str, output, mask):
     Returns:
         (N, D)
     """
-    last, hidden = output.last_hidden_state, output.hidden_states
+    if pooler in TWO_LAYERS:
+        one, two = (output.hidden_states[i] for i in TWO_LAYERS[pooler])
+        return mean_pool((one + two) / 2, mask)
     match pooler:
         case "cls_before_pooler":
-            return last[:, 0]
+            return output.last_hidden_state[:, 0]
         case "cls":
             return output.pooler_output
         case "avg":
-            return mean_pool(last, mask)
-        case "avg_top2":
-            return mean_pool((hidden[-1] + hidden[-2]) / 2, mask)
-        case "avg_first_last_2021":
-            return mean_pool((hidden[0] + hidden[-1]) / 2, mask)
-        case "avg_first_last_2022":
-            return mean_pool((hidden[1] + hidden[-1]) / 2, mask)
+            return mean_pool(output.last_hidden_state, mask)
     raise BadInput(f"unknown pooler {pooler!r}")
 
 
@@ -192,7 +190,7 @@ class Encoder(nn.Module):
             first = lambda _, states: tuple(s[:, :1] for s in states)  # noqa: E731
             hooks.append(stack[-1].attention.output.register_forward_pre_hook(first))
         try:
-            output = self.model(**batch, output_hidden_states=pooler is None or pooler in READ_HIDDEN_STATES)
+            output = self.model(**batch, output_hidden_states=pooler is None or pooler in TWO_LAYERS)
         finally:
             for hook in hooks:
                 hook.remove()
@@ -261,15 +259,23 @@ class Affine:
 
 
 def pooler_of(folder: Path) -> str | None:
-    """The pooler a folder of ours or of sentence-transformers states."""
-    own, pooling = folder / "csebench.json", folder / "1_Pooling" / "config.json"
+    """The pooler a folder of ours states, or one of sentence-transformers that has nothing behind its pooling."""
+    own, modules = folder / "csebench.json", folder / "modules.json"
     if own.exists():
         return json.loads(own.read_text()).get("pooler")
-    if pooling.exists():
-        modes = json.loads(pooling.read_text())
-        mode = modes.get("pooling_mode") or ("cls" if modes.get("pooling_mode_cls_token") else "mean")
-        return {"cls": "cls_before_pooler", "mean": "avg"}.get(mode)
-    return None
+    if not modules.exists():
+        return None
+    listed = json.loads(modules.read_text())
+    kinds = [m["type"].rpartition(".")[2] for m in listed]
+    if [k for k in kinds if k != "Normalize"] != ["Transformer", "Pooling"]:
+        return None
+    modes = json.loads((folder / listed[1]["path"] / "config.json").read_text())
+    on = [
+        key.removeprefix("pooling_mode_") for key, value in modes.items() if key.startswith("pooling_mode_") and value
+    ]
+    on = [modes["pooling_mode"]] if "pooling_mode" in modes else on
+    poolers = {"cls": "cls_before_pooler", "cls_token": "cls_before_pooler", "mean": "avg", "mean_tokens": "avg"}
+    return poolers.get(on[0]) if len(on) == 1 else None
 
 
 def open_model(name: str, pooler: str | None = None, evaluation: Evaluation = Evaluation()):
@@ -295,30 +301,31 @@ def open_model(name: str, pooler: str | None = None, evaluation: Evaluation = Ev
     return SentenceEncoder(encoder, pooler, Affine.load(folder), evaluation.precision, evaluation.batch_size)
 
 
-POOLING = {"cls_before_pooler": "cls", "avg": "mean"}  # what sentence-transformers can express
-
-
 def save_encoder(folder: Path, encoder: Encoder, pooler: str, transform=None) -> None:
     """What AutoModel, AutoTokenizer and SentenceTransformer load, with equal vectors.
 
-    sentence-transformers has neither a first-last average nor a transform: such a folder (only of encoders
-    that were not trained) has no modules.json.
+    Two things stay out of sentence-transformers' reach, both of encoders that were not trained: the pooler `cls`
+    and a fitted transform.
     """
+    encoder.model.config.output_hidden_states = pooler in TWO_LAYERS  # sentence-transformers reads it
     encoder.model.save_pretrained(folder)
     encoder.tokenizer.save_pretrained(folder)
     if transform is not None:
         transform.save(folder)
-    if pooler in POOLING and transform is None:
-        modules = [
-            {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
-            {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
-        ]
-        mode = POOLING[pooler]
-        pooling = {"word_embedding_dimension": encoder.size}
-        pooling |= {"pooling_mode_cls_token": mode == "cls", "pooling_mode_mean_tokens": mode == "mean"}
-        (folder / "modules.json").write_text(json.dumps(modules, indent=2))
-        (folder / "sentence_bert_config.json").write_text(
-            json.dumps({"max_seq_length": encoder.longest, "do_lower_case": False})
-        )
-        (folder / "1_Pooling").mkdir(exist_ok=True)
-        (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling, indent=2))
+    if pooler == "cls" or transform is not None:
+        return
+    write_json(folder / "sentence_bert_config.json", {"max_seq_length": encoder.longest, "do_lower_case": False})
+    modules = [("", "Transformer")]
+    if pooler in TWO_LAYERS:
+        modules.append(("1_WeightedLayerPooling", "WeightedLayerPooling"))
+        weights = np.zeros(encoder.layers + 1, dtype=np.float32)  # of the embeddings and every layer
+        weights[list(TWO_LAYERS[pooler])] = 1
+        config = {"word_embedding_dimension": encoder.size, "num_hidden_layers": encoder.layers, "layer_start": 0}
+        write_json(folder / modules[-1][0] / "config.json", config)
+        save_file({"layer_weights": weights}, folder / modules[-1][0] / "model.safetensors")
+    modules.append((f"{len(modules)}_Pooling", "Pooling"))
+    cls = pooler == "cls_before_pooler"
+    config = {"pooling_mode_cls_token": cls, "pooling_mode_mean_tokens": not cls}
+    write_json(folder / modules[-1][0] / "config.json", {"word_embedding_dimension": encoder.size, **config})
+    listed = [{"idx": i, "name": str(i), "path": p, "type": f"{ST}.{kind}"} for i, (p, kind) in enumerate(modules)]
+    write_json(folder / "modules.json", listed)

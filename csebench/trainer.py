@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from csebench import metrics
 from csebench.data import draw_subset, read_corpus, read_sts, sha256
-from csebench.encoder import POOLING, Affine, Encoder, SentenceEncoder, save_encoder
+from csebench.encoder import Affine, Encoder, SentenceEncoder, save_encoder
 from csebench.errors import BadInput, RunFailed
 from csebench.provenance import Stopwatch, write_json
 from csebench.registry import COMPONENTS, declaration, load
@@ -228,7 +228,7 @@ def card(spec: Spec) -> str:
     found = declaration(spec.method)
     corpus = f"at most {spec.corpus.size:,} sentences of {spec.corpus.name}" if spec.corpus else "nothing"
     pooler = spec.params.get("pooler")
-    loads = "AutoModel and SentenceTransformer" if pooler in POOLING else "AutoModel; pool it yourself"
+    loads = "AutoModel and SentenceTransformer" if found.kind == "trained" else "AutoModel"
     return (
         f"# {spec.run_id}\n\n{found.title}, trained by csebench on {corpus} from {spec.encoder.name}"
         f" (revision {spec.encoder.revision[:12]}), seed {spec.seed}.\n\n"

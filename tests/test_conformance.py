@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from csebench.registry import COMPONENTS, METHODS, declaration, fill, literal, names
+from csebench.schema import POOLERS
 
 SECTIONS = ("Idea", "Paper", "Inputs", "Relations", "Deviations")
 HOSTS = ("simcse", "ct", "mirror_bert")  # methods that every component is tried on
@@ -225,13 +226,16 @@ def hf_vectors(model, sentences, pooler):
     limit = encoder.config.max_position_embeddings
     batch = tokenizer(sentences, padding=True, truncation=True, max_length=limit, return_tensors="pt")
     with torch.no_grad():
-        states = encoder(**batch).last_hidden_state.numpy()
+        output = encoder(**batch, output_hidden_states=True)
+    hidden = [h.numpy() for h in output.hidden_states]
+    two = {"avg_top2": (-2, -1), "avg_first_last_2021": (0, -1), "avg_first_last_2022": (1, -1)}
+    states = sum(hidden[i] for i in two[pooler]) / 2 if pooler in two else hidden[-1]
     mask = batch["attention_mask"].numpy()[..., None]
     return states[:, 0] if pooler == "cls_before_pooler" else (states * mask).sum(1) / mask.sum(1)
 
 
 EXPORTED = {run: RUNS[run] for run in TRAINED}
-EXPORTED |= {f"bert-{p}": {"method": "bert", "params": {"pooler": p}} for p in ("cls_before_pooler", "avg")}
+EXPORTED |= {f"bert-{p}": {"method": "bert", "params": {"pooler": p}} for p in POOLERS if p != "cls"}
 
 
 @pytest.mark.parametrize("run", EXPORTED)
