@@ -4,9 +4,6 @@ from snakemake.utils import min_version
 min_version("9.0")
 
 
-container: "docker://python:3.11"
-
-
 include: "rules/common.smk"
 include: "rules/data.smk"
 include: "rules/train.smk"
@@ -29,4 +26,4 @@ rule all:
     default_target: True
     input:
         pages=[page.path for page in plan.pages(SCALE)],
-        scores=every_score(SCALE),  # so that a deleted one is made again under a page that needs nothing else
+        scores=every_score,  # so that a deleted one is made again under a page that needs nothing else

@@ -17,7 +17,7 @@ from csebench.data import read_corpus, sha256
 from csebench.errors import BadInput, RunFailed, explain, read_text, unknown
 from csebench.registry import COMPONENTS, EVALUATORS, METHODS, declaration, names
 from csebench.schema import POOLERS, EncoderRef, Evaluation, Recipe, Scale
-from csebench.spec import Spec
+from csebench.spec import TRAINER_VERSION, Spec
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -68,7 +68,9 @@ def parser() -> Parser:
     v.add_argument("--method")
     v.add_argument("--variant")
     v.add_argument("--with", dest="components", action="append", default=[], metavar="COMPONENT")
-    v.add_argument("--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="lr=… or ami.weight=…")
+    v.add_argument(
+        "--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="learning_rate=… or ami.weight=…"
+    )
     v.add_argument("--encoder", help="hub id (ID@COMMIT), folder, or a name in config/")
     v.add_argument("--corpus", type=Path, help="one sentence a line")
     v.add_argument("--size", type=positive, help="sentences drawn by seed; all without it")
@@ -196,19 +198,16 @@ def show_plan(args):
         seconds = done.get(run) or (sum(known) / len(known) if known else None)
         forecast += 0 if run in done or seconds is None else seconds
         size = spec.corpus.size if spec.corpus else "-"
-        others = sorted(f"{p}/table{n}" for p, n in tables_of[run] if (p, n) not in own[:1])
+        others = sorted(p if p == n else f"{p}/table{n}" for p, n in tables_of[run] if [(p, n)] != own)
         rows.append([run, size, spec.seed, "done" if run in done else "missing", seconds, " ".join(others)])
     print(tabulate(rows, ["run", "sentences", "seed", "state", "seconds", "tables"], floatfmt=".1f"))
-    unknown_time = sum(
-        1
-        for run in needed
-        if run not in done and rows and not speed.get((needed[run].method, *needed[run].components))
-    )
+    unknown_time = sum(run not in done and (s.method, *s.components) not in speed for run, s in needed.items())
     print(
         f"\n{len(needed)} runs at scale {pages[0].scale}, {len(done)} done, {len(needed) - len(done)} missing;"
         f" {sum(len(t) > 1 for t in tables_of.values())} serve more than one table."
         f"\nForecast from the finished runs of the same method: {forecast / 3600:.2f} hours one after the other"
-        + (f", without {unknown_time} runs of methods not measured yet." if unknown_time else ".")
+        + (f", without {unknown_time} runs of methods not measured yet" if unknown_time else "")
+        + "; the hours are a GPU's where the finished runs had one."
     )
 
 
@@ -237,7 +236,14 @@ def read_spec(text: str) -> Spec:
     except ValidationError as e:
         raise explain(e, where, Spec.model_fields) from None
     method, components = declaration(spec.method), {n: declaration(n, COMPONENTS) for n in spec.components}
+    if (spec.corpus is None) == (method.kind in ("trained", "fitted")):
+        raise BadInput(
+            f"{where}: corpus: a method that is {method.kind} has {'one' if spec.corpus is None else 'none'}."
+        )
+    if (spec.dev_sha256 is None) == (method.kind == "trained"):
+        raise BadInput(f"{where}: dev_sha256: what is trained has one, and nothing else has.")
     stated = {"method_version": (spec.method_version, method.version)}
+    stated |= {"trainer_version": (spec.trainer_version, TRAINER_VERSION)}
     stated |= {f"components.{n}.version": (spec.components[n].version, c.version) for n, c in components.items()}
     for key, (given, there) in stated.items():
         if given != there:
@@ -283,7 +289,7 @@ def spec_from(args) -> Spec:
         threads=args.threads,
     )
     recipe = Recipe(method=args.method, variant=args.variant, params=params, components=components)
-    size = args.size or 10**9
+    size = args.size or (len(read_corpus(args.corpus)) if corpus else 0)
     return plans.make_spec(recipe, at, encoder(args.encoder), size, args.seed, "--set", corpus, dev)
 
 
@@ -348,6 +354,8 @@ def render(args):
     from csebench.store import write_csv
 
     pages = plans.parse_target(args.target, args.scale)
+    if args.out is not None and len(pages) > 1:
+        raise BadInput(f"render: {args.target} is {len(pages)} pages, --out is one file; use snakemake for all.")
     for page in pages:
         text = page_text(page)
         if args.out is None:

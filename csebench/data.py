@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import yaml
+from pydantic import RootModel
 
-from csebench.errors import BadInput, read_text
+from csebench.errors import BadInput, read_text, read_yaml
 
 STS = "downstream/STS"
 
@@ -93,7 +93,9 @@ def read_sts(root: Path, task: str, split: str = "test") -> list[Pairs]:
         BadInput: a file is missing, cut short or not UTF-8, a score is no number, or the number of scored
             pairs is not the published one (not the one in `counts.yaml`, where the data root ships its own).
     """
-    counts = _counts(root)[task]
+    counts = _counts(root).get(task)
+    if counts is None:
+        raise BadInput(f"{root}/counts.yaml: {task}: missing; every task needs the pairs of its subsets.")
     pairs = []
     for subset in (split,) if split in counts else counts:
         if task == "STS-B":
@@ -118,7 +120,7 @@ def read_sts(root: Path, task: str, split: str = "test") -> list[Pairs]:
 
 def _counts(root: Path) -> dict[str, dict[str, int]]:
     own = root / "counts.yaml"
-    return yaml.safe_load(read_text(own)) if own.exists() else PUBLISHED_COUNTS
+    return read_yaml(own, RootModel[dict[str, dict[str, int]]]).root if own.exists() else PUBLISHED_COUNTS
 
 
 def _score(text: str, path: Path, number: int) -> float:

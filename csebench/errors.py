@@ -50,7 +50,7 @@ def field_names(model: type[BaseModel]) -> set[str]:
 
 def read_text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_bytes().decode("utf-8")  # read_text would take a lone carriage return for a line's end
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file.") from None
     except IsADirectoryError:

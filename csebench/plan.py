@@ -12,7 +12,7 @@ from pydantic import RootModel, ValidationError
 
 from csebench import ROOT
 from csebench.errors import BadInput, explain, read_yaml, unknown
-from csebench.registry import COMPONENTS, METHODS, check_name, declaration, fill, names
+from csebench.registry import COMPONENTS, EVALUATORS, METHODS, check_name, declaration, fill, names
 from csebench.schema import Column, Dataset, Declaration, EncoderRef, Paper, Recipe, Row, Scale, Table, Training
 from csebench.spec import ComponentSpec, CorpusSpec, Spec
 
@@ -37,6 +37,13 @@ def scale(name: str = DEFAULT_SCALE) -> Scale:
         Training.model_validate(found.override)
     except ValidationError as e:
         raise explain(e, f"{file}: override", Training.model_fields) from None
+    for key, folder, settings in (("methods", METHODS, found.methods), ("components", COMPONENTS, found.components)):
+        for name, values in settings.items():
+            check_name(name, folder, f"{file}: {key}")
+            fill(declaration(name, folder), values, f"{file}: {key}.{name}")
+    for size in found.seeds_by_size:
+        if size not in found.sizes:
+            raise unknown("size", size, found.sizes, f"{file}: seeds_by_size")
     return found
 
 
@@ -112,15 +119,12 @@ def make_spec(
 
     `corpus` and `dev_sha256` stand in for the scale's where the command line names files.
     """
-    check_name(recipe.method, METHODS, where)
     method = declaration(recipe.method)
     if recipe.variant is not None and recipe.variant not in method.variants:
         raise unknown(f"variant of {method.name}", recipe.variant, method.variants, where)
     variant = dict(method.variants[recipe.variant]) if recipe.variant else {}
     plugins = [method.components, variant.pop("components", {}), recipe.components]
     used = sorted({name for layer in plugins for name in layer})
-    for name in used:
-        check_name(name, COMPONENTS, where)
     plugins.append(at.components)
     trained, fitted = method.kind == "trained", method.kind == "fitted"
     return Spec(
@@ -185,11 +189,13 @@ class CellPlan:
 @cache
 def plan_table(paper_name: str, number: str, scale_name: str) -> list[list[CellPlan]]:
     """Rows of cells. Raises BadInput where a row names something that does not exist."""
-    table = find_table(paper_name, number)
-    return [
-        [_cell(table, row, column, scale_name, f"papers/{paper_name}.yaml") for column in table.columns]
-        for row in table.rows
-    ]
+    table, file = find_table(paper_name, number), f"papers/{paper_name}.yaml"
+    check_name(table.evaluator, EVALUATORS, f"{file}: tables.{number}")
+    tasks = [*declaration(table.evaluator, EVALUATORS).tasks, "Avg."]
+    for column in table.columns:
+        if column.task not in tasks:
+            raise unknown(f"task of {table.evaluator}", column.task, tasks, f"{file}: tables.{number}: {column.label}")
+    return [[_cell(table, row, column, scale_name, file) for column in table.columns] for row in table.rows]
 
 
 def _cell(table: Table, row: Row, column: Column, scale_name: str, file: str) -> CellPlan:
@@ -202,10 +208,23 @@ def _cell(table: Table, row: Row, column: Column, scale_name: str, file: str) ->
     if column.size not in at.sizes:
         raise unknown(f"size of config/{at.scale}.yaml", column.size, at.sizes, f"{file}: column {column.label}")
     where = f"{file}: {row.label}"
+    if broken := _broken(row.run, where):
+        return CellPlan(row, column, (), broken)
     drawn = at.sizes[column.size]
     specs = [make_spec(row.run, at, at.encoders[role], drawn, seed, where) for seed in seeds(at, column.size)]
     distinct = {spec.run_id: spec for spec in specs}  # what is not trained is the same for every seed
     return CellPlan(row, column, tuple(distinct.values()))
+
+
+def _broken(recipe: Recipe, where: str) -> str | None:
+    """What is wrong with the files of a recipe's method and components; a name that does not exist is raised."""
+    for name, folder in ((recipe.method, METHODS), *((c, COMPONENTS) for c in recipe.components)):
+        check_name(name, folder, where)
+        try:
+            declaration(name, folder)
+        except BadInput as error:
+            return str(error)
+    return None
 
 
 def find_table(paper_name: str, number: str) -> Table:

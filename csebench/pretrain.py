@@ -14,8 +14,9 @@ from tqdm import tqdm
 from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast
 
 from csebench.data import lines, sha256
-from csebench.errors import RunFailed
+from csebench.errors import BadInput, RunFailed
 from csebench.mlm import mask_tokens, masked_lm_loss
+from csebench.provenance import write_json
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 HELD_OUT = 2_000  # last lines of the corpus, for the loss in the model card
@@ -105,9 +106,16 @@ def pretrain(
     torch.set_num_threads(threads)
     torch.manual_seed(seed)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    out.mkdir(parents=True, exist_ok=True)
     sentences = lines(corpus)
     held = min(HELD_OUT, len(sentences) // 20)
+    if held == 0:
+        raise BadInput(f"{corpus}: {len(sentences)} lines; at least 20 are needed, some are held out.")
+    settings = dict(sha256=sha256(corpus), steps=steps, batch_size=batch_size, learning_rate=learning_rate, seed=seed)
+    settings |= dict(size=[layers, hidden, heads, vocab_size, max_length])
+    checkpoint, begun = out / ".checkpoint.pt", out / ".settings.json"
+    if begun.exists() and json.loads(begun.read_text()) != settings:
+        raise BadInput(f"{out}: holds the beginning of another pre-training ({begun.name} differs); delete it first.")
+    write_json(begun, settings)
 
     if not (out / "tokenizer.json").exists():
         train_tokenizer(sentences[:-held], vocab_size).save_pretrained(out)
@@ -140,13 +148,12 @@ def pretrain(
     )
 
     step, tokens, seconds, curve = 0, 0, 0.0, []
-    checkpoint = out / ".checkpoint.pt"
     if checkpoint.exists():
-        state = torch.load(checkpoint, weights_only=False)
+        state = torch.load(checkpoint, map_location=device, weights_only=False)
         model.load_state_dict(state["model"])
         optimizer.load_state_dict(state["optimizer"])
         scheduler.load_state_dict(state["scheduler"])
-        torch.set_rng_state(state["rng"])
+        torch.set_rng_state(state["rng"].cpu())
         step, tokens, seconds, curve = state["step"], state["tokens"], state["seconds"], state["curve"]
 
     model.train()
@@ -193,6 +200,7 @@ def pretrain(
     (out / "pretraining.json").write_text(json.dumps(report, indent=2) + "\n")
     (out / "README.md").write_text(card(report, config))
     checkpoint.unlink()
+    begun.unlink()
     return report
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
 
 Value = bool | int | float | str
 POOLERS = ("cls", "cls_before_pooler", "avg", "avg_top2", "avg_first_last_2021", "avg_first_last_2022")
@@ -26,7 +26,7 @@ class Training(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid")
-    steps: int = Field(15_625, ge=0)  # optimiser steps, the same for every corpus size
+    steps: int = Field(15_625, ge=1)  # optimiser steps, the same for every corpus size
     batch_size: int = Field(64, ge=2)  # sentences
     max_length: int = Field(32, ge=4)  # tokens in training; evaluation is not truncated
     optimizer: Literal["adamw", "rmsprop"] = "adamw"
@@ -181,6 +181,15 @@ class Table(Strict):
     columns: list[Column]
     rows: list[Row]
     notes: list[str] = []
+
+    @model_validator(mode="after")
+    def rows_fit(self):
+        for row in self.rows:
+            if len(row.values) != len(self.columns):
+                raise ValueError(f"{row.label}: {len(row.values)} values for {len(self.columns)} columns")
+            if (row.run is None) == (row.missing is None):
+                raise ValueError(f"{row.label}: needs either `run`, or `missing` with the reason why there is none")
+        return self
 
 
 class Paper(Strict):

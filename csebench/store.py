@@ -44,7 +44,7 @@ def write_csv(scale: str) -> Path:
 
     folder, rows = results_folder(scale), []
     for path in sorted((folder / "scores").glob("*.json")):
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read(path)
         spec = Spec.model_validate(content["spec"])
         about = {
             "method": spec.method,

@@ -44,6 +44,8 @@ def train(
     model, part = out / "model", out / "model.part"
     if (out / "spec.json").exists() and json.loads((out / "spec.json").read_text()) != spec.model_dump():
         raise BadInput(f"{out}: holds another run (its spec.json differs); choose another folder or delete it.")
+    if model.exists() and not (out / "spec.json").exists():
+        raise BadInput(f"{model}: is there, and not of this run (no spec.json beside it); choose another folder.")
     if (model / REPORT).exists():
         write_json(out / "train.json", json.loads((model / REPORT).read_text()))
         return
@@ -66,7 +68,7 @@ def train(
         encoder = Encoder.load(spec.encoder, spec.params.get("dropout"), with_pooler=pooler == "cls")
     write_json(out / "spec.json", spec.model_dump())  # nothing is written before every input has been read
     if found.kind == "fitted":
-        some = draw_subset(sentences, spec.params["fit_sentences"], spec.seed)
+        some = draw_subset(sentences, spec.params["fit_sentences"], spec.corpus.subset_seed)
         transform = Affine(*load(spec.method).fit(SentenceEncoder(encoder, pooler).embed(some), spec.params))
     elif found.kind == "trained":
         report = fit(spec, out, encoder, sentences, dev, checkpoint_seconds)
@@ -226,7 +228,7 @@ def dev_point(encoder: Encoder, pooler: str, dev, precision: str) -> dict:
 def card(spec: Spec) -> str:
     """The model card of a run."""
     found = declaration(spec.method)
-    corpus = f"at most {spec.corpus.size:,} sentences of {spec.corpus.name}" if spec.corpus else "nothing"
+    corpus = f"{spec.corpus.size:,} sentences of {spec.corpus.name}" if spec.corpus else "nothing"
     pooler = spec.params.get("pooler")
     loads = "AutoModel and SentenceTransformer" if found.kind == "trained" else "AutoModel"
     return (

@@ -34,12 +34,22 @@ def syntax_sha256(*paths: Path) -> str:
     return digest.hexdigest()[:16]
 
 
+def with_parents(path: Path) -> list[Path]:
+    """A file and the files of methods/ that it imports from: what they change, it changes."""
+    found = [path]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("methods."):
+            found += with_parents(ROOT / (node.module.replace(".", "/") + ".py"))
+    return found
+
+
 def current() -> dict[str, dict]:
     """Every unit with its version and its code as they are now."""
     found = {"trainer": (TRAINER_VERSION, [ROOT / "csebench" / f for f in TRAINER])}
     for folder in (METHODS, COMPONENTS, EVALUATORS):
         for name in names(folder):
-            found[f"{folder.relative_to(ROOT)}/{name}"] = (declaration(name, folder).version, [folder / f"{name}.py"])
+            unit, files = f"{folder.relative_to(ROOT)}/{name}", with_parents(folder / f"{name}.py")
+            found[unit] = (declaration(name, folder).version, files)
     return {unit: {"version": v, "syntax": syntax_sha256(*files)} for unit, (v, files) in found.items()}
 
 

@@ -40,6 +40,7 @@ Sentence Embeddings}, author={Klein, Tassilo and Nabi, Moin}, booktitle={ACL}, y
             "batch_size": 64,
             "learning_rate": 1e-5,
             "warmup_steps": 0,
+            "evaluate_every": 500,
             "components": {"ami": {"form": "code", "weight": 5e-4}},
         },
     },

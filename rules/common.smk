@@ -9,24 +9,40 @@ from csebench.errors import BadInput
 from csebench.registry import EVALUATORS, declaration
 from csebench.evaluate import evaluation_key
 
+
+envvars:
+    "PATH",
+
+
+# jobs use the python that runs snakemake
+os.environ["PATH"] = os.pathsep.join(
+    [str(Path(sys.executable).parent), os.environ["PATH"]]
+)
 SCALE = config.get("scale", plan.DEFAULT_SCALE)
 GPU = int(shutil.which("nvidia-smi") is not None)  # GPUs a run asks for
-shell.prefix(
-    f"PATH={Path(sys.executable).parent}:$PATH; "
-)  # jobs use the python that runs snakemake
+
+
+def refuse(error):
+    """Snakemake would bury the message in a traceback and exit with 1."""
+    print(f"csebench: {error}", file=sys.stderr, flush=True)
+    os._exit(2)
+
 
 try:
-    plan.pages(SCALE)
+    plan.runs(SCALE)
 except BadInput as error:
-    print(f"csebench: {error}", file=sys.stderr)
-    os._exit(2)
+    refuse(error)
 
 
 def page_of(wildcards):
     """The page a path names; its folder says the scale, which `--config scale=` must not contradict."""
-    (page,) = plan.parse_target(wildcards.page, plan.DEFAULT_SCALE)
+    try:
+        (page,) = plan.parse_target(wildcards.page, plan.DEFAULT_SCALE)
+        page.runs()
+    except BadInput as error:
+        refuse(error)
     if "scale" in config and page.scale != SCALE:
-        raise BadInput(
+        refuse(
             f"{page.path} is no page of scale {SCALE}: its pages are in {plan.results_folder(SCALE)}/."
         )
     return page
@@ -39,18 +55,21 @@ def page_scores(wildcards):
     ]
 
 
-def every_score(scale):
-    pairs = {pair for page in plan.pages(scale) for pair in page.scores()}
-    return [plan.score_path(run, evaluator, scale) for run, evaluator in sorted(pairs)]
+def every_score(wildcards):
+    pairs = {pair for page in plan.pages(SCALE) for pair in page.scores()}
+    return [plan.score_path(run, evaluator, SCALE) for run, evaluator in sorted(pairs)]
 
 
 def page_scores_there_are(wildcards):
     return [path for path in page_scores(wildcards) if path.exists()]
 
 
-def page_papers(wildcards):
-    names = page_of(wildcards).papers
-    return [f"papers/{name}.yaml" for name in names if name != plan.SIDE_BY_SIDE]
+def page_text(wildcards):
+    """What a page is written from, besides scores."""
+    page = page_of(wildcards)
+    papers = [name for name in page.papers if name != plan.SIDE_BY_SIDE]
+    code = [f"csebench/{name}.py" for name in ("render", "stats", "store")]
+    return [f"config/{page.scale}.yaml", *(f"papers/{p}.yaml" for p in papers), *code]
 
 
 def scale_of_run(wildcards):

@@ -12,6 +12,8 @@ rule fetch_wiki:
     log:
         f"{plan.FETCHED}/wiki.log",
     retries: 3
+    conda:
+        "../envs/csebench.yaml"
     params:
         root=lambda _: plan.FETCHED,
     shell:
@@ -26,6 +28,8 @@ rule fetch_senteval:
     log:
         f"{plan.FETCHED}/senteval.log",
     retries: 3
+    conda:
+        "../envs/csebench.yaml"
     params:
         root=lambda _: plan.FETCHED,
     shell:

@@ -9,6 +9,8 @@ rule evaluate:
         "results/{folder}scores/{run}.{evaluator}.json",
     log:
         "runs/{run}/{folder}{evaluator}.log",
+    conda:
+        "../envs/csebench.yaml"
     threads: run_threads
     resources:
         gpu=GPU,

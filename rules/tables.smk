@@ -9,12 +9,13 @@ localrules:
 rule table:
     input:
         scores=page_scores,
-        papers=page_papers,
-        code="csebench/render.py",
+        text=page_text,
     output:
         "results/{page}.md",
     log:
         "results/.logs/{page}.log",
+    conda:
+        "../envs/csebench.yaml"
     shell:
         "python -m csebench render {wildcards.page} --out {output} > {log} 2>&1"
 
@@ -22,11 +23,12 @@ rule table:
 rule partial_table:
     input:
         scores=page_scores_there_are,
-        papers=page_papers,
-        code="csebench/render.py",
+        text=page_text,
     output:
         "results/partial/{page}.md",
     log:
         "results/.logs/partial/{page}.log",
+    conda:
+        "../envs/csebench.yaml"
     shell:
         "python -m csebench render {wildcards.page} --out {output} > {log} 2>&1"

@@ -9,6 +9,8 @@ rule train:
         "runs/{run}/train.json",
     log:
         "runs/{run}/train.log",
+    conda:
+        "../envs/csebench.yaml"
     threads: run_threads
     resources:
         gpu=GPU,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from csebench import ROOT, cli, plan
+from csebench import ROOT, cli, plan, registry
 from csebench.data import sha256
 from csebench.errors import BadInput
 from csebench.schema import POOLERS
@@ -125,6 +125,25 @@ def test_msse_copies_micse_as_printed():
 def test_published_deviations_are_read():
     value = plan.find_table("micse", "2").rows[row("micse", "miCSE")].values[0]
     assert (value.value, value.std) == (73.68, 0.89)
+
+
+# ---------------------------------------------------------------- broken files
+
+
+def test_a_broken_method_leaves_other_tables_alone(monkeypatch):
+    def declaration(name, folder=registry.METHODS):
+        if name == "ct":
+            raise BadInput("methods/ct.py: version: broken")
+        return registry.declaration(name, folder)
+
+    monkeypatch.setattr(plan, "declaration", declaration)
+    plan.plan_table.cache_clear()
+    plan.runs.cache_clear()
+    cells = plan.plan_table("micse", "2", "paper")
+    assert {c.missing for c in cells[row("micse", "AMI+CT")]} == {"methods/ct.py: version: broken"}
+    assert all(c.specs for c in cells[row("micse", "miCSE")]) and plan.runs("paper")
+    plan.plan_table.cache_clear()
+    plan.runs.cache_clear()
 
 
 # ---------------------------------------------------------------- sharing
@@ -283,6 +302,16 @@ def test_the_workflow_plans_without_anything_heavy():
 
 
 # ---------------------------------------------------------------- pins
+
+
+def test_conda_environment_has_the_pins_of_the_package():
+    import tomllib
+
+    import yaml
+
+    package = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    environment = yaml.safe_load((ROOT / "envs" / "csebench.yaml").read_text())["dependencies"][-1]["pip"]
+    assert [line for line in environment if not line.startswith("--")] == package
 
 
 SHIPPED = ["smoke", "stsb-dev-smoke"]

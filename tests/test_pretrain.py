@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from csebench import ROOT
+from csebench.errors import BadInput
 
 CORPUS = ROOT / "data" / "smoke" / "wiki" / "smoke.txt"
 SMALL = {"steps": 8, "layers": 1, "hidden": 16, "heads": 2, "vocab_size": 300, "batch_size": 16, "threads": 1}
@@ -53,6 +54,8 @@ def test_killed_pretraining_ends_with_the_same_weights(made, tmp_path, monkeypat
         shutil.copy(out / name, tmp_path / "small")
     with pytest.raises(KeyboardInterrupt):
         pretraining.pretrain(CORPUS, tmp_path / "small", name="small", **SMALL)
+    with pytest.raises(BadInput, match="another pre-training"):
+        pretraining.pretrain(CORPUS, tmp_path / "small", name="small", **SMALL | {"learning_rate": 1e-4})
     pretraining.pretrain(CORPUS, tmp_path / "small", name="small", **SMALL)
     assert (tmp_path / "small/model.safetensors").read_bytes() == (out / "model.safetensors").read_bytes()
 

@@ -449,6 +449,14 @@ def test_folder_of_another_run(first, make_spec, train, tmp_path, monkeypatch):
     assert weights(tmp_path / "run") == weights(tmp_path / "clean")
 
 
+def test_a_model_that_is_not_ours_is_left_alone(make_spec, train, tmp_path):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "mine.txt").write_text("mine")
+    with pytest.raises(BadInput, match="not of this run"):
+        train(make_spec("simcse"), tmp_path)
+    assert (tmp_path / "model" / "mine.txt").exists()
+
+
 def test_a_dev_score_that_is_no_number_does_not_lose_the_run(make_spec, train, tmp_path, monkeypatch):
     """One evaluation with constant vectors: the best of the others is kept."""
     scores(monkeypatch, 0.5, float("nan"))

@@ -36,8 +36,8 @@ DECLARATION = {
         "entries that attention dropout zeroed in either view are left out (the paper is silent; the code does so)",
         "ours: rho² is cut at 1 - 1e-6, so that equal views (CT's first step: two equal encoders, no dropout) give a"
         " finite value without gradient; the code returns the constant 100 when it meets NaN",
-        "ours: only tokens before the first difference of the two views count (Mirror-BERT's span mask shifts the"
-        " tokens behind it); for dropout views these are all tokens",
+        "ours: in form paper only tokens before the first difference of the two views count (Mirror-BERT's span mask"
+        " shifts the tokens behind it); for dropout views these are all tokens. Form code compares by position",
         "ours: pairs of different sentences (CT's negatives) do not count",
         "the same weight for every corpus size and host method: the paper does not say which it used",
     ],

@@ -1,0 +1,56 @@
+"""Scores of a run: made once, and made again when what decides them has changed."""
+
+import json
+import shutil
+
+import pytest
+
+from csebench.errors import BadInput
+from csebench.evaluate import evaluate_run, publish
+from csebench.schema import Evaluation
+
+
+@pytest.fixture
+def data(smoke_data, tmp_path):
+    return shutil.copytree(smoke_data, tmp_path / "data")
+
+
+def test_scores_are_made_once(finished, data):
+    run = finished("oracle")
+    kept = evaluate_run(run, "sts", data, Evaluation())
+    written = kept.stat().st_mtime_ns
+    assert evaluate_run(run, "sts", data, Evaluation()) == kept
+    assert kept.stat().st_mtime_ns == written
+    assert kept.with_suffix(".items.npz").exists()
+
+
+@pytest.mark.parametrize("file", ["STS/STS12-en-test/STS.gs.MSRvid.txt", "STS/STS16-en-test/STS.input.headlines.txt"])
+def test_other_data_is_another_evaluation(file, finished, data):
+    """Any file that is read counts, not only those whose pairs are fewer."""
+    run, path = finished("oracle"), data / "downstream" / file
+    kept = evaluate_run(run, "sts", data, Evaluation())
+    first, second, *rest = path.read_text().splitlines()
+    path.write_text("\n".join([second, first, *rest]) + "\n")
+    assert evaluate_run(run, "sts", data, Evaluation()) != kept
+
+
+def test_other_settings_are_another_evaluation(finished, data):
+    run = finished("oracle")
+    assert evaluate_run(run, "sts", data, Evaluation()) != evaluate_run(run, "sts", data, Evaluation(batch_size=3))
+
+
+def test_published_scores_say_how_they_were_made(finished, data, tmp_path):
+    publish(finished("oracle"), "sts", data, Evaluation(), tmp_path / "out.json")
+    content = json.loads((tmp_path / "out.json").read_text())
+    assert content["spec"]["method"] == "oracle" and content["training"]["run"].startswith("oracle-")
+    assert {s["evaluator"] for s in content["scores"]} == {"sts"}
+
+
+def test_a_run_without_a_model(data, tmp_path):
+    with pytest.raises(BadInput, match="no finished model"):
+        evaluate_run(tmp_path, "sts", data, Evaluation())
+
+
+def test_a_data_root_without_the_files(finished, tmp_path):
+    with pytest.raises(BadInput, match=r"sts-test\.csv: no such file"):
+        evaluate_run(finished("oracle"), "sts", tmp_path, Evaluation())
