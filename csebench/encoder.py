@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import time
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ import numpy as np
 import torch
 from safetensors.numpy import load_file, save_file
 from torch import nn
-from transformers import AutoModel, AutoTokenizer
+from transformers import MODEL_MAPPING, AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging
 
 from csebench import ROOT
@@ -131,9 +132,10 @@ class Encoder(nn.Module):
         changes = {} if dropout is None else dict(hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
         try:
             tokenizer = AutoTokenizer.from_pretrained(**source)
-            model = AutoModel.from_pretrained(
-                **source, attn_implementation="eager", dtype=torch.float32, add_pooling_layer=with_pooler, **changes
-            )
+            kind = MODEL_MAPPING[type(AutoConfig.from_pretrained(**source))]
+            if "add_pooling_layer" in inspect.signature(kind).parameters:
+                changes["add_pooling_layer"] = with_pooler
+            model = AutoModel.from_pretrained(**source, attn_implementation="eager", dtype=torch.float32, **changes)
         except OSError as e:
             raise BadInput(f"encoder {ref.name}: neither a model folder nor to be had from the hub: {e}") from None
         return cls(model, tokenizer).to("cuda" if torch.cuda.is_available() else "cpu")
@@ -148,8 +150,10 @@ class Encoder(nn.Module):
 
     @property
     def longest(self) -> int:
-        """Tokens that the encoder can read; RoBERTa's positions start at 2."""
-        return self.model.config.max_position_embeddings - (2 if self.model.config.model_type == "roberta" else 0)
+        """Tokens that the encoder can read; the positions of RoBERTa and its kin start behind that of padding."""
+        positions = getattr(getattr(self.model, "embeddings", None), "position_embeddings", None)
+        padding = getattr(positions, "padding_idx", None)
+        return self.model.config.max_position_embeddings - (0 if padding is None else padding + 1)
 
     @property
     def device(self):

@@ -27,9 +27,7 @@ def data_sha256(evaluator: str, data_root: Path) -> str:
     for pattern in declaration(evaluator, EVALUATORS).files:
         matches = sorted(data_root.glob(pattern))
         if not matches:
-            raise BadInput(
-                f"{data_root / pattern}: no such file; --data or CSEBENCH_DATA names a folder in SentEval's layout (docs/data.md)."
-            )
+            raise BadInput(f"{data_root / pattern}: no such file; --data or CSEBENCH_DATA names it (docs/data.md).")
         found += [f"{path.relative_to(data_root)} {sha256(path)}" for path in matches]
     return hashlib.sha256("\n".join(found).encode()).hexdigest()
 
