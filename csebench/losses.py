@@ -9,9 +9,20 @@ import torch
 import torch.nn.functional as F
 
 
+def full(x):
+    """At least fp32: what autocast left in half precision is widened before it is compared."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+def dots(a, b):
+    """(N, D), (M, D) -> (N, M) dot products, in fp32 under autocast, too: a temperature magnifies their rounding."""
+    with torch.autocast(a.device.type, enabled=False):
+        return full(a) @ full(b).T
+
+
 def cosines(a, b):
-    """(N, D), (M, D) -> (N, M) cosine similarities."""
-    return F.normalize(a, dim=-1) @ F.normalize(b, dim=-1).T
+    """(N, D), (M, D) -> (N, M) cosine similarities, in fp32 under autocast, too."""
+    return dots(F.normalize(full(a), dim=-1), F.normalize(full(b), dim=-1))
 
 
 def info_nce(z1, z2, temperature, queue=None, in_batch_negatives=True):
@@ -54,7 +65,8 @@ def contrastive_tension(e1, e2, labels, reduction="mean"):
         labels: (B,) 1 where both encoded the same sentence, else 0.
         reduction: `mean` as the official code, `sum` as sentence-transformers.
     """
-    return F.binary_cross_entropy_with_logits((e1 * e2).sum(-1), labels.to(e1.dtype), reduction=reduction)
+    logits = (full(e1) * full(e2)).sum(-1)
+    return F.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype), reduction=reduction)
 
 
 # ---------------------------------------------------------------- attention-level mutual information (miCSE)

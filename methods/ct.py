@@ -13,8 +13,9 @@ Deviations: listed below.
 """
 
 import torch
+from torch.nn.functional import softplus
 
-from csebench.losses import contrastive_tension
+from csebench.losses import contrastive_tension, dots
 from csebench.method import Method as Base
 from csebench.method import View
 
@@ -78,10 +79,9 @@ class Method(Base):
         return View(self.project(encoded), batch, encoded.attention, same)
 
     def loss(self, one, two):
-        loss = contrastive_tension(one.z.float(), two.z.float(), one.same)
+        loss = contrastive_tension(one.z, two.z, one.same)
         if self.queue is not None:
-            scores = one.z.float() @ self.queue.T
-            loss = loss + torch.nn.functional.softplus(scores).mean()
+            loss = loss + softplus(dots(one.z, self.queue)).mean()
         return loss
 
     def learning_rate_factor(self, step):

@@ -16,7 +16,7 @@ from methods.simcse import Method as SimCSE
 
 DECLARATION = {
     "name": "micse",
-    "version": 1,
+    "version": 2,
     "title": "miCSE",
     "paper": "Klein & Nabi 2023 (ACL), sec. 2 and 3.1",
     "citation": """@inproceedings{klein2023micse, title={{miCSE}: Mutual Information Contrastive Learning for Low-shot

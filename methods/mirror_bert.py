@@ -21,7 +21,7 @@ from csebench.method import View
 
 DECLARATION = {
     "name": "mirror_bert",
-    "version": 1,
+    "version": 2,
     "title": "Mirror-BERT",
     "paper": "Liu et al. 2021 (EMNLP), sec. 3",
     "citation": """@inproceedings{liu2021mirror, title={Fast, Effective, and Self-Supervised: Transforming Masked
@@ -43,7 +43,6 @@ Collier, Nigel}, booktitle={EMNLP}, year={2021}}""",
     "variants": {"code": {"mean_over_padding": True}},
     "deviations": [
         "trained on the scale's corpus; the public script uses 10k sentences of the STS-B training set",
-        "bf16, where the scale says so, rounds the cosines of the loss, too",
         "no gradient clipping is stated; the trainer's 1.0 applies",
         "miCSE claims both the authors' settings and a constant number of steps over sizes: 50 steps are kept",
         "the variant code averages padding in training only; the official evaluation does so too",

@@ -13,12 +13,12 @@ Deviations: none known in the loss. The queue columns appear only with the compo
 
 from torch.nn.functional import cosine_similarity
 
-from csebench.losses import info_nce
+from csebench.losses import full, info_nce
 from csebench.method import ClsHeadMethod
 
 DECLARATION = {
     "name": "simcse",
-    "version": 1,
+    "version": 2,
     "title": "SimCSE (unsupervised)",
     "paper": "Gao et al. 2021 (EMNLP), sec. 3",
     "citation": """@inproceedings{gao2021simcse, title={{SimCSE}: Simple Contrastive Learning of Sentence Embeddings},
@@ -36,8 +36,7 @@ author={Gao, Tianyu and Yao, Xingcheng and Chen, Danqi}, booktitle={EMNLP}, year
     "choices": {"negatives": ["batch", "zeroed", "none"]},
     "variants": {"zeroed_negatives": {"negatives": "zeroed"}, "no_negatives": {"negatives": "none"}},
     "deviations": [
-        "precision as the scale says; bf16 rounds the cosines of the loss, too (a logit by up to 0.002/τ), where the"
-        " official script trains in fp16 with cosines in fp32",
+        "precision as the scale says, fp32 or bf16, where the official script trains in fp16; cosines in fp32 in all",
         "STS-B dev is embedded in the run's precision; the official trainer uses fp32",
         "`without negatives` (miCSE Appendix E) has two readings: zeroed logits as coded, or no denominator at all",
     ],
@@ -47,5 +46,5 @@ author={Gao, Tianyu and Yao, Xingcheng and Chen, Danqi}, booktitle={EMNLP}, year
 class Method(ClsHeadMethod):
     def loss(self, one, two):
         if self.p.negatives == "none":
-            return -cosine_similarity(one.z, two.z).mean() / self.p.temperature
+            return -cosine_similarity(full(one.z), full(two.z)).mean() / self.p.temperature
         return info_nce(one.z, two.z, self.p.temperature, self.queue, self.p.negatives == "batch")

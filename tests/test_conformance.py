@@ -143,12 +143,13 @@ def test_seed_decides_the_weights(run, finished, make_spec, train, tmp_path):
     assert weights(tmp_path / "other") != first
 
 
-@runs(TRAINED)
-def test_killed_and_resumed(run, make_spec, train, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("run", "precision"), [*((run, "fp32") for run in TRAINED), ("micse", "bf16")])
+def test_killed_and_resumed(run, precision, make_spec, train, tmp_path, monkeypatch):
     """A run killed twice ends with the weights and the report of one that was not."""
     from csebench import trainer
 
     spec = make_spec(**RUNS[run], params={"steps": 24, "evaluate_every": 6})
+    spec = spec.model_copy(update={"precision": precision})
     whole = train(spec, tmp_path / "whole")
     batch_at = trainer.batch_at
     for step in (11, 15):
