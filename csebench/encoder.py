@@ -226,13 +226,12 @@ class SentenceEncoder:
         ids = encoder.tokenizer(sentences, truncation=True, max_length=encoder.longest)["input_ids"]
         order = np.argsort([len(i) for i in ids], kind="stable")
         vectors = np.empty((len(sentences), encoder.size), dtype=np.float32)
-        enabled = self.precision == "bf16"
-        for start in range(0, len(order), self.batch_size):
-            index = order[start : start + self.batch_size]
-            with torch.autocast(encoder.device.type, torch.bfloat16, enabled=enabled):
+        with torch.autocast(encoder.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
+            for start in range(0, len(order), self.batch_size):
+                index = order[start : start + self.batch_size]
                 batch = encoder.tokenizer.pad({"input_ids": [ids[i] for i in index]}, return_tensors="pt")
                 out = encoder(batch.to(encoder.device), self.pooler)
-            vectors[index] = pool(self.pooler, out.output, out.mask).float().cpu().numpy()
+                vectors[index] = pool(self.pooler, out.output, out.mask).float().cpu().numpy()
         encoder.train(training)
         return vectors if self.transform is None else self.transform(vectors)
 
