@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from safetensors.numpy import load_file, save_file
 from torch import nn
-from transformers import MODEL_MAPPING, AutoConfig, AutoModel, AutoTokenizer
+from transformers import MODEL_MAPPING, AutoConfig, AutoModel, AutoModelForMaskedLM, AutoTokenizer
 from transformers.utils import logging
 
 from csebench import ROOT
@@ -29,6 +29,7 @@ logging.disable_progress_bar()
 
 TWO_LAYERS = {"avg_top2": (-2, -1), "avg_first_last_2021": (0, -1), "avg_first_last_2022": (1, -1)}  # pooler: states
 ST = "sentence_transformers.models"  # where its modules have been found since version 1
+MODULES = "modules.safetensors"  # what a method exports beside its encoder
 BERTS = ("bert", "roberta")  # whose modules are laid out alike
 
 
@@ -80,6 +81,34 @@ class Dropout(nn.Dropout):
         return x * kept.to(x.dtype) * (1 / (1 - dropped / 2**16))
 
 
+def use_cheap_dropout(model) -> None:
+    for module in list(model.modules()):
+        for name, child in module.named_children():
+            if type(child) is nn.Dropout:
+                setattr(module, name, Dropout(child.p))
+
+
+class Layers(nn.Module):
+    """New transformer layers of an encoder's own kind and size, with its initialisation."""
+
+    def __init__(self, encoder: Encoder, count: int):
+        super().__init__()
+        config = encoder.model.config
+        self.layers = nn.ModuleList(type(encoder.model.encoder.layer[0])(config) for _ in range(count))
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.normal_(module.weight, std=config.initializer_range)
+                nn.init.zeros_(module.bias)
+        use_cheap_dropout(self)
+
+    def forward(self, states, mask):
+        """(N, T, D), (N, T) -> (N, T, D)"""
+        hidden = (1 - mask[:, None, None].to(states.dtype)) * torch.finfo(states.dtype).min
+        for layer in self.layers:
+            states = layer(states, hidden)
+        return states
+
+
 class Head(nn.Module):
     """SimCSE's MLP over [CLS]: one layer and tanh, newly initialised (models.py:18-34), used in training only."""
 
@@ -91,6 +120,23 @@ class Head(nn.Module):
 
     def forward(self, x):
         return torch.tanh(self.dense(x))
+
+
+class Projector(nn.Module):
+    """DiffCSE's two linear layers with batch normalisation (models.py: ProjectionMLP), used in training only."""
+
+    def __init__(self, size):
+        super().__init__()
+        self.net = nn.Sequential(
+            nn.Linear(size, 2 * size, bias=False),
+            nn.BatchNorm1d(2 * size),
+            nn.ReLU(),
+            nn.Linear(2 * size, size, bias=False),
+            nn.BatchNorm1d(size, affine=False),
+        )
+
+    def forward(self, x):
+        return self.net(x)
 
 
 @dataclass
@@ -106,13 +152,11 @@ class Encoded:
 class Encoder(nn.Module):
     """A Hugging Face encoder with its tokenizer; eager attention, which is faster at short lengths and keeps maps."""
 
-    def __init__(self, model, tokenizer):
+    def __init__(self, model, tokenizer, source=None):
         super().__init__()
         self.model, self.tokenizer = model, tokenizer
-        for module in list(model.modules()):
-            for name, child in module.named_children():
-                if type(child) is nn.Dropout:
-                    setattr(module, name, Dropout(child.p))
+        self.source = source  # where `from_pretrained` found it
+        use_cheap_dropout(model)
         self.kept = ()  # layers whose attention maps `forward` returns
 
     @classmethod
@@ -138,7 +182,7 @@ class Encoder(nn.Module):
             model = AutoModel.from_pretrained(**source, attn_implementation="eager", dtype=torch.float32, **changes)
         except OSError as e:
             raise BadInput(f"encoder {ref.name}: neither a model folder nor to be had from the hub: {e}") from None
-        return cls(model, tokenizer).to("cuda" if torch.cuda.is_available() else "cpu")
+        return cls(model, tokenizer, source).to("cuda" if torch.cuda.is_available() else "cpu")
 
     @property
     def size(self) -> int:
@@ -159,9 +203,33 @@ class Encoder(nn.Module):
     def device(self):
         return self.model.device
 
-    def twin(self) -> Encoder:
-        """A second encoder with the same weights (CT's second, MoCo's momentum encoder)."""
-        return Encoder(copy.deepcopy(self.model), self.tokenizer)
+    def twin(self, layers: int | None = None) -> Encoder:
+        """A second encoder with the same weights (CT's second, MoCo's momentum encoder), or its lowest layers only."""
+        model = copy.deepcopy(self.model)
+        if layers is not None:
+            model.encoder.layer = model.encoder.layer[:layers]
+            model.config.num_hidden_layers = layers
+        return Encoder(model, self.tokenizer, self.source)
+
+    def masked_lm(self):
+        """The checkpoint's masked language model, a second copy; of a checkpoint without one its head is new."""
+        return AutoModelForMaskedLM.from_pretrained(**self.source, dtype=torch.float32).to(self.device)
+
+    def load_modules(self, **modules) -> bool:
+        """Fill modules from what the run that made this encoder exported; False where it is of no such run."""
+        file = Path(self.source["pretrained_model_name_or_path"]) / MODULES
+        if not file.exists():
+            return False
+        stored = load_file(file)
+        for name, module in modules.items():
+            own = {k.removeprefix(f"{name}."): v for k, v in stored.items() if k.startswith(f"{name}.")}
+            module.load_state_dict({k: torch.from_numpy(v) for k, v in own.items()})
+        return True
+
+    def lm_head(self) -> nn.Module:
+        """The checkpoint's masked-LM head, not tied to the embeddings (SimCSE train.py:371-373)."""
+        model = self.masked_lm()
+        return copy.deepcopy(model.cls if hasattr(model, "cls") else model.lm_head)
 
     def set_dropout(self, p: float) -> None:
         for module in self.model.modules():
@@ -179,6 +247,10 @@ class Encoder(nn.Module):
         batch = self.tokenizer(sentences, padding=padding, truncation=True, max_length=limit, return_tensors="pt")
         return {k: v.to(self.device, non_blocking=True) for k, v in batch.items()}
 
+    def pad(self, rows: list[list[int]]):
+        """Rows of token ids as a batch, padded to the longest."""
+        return dict(self.tokenizer.pad({"input_ids": rows}, return_tensors="pt").to(self.device))
+
     def forward(self, batch, pooler: str | None = None) -> Encoded:
         """One pass over a tokenised batch, which computes no more than `pooler` reads (None: every hidden state).
 
@@ -194,7 +266,8 @@ class Encoder(nn.Module):
             first = lambda _, states: tuple(s[:, :1] for s in states)  # noqa: E731
             hooks.append(stack[-1].attention.output.register_forward_pre_hook(first))
         try:
-            output = self.model(**batch, output_hidden_states=pooler is None or pooler in TWO_LAYERS)
+            inputs = {k: v for k, v in batch.items() if k != "labels"}
+            output = self.model(**inputs, output_hidden_states=pooler is None or pooler in TWO_LAYERS)
         finally:
             for hook in hooks:
                 hook.remove()
@@ -229,8 +302,7 @@ class SentenceEncoder:
         with torch.autocast(encoder.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
             for start in range(0, len(order), self.batch_size):
                 index = order[start : start + self.batch_size]
-                batch = encoder.tokenizer.pad({"input_ids": [ids[i] for i in index]}, return_tensors="pt")
-                out = encoder(batch.to(encoder.device), self.pooler)
+                out = encoder(encoder.pad([ids[i] for i in index]), self.pooler)
                 vectors[index] = pool(self.pooler, out.output, out.mask).float().cpu().numpy()
         encoder.train(training)
         return vectors if self.transform is None else self.transform(vectors)
@@ -302,6 +374,11 @@ def open_model(name: str, pooler: str | None = None, evaluation: Evaluation = Ev
     name, _, revision = name.partition("@") if not folder.exists() else (name, "", "")
     encoder = Encoder.load(EncoderRef(name=name, revision=revision or "main"), with_pooler=pooler == "cls")
     return SentenceEncoder(encoder, pooler, Affine.load(folder), evaluation.precision, evaluation.batch_size)
+
+
+def save_modules(folder: Path, modules: dict[str, nn.Module]) -> None:
+    state = {f"{name}.{k}": v for name, module in modules.items() for k, v in module.state_dict().items()}
+    save_file({k: v.detach().cpu().numpy() for k, v in state.items()}, folder / MODULES)
 
 
 def save_encoder(folder: Path, encoder: Encoder, pooler: str, transform=None) -> None:

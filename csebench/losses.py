@@ -5,6 +5,8 @@ Shapes: N sentences of a batch, D dimensions, Q queue entries, R attention slice
 
 from __future__ import annotations
 
+import math
+
 import torch
 import torch.nn.functional as F
 
@@ -25,20 +27,25 @@ def cosines(a, b):
     return dots(F.normalize(full(a), dim=-1), F.normalize(full(b), dim=-1))
 
 
-def info_nce(z1, z2, temperature, queue=None, in_batch_negatives=True):
+def info_nce(z1, z2, temperature, queue=None, in_batch_negatives=True, hard=None, hard_weight=0.0):
     """Cross-entropy with target i over cos(z1_i, z2_j)/temperature, one direction, mean over the batch.
 
-    SimCSE Eq. 1 (simcse/models.py:194-212); miCSE Eq. 2.
+    SimCSE Eq. 1, with hard negatives Eq. 5 (simcse/models.py:194-212); miCSE Eq. 2.
 
     Args:
         z1, z2: (N, D) embeddings of the two views.
         queue: (Q, D) further negatives, appended to the columns without gradient (ESimCSE models.py:244-248).
         in_batch_negatives: False sets the off-diagonal logits to 0, as miCSE's `diag_only` does
             (models.py:320-321): they are not removed.
+        hard: (N, D) hard negatives: columns of every row.
+        hard_weight: added to the logit of a row's own hard negative (the paper's log α).
     """
     logits = cosines(z1, z2) / temperature
     if not in_batch_negatives:
         logits = torch.diag_embed(logits.diagonal())
+    if hard is not None:
+        own = hard_weight * torch.eye(len(z1), device=z1.device)
+        logits = torch.cat([logits, cosines(z1, hard) / temperature + own], dim=1)
     if queue is not None:
         logits = torch.cat([logits, cosines(z1, queue.detach()) / temperature], dim=1)
     return F.cross_entropy(logits, torch.arange(len(z1), device=z1.device))
@@ -67,6 +74,78 @@ def contrastive_tension(e1, e2, labels, reduction="mean"):
     """
     logits = (full(e1) * full(e2)).sum(-1)
     return F.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype), reduction=reduction)
+
+
+def reconstruction(z1, z2, form="paper"):
+    """Squared distance of the two views on the unit sphere, which InforMin-CL adds to minimise it (Eq. 8).
+
+    The sign is the code's: taken literally the paper's signs would push the views apart.
+
+    Args:
+        z1, z2: (N, D).
+        form: `paper`: the distance, mean over sentences; `code`: 2/D of it (a mean over D of a term counted
+            twice, informin-cl/models.py:20-22, 227-230); `raw`: the paper's without normalisation.
+    """
+    if form != "raw":
+        z1, z2 = F.normalize(full(z1), dim=-1), F.normalize(full(z2), dim=-1)
+    distance = (full(z1) - full(z2)).square().sum(-1).mean()
+    return distance * 2 / z1.shape[-1] if form == "code" else distance
+
+
+# ---------------------------------------------------------------- correlations between dimensions
+
+
+def cross_correlation(a, b, eps, unbiased=False):
+    """(N, D), (N, D) -> (D, D): mean over the batch of products of columns standardised over it."""
+    a, b = full(a), full(b)
+    with torch.autocast(a.device.type, enabled=False):
+        if unbiased:
+            a, b = ((x - x.mean(0)) / (x.std(0) + eps) for x in (a, b))
+        else:
+            a, b = ((x - x.mean(0)) / (x.var(0, correction=0) + eps).sqrt() for x in (a, b))
+        return a.T @ b / len(a)
+
+
+def barlow_twins(a, b, off_diagonal=0.0051):
+    """Sum of (C_ii - 1)² plus `off_diagonal` times the sum of C_ij² (Zbontar et al. 2021, Eq. 1; main.py:204-221).
+
+    Standardised as by a batch normalisation without affine map.
+    """
+    c = cross_correlation(a, b, eps=1e-5)
+    return (c.diagonal() - 1).square().sum() + off_diagonal * (c - torch.diag(c.diagonal())).square().sum()
+
+
+def dimension_contrast(a, b, form="paper"):
+    """MSSE's dimension-level term (DCM): each dimension should agree with itself in the other view, and with no other.
+
+    Args:
+        a, b: (N, D).
+        form: `paper`: sum over D² of (C - I)², C the cosines of columns, not centred (Eq. 3-4); `code`:
+            2 mean (C_ii - 1)² + 0.05 mean C_ij² of standardised columns (model.py:88-104), where a perfect match
+            has C_ii = (N-1)/N, for the deviation is the unbiased one.
+    """
+    if form == "code":
+        c = cross_correlation(a, b, eps=1e-6, unbiased=True)
+        off = ~torch.eye(len(c), dtype=torch.bool, device=c.device)
+        return 2 * (c.diagonal() - 1).square().mean() + 0.05 * c[off].square().mean()
+    c = cosines(a.T, b.T)
+    return (c - torch.eye(len(c), device=c.device)).square().sum()
+
+
+def ranking_consistency(z1, z2, temperature, form="js"):
+    """RankCSE's agreement of the two rankings a batch gives: softmax of cos(z1_i, z2_j) and of cos(z2_i, z1_j).
+
+    Args:
+        z1, z2: (N, D).
+        form: `js`: Jensen-Shannon divergence, mean over rows (sec. 3.2); `entropy`: what the public code
+            computes, -½(H(p) + H(q)), for the logarithm of the mean is clamped at a positive number
+            (perceptiveshawty/RankCSE models.py:60).
+    """
+    p, q = (F.log_softmax(cosines(a, b) / temperature, dim=-1) for a, b in ((z1, z2), (z2, z1)))
+    if form == "entropy":
+        return 0.5 * sum((x.exp() * x).sum(-1).mean() for x in (p, q))
+    mean = torch.logsumexp(torch.stack([p, q]), dim=0) - math.log(2)
+    return 0.5 * sum((x.exp() * (x - mean)).sum(-1).mean() for x in (p, q))
 
 
 # ---------------------------------------------------------------- attention-level mutual information (miCSE)

@@ -8,17 +8,22 @@ from types import SimpleNamespace
 import torch
 from torch import nn
 
-from csebench.encoder import Encoded, Encoder, Head, pool
+from csebench.encoder import Encoded, Encoder, Head, Projector, pool
 
 
 @dataclass
 class View:
     """One view of a batch."""
 
-    z: torch.Tensor  # (N, D) what the loss compares
-    batch: dict[str, torch.Tensor]  # the tokenised sentences, (N, T) each
+    z: torch.Tensor  # (N, D) what the loss compares: behind the head
+    pooled: torch.Tensor  # (N, D) the sentence vector: before the head
+    batch: dict[str, torch.Tensor]  # the tokenised sentences, (N, T) each; with `labels` where they were masked
     attention: list[torch.Tensor] = field(default_factory=list)  # (N, H, T, T) of the layers a component asked for
     same: torch.Tensor | None = None  # (N,) bool, rows whose other view is of the same sentence; None: all
+
+    def rows(self, index) -> View:
+        batch = {k: v[index] for k, v in self.batch.items()}
+        return View(self.z[index], self.pooled[index], batch, [a[index] for a in self.attention])
 
     @property
     def ids(self):
@@ -29,6 +34,17 @@ class View:
         return self.batch["attention_mask"].bool()
 
 
+def both(one: View, two: View, padding_id: int) -> dict[str, torch.Tensor]:
+    """The tokenised batch of both views, (2N, T): the rows of `one`, then those of `two`, padded to the longer."""
+    longest = max(one.ids.shape[1], two.ids.shape[1])
+    padding = {"input_ids": padding_id, "labels": -100}  # 0 for the rest
+
+    def padded(key, value):
+        return torch.nn.functional.pad(value, (0, longest - value.shape[1]), value=padding.get(key, 0))
+
+    return {key: torch.cat([padded(key, one.batch[key]), padded(key, two.batch[key])]) for key in one.batch}
+
+
 class Method(nn.Module):
     """Two views of a batch and a loss between them.
 
@@ -36,13 +52,18 @@ class Method(nn.Module):
         encoder: the encoder that is trained and exported.
         p: hyper-parameters, as attributes.
         queue: (Q, D) further negatives, set by the trainer where a component (MoCo) provides them.
+        corrupt: what a component does to a tokenised batch before it is encoded, or None.
+        keeps_last: the last step is exported instead of the best on STS-B dev (pre-training).
     """
+
+    keeps_last = False
 
     def __init__(self, encoder: Encoder, params: dict):
         super().__init__()
         self.encoder, self.p = encoder, SimpleNamespace(**params)
         self.queue = None
         self.head = None
+        self.corrupt = None
 
     def encoders(self) -> list[Encoder]:
         """The encoders trained; of several, the better on STS-B dev is kept."""
@@ -51,20 +72,31 @@ class Method(nn.Module):
     def sentences_per_step(self) -> int:
         return self.p.batch_size
 
-    def project(self, encoded: Encoded) -> torch.Tensor:
-        """From the encoder's output to the vector that the loss compares: pooling, then the head if there is one."""
-        z = pool(self.p.pooler, encoded.output, encoded.mask)
-        return z if self.head is None else self.head(z)
+    def tokenize(self, sentences: list[str]) -> dict[str, torch.Tensor]:
+        return self.encoder.tokenize(sentences, self.p.max_length)
+
+    def pool(self, encoded: Encoded) -> torch.Tensor:
+        return pool(self.p.pooler, encoded.output, encoded.mask)
+
+    def project(self, pooled: torch.Tensor) -> torch.Tensor:
+        """From the sentence vector to what the loss compares: the head, if there is one."""
+        return pooled if self.head is None else self.head(pooled)
+
+    def view(self, sentences: list[str], encoder: Encoder | None = None) -> View:
+        """One pass, through `self.encoder` unless another is given."""
+        return self.encode(self.tokenize(sentences), encoder)
+
+    def encode(self, batch: dict[str, torch.Tensor], encoder: Encoder | None = None) -> View:
+        if self.corrupt is not None:
+            batch = self.corrupt(batch)
+        encoded = (encoder or self.encoder)(batch, self.p.pooler)
+        pooled = self.pool(encoded)
+        return View(self.project(pooled), pooled, batch, encoded.attention)
 
     def views(self, sentences: list[str]) -> tuple[View, View]:
         """Two dropout masks over one forward pass; rows 2i and 2i+1 are the views of sentence i (SimCSE)."""
-        twice = [s for s in sentences for _ in range(2)]
-        batch = self.encoder.tokenize(twice, self.p.max_length)
-        encoded = self.encoder(batch, self.p.pooler)
-        z = self.project(encoded)
-        return tuple(
-            View(z[i::2], {k: v[i::2] for k, v in batch.items()}, [a[i::2] for a in encoded.attention]) for i in (0, 1)
-        )
+        both = self.view([s for s in sentences for _ in range(2)])
+        return both.rows(slice(0, None, 2)), both.rows(slice(1, None, 2))
 
     def loss(self, one: View, two: View) -> torch.Tensor:
         """Scalar to be minimised."""
@@ -72,6 +104,10 @@ class Method(nn.Module):
 
     def after_step(self) -> None:
         """Called after every optimiser step."""
+
+    def exported(self) -> dict[str, nn.Module]:
+        """Modules that are written beside the encoder, for a method that starts from this one."""
+        return {}
 
     def learning_rate_factor(self, step: int) -> float:
         """Factor on the learning rate at a step (0-based): linear warm-up, then linear decay to 0."""
@@ -82,11 +118,18 @@ class Method(nn.Module):
 
 
 class ClsHeadMethod(Method):
-    """A method with SimCSE's head in training where it pools [CLS] (`mlp_only_train`), and none for averages."""
+    """A method with a head in training (`mlp_only_train`).
+
+    The parameter `projector`, where it has one, says which: `mlp` (also without it): SimCSE's, where [CLS] is
+    pooled; `batchnorm`: DiffCSE's; `none`.
+    """
 
     def __init__(self, encoder, params):
         super().__init__(encoder, params)
-        if self.p.pooler == "cls_before_pooler":
+        projector = getattr(self.p, "projector", "mlp")
+        if projector == "batchnorm":
+            self.head = Projector(encoder.size)
+        elif projector == "mlp" and self.p.pooler == "cls_before_pooler":
             self.head = Head(encoder.size)
 
 

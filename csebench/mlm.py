@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from csebench.losses import full
+
 
 def mask_tokens(ids, maskable, mask_id, vocab_size, probability=0.15):
     """Mask a *copy* of `ids` as BERT does (Devlin et al. 2019, sec. 3.1; SimCSE train.py:498-530).
@@ -29,6 +31,12 @@ def mask_tokens(ids, maskable, mask_id, vocab_size, probability=0.15):
     return torch.where(as_random, random_ids, masked), labels
 
 
+def mask_batch(tokenizer, ids, probability):
+    """`mask_tokens` of everything but the tokenizer's special tokens, padding among them."""
+    maskable = ~torch.isin(ids, torch.tensor(tokenizer.all_special_ids, device=ids.device))
+    return mask_tokens(ids, maskable, tokenizer.mask_token_id, len(tokenizer), probability)
+
+
 def masked_lm_loss(head, states, labels):
     """Cross-entropy over the chosen tokens only, so that the vocabulary-wide product is not paid elsewhere.
 
@@ -43,5 +51,5 @@ def masked_lm_loss(head, states, labels):
     at = labels != -100
     if not at.any():
         return states.sum() * 0.0, torch.zeros((), device=states.device)
-    logits = head(states[at]).float()
+    logits = full(head(states[at]))
     return torch.nn.functional.cross_entropy(logits, labels[at]), (logits.argmax(-1) == labels[at]).float().mean()

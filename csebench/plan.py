@@ -117,7 +117,8 @@ def make_spec(
 ) -> Spec:
     """The run of a recipe at a scale: declared values, then the variant's, the recipe's and the scale's.
 
-    `corpus` and `dev_sha256` stand in for the scale's where the command line names files.
+    `corpus` and `dev_sha256` stand in for the scale's where the command line names files. A method with a
+    pre-training stage starts from the model of that run.
     """
     method = declaration(recipe.method)
     if recipe.variant is not None and recipe.variant not in method.variants:
@@ -127,10 +128,13 @@ def make_spec(
     used = sorted({name for layer in plugins for name in layer})
     plugins.append(at.components)
     trained, fitted = method.kind == "trained", method.kind == "fitted"
+    params = typed(method, merged(variant, recipe.params, at.override, at.methods.get(method.name, {})), where)
+    if stage := pretraining(params, at, encoder, where, corpus, dev_sha256):
+        encoder = EncoderRef(name=str(RUNS / stage.run_id / "model"), revision=stage.run_id)
     return Spec(
         method=method.name,
         method_version=method.version,
-        params=typed(method, merged(variant, recipe.params, at.override, at.methods.get(method.name, {})), where),
+        params=params,
         components={
             name: ComponentSpec(
                 version=declaration(name, COMPONENTS).version,
@@ -145,6 +149,15 @@ def make_spec(
         precision=at.precision if trained else "fp32",
         threads=at.threads,
     )
+
+
+def pretraining(params: dict, at: Scale, encoder: EncoderRef, where: str, *data) -> Spec | None:
+    """The run that comes first, where the parameter `pretraining` names one; the same for every size and seed."""
+    name = params.get("pretraining", "none")
+    if name == "none":
+        return None
+    size = max(at.sizes.values(), default=10**9)
+    return make_spec(Recipe(method=name), at, encoder, size, at.seeds[0], where, *data)
 
 
 def merged(*layers: dict) -> dict:
@@ -184,6 +197,7 @@ class CellPlan:
     column: Column
     specs: tuple[Spec, ...]
     missing: str | None = None
+    before: tuple[Spec, ...] = ()  # runs that those start from
 
 
 @cache
@@ -213,7 +227,8 @@ def _cell(table: Table, row: Row, column: Column, scale_name: str, file: str) ->
     drawn = at.sizes[column.size]
     specs = [make_spec(row.run, at, at.encoders[role], drawn, seed, where) for seed in seeds(at, column.size)]
     distinct = {spec.run_id: spec for spec in specs}  # what is not trained is the same for every seed
-    return CellPlan(row, column, tuple(distinct.values()))
+    before = pretraining(specs[0].params, at, at.encoders[role], where)
+    return CellPlan(row, column, tuple(distinct.values()), before=(before,) if before else ())
 
 
 def _broken(recipe: Recipe, where: str) -> str | None:
@@ -251,7 +266,7 @@ class Page:
 
     def runs(self) -> dict[str, Spec]:
         cells = [cell for p, n in self.tables() for row in plan_table(p, n, self.scale) for cell in row]
-        return {spec.run_id: spec for cell in cells for spec in cell.specs}
+        return {spec.run_id: spec for cell in cells for spec in (*cell.before, *cell.specs)}
 
     def scores(self) -> dict[tuple[str, str], Spec]:
         """(run, evaluator) pairs that the page shows."""

@@ -15,7 +15,7 @@ from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast
 
 from csebench.data import lines, sha256
 from csebench.errors import BadInput, RunFailed
-from csebench.mlm import mask_tokens, masked_lm_loss
+from csebench.mlm import mask_batch, masked_lm_loss
 from csebench.provenance import write_json
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -56,9 +56,7 @@ def collate(encoded, index, pad_id):
 
 def loss_of(model, tokenizer, ids, probability):
     """MLM loss and accuracy of one batch of ids, masked anew."""
-    special = torch.tensor(tokenizer.all_special_ids, device=ids.device)
-    maskable = ~torch.isin(ids, special)
-    masked, labels = mask_tokens(ids, maskable, tokenizer.mask_token_id, len(tokenizer), probability)
+    masked, labels = mask_batch(tokenizer, ids, probability)
     with torch.autocast(ids.device.type, torch.bfloat16):
         states = model.bert(masked, attention_mask=(ids != tokenizer.pad_token_id).long()).last_hidden_state
         return masked_lm_loss(model.cls, states, labels)

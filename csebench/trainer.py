@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from csebench import metrics
 from csebench.data import draw_subset, read_corpus, read_sts, sha256
-from csebench.encoder import Affine, Encoder, SentenceEncoder, save_encoder
+from csebench.encoder import Affine, Encoder, SentenceEncoder, save_encoder, save_modules
 from csebench.errors import BadInput, RunFailed
 from csebench.provenance import Stopwatch, write_json
 from csebench.registry import COMPONENTS, declaration, load
@@ -61,6 +61,7 @@ def train(
     torch.set_num_threads(spec.threads)
     facts, report = {"run": spec.run_id, "method": spec.method, "seed": spec.seed}, {}
     encoder = transform = pooler = None
+    modules = {}
     if found.kind == "control":
         facts |= {"control": spec.method, "params": spec.params}
     else:
@@ -71,7 +72,7 @@ def train(
         some = draw_subset(sentences, spec.params["fit_sentences"], spec.corpus.subset_seed)
         transform = Affine(*load(spec.method).fit(SentenceEncoder(encoder, pooler).embed(some), spec.params))
     elif found.kind == "trained":
-        report = fit(spec, out, encoder, sentences, dev, checkpoint_seconds)
+        report, modules = fit(spec, out, encoder, sentences, dev, checkpoint_seconds)
     data = {"corpus": spec.corpus and spec.corpus.sha256, "dev": spec.dev_sha256}
     report |= {"run": spec.run_id, "spec": spec.model_dump(), "provenance": watch.record(data_sha256=data)}
     for stale in (model, part):
@@ -79,6 +80,8 @@ def train(
     write_json(part / "csebench.json", facts)
     if encoder is not None:
         save_encoder(part, encoder, pooler, transform)
+    if modules:
+        save_modules(part, modules)
     write_json(part / REPORT, report)
     (part / "README.md").write_text(card(spec))
     os.replace(part, model)
@@ -96,8 +99,12 @@ def _read_dev(spec: Spec, data_root: Path):
     return dev
 
 
-def fit(spec: Spec, out: Path, encoder: Encoder, sentences: list[str], dev, checkpoint_seconds: float) -> dict:
-    """The training loop: leaves `encoder` at its best on STS-B dev (first best wins ties), returns the report."""
+def fit(spec: Spec, out: Path, encoder: Encoder, sentences: list[str], dev, checkpoint_seconds: float):
+    """The training loop: leaves `encoder` at its best on STS-B dev (first best wins ties).
+
+    Returns:
+        the report, and the modules that the method exports beside its encoder.
+    """
     device = encoder.device
     torch.manual_seed(spec.seed)
     method = load(spec.method)(encoder, spec.params)
@@ -161,7 +168,7 @@ def fit(spec: Spec, out: Path, encoder: Encoder, sentences: list[str], dev, chec
                 point = dev_point(candidate, p.pooler, dev, spec.precision)
                 point = {k: v if np.isfinite(v) else None for k, v in point.items()}  # of constant vectors
                 curve.append({"step": step, "encoder": number, "loss": losses[-1][1], **point})
-                if point["spearman"] is not None and point["spearman"] > best["score"]:
+                if point["spearman"] is not None and (method.keeps_last or point["spearman"] > best["score"]):
                     weights = {k: v.detach().cpu().clone() for k, v in candidate.model.state_dict().items()}
                     best = {"score": point["spearman"], "step": step, "encoder": number, "weights": weights}
         if losses:
@@ -181,7 +188,7 @@ def fit(spec: Spec, out: Path, encoder: Encoder, sentences: list[str], dev, chec
     report = {"curve": curve, "losses": losses, "best_step": best["step"], "best_encoder": best["encoder"]}
     report |= {"best_dev": best["score"], "steps": step, "resumed_at": first or None, "sentences": len(sentences)}
     seconds = time.perf_counter() - started
-    return report | {"seconds_per_step": seconds / max(1, step - first)}
+    return report | {"seconds_per_step": seconds / max(1, step - first)}, method.exported()
 
 
 def make_optimizer(parameters, p):

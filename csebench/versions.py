@@ -19,7 +19,7 @@ from csebench.registry import COMPONENTS, EVALUATORS, METHODS, declaration, name
 from csebench.spec import TRAINER_VERSION
 
 LOCK = ROOT / "tests" / "version_lock.json"
-TRAINER = ["trainer.py", "method.py", "encoder.py", "losses.py", "data.py", "metrics.py", "mlm.py"]
+TRAINER = ["trainer.py", "method.py", "encoder.py", "losses.py", "data.py", "metrics.py", "mlm.py", "augment.py"]
 
 
 def syntax_sha256(*paths: Path) -> str:

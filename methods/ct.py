@@ -17,7 +17,6 @@ from torch.nn.functional import softplus
 
 from csebench.losses import contrastive_tension, dots
 from csebench.method import Method as Base
-from csebench.method import View
 
 NEGATIVES = 7  # for every positive (Training.py:18-39)
 GROUP = 1 + 2 * NEGATIVES  # sentences of a group: a negative pair shares none with the positive
@@ -70,13 +69,9 @@ class Method(Base):
             half = len(others) // 2
             left += [positive, *others[:half]]
             right += [positive, *others[half : 2 * half]]
-        same = torch.tensor([a == b for a, b in zip(left, right, strict=True)], device=self.encoder.device)
-        return self.view(self.encoder, left, same), self.view(self.second, right, same)
-
-    def view(self, encoder, sentences, same):
-        batch = encoder.tokenize(sentences, self.p.max_length)
-        encoded = encoder(batch, self.p.pooler)
-        return View(self.project(encoded), batch, encoded.attention, same)
+        one, two = self.view(left, self.encoder), self.view(right, self.second)
+        one.same = two.same = torch.tensor([a == b for a, b in zip(left, right, strict=True)], device=one.z.device)
+        return one, two
 
     def loss(self, one, two):
         loss = contrastive_tension(one.z, two.z, one.same)

@@ -17,7 +17,6 @@ import torch
 from csebench.encoder import mean_pool
 from csebench.losses import nt_xent
 from csebench.method import Method as Base
-from csebench.method import View
 
 DECLARATION = {
     "name": "mirror_bert",
@@ -70,15 +69,13 @@ class Method(Base):
     def views(self, sentences):
         return self.view(sentences), self.view([mask_span(s, randint, self.p.span) for s in sentences])
 
-    def view(self, sentences):
-        batch = self.encoder.tokenize(sentences, self.p.max_length, pad_to_max=self.p.mean_over_padding)
-        encoded = self.encoder(batch, self.p.pooler)
-        return View(self.project(encoded), batch, encoded.attention)
+    def tokenize(self, sentences):
+        return self.encoder.tokenize(sentences, self.p.max_length, pad_to_max=self.p.mean_over_padding)
 
-    def project(self, encoded):
+    def pool(self, encoded):
         if self.p.mean_over_padding and self.p.pooler == "avg":
             return mean_pool(encoded.output.last_hidden_state, torch.ones_like(encoded.mask))
-        return super().project(encoded)
+        return super().pool(encoded)
 
     def loss(self, one, two):
         return nt_xent(one.z, two.z, self.p.temperature, self.queue)

@@ -81,12 +81,14 @@ def scale_of_folder(wildcards):
 
 
 def run_data(wildcards):
-    """The corpus and the dev set of a run, for the rules that fetch them where they are missing."""
+    """Corpus and dev set of a run, for the rules that fetch them where they are missing, and the run before it."""
     at, spec = plan.scale(scale_of_run(wildcards)), plan.run(
         wildcards.run, scale_of_run(wildcards)
     )
     root = plan.data_root(at)
     files = [plan.corpus_path(spec, at)] if spec.corpus else []
+    if spec.encoder.name.startswith(f"{plan.RUNS}/"):
+        files.append(Path(spec.encoder.name).with_name("train.json"))
     return files + ([root / plan.dataset(at.dev).path] if spec.dev_sha256 else [])
 
 

@@ -8,7 +8,8 @@ from csebench import ROOT
 
 # Steps that a test can pay, and a queue that fills within them.
 TINY = {"steps": 4, "batch_size": 8, "evaluate_every": 2, "warmup_steps": 0}
-TINY_COMPONENTS = {"moco": {"queue": 12}}
+TINY_COMPONENTS = {"moco": {"queue": 12}, "rtd": {"generator": "self"}}  # DistilBERT is on the hub
+TINY_METHODS = {"infocse": {"pretraining": "none"}, "iscse": {"buffer": 12, "neighbours": 3}, "scd": {"projector": 64}}
 
 
 @pytest.fixture(scope="session")
@@ -92,7 +93,15 @@ def make_spec(tiny_bert):
     from csebench.schema import EncoderRef, Recipe, Scale
 
     at = Scale(
-        scale="tests", purpose="", corpus="", dev="", sizes={}, seeds=[], encoders={}, components=TINY_COMPONENTS
+        scale="tests",
+        purpose="",
+        corpus="",
+        dev="",
+        sizes={},
+        seeds=[],
+        encoders={},
+        methods=TINY_METHODS,
+        components=TINY_COMPONENTS,
     )
 
     def make(method, variant=None, components=None, params=None, seed=1, size=10**9, encoder=tiny_bert, file=None):

@@ -11,7 +11,7 @@ import pytest
 from csebench import ROOT, cli, plan, registry
 from csebench.data import sha256
 from csebench.errors import BadInput
-from csebench.schema import POOLERS
+from csebench.schema import POOLERS, Recipe
 
 PAPERS = plan.paper_names()
 TABLES = [(paper, number) for paper in PAPERS for number in plan.paper(paper).tables]
@@ -63,11 +63,31 @@ def test_every_cell_has_runs_or_says_why_not(paper, number, scale):
 
 
 def test_rows_without_an_adapter_say_so():
-    cells = plan.plan_table("infocse", "2", "paper")[row("infocse", "ESimCSE-BERTbase")]
-    assert {c.missing for c in cells} == {"no adapter yet: ESimCSE"}
+    cells = plan.plan_table("msse", "2", "paper")[row("msse", "MSSE")]
+    assert {c.missing for c in cells} == {"no adapter yet: MSSE"}
     large = row("infocse", "SimCSE-BERTlarge")
     assert {c.missing for c in plan.plan_table("infocse", "2", "smoke")[large]} == {"no bert-large at scale smoke"}
     assert all(c.specs for c in plan.plan_table("infocse", "2", "paper")[large])
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_pretraining_is_one_run_that_comes_first(scale):
+    """Every InfoCSE run of a scale and an encoder starts from the same run, which the page needs, too."""
+    cells = [c for cells in plan.plan_table("infocse", "2", scale) for c in cells if c.specs]
+    started = [s for c in cells for s in c.specs if s.method == "infocse" and s.encoder.name.startswith("runs/")]
+    before = {s.run_id: s for c in cells for s in c.before}
+    assert started and {s.encoder.revision for s in started} == set(before)
+    for run_id, spec in before.items():
+        assert spec.method == "condenser" and plan.run(run_id, scale) == spec
+        assert spec.corpus.size == max(plan.scale(scale).sizes.values())
+    needed = plan.page("2", scale, "infocse")
+    assert set(before) <= set(needed.runs()) and not set(before) & {run for run, _ in needed.scores()}
+
+
+def test_without_pretraining_a_run_starts_from_the_encoder():
+    at = plan.scale("smoke")
+    recipe = Recipe(method="infocse", params={"pretraining": "none"})
+    assert plan.make_spec(recipe, at, at.encoders["bert-base"], 24, 1, "here").encoder == at.encoders["bert-base"]
 
 
 # ---------------------------------------------------------------- published numbers

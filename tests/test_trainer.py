@@ -243,7 +243,7 @@ def view(ids, mask, maps):
     from csebench.method import View
 
     batch = {"input_ids": torch.tensor(ids), "attention_mask": torch.tensor(mask)}
-    return View(torch.zeros(len(ids), 2), batch, [maps])
+    return View(None, None, batch, [maps])
 
 
 def test_only_equal_tokens_before_the_first_difference_count():
@@ -406,7 +406,7 @@ def test_dropout_of_the_momentum_encoder_is_its_own(tiny_bert, sentences):
     moco.after_step(method, one)
     assert not torch.equal(one.z, two.z)
     encoded = method.encoder.eval()(one.batch)
-    torch.testing.assert_close(moco.queue, method.project(encoded))
+    torch.testing.assert_close(moco.queue, method.project(method.pool(encoded)))
 
 
 # ---------------------------------------------------------------- identity of a run

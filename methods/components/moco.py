@@ -45,7 +45,7 @@ class Component(Base):
     @torch.no_grad()
     def after_step(self, method, one):
         self.momentum.train()
-        keys = method.project(self.momentum(one.batch, method.p.pooler)).float()
+        keys = method.project(method.pool(self.momentum(one.batch, method.p.pooler))).float()
         self.queue = keys if self.queue is None else torch.cat([self.queue, keys])[-self.p.queue :]
         for slow, fast in zip(self.momentum.parameters(), method.encoder.parameters(), strict=True):
             slow.lerp_(fast, 1 - self.p.momentum)

@@ -1,0 +1,65 @@
+"""InfoCSE's auxiliary network: masked language modelling that has to read the sentence vector.
+
+Idea: the lower layers of the checkpoint, frozen, encode the masked sentence; in place of their [CLS] comes the
+sentence vector of the unmasked one, and two more layers restore the masked tokens. What those states lack must be
+in the vector, whose encoder learns to put it there.
+
+    term = λ · cross-entropy over the masked tokens of head([h ; detach(M>0)])
+
+Paper: Wu et al. 2022 (Findings of EMNLP), sec. 3, Eq. 5-7. Official code: caskcsg/sentemb
+InfoCSE/infocse/models_cls_mlm.py:161-198, 260-269, 337-347.
+Inputs: sentence vectors of both views (2N, D), before the head; the tokenised rows (2N, T), masked independently.
+Relations: as mlm, but another network restores; as rtd, with which it can be combined (InfoCSE Table 12).
+Deviations: listed below.
+"""
+
+import torch
+
+from csebench.encoder import Layers
+from csebench.method import Component as Base
+from csebench.method import both
+from csebench.mlm import mask_batch, masked_lm_loss
+
+DECLARATION = {
+    "name": "auxiliary_mlm",
+    "version": 1,
+    "title": "Auxiliary masked language modelling",
+    "kind": "component",
+    "paper": "Wu et al. 2022 (Findings of EMNLP), sec. 3",
+    "citation": "see methods/infocse.py",
+    "params": {
+        "weight": (1e-5, "Table 8 and both scripts; sec. 4.2 says 0.005, which Table 8 contradicts (80.48)"),
+        "probability": (0.4, "Table 7, base script; 0.3 in the large script"),
+        "layers": (2, "sec. 3.1; n_head_layers"),
+        "detach": (True, "Eq. 7; False is Table 6"),
+        "lower_dropout": (0.0, "base script: --mlm_eval; the large script leaves it on (0.1)"),
+    },
+    "deviations": [
+        "upper layers and masked-LM head come from the encoder's own pre-training where it is a run of condenser; else"
+        " the layers are new, as they are, unnoticed, with the hub id in the official scripts",
+        "the lower layers are the first half of the checkpoint (6 of 12; the large script takes 6 of 24)",
+        "without gradient detach, the lower layers are trained, too",
+        "with an averaging pooler the sentence vector is that average; the official code is right for [CLS] only",
+        "ours: with ct, views of encoder 2 give their vectors, too, and the lower layers are encoder 1's",
+    ],
+}
+
+
+class Component(Base):
+    def __init__(self, method, params):
+        super().__init__(method, params)
+        encoder = method.encoder
+        self.tokenizer, self.head = encoder.tokenizer, encoder.lm_head()
+        self.lower = encoder.twin(encoder.layers // 2).requires_grad_(not self.p.detach)
+        self.lower.set_dropout(self.p.lower_dropout)
+        self.upper = Layers(encoder, self.p.layers)
+        encoder.load_modules(upper=self.upper, lm_head=self.head)
+
+    def loss(self, method, one, two):
+        batch = both(one, two, self.tokenizer.pad_token_id)
+        ids, labels = mask_batch(self.tokenizer, batch["input_ids"], self.p.probability)
+        with torch.set_grad_enabled(not self.p.detach):
+            states = self.lower({**batch, "input_ids": ids}, "avg").output.last_hidden_state
+        vectors = torch.cat([one.pooled, two.pooled]).to(states.dtype)
+        states = torch.cat([vectors.unsqueeze(1), states[:, 1:]], dim=1)
+        return self.p.weight * masked_lm_loss(self.head, self.upper(states, batch["attention_mask"]), labels)[0]

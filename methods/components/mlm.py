@@ -1,0 +1,58 @@
+"""Masked language modelling beside the contrastive loss: SimCSE's and InforMin-CL's "w/ MLM".
+
+Idea: the encoder should not forget its tokens while its sentence vectors are trained; masked copies of both views
+are restored by the checkpoint's own masked-LM head.
+
+    term = β · cross-entropy over the masked tokens of the 2N rows
+
+Paper: Gao et al. 2021, sec. 3 and Table D.2; Chen et al. 2022, sec. 4.5. Official code: princeton-nlp/SimCSE
+simcse/models.py:140-152, 215-219, train.py:498-530; Bin199/InforMin-CL informin-cl/models.py, train.py:507-530.
+Inputs: the tokenised rows of both views, (2N, T), masked independently.
+Relations: an auxiliary task of any two-view method, as auxiliary_mlm (InfoCSE) and rtd (DiffCSE); here the encoder
+itself restores the tokens, from their own states.
+Deviations: listed below.
+"""
+
+from csebench.method import Component as Base
+from csebench.method import both
+from csebench.mlm import mask_batch, masked_lm_loss
+
+DECLARATION = {
+    "name": "mlm",
+    "version": 1,
+    "title": "Masked language modelling",
+    "kind": "component",
+    "paper": "Gao et al. 2021 (EMNLP), sec. 3; Chen et al. 2022 (COLING), sec. 4.5",
+    "citation": "see methods/simcse.py and methods/informin_cl.py",
+    "params": {
+        "weight": (0.1, "train.py: mlm_weight; InforMin-CL Table 6: β"),
+        "probability": (0.15, "train.py: mlm_probability"),
+        "form": ("clean", "clean: masks on a copy; in_place: the contrastive views are the masked rows, too"),
+    },
+    "choices": {"form": ["clean", "in_place"]},
+    "deviations": [
+        "form in_place is what SimCSE's public code did before commit a0867f4 (2021-11-23) and InforMin-CL's does:"
+        " mask_tokens wrote into the contrastive input; whether the printed numbers have it is not known",
+        "the masked rows are a second pass through the encoder in both forms, as in both codes",
+        "with ct, encoder 1 restores the tokens of both views",
+    ],
+}
+
+
+class Component(Base):
+    def __init__(self, method, params):
+        super().__init__(method, params)
+        self.tokenizer, self.head = method.encoder.tokenizer, method.encoder.lm_head()
+        if self.p.form == "in_place":
+            method.corrupt = self.mask
+
+    def mask(self, batch):
+        ids, labels = mask_batch(self.tokenizer, batch["input_ids"], self.p.probability)
+        return {**batch, "input_ids": ids, "labels": labels}
+
+    def loss(self, method, one, two):
+        batch = both(one, two, self.tokenizer.pad_token_id)
+        if "labels" not in batch:
+            batch = self.mask(batch)
+        states = method.encoder(batch, "avg").output.last_hidden_state
+        return self.p.weight * masked_lm_loss(self.head, states, batch["labels"])[0]

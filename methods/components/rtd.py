@@ -1,0 +1,88 @@
+"""Conditional replaced-token detection (RTD), the term of DiffCSE.
+
+Idea: a frozen generator fills masked tokens of the sentence; a discriminator, which sees the result and the sentence
+vector of the original, says of every token whether it was replaced.
+
+    term = λ · cross-entropy over all positions of replaced / not replaced
+
+Paper: Chuang et al. 2022 (NAACL), sec. 3.2, Eq. 2. Official code: voidism/DiffCSE diffcse/models.py:118-274, 329-380,
+bundled modeling_bert.py:960-961.
+Inputs: vectors of both views (2N, D), behind the projector; the tokenised rows (2N, T), masked independently.
+Relations: as auxiliary_mlm, another network whose task needs the sentence vector.
+Deviations: listed below.
+"""
+
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from csebench.encoder import Encoder
+from csebench.errors import BadInput
+from csebench.losses import full
+from csebench.method import Component as Base
+from csebench.method import both
+from csebench.mlm import mask_batch
+from csebench.schema import EncoderRef
+
+DECLARATION = {
+    "name": "rtd",
+    "version": 1,
+    "title": "Replaced-token detection",
+    "kind": "component",
+    "paper": "Chuang et al. 2022 (NAACL), sec. 3.2",
+    "citation": "see methods/diffcse.py",
+    "params": {
+        "weight": (0.005, "run_diffcse.sh: lambda_weight, for STS; 0.05 for the transfer tasks"),
+        "probability": (0.3, "run_diffcse.sh: masking_ratio"),
+        "generator": (
+            "distilbert/distilbert-base-uncased@12040accade4e8a0f71eabdb258fecc2e7e948be",
+            "run_diffcse.sh; `self`: the run's own encoder as it was before training",
+        ),
+    },
+    "deviations": [
+        "the generator takes the most likely token, as the code does; the paper's Eq. 2 says that it samples",
+        "as in the code, every position takes the generator's token, not the masked ones alone; padding counts as not"
+        " replaced; and the generator's dropout is on",
+    ],
+}
+
+
+class Component(Base):
+    def __init__(self, method, params):
+        super().__init__(method, params)
+        encoder = method.encoder
+        self.tokenizer = encoder.tokenizer
+        self.generator = self.masked_lm(encoder).requires_grad_(False)
+        self.discriminator = encoder.twin()
+        self.classify = nn.Linear(encoder.size, 2)
+
+    def masked_lm(self, encoder):
+        if self.p.generator == "self":
+            return encoder.masked_lm()
+        name, _, revision = self.p.generator.partition("@")
+        generator = Encoder.load(EncoderRef(name=name, revision=revision or "main"))
+        if generator.tokenizer.get_vocab() != self.tokenizer.get_vocab():
+            raise BadInput(f"rtd.generator: {name} has not the vocabulary of the encoder; name one that has.")
+        return generator.masked_lm()
+
+    @torch.no_grad()
+    def edit(self, batch):
+        """Ids with masked tokens filled in, (2N, T), and whether each differs from the original."""
+        ids, mask = batch["input_ids"], batch["attention_mask"]
+        masked, _ = mask_batch(self.tokenizer, ids, self.p.probability)
+        filled = self.generator(input_ids=masked, attention_mask=mask).logits.argmax(-1)
+        filled[:, 0] = ids[:, 0]
+        return filled * mask, ((filled != ids) & mask.bool()).long()
+
+    def loss(self, method, one, two):
+        batch = both(one, two, self.tokenizer.pad_token_id)
+        edited, replaced = self.edit(batch)
+        vectors = torch.cat([one.z, two.z]).unsqueeze(1)
+
+        def condition(_, __, embedded):  # the output of the embedding layer, behind its normalisation
+            return torch.cat([vectors.to(embedded.dtype), embedded[:, 1:]], dim=1)
+
+        hook = self.discriminator.model.embeddings.register_forward_hook(condition)
+        states = self.discriminator({**batch, "input_ids": edited}, "avg").output.last_hidden_state
+        hook.remove()
+        return self.p.weight * cross_entropy(full(self.classify(states)).flatten(0, 1), replaced.flatten())

@@ -1,0 +1,70 @@
+"""Condenser: pre-training of an encoder together with a head that reads its [CLS]; where InfoCSE starts.
+
+Idea: two more layers restore masked tokens from the states of a middle layer and the [CLS] of the last one, so that
+the last layers have to put into [CLS] what the sentence says.
+
+    loss = MLM(upper layers([last [CLS] ; middle states])) + MLM(last states)
+
+Paper: Gao & Callan 2021 (EMNLP), sec. 3; for InfoCSE Wu et al. 2022, sec. 3.1, Eq. 5-6. Official code:
+luyug/Condenser modeling.py:55-93, data.py:68-121.
+Inputs: a batch of N sentences, masked (N, T); one view.
+Relations: no sentence encoder but a stage before infocse, whose components/auxiliary_mlm takes the upper layers and
+the masked-LM head from here; all infocse runs of a scale share one.
+Deviations: listed below.
+"""
+
+import torch
+
+from csebench.encoder import Layers
+from csebench.method import Method as Base
+from csebench.mlm import mask_batch, masked_lm_loss
+
+DECLARATION = {
+    "name": "condenser",
+    "version": 1,
+    "title": "Condenser pre-training",
+    "paper": "Gao & Callan 2021 (EMNLP), sec. 3; Wu et al. 2022 (Findings of EMNLP), sec. 3.1 and 4.2",
+    "citation": """@inproceedings{gao2021condenser, title={{Condenser}: a Pre-training Architecture for Dense
+Retrieval}, author={Gao, Luyu and Callan, Jamie}, booktitle={EMNLP}, year={2021}}""",
+    "params": {
+        "steps": (7813, "InfoCSE sec. 4.2: 8 epochs at batch 1024, here of 10^6 sentences"),
+        "batch_size": (1024, "InfoCSE sec. 4.2"),
+        "learning_rate": (1e-4, "InfoCSE sec. 4.2"),
+        "warmup_steps": (781, "Condenser README: 10 % of the steps"),
+        "weight_decay": (0.01, "Condenser README"),
+        "max_length": (128, "Condenser README"),
+        "evaluate_every": (7813, "ours: the dev curve decides nothing, the last step is kept"),
+        "pooler": ("cls_before_pooler", "sec. 3"),
+        "probability": (0.15, "arguments.py:66"),
+        "layers": (2, "InfoCSE sec. 3.1"),
+    },
+    "deviations": [
+        "trained on the scale's corpus, a sentence a row; the papers take BookCorpus and Wikipedia in blocks of 128",
+        "tokens are masked one by one, where the official code masks whole words",
+        "the middle layer is that of half the depth (6 of 12)",
+    ],
+}
+
+
+class Method(Base):
+    keeps_last = True
+
+    def __init__(self, encoder, params):
+        super().__init__(encoder, params)
+        self.upper = Layers(encoder, self.p.layers)
+        self.lm_head = encoder.lm_head()
+
+    def views(self, sentences):
+        """The encoded masked batch, and the labels of its masked tokens (N, T)."""
+        batch = self.tokenize(sentences)
+        ids, labels = mask_batch(self.encoder.tokenizer, batch["input_ids"], self.p.probability)
+        return self.encoder({**batch, "input_ids": ids}), labels
+
+    def loss(self, encoded, labels):
+        states = encoded.output.hidden_states
+        middle, last = states[self.encoder.layers // 2], states[-1]
+        restored = self.upper(torch.cat([last[:, :1], middle[:, 1:]], dim=1), encoded.mask)
+        return sum(masked_lm_loss(self.lm_head, s, labels)[0] for s in (restored, last))
+
+    def exported(self):
+        return {"upper": self.upper, "lm_head": self.lm_head}

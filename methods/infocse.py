@@ -1,0 +1,57 @@
+"""InfoCSE: an auxiliary masked language model can only restore a sentence that the vector tells it about.
+
+Idea: contrastive learning drops what does not tell sentences apart; a masked language model that is fed with the
+sentence vector makes the vector keep it, without touching the encoder's own token states.
+
+    loss = InfoNCE(z1, z2) + λ · MLM(auxiliary network(masked sentence, h))
+
+Paper: Wu et al. 2022 (Findings of EMNLP), sec. 3. Official code: caskcsg/sentemb InfoCSE/infocse/models_cls_mlm.py,
+run_unsup.sh (base and large).
+Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two dropout views; h (2N, D) = [CLS].
+Relations: simcse + components/auxiliary_mlm; with components/rtd, diffcse's term, beside it: Table 12's RTD + MLM.
+Deviations: listed below.
+"""
+
+from methods.simcse import Method as SimCSE
+
+DECLARATION = {
+    "name": "infocse",
+    "version": 1,
+    "title": "InfoCSE",
+    "paper": "Wu et al. 2022 (Findings of EMNLP), sec. 3 and 4.2",
+    "citation": """@inproceedings{wu2022infocse, title={{InfoCSE}: Information-aggregated Contrastive Learning of
+Sentence Embeddings}, author={Wu, Xing and Gao, Chaochen and Lin, Zijia and Han, Jizhong and
+Wang, Zhongyuan and Hu, Songlin},
+booktitle={Findings of EMNLP}, year={2022}}""",
+    "params": {
+        "steps": (15625, "sec. 4.2: 1 epoch of 10^6 sentences at batch 64; 2 in the scripts"),
+        "batch_size": (64, "sec. 4.2"),
+        "learning_rate": (3e-5, "sec. 4.2; 7e-6 in the scripts"),
+        "max_length": (32, "scripts"),
+        "evaluate_every": (125, "sec. 4.2"),
+        "pooler": ("cls_before_pooler", "Table 9; mlp_only_train"),
+        "temperature": (0.05, "scripts"),
+        "negatives": ("batch", "Eq. 2"),
+        "pretraining": ("condenser", "sec. 3.1: the run it starts from; none: Table 4's `w/o pre-training`"),
+        "projector": ("mlp", "the paper names none, so SimCSE's; batchnorm: --batchnorm of both scripts"),
+        "contrast": (1.0, "weight of InfoNCE; 0 is Table 5's `w/o contrastive loss`"),
+    },
+    "choices": {
+        "negatives": ["batch", "zeroed", "none"],
+        "pretraining": ["condenser", "none"],
+        "projector": ["batchnorm", "mlp", "none"],
+    },
+    "components": {"auxiliary_mlm": {}},
+    "variants": {
+        "script": {"steps": 31250, "learning_rate": 7e-6, "projector": "batchnorm"},
+        "lambda_of_the_text": {"components": {"auxiliary_mlm": {"weight": 5e-3}}},
+    },
+    "deviations": [
+        "Table 5's `w/o MLM loss` is the component's weight at 0",
+    ],
+}
+
+
+class Method(SimCSE):
+    def loss(self, one, two):
+        return self.p.contrast * super().loss(one, two)

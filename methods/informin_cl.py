@@ -1,0 +1,64 @@
+"""InforMin-CL: the two views should not only find each other, they should be the same.
+
+Idea: what one view has and the other has not is redundant; reconstructing one from the other minimises it.
+
+    loss = InfoNCE(z1, z2) + λ · mean ‖z1/‖z1‖ - z2/‖z2‖‖²
+
+Paper: Chen, Zhang & Li 2022 (COLING), sec. 3, Eq. 4-9. Official code: Bin199/InforMin-CL
+informin-cl/models.py:20-22, 227-230, run_unsup_example.sh.
+Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two dropout views.
+Relations: simcse + a term; with component mlm it is the paper's "w/ MLM".
+Deviations: listed below.
+"""
+
+from csebench.losses import reconstruction
+from methods.simcse import Method as SimCSE
+
+DECLARATION = {
+    "name": "informin_cl",
+    "version": 1,
+    "title": "InforMin-CL",
+    "paper": "Chen et al. 2022 (COLING), sec. 3 and Table 3",
+    "citation": """@inproceedings{chen2022informin, title={An Information Minimization Based Contrastive Learning Model
+for Unsupervised Sentence Embeddings Learning}, author={Chen, Shaobin and Zhou, Jie and Sun, Yuling and He, Liang},
+booktitle={COLING}, year={2022}}""",
+    "params": {
+        "steps": (7813, "sec. 4.1: 1 epoch of 10^6 sentences at batch 128"),
+        "batch_size": (128, "Table 3"),
+        "learning_rate": (3e-5, "Table 3, BERT base"),
+        "max_length": (32, "run_unsup_example.sh"),
+        "evaluate_every": (125, "run_unsup_example.sh"),
+        "pooler": ("cls_before_pooler", "sec. 4.1: [CLS], with the MLP in training only"),
+        "temperature": (0.05, "run_unsup_example.sh"),
+        "negatives": ("batch", "Eq. 4"),
+        "reconstruction": (0.4, "Table 3: λ of BERT base; 4 for RoBERTa"),
+        "projector": ("mlp", "sec. 4.1: in training only; none: the script, whose pooler is cls_before_pooler"),
+        "form": ("paper", "paper: Eq. 8 of unit vectors; raw: not normalised; code: 2/D of it (models.py:227-230)"),
+    },
+    "choices": {
+        "negatives": ["batch", "zeroed", "none"],
+        "projector": ["mlp", "none"],
+        "form": ["paper", "raw", "code"],
+    },
+    "variants": {
+        "code": {"form": "code"},
+        "script": {
+            "form": "code",
+            "reconstruction": 1.0,
+            "learning_rate": 5e-5,
+            "projector": "none",
+            "components": {"mlm": {"form": "in_place"}},
+        },
+    },
+    "deviations": [
+        "the sign is the code's (the distance is minimised); the paper's signs are inconsistent",
+        "ours: Eq. 8 on unit vectors, as the cosine of the loss and the code have them; `raw` is the literal reading",
+        "the public code had the term commented out until 2023-07-16 and MLM on by default: with reconstruction 0 and"
+        " component mlm in place the variant `script` is that code",
+    ],
+}
+
+
+class Method(SimCSE):
+    def loss(self, one, two):
+        return super().loss(one, two) + self.p.reconstruction * reconstruction(one.z, two.z, self.p.form)

@@ -1,0 +1,82 @@
+"""IS-CSE: instance smoothing; a sentence is compared with its neighbourhood, too.
+
+Idea: a positive that is averaged with its nearest neighbours in a buffer of recent sentences is smoother than one
+instance, and regularises the instance discrimination.
+
+    loss = InfoNCE(z1, z2) + α · InfoNCE(z1, z2*),   z2* = Σ_k softmax(ẑ2·v_k/β) v_k over ẑ2 and its K neighbours
+
+Paper: He et al. 2023 (AAAI), sec. 3. Official code: dll-wu/IS-CSE simcse/models.py:88-93, 139-142, 252-271, 340-355,
+run_unsup_bert_base.sh.
+Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two dropout views; buffer (1024, D).
+Relations: simcse + a term; its buffer is no queue of negatives as components/moco's.
+Deviations: listed below.
+"""
+
+import math
+
+import torch
+from torch.nn.functional import normalize
+
+from csebench.losses import full, info_nce
+from methods.simcse import Method as SimCSE
+
+DECLARATION = {
+    "name": "iscse",
+    "version": 1,
+    "title": "Instance-smoothed contrastive learning",
+    "paper": "He et al. 2023 (AAAI), sec. 3",
+    "citation": """@inproceedings{he2023iscse, title={Instance Smoothed Contrastive Learning for Unsupervised Sentence
+Embedding}, author={He, Hongliang and Zhang, Junlei and Lan, Zhenzhong and Zhang, Yue}, booktitle={AAAI},
+year={2023}}""",
+    "params": {
+        "steps": (15625, "1 epoch of 10^6 sentences at batch 64"),
+        "batch_size": (64, "run_unsup_bert_base.sh"),
+        "learning_rate": (3e-5, "run_unsup_bert_base.sh"),
+        "max_length": (32, "run_unsup_bert_base.sh"),
+        "evaluate_every": (125, "run_unsup_bert_base.sh"),
+        "pooler": ("cls_before_pooler", "run_unsup_bert_base.sh: mlp_only_train"),
+        "temperature": (0.05, "run_unsup_bert_base.sh"),
+        "negatives": ("batch", "Eq. 1"),
+        "smoothing": (0.1, "train.py:143-144: α, constant for BERT base"),
+        "smoothing_start": (0.1, "large scripts: 0.005, from which α rises to 0.05 by a cosine over half the steps"),
+        "buffer": (1024, "models.py:340"),
+        "neighbours": (16, "models.py:88-93"),
+        "smoothing_temperature": (2.0, "models.py:139-142"),
+    },
+    "choices": {"negatives": ["batch", "zeroed", "none"]},
+    "variants": {"large": {"learning_rate": 1e-5, "smoothing": 0.05, "smoothing_start": 0.005}},
+    "deviations": [
+        "the best match in the buffer is taken for the sentence's own copy and dropped, as in the code, though in a"
+        " few-shot run an older copy of the sentence may be what remains",
+        "smoothing starts when the buffer is full, as in the code: a run that ends before is simcse",
+    ],
+}
+
+
+class Method(SimCSE):
+    def __init__(self, encoder, params):
+        super().__init__(encoder, params)
+        self.register_buffer("kept", torch.zeros(self.p.buffer, encoder.size))
+        self.register_buffer("step", torch.zeros((), dtype=torch.long))
+
+    def smooth(self, z):
+        """(N, D) unit vectors -> (N, D): each averaged with its neighbours in the buffer; gradient through z alone."""
+        _, nearest = (z @ self.kept.T).topk(self.p.neighbours + 1)
+        group = torch.cat([z.unsqueeze(1), self.kept[nearest[:, 1:]]], dim=1)
+        weight = torch.softmax((group @ z.unsqueeze(-1)) / self.p.smoothing_temperature, dim=1)
+        return (weight * group).sum(1)
+
+    def loss(self, one, two):
+        z = normalize(full(two.z), dim=-1)
+        self.kept = torch.cat([self.kept, z.detach()])[-self.p.buffer :]
+        loss = super().loss(one, two)
+        if self.kept[0].any():  # full
+            loss = loss + self.weight() * info_nce(one.z, self.smooth(z), self.p.temperature)
+        return loss
+
+    def weight(self):
+        start, end = self.p.smoothing_start, self.p.smoothing
+        return min(end, math.cos(math.pi * int(self.step) / self.p.steps) * (start - end) + end)
+
+    def after_step(self):
+        self.step += 1

@@ -1,0 +1,90 @@
+"""PCL: peers with diverse augmentations; two networks learn from the same edited sentences and from each other.
+
+Idea: many kinds of positives keep a model from the shortcut of one augmentation, and a second network, the peer,
+which sees the same sentences under other dropout, must judge them alike.
+
+    loss = Σ over both networks (InfoNCE + BCE) + KL(rows within the networks) + KL(rows across them)
+    row_i = softmax over cos(z0_i, zk_i)/τ for the positives k and cos(z0_i, z0_j)/τ for the other sentences j
+
+Paper: Wu et al. 2022 (EMNLP), sec. 3. Official code: qiyuw/PeerCL pcl/models.py:110-190, 214-260, 332-346,
+train.py:494-628.
+Inputs: N sentences in K views each (the sentence, its copy, eight edits); z (K, N, D) of either network.
+Relations: simcse's loss + three terms; the second network is ct's, but both see the same rows.
+Deviations: listed below.
+"""
+
+import torch
+from torch.nn.functional import binary_cross_entropy_with_logits, cosine_similarity, kl_div
+
+from csebench import augment
+from csebench.losses import cosines, full, info_nce
+from methods.simcse import Method as SimCSE
+
+DECLARATION = {
+    "name": "pcl",
+    "version": 1,
+    "title": "Peer-contrastive learning",
+    "paper": "Wu et al. 2022 (EMNLP), sec. 3",
+    "citation": """@inproceedings{wu2022pcl, title={{PCL}: Peer-Contrastive Learning with Diverse Augmentations for
+Unsupervised Sentence Embeddings}, author={Wu, Qiyu and Tao, Chongyang and Shen, Tao and Xu, Can and Geng, Xiubo and
+Jiang, Daxin}, booktitle={EMNLP}, year={2022}}""",
+    "params": {
+        "steps": (15625, "README: 1 epoch of 10^6 sentences at batch 64"),
+        "batch_size": (64, "README; 256 in run_unsup_pcl.sh"),
+        "learning_rate": (3e-5, "README"),
+        "max_length": (32, "README"),
+        "evaluate_every": (125, "README"),
+        "pooler": ("cls_before_pooler", "README: mlp_only_train"),
+        "temperature": (0.05, "README"),
+        "edits": ("shuffle reverse delete insert_copies shuffle reverse delete insert_copies", "train.py:127"),
+    },
+    "variants": {"script": {"batch_size": 256, "steps": 3907}},
+    "deviations": [
+        "the better of the two networks on STS-B dev is kept; the official code keeps the main one",
+        "the peer's [CLS] goes straight into the shared head; in the code it passes the checkpoint's pooler first, and"
+        " the peer attends to padding",
+        "as in the code: BCE of the softmax of a row taken as logits, KL in one direction and as a mean over entries",
+        "an edit deletes random positions; the code removes the first token equal to a random one",
+    ],
+}
+
+
+class Method(SimCSE):
+    def __init__(self, encoder, params):
+        super().__init__(encoder, params)
+        self.peer = encoder.twin()
+
+    def encoders(self):
+        return [self.encoder, self.peer]
+
+    def views(self, sentences):
+        """The rows of all K views through either network: (K·N, D) each."""
+        edits = [augment.copy, augment.copy, *(augment.find(name) for name in self.p.edits.split())]
+        batch = self.tokenize(sentences)
+        batch = self.encoder.pad([row for edit in edits for row in augment.edited(batch, edit)])
+        self.count = len(edits)
+        return self.encode(batch), self.encode(batch, self.peer)
+
+    def rows(self, anchors, others):
+        """(K, N, D) twice -> (N, K-1 + N-1): scaled cosines of view 0 with its positives and with other sentences."""
+        positives = cosine_similarity(anchors[:1], others[1:], dim=-1).T
+        same = torch.eye(len(positives), dtype=torch.bool, device=anchors.device)
+        negatives = cosines(anchors[0], others[0])[~same].view(len(positives), -1)
+        return torch.cat([positives, negatives], dim=1) / self.p.temperature
+
+    def loss(self, one, two):
+        main, peer = (full(view.z).unflatten(0, (self.count, -1)) for view in (one, two))
+        within = self.rows(main, main), self.rows(peer, peer)
+        across = self.rows(main, peer), self.rows(peer, main)
+        loss = divergence(*within) + divergence(*across)
+        for z, row in zip((main, peer), within, strict=True):
+            labels = torch.zeros_like(row)
+            labels[:, : self.count - 1] = 1
+            loss = loss + info_nce(z[0], z[1], self.p.temperature)
+            loss = loss + binary_cross_entropy_with_logits(row.softmax(dim=1), labels)
+        return loss
+
+
+def divergence(main, peer):
+    """KL(peer ‖ main) of the softmax of two (N, M) rows, as a mean over entries."""
+    return kl_div(main.log_softmax(dim=1), peer.log_softmax(dim=1), reduction="none", log_target=True).mean()

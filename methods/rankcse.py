@@ -1,0 +1,51 @@
+"""RankCSE without its teachers: both views of a batch should rank the other sentences alike.
+
+Idea: besides finding its own second view, a sentence should see the rest of the batch in the same order from either
+view. The distillation of two teachers' rankings, the paper's third term, is left out, as MSSE ran it.
+
+    loss = InfoNCE(z1, z2) + β · JS(softmax cos(z1_i, z2_j)/τ, softmax cos(z2_i, z1_j)/τ)
+
+Paper: Liu et al. 2023 (ACL), sec. 3.2; without teachers: MSSE Tables 1, 2, 7. Code: none official was found;
+perceptiveshawty/RankCSE (community) rankcse/models.py:40-61, run_rankcse.sh.
+Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two dropout views.
+Relations: simcse + a term.
+Deviations: listed below.
+"""
+
+from csebench.losses import ranking_consistency
+from methods.simcse import Method as SimCSE
+
+DECLARATION = {
+    "name": "rankcse",
+    "version": 1,
+    "title": "RankCSE without teachers",
+    "paper": "Liu et al. 2023 (ACL), sec. 3.2",
+    "citation": """@inproceedings{liu2023rankcse, title={{RankCSE}: Unsupervised Sentence Representations Learning via
+Learning to Rank}, author={Liu, Jiduan and Liu, Jiahao and Wang, Qifan and Wang, Jingang and Cai, Xunliang and
+Zhao, Dongyan and Wang, Ran Lucien and Yan, Rui}, booktitle={ACL}, year={2023}}""",
+    "params": {
+        "steps": (7813, "1 epoch of 10^6 sentences at batch 128"),
+        "batch_size": (128, "run_rankcse.sh"),
+        "learning_rate": (3e-5, "run_rankcse.sh"),
+        "max_length": (32, "run_rankcse.sh"),
+        "evaluate_every": (125, "run_rankcse.sh"),
+        "pooler": ("cls_before_pooler", "run_rankcse.sh: mlp_only_train"),
+        "temperature": (0.05, "run_rankcse.sh"),
+        "negatives": ("batch", "Eq. 1"),
+        "consistency": (1.0, "run_rankcse.sh: beta, which the code never multiplies by"),
+        "form": ("js", "js: sec. 3.2; entropy: what the community code computes (models.py:60)"),
+    },
+    "choices": {"negatives": ["batch", "zeroed", "none"], "form": ["js", "entropy"]},
+    "variants": {"code": {"form": "entropy"}},
+    "deviations": [
+        "the two teachers (DiffCSE and SimCSE large) and the listwise term are left out, as MSSE says of its re-run;"
+        " what MSSE put in their place, if anything, is not stated",
+        "the settings are the community code's; the paper's were not at hand",
+    ],
+}
+
+
+class Method(SimCSE):
+    def loss(self, one, two):
+        consistency = ranking_consistency(one.z, two.z, self.p.temperature, self.p.form)
+        return super().loss(one, two) + self.p.consistency * consistency

@@ -1,0 +1,75 @@
+"""SCD: views of unlike dropout are pushed apart as vectors, while their dimensions are decorrelated.
+
+Idea: without negatives, repelling the two views keeps the space from collapsing; a cross-correlation near the
+identity behind a projector keeps them in agreement.
+
+    loss = α · mean cos(h1_i, h2_i)/τ + β · (Σ (C_ii - 1)² + λ Σ C_ij²),  C of projector(h1), projector(h2)
+
+Paper: Klein & Nabi 2022 (ACL), sec. 2. Official code: SAP-samples/acl2022-self-contrastive-decorrelation
+models.py:120-132, 257-274, README (BERT).
+Inputs: a batch of N sentences; h1, h2 (N, D) = [CLS] of two passes with their own dropout, without a head.
+Relations: the only method that repels its views; its second term is Barlow Twins', as msse's is nearly.
+Deviations: listed below.
+"""
+
+from torch import nn
+from torch.nn.functional import cosine_similarity
+
+from csebench.losses import barlow_twins, full
+from csebench.method import Method as Base
+
+DECLARATION = {
+    "name": "scd",
+    "version": 1,
+    "title": "Self-contrastive decorrelation",
+    "paper": "Klein & Nabi 2022 (ACL), sec. 2 and 3",
+    "citation": """@inproceedings{klein2022scd, title={{SCD}: Self-Contrastive Decorrelation of Sentence Embeddings},
+author={Klein, Tassilo and Nabi, Moin}, booktitle={ACL}, year={2022}}""",
+    "params": {
+        "steps": (5209, "README: 1 epoch of 10^6 sentences at batch 192"),
+        "batch_size": (192, "README"),
+        "learning_rate": (3e-5, "README"),
+        "max_length": (32, "README"),
+        "evaluate_every": (250, "README"),
+        "pooler": ("cls_before_pooler", "train.py:106-107; README"),
+        "dropout": (0.05, "README: of view 1, hidden and attention"),
+        "second_dropout": (0.155, "README: of view 2"),
+        "temperature": (0.05, "README"),
+        "repulsion": (1.0, "README: task_alpha"),
+        "decorrelation": (0.005225, "README: task_beta"),
+        "off_diagonal": (0.012, "README: task_lambda"),
+        "projector": (4096, "train.py:174-175: width of its three layers"),
+    },
+    "deviations": [
+        "the best step is chosen on STS-B dev; the official command takes SICK-R dev",
+        "the official code has two dropout rates in one pass of a patched BERT; here two passes",
+        "the balance of the two terms depends on batch and width: the off-diagonal sum is at least width²/N - width",
+    ],
+}
+
+
+class Method(Base):
+    def __init__(self, encoder, params):
+        super().__init__(encoder, params)
+        width = self.p.projector
+        self.projector = nn.Sequential(
+            nn.Linear(encoder.size, width),
+            nn.BatchNorm1d(width),
+            nn.ReLU(),
+            nn.Linear(width, width, bias=False),
+            nn.BatchNorm1d(width),
+            nn.ReLU(),
+            nn.Linear(width, width, bias=False),
+        )
+
+    def views(self, sentences):
+        views = []
+        for dropout in (self.p.dropout, self.p.second_dropout):
+            self.encoder.set_dropout(dropout)
+            views.append(self.view(sentences))
+        return tuple(views)
+
+    def loss(self, one, two):
+        repulsion = cosine_similarity(full(one.z), full(two.z)).mean() / self.p.temperature
+        decorrelation = barlow_twins(self.projector(one.z), self.projector(two.z), self.p.off_diagonal)
+        return self.p.repulsion * repulsion + self.p.decorrelation * decorrelation

@@ -1,0 +1,256 @@
+"""What single methods and components promise beyond the conformance suite."""
+
+import pytest
+
+
+@pytest.fixture
+def build(make_spec, tiny_bert):
+    """A method with its components on a tiny BERT: `build("simcse", components={"mlm": {}})`."""
+    import torch
+
+    from csebench.encoder import Encoder
+    from csebench.registry import COMPONENTS, load
+    from csebench.schema import EncoderRef
+
+    def made(name, **kwargs):
+        spec = make_spec(name, **kwargs)
+        encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local"), spec.params["dropout"])
+        torch.manual_seed(0)
+        method = load(name)(encoder, spec.params).train()
+        components = [load(n, COMPONENTS)(method, c.params).train() for n, c in spec.components.items()]
+        return method, *components
+
+    return made
+
+
+def test_clean_masks_leave_the_views_alone(build, sentences):
+    method, component = build("simcse", components={"mlm": {}})
+    one, two = method.views(sentences[:8])
+    assert one.ids.tolist() == two.ids.tolist()
+    before = one.ids.clone()
+    component.loss(method, one, two).backward()
+    assert one.ids.tolist() == before.tolist()
+
+
+def test_masks_in_place_are_those_of_the_views(build, sentences):
+    """The contrastive views see the masks, each its own, and the loss restores just them."""
+    method, component = build("simcse", components={"mlm": {"form": "in_place"}})
+    clean = method.encoder.tokenize(sentences[:8], method.p.max_length)["input_ids"]
+    one, two = method.views(sentences[:8])
+    assert one.ids.tolist() != two.ids.tolist()
+    for view in (one, two):
+        chosen = view.batch["labels"] != -100
+        assert chosen.any()
+        assert view.ids[~chosen].tolist() == clean[~chosen].tolist()
+        assert view.batch["labels"][chosen].tolist() == clean[chosen].tolist()
+    component.loss(method, one, two).backward()
+
+
+@pytest.mark.parametrize("detach", [True, False])
+def test_gradient_of_the_auxiliary_network(detach, build, sentences):
+    """It reaches the encoder through the sentence vector, and the lower layers only where they are not detached."""
+    import torch
+
+    method, component = build("infocse", components={"auxiliary_mlm": {"detach": detach}})
+    one, two = method.views(sentences[:8])
+    component.loss(method, one, two).backward()
+    assert len(component.lower.model.encoder.layer) == 1  # of 3
+    assert any(w.grad is not None for w in component.lower.parameters()) != detach
+    (used,) = torch.autograd.grad(component.loss(method, *method.views(sentences[:8])), [encoder_bias(method)])
+    assert used.abs().sum() > 0
+
+
+def encoder_bias(method):
+    return method.encoder.model.encoder.layer[0].output.dense.bias
+
+
+def test_pretraining_hands_its_layers_over(finished, build, make_spec, train, tmp_path):
+    """InfoCSE starts from the encoder, the upper layers and the masked-LM head of a condenser run."""
+    import torch
+    from safetensors.torch import load_file
+
+    from csebench.encoder import Encoder
+    from csebench.schema import EncoderRef
+    from methods.components.auxiliary_mlm import Component
+
+    folder = finished("condenser") / "model"
+    stored = load_file(folder / "modules.safetensors")
+    method, fresh = build("infocse")
+    method.encoder = Encoder.load(EncoderRef(name=str(folder), revision="local"))
+    component = Component(method, vars(fresh.p))
+    for name, module in (("upper", component.upper), ("lm_head", component.head)):
+        for key, value in module.state_dict().items():
+            assert torch.equal(value, stored[f"{name}.{key}"])
+    spec = make_spec("infocse", params={"steps": 2}, encoder=folder)
+    assert train(spec, tmp_path / "run")["steps"] == 2
+
+
+def test_pretraining_keeps_its_last_step(finished):
+    import json
+
+    report = json.loads((finished("condenser", params={"steps": 4, "evaluate_every": 1}) / "train.json").read_text())
+    assert report["best_step"] == report["steps"] == 4
+
+
+def test_replaced_tokens(build, sentences):
+    """Position 0 and padding count as not replaced; the discriminator starts from the checkpoint; the generator,
+    which is not trained, gets no gradient, the encoder does."""
+    import torch
+
+    method, component = build("diffcse")
+    for a, b in zip(method.encoder.parameters(), component.discriminator.parameters(), strict=True):
+        assert torch.equal(a, b)
+    one, two = method.views(sentences[:8])
+    edited, replaced = component.edit(one.batch)
+    assert replaced.any()
+    assert not replaced[:, 0].any() and edited[:, 0].tolist() == one.ids[:, 0].tolist()
+    assert not replaced[~one.mask].any() and not edited[~one.mask].any()
+    assert ((edited != one.ids) & one.mask).long().tolist() == replaced.tolist()
+    component.loss(method, one, two).backward()
+    assert encoder_bias(method).grad.abs().sum() > 0
+    assert all(w.grad is None for w in component.generator.parameters())
+
+
+def test_generator_with_another_vocabulary(build, tiny_roberta):
+    from csebench.errors import BadInput
+    from methods.components.rtd import Component
+
+    method, component = build("diffcse")
+    with pytest.raises(BadInput, match=r"rtd.generator: .* vocabulary"):
+        Component(method, {**vars(component.p), "generator": str(tiny_roberta)})
+
+
+# ---------------------------------------------------------------- edits
+
+
+def draws(edit, ids, times=200):
+    import torch
+
+    torch.manual_seed(0)
+    return [edit(torch.tensor(ids)).tolist() for _ in range(times)]
+
+
+def test_edits():
+    from csebench.augment import copy, delete, insert_copies, reverse, shuffle
+
+    ids = list(range(10, 20))
+    assert draws(copy, ids, 1) == [ids]
+    assert draws(reverse, ids, 1) == [ids[::-1]]
+    assert all(sorted(d) == ids for d in draws(shuffle, ids)) and len(set(map(tuple, draws(shuffle, ids)))) > 100
+    assert all(len(d) == 8 and d == sorted(set(d)) for d in draws(delete, ids))
+    assert all(len(d) == 12 and set(d) == set(ids) for d in draws(insert_copies, ids))
+    for edit in (copy, reverse, shuffle, delete, insert_copies):
+        assert draws(edit, [], 1) == [[]] and len(draws(edit, [7], 1)[0]) == 1
+
+
+@pytest.mark.parametrize(
+    ("form", "length", "most"),
+    [("paper", 24, 8), ("paper", 4, 2), ("paper", 0, 0), ("code", 24, 7), ("code", 40, 9), ("code", 4, 0)],
+)
+def test_repeated_tokens(form, length, most):
+    """ESimCSE: up to so many of `length` tokens between [CLS] and [SEP], at a rate of 0.32 of them with both."""
+    from csebench.augment import double
+
+    ids = list(range(100, 100 + length))
+    found = draws(lambda x: double(x, 0.32, form), ids, 1000)
+    assert {len(d) - length for d in found} == set(range(most + 1))
+    assert all(sorted(set(d)) == ids and d == sorted(d) for d in found)  # in place, each at most twice
+    assert all(d.count(i) <= 2 for d in found for i in ids)
+
+
+def test_special_tokens_stay_where_they_are(tiny_bert, sentences):
+    from csebench.augment import EDITS, edited
+    from csebench.encoder import Encoder
+    from csebench.schema import EncoderRef
+
+    encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local"))
+    batch = encoder.tokenize(["", *sentences[:6]], 16)
+    for edit in EDITS.values():
+        rows = edited(batch, edit)
+        assert len(rows) == 7
+        for row in rows:
+            assert (row[0], row[-1]) == (encoder.tokenizer.cls_token_id, encoder.tokenizer.sep_token_id)
+            assert encoder.tokenizer.pad_token_id not in row
+    assert edited(batch, EDITS["copy"])[3] == batch["input_ids"][3][batch["attention_mask"][3].bool()].tolist()
+
+
+def test_an_edit_that_does_not_exist(build, sentences):
+    from csebench.errors import BadInput
+
+    (method,) = build("pcl", params={"edits": "shuffel"})
+    with pytest.raises(BadInput, match=r"unknown edit 'shuffel'\. Did you mean 'shuffle'"):
+        method.views(sentences[:4])
+
+
+# ---------------------------------------------------------------- losses and views of single methods
+
+
+def test_each_view_of_scd_has_its_dropout(build, sentences, monkeypatch):
+    from csebench.encoder import Dropout
+
+    (method,) = build("scd")
+    seen = []
+
+    def view(self, sentences):
+        seen.append({m.p for m in self.modules() if isinstance(m, Dropout)})
+
+    monkeypatch.setattr(type(method), "view", view)
+    method.views(sentences[:4])
+    assert seen == [{0.05}, {0.155}]
+
+
+def test_smoothing_waits_for_a_full_buffer(build, sentences):
+    """IS-CSE: batches of 4 fill 12 entries with the third; then the loss is more than InfoNCE."""
+    from csebench.losses import info_nce
+
+    (method,) = build("iscse")
+    for step in range(4):
+        one, two = method.views(sentences[4 * step : 4 * step + 4])
+        plain, loss = info_nce(one.z, two.z, method.p.temperature), method.loss(one, two)
+        assert (loss > plain) if step >= 2 else (loss == plain)
+    assert method.kept.requires_grad is False
+    loss.backward()
+
+
+def test_smoothing_rises_over_half_the_run(build):
+    (method,) = build("iscse", variant="large", params={"steps": 100})
+    found = []
+    for _ in range(100):
+        found.append(method.weight())
+        method.after_step()
+    assert found[0] == pytest.approx(0.005) and found[25] == pytest.approx(0.0182, abs=1e-4)
+    assert found[50:] == pytest.approx([0.05] * 50) and found == sorted(found)
+
+
+def test_consistency_of_rankings():
+    """RankCSE: zero where both views rank alike, the divergence of SciPy else; the code's form is an entropy."""
+    import numpy as np
+    import torch
+    from scipy.spatial.distance import jensenshannon
+    from scipy.special import softmax
+    from scipy.stats import entropy
+
+    from csebench.losses import cosines, ranking_consistency
+
+    torch.manual_seed(0)
+    z1, z2 = torch.randn(2, 6, 5, dtype=torch.float64)
+    assert ranking_consistency(z1, z1, 0.05) == pytest.approx(0, abs=1e-12)
+    s = cosines(z1, z2).numpy() / 0.05
+    p, q = softmax(s, axis=1), softmax(s.T, axis=1)
+    assert ranking_consistency(z1, z2, 0.05) == pytest.approx(np.mean(jensenshannon(p, q, axis=1) ** 2))
+    by_hand = -0.5 * np.mean(entropy(p, axis=1) + entropy(q, axis=1))
+    assert ranking_consistency(z1, z2, 0.05, "entropy") == pytest.approx(by_hand)
+
+
+def test_peers_see_the_same_rows(build, sentences):
+    """PCL: ten views of every sentence, through both networks; a row compares with 9 positives and 3 others."""
+    method, *_ = build("pcl")
+    one, two = method.views(sentences[:4])
+    assert len(one.z) == len(two.z) == 40
+    assert one.ids.tolist() == two.ids.tolist()
+    assert one.ids[:4].tolist() == one.ids[4:8].tolist()  # the sentence and its copy
+    z = one.z.unflatten(0, (10, 4))
+    assert method.rows(z, z).shape == (4, 12)
+    method.loss(one, two).backward()
+    assert encoder_bias(method).grad is not None
+    assert method.peer.model.encoder.layer[0].output.dense.bias.grad is not None
