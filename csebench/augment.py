@@ -10,10 +10,9 @@ import torch
 from csebench.errors import unknown
 
 
-def edited(batch: dict[str, torch.Tensor], edit) -> list[list[int]]:
-    """The rows of a tokenised batch, without padding, after an edit of what is between [CLS] and [SEP]."""
-    rows = zip(batch["input_ids"].cpu(), batch["attention_mask"].cpu().bool(), strict=True)
-    return [[int(ids[0]), *edit(ids[mask][1:-1]).tolist(), int(ids[mask][-1])] for ids, mask in rows]
+def edited(rows: list[list[int]], edit) -> list[list[int]]:
+    """Rows of token ids after an edit of what is between [CLS] and [SEP]."""
+    return [[row[0], *edit(torch.tensor(row[1:-1], dtype=torch.long)).tolist(), row[-1]] for row in rows]
 
 
 def copy(ids):

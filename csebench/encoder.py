@@ -21,7 +21,7 @@ from csebench.data import sha256
 from csebench.errors import BadInput
 from csebench.provenance import write_json
 from csebench.registry import load
-from csebench.schema import POOLERS, EncoderRef, Evaluation
+from csebench.schema import POOLERS, TEMPLATES, EncoderRef, Evaluation
 
 logging.set_verbosity_error()  # else every load reports the masked-LM head that we do not want
 logging.disable_progress_bar()
@@ -39,23 +39,22 @@ def mean_pool(states, mask):
     return (states * mask).sum(1) / mask.sum(1)
 
 
-def pool(pooler: str, output, mask):
-    """A sentence vector from an encoder's output, by SimCSE's names (evaluation.py, models.py:60-98).
+def pool(pooler: str, encoded: Encoded):
+    """Sentence vectors (N, D) of a forward pass, by SimCSE's names (evaluation.py, models.py:60-98).
 
     `cls` is the encoder's own pooler output, `cls_before_pooler` the state at position 0. `avg_first_last`
     differs silently between forks: until 2022-01-14 "first" was the embedding output (`_2021`, the reading of
-    the published 56.70), since then the first layer (`_2022`).
-
-    Args:
-        output: last_hidden_state (N, T, D); hidden_states and pooler_output where the pooler needs them.
-        mask: (N, T).
-
-    Returns:
-        (N, D)
+    the published 56.70), since then the first layer (`_2022`). `mask` and `mask_bare` are the state at the last
+    [MASK], that of the template (MSSE).
     """
+    output, mask = encoded.output, encoded.mask
     if pooler in TWO_LAYERS:
         one, two = (output.hidden_states[i] for i in TWO_LAYERS[pooler])
         return mean_pool((one + two) / 2, mask)
+    if pooler in TEMPLATES:
+        positions = torch.arange(mask.shape[1], device=mask.device)
+        last = (positions * (encoded.ids == encoded.mask_id)).argmax(1)
+        return output.last_hidden_state[torch.arange(len(last), device=mask.device), last]
     match pooler:
         case "cls_before_pooler":
             return output.last_hidden_state[:, 0]
@@ -146,6 +145,7 @@ class Encoded:
     output: object  # of the Hugging Face model
     ids: torch.Tensor  # (N, T)
     mask: torch.Tensor  # (N, T) bool, True at real tokens
+    mask_id: int  # of the token [MASK]
     attention: list = field(default_factory=list)  # (N, H, T, T) of the layers asked for, after attention dropout
 
 
@@ -240,16 +240,28 @@ class Encoder(nn.Module):
         """Keep the attention maps of these layers, and of no other, in what `forward` returns."""
         self.kept = tuple(sorted(layers))
 
-    def tokenize(self, sentences: list[str], max_length: int | None = None, pad_to_max: bool = False):
-        """Padded to the longest (or all to `max_length`); cut at `max_length`, else at what the encoder can read."""
+    def ids(self, sentences: list[str], max_length: int | None = None) -> list[list[int]]:
+        """Token ids, cut at `max_length`, else at what the encoder can read."""
         limit = min(max_length or self.longest, self.longest)
-        padding = "max_length" if pad_to_max else True
-        batch = self.tokenizer(sentences, padding=padding, truncation=True, max_length=limit, return_tensors="pt")
+        return self.tokenizer(sentences, truncation=True, max_length=limit)["input_ids"]
+
+    def in_template(self, rows: list[list[int]], pooler: str | None) -> list[list[int]]:
+        """Sentences' ids in the template of a pooler that has one; the sentence gives way where both are too long."""
+        if pooler not in TEMPLATES:
+            return rows
+        template = TEMPLATES[pooler].replace("[MASK]", self.tokenizer.mask_token)
+        before, after = (self.tokenizer(t, add_special_tokens=False)["input_ids"] for t in template.split("[X]"))
+        room = self.longest - len(before) - len(after) - 2
+        return [[row[0], *before, *row[1:-1][:room], *after, row[-1]] for row in rows]
+
+    def pad(self, rows: list[list[int]], length: int | None = None) -> dict[str, torch.Tensor]:
+        """Rows of token ids as a batch, padded to the longest or to `length`."""
+        padding = "longest" if length is None else "max_length"
+        batch = self.tokenizer.pad({"input_ids": rows}, padding=padding, max_length=length, return_tensors="pt")
         return {k: v.to(self.device, non_blocking=True) for k, v in batch.items()}
 
-    def pad(self, rows: list[list[int]]):
-        """Rows of token ids as a batch, padded to the longest."""
-        return dict(self.tokenizer.pad({"input_ids": rows}, return_tensors="pt").to(self.device))
+    def tokenize(self, sentences: list[str], max_length: int | None = None, pooler: str | None = None):
+        return self.pad(self.in_template(self.ids(sentences, max_length), pooler))
 
     def forward(self, batch, pooler: str | None = None) -> Encoded:
         """One pass over a tokenised batch, which computes no more than `pooler` reads (None: every hidden state).
@@ -271,7 +283,10 @@ class Encoder(nn.Module):
         finally:
             for hook in hooks:
                 hook.remove()
-        return Encoded(output, batch["input_ids"], batch["attention_mask"].bool(), [maps[i] for i in self.kept])
+        attention = [maps[i] for i in self.kept]
+        return Encoded(
+            output, batch["input_ids"], batch["attention_mask"].bool(), self.tokenizer.mask_token_id, attention
+        )
 
 
 class SentenceEncoder:
@@ -296,14 +311,14 @@ class SentenceEncoder:
     def _embed(self, sentences: list[str]) -> np.ndarray:
         encoder, training = self.encoder, self.encoder.training
         encoder.eval()
-        ids = encoder.tokenizer(sentences, truncation=True, max_length=encoder.longest)["input_ids"]
+        ids = encoder.in_template(encoder.ids(sentences), self.pooler)
         order = np.argsort([len(i) for i in ids], kind="stable")
         vectors = np.empty((len(sentences), encoder.size), dtype=np.float32)
         with torch.autocast(encoder.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
             for start in range(0, len(order), self.batch_size):
                 index = order[start : start + self.batch_size]
                 out = encoder(encoder.pad([ids[i] for i in index]), self.pooler)
-                vectors[index] = pool(self.pooler, out.output, out.mask).float().cpu().numpy()
+                vectors[index] = pool(self.pooler, out).float().cpu().numpy()
         encoder.train(training)
         return vectors if self.transform is None else self.transform(vectors)
 
@@ -385,7 +400,8 @@ def save_encoder(folder: Path, encoder: Encoder, pooler: str, transform=None) ->
     """What AutoModel, AutoTokenizer and SentenceTransformer load, with equal vectors.
 
     Two things stay out of sentence-transformers' reach, both of encoders that were not trained: the pooler `cls`
-    and a fitted transform.
+    and a fitted transform. A prompt is pooled by a module of ours, so `SentenceTransformer(…,
+    trust_remote_code=True)` then needs csebench installed.
     """
     encoder.model.config.output_hidden_states = pooler in TWO_LAYERS  # sentence-transformers reads it
     encoder.model.save_pretrained(folder)
@@ -393,6 +409,9 @@ def save_encoder(folder: Path, encoder: Encoder, pooler: str, transform=None) ->
     if transform is not None:
         transform.save(folder)
     if pooler == "cls" or transform is not None:
+        return
+    if pooler in TEMPLATES:
+        write_json(folder / "modules.json", [{"idx": 0, "name": "0", "path": "", "type": "csebench.prompt.Prompt"}])
         return
     write_json(folder / "sentence_bert_config.json", {"max_seq_length": encoder.longest, "do_lower_case": False})
     modules = [("", "Transformer")]

@@ -132,6 +132,30 @@ def dimension_contrast(a, b, form="paper"):
     return (c - torch.eye(len(c), device=c.device)).square().sum()
 
 
+def layerwise_repulsion(states, noise):
+    """A term of MSSE's code that its paper has not (model.py:51-85, 270-273), large where sentences are far apart.
+
+    For each third of the layers, μ the mean of its [CLS] states: -mean_i logsumexp_j -‖μ_i + noise_i - μ_j‖²/20; the
+    thirds weigh 0.25, 0.5 and 1.
+
+    Args:
+        states: list of (N, D), the embedding output and every layer's, at position 0.
+        noise: (3, N, D).
+    """
+    stack, total = torch.stack([full(s) for s in states]), 0.0
+    for weight, part, drawn in zip((0.25, 0.5, 1.0), thirds(len(states)), noise, strict=True):
+        mean = stack[part].mean(0)
+        distance = (mean + drawn).unsqueeze(1).sub(mean).square().sum(-1)
+        total = total - weight * torch.logsumexp(-distance / 20, dim=1).mean()
+    return total
+
+
+def thirds(count):
+    """Slices of `count` hidden states, the embedding output among them: 0-3, 4-7, 8-12 of 13 in the code."""
+    first, second = round(count * 4 / 13), round(count * 8 / 13)
+    return slice(0, first), slice(first, second), slice(second, count)
+
+
 def ranking_consistency(z1, z2, temperature, form="js"):
     """RankCSE's agreement of the two rankings a batch gives: softmax of cos(z1_i, z2_j) and of cos(z2_i, z1_j).
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import torch
 from torch import nn
 
+from csebench.augment import edited
 from csebench.encoder import Encoded, Encoder, Head, Projector, pool
 
 
@@ -73,10 +74,16 @@ class Method(nn.Module):
         return self.p.batch_size
 
     def tokenize(self, sentences: list[str]) -> dict[str, torch.Tensor]:
-        return self.encoder.tokenize(sentences, self.p.max_length)
+        return self.encoder.tokenize(sentences, self.p.max_length, self.p.pooler)
+
+    def tokenize_edited(self, sentences: list[str], edits: list) -> dict[str, torch.Tensor]:
+        """The sentences after each edit (csebench/augment.py), (edits * N, T): all of the first, then the next."""
+        rows = self.encoder.ids(sentences, self.p.max_length)
+        rows = [row for edit in edits for row in edited(rows, edit)]
+        return self.encoder.pad(self.encoder.in_template(rows, self.p.pooler))
 
     def pool(self, encoded: Encoded) -> torch.Tensor:
-        return pool(self.p.pooler, encoded.output, encoded.mask)
+        return pool(self.p.pooler, encoded)
 
     def project(self, pooled: torch.Tensor) -> torch.Tensor:
         """From the sentence vector to what the loss compares: the head, if there is one."""
@@ -89,7 +96,9 @@ class Method(nn.Module):
     def encode(self, batch: dict[str, torch.Tensor], encoder: Encoder | None = None) -> View:
         if self.corrupt is not None:
             batch = self.corrupt(batch)
-        encoded = (encoder or self.encoder)(batch, self.p.pooler)
+        return self.as_view((encoder or self.encoder)(batch, self.p.pooler), batch)
+
+    def as_view(self, encoded: Encoded, batch: dict[str, torch.Tensor]) -> View:
         pooled = self.pool(encoded)
         return View(self.project(pooled), pooled, batch, encoded.attention)
 
@@ -129,6 +138,8 @@ class ClsHeadMethod(Method):
         projector = getattr(self.p, "projector", "mlp")
         if projector == "batchnorm":
             self.head = Projector(encoder.size)
+        elif projector == "linear":
+            self.head = nn.Linear(encoder.size, encoder.size)
         elif projector == "mlp" and self.p.pooler == "cls_before_pooler":
             self.head = Head(encoder.size)
 

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
 
 Value = bool | int | float | str
-POOLERS = ("cls", "cls_before_pooler", "avg", "avg_top2", "avg_first_last_2021", "avg_first_last_2022")
+TEMPLATES = {"mask": '"[X]" means [MASK].', "mask_bare": "[X] means [MASK]"}  # MSSE args.py:15, and its config
+POOLERS = ("cls", "cls_before_pooler", "avg", "avg_top2", "avg_first_last_2021", "avg_first_last_2022", *TEMPLATES)
 
 
 class Strict(BaseModel):

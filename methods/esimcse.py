@@ -14,7 +14,7 @@ Deviations: listed below, and in components/moco.
 
 from functools import partial
 
-from csebench.augment import double, edited
+from csebench.augment import double
 from methods.simcse import Method as SimCSE
 
 DECLARATION = {
@@ -51,6 +51,5 @@ and Wang, Zhongyuan and Hu, Songlin}, booktitle={COLING}, year={2022}}""",
 
 class Method(SimCSE):
     def views(self, sentences):
-        batch = self.tokenize(sentences)
-        longer = edited(batch, partial(double, rate=self.p.repetition, form=self.p.form))
-        return self.encode(batch), self.encode(self.encoder.pad(longer))
+        repeated = partial(double, rate=self.p.repetition, form=self.p.form)
+        return self.view(sentences), self.encode(self.tokenize_edited(sentences, [repeated]))

@@ -70,7 +70,8 @@ class Method(Base):
         return self.view(sentences), self.view([mask_span(s, randint, self.p.span) for s in sentences])
 
     def tokenize(self, sentences):
-        return self.encoder.tokenize(sentences, self.p.max_length, pad_to_max=self.p.mean_over_padding)
+        ids = self.encoder.in_template(self.encoder.ids(sentences, self.p.max_length), self.p.pooler)
+        return self.encoder.pad(ids, self.p.max_length if self.p.mean_over_padding else None)
 
     def pool(self, encoded):
         if self.p.mean_over_padding and self.p.pooler == "avg":

@@ -60,8 +60,7 @@ class Method(SimCSE):
     def views(self, sentences):
         """The rows of all K views through either network: (K·N, D) each."""
         edits = [augment.copy, augment.copy, *(augment.find(name) for name in self.p.edits.split())]
-        batch = self.tokenize(sentences)
-        batch = self.encoder.pad([row for edit in edits for row in augment.edited(batch, edit)])
+        batch = self.tokenize_edited(sentences, edits)
         self.count = len(edits)
         return self.encode(batch), self.encode(batch, self.peer)
 

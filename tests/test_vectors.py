@@ -289,6 +289,34 @@ def check_dimension_contrast(case, form):
     case.check("grad_b", b.grad)
 
 
+@cases("msse_nce")
+def test_released_total_of_msse(name, precision):
+    """NCE behind the projector, the term over thirds of the layers, and DCM with the released pairing; without ICM."""
+    from types import SimpleNamespace
+
+    from methods.msse import Method
+
+    case = Case(name, precision)
+    hidden, weight, bias = case.tensor("in_hidden_states", True), case.tensor("in_W"), case.tensor("in_b")
+    n = case.settings["N"]
+    views = []
+    for rows in (slice(0, n), slice(n, None)):
+        pooled = hidden[-1, rows, 0]
+        states = [h[rows, 0] for h in hidden]
+        views.append(SimpleNamespace(z=pooled @ weight.T + bias, pooled=pooled, states=states))
+    nce = losses.info_nce(views[0].z, views[1].z, case.settings["temp"])
+    repulsion = losses.layerwise_repulsion(views[0].states, case.tensor("in_noise"))
+    released = SimpleNamespace(p=SimpleNamespace(form="code", released_pairing=True))
+    dcm = Method.dimension_term(released, *views)
+    total = nce - 0.8 * repulsion + 0.2 * dcm
+    total.backward()
+    case.check("nce", nce)
+    case.check("mi_est", repulsion)
+    case.check("dcm_mispaired", dcm)
+    case.check("total_repaired", total)
+    case.check("grad_total_hidden", hidden.grad)
+
+
 class Network:
     """A tiny method with the official network's weights, as `infocse` and `diffcse` build it from a checkpoint."""
 

@@ -1,0 +1,71 @@
+"""Information compensation (ICM), a term of MSSE: a decoder has to restore the sentence from its vector.
+
+Idea: contrastive learning compresses; what a decoder needs to write the sentence again should stay in the vector.
+
+    term = γ · cross-entropy of the decoder's tokens, which reads the vector through cross-attention
+
+Paper: MSSE (ACL submission; ICASSP 2025), sec. 3.3, Eq. 9. Official code: Hekang001/MSSE model.py:138-139, 279-296,
+args.py:18-26.
+Inputs: vectors of the first view (N, D), behind the head; the tokens of the first view, or of the second.
+Relations: as auxiliary_mlm and rtd, another network whose task needs the sentence vector; TSDAE's idea.
+Deviations: listed below.
+"""
+
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy, dropout
+
+from csebench.losses import full
+from csebench.method import Component as Base
+
+DECLARATION = {
+    "name": "compensation",
+    "version": 1,
+    "title": "Information compensation",
+    "kind": "component",
+    "paper": "MSSE, sec. 3.3",
+    "citation": "see methods/msse.py",
+    "params": {
+        "weight": (0.2, "App. A: γ; 1 in model.py:309-316"),
+        "layers": (1, "ours: the paper says `a decoder`; 16 in args.py"),
+        "heads": (0, "ours: as many as the encoder has; 1 in args.py"),
+        "causal": (True, "ours: q(s|h) written token by token; no mask in the code"),
+        "target": ("original", "sec. 3.3: s; positive: the code restores s+"),
+        "input_dropout": (0.0, "ours; 0.825 in args.py, on the embeddings that the decoder reads"),
+    },
+    "choices": {"target": ["original", "positive"]},
+    "deviations": [
+        "a token's loss is a mean over tokens; the paper's Eq. 9 is a sum over tokens and sentences",
+        "a causal decoder reads the embeddings of the tokens before; the code's reads those of all tokens, which it"
+        " has to restore from what dropout leaves of them and from the vector",
+        "embeddings are read without gradient, and logits come from the checkpoint's masked-LM head, as in the code",
+        "padding and [MASK], that of a prompt, are no targets",
+    ],
+}
+
+
+class Component(Base):
+    def __init__(self, method, params):
+        super().__init__(method, params)
+        encoder = method.encoder
+        config, self.tokenizer, self.head = encoder.model.config, encoder.tokenizer, encoder.lm_head()
+        heads = self.p.heads or config.num_attention_heads
+        layer = nn.TransformerDecoderLayer(encoder.size, heads, config.intermediate_size, 0.1, batch_first=True)
+        self.decoder = nn.TransformerDecoder(layer, self.p.layers)
+
+    def loss(self, method, one, two):
+        batch = (one if self.p.target == "original" else two).batch
+        ids, padding = batch["input_ids"], batch["attention_mask"] == 0
+        with torch.no_grad():
+            embedded = method.encoder.model.embeddings(ids)
+        embedded = dropout(embedded, self.p.input_dropout, self.training)
+        targets = ids.masked_fill(padding | (ids == self.tokenizer.mask_token_id), -100)
+        look_ahead = None
+        if self.p.causal:
+            embedded, padding, targets = embedded[:, :-1], padding[:, :-1], targets[:, 1:]
+            length = embedded.shape[1]
+            look_ahead = torch.ones(length, length, dtype=torch.bool, device=ids.device).triu(1)
+        memory = one.z.unsqueeze(1).to(embedded.dtype)
+        states = self.decoder(embedded, memory, tgt_mask=look_ahead, tgt_key_padding_mask=padding)
+        real = targets != -100
+        return self.p.weight * cross_entropy(full(self.head(states[real])), targets[real])

@@ -1,0 +1,108 @@
+"""MSSE: beside sentences, the dimensions of the vectors are contrasted, and the sentence must remain restorable.
+
+Idea: a positive made by rewriting the sentence; each dimension should carry the same in both vectors and nothing of
+another dimension (DCM); a decoder keeps the vector from compressing too much (ICM).
+
+    loss = InfoNCE(h, h+) + μ · DCM(h, h+) + γ · ICM
+
+Paper: MSSE (ACL submission; ICASSP 2025), sec. 3, Eq. 2-10. Official code: Hekang001/MSSE model.py:51-104, 218-316.
+Inputs: N sentences and their positives; h, h+ (N, D) = state at [MASK] of a prompt.
+Relations: simcse's loss on other positives + a term + components/compensation; DCM is nearly scd's Barlow Twins term.
+Deviations: listed below.
+"""
+
+import torch
+
+from csebench import augment
+from csebench.losses import dimension_contrast, info_nce, layerwise_repulsion
+from csebench.method import ClsHeadMethod
+
+NOISE = 0.01  # standard deviation (model.py:51-85)
+
+DECLARATION = {
+    "name": "msse",
+    "version": 1,
+    "title": "MSSE",
+    "paper": "MSSE (ACL submission; ICASSP 2025), sec. 3 and App. A",
+    "citation": """@inproceedings{msse2025, title={Harnessing Dimensional Contrast and Information Compensation for
+Sentence Embedding Enhancement}, booktitle={ICASSP}, year={2025}}""",
+    "params": {
+        "steps": (3907, "App. A: 1 epoch of 10^6 sentences at batch 256"),
+        "batch_size": (256, "Table 5"),
+        "learning_rate": (3e-5, "Table 5, BERT base"),
+        "warmup_steps": (500, "App. A"),
+        "max_length": (32, "args.py; before the prompt"),
+        "evaluate_every": (125, "sec. 4.1"),
+        "pooler": ("mask", "Figure 7: [MASK]; the template is args.py:15, mask_bare is the config's"),
+        "temperature": (0.05, "Table 6"),
+        "augmentation": ("insert_copies", "ours, until there is back-translation (sec. 3.1): an edit of Figure 8"),
+        "projector": ("none", "Eq. 6; linear: model.py:276"),
+        "contrast": (1.0, "Eq. 10; 0 is Table 4's `w/o NCE`"),
+        "dimensions": (0.8, "App. A: μ; 0.2 in model.py:309-316; 0 is Table 4's `w/o DCM`"),
+        "form": ("paper", "paper: Eq. 4 over D; literal: Eq. 4, a sum over D²; code: model.py:88-104"),
+        "released_pairing": (False, "True: sentence 2i is paired with 2i+1, as model.py:264-266 does by mistake"),
+        "layerwise": (0.0, "0.8 in the code: a term over thirds of the layers that the paper has not"),
+    },
+    "choices": {"form": ["paper", "literal", "code"], "projector": ["none", "linear"]},
+    "components": {"compensation": {}},
+    "variants": {
+        "code": {
+            "projector": "linear",
+            "dimensions": 0.2,
+            "form": "code",
+            "layerwise": 0.8,
+            "components": {
+                "compensation": {
+                    "weight": 1.0,
+                    "layers": 16,
+                    "heads": 1,
+                    "causal": False,
+                    "target": "positive",
+                    "input_dropout": 0.825,
+                },
+            },
+        },
+        "without_dcm": {"dimensions": 0.0},
+        "without_icm": {"components": {"compensation": {"weight": 0.0}}},
+        "without_nce": {"contrast": 0.0},
+        "without_dcm_icm": {"dimensions": 0.0, "components": {"compensation": {"weight": 0.0}}},
+    },
+    "deviations": [
+        "positives are edited copies, not back-translations: a page of these runs says so",
+        "Eq. 4 is divided by D: as printed it is at least D-256 at batch 256 and drowns the other terms",
+        "variant code has the released total with its TypeError repaired; released_pairing keeps its pairing, too",
+        "variant code contrasts the dimensions of the [CLS] of the last layer whatever the pooler, as the code does",
+        "sentences are not cut at test; the official evaluation cuts them at 32 tokens, too",
+    ],
+}
+
+
+class Method(ClsHeadMethod):
+    def views(self, sentences):
+        edited = self.tokenize_edited(sentences, [augment.find(self.p.augmentation)])
+        return self.view(sentences), self.encode(edited)
+
+    def encode(self, batch, encoder=None):
+        if self.p.form != "code" and not self.p.layerwise:
+            return super().encode(batch, encoder)
+        encoded = self.encoder(batch)
+        view = self.as_view(encoded, batch)
+        view.states = [s[:, 0] for s in encoded.output.hidden_states]
+        return view
+
+    def loss(self, one, two):
+        loss = self.p.contrast * info_nce(one.z, two.z, self.p.temperature, self.queue)
+        if self.p.dimensions:
+            loss = loss + self.p.dimensions * self.dimension_term(one, two)
+        if self.p.layerwise:
+            noise = NOISE * torch.randn(3, *one.z.shape, device=one.z.device)
+            loss = loss - self.p.layerwise * layerwise_repulsion(one.states, noise)
+        return loss
+
+    def dimension_term(self, one, two):
+        a, b = (one.states[-1], two.states[-1]) if self.p.form == "code" else (one.pooled, two.pooled)
+        if self.p.released_pairing:
+            rows = torch.cat([a, b])
+            a, b = rows[0::2], rows[1::2]
+        term = dimension_contrast(a, b, "code" if self.p.form == "code" else "paper")
+        return term / a.shape[1] if self.p.form == "paper" else term
