@@ -73,6 +73,7 @@ def parser() -> Parser:
     )
     v.add_argument("--encoder", help="hub id (ID@COMMIT), folder, or a name in config/")
     v.add_argument("--corpus", type=Path, help="one sentence a line")
+    v.add_argument("--positives", type=Path, help="the corpus back-translated, where the method wants it")
     v.add_argument("--size", type=positive, help="sentences drawn by seed; all without it")
     v.add_argument("--seed", type=int, default=42)
     v.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
@@ -104,6 +105,12 @@ def parser() -> Parser:
     v = verb("fetch", fetch, "official data from their hub, checked")
     v.add_argument("source", help="wiki or senteval")
     v.add_argument("--out", type=Path, required=True, help="data root")
+
+    v = verb("back-translate", back_translate, "rewrite every sentence of a corpus by translating it there and back")
+    v.add_argument("corpus", type=Path)
+    v.add_argument("--translators", required=True, help="two MarianMT models, ID@COMMIT or folders, in one argument")
+    v.add_argument("--out", type=Path, required=True)
+    v.add_argument("--batch-size", type=positive, default=64)
 
     v = verb("pretrain", pretrain, "make a WordPiece vocabulary and a small BERT by masked LM")
     v.add_argument("corpus", type=Path)
@@ -222,7 +229,7 @@ def train(args):
         read_corpus(args.corpus, spec.corpus.sha256)  # before torch is imported
     from csebench.trainer import train as run
 
-    run(spec, args.out, args.corpus, root(args))
+    run(spec, args.out, args.corpus, root(args), positives=args.positives)
     print(f"{spec.run_id}: {args.out / 'model'}")
 
 
@@ -331,7 +338,7 @@ def work(args):
     from csebench.trainer import train as run
 
     folder, data = plans.RUNS / args.run_id, plans.data_root(at)
-    run(spec, folder, plans.corpus_path(spec, at), data)
+    run(spec, folder, plans.corpus_path(spec, at), data, positives=plans.positives_path(spec))
     wanted = {e for page in plans.pages(at.scale) for run_id, e in page.scores() if run_id == args.run_id}
     for evaluator in sorted(wanted):
         evaluate_run(folder, evaluator, data, at.evaluation)
@@ -374,6 +381,13 @@ def fetch(args):
     if args.source not in SOURCES:
         raise unknown("source", args.source, SOURCES)
     SOURCES[args.source](args.out)
+
+
+def back_translate(args):
+    read_text(args.corpus)
+    from csebench.translate import back_translate as run
+
+    run(args.corpus, args.out, args.translators, args.batch_size)
 
 
 def pretrain(args):

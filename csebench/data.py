@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,7 +58,21 @@ def read_corpus(path: Path, expected_sha256: str | None = None) -> list[str]:
     return sentences
 
 
-def draw_subset(sentences: list[str], size: int, seed: int) -> list[str]:
+def read_positives(path: Path, corpus_sha256: str, translators: str) -> list[str]:
+    """The back-translation of a corpus (csebench/translate.py), aligned with its lines.
+
+    Raises:
+        BadInput: missing, or of another corpus or by other translators.
+    """
+    facts = path.with_name(f"{path.name}.json")
+    made = json.loads(read_text(facts))
+    for key, wanted in (("corpus_sha256", corpus_sha256), ("translators", translators)):
+        if made.get(key) != wanted:
+            raise BadInput(f"{facts}: {key}: is {made.get(key)!r}, this run wants {wanted!r}; translate again.")
+    return lines(path)
+
+
+def draw_subset(sentences: list, size: int, seed: int) -> list:
     """A few-shot subset (miCSE sec. 3.1): `size` sentences drawn by seed without replacement, in corpus order."""
     if size >= len(sentences):
         return sentences

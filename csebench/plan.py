@@ -14,12 +14,13 @@ from csebench import ROOT
 from csebench.errors import BadInput, explain, read_yaml, unknown
 from csebench.registry import COMPONENTS, EVALUATORS, METHODS, check_name, declaration, fill, names
 from csebench.schema import Column, Dataset, Declaration, EncoderRef, Paper, Recipe, Row, Scale, Table, Training
-from csebench.spec import ComponentSpec, CorpusSpec, Spec
+from csebench.spec import ComponentSpec, CorpusSpec, Spec, digest
 
 RUNS = Path("runs")
 RESULTS = Path("results")
 DEFAULT_SCALE = "smoke"
 FETCHED = "data/official"  # where rules/data.smk puts what it downloads
+POSITIVES = Path("data/back-translation")
 SIDE_BY_SIDE = "methods"  # the page of all methods
 STS_COLUMNS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R", "Avg.")
 
@@ -185,6 +186,23 @@ def corpus_path(spec: Spec, at: Scale) -> Path | None:
     return data_root(at) / dataset(at.corpus).path if spec.corpus else None
 
 
+def positives_path(spec: Spec) -> Path | None:
+    """Where the back-translated corpus of a run is kept: under the hash of what decides it."""
+    if not spec.back_translated:
+        return None
+    key = digest({"corpus": spec.corpus.sha256, "translators": spec.params["translators"]})
+    return POSITIVES / f"{key}.txt"
+
+
+def back_translation(key: str, first: str) -> tuple[Path, str]:
+    """Corpus and translators of a file of `positives_path`, as a run of scale `first`, or of another, wants it."""
+    for name in scales(first):
+        for spec in runs(name).values():
+            if spec.back_translated and positives_path(spec).stem == key:
+                return corpus_path(spec, scale(name)), spec.params["translators"]
+    raise BadInput(f"no table of any scale needs a back-translation {key!r}.")
+
+
 def seeds(at: Scale, size: str) -> list[int]:
     return at.seeds_by_size.get(size, at.seeds)
 
@@ -291,10 +309,14 @@ def run(run_id: str, scale_name: str) -> Spec:
     return runs(scale_name)[run_id]
 
 
+def scales(first: str) -> list[str]:
+    """Every scale, `first` before the others."""
+    return [first, *sorted({p.stem for p in (ROOT / "config").glob("*.yaml")} - {first})]
+
+
 def scale_of_run(run_id: str, first: str) -> str:
     """The scale whose pages need a run; `first` is looked at before the others."""
-    scales = [first, *sorted(p.stem for p in (ROOT / "config").glob("*.yaml"))]
-    found = next((name for name in scales if run_id in runs(name)), None)
+    found = next((name for name in scales(first) if run_id in runs(name)), None)
     if found is None:
         raise BadInput(f"no table of any scale needs a run {run_id!r}; `csebench plan all` lists them.")
     return found

@@ -58,6 +58,11 @@ class Spec(Frozen):
         return f"{self.method}-{digest(self.model_dump())}"
 
     @property
+    def back_translated(self) -> bool:
+        """Whether its positives are read from a file that csebench/translate.py makes of its corpus."""
+        return self.params.get("augmentation") == "back_translation"
+
+    @property
     def cell_id(self) -> str:
         """The key without the seed: the runs that one cell averages."""
         content = self.model_dump(exclude={"seed": True, "corpus": {"subset_seed"}})

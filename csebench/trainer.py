@@ -13,7 +13,7 @@ import torch
 from tqdm import tqdm
 
 from csebench import metrics
-from csebench.data import draw_subset, read_corpus, read_sts, sha256
+from csebench.data import draw_subset, read_corpus, read_positives, read_sts, sha256
 from csebench.encoder import Affine, Encoder, SentenceEncoder, save_encoder, save_modules
 from csebench.errors import BadInput, RunFailed
 from csebench.provenance import Stopwatch, write_json
@@ -26,7 +26,12 @@ REPORT = "training.json"  # in the model's folder: says that the model is whole,
 
 
 def train(
-    spec: Spec, out: Path, corpus: Path | None, data_root: Path, checkpoint_seconds: float = CHECKPOINT_SECONDS
+    spec: Spec,
+    out: Path,
+    corpus: Path | None,
+    data_root: Path,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    positives: Path | None = None,
 ) -> None:
     """Make the model of a run: `out/model/`, moved there when it is whole, and `out/train.json`, its report.
 
@@ -36,6 +41,7 @@ def train(
     Args:
         corpus: file of one sentence a line; its sha256 must be the spec's.
         data_root: holds STS-B dev, which selects the best step.
+        positives: the corpus back-translated, for a run that takes its positives from there.
 
     Raises:
         BadInput: a file is missing or not the one the spec names, or `out` holds another run.
@@ -55,7 +61,16 @@ def train(
     if spec.corpus is not None:
         if corpus is None:
             raise BadInput(f"method {spec.method} needs a corpus: give --corpus FILE.")
-        sentences = draw_subset(read_corpus(corpus, spec.corpus.sha256), spec.corpus.size, spec.corpus.subset_seed)
+        sentences = read_corpus(corpus, spec.corpus.sha256)
+        if spec.back_translated:
+            if positives is None:
+                raise BadInput(
+                    f"{spec.run_id} takes back-translations as positives: give --positives FILE, which `csebench"
+                    " back-translate` makes from the corpus, or another `augmentation`."
+                )
+            rewritten = read_positives(positives, spec.corpus.sha256, spec.params["translators"])
+            sentences = list(zip(sentences, rewritten, strict=True))
+        sentences = draw_subset(sentences, spec.corpus.size, spec.corpus.subset_seed)
     if spec.dev_sha256 is not None:
         dev = _read_dev(spec, data_root)
     torch.set_num_threads(spec.threads)
@@ -197,7 +212,7 @@ def make_optimizer(parameters, p):
     return torch.optim.AdamW(parameters, lr=p.learning_rate, weight_decay=p.weight_decay, fused=True)
 
 
-def batch_at(step: int, sentences: list[str], size: int, seed: int) -> list[str]:
+def batch_at(step: int, sentences: list, size: int, seed: int) -> list:
     """The batch of a step: epochs are permutations by seed, the last, smaller batch of an epoch is kept.
 
     A function of the step alone, so that resuming needs no state. A last batch of one sentence, which has no

@@ -35,7 +35,12 @@ Sentence Embedding Enhancement}, booktitle={ICASSP}, year={2025}}""",
         "evaluate_every": (125, "sec. 4.1"),
         "pooler": ("mask", "Figure 7: [MASK]; the template is args.py:15, mask_bare is the config's"),
         "temperature": (0.05, "Table 6"),
-        "augmentation": ("insert_copies", "ours, until there is back-translation (sec. 3.1): an edit of Figure 8"),
+        "augmentation": ("back_translation", "sec. 3.1; or an edit of Figure 8: shuffle, delete, insert_copies, copy"),
+        "translators": (
+            "Helsinki-NLP/opus-mt-en-de@6183067f769a302e3861815543b9f312c71b0ca4"
+            " Helsinki-NLP/opus-mt-de-en@1a922f3b32a8e809e17a47d4b32142d8105924e5",
+            "ours: sec. 3.1 names English to German and back, but no model",
+        ),
         "projector": ("none", "Eq. 6; linear: model.py:276"),
         "contrast": (1.0, "Eq. 10; 0 is Table 4's `w/o NCE`"),
         "dimensions": (0.8, "App. A: μ; 0.2 in model.py:309-316; 0 is Table 4's `w/o DCM`"),
@@ -68,7 +73,8 @@ Sentence Embedding Enhancement}, booktitle={ICASSP}, year={2025}}""",
         "without_dcm_icm": {"dimensions": 0.0, "components": {"compensation": {"weight": 0.0}}},
     },
     "deviations": [
-        "positives are edited copies, not back-translations: a page of these runs says so",
+        "where a scale names an edit as augmentation, positives are edited copies, not back-translations",
+        "back-translation by beam search of 5, and not of a tenth of the corpus that the code holds out",
         "Eq. 4 is divided by D: as printed it is at least D-256 at batch 256 and drowns the other terms",
         "variant code has the released total with its TypeError repaired; released_pairing keeps its pairing, too",
         "variant code contrasts the dimensions of the [CLS] of the last layer whatever the pooler, as the code does",
@@ -79,6 +85,9 @@ Sentence Embedding Enhancement}, booktitle={ICASSP}, year={2025}}""",
 
 class Method(ClsHeadMethod):
     def views(self, sentences):
+        if self.p.augmentation == "back_translation":
+            sentences, rewritten = zip(*sentences, strict=True)
+            return self.view(list(sentences)), self.view(list(rewritten))
         edited = self.tokenize_edited(sentences, [augment.find(self.p.augmentation)])
         return self.view(sentences), self.encode(edited)
 

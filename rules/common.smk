@@ -81,15 +81,21 @@ def scale_of_folder(wildcards):
 
 
 def run_data(wildcards):
-    """Corpus and dev set of a run, for the rules that fetch them where they are missing, and the run before it."""
+    """Corpus and dev set of a run, what is made of its corpus, and the run before it: files that rules make."""
     at, spec = plan.scale(scale_of_run(wildcards)), plan.run(
         wildcards.run, scale_of_run(wildcards)
     )
     root = plan.data_root(at)
     files = [plan.corpus_path(spec, at)] if spec.corpus else []
+    if spec.back_translated:
+        files.append(plan.positives_path(spec))
     if spec.encoder.name.startswith(f"{plan.RUNS}/"):
         files.append(Path(spec.encoder.name).with_name("train.json"))
     return files + ([root / plan.dataset(at.dev).path] if spec.dev_sha256 else [])
+
+
+def back_translation(wildcards):
+    return plan.back_translation(wildcards.key, SCALE)
 
 
 def evaluator_data(wildcards):

@@ -34,3 +34,22 @@ rule fetch_senteval:
         root=lambda _: plan.FETCHED,
     shell:
         "python -m csebench fetch senteval --out {params.root} > {log} 2>&1"
+
+
+rule back_translate:
+    input:
+        ancient(lambda wildcards: back_translation(wildcards)[0]),
+    output:
+        f"{plan.POSITIVES}/{{key}}.txt",
+    log:
+        f"{plan.POSITIVES}/{{key}}.log",
+    conda:
+        "../envs/csebench.yaml"
+    threads: 2
+    resources:
+        gpu=GPU,
+        mem_mb=8000,
+    params:
+        translators=lambda wildcards: back_translation(wildcards)[1],
+    shell:
+        "python -m csebench back-translate {input} --translators '{params.translators}' --out {output} > {log} 2>&1"

@@ -9,7 +9,12 @@ from csebench import ROOT
 # Steps that a test can pay, and a queue that fills within them.
 TINY = {"steps": 4, "batch_size": 8, "evaluate_every": 2, "warmup_steps": 0}
 TINY_COMPONENTS = {"moco": {"queue": 12}, "rtd": {"generator": "self"}}  # DistilBERT is on the hub
-TINY_METHODS = {"infocse": {"pretraining": "none"}, "iscse": {"buffer": 12, "neighbours": 3}, "scd": {"projector": 64}}
+TINY_METHODS = {
+    "msse": {"augmentation": "insert_copies"},
+    "infocse": {"pretraining": "none"},
+    "iscse": {"buffer": 12, "neighbours": 3},
+    "scd": {"projector": 64},
+}
 
 
 @pytest.fixture(scope="session")

@@ -164,14 +164,14 @@ def test_special_tokens_stay_where_they_are(tiny_bert, sentences):
     from csebench.schema import EncoderRef
 
     encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local"))
-    batch = encoder.tokenize(["", *sentences[:6]], 16)
+    ids = encoder.ids(["", *sentences[:6]], 16)
     for edit in EDITS.values():
-        rows = edited(batch, edit)
+        rows = edited(ids, edit)
         assert len(rows) == 7
         for row in rows:
             assert (row[0], row[-1]) == (encoder.tokenizer.cls_token_id, encoder.tokenizer.sep_token_id)
             assert encoder.tokenizer.pad_token_id not in row
-    assert edited(batch, EDITS["copy"])[3] == batch["input_ids"][3][batch["attention_mask"][3].bool()].tolist()
+    assert edited(ids, EDITS["copy"]) == ids
 
 
 def test_an_edit_that_does_not_exist(build, sentences):
@@ -180,6 +180,31 @@ def test_an_edit_that_does_not_exist(build, sentences):
     (method,) = build("pcl", params={"edits": "shuffel"})
     with pytest.raises(BadInput, match=r"unknown edit 'shuffel'\. Did you mean 'shuffle'"):
         method.views(sentences[:4])
+
+
+# ---------------------------------------------------------------- prompts
+
+
+@pytest.mark.parametrize(("pooler", "text"), [("mask", '"{}" means [MASK].'), ("mask_bare", "{} means [MASK]")])
+def test_a_prompt_is_the_sentence_in_its_template(pooler, text, tiny_bert, sentences):
+    """Token by token; a long sentence gives way to the template; a [MASK] in the sentence is not what is pooled."""
+    import torch
+
+    from csebench.encoder import Encoder, pool
+    from csebench.schema import EncoderRef
+
+    encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local")).eval()
+    some = [*sentences[:4], f"a [MASK] in {sentences[0]}"]
+    batch = encoder.tokenize(some, pooler=pooler)
+    whole = encoder.tokenizer([text.format(s) for s in some], padding=True, return_tensors="pt")
+    assert batch["input_ids"].tolist() == whole["input_ids"].tolist()
+    encoded = encoder(batch, pooler)
+    last = [len(row) - 1 - row[::-1].index(encoder.tokenizer.mask_token_id) for row in batch["input_ids"].tolist()]
+    wanted = torch.stack([encoded.output.last_hidden_state[i, at] for i, at in enumerate(last)])
+    assert torch.equal(pool(pooler, encoded), wanted)
+    (long,) = encoder.in_template(encoder.ids([sentences[0] * 50]), pooler)
+    end = encoder.tokenizer(text.partition("{}")[2], add_special_tokens=False)["input_ids"]
+    assert len(long) == encoder.longest and long[-1 - len(end) : -1] == end
 
 
 # ---------------------------------------------------------------- losses and views of single methods
@@ -240,6 +265,48 @@ def test_consistency_of_rankings():
     assert ranking_consistency(z1, z2, 0.05) == pytest.approx(np.mean(jensenshannon(p, q, axis=1) ** 2))
     by_hand = -0.5 * np.mean(entropy(p, axis=1) + entropy(q, axis=1))
     assert ranking_consistency(z1, z2, 0.05, "entropy") == pytest.approx(by_hand)
+
+
+@pytest.mark.parametrize(
+    ("params", "component"),
+    [
+        ({"dimensions": 0.0}, {}),
+        ({"contrast": 0.0}, {}),
+        ({}, {"weight": 0.0}),
+        ({"dimensions": 0.0}, {"weight": 0.0}),
+    ],
+)
+def test_ablations_of_msse_are_what_is_left(params, component, build, sentences):
+    from csebench.losses import dimension_contrast, info_nce
+
+    method, compensation = build("msse", params=params, components={"compensation": component})
+    one, two = method.views(sentences[:8])
+    wanted = method.p.contrast * info_nce(one.z, two.z, 0.05)
+    wanted = wanted + method.p.dimensions * dimension_contrast(one.pooled, two.pooled) / 32
+    assert float(method.loss(one, two).detach()) == pytest.approx(float(wanted.detach()))
+    term = compensation.loss(method, one, two)
+    assert (term == 0) == (component == {"weight": 0.0})
+    assert one.ids.shape != two.ids.shape or one.ids.tolist() != two.ids.tolist()  # the positive is an edited copy
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_a_causal_decoder_does_not_look_ahead(causal, build, sentences, monkeypatch):
+    """What it says of a token may depend on the tokens before, not on itself or on what comes after."""
+    import torch
+
+    method, component = build("msse", components={"compensation": {"causal": causal}})
+    component.eval()
+    one, _ = method.eval().views(sentences[:1])
+    said = []
+    component.head.register_forward_hook(lambda _, __, logits: said.append(logits.detach()))
+    component.loss(method, one, one)
+    one.batch = {**one.batch, "input_ids": one.ids.clone()}
+    at = 5
+    one.ids[0, at] = one.ids[0, at + 1]
+    component.loss(method, one, one)
+    changed = (~torch.isclose(said[0], said[1], atol=1e-6)).any(-1).nonzero().flatten().tolist()
+    # logits of a causal decoder: of tokens 1, 2, …; token 5 is read first when 6 is said
+    assert min(changed) == at if causal else 0 in changed
 
 
 def test_peers_see_the_same_rows(build, sentences):
