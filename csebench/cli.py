@@ -72,7 +72,7 @@ def parser() -> Parser:
         "--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="learning_rate=… or ami.weight=…"
     )
     v.add_argument("--encoder", help="hub id (ID@COMMIT), folder, or a name in config/")
-    v.add_argument("--corpus", type=Path, help="one sentence a line")
+    v.add_argument("--corpus", type=Path, help="one sentence a line; for a supervised method a CSV of triplets")
     v.add_argument("--positives", type=Path, help="the corpus back-translated, where the method wants it")
     v.add_argument("--size", type=positive, help="sentences drawn by seed; all without it")
     v.add_argument("--seed", type=int, default=42)
@@ -103,7 +103,7 @@ def parser() -> Parser:
     v.add_argument("--out", type=Path, help="print to the terminal without it")
 
     v = verb("fetch", fetch, "official data from their hub, checked")
-    v.add_argument("source", help="wiki or senteval")
+    v.add_argument("source", help="wiki, nli or senteval")
     v.add_argument("--out", type=Path, required=True, help="data root")
 
     v = verb("back-translate", back_translate, "rewrite every sentence of a corpus by translating it there and back")
@@ -226,7 +226,7 @@ def train(args):
         raise BadInput("train: give a spec (JSON file or text) or --method, not both.")
     spec = read_spec(args.spec) if args.spec else spec_from(args)
     if args.corpus is not None and spec.corpus is not None:
-        read_corpus(args.corpus, spec.corpus.sha256)  # before torch is imported
+        read_corpus(args.corpus, spec.corpus.sha256, declaration(spec.method).corpus)  # before torch is imported
     from csebench.trainer import train as run
 
     run(spec, args.out, args.corpus, root(args), positives=args.positives)
@@ -296,7 +296,7 @@ def spec_from(args) -> Spec:
         threads=args.threads,
     )
     recipe = Recipe(method=args.method, variant=args.variant, params=params, components=components)
-    size = args.size or (len(read_corpus(args.corpus)) if corpus else 0)
+    size = args.size or (len(read_corpus(args.corpus, kind=found.corpus)) if corpus else 0)
     return plans.make_spec(recipe, at, encoder(args.encoder), size, args.seed, "--set", corpus, dev)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +15,7 @@ from pydantic import RootModel
 from csebench.errors import BadInput, read_text, read_yaml
 
 STS = "downstream/STS"
+TRIPLET = ("sent0", "sent1", "hard_neg")  # SimCSE's nli_for_simcse.csv
 
 # Scored pairs of every set, as SimCSE's SentEval reads them (facts checked on the released files).
 PUBLISHED_COUNTS = {
@@ -41,21 +44,44 @@ def lines(path: Path) -> list[str]:
     return read_text(path).replace("\r\n", "\n").removesuffix("\n").split("\n")
 
 
-def read_corpus(path: Path, expected_sha256: str | None = None) -> list[str]:
-    """One sentence a line.
-
-    Raises:
-        BadInput: missing or empty, not UTF-8, or not the file that the run's key was made from.
-    """
-    if expected_sha256 is not None and (found := sha256(path)) != expected_sha256:
+def check_sha256(path: Path, expected: str | None) -> None:
+    """Raises BadInput where a file is not the one that a run's key was made from."""
+    if expected is None or expected.startswith("hub:"):
+        return
+    if (found := sha256(path)) != expected:
         raise BadInput(
-            f"{path}: sha256 is {found[:12]}…, expected {expected_sha256[:12]}… (data/registry.yaml): truncated or"
+            f"{path}: sha256 is {found[:12]}…, expected {expected[:12]}… (data/registry.yaml): truncated or"
             " another file. Fetch it again, or register the new file under a name of its own."
         )
+
+
+def read_corpus(path: Path, expected_sha256: str | None = None, kind: str = "sentences") -> list:
+    """What a method trains on: one sentence a line, or of kind `triplets` a CSV with the columns of TRIPLET.
+
+    Returns:
+        sentences, or tuples of anchor, positive and hard negative.
+
+    Raises:
+        BadInput: missing or empty, not UTF-8, without those columns, or not the file the run's key was made from.
+    """
+    check_sha256(path, expected_sha256)
+    if kind == "triplets":
+        return _read_triplets(path)
     sentences = lines(path)
     if not any(s.strip() for s in sentences):
         raise BadInput(f"{path}: holds no sentence.")
     return sentences
+
+
+def _read_triplets(path: Path) -> list[tuple[str, str, str]]:
+    rows = csv.DictReader(io.StringIO(read_text(path), newline=""))
+    if rows.fieldnames is None or not {*TRIPLET} <= {*rows.fieldnames}:
+        raise BadInput(f"{path}: line 1: columns are {rows.fieldnames}, expected {', '.join(TRIPLET)}.")
+    found = [tuple(row[column] for column in TRIPLET) for row in rows]
+    short = next((number for number, row in enumerate(found, 2) if None in row), None)
+    if short is not None or not found:
+        raise BadInput(f"{path}: row {short or 2}: fewer than {len(TRIPLET)} columns; truncated?")
+    return found
 
 
 def read_positives(path: Path, corpus_sha256: str, translators: str) -> list[str]:

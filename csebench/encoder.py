@@ -28,6 +28,7 @@ logging.disable_progress_bar()
 
 
 TWO_LAYERS = {"avg_top2": (-2, -1), "avg_first_last_2021": (0, -1), "avg_first_last_2022": (1, -1)}  # pooler: states
+TANH = "torch.nn.modules.activation.Tanh"
 ST = "sentence_transformers.models"  # where its modules have been found since version 1
 MODULES = "modules.safetensors"  # what a method exports beside its encoder
 BERTS = ("bert", "roberta")  # whose modules are laid out alike
@@ -399,16 +400,15 @@ def save_modules(folder: Path, modules: dict[str, nn.Module]) -> None:
 def save_encoder(folder: Path, encoder: Encoder, pooler: str, transform=None) -> None:
     """What AutoModel, AutoTokenizer and SentenceTransformer load, with equal vectors.
 
-    Two things stay out of sentence-transformers' reach, both of encoders that were not trained: the pooler `cls`
-    and a fitted transform. A prompt is pooled by a module of ours, so `SentenceTransformer(…,
-    trust_remote_code=True)` then needs csebench installed.
+    A fitted transform stays out of sentence-transformers' reach. A prompt is pooled by a module of ours, so
+    `SentenceTransformer(…, trust_remote_code=True)` then needs csebench installed.
     """
     encoder.model.config.output_hidden_states = pooler in TWO_LAYERS  # sentence-transformers reads it
     encoder.model.save_pretrained(folder)
     encoder.tokenizer.save_pretrained(folder)
     if transform is not None:
         transform.save(folder)
-    if pooler == "cls" or transform is not None:
+    if transform is not None:
         return
     if pooler in TEMPLATES:
         write_json(folder / "modules.json", [{"idx": 0, "name": "0", "path": "", "type": "csebench.prompt.Prompt"}])
@@ -423,8 +423,14 @@ def save_encoder(folder: Path, encoder: Encoder, pooler: str, transform=None) ->
         write_json(folder / modules[-1][0] / "config.json", config)
         save_file({"layer_weights": weights}, folder / modules[-1][0] / "model.safetensors")
     modules.append((f"{len(modules)}_Pooling", "Pooling"))
-    cls = pooler == "cls_before_pooler"
+    cls = pooler in ("cls", "cls_before_pooler")
     config = {"pooling_mode_cls_token": cls, "pooling_mode_mean_tokens": not cls}
     write_json(folder / modules[-1][0] / "config.json", {"word_embedding_dimension": encoder.size, **config})
+    if pooler == "cls":
+        modules.append(("2_Dense", "Dense"))
+        config = {"in_features": encoder.size, "out_features": encoder.size, "bias": True}
+        write_json(folder / modules[-1][0] / "config.json", config | {"activation_function": TANH})
+        dense = encoder.model.pooler.dense.state_dict()
+        save_file({f"linear.{k}": v.cpu().numpy() for k, v in dense.items()}, folder / "2_Dense/model.safetensors")
     listed = [{"idx": i, "name": str(i), "path": p, "type": f"{ST}.{kind}"} for i, (p, kind) in enumerate(modules)]
     write_json(folder / "modules.json", listed)

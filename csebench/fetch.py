@@ -7,7 +7,7 @@ import shutil
 import tarfile
 from pathlib import Path
 
-from csebench.data import read_sts, sha256
+from csebench.data import check_sha256, read_sts, sha256
 from csebench.errors import BadInput, RunFailed
 from csebench.plan import dataset
 
@@ -40,10 +40,18 @@ def download(name: str) -> Path:
 
 def fetch_wiki(root: Path) -> None:
     """SimCSE's 10^6 Wikipedia sentences."""
-    wanted = dataset("wiki1m-simcse")
+    fetch_file("wiki1m-simcse", root)
+
+
+def fetch_nli(root: Path) -> None:
+    """SimCSE's NLI triplets."""
+    fetch_file("nli-simcse", root)
+
+
+def fetch_file(name: str, root: Path) -> None:
+    wanted = dataset(name)
     path = download(Path(wanted.path).name)
-    if (found := sha256(path)) != wanted.sha256:
-        raise RunFailed(f"{path}: sha256 is {found[:12]}…, data/registry.yaml says {wanted.sha256[:12]}….")
+    check_sha256(path, wanted.sha256)
     out = root / wanted.path
     out.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(path, out.with_name(out.name + ".part"))
@@ -73,4 +81,4 @@ def fetch_senteval(root: Path) -> None:
         raise RunFailed(f"senteval.tar is not what was expected: {e}") from None
 
 
-SOURCES = {"wiki": fetch_wiki, "senteval": fetch_senteval}
+SOURCES = {"wiki": fetch_wiki, "nli": fetch_nli, "senteval": fetch_senteval}

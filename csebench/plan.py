@@ -32,8 +32,9 @@ def scale(name: str = DEFAULT_SCALE) -> Scale:
         raise unknown("scale", name, known)
     found = read_yaml(ROOT / "config" / f"{name}.yaml", Scale)
     file = f"config/{name}.yaml"
-    for key in ("corpus", "dev"):
-        dataset(getattr(found, key), f"{file}: {key}")
+    for key in ("corpus", "triplets", "dev"):
+        if getattr(found, key) is not None:
+            dataset(getattr(found, key), f"{file}: {key}")
     try:
         Training.model_validate(found.override)
     except ValidationError as e:
@@ -144,7 +145,7 @@ def make_spec(
             for name in used
         },
         encoder=encoder,
-        corpus=corpus_spec(corpus or dataset(at.corpus), size, seed) if trained or fitted else None,
+        corpus=corpus_spec(corpus or corpus_of(method, at), size, seed) if trained or fitted else None,
         dev_sha256=(dev_sha256 or dataset(at.dev).sha256) if trained else None,
         seed=seed if trained or method.kind == "control" else 0,
         precision=at.precision if trained else "fp32",
@@ -181,9 +182,15 @@ def corpus_spec(corpus: Dataset, size: int, seed: int) -> CorpusSpec:
     return CorpusSpec(name=Path(corpus.path).name, sha256=corpus.sha256, size=size, subset_seed=seed)
 
 
+def corpus_of(method: Declaration, at: Scale) -> Dataset | None:
+    """What a method trains on at a scale; None where the scale has no such data."""
+    name = at.triplets if method.corpus == "triplets" else at.corpus
+    return dataset(name) if name else None
+
+
 def corpus_path(spec: Spec, at: Scale) -> Path | None:
     """Where the corpus of a run lies in the scale's data root."""
-    return data_root(at) / dataset(at.corpus).path if spec.corpus else None
+    return data_root(at) / corpus_of(declaration(spec.method), at).path if spec.corpus else None
 
 
 def positives_path(spec: Spec) -> Path | None:
@@ -242,6 +249,8 @@ def _cell(table: Table, row: Row, column: Column, scale_name: str, file: str) ->
     where = f"{file}: {row.label}"
     if broken := _broken(row.run, where):
         return CellPlan(row, column, (), broken)
+    if corpus_of(declaration(row.run.method), at) is None:
+        return CellPlan(row, column, (), f"no triplets at scale {at.scale}")
     drawn = at.sizes[column.size]
     specs = [make_spec(row.run, at, at.encoders[role], drawn, seed, where) for seed in seeds(at, column.size)]
     distinct = {spec.run_id: spec for spec in specs}  # what is not trained is the same for every seed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tabulate import tabulate
 
-from csebench.plan import SIDE_BY_SIDE, CellPlan, Page, dataset, find_table, paper, plan_table, score_path
+from csebench.plan import SIDE_BY_SIDE, CellPlan, Page, corpus_of, find_table, paper, plan_table, score_path
 from csebench.plan import scale as read_scale
 from csebench.registry import COMPONENTS, EVALUATORS, METHODS, declaration
 from csebench.schema import Published
@@ -74,24 +74,27 @@ def table_section(paper_name: str, number: str, scale: str) -> str:
 def head(page: Page) -> str:
     """Scale, encoder, data and seeds, so that no small-scale number can be taken for a result."""
     at = read_scale(page.scale)
-    corpus = dataset(at.corpus)
     few = "; ".join(f"{size}: {', '.join(map(str, own))}" for size, own in at.seeds_by_size.items())
     own = ", ".join(map(str, at.seeds)) + (f" ({few})" if few else "")
     encoders = "; ".join(f"{role}: `{e.name}` @ {e.revision[:12]}" for role, e in sorted(at.encoders.items()))
     sizes = ", ".join(f"{label} = {n:,}" for label, n in at.sizes.items())
-    layers = {"": at.override, **at.methods, **at.components}
+    runs = page.runs().values()
+    used = {spec.method for spec in runs} | {name for spec in runs for name in spec.components}
+    layers = {"": at.override, **{n: v for n, v in {**at.methods, **at.components}.items() if n in used}}
     override = "; ".join(
         (f"{name}: " if name else "") + ", ".join(f"{k} {v}" for k, v in sorted(values.items()))
         for name, values in layers.items()
         if values
     )
+    kinds = {declaration(spec.method).corpus: spec.method for spec in runs if spec.corpus}
+    corpora = {f"Training {kind}": corpus_of(declaration(method), at) for kind, method in sorted(kinds.items())}
     lines = [
         f"# {'All methods' if page.number == SIDE_BY_SIDE else f'Table {page.number}'} at scale {at.scale}",
         f"**Scale `{at.scale}`: {at.purpose}**",
         tabulate(
             [
                 ["Encoder", encoders],
-                ["Training corpus", f"`{corpus.path}` (sha256 {corpus.sha256[:12]}…); {corpus.note}"],
+                *([k, f"`{c.path}` (sha256 {c.sha256[:12]}…); {c.note}"] for k, c in corpora.items()),
                 ["Sentences of a column", sizes],
                 ["Seeds", own],
                 ["Settings of the scale", override or "none: the papers' own settings"],

@@ -50,6 +50,7 @@ class Declaration(Strict):
     citation: str
     kind: Literal["trained", "fitted", "untrained", "control", "component"] = "trained"
     params: dict[str, tuple[Value, str]] = {}  # name: (the paper's value, where it comes from)
+    corpus: Literal["sentences", "triplets"] = "sentences"  # that it trains on
     choices: dict[str, list[str]] = {}  # allowed values of a text parameter
     components: dict[str, dict[str, Value]] = {}  # plug-ins that are part of the method
     variants: dict[str, dict[str, Any]] = {}  # name: parameters that differ from the defaults
@@ -91,7 +92,7 @@ class Dataset(Strict):
     """One file of the data root that a run's identity depends on."""
 
     path: str  # below the data root
-    sha256: str
+    sha256: str  # or `hub:COMMIT` of a file that is checked when it is fetched, against what the hub states
     note: str = ""
 
 
@@ -112,6 +113,7 @@ class Scale(Strict):
     purpose: str
     data_root: str | None = None  # None: CSEBENCH_DATA, else what rules/data.smk fetches
     corpus: str  # a name in data/registry.yaml
+    triplets: str | None = None  # another: what supervised methods train on
     dev: str
     sizes: dict[str, int]  # column of a few-shot table -> sentences drawn
     seeds: list[int]

@@ -39,7 +39,7 @@ def train(
     model is kept as it is, whatever asks for it again.
 
     Args:
-        corpus: file of one sentence a line; its sha256 must be the spec's.
+        corpus: the file that the spec means, which its sha256 must confirm.
         data_root: holds STS-B dev, which selects the best step.
         positives: the corpus back-translated, for a run that takes its positives from there.
 
@@ -61,7 +61,7 @@ def train(
     if spec.corpus is not None:
         if corpus is None:
             raise BadInput(f"method {spec.method} needs a corpus: give --corpus FILE.")
-        sentences = read_corpus(corpus, spec.corpus.sha256)
+        sentences = read_corpus(corpus, spec.corpus.sha256, found.corpus)
         if spec.back_translated:
             if positives is None:
                 raise BadInput(

@@ -84,6 +84,8 @@ Sentence Embedding Enhancement}, booktitle={ICASSP}, year={2025}}""",
 
 
 class Method(ClsHeadMethod):
+    hard = None  # the View of hard negatives, in the supervised setting
+
     def views(self, sentences):
         if self.p.augmentation == "back_translation":
             sentences, rewritten = zip(*sentences, strict=True)
@@ -100,7 +102,8 @@ class Method(ClsHeadMethod):
         return view
 
     def loss(self, one, two):
-        loss = self.p.contrast * info_nce(one.z, two.z, self.p.temperature, self.queue)
+        hard = None if self.hard is None else self.hard.z
+        loss = self.p.contrast * info_nce(one.z, two.z, self.p.temperature, self.queue, hard=hard)
         if self.p.dimensions:
             loss = loss + self.p.dimensions * self.dimension_term(one, two)
         if self.p.layerwise:

@@ -2,22 +2,22 @@
 
 
 localrules:
-    fetch_wiki,
+    fetch_corpus,
     fetch_senteval,
 
 
-rule fetch_wiki:
+rule fetch_corpus:
     output:
-        f"{plan.FETCHED}/wiki/wiki1m_for_simcse.txt",
+        f"{plan.FETCHED}/{{source}}/{{file}}_for_simcse.{{ending}}",
     log:
-        f"{plan.FETCHED}/wiki.log",
+        f"{plan.FETCHED}/{{source}}/{{file}}.{{ending}}.log",
     retries: 3
     conda:
         "../envs/csebench.yaml"
     params:
         root=lambda _: plan.FETCHED,
     shell:
-        "python -m csebench fetch wiki --out {params.root} > {log} 2>&1"
+        "python -m csebench fetch {wildcards.source} --out {params.root} > {log} 2>&1"
 
 
 rule fetch_senteval:

@@ -95,6 +95,7 @@ def make_spec(tiny_bert):
     """Specs of tiny runs: `make_spec("simcse", components={"ami": {}}, params={"steps": 2}, seed=1)`."""
     from csebench import plan
     from csebench.data import sha256
+    from csebench.registry import declaration
     from csebench.schema import EncoderRef, Recipe, Scale
 
     at = Scale(
@@ -111,7 +112,7 @@ def make_spec(tiny_bert):
 
     def make(method, variant=None, components=None, params=None, seed=1, size=10**9, encoder=tiny_bert, file=None):
         recipe = Recipe(method=method, variant=variant, params={**TINY, **(params or {})}, components=components or {})
-        used = plan.dataset("smoke")
+        used = plan.dataset("nli-smoke" if declaration(method).corpus == "triplets" else "smoke")
         if file is not None:
             used = used.model_copy(update={"path": file.name, "sha256": sha256(file)})
         ref = EncoderRef(name=str(encoder), revision=sha256(encoder / "model.safetensors"))
@@ -120,22 +121,29 @@ def make_spec(tiny_bert):
     return make
 
 
+def corpus_of(spec):
+    """The file of the smoke data that a run trains on."""
+    from csebench import plan
+
+    return plan.corpus_path(spec, plan.scale("smoke"))
+
+
 @pytest.fixture
-def train(corpus, smoke_data):
+def train(smoke_data):
     """Trains a spec into a folder and returns its report; `train(spec, out, file=…)` for another corpus."""
     import json
 
     from csebench.trainer import train
 
-    def run(spec, out, file=corpus, **settings):
-        train(spec, out, file, smoke_data, **settings)
+    def run(spec, out, file=None, **settings):
+        train(spec, out, file or corpus_of(spec), smoke_data, **settings)
         return json.loads((out / "train.json").read_text())
 
     return run
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory, make_spec, corpus, smoke_data):
+def finished(tmp_path_factory, make_spec, smoke_data):
     """Folder of a finished tiny run, made once for all tests that only read it: `finished("ct", components=…)`."""
     from csebench.trainer import train
 
@@ -145,7 +153,7 @@ def finished(tmp_path_factory, make_spec, corpus, smoke_data):
         spec = make_spec(*args, **kwargs)
         if spec.run_id not in kept:
             kept[spec.run_id] = tmp_path_factory.mktemp("runs") / spec.run_id
-            train(spec, kept[spec.run_id], corpus, smoke_data)
+            train(spec, kept[spec.run_id], corpus_of(spec), smoke_data)
         return kept[spec.run_id]
 
     yield run

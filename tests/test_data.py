@@ -371,3 +371,33 @@ def test_a_model_that_says_nothing_is_a_failed_run():
 
     with pytest.warns(Warning), pytest.raises(RunFailed, match="not a number"):
         sts.evaluate(Constant(), SMOKE)
+
+
+# ---------------------------------------------------------------- triplets
+
+
+def test_triplets_of_the_project(smoke_data):
+    found = read_corpus(smoke_data / "nli" / "smoke.csv", kind="triplets")
+    assert len(found) == len(set(found)) == 40
+    assert all(len(set(triplet)) == 3 and all(triplet) for triplet in found)
+
+
+@pytest.mark.parametrize(
+    ("content", "part"),
+    [
+        ("sent0,sent1\na,b\n", r"line 1: columns are \['sent0', 'sent1'\], expected sent0, sent1, hard_neg"),
+        ("", "line 1: columns are None"),
+        ("sent0,sent1,hard_neg\n", "row 2: fewer than 3 columns"),
+        ('sent0,sent1,hard_neg\na,"b, b",c\na,b\n', "row 3: fewer than 3 columns"),
+    ],
+)
+def test_triplets_that_cannot_be_read(content, part, tmp_path):
+    (tmp_path / "nli.csv").write_text(content)
+    with pytest.raises(BadInput, match=part) as caught:
+        read_corpus(tmp_path / "nli.csv", kind="triplets")
+    assert str(tmp_path / "nli.csv") in str(caught.value)
+
+
+def test_triplets_may_be_quoted(tmp_path):
+    (tmp_path / "nli.csv").write_text('sent0,sent1,hard_neg\n"a, a","say ""b""",c\n')
+    assert read_corpus(tmp_path / "nli.csv", kind="triplets") == [("a, a", 'say "b"', "c")]

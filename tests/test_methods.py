@@ -289,6 +289,50 @@ def test_ablations_of_msse_are_what_is_left(params, component, build, sentences)
     assert one.ids.shape != two.ids.shape or one.ids.tolist() != two.ids.tolist()  # the positive is an edited copy
 
 
+@pytest.fixture
+def triplets(smoke_data):
+    from csebench.data import read_corpus
+
+    return read_corpus(smoke_data / "nli" / "smoke.csv", kind="triplets")[:6]
+
+
+@pytest.mark.parametrize("name", ["simcse_sup", "msse_sup"])
+def test_triplets_become_three_views(name, build, triplets):
+    """Anchors against positives, with the hard negatives as further columns."""
+    from csebench.losses import info_nce
+
+    method, *_ = build(name, params={"dropout": 0.0, "pooler": "avg"})
+    one, two = method.views(triplets)
+    for view, sentences in zip((one, two, method.hard), zip(*triplets, strict=True), strict=True):
+        shown = method.encoder.tokenizer.batch_decode(view.ids, skip_special_tokens=True)
+        assert [s.split() for s in shown] == [
+            method.encoder.tokenizer.decode(ids, skip_special_tokens=True).split()
+            for ids in method.encoder.ids(list(sentences), 32)
+        ]
+    method.p.dimensions = 0.0
+    wanted = info_nce(one.z, two.z, 0.05, hard=method.hard.z)
+    assert float(method.loss(one, two).detach()) == pytest.approx(float(wanted.detach()))
+
+
+def test_the_code_of_msse_leaves_hard_negatives_out(build, triplets):
+    method, *_ = build("msse_sup", params={"hard_negatives": False})
+    method.views(triplets)
+    assert method.hard is None
+
+
+def test_the_head_of_supervised_simcse_is_the_new_pooler(build, tiny_bert):
+    """Not the checkpoint's; it stays at test."""
+    from csebench.encoder import Encoder
+    from csebench.registry import declaration, fill, load
+    from csebench.schema import EncoderRef
+
+    encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local"), with_pooler=True)
+    before = encoder.model.pooler.dense.weight.clone()
+    load("simcse_sup")(encoder, fill(declaration("simcse_sup"), {}, "here"))
+    assert not (encoder.model.pooler.dense.weight == before).any()
+    assert not encoder.model.pooler.dense.bias.any()
+
+
 @pytest.mark.parametrize("causal", [True, False])
 def test_a_causal_decoder_does_not_look_ahead(causal, build, sentences, monkeypatch):
     """What it says of a token may depend on the tokens before, not on itself or on what comes after."""

@@ -1,0 +1,51 @@
+"""MSSE, supervised: the same three terms on triplets of natural language inference.
+
+Idea: as msse; positives and hard negatives are given, so nothing has to be rewritten.
+
+    loss = InfoNCE(h, h+, hard negatives) + μ · DCM(h, h+) + γ · ICM
+
+Paper: MSSE (ACL submission; ICASSP 2025), sec. 4.1, Table 3, Table 5. Official code: Hekang001/MSSE
+model.py:218-316.
+Inputs: N triplets; h, h+, h- (N, D) = state at [MASK] of a prompt.
+Relations: msse as simcse_sup is to simcse.
+Deviations: listed below.
+"""
+
+from methods.msse import Method as MSSE
+
+DECLARATION = {
+    "name": "msse_sup",
+    "version": 1,
+    "title": "MSSE (supervised)",
+    "paper": "MSSE (ACL submission; ICASSP 2025), sec. 4.1 and Table 5",
+    "citation": "see methods/msse.py",
+    "corpus": "triplets",
+    "params": {
+        "steps": (1617, "ours: 3 epochs of 275,601 triplets, SimCSE's; the paper does not say"),
+        "batch_size": (512, "Table 5"),
+        "learning_rate": (5e-5, "Table 5"),
+        "warmup_steps": (500, "App. A"),
+        "max_length": (32, "args.py; before the prompt"),
+        "evaluate_every": (125, "sec. 4.1"),
+        "pooler": ("mask", "Figure 7"),
+        "temperature": (0.05, "Table 6"),
+        "hard_negatives": (True, "sec. 4.1; False: model.py:299, which encodes them and leaves them out of the loss"),
+        "projector": ("none", "Eq. 6; linear: model.py:276"),
+        "contrast": (1.0, "Eq. 10"),
+        "dimensions": (0.8, "App. A: μ"),
+        "form": ("paper", "paper: Eq. 4 over D; literal: Eq. 4, a sum over D²; code: model.py:88-104"),
+        "released_pairing": (False, "as in msse"),
+        "layerwise": (0.0, "as in msse"),
+    },
+    "choices": {"form": ["paper", "literal", "code"], "projector": ["none", "linear"]},
+    "components": {"compensation": {}},
+    "deviations": ["see methods/msse.py"],
+}
+
+
+class Method(MSSE):
+    def views(self, triplets):
+        anchors, positives, hard = map(list, zip(*triplets, strict=True))
+        if self.p.hard_negatives:
+            self.hard = self.view(hard)
+        return self.view(anchors), self.view(positives)

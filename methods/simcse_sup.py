@@ -1,0 +1,58 @@
+"""SimCSE, supervised: entailed sentences are positives, contradicting ones hard negatives.
+
+Idea: natural language inference says which sentences mean the same, and gives to each one that looks alike and
+means the opposite.
+
+    loss = -log exp(cos(z1_i, z2_i)/τ) / Σ_j (exp(cos(z1_i, z2_j)/τ) + α_ij exp(cos(z1_i, z3_j)/τ)),   mean over i
+
+Paper: Gao, Yao & Chen 2021, sec. 4 and Eq. 5. Official code: princeton-nlp/SimCSE simcse/models.py:194-212,
+run_sup_example.sh.
+Inputs: N triplets; z1, z2, z3 (N, D) = pooler of anchor, positive and hard negative in one pass.
+Relations: simcse with given positives and further columns; the head is kept at test.
+Deviations: listed below.
+"""
+
+from torch import nn
+
+from csebench.losses import info_nce
+from csebench.method import Method as Base
+
+DECLARATION = {
+    "name": "simcse_sup",
+    "version": 1,
+    "title": "SimCSE (supervised)",
+    "paper": "Gao et al. 2021 (EMNLP), sec. 4",
+    "citation": "see methods/simcse.py",
+    "corpus": "triplets",
+    "params": {
+        "steps": (1617, "run_sup_example.sh: 3 epochs of 275,601 triplets at batch 512"),
+        "batch_size": (512, "run_sup_example.sh: 4 GPUs of 128"),
+        "learning_rate": (5e-5, "run_sup_example.sh, BERT base"),
+        "max_length": (32, "run_sup_example.sh"),
+        "evaluate_every": (125, "run_sup_example.sh"),
+        "pooler": ("cls", "run_sup_example.sh: the MLP is kept at test"),
+        "temperature": (0.05, "run_sup_example.sh"),
+        "hard_weight": (0.0, "run_sup_example.sh: hard_negative_weight, the logarithm of the paper's α"),
+    },
+    "deviations": [
+        "one device: all negatives of the batch of 512, as gathered over 4 GPUs in the official run, but with gradient"
+        " through all of them; there it flows through a GPU's own",
+        "the MLP is the encoder's pooler, newly initialised, so that it is exported with it",
+    ],
+}
+
+
+class Method(Base):
+    def __init__(self, encoder, params):
+        super().__init__(encoder, params)
+        if self.p.pooler == "cls":
+            nn.init.normal_(encoder.model.pooler.dense.weight, std=0.02)
+            nn.init.zeros_(encoder.model.pooler.dense.bias)
+
+    def views(self, triplets):
+        every = self.view([sentence for triplet in triplets for sentence in triplet])
+        one, two, self.hard = (every.rows(slice(i, None, 3)) for i in range(3))
+        return one, two
+
+    def loss(self, one, two):
+        return info_nce(one.z, two.z, self.p.temperature, self.queue, hard=self.hard.z, hard_weight=self.p.hard_weight)
