@@ -133,10 +133,13 @@ def list_methods(args):
         for name in names(folder):
             try:
                 d = declaration(name, folder)
-                rows.append([name, d.kind, d.title, d.paper, ", ".join(d.variants)])
+                encoders = (
+                    "any" if d.kind in ("untrained", "fitted") else "-" if d.kind == "control" else "BERT, RoBERTa"
+                )
+                rows.append([name, d.kind, d.paper, ", ".join(d.variants), encoders, d.needs, d.trains])
             except BadInput as e:
-                rows.append([name, "BROKEN", str(e), "", ""])
-    print(tabulate(rows, ["name", "kind", "title", "paper", "variants"]))
+                rows.append([name, "BROKEN", str(e)])
+    print(tabulate(rows, ["name", "kind", "paper", "variants", "encoders", "needs", "trains"]))
 
 
 def list_evaluators(args):

@@ -49,6 +49,8 @@ class Declaration(Strict):
     paper: str
     citation: str
     kind: Literal["trained", "fitted", "untrained", "control", "component"] = "trained"
+    needs: str = ""  # besides an encoder and a corpus of sentences
+    trains: str = "encoder"  # what the optimiser sees
     params: dict[str, tuple[Value, str]] = {}  # name: (the paper's value, where it comes from)
     corpus: Literal["sentences", "triplets"] = "sentences"  # that it trains on
     choices: dict[str, list[str]] = {}  # allowed values of a text parameter

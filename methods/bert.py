@@ -17,6 +17,7 @@ DECLARATION = {
 Language Understanding}, author={Devlin, Jacob and Chang, Ming-Wei and Lee, Kenton and Toutanova, Kristina},
 booktitle={NAACL},
 year={2019}}""",
+    "trains": "nothing",
     "params": {
         "pooler": ("avg_first_last_2021", "the published 56.70: embedding output and last layer (SimCSE issue #285)"),
     },

@@ -29,6 +29,7 @@ DECLARATION = {
     "citation": """@inproceedings{carlsson2021ct, title={Semantic Re-tuning with Contrastive Tension}, author={
 Carlsson, Fredrik and Gyllensten, Amaru Cuba and Gogoulou, Evangelia and
 Hellqvist, Erik Ylip{\\"a}{\\"a} and Sahlgren, Magnus}, booktitle={ICLR}, year={2021}}""",
+    "trains": "two encoders",
     "params": {
         "steps": (5000, "Training.py: 10 epochs of 500 batches"),
         "batch_size": (16, "Training.py: pairs, 2 of them positive"),

@@ -23,6 +23,8 @@ DECLARATION = {
 Sentence Embeddings}, author={Chuang, Yung-Sung and Dangovski, Rumen and Luo, Hongyin and Zhang, Yang and
 Chang, Shiyu and Solja{\\v{c}}i{\\'c}, Marin and Li, Shang-Wen and Yih, Wen-tau and Kim, Yoon and Glass, James},
 booktitle={NAACL}, year={2022}}""",
+    "needs": "a generator",
+    "trains": "encoder, projector, discriminator",
     "params": {
         "steps": (31250, "run_diffcse.sh: 2 epochs of 10^6 sentences at batch 64"),
         "batch_size": (64, "run_diffcse.sh"),

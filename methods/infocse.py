@@ -23,6 +23,8 @@ DECLARATION = {
 Sentence Embeddings}, author={Wu, Xing and Gao, Chaochen and Lin, Zijia and Han, Jizhong and
 Wang, Zhongyuan and Hu, Songlin},
 booktitle={Findings of EMNLP}, year={2022}}""",
+    "needs": "a run of condenser",
+    "trains": "encoder, head, auxiliary layers",
     "params": {
         "steps": (15625, "sec. 4.2: 1 epoch of 10^6 sentences at batch 64; 2 in the scripts"),
         "batch_size": (64, "sec. 4.2"),

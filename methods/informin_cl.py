@@ -22,6 +22,7 @@ DECLARATION = {
     "citation": """@inproceedings{chen2022informin, title={An Information Minimization Based Contrastive Learning Model
 for Unsupervised Sentence Embeddings Learning}, author={Chen, Shaobin and Zhou, Jie and Sun, Yuling and He, Liang},
 booktitle={COLING}, year={2022}}""",
+    "trains": "encoder, head",
     "params": {
         "steps": (7813, "sec. 4.1: 1 epoch of 10^6 sentences at batch 128"),
         "batch_size": (128, "Table 3"),

@@ -28,6 +28,7 @@ DECLARATION = {
     "citation": """@inproceedings{he2023iscse, title={Instance Smoothed Contrastive Learning for Unsupervised Sentence
 Embedding}, author={He, Hongliang and Zhang, Junlei and Lan, Zhenzhong and Zhang, Yue}, booktitle={AAAI},
 year={2023}}""",
+    "trains": "encoder, head",
     "params": {
         "steps": (15625, "1 epoch of 10^6 sentences at batch 64"),
         "batch_size": (64, "run_unsup_bert_base.sh"),

@@ -21,6 +21,7 @@ DECLARATION = {
     "paper": "Klein & Nabi 2023 (ACL), sec. 2 and 3.1",
     "citation": """@inproceedings{klein2023micse, title={{miCSE}: Mutual Information Contrastive Learning for Low-shot
 Sentence Embeddings}, author={Klein, Tassilo and Nabi, Moin}, booktitle={ACL}, year={2023}}""",
+    "trains": "encoder, head",
     "params": {
         "steps": (20000, "sec. 3.1: 1/10/100/1000 epochs of 10^6/10^5/10^4/10^3 sentences at batch 50"),
         "batch_size": (50, "sec. 3.1"),

@@ -26,6 +26,8 @@ DECLARATION = {
     "paper": "MSSE (ACL submission; ICASSP 2025), sec. 3 and App. A",
     "citation": """@inproceedings{msse2025, title={Harnessing Dimensional Contrast and Information Compensation for
 Sentence Embedding Enhancement}, booktitle={ICASSP}, year={2025}}""",
+    "needs": "back-translations",
+    "trains": "encoder, decoder",
     "params": {
         "steps": (3907, "App. A: 1 epoch of 10^6 sentences at batch 256"),
         "batch_size": (256, "Table 5"),

@@ -19,6 +19,8 @@ DECLARATION = {
     "title": "MSSE (supervised)",
     "paper": "MSSE (ACL submission; ICASSP 2025), sec. 4.1 and Table 5",
     "citation": "see methods/msse.py",
+    "needs": "triplets",
+    "trains": "encoder, decoder",
     "corpus": "triplets",
     "params": {
         "steps": (1617, "ours: 3 epochs of 275,601 triplets, SimCSE's; the paper does not say"),

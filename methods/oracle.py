@@ -13,6 +13,8 @@ DECLARATION = {
     "kind": "control",
     "paper": "none",
     "citation": "none",
+    "needs": "gold scores",
+    "trains": "nothing",
 }
 
 

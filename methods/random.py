@@ -15,6 +15,7 @@ DECLARATION = {
     "kind": "control",
     "paper": "none",
     "citation": "none",
+    "trains": "nothing",
     "params": {"dimensions": (64, "ours")},
 }
 

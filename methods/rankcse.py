@@ -23,6 +23,7 @@ DECLARATION = {
     "citation": """@inproceedings{liu2023rankcse, title={{RankCSE}: Unsupervised Sentence Representations Learning via
 Learning to Rank}, author={Liu, Jiduan and Liu, Jiahao and Wang, Qifan and Wang, Jingang and Cai, Xunliang and
 Zhao, Dongyan and Wang, Ran Lucien and Yan, Rui}, booktitle={ACL}, year={2023}}""",
+    "trains": "encoder, head",
     "params": {
         "steps": (7813, "1 epoch of 10^6 sentences at batch 128"),
         "batch_size": (128, "run_rankcse.sh"),

@@ -23,6 +23,7 @@ DECLARATION = {
     "paper": "Gao et al. 2021 (EMNLP), sec. 3",
     "citation": """@inproceedings{gao2021simcse, title={{SimCSE}: Simple Contrastive Learning of Sentence Embeddings},
 author={Gao, Tianyu and Yao, Xingcheng and Chen, Danqi}, booktitle={EMNLP}, year={2021}}""",
+    "trains": "encoder, head",
     "params": {
         "steps": (15625, "1 epoch of 10^6 sentences at batch 64"),
         "batch_size": (64, "README table, run_unsup_example.sh"),

@@ -23,6 +23,8 @@ DECLARATION = {
     "title": "SimCSE (supervised)",
     "paper": "Gao et al. 2021 (EMNLP), sec. 4",
     "citation": "see methods/simcse.py",
+    "needs": "triplets",
+    "trains": "encoder with its pooler",
     "corpus": "triplets",
     "params": {
         "steps": (1617, "run_sup_example.sh: 3 epochs of 275,601 triplets at batch 512"),

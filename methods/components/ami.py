@@ -23,6 +23,7 @@ DECLARATION = {
     "kind": "component",
     "paper": "Klein & Nabi 2023 (ACL), sec. 2.2",
     "citation": "see methods/micse.py",
+    "trains": "nothing",
     "params": {
         "weight": (2.5e-3, "sec. 3.1, λ at 100 % of the data; others are not stated"),
         "form": ("paper", "paper: sec. 2.2 and 3.1; code: model/models.py"),

@@ -27,6 +27,7 @@ DECLARATION = {
     "kind": "component",
     "paper": "Wu et al. 2022 (Findings of EMNLP), sec. 3",
     "citation": "see methods/infocse.py",
+    "trains": "auxiliary layers, masked-LM head",
     "params": {
         "weight": (1e-5, "Table 8 and both scripts; sec. 4.2 says 0.005, which Table 8 contradicts (80.48)"),
         "probability": (0.4, "Table 7, base script; 0.3 in the large script"),

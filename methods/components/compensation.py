@@ -25,6 +25,7 @@ DECLARATION = {
     "kind": "component",
     "paper": "MSSE, sec. 3.3",
     "citation": "see methods/msse.py",
+    "trains": "decoder, masked-LM head",
     "params": {
         "weight": (0.2, "App. A: γ; 1 in model.py:309-316"),
         "layers": (1, "ours: the paper says `a decoder`; 16 in args.py"),

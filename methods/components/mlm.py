@@ -24,6 +24,7 @@ DECLARATION = {
     "kind": "component",
     "paper": "Gao et al. 2021 (EMNLP), sec. 3; Chen et al. 2022 (COLING), sec. 4.5",
     "citation": "see methods/simcse.py and methods/informin_cl.py",
+    "trains": "masked-LM head",
     "params": {
         "weight": (0.1, "train.py: mlm_weight; InforMin-CL Table 6: β"),
         "probability": (0.15, "train.py: mlm_probability"),

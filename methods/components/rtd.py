@@ -31,6 +31,8 @@ DECLARATION = {
     "kind": "component",
     "paper": "Chuang et al. 2022 (NAACL), sec. 3.2",
     "citation": "see methods/diffcse.py",
+    "needs": "a generator",
+    "trains": "discriminator",
     "params": {
         "weight": (0.005, "run_diffcse.sh: lambda_weight, for STS; 0.05 for the transfer tasks"),
         "probability": (0.3, "run_diffcse.sh: masking_ratio"),

@@ -1,0 +1,115 @@
+"""The step of every method and component relative to SimCSE's, on the same encoder and batch.
+
+Every method takes the same sentences (those of triplets and pairs apart), length, precision and threads; steps of a
+method and of SimCSE alternate, and the ratio is that of the medians. Rows are sentences that pass the encoder, to be
+read beside it: PCL encodes twenty where SimCSE encodes two.
+
+    python benchmarks/methods.py [NAME …] [--encoder E] [--batch 32] [--length 32] [--steps 7] [--threads 2]
+"""
+
+import argparse
+import os
+import time
+from pathlib import Path
+from statistics import median
+
+os.environ["TQDM_DISABLE"] = "1"
+
+import torch
+from tabulate import tabulate
+
+from csebench import ROOT
+from csebench.data import read_corpus
+from csebench.encoder import Encoder
+from csebench.registry import COMPONENTS, METHODS, declaration, fill, load, names
+from csebench.schema import EncoderRef
+from csebench.trainer import make_optimizer
+
+# In the place of what only the hub has, and of other runs.
+SETTINGS = {
+    "rtd": {"generator": "self"},
+    "msse": {"augmentation": "insert_copies"},
+    "infocse": {"pretraining": "none"},
+}
+
+
+class Steps:
+    """A method with its components, ready to make steps."""
+
+    def __init__(self, name, args):
+        host, *plugins = name.split("+")
+        found = declaration(host)
+        common = {"batch_size": args.batch, "max_length": args.length, "steps": 10**6}
+        params = fill(found, common | SETTINGS.get(host, {}), name)
+        torch.manual_seed(0)
+        encoder = Encoder.load(
+            EncoderRef(name=args.encoder, revision="local"), params["dropout"], params["pooler"] == "cls"
+        )
+        self.method = load(host)(encoder, params).to(encoder.device).train()
+        plugins = {**found.components, **{plugin: {} for plugin in plugins}}
+        self.components = torch.nn.ModuleList(
+            load(n, COMPONENTS)(self.method, fill(declaration(n, COMPONENTS), SETTINGS.get(n, {}) | given, name))
+            for n, given in plugins.items()
+        )
+        self.components.to(encoder.device).train()
+        state = torch.nn.ModuleList([self.method, self.components])
+        self.trained = [w for w in state.parameters() if w.requires_grad]
+        self.optimizer = make_optimizer(self.trained, self.method.p)
+        folder = ROOT / "data/smoke"
+        file = folder / ("nli/smoke.csv" if found.corpus == "triplets" else "wiki/smoke.txt")
+        self.batch = (read_corpus(file, kind=found.corpus) * args.batch)[: self.method.sentences_per_step()]
+        self.precision, self.rows = args.precision, 0
+        for one in self.method.encoders():
+            one.register_forward_pre_hook(self.count)
+
+    def count(self, _, inputs):
+        self.rows += len(inputs[0]["input_ids"])
+
+    def step(self):
+        """Seconds of one step, as csebench/trainer.py makes it."""
+        self.rows, device, started = 0, self.method.encoder.device, time.perf_counter()
+        self.method.queue = next((c.queue for c in self.components if c.queue is not None), None)
+        with torch.autocast(device.type, torch.bfloat16, enabled=self.precision == "bf16"):
+            one, two = self.method.views(self.batch)
+            loss = self.method.loss(one, two) + sum(c.loss(self.method, one, two) for c in self.components)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.trained, 1.0)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self.method.after_step()
+        for component in self.components:
+            component.after_step(self.method, one)
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        return time.perf_counter() - started
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    every = [n for n in names(METHODS) if declaration(n).kind == "trained"]
+    every += [f"simcse+{n}" for n in names(COMPONENTS)]
+    parser.add_argument("names", nargs="*", metavar="NAME", help="simcse+ami, for example; all without it")
+    parser.add_argument("--encoder", default="encoders/bert-mini-wiki", help="folder (of the project or anywhere)")
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--length", type=int, default=32)
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default="bf16")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--steps", type=int, default=7)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    table = []
+    for name in args.names or every:
+        made, simcse = Steps(name, args), Steps("simcse", args)
+        for steps in (made, simcse):  # warm, and a queue with something in it
+            steps.step(), steps.step()
+        pairs = [(made.step(), simcse.step()) for _ in range(args.steps)]
+        own, other = (median(side) for side in zip(*pairs, strict=True))
+        table.append([name, made.rows, 1000 * own, own / other, (own / made.rows) / (other / simcse.rows)])
+    print(f"{Path(args.encoder).name}, {args.batch} sentences, length {args.length}, {args.precision},", end=" ")
+    print(f"{args.threads} threads, {args.steps} pairs of steps; SimCSE has {2 * args.batch} rows a step")
+    head = ["method", "encoder rows", "ms a step", "x SimCSE", "x SimCSE a row"]
+    print(tabulate(table, head, floatfmt=("", "", ".0f", ".2f", ".2f")))
+
+
+if __name__ == "__main__":
+    main()
