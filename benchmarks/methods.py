@@ -7,13 +7,16 @@ read beside it: PCL encodes twenty where SimCSE encodes two.
     python benchmarks/methods.py [NAME …] [--encoder E] [--batch 32] [--length 32] [--steps 7] [--threads 2]
 """
 
+# ruff: noqa: E402
 import argparse
 import os
+import sys
 import time
 from pathlib import Path
 from statistics import median
 
 os.environ["TQDM_DISABLE"] = "1"
+sys.path[0] = str(Path(__file__).resolve().parents[1])  # else this file would be the package `methods`
 
 import torch
 from tabulate import tabulate
