@@ -26,7 +26,7 @@ from csebench.data import read_corpus
 from csebench.encoder import Encoder
 from csebench.registry import COMPONENTS, METHODS, declaration, fill, load, names
 from csebench.schema import EncoderRef
-from csebench.trainer import make_optimizer
+from csebench.trainer import make_optimizer, optimise
 
 # In the place of what only the hub has, and of other runs.
 SETTINGS = {
@@ -56,8 +56,7 @@ class Steps:
         )
         self.components.to(encoder.device).train()
         state = torch.nn.ModuleList([self.method, self.components])
-        self.trained = [w for w in state.parameters() if w.requires_grad]
-        self.optimizer = make_optimizer(self.trained, self.method.p)
+        self.optimizer = make_optimizer([w for w in state.parameters() if w.requires_grad], self.method.p)
         folder = ROOT / "data/smoke"
         file = folder / ("nli/smoke.csv" if found.corpus == "triplets" else "wiki/smoke.txt")
         self.batch = (read_corpus(file, kind=found.corpus) * args.batch)[: self.method.sentences_per_step()]
@@ -69,20 +68,10 @@ class Steps:
         self.rows += len(inputs[0]["input_ids"])
 
     def step(self):
-        """Seconds of one step, as csebench/trainer.py makes it."""
-        self.rows, device, started = 0, self.method.encoder.device, time.perf_counter()
-        self.method.queue = next((c.queue for c in self.components if c.queue is not None), None)
-        with torch.autocast(device.type, torch.bfloat16, enabled=self.precision == "bf16"):
-            one, two = self.method.views(self.batch)
-            loss = self.method.loss(one, two) + sum(c.loss(self.method, one, two) for c in self.components)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.trained, 1.0)
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
-        self.method.after_step()
-        for component in self.components:
-            component.after_step(self.method, one)
-        if device.type == "cuda":
+        """Seconds of one step of the trainer."""
+        self.rows, started = 0, time.perf_counter()
+        optimise(self.method, self.components, self.optimizer, self.batch, self.precision)
+        if torch.cuda.is_available():
             torch.cuda.synchronize()
         return time.perf_counter() - started
 

@@ -298,6 +298,12 @@ def spec_from(args) -> Spec:
         precision=args.precision,
         threads=args.threads,
     )
+    stages = [s for s in found.choices.get("pretraining", []) if s != "none"]
+    if stages and params.get("pretraining") != "none":
+        raise BadInput(
+            f"train: {args.method} starts from a run of {stages[0]}: `csebench train --method {stages[0]} … --out DIR`"
+            f" first, then --encoder DIR/model --set pretraining=none; without it, --set pretraining=none alone."
+        )
     recipe = Recipe(method=args.method, variant=args.variant, params=params, components=components)
     size = args.size or (len(read_corpus(args.corpus, kind=found.corpus)) if corpus else 0)
     return plans.make_spec(recipe, at, encoder(args.encoder), size, args.seed, "--set", corpus, dev)

@@ -84,18 +84,29 @@ def _read_triplets(path: Path) -> list[tuple[str, str, str]]:
     return found
 
 
-def read_positives(path: Path, corpus_sha256: str, translators: str) -> list[str]:
-    """The back-translation of a corpus (csebench/translate.py), aligned with its lines.
+def back_translation_facts(corpus_sha256: str, translators: str) -> dict:
+    """What decides a back-translated corpus (csebench/translate.py): under its hash the file is kept.
+
+    `version` goes up when translate.py comes to write other sentences.
+    """
+    return {"corpus_sha256": corpus_sha256, "translators": translators, "beams": 5, "longest": 128, "version": 1}
+
+
+def read_positives(path: Path, corpus_sha256: str, translators: str, count: int) -> list[str]:
+    """The back-translation of a corpus, aligned with its `count` lines.
 
     Raises:
-        BadInput: missing, or of another corpus or by other translators.
+        BadInput: missing, of another corpus, made in another way, or of another length.
     """
     facts = path.with_name(f"{path.name}.json")
     made = json.loads(read_text(facts))
-    for key, wanted in (("corpus_sha256", corpus_sha256), ("translators", translators)):
+    for key, wanted in back_translation_facts(corpus_sha256, translators).items():
         if made.get(key) != wanted:
             raise BadInput(f"{facts}: {key}: is {made.get(key)!r}, this run wants {wanted!r}; translate again.")
-    return lines(path)
+    found = lines(path)
+    if len(found) != count:
+        raise BadInput(f"{path}: {len(found)} lines for a corpus of {count}: truncated; translate again.")
+    return found
 
 
 def draw_subset(sentences: list, size: int, seed: int) -> list:

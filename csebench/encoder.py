@@ -214,23 +214,28 @@ class Encoder(nn.Module):
 
     def masked_lm(self):
         """The checkpoint's masked language model, a second copy; of a checkpoint without one its head is new."""
-        return AutoModelForMaskedLM.from_pretrained(**self.source, dtype=torch.float32).to(self.device)
-
-    def load_modules(self, **modules) -> bool:
-        """Fill modules from what the run that made this encoder exported; False where it is of no such run."""
-        file = Path(self.source["pretrained_model_name_or_path"]) / MODULES
-        if not file.exists():
-            return False
-        stored = load_file(file)
-        for name, module in modules.items():
-            own = {k.removeprefix(f"{name}."): v for k, v in stored.items() if k.startswith(f"{name}.")}
-            module.load_state_dict({k: torch.from_numpy(v) for k, v in own.items()})
-        return True
+        model = AutoModelForMaskedLM.from_pretrained(**self.source, dtype=torch.float32)
+        self.load_module("lm_head", head_of(model))
+        return model.to(self.device)
 
     def lm_head(self) -> nn.Module:
         """The checkpoint's masked-LM head, not tied to the embeddings (SimCSE train.py:371-373)."""
-        model = self.masked_lm()
-        return copy.deepcopy(model.cls if hasattr(model, "cls") else model.lm_head)
+        return copy.deepcopy(head_of(self.masked_lm()))
+
+    def load_module(self, name: str, module: nn.Module) -> None:
+        """Fill a module from what the run that made this encoder exported, if it is of such a run.
+
+        Raises:
+            BadInput: it exported one of another shape.
+        """
+        file = Path(self.source["pretrained_model_name_or_path"]) / MODULES
+        if not file.exists():
+            return
+        stored = {k.removeprefix(f"{name}."): v for k, v in load_file(file).items() if k.startswith(f"{name}.")}
+        try:
+            module.load_state_dict({k: torch.from_numpy(v) for k, v in stored.items()})
+        except RuntimeError as e:
+            raise BadInput(f"{file}: {name}: has not the layers that this run asks for: {e}") from None
 
     def set_dropout(self, p: float) -> None:
         for module in self.model.modules():
@@ -288,6 +293,10 @@ class Encoder(nn.Module):
         return Encoded(
             output, batch["input_ids"], batch["attention_mask"].bool(), self.tokenizer.mask_token_id, attention
         )
+
+
+def head_of(masked_lm) -> nn.Module:
+    return masked_lm.cls if hasattr(masked_lm, "cls") else masked_lm.lm_head
 
 
 class SentenceEncoder:
@@ -408,7 +417,6 @@ def save_encoder(folder: Path, encoder: Encoder, pooler: str, transform=None) ->
     encoder.tokenizer.save_pretrained(folder)
     if transform is not None:
         transform.save(folder)
-    if transform is not None:
         return
     if pooler in TEMPLATES:
         write_json(folder / "modules.json", [{"idx": 0, "name": "0", "path": "", "type": "csebench.prompt.Prompt"}])

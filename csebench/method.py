@@ -80,6 +80,9 @@ class Method(nn.Module):
         """The sentences after each edit (csebench/augment.py), (edits * N, T): all of the first, then the next."""
         rows = self.encoder.ids(sentences, self.p.max_length)
         rows = [row for edit in edits for row in edited(rows, edit)]
+        rows = [
+            row if len(row) <= self.encoder.longest else [*row[: self.encoder.longest - 1], row[-1]] for row in rows
+        ]
         return self.encoder.pad(self.encoder.in_template(rows, self.p.pooler))
 
     def pool(self, encoded: Encoded) -> torch.Tensor:
@@ -96,7 +99,11 @@ class Method(nn.Module):
     def encode(self, batch: dict[str, torch.Tensor], encoder: Encoder | None = None) -> View:
         if self.corrupt is not None:
             batch = self.corrupt(batch)
-        return self.as_view((encoder or self.encoder)(batch, self.p.pooler), batch)
+        return self.as_view((encoder or self.encoder)(batch, self.reads()), batch)
+
+    def reads(self) -> str | None:
+        """The pooler whose states a forward pass computes; None: every hidden state."""
+        return self.p.pooler
 
     def as_view(self, encoded: Encoded, batch: dict[str, torch.Tensor]) -> View:
         pooled = self.pool(encoded)

@@ -11,6 +11,7 @@ from pathlib import Path
 from pydantic import RootModel, ValidationError
 
 from csebench import ROOT
+from csebench.data import back_translation_facts
 from csebench.errors import BadInput, explain, read_yaml, unknown
 from csebench.registry import COMPONENTS, EVALUATORS, METHODS, check_name, declaration, fill, names
 from csebench.schema import Column, Dataset, Declaration, EncoderRef, Paper, Recipe, Row, Scale, Table, Training
@@ -42,7 +43,11 @@ def scale(name: str = DEFAULT_SCALE) -> Scale:
     for key, folder, settings in (("methods", METHODS, found.methods), ("components", COMPONENTS, found.components)):
         for name, values in settings.items():
             check_name(name, folder, f"{file}: {key}")
-            fill(declaration(name, folder), values, f"{file}: {key}.{name}")
+            try:
+                found_there = declaration(name, folder)
+            except BadInput:
+                continue  # a broken file: the rows that need it say so
+            fill(found_there, values, f"{file}: {key}.{name}")
     for size in found.seeds_by_size:
         if size not in found.sizes:
             raise unknown("size", size, found.sizes, f"{file}: seeds_by_size")
@@ -130,6 +135,9 @@ def make_spec(
     used = sorted({name for layer in plugins for name in layer})
     plugins.append(at.components)
     trained, fitted = method.kind == "trained", method.kind == "fitted"
+    for name in used:
+        if declaration(name, COMPONENTS).gives_queue and not method.takes_queue:
+            raise BadInput(f"{where}: {method.name} has no use for the queue that component {name} gives.")
     params = typed(method, merged(variant, recipe.params, at.override, at.methods.get(method.name, {})), where)
     if stage := pretraining(params, at, encoder, where, corpus, dev_sha256):
         encoder = EncoderRef(name=str(RUNS / stage.run_id / "model"), revision=stage.run_id)
@@ -197,8 +205,8 @@ def positives_path(spec: Spec) -> Path | None:
     """Where the back-translated corpus of a run is kept: under the hash of what decides it."""
     if not spec.back_translated:
         return None
-    key = digest({"corpus": spec.corpus.sha256, "translators": spec.params["translators"]})
-    return POSITIVES / f"{key}.txt"
+    made = back_translation_facts(spec.corpus.sha256, spec.params["translators"])
+    return POSITIVES / f"{digest(made)}.txt"
 
 
 def back_translation(key: str, first: str) -> tuple[Path, str]:
@@ -259,13 +267,17 @@ def _cell(table: Table, row: Row, column: Column, scale_name: str, file: str) ->
 
 
 def _broken(recipe: Recipe, where: str) -> str | None:
-    """What is wrong with the files of a recipe's method and components; a name that does not exist is raised."""
-    for name, folder in ((recipe.method, METHODS), *((c, COMPONENTS) for c in recipe.components)):
+    """What is wrong with the files that a recipe needs; a name that does not exist is raised."""
+    needed = [(recipe.method, METHODS), *((c, COMPONENTS) for c in recipe.components)]
+    for name, folder in needed:
         check_name(name, folder, where)
         try:
-            declaration(name, folder)
+            found = declaration(name, folder)
         except BadInput as error:
             return str(error)
+        if folder == METHODS:
+            needed += [(c, COMPONENTS) for c in found.components]
+            needed += [(stage, METHODS) for stage in found.choices.get("pretraining", []) if stage != "none"]
     return None
 
 

@@ -18,6 +18,7 @@ from csebench.encoder import Affine, Encoder, SentenceEncoder, save_encoder, sav
 from csebench.errors import BadInput, RunFailed
 from csebench.provenance import Stopwatch, write_json
 from csebench.registry import COMPONENTS, declaration, load
+from csebench.schema import TEMPLATES
 from csebench.spec import Spec
 
 LOG_EVERY = 10  # steps between readings of the loss (a reading waits for the GPU)
@@ -68,7 +69,8 @@ def train(
                     f"{spec.run_id} takes back-translations as positives: give --positives FILE, which `csebench"
                     " back-translate` makes from the corpus, or another `augmentation`."
                 )
-            rewritten = read_positives(positives, spec.corpus.sha256, spec.params["translators"])
+            translators = spec.params["translators"]
+            rewritten = read_positives(positives, spec.corpus.sha256, translators, len(sentences))
             sentences = list(zip(sentences, rewritten, strict=True))
         sentences = draw_subset(sentences, spec.corpus.size, spec.corpus.subset_seed)
     if spec.dev_sha256 is not None:
@@ -88,7 +90,9 @@ def train(
         transform = Affine(*load(spec.method).fit(SentenceEncoder(encoder, pooler).embed(some), spec.params))
     elif found.kind == "trained":
         report, modules = fit(spec, out, encoder, sentences, dev, checkpoint_seconds)
-    data = {"corpus": spec.corpus and spec.corpus.sha256, "dev": spec.dev_sha256}
+    data = {"corpus": spec.corpus and sha256(corpus), "dev": spec.dev_sha256}
+    if spec.back_translated:
+        data["positives"] = sha256(positives)
     report |= {"run": spec.run_id, "spec": spec.model_dump(), "provenance": watch.record(data_sha256=data)}
     for stale in (model, part):
         shutil.rmtree(stale, ignore_errors=True)
@@ -127,8 +131,8 @@ def fit(spec: Spec, out: Path, encoder: Encoder, sentences: list[str], dev, chec
     method.to(device).train()
     components.to(device).train()
     state = torch.nn.ModuleDict({"method": method, "components": components})
-    p, trained = method.p, [w for w in state.parameters() if w.requires_grad]
-    optimizer = make_optimizer(trained, p)
+    p = method.p
+    optimizer = make_optimizer([w for w in state.parameters() if w.requires_grad], p)
     step, curve, losses, best = 0, [], [], {"score": -np.inf}
     checkpoint = out / ".checkpoint.pt"
     if checkpoint.exists():
@@ -147,22 +151,9 @@ def fit(spec: Spec, out: Path, encoder: Encoder, sentences: list[str], dev, chec
         for group in optimizer.param_groups:
             group["lr"] = p.learning_rate * method.learning_rate_factor(step)
         batch = batch_at(step, sentences, method.sentences_per_step(), spec.seed)
-        method.queue = next((c.queue for c in components if c.queue is not None), None)
-        with torch.autocast(device.type, torch.bfloat16, enabled=spec.precision == "bf16"):
-            one, two = method.views(batch)
-            loss = method.loss(one, two)
-            for component in components:
-                loss = loss + component.loss(method, one, two)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(trained, p.clip)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        with torch.autocast(device.type, torch.bfloat16, enabled=spec.precision == "bf16"):
-            method.after_step()
-            for component in components:
-                component.after_step(method, one)
+        loss = optimise(method, components, optimizer, batch, spec.precision)
         step += 1
-        pending.append(loss.detach())
+        pending.append(loss)
         bar.update()
 
         evaluate = step % p.evaluate_every == 0 or step == p.steps
@@ -204,6 +195,26 @@ def fit(spec: Spec, out: Path, encoder: Encoder, sentences: list[str], dev, chec
     report |= {"best_dev": best["score"], "steps": step, "resumed_at": first or None, "sentences": len(sentences)}
     seconds = time.perf_counter() - started
     return report | {"seconds_per_step": seconds / max(1, step - first)}, method.exported()
+
+
+def optimise(method, components, optimizer, batch: list, precision: str) -> torch.Tensor:
+    """One step: views, loss and terms, gradients clipped, the optimiser, and what follows it. Returns the loss."""
+    autocast = torch.autocast(method.encoder.device.type, torch.bfloat16, enabled=precision == "bf16")
+    method.queue = next((c.queue for c in components if c.queue is not None), None)
+    with autocast:
+        one, two = method.views(batch)
+        loss = method.loss(one, two)
+        for component in components:
+            loss = loss + component.loss(method, one, two)
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(optimizer.param_groups[0]["params"], method.p.clip)
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    with autocast:
+        method.after_step()
+        for component in components:
+            component.after_step(method, one)
+    return loss.detach()
 
 
 def make_optimizer(parameters, p):
@@ -250,9 +261,11 @@ def dev_point(encoder: Encoder, pooler: str, dev, precision: str) -> dict:
 def card(spec: Spec) -> str:
     """The model card of a run."""
     found = declaration(spec.method)
-    corpus = f"{spec.corpus.size:,} sentences of {spec.corpus.name}" if spec.corpus else "nothing"
+    corpus = f"{spec.corpus.size:,} {found.corpus} of {spec.corpus.name}" if spec.corpus else "nothing"
     pooler = spec.params.get("pooler")
-    loads = "AutoModel and SentenceTransformer" if found.kind == "trained" else "AutoModel"
+    loads = "AutoModel" if found.kind == "fitted" else "AutoModel and SentenceTransformer"
+    if pooler in TEMPLATES:
+        loads += f", of which the second needs csebench and trust_remote_code=True; template: {TEMPLATES[pooler]}"
     return (
         f"# {spec.run_id}\n\n{found.title}, trained by csebench on {corpus} from {spec.encoder.name}"
         f" (revision {spec.encoder.revision[:12]}), seed {spec.seed}.\n\n"

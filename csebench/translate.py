@@ -10,19 +10,17 @@ import torch
 from tqdm import tqdm
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-from csebench.data import lines, sha256
+from csebench.data import back_translation_facts, lines, sha256
 from csebench.errors import BadInput
 from csebench.provenance import write_json
 
-BEAMS = 5  # as fairseq's and UDA's; the paper does not say
-LONGEST = 128  # tokens of a translation
 CHUNK = 1024  # sentences between two writes; a killed run continues behind the last whole chunk
 
 
 class Translator:
     """A MarianMT model, from a folder or the hub (`ID@COMMIT`); beam search, in batches of like length."""
 
-    def __init__(self, name: str, batch_size: int = 64):
+    def __init__(self, name: str, batch_size: int, beams: int, longest: int):
         folder = Path(name)
         hub, _, revision = name.partition("@")
         source = {"pretrained_model_name_or_path": folder if folder.exists() else hub, "revision": revision or None}
@@ -32,7 +30,7 @@ class Translator:
         except OSError as e:
             raise BadInput(f"translator {name}: neither a model folder nor to be had from the hub: {e}") from None
         self.model = model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
-        self.batch_size = batch_size
+        self.batch_size, self.beams, self.longest = batch_size, beams, longest
 
     @torch.inference_mode()
     def __call__(self, sentences: list[str]) -> list[str]:
@@ -41,9 +39,13 @@ class Translator:
         for start in range(0, len(order), self.batch_size):
             index = order[start : start + self.batch_size]
             batch = self.tokenizer(
-                [sentences[i] for i in index], padding=True, truncation=True, max_length=LONGEST, return_tensors="pt"
+                [sentences[i] for i in index],
+                padding=True,
+                truncation=True,
+                max_length=self.longest,
+                return_tensors="pt",
             ).to(self.model.device)
-            made = self.model.generate(**batch, num_beams=BEAMS, max_new_tokens=LONGEST, do_sample=False)
+            made = self.model.generate(**batch, num_beams=self.beams, max_new_tokens=self.longest, do_sample=False)
             texts = self.tokenizer.batch_decode(made, skip_special_tokens=True)
             for i, text in zip(index, texts, strict=True):
                 found[i] = " ".join(text.split()) or sentences[i]
@@ -60,13 +62,13 @@ def back_translate(corpus: Path, out: Path, translators: str, batch_size: int = 
         BadInput: `out` holds the beginning of another translation, or a translator cannot be had.
     """
     sentences = lines(corpus)
-    facts = {"corpus_sha256": sha256(corpus), "translators": translators, "beams": BEAMS}
+    facts = back_translation_facts(sha256(corpus), translators)
     part, begun = out.with_name(f"{out.name}.part"), out.with_name(f"{out.name}.part.json")
     if begun.exists() and json.loads(begun.read_text()) != facts:
         raise BadInput(f"{part}: the beginning of another translation ({begun.name} differs); delete both first.")
     if len(translators.split()) != 2:
         raise BadInput(f"translators {translators!r}: give two names, there and back, with a blank between.")
-    there, back = (Translator(name, batch_size) for name in translators.split())
+    there, back = (Translator(name, batch_size, facts["beams"], facts["longest"]) for name in translators.split())
     write_json(begun, facts)
     kept = part.read_bytes().split(b"\n")[:-1] if part.exists() else []
     kept = kept[: len(kept) // CHUNK * CHUNK]
@@ -79,6 +81,6 @@ def back_translate(corpus: Path, out: Path, translators: str, batch_size: int = 
             file.flush()
             bar.update(len(chunk))
     bar.close()
-    os.replace(part, out)
     write_json(out.with_name(f"{out.name}.json"), facts)
+    os.replace(part, out)
     begun.unlink()

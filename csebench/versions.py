@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 from csebench import ROOT
+from csebench.data import back_translation_facts
 from csebench.errors import BadInput
 from csebench.registry import COMPONENTS, EVALUATORS, METHODS, declaration, names
 from csebench.spec import TRAINER_VERSION
@@ -46,6 +47,7 @@ def with_parents(path: Path) -> list[Path]:
 def current() -> dict[str, dict]:
     """Every unit with its version and its code as they are now."""
     found = {"trainer": (TRAINER_VERSION, [ROOT / "csebench" / f for f in TRAINER])}
+    found["translate"] = (back_translation_facts("", "")["version"], [ROOT / "csebench" / "translate.py"])
     for folder in (METHODS, COMPONENTS, EVALUATORS):
         for name in names(folder):
             unit, files = f"{folder.relative_to(ROOT)}/{name}", with_parents(folder / f"{name}.py")

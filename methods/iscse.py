@@ -17,7 +17,7 @@ import math
 import torch
 from torch.nn.functional import normalize
 
-from csebench.losses import full, info_nce
+from csebench.losses import dots, full, info_nce
 from methods.simcse import Method as SimCSE
 
 DECLARATION = {
@@ -62,10 +62,10 @@ class Method(SimCSE):
 
     def smooth(self, z):
         """(N, D) unit vectors -> (N, D): each averaged with its neighbours in the buffer; gradient through z alone."""
-        _, nearest = (z @ self.kept.T).topk(self.p.neighbours + 1)
+        _, nearest = dots(z, self.kept).topk(self.p.neighbours + 1)
         group = torch.cat([z.unsqueeze(1), self.kept[nearest[:, 1:]]], dim=1)
-        weight = torch.softmax((group @ z.unsqueeze(-1)) / self.p.smoothing_temperature, dim=1)
-        return (weight * group).sum(1)
+        scores = (group * z.unsqueeze(1)).sum(-1, keepdim=True)
+        return (torch.softmax(scores / self.p.smoothing_temperature, dim=1) * group).sum(1)
 
     def loss(self, one, two):
         z = normalize(full(two.z), dim=-1)

@@ -50,7 +50,11 @@ Sentence Embedding Enhancement}, booktitle={ICASSP}, year={2025}}""",
         "released_pairing": (False, "True: sentence 2i is paired with 2i+1, as model.py:264-266 does by mistake"),
         "layerwise": (0.0, "0.8 in the code: a term over thirds of the layers that the paper has not"),
     },
-    "choices": {"form": ["paper", "literal", "code"], "projector": ["none", "linear"]},
+    "choices": {
+        "augmentation": ["back_translation", "copy", "shuffle", "reverse", "delete", "insert_copies", "double"],
+        "form": ["paper", "literal", "code"],
+        "projector": ["none", "linear"],
+    },
     "components": {"compensation": {}},
     "variants": {
         "code": {
@@ -95,12 +99,13 @@ class Method(ClsHeadMethod):
         edited = self.tokenize_edited(sentences, [augment.find(self.p.augmentation)])
         return self.view(sentences), self.encode(edited)
 
-    def encode(self, batch, encoder=None):
-        if self.p.form != "code" and not self.p.layerwise:
-            return super().encode(batch, encoder)
-        encoded = self.encoder(batch)
-        view = self.as_view(encoded, batch)
-        view.states = [s[:, 0] for s in encoded.output.hidden_states]
+    def reads(self):
+        return None if self.p.form == "code" or self.p.layerwise else super().reads()
+
+    def as_view(self, encoded, batch):
+        view = super().as_view(encoded, batch)
+        if self.reads() is None:
+            view.states = [s[:, 0] for s in encoded.output.hidden_states]
         return view
 
     def loss(self, one, two):

@@ -39,7 +39,8 @@ author={Gao, Tianyu and Yao, Xingcheng and Chen, Danqi}, booktitle={EMNLP}, year
     "deviations": [
         "precision as the scale says, fp32 or bf16, where the official script trains in fp16; cosines in fp32 in all",
         "STS-B dev is embedded in the run's precision; the official trainer uses fp32",
-        "`without negatives` (miCSE Appendix E) has two readings: zeroed logits as coded, or no denominator at all",
+        "`without negatives` (miCSE Appendix E) has two readings: zeroed logits as coded, or no denominator at all,"
+        " which then has no use for a queue either",
     ],
 }
 

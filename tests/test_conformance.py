@@ -143,6 +143,17 @@ def test_seed_decides_the_weights(run, finished, make_spec, train, tmp_path):
     assert weights(tmp_path / "other") != first
 
 
+@runs(TRAINED)
+def test_bf16_moves_the_loss_little(run, make_spec, train, tmp_path):
+    """What is compared is compared in fp32: the first losses of the same run in either precision are close."""
+    spec = make_spec(**RUNS[run], params={"steps": 2, "evaluate_every": 1})
+    first, second = (
+        [loss for _, loss in train(spec.model_copy(update={"precision": p}), tmp_path / p)["losses"]]
+        for p in ("fp32", "bf16")
+    )
+    assert second == pytest.approx(first, rel=0.1, abs=0.02)
+
+
 @pytest.mark.parametrize(("run", "precision"), [*((run, "fp32") for run in TRAINED), ("micse", "bf16")])
 def test_killed_and_resumed(run, precision, make_spec, train, tmp_path, monkeypatch):
     """A run killed twice ends with the weights and the report of one that was not."""

@@ -26,10 +26,12 @@ def build(make_spec, tiny_bert):
 def test_clean_masks_leave_the_views_alone(build, sentences):
     method, component = build("simcse", components={"mlm": {}})
     one, two = method.views(sentences[:8])
-    assert one.ids.tolist() == two.ids.tolist()
-    before = one.ids.clone()
+    clean = method.encoder.tokenize(sentences[:8], method.p.max_length)["input_ids"]
+    assert one.ids.tolist() == two.ids.tolist() == clean.tolist()
+    masked = component.mask(one.batch)
+    assert masked["input_ids"].tolist() != clean.tolist()
+    assert one.ids.tolist() == clean.tolist()
     component.loss(method, one, two).backward()
-    assert one.ids.tolist() == before.tolist()
 
 
 def test_masks_in_place_are_those_of_the_views(build, sentences):
@@ -208,6 +210,113 @@ def test_a_prompt_is_the_sentence_in_its_template(pooler, text, tiny_bert, sente
 
 
 # ---------------------------------------------------------------- losses and views of single methods
+
+
+@pytest.fixture
+def vectors():
+    """(4, 6) vectors of both views, in double precision, as views that have nothing else."""
+    from types import SimpleNamespace
+
+    import torch
+
+    torch.manual_seed(0)
+    return [SimpleNamespace(z=z, pooled=z) for z in torch.randn(2, 4, 6, dtype=torch.float64)]
+
+
+def cosine(a, b):
+    return float(a @ b) / float(a @ a) ** 0.5 / float(b @ b) ** 0.5
+
+
+def by_hand(one, two, temperature=0.05):
+    """InfoNCE of two lists of vectors, written from the paper."""
+    from math import exp, log
+
+    rows = [[exp(cosine(a, b) / temperature) for b in two] for a in one]
+    return -sum(log(row[i] / sum(row)) for i, row in enumerate(rows)) / len(rows)
+
+
+def test_informin_cl_pulls_the_views_together(build, vectors):
+    one, two = vectors
+    (method,) = build("informin_cl")
+    distance = sum(2 - 2 * cosine(a, b) for a, b in zip(one.z, two.z, strict=True)) / 4
+    assert float(method.loss(one, two)) == pytest.approx(by_hand(one.z, two.z) + 0.4 * distance)
+    (method,) = build("informin_cl", variant="code")
+    assert float(method.loss(one, two)) == pytest.approx(by_hand(one.z, two.z) + 0.4 * distance * 2 / 6)
+
+
+def test_scd_pushes_the_views_apart(build, vectors):
+    """α·cos/τ with a plus, and Barlow Twins of the projected vectors, weighted as in its README."""
+    import torch
+
+    from csebench.losses import barlow_twins
+
+    one, two = vectors
+    (method,) = build("scd")
+    method.projector = torch.nn.Identity()
+    repulsion = sum(cosine(a, b) for a, b in zip(one.z, two.z, strict=True)) / 4 / 0.05
+    wanted = repulsion + 0.005225 * float(barlow_twins(one.z, two.z, 0.012))
+    assert float(method.loss(one, two)) == pytest.approx(wanted)
+
+
+def test_rankcse_adds_its_consistency(build, vectors):
+    from csebench.losses import ranking_consistency
+
+    one, two = vectors
+    (method,) = build("rankcse", params={"consistency": 0.5})
+    wanted = by_hand(one.z, two.z) + 0.5 * float(ranking_consistency(one.z, two.z, 0.05))
+    assert float(method.loss(one, two)) == pytest.approx(wanted)
+
+
+def test_smoothing_is_over_the_nearest_but_its_own(build):
+    """IS-CSE: the best match is the sentence's own copy and does not count; weights are softmax(cos/2)."""
+    import torch
+    from torch.nn.functional import normalize
+
+    (method,) = build("iscse")  # 12 entries, 3 neighbours
+    torch.manual_seed(0)
+    method.kept = normalize(torch.randn(12, 5), dim=1)
+    z = method.kept[[7]]
+    others = sorted((e for i, e in enumerate(method.kept) if i != 7), key=lambda e: -cosine(z[0], e))[:3]
+    group = [z[0], *others]
+    weights = torch.softmax(torch.tensor([cosine(z[0], e) / 2 for e in group]), dim=0)
+    torch.testing.assert_close(method.smooth(z)[0], sum(w * e for w, e in zip(weights, group, strict=True)))
+
+
+def test_loss_of_pcl(build):
+    """Two positives besides the copy, two sentences: every term by hand, the divergence from main to peer."""
+    from math import exp, log
+
+    import torch
+
+    method, *_ = build("pcl")
+    method.count = 3
+    torch.manual_seed(0)
+    main, peer = torch.randn(2, 3, 2, 5, dtype=torch.float64)
+
+    def row(a, b, i):
+        """Scaled cosines of view 0 of sentence i with its positives, then with the other sentence."""
+        return [cosine(a[0, i], b[k, i]) / 0.05 for k in (1, 2)] + [cosine(a[0, i], b[0, 1 - i]) / 0.05]
+
+    def softmax(values):
+        total = sum(exp(v) for v in values)
+        return [exp(v) / total for v in values]
+
+    wanted = 0.0
+    for z in (main, peer):
+        wanted += by_hand(z[0], z[1])
+        for i in (0, 1):
+            logits = softmax(row(z, z, i))
+            wanted -= (
+                sum(log(1 / (1 + exp(-v if label else v))) for v, label in zip(logits, (1, 1, 0), strict=True)) / 6
+            )
+    for first, second in (((main, main), (peer, peer)), ((main, peer), (peer, main))):
+        for i in (0, 1):
+            p, q = softmax(row(*second, i)), softmax(row(*first, i))
+            wanted += sum(a * log(a / b) for a, b in zip(p, q, strict=True)) / 6
+    from types import SimpleNamespace
+
+    views = [SimpleNamespace(z=z.flatten(0, 1)) for z in (main, peer)]
+    assert float(method.loss(*views)) == pytest.approx(wanted)
 
 
 def test_each_view_of_scd_has_its_dropout(build, sentences, monkeypatch):

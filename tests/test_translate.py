@@ -49,22 +49,25 @@ def small(tmp_path, corpus, monkeypatch):
     from csebench import translate
 
     monkeypatch.setattr(translate, "CHUNK", 8)
-    monkeypatch.setattr(translate, "LONGEST", 12)
+    facts = translate.back_translation_facts
+    monkeypatch.setattr(translate, "back_translation_facts", lambda *of: facts(*of) | {"longest": 12})
     path = tmp_path / "corpus.txt"
     some = corpus.read_text(encoding="utf-8").splitlines()[:19]
     path.write_text("\n".join([*some[:5], "", *some[5:]]) + "\n", encoding="utf-8")
     return path
 
 
-def test_a_line_for_every_line(marian, small, tmp_path):
+def test_a_line_for_every_line(marian, small, tmp_path, monkeypatch):
+    from csebench import data
     from csebench.data import lines, read_positives, sha256
-    from csebench.translate import back_translate
+    from csebench.translate import back_translate, back_translation_facts
 
     back_translate(small, tmp_path / "out.txt", f"{marian} {marian}", batch_size=4)
     made = lines(tmp_path / "out.txt")
     assert len(made) == 20
     assert sum(a != b for a, b in zip(made, lines(small), strict=True)) > 10
-    assert read_positives(tmp_path / "out.txt", sha256(small), f"{marian} {marian}") == made
+    monkeypatch.setattr(data, "back_translation_facts", back_translation_facts)
+    assert read_positives(tmp_path / "out.txt", sha256(small), f"{marian} {marian}", 20) == made
     assert sorted(p.name for p in tmp_path.glob("out*")) == ["out.txt", "out.txt.json"]
 
 
@@ -113,12 +116,14 @@ def test_translators_that_are_not_there(translators, part, small, tmp_path):
 @pytest.fixture
 def translated(make_spec, corpus, tmp_path):
     """A spec of MSSE with positives from a file, and that file: the corpus turned around, word by word."""
+    from csebench.data import back_translation_facts
+
     spec = make_spec("msse", params={"steps": 2})
     spec = spec.model_copy(update={"params": {**spec.params, "augmentation": "back_translation"}})
     path = tmp_path / "positives.txt"
     sentences = corpus.read_text(encoding="utf-8").splitlines()
     path.write_text("".join(" ".join(reversed(s.split())) + "\n" for s in sentences), encoding="utf-8")
-    facts = {"corpus_sha256": spec.corpus.sha256, "translators": spec.params["translators"]}
+    facts = back_translation_facts(spec.corpus.sha256, spec.params["translators"])
     path.with_name("positives.txt.json").write_text(json.dumps(facts))
     return spec, path
 
@@ -141,6 +146,10 @@ def test_positives_that_are_missing_or_of_another_corpus(translated, train, tmp_
     facts = path.with_name("positives.txt.json")
     facts.write_text(facts.read_text().replace(spec.corpus.sha256[:12], "0" * 12))
     with pytest.raises(BadInput, match=r"positives.txt.json: corpus_sha256"):
+        train(spec, tmp_path / "run", positives=path)
+    facts.write_text(facts.read_text().replace("0" * 12, spec.corpus.sha256[:12]))
+    path.write_text(path.read_text(encoding="utf-8") + "one more\n", encoding="utf-8")
+    with pytest.raises(BadInput, match="401 lines for a corpus of 400"):
         train(spec, tmp_path / "run", positives=path)
     assert not (tmp_path / "run").exists()
 

@@ -380,7 +380,7 @@ class Network:
 
 
 class Tokenizer:
-    pad_token_id = 0
+    pad_token_id, mask_token_id = 0, 103
 
 
 @cases("infocse_aux")

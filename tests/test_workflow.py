@@ -62,7 +62,7 @@ def project(tmp_path_factory):
     for path in (made.folder / "methods").glob("[!_]*.py"):
         if path.stem not in ("bert", "simcse", "random"):
             path.unlink()
-    (made.folder / "config" / "mini.yaml").unlink()  # it names methods that are not there, as does smoke at its end
+    (made.folder / "config" / "mini.yaml").unlink()  # these scales name methods that are not there
     smoke = made.folder / "config" / "smoke.yaml"
     smoke.write_text(smoke.read_text().partition("methods:")[0])
     done = made.snakemake("all")

@@ -1,1 +1,1 @@
-"""Plug-ins for two-view methods: a term of the loss (AMI) or more negatives (MoCo)."""
+"""Plug-ins for two-view methods: terms of the loss, or a queue of negatives."""

@@ -54,7 +54,7 @@ class Component(Base):
         self.lower = encoder.twin(encoder.layers // 2).requires_grad_(not self.p.detach)
         self.lower.set_dropout(self.p.lower_dropout)
         self.upper = Layers(encoder, self.p.layers)
-        encoder.load_modules(upper=self.upper, lm_head=self.head)
+        encoder.load_module("upper", self.upper)
 
     def loss(self, method, one, two):
         batch = both(one, two, self.tokenizer.pad_token_id)

@@ -40,6 +40,7 @@ DECLARATION = {
         "a causal decoder reads the embeddings of the tokens before; the code's reads those of all tokens, which it"
         " has to restore from what dropout leaves of them and from the vector",
         "embeddings are read without gradient, and logits come from the checkpoint's masked-LM head, as in the code",
+        "the decoder's layers are as wide as the encoder's (3072 for BERT base); the code's are 2048 wide",
         "padding and [MASK], that of a prompt, are no targets",
     ],
 }
