@@ -176,7 +176,7 @@ def _show_declaration(d):
     print(f"{d.name} (version {d.version}): {d.title}")
     if hasattr(d, "params"):
         print(f"{d.paper}\n")
-        typed = d.hyperparameters()().model_dump()
+        typed = d.hyperparameters().model_dump()
         rows = [[k, v, d.params[k][1] if k in d.params else "the trainer's default"] for k, v in typed.items()]
         print(tabulate(rows, ["parameter", "value", "source"]))
         for name, params in d.variants.items():

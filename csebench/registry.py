@@ -58,7 +58,7 @@ def declaration(name: str, folder: Path = METHODS) -> Declaration | EvaluatorDec
     try:
         found = model.model_validate(literal(path, "DECLARATION"))
         if model is Declaration:
-            found.hyperparameters()()
+            found.hyperparameters()
     except ValidationError as e:
         raise explain(e, where, field_names(model)) from None
     if found.name != name:
@@ -79,7 +79,7 @@ def fill(found: Declaration, values: dict, where: str) -> dict:
     Raises:
         BadInput: an unknown parameter or a value of the wrong type, with the nearest valid name.
     """
-    model = found.hyperparameters()
+    model = found.hyperparameters
     try:
         return model.model_validate(values).model_dump()
     except ValidationError as e:

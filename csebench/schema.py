@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
@@ -60,6 +61,7 @@ class Declaration(Strict):
     variants: dict[str, dict[str, Any]] = {}  # name: parameters that differ from the defaults
     deviations: list[str] = []  # from the paper, and what the paper leaves open and we chose
 
+    @cached_property
     def hyperparameters(self) -> type[BaseModel]:
         """The typed model of this method's hyper-parameters, `Training`'s included unless it is a component."""
         fields: dict[str, Any] = {}

@@ -91,7 +91,7 @@ def test_the_template_is_a_valid_method():
     from csebench.schema import Declaration
 
     found = Declaration.model_validate(literal(METHODS / "_template.py", "DECLARATION"))
-    assert found.hyperparameters()().temperature == 0.05
+    assert found.hyperparameters().temperature == 0.05
 
 
 # ---------------------------------------------------------------- training
