@@ -30,6 +30,7 @@ logging.disable_progress_bar()
 TWO_LAYERS = {"avg_top2": (-2, -1), "avg_first_last_2021": (0, -1), "avg_first_last_2022": (1, -1)}  # pooler: states
 TANH = "torch.nn.modules.activation.Tanh"
 ST = "sentence_transformers.models"  # where its modules have been found since version 1
+ONE_POSITION = ("cls_before_pooler", *TEMPLATES)  # poolers that read one state of the last layer
 MODULES = "modules.safetensors"  # what a method exports beside its encoder
 BERTS = ("bert", "roberta")  # whose modules are laid out alike
 
@@ -52,13 +53,10 @@ def pool(pooler: str, encoded: Encoded):
     if pooler in TWO_LAYERS:
         one, two = (output.hidden_states[i] for i in TWO_LAYERS[pooler])
         return mean_pool((one + two) / 2, mask)
-    if pooler in TEMPLATES:
-        positions = torch.arange(mask.shape[1], device=mask.device)
-        last = (positions * (encoded.ids == encoded.mask_id)).argmax(1)
-        return output.last_hidden_state[torch.arange(len(last), device=mask.device), last]
+    if pooler in ONE_POSITION:
+        states = output.last_hidden_state
+        return at_position(states, encoded.position(pooler) if states.shape[1] > 1 else None)[:, 0]
     match pooler:
-        case "cls_before_pooler":
-            return output.last_hidden_state[:, 0]
         case "cls":
             return output.pooler_output
         case "avg":
@@ -79,6 +77,13 @@ class Dropout(nn.Dropout):
         dropped = round(self.p * 2**16)  # of the values of 16 bits
         kept = words.view(torch.int16)[: x.numel()].view(x.shape) >= dropped - 2**15
         return x * kept.to(x.dtype) * (1 / (1 - dropped / 2**16))
+
+
+def at_position(states, position=None):
+    """(N, T, D), (N,) -> (N, 1, D): each row's state at its position, the first where none is given."""
+    if position is None:
+        return states[:, :1]
+    return states.gather(1, position.view(-1, 1, 1).expand(-1, 1, states.shape[-1]))
 
 
 def use_cheap_dropout(model) -> None:
@@ -148,6 +153,12 @@ class Encoded:
     mask: torch.Tensor  # (N, T) bool, True at real tokens
     mask_id: int  # of the token [MASK]
     attention: list = field(default_factory=list)  # (N, H, T, T) of the layers asked for, after attention dropout
+
+    def position(self, pooler: str) -> torch.Tensor | None:
+        """(N,) the last [MASK] of each row, which is that of the template, for a pooler that reads there; else None."""
+        if pooler not in TEMPLATES:
+            return None
+        return (torch.arange(self.ids.shape[1], device=self.ids.device) * (self.ids == self.mask_id)).argmax(1)
 
 
 class Encoder(nn.Module):
@@ -272,27 +283,27 @@ class Encoder(nn.Module):
     def forward(self, batch, pooler: str | None = None) -> Encoded:
         """One pass over a tokenised batch, which computes no more than `pooler` reads (None: every hidden state).
 
-        Where that is the state at position 0 alone, the last layer of a BERT works on position 0 only behind its
+        Where that is the state at one position, the last layer of a BERT works on that position only behind its
         attention: `last_hidden_state` is (N, 1, D).
         """
+        encoded = Encoded(None, batch["input_ids"], batch["attention_mask"].bool(), self.tokenizer.mask_token_id)
         maps, hooks = {}, []
         stack = self.model.encoder.layer if self.model.config.model_type in BERTS else ()
         for i in self.kept:
             keep = lambda _, __, out, i=i: maps.__setitem__(i, out[1])  # noqa: E731
             hooks.append(stack[i].attention.self.register_forward_hook(keep))
-        if pooler == "cls_before_pooler" and stack:
-            first = lambda _, states: tuple(s[:, :1] for s in states)  # noqa: E731
-            hooks.append(stack[-1].attention.output.register_forward_pre_hook(first))
+        if pooler in ONE_POSITION and stack:
+            at = encoded.position(pooler)
+            one = lambda _, states: tuple(at_position(s, at) for s in states)  # noqa: E731
+            hooks.append(stack[-1].attention.output.register_forward_pre_hook(one))
         try:
             inputs = {k: v for k, v in batch.items() if k != "labels"}
-            output = self.model(**inputs, output_hidden_states=pooler is None or pooler in TWO_LAYERS)
+            encoded.output = self.model(**inputs, output_hidden_states=pooler is None or pooler in TWO_LAYERS)
         finally:
             for hook in hooks:
                 hook.remove()
-        attention = [maps[i] for i in self.kept]
-        return Encoded(
-            output, batch["input_ids"], batch["attention_mask"].bool(), self.tokenizer.mask_token_id, attention
-        )
+        encoded.attention = [maps[i] for i in self.kept]
+        return encoded
 
 
 def head_of(masked_lm) -> nn.Module:

@@ -134,7 +134,7 @@ class Method(nn.Module):
 
 
 class ClsHeadMethod(Method):
-    """A method with a head in training (`mlp_only_train`).
+    """A method with a head in training (`mlp_only_train`); with the pooler `cls` the head stays at test.
 
     The parameter `projector`, where it has one, says which: `mlp` (also without it): SimCSE's, where [CLS] is
     pooled; `batchnorm`: DiffCSE's; `none`.
@@ -142,6 +142,9 @@ class ClsHeadMethod(Method):
 
     def __init__(self, encoder, params):
         super().__init__(encoder, params)
+        if self.p.pooler == "cls":  # a new one, in the place of the checkpoint's (SimCSE issue #179)
+            nn.init.normal_(encoder.model.pooler.dense.weight, std=0.02)
+            nn.init.zeros_(encoder.model.pooler.dense.bias)
         projector = getattr(self.p, "projector", "mlp")
         if projector == "batchnorm":
             self.head = Projector(encoder.size)

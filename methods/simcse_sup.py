@@ -12,10 +12,8 @@ Relations: simcse with given positives and further columns; the head is kept at 
 Deviations: listed below.
 """
 
-from torch import nn
-
 from csebench.losses import info_nce
-from csebench.method import Method as Base
+from csebench.method import ClsHeadMethod
 
 DECLARATION = {
     "name": "simcse_sup",
@@ -44,13 +42,7 @@ DECLARATION = {
 }
 
 
-class Method(Base):
-    def __init__(self, encoder, params):
-        super().__init__(encoder, params)
-        if self.p.pooler == "cls":
-            nn.init.normal_(encoder.model.pooler.dense.weight, std=0.02)
-            nn.init.zeros_(encoder.model.pooler.dense.bias)
-
+class Method(ClsHeadMethod):
     def views(self, triplets):
         every = self.view([sentence for triplet in triplets for sentence in triplet])
         one, two, self.hard = (every.rows(slice(i, None, 3)) for i in range(3))

@@ -202,8 +202,9 @@ def test_a_prompt_is_the_sentence_in_its_template(pooler, text, tiny_bert, sente
     assert batch["input_ids"].tolist() == whole["input_ids"].tolist()
     encoded = encoder(batch, pooler)
     last = [len(row) - 1 - row[::-1].index(encoder.tokenizer.mask_token_id) for row in batch["input_ids"].tolist()]
-    wanted = torch.stack([encoded.output.last_hidden_state[i, at] for i, at in enumerate(last)])
-    assert torch.equal(pool(pooler, encoded), wanted)
+    states = encoder(batch).output.last_hidden_state  # of every position
+    wanted = torch.stack([states[i, at] for i, at in enumerate(last)])
+    torch.testing.assert_close(pool(pooler, encoded), wanted)
     (long,) = encoder.in_template(encoder.ids([sentences[0] * 50]), pooler)
     end = encoder.tokenizer(text.partition("{}")[2], add_special_tokens=False)["input_ids"]
     assert len(long) == encoder.longest and long[-1 - len(end) : -1] == end
@@ -429,15 +430,16 @@ def test_the_code_of_msse_leaves_hard_negatives_out(build, triplets):
     assert method.hard is None
 
 
-def test_the_head_of_supervised_simcse_is_the_new_pooler(build, tiny_bert):
-    """Not the checkpoint's; it stays at test."""
+@pytest.mark.parametrize("name", ["simcse_sup", "simcse"])
+def test_the_head_that_stays_at_test_is_a_new_pooler(name, tiny_bert):
+    """Not the checkpoint's."""
     from csebench.encoder import Encoder
     from csebench.registry import declaration, fill, load
     from csebench.schema import EncoderRef
 
     encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local"), with_pooler=True)
     before = encoder.model.pooler.dense.weight.clone()
-    load("simcse_sup")(encoder, fill(declaration("simcse_sup"), {}, "here"))
+    load(name)(encoder, fill(declaration(name), {"pooler": "cls"}, "here"))
     assert not (encoder.model.pooler.dense.weight == before).any()
     assert not encoder.model.pooler.dense.bias.any()
 

@@ -15,6 +15,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, dropout
 
+from csebench.encoder import use_cheap_dropout
 from csebench.losses import full
 from csebench.method import Component as Base
 
@@ -54,6 +55,7 @@ class Component(Base):
         heads = self.p.heads or config.num_attention_heads
         layer = nn.TransformerDecoderLayer(encoder.size, heads, config.intermediate_size, 0.1, batch_first=True)
         self.decoder = nn.TransformerDecoder(layer, self.p.layers)
+        use_cheap_dropout(self.decoder)
 
     def loss(self, method, one, two):
         batch = (one if self.p.target == "original" else two).batch
