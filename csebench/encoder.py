@@ -155,7 +155,7 @@ class Encoded:
     attention: list = field(default_factory=list)  # (N, H, T, T) of the layers asked for, after attention dropout
 
     def position(self, pooler: str) -> torch.Tensor | None:
-        """(N,) the last [MASK] of each row, which is that of the template, for a pooler that reads there; else None."""
+        """(N,) the last [MASK] of each row, that of the template, for a pooler that reads there; else None."""
         if pooler not in TEMPLATES:
             return None
         return (torch.arange(self.ids.shape[1], device=self.ids.device) * (self.ids == self.mask_id)).argmax(1)

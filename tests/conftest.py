@@ -135,8 +135,8 @@ def train(smoke_data):
 
     from csebench.trainer import train
 
-    def run(spec, out, file=None, **settings):
-        train(spec, out, file or corpus_of(spec), smoke_data, **settings)
+    def run(spec, out, file=..., **settings):
+        train(spec, out, corpus_of(spec) if file is ... else file, smoke_data, **settings)
         return json.loads((out / "train.json").read_text())
 
     return run
