@@ -7,7 +7,7 @@ from tabulate import tabulate
 from csebench.plan import SIDE_BY_SIDE, CellPlan, Page, corpus_of, find_table, paper, plan_table, score_path
 from csebench.plan import scale as read_scale
 from csebench.registry import COMPONENTS, EVALUATORS, METHODS, declaration
-from csebench.schema import Published
+from csebench.schema import Published, Row
 from csebench.stats import Summary, summarise
 from csebench.store import read, value
 
@@ -37,13 +37,18 @@ def cell_text(ours: Summary | None, missing: int, published: Published | None, b
     return text if published is None else f"{text} ({published.text.replace('±', ' ± ')})"
 
 
+def is_control(row: Row) -> bool:
+    return row.run is not None and declaration(row.run.method).kind == "control"
+
+
 def table_section(paper_name: str, number: str, scale: str) -> str:
     """One paper's table: ours beside the published numbers, then why rows have no run, then notes."""
     table, rows = find_table(paper_name, number), plan_table(paper_name, number, scale)
     ours = [[summary(cell, scale, table.evaluator) for cell in row] for row in rows]
     best = []
+    compared = [sums for row, sums in zip(table.rows, ours, strict=True) if not is_control(row)]
     for column in range(len(table.columns)):
-        means = [percent(row[column][0].mean) for row in ours if row[column][0] is not None]
+        means = [percent(row[column][0].mean) for row in compared if row[column][0] is not None]
         best.append(max(means, key=float) if len(means) > 1 else None)
     body, absent, origins = [], [], []
     for row, cells, sums in zip(table.rows, rows, ours, strict=True):
@@ -103,8 +108,8 @@ def head(page: Page) -> str:
             ["", ""],
             tablefmt="pipe",
         ),
-        "A cell is `ours ± deviation over seeds (published)`, Spearman × 100; bold is the best of ours, ties together;"
-        " – is no run or no number. Deviations are of the sample (ddof = 1).",
+        "A cell is `ours ± deviation over seeds (published)`, Spearman × 100; bold is the best of ours but"
+        " controls, ties together; – is no run or no number. Deviations are of the sample (ddof = 1).",
     ]
     if at.scale != "paper":
         lines.append("**Not comparable with the published numbers**: another encoder, other data, fewer steps.")
