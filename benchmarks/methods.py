@@ -24,9 +24,9 @@ from tabulate import tabulate
 from csebench import ROOT
 from csebench.data import read_corpus
 from csebench.encoder import Encoder
-from csebench.registry import COMPONENTS, METHODS, declaration, fill, load, names
+from csebench.registry import COMPONENTS, METHODS, declaration, fill, names
 from csebench.schema import EncoderRef
-from csebench.trainer import make_optimizer, optimise
+from csebench.trainer import assemble, optimise
 
 # In the place of what only the hub has, and of other runs.
 SETTINGS = {
@@ -48,15 +48,12 @@ class Steps:
         encoder = Encoder.load(
             EncoderRef(name=args.encoder, revision="local"), params["dropout"], params["pooler"] == "cls"
         )
-        self.method = load(host)(encoder, params).to(encoder.device).train()
         plugins = {**found.components, **{plugin: {} for plugin in plugins}}
-        self.components = torch.nn.ModuleList(
-            load(n, COMPONENTS)(self.method, fill(declaration(n, COMPONENTS), SETTINGS.get(n, {}) | given, name))
-            for n, given in plugins.items()
-        )
-        self.components.to(encoder.device).train()
-        state = torch.nn.ModuleList([self.method, self.components])
-        self.optimizer = make_optimizer([w for w in state.parameters() if w.requires_grad], self.method.p)
+        plugins = {
+            n: fill(declaration(n, COMPONENTS), SETTINGS.get(n, {}) | given, name) for n, given in plugins.items()
+        }
+        state, self.optimizer = assemble(host, encoder, params, plugins)
+        self.method, self.components = state["method"], state["components"]
         folder = ROOT / "data/smoke"
         file = folder / ("nli/smoke.csv" if found.corpus == "triplets" else "wiki/smoke.txt")
         self.batch = (read_corpus(file, kind=found.corpus) * args.batch)[: self.method.sentences_per_step()]

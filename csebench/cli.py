@@ -133,9 +133,7 @@ def list_methods(args):
         for name in names(folder):
             try:
                 d = declaration(name, folder)
-                encoders = (
-                    "any" if d.kind in ("untrained", "fitted") else "-" if d.kind == "control" else "BERT, RoBERTa"
-                )
+                encoders = {"untrained": "any", "fitted": "any", "control": "-"}.get(d.kind, "BERT, RoBERTa")
                 rows.append([name, d.kind, d.paper, ", ".join(d.variants), encoders, d.needs, d.trains])
             except BadInput as e:
                 rows.append([name, "BROKEN", str(e)])
@@ -298,10 +296,10 @@ def spec_from(args) -> Spec:
         precision=args.precision,
         threads=args.threads,
     )
-    stages = [s for s in found.choices.get("pretraining", []) if s != "none"]
-    if stages and params.get("pretraining") != "none":
+    if found.stages and params.get("pretraining") != "none":
+        stage = found.stages[0]
         raise BadInput(
-            f"train: {args.method} starts from a run of {stages[0]}: `csebench train --method {stages[0]} … --out DIR`"
+            f"train: {args.method} starts from a run of {stage}: `csebench train --method {stage} … --out DIR`"
             f" first, then --encoder DIR/model --set pretraining=none; without it, --set pretraining=none alone."
         )
     recipe = Recipe(method=args.method, variant=args.variant, params=params, components=components)
@@ -318,9 +316,8 @@ def encoder(name: str) -> EncoderRef:
             return ref
     if (Path(name) / "config.json").exists():
         return EncoderRef(name=name, revision=sha256(Path(name) / "model.safetensors"))
-    hub, at, revision = name.partition("@")
-    if at:
-        return EncoderRef(name=hub, revision=revision)
+    if "@" in name:
+        return EncoderRef.parse(name)
     raise unknown("encoder", name, {ref.name for ref in known} | {"ID@COMMIT of the hub", "a model folder"})
 
 

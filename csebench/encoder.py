@@ -86,6 +86,12 @@ def at_position(states, position=None):
     return states.gather(1, position.view(-1, 1, 1).expand(-1, 1, states.shape[-1]))
 
 
+def initialise(linear: nn.Linear, std: float = 0.02) -> None:
+    """As BERT does: normal weights, no bias."""
+    nn.init.normal_(linear.weight, std=std)
+    nn.init.zeros_(linear.bias)
+
+
 def use_cheap_dropout(model) -> None:
     for module in list(model.modules()):
         for name, child in module.named_children():
@@ -102,8 +108,7 @@ class Layers(nn.Module):
         self.layers = nn.ModuleList(type(encoder.model.encoder.layer[0])(config) for _ in range(count))
         for module in self.modules():
             if isinstance(module, nn.Linear):
-                nn.init.normal_(module.weight, std=config.initializer_range)
-                nn.init.zeros_(module.bias)
+                initialise(module, config.initializer_range)
         use_cheap_dropout(self)
 
     def forward(self, states, mask):
@@ -120,8 +125,7 @@ class Head(nn.Module):
     def __init__(self, size):
         super().__init__()
         self.dense = nn.Linear(size, size)
-        nn.init.normal_(self.dense.weight, std=0.02)
-        nn.init.zeros_(self.dense.bias)
+        initialise(self.dense)
 
     def forward(self, x):
         return torch.tanh(self.dense(x))
@@ -407,8 +411,7 @@ def open_model(name: str, pooler: str | None = None, evaluation: Evaluation = Ev
     pooler = pooler or pooler_of(folder)
     if pooler is None:
         raise BadInput(f"{name}: does not say how to pool; give --pooler ({', '.join(POOLERS)}).")
-    name, _, revision = name.partition("@") if not folder.exists() else (name, "", "")
-    encoder = Encoder.load(EncoderRef(name=name, revision=revision or "main"), with_pooler=pooler == "cls")
+    encoder = Encoder.load(EncoderRef.parse(name), with_pooler=pooler == "cls")
     return SentenceEncoder(encoder, pooler, Affine.load(folder), evaluation.precision, evaluation.batch_size)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tarfile
+from functools import partial
 from pathlib import Path
 
 from csebench.data import check_sha256, read_sts, sha256
@@ -38,20 +39,14 @@ def download(name: str) -> Path:
     return path
 
 
-def fetch_wiki(root: Path) -> None:
-    """SimCSE's 10^6 Wikipedia sentences."""
-    fetch_file("wiki1m-simcse", root)
-
-
-def fetch_nli(root: Path) -> None:
-    """SimCSE's NLI triplets."""
-    fetch_file("nli-simcse", root)
-
-
 def fetch_file(name: str, root: Path) -> None:
+    """A corpus of data/registry.yaml that SimCSE's repository has."""
     wanted = dataset(name)
     path = download(Path(wanted.path).name)
-    check_sha256(path, wanted.sha256)
+    try:
+        check_sha256(path, wanted.sha256)
+    except BadInput as e:
+        raise RunFailed(str(e)) from None
     out = root / wanted.path
     out.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(path, out.with_name(out.name + ".part"))
@@ -81,4 +76,8 @@ def fetch_senteval(root: Path) -> None:
         raise RunFailed(f"senteval.tar is not what was expected: {e}") from None
 
 
-SOURCES = {"wiki": fetch_wiki, "nli": fetch_nli, "senteval": fetch_senteval}
+SOURCES = {
+    "wiki": partial(fetch_file, "wiki1m-simcse"),
+    "nli": partial(fetch_file, "nli-simcse"),
+    "senteval": fetch_senteval,
+}

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from csebench.augment import edited
-from csebench.encoder import Encoded, Encoder, Head, Projector, pool
+from csebench.encoder import Encoded, Encoder, Head, Projector, initialise, pool
 
 
 @dataclass
@@ -111,8 +111,8 @@ class Method(nn.Module):
 
     def views(self, sentences: list[str]) -> tuple[View, View]:
         """Two dropout masks over one forward pass; rows 2i and 2i+1 are the views of sentence i (SimCSE)."""
-        both = self.view([s for s in sentences for _ in range(2)])
-        return both.rows(slice(0, None, 2)), both.rows(slice(1, None, 2))
+        rows = self.view([s for s in sentences for _ in range(2)])
+        return rows.rows(slice(0, None, 2)), rows.rows(slice(1, None, 2))
 
     def loss(self, one: View, two: View) -> torch.Tensor:
         """Scalar to be minimised."""
@@ -137,14 +137,13 @@ class ClsHeadMethod(Method):
     """A method with a head in training (`mlp_only_train`); with the pooler `cls` the head stays at test.
 
     The parameter `projector`, where it has one, says which: `mlp` (also without it): SimCSE's, where [CLS] is
-    pooled; `batchnorm`: DiffCSE's; `none`.
+    pooled; `linear`: one layer; `batchnorm`: DiffCSE's; `none`.
     """
 
     def __init__(self, encoder, params):
         super().__init__(encoder, params)
         if self.p.pooler == "cls":  # a new one, in the place of the checkpoint's (SimCSE issue #179)
-            nn.init.normal_(encoder.model.pooler.dense.weight, std=0.02)
-            nn.init.zeros_(encoder.model.pooler.dense.bias)
+            initialise(encoder.model.pooler.dense)
         projector = getattr(self.p, "projector", "mlp")
         if projector == "batchnorm":
             self.head = Projector(encoder.size)

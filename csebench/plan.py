@@ -44,10 +44,10 @@ def scale(name: str = DEFAULT_SCALE) -> Scale:
         for name, values in settings.items():
             check_name(name, folder, f"{file}: {key}")
             try:
-                found_there = declaration(name, folder)
+                declared = declaration(name, folder)
             except BadInput:
                 continue  # a broken file: the rows that need it say so
-            fill(found_there, values, f"{file}: {key}.{name}")
+            fill(declared, values, f"{file}: {key}.{name}")
     for size in found.seeds_by_size:
         if size not in found.sizes:
             raise unknown("size", size, found.sizes, f"{file}: seeds_by_size")
@@ -277,7 +277,7 @@ def _broken(recipe: Recipe, where: str) -> str | None:
             return str(error)
         if folder == METHODS:
             needed += [(c, COMPONENTS) for c in found.components]
-            needed += [(stage, METHODS) for stage in found.choices.get("pretraining", []) if stage != "none"]
+            needed += [(stage, METHODS) for stage in found.stages]
     return None
 
 

@@ -7,7 +7,7 @@ from tabulate import tabulate
 from csebench.plan import SIDE_BY_SIDE, CellPlan, Page, corpus_of, find_table, paper, plan_table, score_path
 from csebench.plan import scale as read_scale
 from csebench.registry import COMPONENTS, EVALUATORS, METHODS, declaration
-from csebench.schema import Published, Row
+from csebench.schema import Published
 from csebench.stats import Summary, summarise
 from csebench.store import read, value
 
@@ -37,8 +37,9 @@ def cell_text(ours: Summary | None, missing: int, published: Published | None, b
     return text if published is None else f"{text} ({published.text.replace('±', ' ± ')})"
 
 
-def is_control(row: Row) -> bool:
-    return row.run is not None and declaration(row.run.method).kind == "control"
+def is_control(cells: list[CellPlan]) -> bool:
+    """Whether a row is run and its method is a control; a broken method file has no run."""
+    return bool(cells[0].specs) and declaration(cells[0].specs[0].method).kind == "control"
 
 
 def table_section(paper_name: str, number: str, scale: str) -> str:
@@ -46,7 +47,7 @@ def table_section(paper_name: str, number: str, scale: str) -> str:
     table, rows = find_table(paper_name, number), plan_table(paper_name, number, scale)
     ours = [[summary(cell, scale, table.evaluator) for cell in row] for row in rows]
     best = []
-    compared = [sums for row, sums in zip(table.rows, ours, strict=True) if not is_control(row)]
+    compared = [sums for cells, sums in zip(rows, ours, strict=True) if not is_control(cells)]
     for column in range(len(table.columns)):
         means = [percent(row[column][0].mean) for row in compared if row[column][0] is not None]
         best.append(max(means, key=float) if len(means) > 1 else None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
@@ -61,6 +62,11 @@ class Declaration(Strict):
     variants: dict[str, dict[str, Any]] = {}  # name: parameters that differ from the defaults
     deviations: list[str] = []  # from the paper, and what the paper leaves open and we chose
 
+    @property
+    def stages(self) -> list[str]:
+        """The pre-training methods that this one may start from."""
+        return [stage for stage in self.choices.get("pretraining", []) if stage != "none"]
+
     @cached_property
     def hyperparameters(self) -> type[BaseModel]:
         """The typed model of this method's hyper-parameters, `Training`'s included unless it is a component."""
@@ -105,6 +111,12 @@ class Dataset(Strict):
 class EncoderRef(Strict):
     name: str  # hub id, or a folder of the project
     revision: str  # commit on the hub, or sha256 of the folder's weights
+
+    @classmethod
+    def parse(cls, name: str) -> EncoderRef:
+        """`ID@COMMIT`; a folder's name, or an id alone, is of revision `main`."""
+        hub, _, revision = (name, "", "") if Path(name).exists() else name.partition("@")
+        return cls(name=hub, revision=revision or "main")
 
 
 class Evaluation(Strict):

@@ -126,13 +126,10 @@ def fit(spec: Spec, out: Path, encoder: Encoder, sentences: list[str], dev, chec
     """
     device = encoder.device
     torch.manual_seed(spec.seed)
-    method = load(spec.method)(encoder, spec.params)
-    components = torch.nn.ModuleList(load(n, COMPONENTS)(method, c.params) for n, c in spec.components.items())
-    method.to(device).train()
-    components.to(device).train()
-    state = torch.nn.ModuleDict({"method": method, "components": components})
+    plugins = {name: component.params for name, component in spec.components.items()}
+    state, optimizer = assemble(spec.method, encoder, spec.params, plugins)
+    method, components = state["method"], state["components"]
     p = method.p
-    optimizer = make_optimizer([w for w in state.parameters() if w.requires_grad], p)
     step, curve, losses, best = 0, [], [], {"score": -np.inf}
     checkpoint = out / ".checkpoint.pt"
     if checkpoint.exists():
@@ -195,6 +192,14 @@ def fit(spec: Spec, out: Path, encoder: Encoder, sentences: list[str], dev, chec
     report |= {"best_dev": best["score"], "steps": step, "resumed_at": first or None, "sentences": len(sentences)}
     seconds = time.perf_counter() - started
     return report | {"seconds_per_step": seconds / max(1, step - first)}, method.exported()
+
+
+def assemble(name: str, encoder: Encoder, params: dict, plugins: dict[str, dict]):
+    """A method with its components, ready to make steps, and the optimiser of what they train."""
+    method = load(name)(encoder, params)
+    components = torch.nn.ModuleList(load(plugin, COMPONENTS)(method, own) for plugin, own in plugins.items())
+    state = torch.nn.ModuleDict({"method": method, "components": components}).to(encoder.device).train()
+    return state, make_optimizer([w for w in state.parameters() if w.requires_grad], method.p)
 
 
 def optimise(method, components, optimizer, batch: list, precision: str) -> torch.Tensor:

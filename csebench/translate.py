@@ -13,6 +13,7 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 from csebench.data import back_translation_facts, lines, sha256
 from csebench.errors import BadInput
 from csebench.provenance import write_json
+from csebench.schema import EncoderRef
 
 CHUNK = 1024  # sentences between two writes; a killed run continues behind the last whole chunk
 
@@ -21,9 +22,8 @@ class Translator:
     """A MarianMT model, from a folder or the hub (`ID@COMMIT`); beam search, in batches of like length."""
 
     def __init__(self, name: str, batch_size: int, beams: int, longest: int):
-        folder = Path(name)
-        hub, _, revision = name.partition("@")
-        source = {"pretrained_model_name_or_path": folder if folder.exists() else hub, "revision": revision or None}
+        ref = EncoderRef.parse(name)
+        source = {"pretrained_model_name_or_path": ref.name, "revision": ref.revision}
         try:
             self.tokenizer = AutoTokenizer.from_pretrained(**source)
             model = AutoModelForSeq2SeqLM.from_pretrained(**source)

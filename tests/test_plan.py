@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from csebench import ROOT, cli, plan, registry
+from csebench import ROOT, cli, plan, registry, render
 from csebench.data import sha256
 from csebench.errors import BadInput
 from csebench.schema import POOLERS, Recipe
@@ -157,11 +157,13 @@ def test_a_broken_method_leaves_other_tables_alone(monkeypatch):
         return registry.declaration(name, folder)
 
     monkeypatch.setattr(plan, "declaration", declaration)
+    monkeypatch.setattr(render, "declaration", declaration)
     plan.plan_table.cache_clear()
     plan.runs.cache_clear()
     cells = plan.plan_table("micse", "2", "paper")
     assert {c.missing for c in cells[row("micse", "AMI+CT")]} == {"methods/ct.py: version: broken"}
     assert all(c.specs for c in cells[row("micse", "miCSE")]) and plan.runs("paper")
+    assert "methods/ct.py: version: broken" in render.render(plan.page("2", "paper", "micse"))
     plan.plan_table.cache_clear()
     plan.runs.cache_clear()
 

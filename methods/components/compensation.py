@@ -13,11 +13,11 @@ Deviations: listed below.
 
 import torch
 from torch import nn
-from torch.nn.functional import cross_entropy, dropout
+from torch.nn.functional import dropout
 
 from csebench.encoder import use_cheap_dropout
-from csebench.losses import full
 from csebench.method import Component as Base
+from csebench.mlm import masked_lm_loss
 
 DECLARATION = {
     "name": "compensation",
@@ -71,5 +71,4 @@ class Component(Base):
             look_ahead = torch.ones(length, length, dtype=torch.bool, device=ids.device).triu(1)
         memory = one.z.unsqueeze(1).to(embedded.dtype)
         states = self.decoder(embedded, memory, tgt_mask=look_ahead, tgt_key_padding_mask=padding)
-        real = targets != -100
-        return self.p.weight * cross_entropy(full(self.head(states[real])), targets[real])
+        return self.p.weight * masked_lm_loss(self.head, states, targets)[0]

@@ -61,10 +61,10 @@ class Component(Base):
     def masked_lm(self, encoder):
         if self.p.generator == "self":
             return encoder.masked_lm()
-        name, _, revision = self.p.generator.partition("@")
-        generator = Encoder.load(EncoderRef(name=name, revision=revision or "main"))
+        ref = EncoderRef.parse(self.p.generator)
+        generator = Encoder.load(ref)
         if generator.tokenizer.get_vocab() != self.tokenizer.get_vocab():
-            raise BadInput(f"rtd.generator: {name} has not the vocabulary of the encoder; name one that has.")
+            raise BadInput(f"rtd.generator: {ref.name} has not the vocabulary of the encoder; name one that has.")
         return generator.masked_lm()
 
     @torch.no_grad()
