@@ -13,7 +13,7 @@ include: "rules/tables.smk"
 
 wildcard_constraints:
     run=r"\w+-[0-9a-f]{10}",
-    evaluator=r"\w+",
+    evaluator=r"[\w.-]+",
     folder=r"(\w+/)?",
     page=r"(?!partial/)(\w+/){0,2}(table\w+|methods)",
 

@@ -82,12 +82,18 @@ def parser() -> Parser:
     v.add_argument("--out", type=Path, required=True)
 
     v = verb("evaluate", evaluate, "score any encoder")
-    v.add_argument("--model", required=True, help="folder of ours, of sentence-transformers, or hub id")
+    v.add_argument("--model", required=True, help="folder of ours, of sentence-transformers, hub id, or .npz file")
     v.add_argument("--pooler", choices=POOLERS)
-    v.add_argument("--evaluators", default="sts", help="comma-separated")
+    v.add_argument("--evaluators", default="sts", help="comma-separated: sts,transfer:fasttest,beir:scifact")
+    v.add_argument("--max-length", type=positive, help="tokens; what the encoder can read without it")
     v.add_argument("--data", type=Path)
     v.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
     v.add_argument("--batch-size", type=positive, default=128)
+    v.add_argument("--out", type=Path, required=True)
+
+    v = verb("sentences", list_sentences, "the sentences that evaluators embed: what a file of embeddings must hold")
+    v.add_argument("--evaluators", default="sts", help="comma-separated")
+    v.add_argument("--data", type=Path)
     v.add_argument("--out", type=Path, required=True)
 
     v = verb("work", work, "train a planned run and score it, as the workflow does")
@@ -141,13 +147,11 @@ def list_methods(args):
 
 
 def list_evaluators(args):
-    found = [declaration(n, EVALUATORS) for n in names(EVALUATORS)]
-    print(
-        tabulate(
-            [[d.name, d.version, d.protocol, ", ".join(d.tasks)] for d in found],
-            ["name", "version", "protocol", "tasks"],
-        )
-    )
+    rows = []
+    for d in (declaration(n, EVALUATORS) for n in names(EVALUATORS)):
+        name = f"{d.name}:{d.takes.upper()}" if d.takes else d.name
+        rows.append([name, d.version, d.protocol, ", ".join(d.variants), ", ".join(d.tasks), d.needs])
+    print(tabulate(rows, ["name", "version", "protocol", "variants", "tasks", "needs"]))
 
 
 def list_papers(args):
@@ -172,15 +176,17 @@ def show(args):
 
 def _show_declaration(d):
     print(f"{d.name} (version {d.version}): {d.title}")
-    if hasattr(d, "params"):
+    if hasattr(d, "hyperparameters"):
         print(f"{d.paper}\n")
         typed = d.hyperparameters().model_dump()
         rows = [[k, v, d.params[k][1] if k in d.params else "the trainer's default"] for k, v in typed.items()]
         print(tabulate(rows, ["parameter", "value", "source"]))
-        for name, params in d.variants.items():
-            print(f"\nvariant {name}: {params}")
     else:
         print(f"protocol {d.protocol}; tasks {', '.join(d.tasks)}; {d.source}")
+        if d.params:
+            print(f"settings: {d.params}")
+    for name, params in d.variants.items():
+        print(f"\nvariant {name}: {params}")
     print("".join(f"\ndeviation: {text}" for text in d.deviations))
 
 
@@ -328,14 +334,22 @@ def root(args) -> Path:
 def evaluate(args):
     from csebench.evaluate import evaluate as run
 
-    settings = Evaluation(precision=args.precision, batch_size=args.batch_size)
+    settings = Evaluation(precision=args.precision, batch_size=args.batch_size, max_length=args.max_length)
     result = run(args.model, args.evaluators.split(","), root(args), args.out, args.pooler, settings)
-    shown = [[s["task"], s["subset"], s["metric"], 100 * s["value"]] for s in result["scores"]]
-    print(
-        tabulate(
-            [r for r in shown if r[1] in ("all", "printed")], ["task", "subset", "metric", "x 100"], floatfmt=".2f"
-        )
-    )
+    shown = [s for s in result["scores"] if s["subset"] in ("all", "printed")]
+    rows = [[s["evaluator"], s["task"], s["subset"], s["metric"], 100 * s["value"], s["protocol"]] for s in shown]
+    print(tabulate(rows, ["evaluator", "task", "subset", "metric", "x 100", "protocol"], floatfmt=".2f"))
+    timings = [[name, *own.values()] for name, own in result["timings"].items()]
+    print("\n" + tabulate(timings, ["evaluator", "embedding, s", "scoring, s", "sentences embedded"], floatfmt=".1f"))
+
+
+def list_sentences(args):
+    from csebench.evaluate import sentences
+
+    found = sentences(args.evaluators.split(","), root(args))
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    args.out.write_text("".join(json.dumps(s, ensure_ascii=False) + "\n" for s in found), encoding="utf-8")
+    print(f"{len(found)} sentences, a JSON string a line: {args.out}")
 
 
 def work(args):
@@ -346,8 +360,7 @@ def work(args):
     folder, data = plans.RUNS / args.run_id, plans.data_root(at)
     run(spec, folder, plans.corpus_path(spec, at), data, positives=plans.positives_path(spec))
     wanted = {e for page in plans.pages(at.scale) for run_id, e in page.scores() if run_id == args.run_id}
-    for evaluator in sorted(wanted):
-        evaluate_run(folder, evaluator, data, at.evaluation)
+    evaluate_run(folder, sorted(wanted), data, at.evaluation)
 
 
 def planned(args) -> tuple[Spec, Scale]:

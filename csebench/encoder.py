@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import inspect
 import json
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from transformers.utils import logging
 
 from csebench import ROOT
 from csebench.data import sha256
+from csebench.embed import Embedder, EmbeddingFile
 from csebench.errors import BadInput
 from csebench.provenance import write_json
 from csebench.registry import load
@@ -314,42 +314,41 @@ def head_of(masked_lm) -> nn.Module:
     return masked_lm.cls if hasattr(masked_lm, "cls") else masked_lm.lm_head
 
 
-class SentenceEncoder:
-    """An encoder with the pooler of its test: what evaluators see. Embeds every distinct sentence once."""
+class SentenceEncoder(Embedder):
+    """An encoder with the pooler of its test; embeds in batches of like length."""
 
-    def __init__(self, encoder: Encoder, pooler: str, transform=None, precision="fp32", batch_size=128):
-        self.encoder, self.pooler, self.transform = encoder, pooler, transform
-        self.precision, self.batch_size = precision, batch_size
-        self.known: dict[str, np.ndarray] = {}
-        self.seconds = 0.0
+    def __init__(self, encoder: Encoder, pooler: str, transform=None, evaluation: Evaluation = Evaluation()):
+        self.encoder, self.pooler, self.transform, self.evaluation = encoder, pooler, transform, evaluation
 
     @torch.inference_mode()
-    def embed(self, sentences: list[str]) -> np.ndarray:
-        """(sentences, D) float32; new sentences are embedded in batches of like length, the rest remembered."""
-        started = time.perf_counter()
-        new = list(dict.fromkeys(s for s in sentences if s not in self.known))
-        if new:
-            self.known.update(zip(new, self._embed(new), strict=True))
-        self.seconds += time.perf_counter() - started
-        return np.stack([self.known[s] for s in sentences])
-
-    def _embed(self, sentences: list[str]) -> np.ndarray:
+    def vectors(self, sentences: list[str]) -> np.ndarray:
         encoder, training = self.encoder, self.encoder.training
         encoder.eval()
-        ids = encoder.in_template(encoder.ids(sentences), self.pooler)
+        settings = self.evaluation
+        ids = encoder.in_template(encoder.ids(sentences, settings.max_length), self.pooler)
         order = np.argsort([len(i) for i in ids], kind="stable")
         vectors = np.empty((len(sentences), encoder.size), dtype=np.float32)
-        with torch.autocast(encoder.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
-            for start in range(0, len(order), self.batch_size):
-                index = order[start : start + self.batch_size]
+        with torch.autocast(encoder.device.type, torch.bfloat16, enabled=settings.precision == "bf16"):
+            for start in range(0, len(order), settings.batch_size):
+                index = order[start : start + settings.batch_size]
                 out = encoder(encoder.pad([ids[i] for i in index]), self.pooler)
                 vectors[index] = pool(self.pooler, out).float().cpu().numpy()
         encoder.train(training)
         return vectors if self.transform is None else self.transform(vectors)
 
-    def pairs(self, pairs) -> tuple[np.ndarray, np.ndarray]:
-        """Vectors of the left and right sentences of graded pairs (csebench.data.Pairs)."""
-        return self.embed(pairs.left), self.embed(pairs.right)
+
+class WholeTransformer(Embedder):
+    """A sentence-transformers folder or hub id with all its modules, as its own library encodes."""
+
+    def __init__(self, model, evaluation: Evaluation):
+        self.model, self.evaluation = model, evaluation
+        if evaluation.max_length is not None:
+            model.max_seq_length = evaluation.max_length
+
+    def vectors(self, sentences):
+        settings = self.evaluation
+        with torch.autocast(self.model.device.type, torch.bfloat16, enabled=settings.precision == "bf16"):
+            return self.model.encode(sentences, batch_size=settings.batch_size, show_progress_bar=False)
 
 
 class Affine:
@@ -397,22 +396,29 @@ def open_model(name: str, pooler: str | None = None, evaluation: Evaluation = Ev
     """A model ready for the evaluators: a run's folder, a control, any Hugging Face or sentence-transformers encoder.
 
     Args:
-        name: folder, or hub id (`ID@COMMIT` pins its revision).
-        pooler: needed where the folder does not state one.
+        name: folder, hub id (`ID@COMMIT` pins its revision), or .npz file of embeddings.
+        pooler: needed where the folder does not state one; one of sentence-transformers is used with all its modules
+            unless a pooler is given.
 
     Raises:
         BadInput: there is no such model, or nobody says how to pool it.
     """
     folder = Path(name)
+    if folder.is_file():
+        return EmbeddingFile(folder)
     own = folder / "csebench.json"
     facts = json.loads(own.read_text()) if own.exists() else {}
     if "control" in facts:
         return load(facts["control"])(facts["params"], facts["seed"])
     pooler = pooler or pooler_of(folder)
+    if pooler is None and (folder / "modules.json").exists():
+        from sentence_transformers import SentenceTransformer
+
+        return WholeTransformer(SentenceTransformer(name), evaluation)
     if pooler is None:
         raise BadInput(f"{name}: does not say how to pool; give --pooler ({', '.join(POOLERS)}).")
     encoder = Encoder.load(EncoderRef.parse(name), with_pooler=pooler == "cls")
-    return SentenceEncoder(encoder, pooler, Affine.load(folder), evaluation.precision, evaluation.batch_size)
+    return SentenceEncoder(encoder, pooler, Affine.load(folder), evaluation)
 
 
 def save_modules(folder: Path, modules: dict[str, nn.Module]) -> None:

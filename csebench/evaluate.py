@@ -4,48 +4,56 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import time
+from functools import cache
 from pathlib import Path
 
 from csebench.data import sha256
 from csebench.errors import BadInput
 from csebench.provenance import Stopwatch, write_json
-from csebench.registry import EVALUATORS, declaration, load
+from csebench.registry import EVALUATORS, Protocol, load, protocol
 from csebench.schema import Evaluation
 from csebench.spec import digest
 
 SCHEMA = 1
 
 
-def data_sha256(evaluator: str, data_root: Path) -> str:
+def data_sha256(wanted: Protocol, data_root: Path) -> str:
     """One hash over the names and contents of the files that an evaluator reads.
 
     Raises:
         BadInput: a pattern of its declaration matches no file.
     """
     found = []
-    for pattern in declaration(evaluator, EVALUATORS).files:
+    for pattern in wanted.files:
         matches = sorted(data_root.glob(pattern))
         if not matches:
             raise BadInput(f"{data_root / pattern}: no such file; --data or CSEBENCH_DATA names it (docs/data.md).")
-        found += [f"{path.relative_to(data_root)} {sha256(path)}" for path in matches]
+        found += [f"{path.relative_to(data_root)} {_sha256(path, path.stat().st_mtime_ns)}" for path in matches]
     return hashlib.sha256("\n".join(found).encode()).hexdigest()
 
 
-def protocol(evaluator: str, evaluation: Evaluation) -> dict:
-    """What decides the scores of a given model on given data."""
-    found = declaration(evaluator, EVALUATORS)
-    return {"evaluator": found.name, "version": found.version, "protocol": found.protocol, **evaluation.model_dump()}
+@cache
+def _sha256(path: Path, _modified: int) -> str:
+    return sha256(path)
+
+
+def settings(wanted: Protocol, evaluation: Evaluation) -> dict:
+    """What decides the scores of a given model on given data, but its pooler."""
+    params = {"params": wanted.params} if wanted.params else {}
+    named = {"evaluator": wanted.declaration.name, "version": wanted.declaration.version}
+    return {**named, "protocol": wanted.declaration.protocol, **params, **evaluation.model_dump()}
 
 
 def evaluation_key(evaluator: str, evaluation: Evaluation) -> str:
-    return digest(protocol(evaluator, evaluation))
+    return digest(settings(protocol(evaluator), evaluation))
 
 
 def identity(evaluator: str, data_root: Path, pooler: str | None, evaluation: Evaluation) -> dict:
-    """The protocol with the pooler and the data: kept in the score JSON, compared before anything is reused."""
-    data = data_sha256(evaluator, data_root)
-    return {**protocol(evaluator, evaluation), "pooler": pooler, "max_length": None, "data_sha256": data}
+    """The settings with the pooler and the data: kept in the score JSON, compared before anything is reused."""
+    wanted = protocol(evaluator)
+    return {**settings(wanted, evaluation), "pooler": pooler, "data_sha256": data_sha256(wanted, data_root)}
 
 
 def evaluate(
@@ -60,36 +68,46 @@ def evaluate(
         BadInput: unknown evaluator or model, or missing data; nothing is written.
         RunFailed: a score is not a number.
     """
-    found = [declaration(e, EVALUATORS) for e in evaluators]
     for e in evaluators:
-        data_sha256(e, data_root)  # refuses a data root before torch is imported
+        data_sha256(protocol(e), data_root)  # refuses a data root before torch is imported
 
+    from csebench.encoder import open_model
+
+    opened = open_model(model, pooler, evaluation)
+    return score(opened, model, evaluators, data_root, out, pooler, evaluation)
+
+
+def score(opened, model: str, evaluators: list[str], data_root: Path, out: Path, pooler, evaluation) -> dict:
+    """`evaluate` for a model that is open: what it has embedded for one evaluator is there for the next."""
     import numpy as np
 
-    from csebench.encoder import open_model, pooler_of
+    from csebench.encoder import pooler_of
 
-    watch = Stopwatch()
-    opened = open_model(model, pooler, evaluation)
+    watch, pooler = Stopwatch(), pooler or pooler_of(Path(model))
+    opened.scratch, opened.beside = out.with_name(f".{out.stem}.shards"), out.with_suffix(".files")
     scores, items, timings = [], {}, {}
-    for declared in found:
-        started, embedding = time.perf_counter(), getattr(opened, "seconds", 0.0)
-        rows, of_items = load(declared.name, EVALUATORS)(opened, data_root)
-        embedded = getattr(opened, "seconds", 0.0) - embedding
-        timings[declared.name] = {
-            "embedding_seconds": round(embedded, 3),
-            "scoring_seconds": round(time.perf_counter() - started - embedded, 3),
+    for e in evaluators:
+        wanted, started, embedding, embedded = protocol(e), time.perf_counter(), opened.seconds, opened.embedded
+        setting = {"pooler": pooler or "own", "precision": evaluation.precision, "max_length": evaluation.max_length}
+        name = wanted.declaration.protocol.format(**wanted.params, **setting)
+        rows, of_items = load(wanted.declaration.name, EVALUATORS)(opened, data_root, **wanted.params)
+        embedding = opened.seconds - embedding
+        timings[e] = {
+            "embedding_seconds": round(embedding, 3),
+            "scoring_seconds": round(time.perf_counter() - started - embedding, 3),
+            "sentences_embedded": opened.embedded - embedded,
         }
-        scores += [{"evaluator": declared.name, "protocol": declared.protocol, **row} for row in rows]
-        items |= {f"{declared.name}/{name}": values for name, values in of_items.items()}
+        scores += [{"evaluator": wanted.declaration.name, "protocol": name, **row} for row in rows]
+        items |= {f"{wanted.text}/{name}": values for name, values in of_items.items()}
     run = Path(model) / "csebench.json"
     result = {
         "schema": SCHEMA,
         "model": model,
         "run": json.loads(run.read_text()).get("run") if run.exists() else None,
-        "evaluations": [identity(e, data_root, pooler or pooler_of(Path(model)), evaluation) for e in evaluators],
+        "evaluations": [identity(e, data_root, pooler, evaluation) for e in evaluators],
         "scores": scores,
         "items": str(out.with_suffix(".items.npz")),
-        "timings": timings | {"sentences_embedded": len(getattr(opened, "known", {}))},
+        "timings": timings,
         "provenance": watch.record(),
     }
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -97,28 +115,48 @@ def evaluate(
     np.savez_compressed(temporary, **items)
     temporary.replace(out.with_suffix(".items.npz"))
     write_json(out, result)
+    shutil.rmtree(opened.scratch, ignore_errors=True)
     return result
 
 
-def evaluate_run(run: Path, evaluator: str, data_root: Path, evaluation: Evaluation) -> Path:
-    """The score JSON of a run, kept in `run/scores/` under the hash of what decides it; made only if it is not there.
+def evaluate_run(run: Path, evaluators: list[str], data_root: Path, evaluation: Evaluation) -> dict[str, Path]:
+    """The score JSONs of a run, kept in `run/scores/` under the hash of what decides them; those that are not there
+    are made, from one model that embeds a sentence once for all of them.
 
     Neither torch nor a model is loaded where the scores are already known.
     """
     facts = run / "model" / "csebench.json"
     if not facts.exists():
         raise BadInput(f"{run}/model: no finished model; delete {run} to have it trained again.")
-    wanted = identity(evaluator, data_root, json.loads(facts.read_text()).get("pooler"), evaluation)
-    kept = run / "scores" / f"{evaluator}-{digest(wanted)}.json"
-    if not kept.exists():
-        evaluate(str(run / "model"), [evaluator], data_root, kept, evaluation=evaluation)
+    pooler = json.loads(facts.read_text()).get("pooler")
+    kept = {e: digest(identity(e, data_root, pooler, evaluation)) for e in evaluators}
+    kept = {e: run / "scores" / f"{protocol(e).key}-{key}.json" for e, key in kept.items()}
+    missing = [e for e in evaluators if not kept[e].exists()]
+    if missing:
+        from csebench.encoder import open_model
+
+        opened = open_model(str(run / "model"), evaluation=evaluation)
+        for e in missing:
+            score(opened, str(run / "model"), [e], data_root, kept[e], pooler, evaluation)
     return kept
 
 
 def publish(run: Path, evaluator: str, data_root: Path, evaluation: Evaluation, out: Path) -> None:
     """A run's scores with what was run and how it was trained: the JSON that tables are rendered from."""
-    scores = json.loads(evaluate_run(run, evaluator, data_root, evaluation).read_text())
+    scores = json.loads(evaluate_run(run, [evaluator], data_root, evaluation)[evaluator].read_text())
     training = json.loads((run / "train.json").read_text())
     spec = training.pop("spec")
     training.pop("losses", None)
     write_json(out, {"spec": spec, "training": training, **scores})
+
+
+def sentences(evaluators: list[str], data_root: Path) -> list[str]:
+    """Every distinct sentence that evaluators ask a model for: what a file of embeddings must hold."""
+    from csebench.embed import Recorder
+
+    recorder = Recorder()
+    for e in evaluators:
+        wanted = protocol(e)
+        data_sha256(wanted, data_root)
+        load(wanted.declaration.name, EVALUATORS)(recorder, data_root, **wanted.params)
+    return list(recorder.known)

@@ -13,7 +13,7 @@ from pydantic import RootModel, ValidationError
 from csebench import ROOT
 from csebench.data import back_translation_facts
 from csebench.errors import BadInput, explain, read_yaml, unknown
-from csebench.registry import COMPONENTS, EVALUATORS, METHODS, check_name, declaration, fill, names
+from csebench.registry import COMPONENTS, METHODS, check_name, declaration, fill, names, protocol
 from csebench.schema import Column, Dataset, Declaration, EncoderRef, Paper, Recipe, Row, Scale, Table, Training
 from csebench.spec import ComponentSpec, CorpusSpec, Spec, digest
 
@@ -237,8 +237,7 @@ class CellPlan:
 def plan_table(paper_name: str, number: str, scale_name: str) -> list[list[CellPlan]]:
     """Rows of cells. Raises BadInput where a row names something that does not exist."""
     table, file = find_table(paper_name, number), f"papers/{paper_name}.yaml"
-    check_name(table.evaluator, EVALUATORS, f"{file}: tables.{number}")
-    tasks = [*declaration(table.evaluator, EVALUATORS).tasks, "Avg."]
+    tasks = [*protocol(table.evaluator, f"{file}: tables.{number}").declaration.tasks, "Avg."]
     for column in table.columns:
         if column.task not in tasks:
             raise unknown(f"task of {table.evaluator}", column.task, tasks, f"{file}: tables.{number}: {column.label}")
@@ -379,4 +378,4 @@ def parse_target(target: str, scale_name: str) -> list[Page]:
 
 
 def score_path(run_id: str, evaluator: str, scale_name: str) -> Path:
-    return results_folder(scale_name) / "scores" / f"{run_id}.{evaluator}.json"
+    return results_folder(scale_name) / "scores" / f"{run_id}.{protocol(evaluator).key}.json"

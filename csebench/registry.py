@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from pydantic import ValidationError
 
 from csebench import ROOT
 from csebench.errors import BadInput, explain, field_names, read_text, unknown
-from csebench.schema import Declaration, EvaluatorDeclaration
+from csebench.schema import Declaration, EvaluatorDeclaration, Value
 
 METHODS = ROOT / "methods"
 COMPONENTS = METHODS / "components"
@@ -19,8 +20,24 @@ EVALUATORS = ROOT / "evaluators"
 
 
 def names(folder: Path) -> list[str]:
-    """Every `name.py` in a folder; `_template.py` and `__init__.py` are not methods."""
-    return sorted(p.stem for p in folder.glob("*.py") if not p.name.startswith("_"))
+    return sorted(files(folder))
+
+
+def files(folder: Path) -> dict[str, Path]:
+    """Every `name.py` in a folder; `_template.py` and `__init__.py` are not methods.
+
+    An evaluator goes by the name that it declares: retrieval.py is `beir`.
+    """
+    found = [p for p in folder.glob("*.py") if not p.name.startswith("_")]
+    return {_declared_name(p, p.stat().st_mtime_ns) if folder == EVALUATORS else p.stem: p for p in found}
+
+
+@cache
+def _declared_name(path: Path, _modified: int) -> str:
+    try:
+        return literal(path, "DECLARATION")["name"]
+    except (BadInput, LookupError, TypeError):
+        return path.stem
 
 
 def literal(path: Path, variable: str):
@@ -53,7 +70,7 @@ def declaration(name: str, folder: Path = METHODS) -> Declaration | EvaluatorDec
     """The checked declaration of a method, a component or an evaluator, by the folder it is in."""
     check_name(name, folder)
     model = EvaluatorDeclaration if folder == EVALUATORS else Declaration
-    path = folder / f"{name}.py"
+    path = files(folder)[name]
     where = str(path.relative_to(ROOT))
     try:
         found = model.model_validate(literal(path, "DECLARATION"))
@@ -69,8 +86,53 @@ def declaration(name: str, folder: Path = METHODS) -> Declaration | EvaluatorDec
 def load(name: str, folder: Path = METHODS):
     """The class (of an evaluator, the function) behind a declaration: imports torch, so only workers call it."""
     declaration(name, folder)
-    module = importlib.import_module(".".join((folder / name).relative_to(ROOT).parts))
+    path = files(folder)[name].relative_to(ROOT).with_suffix("")
+    module = importlib.import_module(".".join(path.parts))
     return getattr(module, {METHODS: "Method", COMPONENTS: "Component", EVALUATORS: "evaluate"}[folder])
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """An evaluator with its settings, as people write it: `sts`, `transfer:fasttest`, `beir:scifact:dot`."""
+
+    text: str
+    declaration: EvaluatorDeclaration
+    params: dict[str, Value]
+
+    @property
+    def files(self) -> list[str]:
+        """Patterns below the data root of what it reads."""
+        found = self.declaration.files
+        if isinstance(found, dict):
+            found = found.get(self.params[self.declaration.takes], [])
+        return [pattern.format(**self.params) for pattern in found]
+
+    @property
+    def key(self) -> str:
+        """The text as part of a file's name."""
+        return self.text.replace(":", ".")
+
+
+@cache
+def protocol(text: str, where: str = "") -> Protocol:
+    """What stands behind the evaluator's name: first what it takes, then its variants.
+
+    Raises:
+        BadInput: no such evaluator or variant, or what it takes is not given.
+    """
+    name, *rest = text.split(":")
+    check_name(name, EVALUATORS, where)
+    found = declaration(name, EVALUATORS)
+    params = dict(found.params)
+    if found.takes is not None:
+        if not rest or not rest[0]:
+            raise BadInput(f"{where + ': ' if where else ''}{name}: needs a {found.takes}: {name}:NAME.")
+        params[found.takes] = rest.pop(0)
+    for variant in rest:
+        if variant not in found.variants:
+            raise unknown(f"variant of {name}", variant, found.variants, where)
+        params |= found.variants[variant]
+    return Protocol(text, found, params)
 
 
 def fill(found: Declaration, values: dict, where: str) -> dict:

@@ -6,7 +6,7 @@ from tabulate import tabulate
 
 from csebench.plan import SIDE_BY_SIDE, CellPlan, Page, corpus_of, find_table, paper, plan_table, score_path
 from csebench.plan import scale as read_scale
-from csebench.registry import COMPONENTS, EVALUATORS, METHODS, declaration
+from csebench.registry import COMPONENTS, METHODS, declaration, protocol
 from csebench.schema import Published
 from csebench.stats import Summary, summarise
 from csebench.store import read, value
@@ -126,7 +126,7 @@ def foot(page: Page) -> str:
     wanted = page.scores()
     found = [c for run, evaluator in sorted(wanted) if (c := read(score_path(run, evaluator, page.scale)))]
     evaluators = sorted({evaluator for _, evaluator in wanted})
-    declared = [declaration(e, EVALUATORS) for e in evaluators]
+    declared = [protocol(e).declaration for e in evaluators]
     commits = sorted({commit(c["training"]["provenance"]) for c in found})
     versions = sorted({f"torch {c['provenance']['packages']['torch']}" for c in found})
     hardware = sorted({c["training"]["provenance"]["gpu"] or c["training"]["provenance"]["processor"] for c in found})

@@ -90,9 +90,15 @@ class EvaluatorDeclaration(Strict):
     name: str
     version: int = Field(ge=1)
     title: str
-    protocol: str  # forks differ silently, so the reading has a name
+    protocol: str  # forks differ silently, so the reading has a name, in which {settings} may stand
     tasks: list[str]  # as in the papers' columns
-    files: list[str]  # below the data root, names or patterns of all that it reads
+    files: list[str] | dict[str, list[str]]  # below the data root, names or patterns of all that it reads; or by task
+    takes: str | None = None  # a parameter without a default, what stands behind the colon: `beir:scifact`
+    params: dict[str, Value] = {}
+    variants: dict[str, dict[str, Value]] = {}  # also behind a colon: `transfer:fasttest`
+    best: dict[str, float]  # metric: what a perfect model scores
+    chance: dict[str, tuple[float, float]]  # metric: between what random vectors score on data/smoke
+    needs: str = ""  # besides what the project installs
     source: str  # official file, paper section
     deviations: list[str] = []
 
@@ -124,6 +130,7 @@ class Evaluation(Strict):
 
     precision: Literal["fp32", "bf16"] = "fp32"
     batch_size: int = Field(128, ge=1)
+    max_length: int | None = Field(None, ge=4)  # tokens; None: what the encoder can read
 
 
 class Scale(Strict):

@@ -18,7 +18,7 @@ from csebench.encoder import Affine, Encoder, SentenceEncoder, save_encoder, sav
 from csebench.errors import BadInput, RunFailed
 from csebench.provenance import Stopwatch, write_json
 from csebench.registry import COMPONENTS, declaration, load
-from csebench.schema import TEMPLATES
+from csebench.schema import TEMPLATES, Evaluation
 from csebench.spec import Spec
 
 LOG_EVERY = 10  # steps between readings of the loss (a reading waits for the GPU)
@@ -254,7 +254,7 @@ def _permutation(n: int, seed: int, epoch: int) -> np.ndarray:
 
 def dev_point(encoder: Encoder, pooler: str, dev, precision: str) -> dict:
     """STS-B dev: Spearman of cosine, alignment of pairs graded above 4, uniformity over all sentences."""
-    left, right = SentenceEncoder(encoder, pooler, precision=precision).pairs(dev)
+    left, right = SentenceEncoder(encoder, pooler, evaluation=Evaluation(precision=precision)).pairs(dev)
     close = dev.gold > 4
     return {
         "spearman": metrics.spearman(metrics.cosine(left, right), dev.gold),

@@ -22,6 +22,8 @@ DECLARATION = {
         "downstream/SICK/SICK_test_annotated.txt",
         "downstream/STS/STS1?-en-test/STS.*.txt",
     ],
+    "best": {"spearman": 1.0},
+    "chance": {"spearman": (-0.45, 0.45)},
     "source": "SimCSE evaluation.py:182-188; SentEval/senteval/sts.py:59-112",
     "deviations": [],
 }

@@ -8,6 +8,8 @@ import hashlib
 
 import numpy as np
 
+from csebench.embed import Embedder
+
 DECLARATION = {
     "name": "random",
     "version": 1,
@@ -20,16 +22,15 @@ DECLARATION = {
 }
 
 
-class Method:
+def code(name, dimensions):
+    """(dimensions,) normal numbers, the same for the same name."""
+    key = hashlib.sha256(name.encode()).digest()[:8]
+    return np.random.default_rng(int.from_bytes(key, "little")).standard_normal(dimensions)
+
+
+class Method(Embedder):
     def __init__(self, params, seed):
         self.dimensions, self.seed = params["dimensions"], seed
 
-    def vector(self, sentence):
-        key = hashlib.sha256(f"{self.seed}\n{sentence}".encode()).digest()[:8]
-        return np.random.default_rng(int.from_bytes(key, "little")).standard_normal(self.dimensions)
-
-    def embed(self, sentences):
-        return np.stack([self.vector(s) for s in sentences]).astype(np.float32)
-
-    def pairs(self, pairs):
-        return self.embed(pairs.left), self.embed(pairs.right)
+    def vectors(self, sentences):
+        return np.stack([code(f"{self.seed}\n{s}", self.dimensions) for s in sentences]).astype(np.float32)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from csebench import plan
 from csebench.errors import BadInput
-from csebench.registry import EVALUATORS, declaration
+from csebench.registry import protocol
 from csebench.evaluate import evaluation_key
 
 
@@ -98,15 +98,19 @@ def back_translation(wildcards):
     return plan.back_translation(wildcards.key, SCALE)
 
 
+def evaluator_of(wildcards):
+    return wildcards.evaluator.replace(".", ":")
+
+
 def evaluator_data(wildcards):
     root = plan.data_root(plan.scale(scale_of_folder(wildcards)))
-    files = declaration(wildcards.evaluator, EVALUATORS).files
+    files = protocol(evaluator_of(wildcards)).files
     return [root / file for file in files if "*" not in file]
 
 
 def identity(wildcards):
     return evaluation_key(
-        wildcards.evaluator, plan.scale(scale_of_folder(wildcards)).evaluation
+        evaluator_of(wildcards), plan.scale(scale_of_folder(wildcards)).evaluation
     )
 
 

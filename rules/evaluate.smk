@@ -17,6 +17,7 @@ rule evaluate:
         mem_mb=4000,
     params:
         scale=scale_of_folder,
+        evaluator=evaluator_of,
         identity=identity,
     shell:
-        "python -m csebench publish {wildcards.run} {wildcards.evaluator} --scale {params.scale} > {log} 2>&1"
+        "python -m csebench publish {wildcards.run} {params.evaluator} --scale {params.scale} > {log} 2>&1"

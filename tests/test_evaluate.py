@@ -15,11 +15,15 @@ def data(smoke_data, tmp_path):
     return shutil.copytree(smoke_data, tmp_path / "data")
 
 
+def scores(run, data, evaluation=Evaluation()):
+    return evaluate_run(run, ["sts"], data, evaluation)["sts"]
+
+
 def test_scores_are_made_once(finished, data):
     run = finished("oracle")
-    kept = evaluate_run(run, "sts", data, Evaluation())
+    kept = scores(run, data)
     written = kept.stat().st_mtime_ns
-    assert evaluate_run(run, "sts", data, Evaluation()) == kept
+    assert scores(run, data) == kept
     assert kept.stat().st_mtime_ns == written
     assert kept.with_suffix(".items.npz").exists()
 
@@ -28,15 +32,15 @@ def test_scores_are_made_once(finished, data):
 def test_other_data_is_another_evaluation(file, finished, data):
     """Any file that is read counts, not only those whose pairs are fewer."""
     run, path = finished("oracle"), data / "downstream" / file
-    kept = evaluate_run(run, "sts", data, Evaluation())
+    kept = scores(run, data)
     first, second, *rest = path.read_text().splitlines()
     path.write_text("\n".join([second, first, *rest]) + "\n")
-    assert evaluate_run(run, "sts", data, Evaluation()) != kept
+    assert scores(run, data) != kept
 
 
 def test_other_settings_are_another_evaluation(finished, data):
     run = finished("oracle")
-    assert evaluate_run(run, "sts", data, Evaluation()) != evaluate_run(run, "sts", data, Evaluation(batch_size=3))
+    assert scores(run, data) != scores(run, data, Evaluation(batch_size=3))
 
 
 def test_published_scores_say_how_they_were_made(finished, data, tmp_path):
@@ -48,9 +52,9 @@ def test_published_scores_say_how_they_were_made(finished, data, tmp_path):
 
 def test_a_run_without_a_model(data, tmp_path):
     with pytest.raises(BadInput, match="no finished model"):
-        evaluate_run(tmp_path, "sts", data, Evaluation())
+        scores(tmp_path, data)
 
 
 def test_a_data_root_without_the_files(finished, tmp_path):
     with pytest.raises(BadInput, match=r"sts-test\.csv: no such file"):
-        evaluate_run(finished("oracle"), "sts", tmp_path, Evaluation())
+        scores(finished("oracle"), tmp_path)

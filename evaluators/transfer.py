@@ -1,0 +1,279 @@
+"""Transfer: a logistic regression on fixed sentence vectors, in the protocol of SentEval as SimCSE runs it.
+
+MR, CR, SUBJ, MPQA: nested stratified k-fold. TREC, MRPC: k-fold on the training set chooses the regulariser. SST:
+its own validation set does. The regulariser is the optimiser's weight decay, from 1e-5 to 1e-2; a fit stops behind
+`tenacity` looks without a gain in all. MRPC's features are |u - v| and u * v. Official code: princeton-nlp/SimCSE
+SentEval/senteval/{binary,sst,trec,mrpc}.py, tools/validation.py, tools/classifier.py; settings: evaluation.py:75-86.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from csebench.errors import BadInput, RunFailed
+
+DECLARATION = {
+    "name": "transfer",
+    "version": 1,
+    "title": "Transfer tasks of SentEval",
+    "protocol": "simcse-senteval-{optimizer}-{batch_size}-{kfold}fold",
+    "tasks": ["MR", "CR", "SUBJ", "MPQA", "SST", "TREC", "MRPC"],
+    "files": [
+        "downstream/MR/rt-polarity.*",
+        "downstream/CR/custrev.*",
+        "downstream/SUBJ/subj.*",
+        "downstream/MPQA/mpqa.*",
+        "downstream/SST/binary/sentiment-*",
+        "downstream/TREC/*.label",
+        "downstream/MRPC/msr_paraphrase_*.txt",
+    ],
+    "params": {"kfold": 10, "optimizer": "adam", "batch_size": 64, "tenacity": 5, "epoch_size": 4},
+    "variants": {
+        "fasttest": {"kfold": 5, "optimizer": "rmsprop", "batch_size": 128, "tenacity": 3, "epoch_size": 2},
+    },
+    "best": {"accuracy": 1.0, "f1": 1.0},
+    "chance": {"accuracy": (0.0, 0.75), "f1": (0.0, 0.85)},
+    "source": "SimCSE evaluation.py:75-86; SentEval/senteval/tools/{validation,classifier}.py",
+    "deviations": [
+        "all folds and regularisers of a task train at once; sums of products are in another order than one by one",
+        "dev (the mean over folds of the chosen regulariser's score) is optimistic, as in SentEval: the fold that"
+        " stops a fit also scores it",
+    ],
+}
+REGULARISERS = [10.0**t for t in range(-5, -1)]
+BINARY = {  # file of label 1, file of label 0
+    "MR": ("rt-polarity.pos", "rt-polarity.neg"),
+    "CR": ("custrev.pos", "custrev.neg"),
+    "SUBJ": ("subj.objective", "subj.subjective"),
+    "MPQA": ("mpqa.pos", "mpqa.neg"),
+}
+TREC = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
+
+
+@dataclass
+class Items:
+    """Sentences, or pairs, with their classes, in the order in which SentEval cuts folds."""
+
+    sentences: list[str]
+    labels: np.ndarray
+    others: list[str] | None = None  # second sentences of pairs
+
+
+def evaluate(model, data_root, **settings):
+    """Scores of a model.
+
+    Args:
+        model: csebench.embed.Embedder.
+        data_root: in SentEval's layout.
+        settings: of the protocol (`params` of the declaration).
+
+    Returns:
+        (rows, items): per task accuracy on the test set (`all`; of a task without one, over the outer folds) and in
+        validation (`dev`), MRPC's F1, the average of the seven as it is and as printed; items
+        `{task: (sentences,) bool}`, whether each was classified right, in SentEval's order.
+    """
+    rows, items = [], {}
+    for task in DECLARATION["tasks"]:
+        splits = read(data_root / "downstream", task)
+        features = {name: embed(model, task, name, split) for name, split in splits.items()}
+        if not all(np.isfinite(f).all() for f in features.values()):
+            raise RunFailed(f"transfer: {task}: the model gives vectors that are not finite.")
+        labels = {name: split.labels for name, split in splits.items()}
+        dev, accuracy, predicted = SOLVERS[task](features, labels, settings)
+        test = labels.get("test", labels.get("all"))
+        rows += [row(task, "all", accuracy), row(task, "dev", dev)]
+        if task == "MRPC":
+            from sklearn.metrics import f1_score
+
+            rows.append({**row(task, "all", float(f1_score(test, predicted))), "metric": "f1"})
+        items[task] = predicted == test
+    tasks = [r["value"] for r in rows if (r["subset"], r["metric"]) == ("all", "accuracy")]
+    printed = float(np.mean([round(100 * value, 2) for value in tasks])) / 100
+    return [*rows, row("Avg.", "all", float(np.mean(tasks))), row("Avg.", "printed", printed)], items
+
+
+def row(task, subset, value):
+    return {"task": task, "subset": subset, "metric": "accuracy", "value": float(value)}
+
+
+def embed(model, task, name, split):
+    """(N, D) features; of pairs, (N, 2D)."""
+    if split.others is None:
+        return model.embed(split.sentences, [f"{task} {label}" for label in split.labels])
+    names = [f"{name} {i}" for i in range(len(split.labels))]
+    left = model.embed(split.sentences, names)
+    right = model.embed(split.others, [n if y else f"not {n}" for n, y in zip(names, split.labels, strict=True)])
+    return np.concatenate([np.abs(left - right), left * right], axis=1)
+
+
+# ---------------------------------------------------------------- what is trained on what
+
+
+def tensors(features, labels):
+    import torch
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    x = torch.from_numpy(np.ascontiguousarray(features, dtype=np.float32)).to(device)
+    return x, torch.from_numpy(labels).to(device), int(labels.max()) + 1
+
+
+def folds_of(labels, rows, kfold):
+    """Stratified folds of some rows, as (train, rest) row numbers."""
+    from sklearn.model_selection import StratifiedKFold
+
+    from evaluators._probe import SEED
+
+    cut = StratifiedKFold(kfold, shuffle=True, random_state=SEED).split(rows, labels[rows])
+    return [(rows[train], rows[rest]) for train, rest in cut]
+
+
+def choose(accuracy):
+    """The regulariser with the best mean over folds, (folds, R), rounded as SentEval rounds; the first of equals."""
+    means = [round(100 * mean, 2) for mean in accuracy.mean(0)]
+    return int(np.argmax(means)), max(means) / 100
+
+
+def nested(features, labels, settings):
+    """MR, CR, SUBJ, MPQA: an inner k-fold chooses the regulariser of every outer fold."""
+    from evaluators._probe import Fold, fit, held_out, predict
+
+    y = labels["all"]
+    x, targets, classes = tensors(features["all"], y)
+    outer = folds_of(y, np.arange(len(y)), settings["kfold"])
+    inner = [Fold(*cut) for train, _ in outer for cut in folds_of(y, train, settings["kfold"])]
+    _, accuracy = fit(x, targets, classes, inner, [REGULARISERS] * len(inner), settings)
+    chosen = [choose(own) for own in accuracy.reshape(len(outer), -1, len(REGULARISERS))]
+    decay = [[REGULARISERS[number]] for number, _ in chosen]
+    weights, _ = fit(x, targets, classes, [held_out(train) for train, _ in outer], decay, settings)
+    predicted, tested = np.empty(len(y), dtype=int), []
+    for (_, test), (w,) in zip(outer, weights, strict=True):
+        predicted[test] = predict(w, x[test]).cpu().numpy()
+        tested.append(round(100 * np.mean(predicted[test] == y[test]), 2))
+    dev = round(float(np.mean([100 * reached for _, reached in chosen])), 2) / 100
+    return dev, round(float(np.mean(tested)), 2) / 100, predicted
+
+
+def kfold(features, labels, settings):
+    """TREC, MRPC: k-fold on the training set chooses the regulariser."""
+    from evaluators._probe import Fold, fit, held_out
+
+    x, targets, classes = tensors(features["train"], labels["train"])
+    every = np.arange(len(x))
+    folds = [Fold(*cut) for cut in folds_of(labels["train"], every, settings["kfold"])]
+    _, accuracy = fit(x, targets, classes, folds, [REGULARISERS] * len(folds), settings)
+    number, dev = choose(accuracy)
+    weights, _ = fit(x, targets, classes, [held_out(every)], [[REGULARISERS[number]]], settings)
+    return tested(weights[0, 0], features, labels, dev)
+
+
+def split(features, labels, settings):
+    """SST: its validation set chooses the regulariser, and stops the fit that is tested."""
+    from evaluators._probe import Fold, fit
+
+    both = [np.concatenate([own["train"], own["dev"]]) for own in (features, labels)]
+    x, targets, classes = tensors(*both)
+    fold = Fold(*np.split(np.arange(len(x)), [len(labels["train"])]))
+    weights, accuracy = fit(x, targets, classes, [fold], [REGULARISERS], settings)
+    number, dev = choose(accuracy)  # fitting it again, as SentEval does, gives the same weights
+    return tested(weights[0, number], features, labels, dev)
+
+
+def tested(weights, features, labels, dev):
+    from evaluators._probe import predict
+
+    x, _, _ = tensors(features["test"], labels["test"])
+    predicted = predict(weights, x).cpu().numpy()
+    return dev, round(100 * float(np.mean(predicted == labels["test"])), 2) / 100, predicted
+
+
+SOLVERS = {**dict.fromkeys(BINARY, nested), "SST": split, "TREC": kfold, "MRPC": kfold}
+
+
+# ---------------------------------------------------------------- SentEval's readers, quirks included
+
+
+def read(folder: Path, task: str) -> dict[str, Items]:
+    """The splits of a task.
+
+    Raises:
+        BadInput: a file is missing, is not encoded as SentEval reads it, or a line has not the task's form.
+    """
+    if task in BINARY:
+        found = [
+            (text, None, label) for label, file in ((1, 0), (0, 1)) for text in phrases(folder / task, task, file)
+        ]
+        return {"all": ordered(found)}
+    if task == "SST":
+        files = {name: folder / "SST/binary" / f"sentiment-{name}" for name in ("train", "dev", "test")}
+        return {name: ordered(sst(path)) for name, path in files.items()}
+    if task == "TREC":
+        files = {"train": "train_5500.label", "test": "TREC_10.label"}
+        return {name: ordered(trec(folder / "TREC" / file)) for name, file in files.items()}
+    files = {name: folder / "MRPC" / f"msr_paraphrase_{name}.txt" for name in ("train", "test")}
+    return {name: ordered(mrpc(path)) for name, path in files.items()}
+
+
+def ordered(found) -> Items:
+    """By number of words, then class, ties in the order of the files: SentEval sorts before it cuts folds."""
+    found = sorted(found, key=lambda f: (len(f[0].split()), len((f[1] or "").split()), f[2]))
+    left, right, labels = zip(*found, strict=True)
+    return Items(list(left), np.array(labels), None if right[0] is None else list(right))
+
+
+def text_of(path: Path, encoding: str) -> str:
+    try:
+        return path.read_bytes().decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
+    except FileNotFoundError:
+        raise BadInput(f"{path}: no such file.") from None
+    except UnicodeDecodeError as e:
+        raise BadInput(f"{path}: byte {e.start}: not {encoding}.") from None
+
+
+def clean(text: str) -> str:
+    return " ".join(text.split())
+
+
+def phrases(folder, task, number):
+    """Read as latin-1; every line counts, blank ones and those behind a control character that ends a line, too."""
+    found = [clean(line) for line in text_of(folder / BINARY[task][number], "latin-1").splitlines()]
+    if not any(found):
+        raise BadInput(f"{folder / BINARY[task][number]}: holds no sentence.")
+    return found
+
+
+def lines_of(path, encoding, malformed, parse):
+    """What `parse` makes of every line; what it cannot read is refused by number."""
+    text, found = text_of(path, encoding), []
+    for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
+        try:
+            found.append(parse(line.strip()))
+        except (ValueError, IndexError):
+            raise BadInput(f"{path}: line {number}: {malformed} (got {line[:60]!r}).") from None
+    return found
+
+
+def sst(path):
+    def parse(line):
+        sentence, label, *_ = line.split("\t")
+        return clean(sentence), None, ("0", "1").index(label)
+
+    return lines_of(path, "utf-8", "expected a sentence, a tab, 0 or 1", parse)
+
+
+def trec(path):
+    def parse(line):
+        coarse, rest = line.split(":", 1)
+        return clean(rest.split(" ", 1)[1]), None, TREC.index(coarse)
+
+    return lines_of(path, "latin-1", f"expected CLASS:kind and a question, CLASS one of {', '.join(TREC)}", parse)
+
+
+def mrpc(path):
+    """A header, then label, two ids and two sentences; quotes are text."""
+
+    def parse(line):
+        label, _, _, left, right = line.split("\t")[:5]
+        return clean(left), clean(right), -1 if label.endswith("Quality") else ("0", "1").index(label)
+
+    return lines_of(path, "utf-8", "expected label, two ids and two sentences between tabs", parse)[1:]
