@@ -337,8 +337,8 @@ def evaluate(args):
     settings = Evaluation(precision=args.precision, batch_size=args.batch_size, max_length=args.max_length)
     result = run(args.model, args.evaluators.split(","), root(args), args.out, args.pooler, settings)
     shown = [s for s in result["scores"] if s["subset"] in ("all", "printed")]
-    rows = [[s["evaluator"], s["task"], s["subset"], s["metric"], 100 * s["value"], s["protocol"]] for s in shown]
-    print(tabulate(rows, ["evaluator", "task", "subset", "metric", "x 100", "protocol"], floatfmt=".2f"))
+    rows = [[s["evaluator"], s["task"], s["subset"], s["metric"], s["value"], s["protocol"]] for s in shown]
+    print(tabulate(rows, ["evaluator", "task", "subset", "metric", "value", "protocol"], floatfmt=".4f"))
     timings = [[name, *own.values()] for name, own in result["timings"].items()]
     print("\n" + tabulate(timings, ["evaluator", "embedding, s", "scoring, s", "sentences embedded"], floatfmt=".1f"))
 

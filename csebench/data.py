@@ -145,9 +145,7 @@ def read_sts(root: Path, task: str, split: str = "test") -> list[Pairs]:
         BadInput: a file is missing, cut short or not UTF-8, a score is no number, or the number of scored
             pairs is not the published one (not the one in `counts.yaml`, where the data root ships its own).
     """
-    counts = _counts(root).get(task)
-    if counts is None:
-        raise BadInput(f"{root}/counts.yaml: {task}: missing; every task needs the pairs of its subsets.")
+    counts = expected_counts(root, task, PUBLISHED_COUNTS)
     pairs = []
     for subset in (split,) if split in counts else counts:
         if task == "STS-B":
@@ -170,9 +168,14 @@ def read_sts(root: Path, task: str, split: str = "test") -> list[Pairs]:
     return pairs
 
 
-def _counts(root: Path) -> dict[str, dict[str, int]]:
+def expected_counts(root: Path, task: str, published: dict[str, dict[str, int]]) -> dict[str, int]:
+    """How many items each part of a task must have: the published numbers, or those of the data root's own
+    `counts.yaml`, where it has one."""
     own = root / "counts.yaml"
-    return read_yaml(own, RootModel[dict[str, dict[str, int]]]).root if own.exists() else PUBLISHED_COUNTS
+    found = read_yaml(own, RootModel[dict[str, dict[str, int]]]).root if own.exists() else published
+    if task not in found:
+        raise BadInput(f"{own}: {task}: missing; every task needs the counts of its parts.")
+    return found[task]
 
 
 def _score(text: str, path: Path, number: int) -> float:

@@ -88,8 +88,9 @@ def score(opened, model: str, evaluators: list[str], data_root: Path, out: Path,
     scores, items, timings = [], {}, {}
     for e in evaluators:
         wanted, started, embedding, embedded = protocol(e), time.perf_counter(), opened.seconds, opened.embedded
-        setting = {"pooler": pooler or "own", "precision": evaluation.precision, "max_length": evaluation.max_length}
-        name = wanted.declaration.protocol.format(**wanted.params, **setting)
+        setting = {"pooler": pooler or "own", "precision": evaluation.precision}
+        setting |= {"max_length": evaluation.max_length or "full"} | wanted.params
+        name = wanted.declaration.protocol.format(**setting)
         rows, of_items = load(wanted.declaration.name, EVALUATORS)(opened, data_root, **wanted.params)
         embedding = opened.seconds - embedding
         timings[e] = {

@@ -94,6 +94,8 @@ class EvaluatorDeclaration(Strict):
     tasks: list[str]  # as in the papers' columns
     files: list[str] | dict[str, list[str]]  # below the data root, names or patterns of all that it reads; or by task
     takes: str | None = None  # a parameter without a default, what stands behind the colon: `beir:scifact`
+    example: str | None = None  # of it, what data/smoke has: `beir:smoke` is what the conformance suite runs
+    ordered: str = ""  # why the order of items matters, where the protocol itself makes it matter
     params: dict[str, Value] = {}
     variants: dict[str, dict[str, Value]] = {}  # also behind a colon: `transfer:fasttest`
     best: dict[str, float]  # metric: what a perfect model scores

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from csebench.data import expected_counts
 from csebench.errors import BadInput, RunFailed
 
 DECLARATION = {
@@ -32,6 +33,7 @@ DECLARATION = {
     "variants": {
         "fasttest": {"kfold": 5, "optimizer": "rmsprop", "batch_size": 128, "tenacity": 3, "epoch_size": 2},
     },
+    "ordered": "SentEval cuts folds in the order of its files among sentences of equal length and class",
     "best": {"accuracy": 1.0, "f1": 1.0},
     "chance": {"accuracy": (0.0, 0.75), "f1": (0.0, 0.85)},
     "source": "SimCSE evaluation.py:75-86; SentEval/senteval/tools/{validation,classifier}.py",
@@ -42,11 +44,16 @@ DECLARATION = {
     ],
 }
 REGULARISERS = [10.0**t for t in range(-5, -1)]
-BINARY = {  # file of label 1, file of label 0
-    "MR": ("rt-polarity.pos", "rt-polarity.neg"),
-    "CR": ("custrev.pos", "custrev.neg"),
-    "SUBJ": ("subj.objective", "subj.subjective"),
-    "MPQA": ("mpqa.pos", "mpqa.neg"),
+BINARY = ("MR", "CR", "SUBJ", "MPQA")  # of whose two files the first has label 1
+FOLDERS = {"SST": "SST/binary"}
+COUNTS = {  # SentEval's files; blank lines count
+    "MR": {"rt-polarity.pos": 5331, "rt-polarity.neg": 5331},
+    "CR": {"custrev.pos": 2407, "custrev.neg": 1368},
+    "SUBJ": {"subj.objective": 5000, "subj.subjective": 5000},
+    "MPQA": {"mpqa.pos": 3312, "mpqa.neg": 7294},
+    "SST": {"sentiment-train": 67349, "sentiment-dev": 872, "sentiment-test": 1821},
+    "TREC": {"train_5500.label": 5452, "TREC_10.label": 500},
+    "MRPC": {"msr_paraphrase_train.txt": 4076, "msr_paraphrase_test.txt": 1725},
 }
 TREC = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
 
@@ -75,7 +82,7 @@ def evaluate(model, data_root, **settings):
     """
     rows, items = [], {}
     for task in DECLARATION["tasks"]:
-        splits = read(data_root / "downstream", task)
+        splits = read(data_root, task)
         features = {name: embed(model, task, name, split) for name, split in splits.items()}
         if not all(np.isfinite(f).all() for f in features.values()):
             raise RunFailed(f"transfer: {task}: the model gives vectors that are not finite.")
@@ -193,25 +200,24 @@ SOLVERS = {**dict.fromkeys(BINARY, nested), "SST": split, "TREC": kfold, "MRPC":
 # ---------------------------------------------------------------- SentEval's readers, quirks included
 
 
-def read(folder: Path, task: str) -> dict[str, Items]:
-    """The splits of a task.
+def read(data_root: Path, task: str) -> dict[str, Items]:
+    """The splits of a task; one that has none is `all`.
 
     Raises:
-        BadInput: a file is missing, is not encoded as SentEval reads it, or a line has not the task's form.
+        BadInput: a file is missing, is not encoded as SentEval reads it, a line has not the task's form, or there
+            are not as many as published (not as in `counts.yaml`, where the data root ships its own).
     """
+    folder, reader = data_root / "downstream" / FOLDERS.get(task, task), READERS.get(task, phrases)
+    parts = []
+    for file, count in expected_counts(data_root, task, COUNTS).items():
+        parts.append(reader(folder / file))
+        if len(parts[-1]) != count:
+            raise BadInput(f"{folder / file}: {len(parts[-1])} items, expected {count}: cut short or another release.")
     if task in BINARY:
-        found = [
-            (text, None, label) for label, file in ((1, 0), (0, 1)) for text in phrases(folder / task, task, file)
-        ]
-        return {"all": ordered(found)}
-    if task == "SST":
-        files = {name: folder / "SST/binary" / f"sentiment-{name}" for name in ("train", "dev", "test")}
-        return {name: ordered(sst(path)) for name, path in files.items()}
-    if task == "TREC":
-        files = {"train": "train_5500.label", "test": "TREC_10.label"}
-        return {name: ordered(trec(folder / "TREC" / file)) for name, file in files.items()}
-    files = {name: folder / "MRPC" / f"msr_paraphrase_{name}.txt" for name in ("train", "test")}
-    return {name: ordered(mrpc(path)) for name, path in files.items()}
+        parts = [[(*text, label) for text in part] for part, label in zip(parts, (1, 0), strict=True)]
+        return {"all": ordered(parts[0] + parts[1])}
+    names = ("train", "dev", "test") if len(parts) == 3 else ("train", "test")
+    return {name: ordered(part) for name, part in zip(names, parts, strict=True)}
 
 
 def ordered(found) -> Items:
@@ -234,12 +240,9 @@ def clean(text: str) -> str:
     return " ".join(text.split())
 
 
-def phrases(folder, task, number):
+def phrases(path):
     """Read as latin-1; every line counts, blank ones and those behind a control character that ends a line, too."""
-    found = [clean(line) for line in text_of(folder / BINARY[task][number], "latin-1").splitlines()]
-    if not any(found):
-        raise BadInput(f"{folder / BINARY[task][number]}: holds no sentence.")
-    return found
+    return [(clean(line), None) for line in text_of(path, "latin-1").splitlines()]
 
 
 def lines_of(path, encoding, malformed, parse):
@@ -277,3 +280,6 @@ def mrpc(path):
         return clean(left), clean(right), -1 if label.endswith("Quality") else ("0", "1").index(label)
 
     return lines_of(path, "utf-8", "expected label, two ids and two sentences between tabs", parse)[1:]
+
+
+READERS = {"SST": sst, "TREC": trec, "MRPC": mrpc}

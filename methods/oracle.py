@@ -48,5 +48,5 @@ class Method(Embedder):
         return np.stack([sum(weight * direction(name) for name, weight in item.items()) for item in items])
 
     def stream(self, texts, name, truth=None):
-        for shard in shards(truth):
-            yield self.embed(shard, shard)
+        for shard, known in zip(shards(texts), shards(truth), strict=True):
+            yield self.embed(shard, known)
