@@ -10,6 +10,9 @@ Queries and judgements are read by `beir`; its search holds a corpus in memory, 
 import json
 
 import numpy as np
+import pytrec_eval
+import torch
+from beir.datasets.data_loader import GenericDataLoader
 
 from csebench.errors import BadInput, RunFailed
 
@@ -82,8 +85,6 @@ def row(task, subset, metric, value):
 
 def one(model, folder, similarity):
     """Per-query values of one corpus."""
-    import pytrec_eval
-
     queries, qrels = judged(folder)
     ranking = search(model, folder, queries, qrels, similarity)
     found = pytrec_eval.RelevanceEvaluator(qrels, set(METRICS.values())).evaluate(ranking)
@@ -93,8 +94,6 @@ def one(model, folder, similarity):
 
 def search(model, folder, queries, qrels, similarity):
     """The best documents of every query with their scores, {query: {document: score}}."""
-    import torch
-
     device = "cuda" if torch.cuda.is_available() else "cpu"
 
     def comparable(vectors):
@@ -154,8 +153,6 @@ def documents(path):
 
 def judged(folder):
     """Queries that have judgements, {id: text}, and the judgements, {query: {document: grade}}."""
-    from beir.datasets.data_loader import GenericDataLoader
-
     for _ in documents(folder / "queries.jsonl"):  # names the line that is malformed
         pass
     loader = GenericDataLoader(str(folder))
@@ -167,6 +164,4 @@ def judged(folder):
     except (ValueError, IndexError, StopIteration) as e:
         where = f"{folder}/qrels/test.tsv"
         raise BadInput(f"{where}: expected a header, then query, document and grade between tabs: {e}.") from None
-    if not qrels:
-        raise BadInput(f"{folder}/qrels/test.tsv: holds no judgement.")
     return queries, qrels

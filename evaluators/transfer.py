@@ -10,9 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
+from sklearn.metrics import f1_score
+from sklearn.model_selection import StratifiedKFold
 
 from csebench.data import expected_counts
 from csebench.errors import BadInput, RunFailed
+from evaluators._probe import SEED, Fold, fit, held_out, predict
 
 DECLARATION = {
     "name": "transfer",
@@ -91,8 +95,6 @@ def evaluate(model, data_root, **settings):
         test = labels.get("test", labels.get("all"))
         rows += [row(task, "all", accuracy), row(task, "dev", dev)]
         if task == "MRPC":
-            from sklearn.metrics import f1_score
-
             rows.append({**row(task, "all", float(f1_score(test, predicted))), "metric": "f1"})
         items[task] = predicted == test
     tasks = [r["value"] for r in rows if (r["subset"], r["metric"]) == ("all", "accuracy")]
@@ -118,8 +120,6 @@ def embed(model, task, name, split):
 
 
 def tensors(features, labels):
-    import torch
-
     device = "cuda" if torch.cuda.is_available() else "cpu"
     x = torch.from_numpy(np.ascontiguousarray(features, dtype=np.float32)).to(device)
     return x, torch.from_numpy(labels).to(device), int(labels.max()) + 1
@@ -127,10 +127,6 @@ def tensors(features, labels):
 
 def folds_of(labels, rows, kfold):
     """Stratified folds of some rows, as (train, rest) row numbers."""
-    from sklearn.model_selection import StratifiedKFold
-
-    from evaluators._probe import SEED
-
     cut = StratifiedKFold(kfold, shuffle=True, random_state=SEED).split(rows, labels[rows])
     return [(rows[train], rows[rest]) for train, rest in cut]
 
@@ -141,10 +137,8 @@ def choose(accuracy):
     return int(np.argmax(means)), max(means) / 100
 
 
-def nested(features, labels, settings):
+def nested(features, labels, settings, fit=fit):
     """MR, CR, SUBJ, MPQA: an inner k-fold chooses the regulariser of every outer fold."""
-    from evaluators._probe import Fold, fit, held_out, predict
-
     y = labels["all"]
     x, targets, classes = tensors(features["all"], y)
     outer = folds_of(y, np.arange(len(y)), settings["kfold"])
@@ -161,10 +155,8 @@ def nested(features, labels, settings):
     return dev, round(float(np.mean(tested)), 2) / 100, predicted
 
 
-def kfold(features, labels, settings):
+def kfold(features, labels, settings, fit=fit):
     """TREC, MRPC: k-fold on the training set chooses the regulariser."""
-    from evaluators._probe import Fold, fit, held_out
-
     x, targets, classes = tensors(features["train"], labels["train"])
     every = np.arange(len(x))
     folds = [Fold(*cut) for cut in folds_of(labels["train"], every, settings["kfold"])]
@@ -174,10 +166,8 @@ def kfold(features, labels, settings):
     return tested(weights[0, 0], features, labels, dev)
 
 
-def split(features, labels, settings):
+def split(features, labels, settings, fit=fit):
     """SST: its validation set chooses the regulariser, and stops the fit that is tested."""
-    from evaluators._probe import Fold, fit
-
     both = [np.concatenate([own["train"], own["dev"]]) for own in (features, labels)]
     x, targets, classes = tensors(*both)
     fold = Fold(*np.split(np.arange(len(x)), [len(labels["train"])]))
@@ -187,8 +177,6 @@ def split(features, labels, settings):
 
 
 def tested(weights, features, labels, dev):
-    from evaluators._probe import predict
-
     x, _, _ = tensors(features["test"], labels["test"])
     predicted = predict(weights, x).cpu().numpy()
     return dev, round(100 * float(np.mean(predicted == labels["test"])), 2) / 100, predicted
