@@ -109,7 +109,7 @@ def parser() -> Parser:
     v.add_argument("--out", type=Path, help="print to the terminal without it")
 
     v = verb("fetch", fetch, "official data from their hub, checked")
-    v.add_argument("source", help="wiki, nli or senteval")
+    v.add_argument("source", help="wiki, nli, senteval, or a dataset of BEIR: beir:scifact")
     v.add_argument("--out", type=Path, required=True, help="data root")
 
     v = verb("back-translate", back_translate, "rewrite every sentence of a corpus by translating it there and back")
@@ -395,11 +395,11 @@ def render(args):
 
 
 def fetch(args):
-    from csebench.fetch import SOURCES
+    from csebench.fetch import sources
 
-    if args.source not in SOURCES:
-        raise unknown("source", args.source, SOURCES)
-    SOURCES[args.source](args.out)
+    if args.source not in sources():
+        raise unknown("source", args.source, sources())
+    sources()[args.source](args.out)
 
 
 def back_translate(args):

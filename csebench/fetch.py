@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import tarfile
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from urllib.request import urlopen
 
+from csebench import ROOT
 from csebench.data import check_sha256, read_sts, sha256
-from csebench.errors import BadInput, RunFailed
+from csebench.errors import BadInput, RunFailed, read_yaml
 from csebench.plan import dataset
+from csebench.provenance import write_json
+from csebench.schema import Beir
 
 REPOSITORY = "princeton-nlp/datasets-for-simcse"
 REVISION = "e145e8bb659b2aa2669f32ef79cb4cdef6c58fef"
@@ -76,8 +81,46 @@ def fetch_senteval(root: Path) -> None:
         raise RunFailed(f"senteval.tar is not what was expected: {e}") from None
 
 
-SOURCES = {
-    "wiki": partial(fetch_file, "wiki1m-simcse"),
-    "nli": partial(fetch_file, "nli-simcse"),
-    "senteval": fetch_senteval,
-}
+def fetch_beir(name: str, root: Path) -> None:
+    """A dataset of BEIR from its official server, checked against the md5 that BEIR states.
+
+    Raises:
+        RunFailed: no connection, or another content.
+    """
+    url, archive = beir().url.format(name=name), root / "beir" / f"{name}.zip.part"
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with urlopen(url) as stream, open(archive, "wb") as file:
+            shutil.copyfileobj(stream, file)
+    except OSError as e:
+        raise RunFailed(
+            f"{url}: cannot be fetched ({e}). Without a connection, put it below {archive.parent}."
+        ) from None
+    with open(archive, "rb") as file:
+        found = hashlib.file_digest(file, "md5").hexdigest()
+    if found != beir().md5[name]:
+        archive.unlink()
+        raise RunFailed(f"{url}: md5 is {found}, data/beir.yaml states {beir().md5[name]}: fetch it again.")
+    part = root / "beir" / f"{name}.part"
+    shutil.rmtree(part, ignore_errors=True)
+    shutil.unpack_archive(archive, part, "zip")
+    shutil.rmtree(root / "beir" / name, ignore_errors=True)
+    os.replace(part / name, root / "beir" / name)
+    write_json(root / "beir" / name / "source.json", {"url": url, "md5": found})
+    shutil.rmtree(part)
+    archive.unlink()
+
+
+@cache
+def beir() -> Beir:
+    return read_yaml(ROOT / "data" / "beir.yaml", Beir)
+
+
+def sources() -> dict:
+    """What can be fetched, and by what."""
+    return {
+        "wiki": partial(fetch_file, "wiki1m-simcse"),
+        "nli": partial(fetch_file, "nli-simcse"),
+        "senteval": fetch_senteval,
+        **{f"beir:{name}": partial(fetch_beir, name) for name in beir().md5},
+    }

@@ -116,6 +116,24 @@ class Dataset(Strict):
     note: str = ""
 
 
+class Calibration(Strict):
+    """Published values that a setting of the retrieval protocol can be found by."""
+
+    model: str
+    pooler: list[Literal[POOLERS]]
+    similarity: list[Literal["cos", "dot"]]
+    max_length: list[int]
+    printed: dict[str, float]  # dataset: nDCG@10
+
+
+class Beir(Strict):
+    """data/beir.yaml: official archives and their md5."""
+
+    url: str  # with {name}
+    md5: dict[str, str]
+    calibration: Calibration
+
+
 class EncoderRef(Strict):
     name: str  # hub id, or a folder of the project
     revision: str  # commit on the hub, or sha256 of the folder's weights

@@ -103,9 +103,13 @@ def evaluator_of(wildcards):
 
 
 def evaluator_data(wildcards):
+    """What a rule fetches where there is no data root: files by name, and what the archive of a corpus leaves."""
     root = plan.data_root(plan.scale(scale_of_folder(wildcards)))
-    files = protocol(evaluator_of(wildcards)).files
-    return [root / file for file in files if "*" not in file]
+    wanted = protocol(evaluator_of(wildcards))
+    files = [root / file for file in wanted.files if "*" not in file]
+    if wanted.declaration.name == "beir" and root == Path(plan.FETCHED):
+        files.append(root / "beir" / wanted.params["dataset"] / "source.json")
+    return files
 
 
 def identity(wildcards):

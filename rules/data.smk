@@ -4,6 +4,7 @@
 localrules:
     fetch_corpus,
     fetch_senteval,
+    fetch_beir,
 
 
 rule fetch_corpus:
@@ -25,6 +26,8 @@ rule fetch_senteval:
         f"{plan.FETCHED}/downstream/STS/STSBenchmark/sts-dev.csv",
         f"{plan.FETCHED}/downstream/STS/STSBenchmark/sts-test.csv",
         f"{plan.FETCHED}/downstream/SICK/SICK_test_annotated.txt",
+        f"{plan.FETCHED}/downstream/TREC/train_5500.label",
+        f"{plan.FETCHED}/downstream/TREC/TREC_10.label",
     log:
         f"{plan.FETCHED}/senteval.log",
     retries: 3
@@ -34,6 +37,20 @@ rule fetch_senteval:
         root=lambda _: plan.FETCHED,
     shell:
         "python -m csebench fetch senteval --out {params.root} > {log} 2>&1"
+
+
+rule fetch_beir:
+    output:
+        f"{plan.FETCHED}/beir/{{dataset}}/source.json",
+    log:
+        f"{plan.FETCHED}/beir/{{dataset}}.log",
+    retries: 3
+    conda:
+        "../envs/csebench.yaml"
+    params:
+        root=lambda _: plan.FETCHED,
+    shell:
+        "python -m csebench fetch beir:{wildcards.dataset} --out {params.root} > {log} 2>&1"
 
 
 rule back_translate:

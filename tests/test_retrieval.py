@@ -288,3 +288,61 @@ def test_max_length_is_part_of_the_protocol(tiny_bert, smoke_data, tmp_path):
     ]
     assert [r["scores"][0]["protocol"] for r in found] == ["beir-avg-cos-6-fp32", "beir-avg-cos-full-fp32"]
     assert found[0]["scores"][0]["value"] != found[1]["scores"][0]["value"]
+
+
+# ---------------------------------------------------------------- fetching
+
+
+@pytest.fixture
+def server(tmp_path, smoke_data, monkeypatch):
+    """BEIR's server, on this machine: the archive of one dataset, and the md5 that data/beir.yaml states of it."""
+    import hashlib
+    import threading
+    from functools import partial
+    from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+    from csebench import fetch
+
+    shutil.make_archive(str(tmp_path / "served" / "smoke"), "zip", smoke_data / "beir", "smoke")
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path / "served"))
+    running = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=running.serve_forever, daemon=True).start()
+    md5 = hashlib.md5((tmp_path / "served" / "smoke.zip").read_bytes()).hexdigest()
+    url = f"http://127.0.0.1:{running.server_port}/{{name}}.zip"
+    stated = fetch.beir().model_copy(update={"url": url, "md5": {"smoke": md5, "other": md5}})
+    monkeypatch.setattr(fetch, "beir", lambda: stated)
+    yield stated
+    running.shutdown()
+
+
+def test_a_corpus_is_fetched_and_checked(server, random, smoke_data, tmp_path):
+    from csebench.cli import main
+
+    assert main(["fetch", "beir:smoke", "--out", str(tmp_path / "root")]) == 0
+    assert sorted(p.name for p in (tmp_path / "root/beir").iterdir()) == ["smoke"]
+    fetched, shipped = (
+        retrieval.evaluate(random, root, "smoke", "cos")[0] for root in (tmp_path / "root", smoke_data)
+    )
+    assert fetched == shipped
+
+
+@pytest.mark.parametrize(("name", "message"), [("smoke", "md5 is .* fetch it again"), ("other", "cannot be fetched")])
+def test_another_archive_is_refused(name, message, server, tmp_path, capsys):
+    """Cut short on the way, or not there at all: exit code 1, and nothing is left that looks like data."""
+    import re
+
+    from csebench.cli import main
+
+    archive = tmp_path / "served" / "smoke.zip"
+    archive.write_bytes(archive.read_bytes()[:-10])
+    assert main(["fetch", f"beir:{name}", "--out", str(tmp_path / "root")]) == 1
+    assert re.search(message, capsys.readouterr().err)
+    assert not (tmp_path / "root/beir" / name).exists()
+
+
+def test_every_dataset_of_the_paper_can_be_fetched_and_evaluated():
+    from csebench.fetch import beir
+    from csebench.registry import EVALUATORS, declaration
+
+    assert set(beir().md5) == set(declaration("beir", EVALUATORS).tasks)
+    assert len(beir().md5) == 14 and set(beir().calibration.printed) <= set(beir().md5)
