@@ -16,6 +16,7 @@ from pathlib import Path
 from csebench import ROOT
 
 PACKAGES = ("csebench", "torch", "transformers", "tokenizers", "numpy", "scipy", "pydantic", "safetensors")
+PACKAGES += ("scikit-learn", "beir", "pytrec-eval-terrier", "mteb", "sentence-transformers")
 
 
 def git(*args: str) -> str | None:

@@ -16,11 +16,11 @@ from pathlib import Path
 from csebench import ROOT
 from csebench.data import back_translation_facts
 from csebench.errors import BadInput
-from csebench.registry import COMPONENTS, EVALUATORS, METHODS, declaration, names
+from csebench.registry import COMPONENTS, EVALUATORS, METHODS, declaration, files, names
 from csebench.spec import TRAINER_VERSION
 
 LOCK = ROOT / "tests" / "version_lock.json"
-TRAINER = ["trainer.py", "method.py", "encoder.py", "losses.py", "data.py", "metrics.py", "mlm.py", "augment.py"]
+TRAINER = ["trainer", "method", "encoder", "embed", "losses", "data", "metrics", "mlm", "augment"]
 
 
 def syntax_sha256(*paths: Path) -> str:
@@ -36,23 +36,23 @@ def syntax_sha256(*paths: Path) -> str:
 
 
 def with_parents(path: Path) -> list[Path]:
-    """A file and the files of methods/ that it imports from: what they change, it changes."""
+    """A file and the files of methods/ or evaluators/ that it imports from: what they change, it changes."""
     found = [path]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("methods."):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("methods.", "evaluators.")):
             found += with_parents(ROOT / (node.module.replace(".", "/") + ".py"))
     return found
 
 
 def current() -> dict[str, dict]:
     """Every unit with its version and its code as they are now."""
-    found = {"trainer": (TRAINER_VERSION, [ROOT / "csebench" / f for f in TRAINER])}
+    found = {"trainer": (TRAINER_VERSION, [ROOT / "csebench" / f"{f}.py" for f in TRAINER])}
     found["translate"] = (back_translation_facts("", "")["version"], [ROOT / "csebench" / "translate.py"])
     for folder in (METHODS, COMPONENTS, EVALUATORS):
         for name in names(folder):
-            unit, files = f"{folder.relative_to(ROOT)}/{name}", with_parents(folder / f"{name}.py")
-            found[unit] = (declaration(name, folder).version, files)
-    return {unit: {"version": v, "syntax": syntax_sha256(*files)} for unit, (v, files) in found.items()}
+            unit = f"{folder.relative_to(ROOT)}/{name}"
+            found[unit] = (declaration(name, folder).version, with_parents(files(folder)[name]))
+    return {unit: {"version": v, "syntax": syntax_sha256(*paths)} for unit, (v, paths) in found.items()}
 
 
 def locked() -> dict[str, dict]:
