@@ -237,7 +237,7 @@ class CellPlan:
 def plan_table(paper_name: str, number: str, scale_name: str) -> list[list[CellPlan]]:
     """Rows of cells. Raises BadInput where a row names something that does not exist."""
     table, file = find_table(paper_name, number), f"papers/{paper_name}.yaml"
-    tasks = [*protocol(table.evaluator, f"{file}: tables.{number}").declaration.tasks, "Avg."]
+    tasks = protocol(table.evaluator, f"{file}: tables.{number}").tasks
     for column in table.columns:
         if column.task not in tasks:
             raise unknown(f"task of {table.evaluator}", column.task, tasks, f"{file}: tables.{number}: {column.label}")

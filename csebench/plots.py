@@ -7,6 +7,7 @@ import csv
 import io
 import json
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,6 +28,13 @@ METADATA = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
 MI = "mutual information of attention (nats)"
 
 
+class Source(NamedTuple):
+    text: str  # the evaluator, as people write it
+    model: str
+    content: dict  # of the JSON
+    data_root: Path | None
+
+
 def plot(scores: Path, out: Path, data_root: Path | None = None) -> list[Path]:
     """Every figure that a score JSON has the data for, into the folder `out`.
 
@@ -41,14 +49,14 @@ def plot(scores: Path, out: Path, data_root: Path | None = None) -> list[Path]:
         BadInput: not such a JSON, its per-item values are gone, or none of its evaluators has a figure.
     """
     content, items = read(scores)
-    title = content.get("run") or Path(content["model"]).name
-    written = []
+    found = []
     for text, own in items.items():
-        for name, drawn, table in DRAWERS.get(text.partition(":")[0], nothing)(own, title, content, data_root):
-            written += write(out / f"{text.replace(':', '.')}{name}", drawn, table)
-    if not written:
+        source = Source(text, content.get("run") or Path(content["model"]).name, content, data_root)
+        for name, *drawn in DRAWERS[text.partition(":")[0]](own, source):
+            found.append((out / f"{text.replace(':', '.')}{name}", *drawn))
+    if not found:
         raise BadInput(f"{scores}: has nothing to plot: no scores of {', '.join(DRAWERS)} (sts: with a data root).")
-    return written
+    return [path for figure in found for path in write(*figure)]
 
 
 def read(scores: Path) -> tuple[dict, dict[str, dict[str, np.ndarray]]]:
@@ -99,10 +107,6 @@ def number(value):
 # ---------------------------------------------------------------- figures: name, what is drawn, what is plotted
 
 
-def nothing(items, title, content, data_root):
-    return ()
-
-
 def panels(columns, rows=1, width=4.6, height=4.2, **shared):
     import matplotlib
     from matplotlib.figure import Figure
@@ -119,29 +123,29 @@ def points(axes, x, y, place=0, **more):
     return axes.scatter(x, y, **more)
 
 
-def cosine_gold(items, title, content, data_root):
+def cosine_gold(items, source):
     """miCSE Figure 7: STS-B's test pairs."""
     from csebench.data import read_sts
     from csebench.evaluate import data_sha256
     from csebench.metrics import spearman
     from csebench.registry import protocol
 
-    if data_root is None or "STS-B/test" not in items:
+    if source.data_root is None:
         return
-    wanted = next(e["data_sha256"] for e in content["evaluations"] if e["evaluator"] == "sts")
-    if data_sha256(protocol("sts"), data_root) != wanted:
-        raise BadInput(f"{data_root}: not the data that was scored; --data or CSEBENCH_DATA names that.")
-    cosine, gold = items["STS-B/test"], read_sts(data_root, "STS-B")[0].gold
+    wanted = next(e["data_sha256"] for e in source.content["evaluations"] if e["evaluator"] == "sts")
+    if data_sha256(protocol("sts"), source.data_root) != wanted:
+        raise BadInput(f"{source.data_root}: not the data that was scored; --data or CSEBENCH_DATA names that.")
+    cosine, gold = items["STS-B/test"], read_sts(source.data_root, "STS-B")[0].gold
     figure, ((axes,),) = panels(1, width=5.2)
     points(axes, gold, cosine, c=gold, cmap="cividis", alpha=0.7)
     axes.set(xlabel="gold score of the pair (0 to 5)", ylabel="cosine of the pair (−1 to 1)")
-    axes.set_title(f"{title}\nSTS-B test, Spearman {100 * spearman(cosine, gold):.2f}")
+    axes.set_title(f"{source.model}\nSTS-B test, Spearman {100 * spearman(cosine, gold):.2f}")
     yield ".cosine-gold", figure, [["gold", "cosine"], *zip(gold, cosine, strict=True)]
 
 
-def clusters(items, title, content, data_root):
+def clusters(items, source):
     """InforMin-CL Figure 2, MSSE Figure 4: the same points by cluster and by label."""
-    shown, at = items["shown"], items["coordinates"]
+    shown, at, dataset = items["shown"], items["coordinates"], source.text.split(":")[1]
     cluster, label = items["cluster"][shown], items["label"][shown]
     figure, (axes,) = panels(2, sharex=True, sharey=True, width=5.4, height=4.8)
     for ax, groups, by in zip(axes, (cluster, label), ("cluster of k-means", "label"), strict=True):
@@ -154,24 +158,26 @@ def clusters(items, title, content, data_root):
         ax.set(xlabel="t-SNE dimension 1 (no unit)", title=f"by {by}")
     axes[0].set_ylabel("t-SNE dimension 2 (no unit)")
     axes[1].legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, markerscale=2, fontsize=8)
-    figure.suptitle(f"{title}, {len(shown):,} of {len(items['cluster']):,} sentences")
+    purity = next(s["value"] for s in source.content["scores"] if (s["task"], s["metric"]) == (dataset, "purity"))
+    count = f"{len(shown):,} of {len(items['cluster']):,} sentences"
+    figure.suptitle(f"{source.model}\n{dataset}: {count}, purity {100 * purity:.2f} %")
     rows = zip(shown, *at.T, cluster, label, items["text"][shown], strict=True)
     yield "", figure, [["sentence", "x", "y", "cluster", "label", "text"], *rows]
 
 
-def attention(items, title, content, data_root):
+def attention(items, source):
     """miCSE Figures 5, 6 and 8."""
     groups = {g: items[f"similarity/{g}"] for g in ("negative", "positive")}
-    heading = f"{title}\npairs of dropout views: same sentence, two sentences"
+    heading = f"{source.model}\npairs of dropout views: same sentence, two sentences"
     yield ".similarity", clouds(groups, heading, "cosine of the pair (−1 to 1)", MI), cloud_table(groups)
     if "syntax/identical" in items:
         groups = {g: items[f"syntax/{g}"] for g in ("non-identical", "identical")}
         centres = [points.mean(0) for points in groups.values()]
         groups = {g: own - other for (g, own), other in zip(groups.items(), reversed(centres), strict=True)}
-        heading = f"{title}\nnegative pairs by dependency tree"
+        heading = f"{source.model}\nnegative pairs by dependency tree"
         labels = ("cosine of the pair, less that of the other centroid", f"{MI},\nless that of the other centroid")
         yield ".syntax", clouds(groups, heading, *labels), cloud_table(groups)
-    yield histograms(items, title)
+    yield histograms(items, source)
 
 
 def clouds(groups, title, x, y):
@@ -192,7 +198,7 @@ def cloud_table(groups):
     return [["pair", "cosine", "mutual_information_nats"], *rows]
 
 
-def histograms(items, title):
+def histograms(items, source):
     from matplotlib.colors import LogNorm
 
     joint, edges, names = (items[f"histogram/{name}"] for name in ("joint", "edges", "slices"))
@@ -206,21 +212,27 @@ def histograms(items, title):
     figure.colorbar(mesh, ax=axes, label="share of the slice's entries", shrink=0.8)
     figure.supxlabel("ln of the attention weight (no unit), view 1", fontsize=9)
     figure.supylabel("ln of the attention weight (no unit), view 2", fontsize=9)
-    figure.suptitle(f"{title}\njoint attention of two dropout views")
+    figure.suptitle(f"{source.model}\njoint attention of two dropout views")
     rows = [[names[s], *edges[s, i : i + 2], *edges[s, j : j + 2], joint[s, i, j]] for s, i, j in np.argwhere(joint)]
     return ".histograms", figure, [["slice", "view1_from", "view1_to", "view2_from", "view2_to", "share"], *rows]
 
 
-def neighbours(items, title, content, data_root):
+def neighbours(items, source):
     """MSSE Table 8, with what the paper prints beside it."""
-    page, rows = [f"# Nearest captions of Flickr30k: {title}", ""], []
+    page, rows = [f"# Nearest captions of Flickr30k: {source.model}", ""], []
     for query, found, cosines, (rankcse, msse) in zip(
         *(items[name] for name in ("queries", "neighbours", "cosines", "published")), strict=True
     ):
-        page += [f"Query: {query}", "", f"| | {title} | cosine | RankCSE (paper) | MSSE (paper) |", "|-" * 5 + "|"]
+        page += [
+            f"Query: {query}",
+            "",
+            f"| | {source.model} | cosine | RankCSE (paper) | MSSE (paper) |",
+            "|-" * 5 + "|",
+        ]
         for place, own in enumerate(zip(found, cosines, rankcse, msse, strict=True), 1):
             rows.append([query, place, *own])
-            page.append("| " + " | ".join(str(number(v)).replace("|", "\\|") for v in (f"#{place}", *own)) + " |")
+            cells = (f"#{place}", own[0], f"{own[1]:.3f}", *own[2:])
+            page.append("| " + " | ".join(v.replace("|", "\\|") for v in cells) + " |")
         page.append("")
     yield "", "\n".join(page), [["query", "place", "caption", "cosine", "rankcse_paper", "msse_paper"], *rows]
 

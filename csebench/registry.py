@@ -108,6 +108,17 @@ class Protocol:
         return [pattern.format(**self.params) for pattern in found]
 
     @property
+    def tasks(self) -> list[str]:
+        """What a column can show: `Avg.` of several tasks, or the one that the text names."""
+        takes = self.declaration.takes
+        return [self.params[takes]] if takes else [*self.declaration.tasks, "Avg."]
+
+    @property
+    def metric(self) -> str:
+        """Of its cells: the first that it declares."""
+        return next(iter(self.declaration.best), "value")
+
+    @property
     def key(self) -> str:
         """The text as part of a file's name."""
         return self.text.replace(":", ".")

@@ -92,6 +92,8 @@ def head(page: Page) -> str:
         for name, values in layers.items()
         if values
     )
+    shown = sorted({protocol(find_table(*table).evaluator).metric for table in page.tables()})
+    metrics = [metric.capitalize() for metric in shown]
     kinds = {declaration(spec.method).corpus: spec.method for spec in runs if spec.corpus}
     corpora = {f"Training {kind}": corpus_of(declaration(method), at) for kind, method in sorted(kinds.items())}
     lines = [
@@ -109,7 +111,7 @@ def head(page: Page) -> str:
             ["", ""],
             tablefmt="pipe",
         ),
-        "A cell is `ours ± deviation over seeds (published)`, Spearman × 100; bold is the best of ours but"
+        f"A cell is `ours ± deviation over seeds (published)`, {', '.join(metrics)} × 100; bold is the best of ours but"
         " controls, ties together; – is no run or no number. Deviations are of the sample (ddof = 1).",
     ]
     if at.scale != "paper":

@@ -28,6 +28,12 @@ tables:
       - {label: BERT, run: {method: bert}, source: copied, from: "someone", values: ["31.40", "31.40"]}
       - {label: SimCSE, run: {method: simcse}, source: measured, values: ["67.94±1.16", null]}
       - {label: Other, missing: "no adapter yet", source: copied, values: ["1.00", "2.00"]}
+  "3":
+    title: the same runs, retrieval
+    evaluator: "beir:smoke"
+    columns: [{label: smoke, size: "1%", task: smoke}]
+    rows:
+      - {label: SimCSE, run: {method: simcse}, source: measured, values: ["24.92"]}
 """
 
 
@@ -75,7 +81,13 @@ def test_page_csv_and_scores(project):
     assert re.search(r"\| SimCSE +\| (\*\*)?\d+\.\d\d ± \d+\.\d\d(\*\*)? \(67\.94 ± 1\.16\)", page)
     assert "| – (1.00)" in page and "- Other: no adapter yet." in page
     scores = sorted((project.folder / "results" / "scores").glob("*.json"))
-    assert len(scores) == 1 + 2 + 2  # the untrained encoder, a control and SimCSE by seed: both sizes share their runs
+    assert len([p for p in scores if ".beir." in p.name]) == 2
+    assert re.search(
+        r"\| SimCSE +\| \d+\.\d\d ± \d+\.\d\d \(24\.92\)", (project.folder / "results/table3.md").read_text()
+    )
+    assert (
+        len([p for p in scores if ".sts." in p.name]) == 1 + 2 + 2
+    )  # the untrained encoder, a control and SimCSE by seed: both sizes share their runs
     content = next(c for p in scores if (c := json.loads(p.read_text()))["spec"]["method"] == "simcse")
     provenance = content["provenance"]
     assert {"commit", "dirty_diff_sha256", "packages", "processor", "seconds", "peak_memory_mb"} <= set(provenance)
