@@ -96,6 +96,11 @@ def parser() -> Parser:
     v.add_argument("--data", type=Path)
     v.add_argument("--out", type=Path, required=True)
 
+    v = verb("plot", plot, "the figures that scores have the data for: SVG, PNG and CSV")
+    v.add_argument("scores", type=Path, help="JSON of `csebench evaluate`")
+    v.add_argument("--data", type=Path, help="data root, for the figure of cosine against gold")
+    v.add_argument("--out", type=Path, required=True, help="folder")
+
     v = verb("work", work, "train a planned run and score it, as the workflow does")
     v.add_argument("run_id")
     v.add_argument("--scale", default=plans.DEFAULT_SCALE)
@@ -350,6 +355,13 @@ def list_sentences(args):
     args.out.parent.mkdir(parents=True, exist_ok=True)
     args.out.write_text("".join(json.dumps(s, ensure_ascii=False) + "\n" for s in found), encoding="utf-8")
     print(f"{len(found)} sentences, a JSON string a line: {args.out}")
+
+
+def plot(args):
+    from csebench.plots import plot as run
+
+    for path in run(args.scores, args.out, root(args)):
+        print(path)
 
 
 def work(args):

@@ -111,8 +111,8 @@ def head(page: Page) -> str:
             ["", ""],
             tablefmt="pipe",
         ),
-        f"A cell is `ours ± deviation over seeds (published)`, {', '.join(metrics)} × 100; bold is the best of ours but"
-        " controls, ties together; – is no run or no number. Deviations are of the sample (ddof = 1).",
+        f"A cell is `ours ± deviation over seeds (published)`, {', '.join(metrics)} × 100; bold is the best of ours"
+        " but controls, ties together; – is no run or no number. Deviations are of the sample (ddof = 1).",
     ]
     if at.scale != "paper":
         lines.append("**Not comparable with the published numbers**: another encoder, other data, fewer steps.")
