@@ -360,7 +360,8 @@ def list_sentences(args):
 def plot(args):
     from csebench.plots import plot as run
 
-    for path in run(args.scores, args.out, root(args)):
+    data = root(args)
+    for path in run(args.scores, args.out, data if args.data or data.exists() else None):
         print(path)
 
 

@@ -26,7 +26,7 @@ def every():
 
 ALL = list(every())
 WITH_TRUTH = [e for e in ALL if protocol(e).declaration.best]
-PLAIN = [e for e in ALL if ":" not in e or protocol(e).declaration.takes and e.count(":") == 1]
+PLAIN = [e for e in ALL if ":" not in e or (protocol(e).declaration.takes and e.count(":") == 1)]
 
 
 @pytest.fixture(autouse=True)
@@ -105,7 +105,18 @@ def shuffled(source, target):
     """A data root with the lines of every file in another order; files of equal length stay side by side."""
     shutil.copytree(source, target)
     for path in target.rglob("*"):
-        if path.suffix in (".txt", ".csv", ".tsv", ".jsonl", ".label", ".pos", ".neg", ".objective", ".subjective", ""):
+        if path.suffix in (
+            ".txt",
+            ".csv",
+            ".tsv",
+            ".jsonl",
+            ".label",
+            ".pos",
+            ".neg",
+            ".objective",
+            ".subjective",
+            "",
+        ):
             if not path.is_file() or "misc" in path.parts:
                 continue
             lines = path.read_bytes().removesuffix(b"\n").split(b"\n")
