@@ -139,6 +139,8 @@ def protocol(text: str, where: str = "") -> Protocol:
         if not rest or not rest[0]:
             raise BadInput(f"{where + ': ' if where else ''}{name}: needs a {found.takes}: {name}:NAME.")
         params[found.takes] = rest.pop(0)
+        if isinstance(found.files, dict) and params[found.takes] not in found.tasks:
+            raise unknown(f"{found.takes} of {name}", params[found.takes], found.tasks, where)
     for variant in rest:
         if variant not in found.variants:
             raise unknown(f"variant of {name}", variant, found.variants, where)

@@ -65,7 +65,7 @@ DECLARATION = {
         " are true-case",
         "STSBenchmark, Banking77Classification: mteb has a mended .v2 of either; these are the ones of the papers",
         "classification: mteb fits a logistic regression to 8 (AmazonCounterfactual: 32) sentences of each class, ten"
-        " times, seed 42, cut off at 100 steps: not comparable with `transfer`; on one BLAS thread, as accuracy goes by"
+        " times, seed 42, cut off at 100 steps: not comparable with `transfer`; on one BLAS thread: accuracy goes by"
         " their number (0.0002 on Banking77)",
         "AmazonCounterfactualClassification: `all` is the subset en, as the papers print; en-ext is a row of its own",
         "the test split and English only; mteb's mean over all splits and languages is another number",
@@ -112,8 +112,6 @@ def evaluate(model, data_root, task):
             truth = {
                 text: str(label) for split in every for text, label in zip(split["text"], split["label"], strict=True)
             }
-            scored = wanted._calculate_scores  # nine metrics, which would read the labels from disk again and again
-            wanted._calculate_scores = lambda labels, predicted: scored(np.array(labels), predicted)
         try:
             encoder = wrap(model, task, truth)
             with threadpool_limits(1, "blas"):  # fits, cut off at 100 steps, go by threads, and slowly
