@@ -6,7 +6,7 @@ from tabulate import tabulate
 
 from csebench.plan import SIDE_BY_SIDE, CellPlan, Page, corpus_of, find_table, paper, plan_table, score_path
 from csebench.plan import scale as read_scale
-from csebench.registry import COMPONENTS, METHODS, declaration, protocol
+from csebench.registry import COMPONENTS, EVALUATORS, METHODS, declaration, protocol
 from csebench.schema import Published
 from csebench.stats import Summary, summarise
 from csebench.store import read, value
@@ -148,6 +148,7 @@ def foot(page: Page) -> str:
     for folder, used in (
         (METHODS, {spec.method for spec in wanted.values()}),
         (COMPONENTS, {name for spec in wanted.values() for name in spec.components}),
+        (EVALUATORS, {d.name for d in declared}),
     ):
         choices += [f"- `{n}`: {text}" for n in sorted(used) for text in declaration(n, folder).deviations]
     if choices:
