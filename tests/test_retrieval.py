@@ -264,13 +264,14 @@ def test_embeddings_in_a_file(finished, smoke_data, tmp_path):
 
 def test_a_sentence_transformers_folder_with_modules_of_its_own(tiny_bert, smoke_data, tmp_path):
     """Behind the pooling is a layer that we do not know: the library encodes."""
-    from sentence_transformers import SentenceTransformer, models
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer import modules
 
     from csebench.encoder import open_model
 
-    word = models.Transformer(str(tiny_bert))
-    dense = models.Dense(word.get_word_embedding_dimension(), 5)
-    SentenceTransformer(modules=[word, models.Pooling(word.get_word_embedding_dimension()), dense]).save(
+    word = modules.Transformer(str(tiny_bert))
+    dense = modules.Dense(word.get_embedding_dimension(), 5)
+    SentenceTransformer(modules=[word, modules.Pooling(word.get_embedding_dimension()), dense]).save(
         str(tmp_path / "st")
     )
     some = ["a short sentence", "another one , somewhat longer"]
