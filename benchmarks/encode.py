@@ -56,7 +56,7 @@ def main():
     distinct = list(dict.fromkeys(left + right))
     with tempfile.TemporaryDirectory() as folder:
         save_encoder(Path(folder), Encoder.load(EncoderRef(name=args.encoder, revision="local")), "avg")
-        ours = open_model(folder, evaluation=Evaluation(precision=args.precision))
+        ours = open_model(folder, "avg", evaluation=Evaluation(precision=args.precision))
         peer = SentenceTransformer(folder, device=str(ours.encoder.device))
 
     def embed(*parts):

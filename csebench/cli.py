@@ -98,7 +98,7 @@ def parser() -> Parser:
 
     v = verb("plot", plot, "the figures that scores have the data for: SVG, PNG and CSV")
     v.add_argument("scores", type=Path, help="JSON of `csebench evaluate`")
-    v.add_argument("--data", type=Path, help="data root, for the figure of cosine against gold")
+    v.add_argument("--data", type=Path, help="the data root that was scored, for the figure of cosine against gold")
     v.add_argument("--out", type=Path, required=True, help="folder")
 
     v = verb("work", work, "train a planned run and score it, as the workflow does")
@@ -339,6 +339,8 @@ def root(args) -> Path:
 def evaluate(args):
     from csebench.evaluate import evaluate as run
 
+    if args.max_length is not None and args.max_length < 4:
+        raise BadInput(f"--max-length {args.max_length}: must be at least 4.")
     settings = Evaluation(precision=args.precision, batch_size=args.batch_size, max_length=args.max_length)
     result = run(args.model, args.evaluators.split(","), root(args), args.out, args.pooler, settings)
     shown = [s for s in result["scores"] if s["subset"] in ("all", "printed")]
@@ -360,20 +362,19 @@ def list_sentences(args):
 def plot(args):
     from csebench.plots import plot as run
 
-    data = root(args)
-    for path in run(args.scores, args.out, data if args.data or data.exists() else None):
+    for path in run(args.scores, args.out, args.data):
         print(path)
 
 
 def work(args):
     spec, at = planned(args)
-    from csebench.evaluate import evaluate_run
+    from csebench.evaluate import evaluate_run, has_data
     from csebench.trainer import train as run
 
     folder, data = plans.RUNS / args.run_id, plans.data_root(at)
     run(spec, folder, plans.corpus_path(spec, at), data, positives=plans.positives_path(spec))
     wanted = {e for page in plans.pages(at.scale) for run_id, e in page.scores() if run_id == args.run_id}
-    evaluate_run(folder, sorted(wanted), data, at.evaluation)
+    evaluate_run(folder, [e for e in sorted(wanted) if has_data(e, data)], data, at.evaluation)
 
 
 def planned(args) -> tuple[Spec, Scale]:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import json
+import os
 import time
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 
-from csebench.errors import BadInput
-from csebench.provenance import write_json
+from csebench.errors import BadInput, RunFailed
 
 SHARD = 8192  # texts of a corpus that are embedded, and kept on disk, at a time
 PROBE = "a sentence longer than any model reads, whose vector tells models and settings apart " * 50
@@ -60,26 +60,28 @@ class Embedder:
         found = self.vectors(sentences)
         self.seconds += time.perf_counter() - started
         self.embedded += len(sentences)
+        if not np.isfinite(found).all():
+            raise RunFailed("the model gives vectors that are not finite.")
         return found
 
     def stream(self, texts: Iterable[str], name: str, truth: Iterable | None = None) -> Iterator[np.ndarray]:
         """Vectors of a corpus of any size, in shards of SHARD rows that are never in memory together.
 
-        Every shard is kept below `scratch` with a hash of its texts, of the model and of its settings, so that a
+        Every shard is kept below `scratch` under a hash of its texts, of the model and of its settings, so that a
         killed evaluation goes on behind the last one, and a second search of the corpus embeds nothing.
         """
-        model = hashlib.sha256(self.vectors([PROBE]).tobytes()).hexdigest()
+        model = f"{getattr(self, 'evaluation', '')} {hashlib.sha256(self.vectors([PROBE]).tobytes()).hexdigest()}"
         for number, shard in enumerate(shards(texts)):
             if self.scratch is None:
                 yield self._timed(shard)
                 continue
-            file = self.scratch / name / f"{number:05}.npy"
-            wanted = hashlib.sha256("\0".join([model, *shard]).encode("utf-8", "surrogatepass")).hexdigest()
-            note = file.with_suffix(".json")
-            if not note.exists() or json.loads(note.read_text()) != wanted:
+            made_of = hashlib.sha256("\0".join([model, *shard]).encode("utf-8", "surrogatepass")).hexdigest()
+            file = self.scratch / name / f"{number:05}-{made_of[:16]}.npy"
+            if not file.exists():
                 file.parent.mkdir(parents=True, exist_ok=True)
-                np.save(file, self._timed(shard))
-                write_json(note, wanted)
+                part = file.with_name(f"{os.getpid()}.part.npy")
+                np.save(part, self._timed(shard))
+                part.replace(file)
             yield np.load(file)
 
 
@@ -104,14 +106,14 @@ class EmbeddingFile(Embedder):
         self.path = path
         try:
             with np.load(path) as content:
-                sentences, vectors = content["sentences"], content["vectors"]
-        except (OSError, ValueError, KeyError) as e:
+                sentences, vectors = content["sentences"], content["vectors"].astype(np.float32)
+        except FileNotFoundError:
+            raise BadInput(f"{path}: no such file.") from None
+        except (OSError, ValueError, KeyError, TypeError, BadZipFile) as e:
             raise BadInput(f"{path}: not an .npz with `sentences` and `vectors`: {e}.") from None
         if vectors.ndim != 2 or len(sentences) != len(vectors):
             raise BadInput(f"{path}: {len(sentences)} sentences, but vectors of shape {vectors.shape}.")
-        if not np.isfinite(vectors).all():
-            raise BadInput(f"{path}: vectors: not all numbers are finite.")
-        self.content = dict(zip(map(str, sentences), vectors.astype(np.float32), strict=True))
+        self.content = dict(zip(map(str, sentences), vectors, strict=True))
 
     def vectors(self, sentences):
         missing = [s for s in sentences if s not in self.content]

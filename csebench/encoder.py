@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from huggingface_hub import hf_hub_download
 from safetensors.numpy import load_file, save_file
 from torch import nn
 from transformers import MODEL_MAPPING, AutoConfig, AutoModel, AutoModelForMaskedLM, AutoTokenizer
@@ -314,11 +315,18 @@ def head_of(masked_lm) -> nn.Module:
     return masked_lm.cls if hasattr(masked_lm, "cls") else masked_lm.lm_head
 
 
+def check_length(wanted: int, longest: int, name: str) -> None:
+    """Raises BadInput: the protocol would name a length that nothing was read at."""
+    if wanted > longest:
+        raise BadInput(f"--max-length {wanted}: {name} reads {longest} tokens at most.")
+
+
 class SentenceEncoder(Embedder):
     """An encoder with the pooler of its test; embeds in batches of like length."""
 
     def __init__(self, encoder: Encoder, pooler: str, transform=None, evaluation: Evaluation = Evaluation()):
         self.encoder, self.pooler, self.transform, self.evaluation = encoder, pooler, transform, evaluation
+        check_length(evaluation.max_length or 0, encoder.longest, "this encoder")
 
     @torch.inference_mode()
     def vectors(self, sentences: list[str]) -> np.ndarray:
@@ -340,10 +348,14 @@ class SentenceEncoder(Embedder):
 class WholeTransformer(Embedder):
     """A sentence-transformers folder or hub id with all its modules, as its own library encodes."""
 
-    def __init__(self, model, evaluation: Evaluation):
-        self.model, self.evaluation = model, evaluation
+    def __init__(self, ref: EncoderRef, evaluation: Evaluation):
+        from sentence_transformers import SentenceTransformer
+
+        revision = None if Path(ref.name).exists() else ref.revision
+        self.model, self.evaluation = SentenceTransformer(ref.name, revision=revision), evaluation
         if evaluation.max_length is not None:
-            model.max_seq_length = evaluation.max_length
+            check_length(evaluation.max_length, self.model.tokenizer.model_max_length, ref.name)
+            self.model.max_seq_length = evaluation.max_length
 
     def vectors(self, sentences):
         settings = self.evaluation
@@ -373,23 +385,19 @@ class Affine:
 
 
 def pooler_of(folder: Path) -> str | None:
-    """The pooler a folder of ours states, or one of sentence-transformers that has nothing behind its pooling."""
-    own, modules = folder / "csebench.json", folder / "modules.json"
-    if own.exists():
-        return json.loads(own.read_text()).get("pooler")
-    if not modules.exists():
-        return None
-    listed = json.loads(modules.read_text())
-    kinds = [m["type"].rpartition(".")[2] for m in listed]
-    if [k for k in kinds if k != "Normalize"] != ["Transformer", "Pooling"]:
-        return None
-    modes = json.loads((folder / listed[1]["path"] / "config.json").read_text())
-    on = [
-        key.removeprefix("pooling_mode_") for key, value in modes.items() if key.startswith("pooling_mode_") and value
-    ]
-    on = [modes["pooling_mode"]] if "pooling_mode" in modes else on
-    poolers = {"cls": "cls_before_pooler", "cls_token": "cls_before_pooler", "mean": "avg", "mean_tokens": "avg"}
-    return poolers.get(on[0]) if len(on) == 1 else None
+    """The pooler that a folder of ours states."""
+    own = folder / "csebench.json"
+    return json.loads(own.read_text()).get("pooler") if own.exists() else None
+
+
+def has_modules(ref: EncoderRef) -> bool:
+    """Whether sentence-transformers says how its sentences are pooled; a hub that cannot be reached says nothing."""
+    if Path(ref.name).exists():
+        return (Path(ref.name) / "modules.json").exists()
+    try:
+        return bool(hf_hub_download(ref.name, "modules.json", revision=ref.revision))
+    except (OSError, ValueError):
+        return False
 
 
 def open_model(name: str, pooler: str | None = None, evaluation: Evaluation = Evaluation()):
@@ -404,20 +412,19 @@ def open_model(name: str, pooler: str | None = None, evaluation: Evaluation = Ev
         BadInput: there is no such model, or nobody says how to pool it.
     """
     folder = Path(name)
-    if folder.is_file():
+    if folder.suffix == ".npz":
         return EmbeddingFile(folder)
     own = folder / "csebench.json"
     facts = json.loads(own.read_text()) if own.exists() else {}
     if "control" in facts:
         return load(facts["control"])(facts["params"], facts["seed"])
     pooler = pooler or pooler_of(folder)
-    if pooler is None and (folder / "modules.json").exists():
-        from sentence_transformers import SentenceTransformer
-
-        return WholeTransformer(SentenceTransformer(name), evaluation)
+    ref = EncoderRef.parse(name)
+    if pooler is None and has_modules(ref):
+        return WholeTransformer(ref, evaluation)
     if pooler is None:
         raise BadInput(f"{name}: does not say how to pool; give --pooler ({', '.join(POOLERS)}).")
-    encoder = Encoder.load(EncoderRef.parse(name), with_pooler=pooler == "cls")
+    encoder = Encoder.load(ref, with_pooler=pooler == "cls")
     return SentenceEncoder(encoder, pooler, Affine.load(folder), evaluation)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import time
 from functools import cache
@@ -32,6 +33,14 @@ def data_sha256(wanted: Protocol, data_root: Path) -> str:
             raise BadInput(f"{data_root / pattern}: no such file; --data or CSEBENCH_DATA names it (docs/data.md).")
         found += [f"{path.relative_to(data_root)} {_sha256(path, path.stat().st_mtime_ns)}" for path in matches]
     return hashlib.sha256("\n".join(found).encode()).hexdigest()
+
+
+def has_data(evaluator: str, data_root: Path) -> bool:
+    """Whether a training job can score by it at once; else that is left to a job that waits for the data."""
+    try:
+        return bool(data_sha256(protocol(evaluator), data_root))
+    except BadInput:
+        return False
 
 
 @cache
@@ -112,7 +121,7 @@ def score(opened, model: str, evaluators: list[str], data_root: Path, out: Path,
         "provenance": watch.record(),
     }
     out.parent.mkdir(parents=True, exist_ok=True)
-    temporary = out.with_name(f".{out.stem}.items.npz")
+    temporary = out.with_name(f".{out.stem}.{os.getpid()}.items.npz")
     np.savez_compressed(temporary, **items)
     temporary.replace(out.with_suffix(".items.npz"))
     write_json(out, result)

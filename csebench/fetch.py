@@ -90,11 +90,12 @@ def fetch_beir(name: str, root: Path) -> None:
     url, archive = beir().url.format(name=name), root / "beir" / f"{name}.zip.part"
     archive.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with urlopen(url) as stream, open(archive, "wb") as file:
+        with urlopen(url, timeout=60) as stream, open(archive, "wb") as file:
             shutil.copyfileobj(stream, file)
     except OSError as e:
+        archive.unlink(missing_ok=True)
         raise RunFailed(
-            f"{url}: cannot be fetched ({e}). Without a connection, put it below {archive.parent}."
+            f"{url}: cannot be fetched ({e}). Without a connection, CSEBENCH_DATA names a folder with beir/{name}."
         ) from None
     with open(archive, "rb") as file:
         found = hashlib.file_digest(file, "md5").hexdigest()

@@ -30,3 +30,8 @@ def alignment(left: np.ndarray, right: np.ndarray) -> float:
 def uniformity(vectors: np.ndarray) -> float:
     """log mean exp(-2 squared distance) over all distinct pairs, L2-normalised (Wang & Isola 2020)."""
     return float(np.log(np.exp(-2 * pdist(unit(vectors), "sqeuclidean")).mean()))
+
+
+def averages(values: list[float]) -> tuple[float, float]:
+    """Of tasks' scores: the mean, and the mean as SimCSE prints it, of values rounded to two decimals of a percent."""
+    return float(np.mean(values)), float(np.mean([round(100 * value, 2) for value in values])) / 100

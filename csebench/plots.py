@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from csebench.errors import BadInput, read_text
+from csebench.registry import protocol
 
 # Okabe and Ito's colours, which the colour-blind tell apart; more than eight groups also differ in their marker.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000", "#B8A900")
@@ -40,7 +41,7 @@ def plot(scores: Path, out: Path, data_root: Path | None = None) -> list[Path]:
 
     Args:
         scores: what `csebench evaluate` or `csebench publish` wrote.
-        data_root: for cosine against gold; without it that figure is left out.
+        data_root: that was scored, for cosine against gold; without it that figure is left out.
 
     Returns:
         the files written.
@@ -53,9 +54,9 @@ def plot(scores: Path, out: Path, data_root: Path | None = None) -> list[Path]:
     for text, own in items.items():
         source = Source(text, content.get("run") or Path(content["model"]).name, content, data_root)
         for name, *drawn in DRAWERS[text.partition(":")[0]](own, source):
-            found.append((out / f"{text.replace(':', '.')}{name}", *drawn))
+            found.append((out / f"{protocol(text).key}{name}", *drawn))
     if not found:
-        raise BadInput(f"{scores}: has nothing to plot: no scores of {', '.join(DRAWERS)} (sts: with a data root).")
+        raise BadInput(f"{scores}: has nothing to plot: no scores of {', '.join(DRAWERS)} (sts: with --data).")
     return [path for figure in found for path in write(*figure)]
 
 
@@ -128,13 +129,12 @@ def cosine_gold(items, source):
     from csebench.data import read_sts
     from csebench.evaluate import data_sha256
     from csebench.metrics import spearman
-    from csebench.registry import protocol
 
     if source.data_root is None:
         return
     wanted = next(e["data_sha256"] for e in source.content["evaluations"] if e["evaluator"] == "sts")
     if data_sha256(protocol("sts"), source.data_root) != wanted:
-        raise BadInput(f"{source.data_root}: not the data that was scored; --data or CSEBENCH_DATA names that.")
+        raise BadInput(f"{source.data_root}: not the data that was scored.")
     cosine, gold = items["STS-B/test"], read_sts(source.data_root, "STS-B")[0].gold
     figure, ((axes,),) = panels(1, width=5.2)
     points(axes, gold, cosine, c=gold, cmap="cividis", alpha=0.7)

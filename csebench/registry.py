@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -28,8 +29,13 @@ def files(folder: Path) -> dict[str, Path]:
 
     An evaluator goes by the name that it declares: retrieval.py is `beir`.
     """
-    found = [p for p in folder.glob("*.py") if not p.name.startswith("_")]
-    return {_declared_name(p, p.stat().st_mtime_ns) if folder == EVALUATORS else p.stem: p for p in found}
+    found = {}
+    for path in sorted(folder.glob("[!_]*.py")):
+        name = _declared_name(path, path.stat().st_mtime_ns) if folder == EVALUATORS else path.stem
+        if name in found:
+            raise BadInput(f"{found[name]} and {path.name}: both declare the name {name!r}; give one another.")
+        found[name] = path
+    return found
 
 
 @cache
@@ -111,7 +117,7 @@ class Protocol:
     def tasks(self) -> list[str]:
         """What a column can show: `Avg.` of several tasks, or the one that the text names."""
         takes = self.declaration.takes
-        return [self.params[takes]] if takes else [*self.declaration.tasks, "Avg."]
+        return [self.params[takes]] if takes else self.declaration.tasks + ["Avg."] * self.declaration.average
 
     @property
     def metric(self) -> str:
@@ -139,6 +145,8 @@ def protocol(text: str, where: str = "") -> Protocol:
         if not rest or not rest[0]:
             raise BadInput(f"{where + ': ' if where else ''}{name}: needs a {found.takes}: {name}:NAME.")
         params[found.takes] = rest.pop(0)
+        if not re.fullmatch(r"[\w-]+", params[found.takes]):
+            raise BadInput(f"{text}: a {found.takes} is written with letters, digits, - and _ only.")
         if isinstance(found.files, dict) and params[found.takes] not in found.tasks:
             raise unknown(f"{found.takes} of {name}", params[found.takes], found.tasks, where)
     for variant in rest:

@@ -92,6 +92,7 @@ class EvaluatorDeclaration(Strict):
     title: str
     protocol: str  # forks differ silently, so the reading has a name, in which {settings} may stand
     tasks: list[str]  # as in the papers' columns
+    average: bool = False  # whether it also gives the average of its tasks, `Avg.`
     files: list[str] | dict[str, list[str]]  # below the data root, names or patterns of all that it reads; or by task
     takes: str | None = None  # a parameter without a default, what stands behind the colon: `beir:scifact`
     example: str | None = None  # of it, what data/smoke has: `beir:smoke` is what the conformance suite runs

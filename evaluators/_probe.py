@@ -71,7 +71,7 @@ def predict(weights, x):
 def _fit_equal(x, y, classes, folds, decay, settings):
     """`fit` for folds that draw the same batches."""
     fits, regularisers = decay.shape
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng():
         torch.manual_seed(SEED)
         first = torch.nn.Linear(x.shape[1] - 1, classes)
     w = torch.cat([first.weight, first.bias.unsqueeze(1)], dim=1).detach().to(x)

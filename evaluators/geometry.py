@@ -10,7 +10,7 @@ of its spectrum (Roy & Vetterli 2007).
 import numpy as np
 
 from csebench.data import read_sts
-from csebench.errors import RunFailed
+from csebench.errors import BadInput, RunFailed
 from csebench.metrics import alignment, uniformity, unit
 
 DECLARATION = {
@@ -42,13 +42,13 @@ def evaluate(model, data_root):
     """
     (pairs,) = read_sts(data_root, "STS-B", "dev")
     close = pairs.gold > 4
+    if not close.any():
+        raise BadInput(f"{data_root}: STS-B dev: no pair is graded above 4, so there is nothing to align.")
     names = {s: s for s in (*pairs.left, *pairs.right)}
     names |= {s: f"above 4: {pairs.left[i]}" for i in np.flatnonzero(close) for s in (pairs.left[i], pairs.right[i])}
     vectors = dict(zip(names, unit(model.embed(list(names), list(names.values()))), strict=True))
     left, right = (np.stack([vectors[side[i]] for i in np.flatnonzero(close)]) for side in (pairs.left, pairs.right))
     every = np.stack(list(vectors.values()))
-    if not np.isfinite(every).all():
-        raise RunFailed("geometry: the model gives vectors that are not finite.")
     count = len(every)
     spectrum = np.clip(np.linalg.eigvalsh(np.cov(every.T))[::-1], 0, None)
     if spectrum.sum() < 1e-12:

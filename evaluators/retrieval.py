@@ -14,7 +14,7 @@ import pytrec_eval
 import torch
 from beir.datasets.data_loader import GenericDataLoader
 
-from csebench.errors import BadInput, RunFailed
+from csebench.errors import BadInput
 
 DECLARATION = {
     "name": "beir",
@@ -69,12 +69,12 @@ def evaluate(model, data_root, dataset, similarity):
         `{metric: (queries,) values}` with their `queries` (ids), in the order of the ids.
     """
     root = data_root / "beir" / dataset
-    folders = [root] if (root / "corpus.jsonl").exists() else sorted(p.parent for p in root.glob("*/corpus.jsonl"))
-    found = {folder.name: one(model, folder, similarity) for folder in folders}
+    folders = sorted(path.parent for path in root.glob("**/corpus.jsonl"))
+    found = {str(folder.relative_to(root)): one(model, folder, similarity) for folder in folders}
     means = {name: {m: float(np.mean(values[m])) for m in METRICS} for name, values in found.items()}
     rows = [row(dataset, "all", m, float(np.mean([own[m] for own in means.values()]))) for m in METRICS]
     if len(folders) == 1:
-        return rows, found[root.name]
+        return rows, next(iter(found.values()))
     rows += [row(dataset, name, m, value) for name, own in means.items() for m, value in own.items()]
     return rows, {f"{name}/{key}": values for name, own in found.items() for key, values in own.items()}
 
@@ -97,8 +97,6 @@ def search(model, folder, queries, qrels, similarity):
     device = "cuda" if torch.cuda.is_available() else "cpu"
 
     def comparable(vectors):
-        if not np.isfinite(vectors).all():
-            raise RunFailed(f"{folder.name}: the model gives vectors that are not finite.")
         vectors = torch.from_numpy(np.asarray(vectors, dtype=np.float32)).to(device)
         return torch.nn.functional.normalize(vectors) if similarity == "cos" else vectors
 
@@ -144,9 +142,12 @@ def documents(path):
         for number, line in enumerate(file, 1):
             try:
                 content = json.loads(line.decode("utf-8"))
-                yield content["_id"], f"{content.get('title') or ''} {content['text']}".strip()
+                id_, text = content["_id"], f"{content.get('title') or ''} {content['text']}".strip()
             except (ValueError, KeyError, TypeError, AttributeError):
                 raise BadInput(f"{path}: line {number}: not a JSON object with `_id` and `text`.") from None
+            if not isinstance(id_, str):
+                raise BadInput(f"{path}: line {number}: `_id` is {id_!r}, not a text.")
+            yield id_, text
     if number == 0:
         raise BadInput(f"{path}: is empty.")
 

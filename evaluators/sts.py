@@ -9,7 +9,7 @@ import numpy as np
 
 from csebench.data import Pairs, read_sts
 from csebench.errors import RunFailed
-from csebench.metrics import cosine, spearman
+from csebench.metrics import averages, cosine, spearman
 
 DECLARATION = {
     "name": "sts",
@@ -17,6 +17,7 @@ DECLARATION = {
     "title": "Semantic textual similarity",
     "protocol": "simcse-senteval-all",
     "tasks": ["STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R"],
+    "average": True,
     "files": [
         "downstream/STS/STSBenchmark/sts-test.csv",
         "downstream/SICK/SICK_test_annotated.txt",
@@ -55,10 +56,8 @@ def evaluate(model, data_root):
     values = [r["value"] for r in rows]
     if not np.isfinite(values).all():
         raise RunFailed("STS: a correlation is not a number: the model gives every sentence the same vector.")
-    tasks = [r["value"] for r in rows if r["subset"] == "all"]
-    printed = float(np.mean([round(100 * v, 2) for v in tasks])) / 100
-    rows += [row("Avg.", "all", float(np.mean(tasks))), row("Avg.", "printed", printed)]
-    return rows, items
+    mean, printed = averages([r["value"] for r in rows if r["subset"] == "all"])
+    return [*rows, row("Avg.", "all", mean), row("Avg.", "printed", printed)], items
 
 
 def row(task, subset, value):

@@ -15,7 +15,8 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import StratifiedKFold
 
 from csebench.data import expected_counts
-from csebench.errors import BadInput, RunFailed
+from csebench.errors import BadInput
+from csebench.metrics import averages
 from evaluators._probe import SEED, Fold, fit, held_out, predict
 
 DECLARATION = {
@@ -24,6 +25,7 @@ DECLARATION = {
     "title": "Transfer tasks of SentEval",
     "protocol": "simcse-senteval-{optimizer}-{batch_size}-{kfold}fold",
     "tasks": ["MR", "CR", "SUBJ", "MPQA", "SST", "TREC", "MRPC"],
+    "average": True,
     "files": [
         "downstream/MR/rt-polarity.*",
         "downstream/CR/custrev.*",
@@ -89,8 +91,6 @@ def evaluate(model, data_root, **settings):
     for task in DECLARATION["tasks"]:
         splits = read(data_root, task)
         features = {name: embed(model, task, name, split) for name, split in splits.items()}
-        if not all(np.isfinite(f).all() for f in features.values()):
-            raise RunFailed(f"transfer: {task}: the model gives vectors that are not finite.")
         labels = {name: split.labels for name, split in splits.items()}
         dev, accuracy, predicted = SOLVERS[task](features, labels, settings)
         test = labels.get("test", labels.get("all"))
@@ -98,9 +98,8 @@ def evaluate(model, data_root, **settings):
         if task == "MRPC":
             rows.append({**row(task, "all", float(f1_score(test, predicted))), "metric": "f1"})
         items[task] = predicted == test
-    tasks = [r["value"] for r in rows if (r["subset"], r["metric"]) == ("all", "accuracy")]
-    printed = float(np.mean([round(100 * value, 2) for value in tasks])) / 100
-    return [*rows, row("Avg.", "all", float(np.mean(tasks))), row("Avg.", "printed", printed)], items
+    mean, printed = averages([r["value"] for r in rows if (r["subset"], r["metric"]) == ("all", "accuracy")])
+    return [*rows, row("Avg.", "all", mean), row("Avg.", "printed", printed)], items
 
 
 def row(task, subset, value):

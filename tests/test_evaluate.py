@@ -55,6 +55,14 @@ def test_a_run_without_a_model(data, tmp_path):
         scores(tmp_path, data)
 
 
+def test_a_training_job_scores_by_what_has_its_data(data):
+    """What has none is left to a job that waits for it, so that a finished model is not thrown away."""
+    from csebench.evaluate import has_data
+
+    assert has_data("sts", data) and has_data("beir:smoke", data)
+    assert not has_data("beir:scifact", data)
+
+
 def test_a_data_root_without_the_files(finished, tmp_path):
     with pytest.raises(BadInput, match=r"sts-test\.csv: no such file"):
         scores(finished("oracle"), tmp_path)

@@ -12,7 +12,7 @@ from csebench.embed import Embedder
 from csebench.errors import BadInput
 from csebench.evaluate import evaluate
 from csebench.plots import plot
-from csebench.registry import EVALUATORS, declaration
+from csebench.registry import EVALUATORS, declaration, protocol
 from evaluators import attention, clusters, neighbours
 
 
@@ -158,9 +158,9 @@ def test_what_is_clustered(encoder, smoke_data):
     assert any(text.startswith('"The Ninth Bell" is') for text, _ in reviews)
 
 
-def test_an_unknown_dataset(encoder, smoke_data):
+def test_an_unknown_dataset():
     with pytest.raises(BadInput, match=r"unknown dataset of clusters 'imbd'\. Did you mean 'imdb'\?"):
-        clusters.evaluate(encoder, smoke_data, "imbd", **params("clusters"))
+        protocol("clusters:imbd")
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def test_a_killed_search_goes_on(random, smoke_data, monkeypatch, tmp_path):
     monkeypatch.setattr(embed, "SHARD", 10)
     random.scratch = tmp_path
     whole, _ = retrieval.evaluate(random, smoke_data, "smoke", "cos")
-    (tmp_path / "smoke" / "00003.json").unlink()  # as if killed before the fourth shard was whole
+    next((tmp_path / "smoke").glob("00003-*.npy")).unlink()  # as if killed before the fourth shard was whole
     again = load("random")({"dimensions": 16}, 1)
     again.scratch = tmp_path
     assert retrieval.evaluate(again, smoke_data, "smoke", "cos")[0] == whole
@@ -146,6 +146,7 @@ def test_a_killed_search_goes_on(random, smoke_data, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
+        ("corpus.jsonl", '{"_id": 7, "text": "x"}\n', "corpus.jsonl: line 1: `_id` is 7, not a text"),
         ("corpus.jsonl", '{"_id": "1", "text": "x"}\n{"_id": 2\n', "corpus.jsonl: line 2: not a JSON object"),
         ("queries.jsonl", '{"text": "x"}\n', "queries.jsonl: line 1: not a JSON object"),
         ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nnobody\ta\t1\n", "'nobody' that queries.jsonl has not"),
@@ -257,8 +258,12 @@ def test_embeddings_in_a_file(finished, smoke_data, tmp_path):
     np.savez(file, sentences=np.array(wanted), vectors=np.zeros(3))
     with pytest.raises(BadInput, match="vectors of shape"):
         evaluate(str(file), ["sts"], smoke_data, tmp_path / "y.json")
-    file.write_text("nothing")
-    with pytest.raises(BadInput, match=r"not an \.npz"):
+    for content in (b"nothing", b"PK\x03\x04 cut short"):
+        file.write_bytes(content)
+        with pytest.raises(BadInput, match=r"not an \.npz"):
+            evaluate(str(file), ["sts"], smoke_data, tmp_path / "y.json")
+    file.unlink()
+    with pytest.raises(BadInput, match="no such file"):
         evaluate(str(file), ["sts"], smoke_data, tmp_path / "y.json")
 
 
@@ -280,6 +285,40 @@ def test_a_sentence_transformers_folder_with_modules_of_its_own(tiny_bert, smoke
     assert wanted.shape == (2, 5)
     result = evaluate(str(tmp_path / "st"), ["geometry"], smoke_data, tmp_path / "out.json")
     assert result["evaluations"][0]["pooler"] is None
+
+
+def test_a_sentence_transformers_folder_keeps_its_normalisation_and_its_length(tiny_bert, tmp_path):
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer import modules
+
+    from csebench.encoder import open_model
+
+    word = modules.Transformer(str(tiny_bert), max_seq_length=8)
+    pooling = modules.Pooling(word.get_embedding_dimension())
+    SentenceTransformer(modules=[word, pooling, modules.Normalize()]).save(str(tmp_path / "st"))
+    some = ["a short sentence", "a sentence of many more words than the eight that it reads " * 2]
+    wanted = SentenceTransformer(str(tmp_path / "st"), device="cpu").encode(some)
+    np.testing.assert_allclose(open_model(str(tmp_path / "st")).embed(some), wanted, atol=1e-6)
+    assert np.linalg.norm(wanted, axis=1) == pytest.approx(1)
+
+
+def test_a_length_that_the_model_cannot_read_is_refused(tiny_bert, smoke_data, tmp_path):
+    with pytest.raises(BadInput, match="--max-length 512: this encoder reads 128 tokens at most"):
+        evaluate(str(tiny_bert), ["sts"], smoke_data, tmp_path / "x.json", "avg", Evaluation(max_length=512))
+
+
+def test_one_forum_alone(random, smoke_data, tmp_path):
+    shutil.copytree(smoke_data / "beir/cqadupstack/android", tmp_path / "beir/mine/android")
+    rows, items = retrieval.evaluate(random, tmp_path, "mine", "cos")
+    assert [r["subset"] for r in rows] == ["all"] * 3 and len(items["queries"]) == 4
+
+
+def test_a_name_that_is_no_name():
+    from csebench.registry import protocol
+
+    for text in ("beir:../x", "beir:a.b", "beir:"):
+        with pytest.raises(BadInput):
+            protocol(text)
 
 
 def test_max_length_is_part_of_the_protocol(tiny_bert, smoke_data, tmp_path):
