@@ -121,8 +121,8 @@ class Protocol:
 
     @property
     def metric(self) -> str:
-        """Of its cells: the first that it declares."""
-        return next(iter(self.declaration.best), "value")
+        """What its cells show."""
+        return self.declaration.metric or next(iter(self.declaration.best), "value")
 
     @property
     def key(self) -> str:

@@ -99,6 +99,7 @@ class EvaluatorDeclaration(Strict):
     ordered: str = ""  # why the order of items matters, where the protocol itself makes it matter
     params: dict[str, Value] = {}
     variants: dict[str, dict[str, Value]] = {}  # also behind a colon: `transfer:fasttest`
+    metric: str | None = None  # what a cell shows, a task's first row; None: the first of `best`
     best: dict[str, float]  # metric: what a perfect model scores
     chance: dict[str, tuple[float, float]]  # metric: between what random vectors score on data/smoke
     needs: str = ""  # besides what the project installs

@@ -53,6 +53,7 @@ DECLARATION = {
         "STSBenchmark": ["misc/sts_raw/STSBenchmark/sts-test.csv"],
         "SICK-R": ["misc/sts_raw/SICK/SICK_t*.txt"],
     },
+    "metric": "main score",
     "best": {"accuracy": 1.0, "f1": 1.0},  # and of every other metric
     "chance": {"accuracy": (0.0, 0.6), "f1": (0.0, 0.6)},
     "needs": "the Hugging Face hub for MassiveIntentClassification, QuoraRetrieval and AskUbuntuDupQuestions",
