@@ -19,17 +19,15 @@ from tabulate import tabulate
 from csebench.encoder import open_model
 from csebench.registry import protocol
 from evaluators import transfer
-from evaluators._probe import fit
-
-OPTIMIZERS = {"adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}
+from evaluators._probe import OPTIMIZERS, SEED, fit
 
 
 class OneByOne:
     """One logistic regression: reseeds, splits, trains, stops and keeps its best weights."""
 
     def __init__(self, size, classes, decay, settings):
-        np.random.seed(1111)
-        torch.manual_seed(1111)
+        np.random.seed(SEED)
+        torch.manual_seed(SEED)
         self.settings = settings
         self.model = torch.nn.Linear(size, classes)
         self.optimizer = OPTIMIZERS[settings["optimizer"]](self.model.parameters(), weight_decay=decay)

@@ -6,6 +6,7 @@ import hashlib
 import os
 import time
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from zipfile import BadZipFile
@@ -39,17 +40,21 @@ class Embedder:
 
     seconds, embedded, scratch, beside = 0.0, 0, None, None
 
+    @cached_property
+    def known(self) -> dict[str, np.ndarray]:
+        """Vectors of the sentences embedded so far."""
+        return {}
+
     def vectors(self, sentences: list[str]) -> np.ndarray:
         """(sentences, D) float32."""
         raise NotImplementedError
 
     def embed(self, sentences: list[str], truth: list | None = None) -> np.ndarray:
         """(sentences, D) float32; what has been embedded before is remembered."""
-        known = self.__dict__.setdefault("known", {})
-        new = list(dict.fromkeys(s for s in sentences if s not in known))
+        new = list(dict.fromkeys(s for s in sentences if s not in self.known))
         if new:
-            known.update(zip(new, self._timed(new), strict=True))
-        return np.stack([known[s] for s in sentences])
+            self.known.update(zip(new, self._timed(new), strict=True))
+        return np.stack([self.known[s] for s in sentences])
 
     def pairs(self, pairs) -> tuple[np.ndarray, np.ndarray]:
         """Vectors of the left and right sentences of graded pairs (csebench.data.Pairs)."""
