@@ -15,7 +15,9 @@ wildcard_constraints:
     run=r"\w+-[0-9a-f]{10}",
     evaluator=r"[\w.-]+",
     folder=r"(\w+/)?",
-    page=r"(?!partial/)(\w+/){0,2}(table\w+|methods)",
+    page=r"(?!partial/)(\w+/){0,2}(table\d+|methods)",
+    grid=r"(?!partial/)(\w+/){0,2}((table|figure)\d+|methods)",
+    name=r"index|claims|audit",
 
 
 localrules:
@@ -26,4 +28,9 @@ rule all:
     default_target: True
     input:
         pages=[page.path for page in plan.pages(SCALE)],
+        reports=[
+            plan.results_folder(SCALE) / f"{name}.md"
+            for name in ("index", "claims", "audit")
+        ],
+        html=plan.results_folder(SCALE) / "html",
         scores=every_score,  # so that a deleted one is made again under a page that needs nothing else

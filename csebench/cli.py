@@ -15,8 +15,9 @@ from tabulate import tabulate
 from csebench import plan as plans
 from csebench.data import read_corpus, sha256
 from csebench.errors import BadInput, RunFailed, explain, read_text, unknown
+from csebench.papers import Recipe
 from csebench.registry import COMPONENTS, EVALUATORS, METHODS, declaration, names
-from csebench.schema import POOLERS, EncoderRef, Evaluation, Recipe, Scale
+from csebench.schema import POOLERS, EncoderRef, Evaluation, Scale
 from csebench.spec import TRAINER_VERSION, Spec
 
 
@@ -63,6 +64,10 @@ def parser() -> Parser:
     v.add_argument("target", nargs="+", help="table2, micse/table2, results/mini/table2.md, all")
     v.add_argument("--scale", default=plans.DEFAULT_SCALE)
 
+    v = verb("claims", list_claims, "what the papers say of their tables, on the printed numbers and on ours")
+    v.add_argument("--scale", default=plans.DEFAULT_SCALE)
+    verb("audit", list_findings, "what the printed tables contradict, in themselves or one another")
+
     v = verb("train", train, "train one run")
     v.add_argument("spec", nargs="?", help="a spec as JSON file or JSON text; or give --method")
     v.add_argument("--method")
@@ -108,10 +113,16 @@ def parser() -> Parser:
     v.add_argument("run_id")
     v.add_argument("evaluator")
     v.add_argument("--scale", default=plans.DEFAULT_SCALE)
-    v = verb("render", render, "the page of a target from the scores there are")
+    v = verb("compare", compare, "which rows of a table differ, from the scores' per-item values")
     v.add_argument("target")
     v.add_argument("--scale", default=plans.DEFAULT_SCALE)
+    v = verb("render", render, "the page of a target from the scores there are; a figure's files to results/")
+    v.add_argument("target", help="table2, micse/table2, micse/figure3, index, claims, audit")
+    v.add_argument("--scale", default=plans.DEFAULT_SCALE)
     v.add_argument("--out", type=Path, help="print to the terminal without it")
+
+    v = verb("html", site, "all results of a scale as a folder to be read in a browser")
+    v.add_argument("--scale", default=plans.DEFAULT_SCALE)
 
     v = verb("fetch", fetch, "official data from their hub, checked")
     v.add_argument("source", help="wiki, nli, senteval, or a dataset of BEIR: beir:scifact")
@@ -160,8 +171,9 @@ def list_evaluators(args):
 
 
 def list_papers(args):
-    rows = [[p, plans.paper(p).reference, ", ".join(sorted(plans.paper(p).tables))] for p in plans.paper_names()]
-    print(tabulate(rows, ["name", "paper", "tables"]))
+    papers = {name: plans.paper(name) for name in plans.paper_names()}
+    rows = [[n, p.reference, ", ".join(p.tables), ", ".join(p.figures), len(p.claims)] for n, p in papers.items()]
+    print(tabulate(rows, ["name", "paper", "tables", "figures", "claims"]))
 
 
 def show(args):
@@ -171,12 +183,18 @@ def show(args):
     if args.name in plans.paper_names():
         p = plans.paper(args.name)
         print(f"{p.title}\n{p.reference}  {p.url or ''}\n")
-        rows = [[n, t.title, len(t.rows), sum(r.run is not None for r in t.rows)] for n, t in p.tables.items()]
-        print(tabulate(rows, ["table", "title", "rows", "with a run"]))
+        rows = [
+            [n, g.title, len(g.rows), runnable(g)] for n in plans.grids(p.name) for g in [plans.find_grid(p.name, n)]
+        ]
+        print(tabulate(rows, ["", "title", "rows", "with a run"]))
         return None
     raise unknown(
         "name", args.name, [n for f in (METHODS, COMPONENTS, EVALUATORS) for n in names(f)] + plans.paper_names()
     )
+
+
+def runnable(grid) -> int:
+    return sum(getattr(row, "run", None) is not None for row in grid.rows)
 
 
 def _show_declaration(d):
@@ -196,38 +214,26 @@ def _show_declaration(d):
 
 
 def show_plan(args):
+    from csebench.forecast import show
+
     plans.scale(args.scale)
-    pages = list({str(p.path): p for t in args.target for p in plans.parse_target(t, args.scale)}.values())
-    own = [(paper, number) for page in pages for paper, number in page.tables()]
-    needed = {run: spec for page in pages for run, spec in page.runs().items()}
-    tables_of = {run: set() for run in needed}
-    for page in plans.pages(pages[0].scale):
-        if len(page.papers) == 1:
-            for run in page.runs():
-                tables_of.get(run, set()).add(page.tables()[0])
-    done, speed = {}, {}
-    for run, spec in needed.items():
-        report = plans.RUNS / run / "train.json"
-        if report.exists():
-            done[run] = json.loads(report.read_text())["provenance"]["seconds"]
-            speed.setdefault((spec.method, *spec.components), []).append(done[run])
-    rows, forecast = [], 0.0
-    for run, spec in sorted(needed.items()):
-        known = speed.get((spec.method, *spec.components))
-        seconds = done.get(run) or (sum(known) / len(known) if known else None)
-        forecast += 0 if run in done or seconds is None else seconds
-        size = spec.corpus.size if spec.corpus else "-"
-        others = sorted(p if p == n else f"{p}/table{n}" for p, n in tables_of[run] if [(p, n)] != own)
-        rows.append([run, size, spec.seed, "done" if run in done else "missing", seconds, " ".join(others)])
-    print(tabulate(rows, ["run", "sentences", "seed", "state", "seconds", "tables"], floatfmt=".1f"))
-    unknown_time = sum(run not in done and (s.method, *s.components) not in speed for run, s in needed.items())
-    print(
-        f"\n{len(needed)} runs at scale {pages[0].scale}, {len(done)} done, {len(needed) - len(done)} missing;"
-        f" {sum(len(t) > 1 for t in tables_of.values())} serve more than one table."
-        f"\nForecast from the finished runs of the same method: {forecast / 3600:.2f} hours one after the other"
-        + (f", without {unknown_time} runs of methods not measured yet" if unknown_time else "")
-        + "; the hours are a GPU's where the finished runs had one."
-    )
+    pages = {str(p.path): p for t in args.target for p in plans.parse_target(t, args.scale)}
+    print(show(list(pages.values())))
+
+
+def list_claims(args):
+    from csebench.claims import judge_all
+
+    plans.scale(args.scale)
+    rows = [[j.paper, j.place, j.claim.says, j.published.verdict, j.ours.verdict] for j in judge_all(args.scale)]
+    head = ["paper", "place", "claim", "on the printed numbers", f"on ours, scale {args.scale}"]
+    print(tabulate(rows, head, maxcolwidths=[None, None, 60, None, None]))
+
+
+def list_findings(args):
+    from csebench.audit import findings
+
+    print(tabulate(findings(), ["paper", "place", "kind", "finding"], maxcolwidths=[None, None, None, 90]))
 
 
 # ---------------------------------------------------------------- work
@@ -389,23 +395,54 @@ def publish(args):
     run(plans.RUNS / args.run_id, args.evaluator, plans.data_root(at), at.evaluation, out)
 
 
+def compare(args):
+    from csebench.compare import compare as run
+
+    (page,) = plans.parse_target(args.target, args.scale)
+    for paper, name in page.grids():
+        print(run(paper, name, page.scale))
+
+
 def render(args):
-    from csebench.render import render as page_text
+    """Pages to the terminal or to --out; a figure's files to their place in results/."""
+    from csebench.reports import REPORTS
     from csebench.store import write_csv
 
+    plans.scale(args.scale)
+    if args.target in REPORTS:
+        return show_or_write(REPORTS[args.target](args.scale), args.out)
     pages = plans.parse_target(args.target, args.scale)
     if args.out is not None and len(pages) > 1:
         raise BadInput(f"render: {args.target} is {len(pages)} pages, --out is one file; use snakemake for all.")
     for page in pages:
-        text = page_text(page)
-        if args.out is None:
-            print(text)
+        if page.path.suffix == ".svg":
+            from csebench.figures import draw
+
+            print(*draw(*page.grids()[0], page.scale), sep="\n")
         else:
-            args.out.parent.mkdir(parents=True, exist_ok=True)
-            temporary = args.out.with_name(f".{args.out.name}")
-            temporary.write_text(text, encoding="utf-8")
-            temporary.replace(args.out)
-            write_csv(page.scale)
+            from csebench.render import render as page_text
+
+            show_or_write(page_text(page), args.out)
+            if args.out is not None:
+                write_csv(page.scale)
+    return None
+
+
+def show_or_write(text: str, out: Path | None):
+    if out is None:
+        print(text)
+        return
+    out.parent.mkdir(parents=True, exist_ok=True)
+    temporary = out.with_name(f".{out.name}")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(out)
+
+
+def site(args):
+    from csebench.html import site as write
+
+    plans.scale(args.scale)
+    print(write(args.scale))
 
 
 def fetch(args):

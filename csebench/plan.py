@@ -13,8 +13,9 @@ from pydantic import RootModel, ValidationError
 from csebench import ROOT
 from csebench.data import back_translation_facts
 from csebench.errors import BadInput, explain, read_yaml, unknown
+from csebench.papers import Column, Figure, Grid, Paper, Recipe, Row, Settings, Table
 from csebench.registry import COMPONENTS, METHODS, check_name, declaration, fill, names, protocol
-from csebench.schema import Column, Dataset, Declaration, EncoderRef, Paper, Recipe, Row, Scale, Table, Training
+from csebench.schema import Dataset, Declaration, EncoderRef, Scale, Training, Value
 from csebench.spec import ComponentSpec, CorpusSpec, Spec, digest
 
 RUNS = Path("runs")
@@ -51,6 +52,9 @@ def scale(name: str = DEFAULT_SCALE) -> Scale:
     for size in found.seeds_by_size:
         if size not in found.sizes:
             raise unknown("size", size, found.sizes, f"{file}: seeds_by_size")
+    for played in found.evaluators.values():
+        if played is not None:
+            protocol(played, f"{file}: evaluators")
     return found
 
 
@@ -138,7 +142,8 @@ def make_spec(
     for name in used:
         if declaration(name, COMPONENTS).gives_queue and not method.takes_queue:
             raise BadInput(f"{where}: {method.name} has no use for the queue that component {name} gives.")
-    params = typed(method, merged(variant, recipe.params, at.override, at.methods.get(method.name, {})), where)
+    layers = (variant, recipe.params, at.override, at.methods.get(method.name, {}), recipe.sweep)
+    params = typed(method, merged(*layers), where)
     if stage := pretraining(params, at, encoder, where, corpus, dev_sha256):
         encoder = EncoderRef(name=str(RUNS / stage.run_id / "model"), revision=stage.run_id)
     return Spec(
@@ -224,45 +229,88 @@ def seeds(at: Scale, size: str) -> list[int]:
 
 @dataclass(frozen=True)
 class CellPlan:
-    """One cell of a table: its runs, one a seed, or why there are none."""
+    """One cell of a table: its runs, one a seed, and what is read off them; or why there are none."""
 
     row: Row
     column: Column
-    specs: tuple[Spec, ...]
+    specs: tuple[Spec, ...] = ()
+    evaluator: str | None = None
+    task: str | None = None
+    metric: str | None = None
     missing: str | None = None
     before: tuple[Spec, ...] = ()  # runs that those start from
 
 
 @cache
-def plan_table(paper_name: str, number: str, scale_name: str) -> list[list[CellPlan]]:
-    """Rows of cells. Raises BadInput where a row names something that does not exist."""
-    table, file = find_table(paper_name, number), f"papers/{paper_name}.yaml"
-    tasks = protocol(table.evaluator, f"{file}: tables.{number}").tasks
-    for column in table.columns:
-        if column.task not in tasks:
-            raise unknown(f"task of {table.evaluator}", column.task, tasks, f"{file}: tables.{number}: {column.label}")
-    return [[_cell(table, row, column, scale_name, file) for column in table.columns] for row in table.rows]
+def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan]]:
+    """Rows of cells of `table2` or `figure3`; none of a table of settings.
+
+    Raises:
+        BadInput: a row or column names something that does not exist.
+    """
+    found, where = find_grid(paper_name, name), f"papers/{paper_name}.yaml: {name}"
+    if isinstance(found, Settings):
+        return []
+    for column in found.columns:
+        if column.task is not None:
+            tasks = protocol(column.evaluator or found.evaluator, where).tasks
+            if column.task not in tasks:
+                raise unknown(
+                    f"task of {column.evaluator or found.evaluator}", column.task, tasks, f"{where}: {column.label}"
+                )
+    return [[_cell(found, row, column, scale_name, where) for column in found.columns] for row in found.rows]
 
 
-def _cell(table: Table, row: Row, column: Column, scale_name: str, file: str) -> CellPlan:
+def _cell(table: Grid, row: Row, column: Column, scale_name: str, where: str) -> CellPlan:
     if row.run is None:
-        return CellPlan(row, column, (), row.missing or "cited only")
+        return CellPlan(row, column, missing=row.missing)
+    if column.task is None:
+        return CellPlan(row, column)  # derived from other cells
     at = scale(scale_name)
     role = row.run.encoder or table.encoder
     if role not in at.encoders:
-        return CellPlan(row, column, (), f"no {role} at scale {at.scale}")
+        return CellPlan(row, column, missing=f"no {role} at scale {at.scale}")
     if column.size not in at.sizes:
-        raise unknown(f"size of config/{at.scale}.yaml", column.size, at.sizes, f"{file}: column {column.label}")
-    where = f"{file}: {row.label}"
-    if broken := _broken(row.run, where):
-        return CellPlan(row, column, (), broken)
+        raise unknown(f"size of config/{at.scale}.yaml", column.size, at.sizes, f"{where}: column {column.label}")
+    if broken := _broken(row.run, f"{where}: {row.label}"):
+        return CellPlan(row, column, missing=broken)
     if corpus_of(declaration(row.run.method), at) is None:
-        return CellPlan(row, column, (), f"no triplets at scale {at.scale}")
-    drawn = at.sizes[column.size]
-    specs = [make_spec(row.run, at, at.encoders[role], drawn, seed, where) for seed in seeds(at, column.size)]
+        return CellPlan(row, column, missing=f"no triplets at scale {at.scale}")
+    wanted = column.evaluator or table.evaluator
+    evaluator = stand_in(wanted, at)
+    if evaluator is None:
+        return CellPlan(row, column, missing=f"no {wanted} at scale {at.scale}")
+    sweep, absent = swept(row.run.sweep | column.sweep, at)
+    if absent:
+        return CellPlan(row, column, missing=absent)
+    recipe = row.run.model_copy(update={"sweep": sweep})
+    of = (recipe, at, at.encoders[role], at.sizes[column.size])
+    specs = [make_spec(*of, seed, f"{where}: {row.label}") for seed in seeds(at, column.size)]
     distinct = {spec.run_id: spec for spec in specs}  # what is not trained is the same for every seed
     before = pretraining(specs[0].params, at, at.encoders[role], where)
-    return CellPlan(row, column, tuple(distinct.values()), before=(before,) if before else ())
+    found = protocol(evaluator)
+    return CellPlan(
+        row,
+        column,
+        tuple(distinct.values()),
+        evaluator,
+        column.task if column.task in found.tasks else found.tasks[0],
+        column.metric or found.metric,
+        before=(before,) if before else (),
+    )
+
+
+def stand_in(evaluator: str, at: Scale) -> str | None:
+    """What plays an evaluator at a scale: itself, unless the scale says otherwise of it or of all of its name."""
+    of_name = at.evaluators.get(evaluator.partition(":")[0], evaluator)
+    return at.evaluators.get(evaluator, of_name)
+
+
+def swept(sweep: dict[str, Value], at: Scale) -> tuple[dict[str, Value], str | None]:
+    """A sweep's values as a scale plays them, and why it has none."""
+    played = {key: at.sweeps.get(key, {}).get(str(value), value) for key, value in sweep.items()}
+    absent = [f"no {key} {sweep[key]} at scale {at.scale}" for key, value in played.items() if value is None]
+    return played, "; ".join(absent) or None
 
 
 def _broken(recipe: Recipe, where: str) -> str | None:
@@ -280,11 +328,29 @@ def _broken(recipe: Recipe, where: str) -> str | None:
     return None
 
 
-def find_table(paper_name: str, number: str) -> Table:
-    tables = paper(paper_name).tables
-    if number not in tables:
-        raise unknown(f"table of {paper_name}", number, tables)
-    return tables[number]
+def find_grid(paper_name: str, name: str) -> Table | Settings | Figure:
+    """`table2` or `figure3` of a paper; the page of all methods is a table of a paper of its own."""
+    of = paper(paper_name)
+    for kind, known in (("table", of.tables), ("figure", of.figures)):
+        if name.startswith(kind):
+            if name.removeprefix(kind) not in known:
+                raise unknown(f"{kind} of {paper_name}", name.removeprefix(kind), known)
+            return known[name.removeprefix(kind)]
+    return of.tables[name]
+
+
+def settings_of(paper_name: str, name: str, param: str) -> list[Value]:
+    """What the recipe of each column of a printed table of settings has for a parameter, at the paper's own scale."""
+    table, at, found = find_grid(paper_name, name), scale("paper"), []
+    for column in table.columns:
+        role, where = column.run.encoder or table.encoder, f"papers/{paper_name}.yaml: {name}: {column.label}"
+        spec = make_spec(column.run, at, at.encoders[role], at.sizes["100%"], at.seeds[0], where)
+        component, dot, key = param.partition(".")
+        params = spec.components[component].params if dot else spec.params
+        if (key or param) not in params:
+            raise unknown("parameter", key or param, params, where)
+        found.append(params[key or param])
+    return found
 
 
 # ---------------------------------------------------------------- targets
@@ -292,29 +358,25 @@ def find_table(paper_name: str, number: str) -> Table:
 
 @dataclass(frozen=True)
 class Page:
-    """A page: one paper's table, or all papers' tables of one number."""
+    """What is written for readers: one paper's table or figure, or all papers' tables of one number."""
 
-    number: str
+    name: str  # table2, figure3, methods
     papers: tuple[str, ...]
     scale: str
     path: Path
 
-    def tables(self) -> list[tuple[str, str]]:
-        return [(p, self.number) for p in self.papers]
+    def grids(self) -> list[tuple[str, str]]:
+        return [(p, self.name) for p in self.papers]
+
+    def cells(self) -> list[CellPlan]:
+        return [cell for p, n in self.grids() for row in plan_grid(p, n, self.scale) for cell in row]
 
     def runs(self) -> dict[str, Spec]:
-        cells = [cell for p, n in self.tables() for row in plan_table(p, n, self.scale) for cell in row]
-        return {spec.run_id: spec for cell in cells for spec in (*cell.before, *cell.specs)}
+        return {spec.run_id: spec for cell in self.cells() for spec in (*cell.before, *cell.specs)}
 
     def scores(self) -> dict[tuple[str, str], Spec]:
         """(run, evaluator) pairs that the page shows."""
-        return {
-            (spec.run_id, find_table(p, n).evaluator): spec
-            for p, n in self.tables()
-            for row in plan_table(p, n, self.scale)
-            for cell in row
-            for spec in cell.specs
-        }
+        return {(spec.run_id, cell.evaluator): spec for cell in self.cells() for spec in cell.specs}
 
 
 @cache
@@ -342,39 +404,55 @@ def scale_of_run(run_id: str, first: str) -> str:
     return found
 
 
-def page(number: str, scale_name: str, paper_name: str | None = None) -> Page:
+def page(name: str, scale_name: str, paper_name: str | None = None) -> Page:
     folder = results_folder(scale_name)
-    if number == SIDE_BY_SIDE:
-        return Page(number, (SIDE_BY_SIDE,), scale_name, folder / f"{SIDE_BY_SIDE}.md")
+    if name == SIDE_BY_SIDE:
+        return Page(name, (SIDE_BY_SIDE,), scale_name, grid_path(name, name, scale_name, "md"))
     if paper_name is not None:
-        find_table(paper_name, number)
-        return Page(number, (paper_name,), scale_name, folder / paper_name / f"table{number}.md")
+        ending = "svg" if isinstance(find_grid(paper_name, name), Figure) else "md"
+        return Page(name, (paper_name,), scale_name, grid_path(paper_name, name, scale_name, ending))
+    number = name.removeprefix("table")
     having = tuple(p for p in paper_names() if number in paper(p).tables)
     if not having:
         raise unknown("table", number, {n for p in paper_names() for n in paper(p).tables})
-    return Page(number, having, scale_name, folder / f"table{number}.md")
+    return Page(name, having, scale_name, folder / f"{name}.md")
 
 
-def pages(scale_name: str) -> list[Page]:
-    numbers = sorted({n for p in paper_names() for n in paper(p).tables})
-    own = [page(n, scale_name, p) for p in paper_names() for n in paper(p).tables]
-    return [page(n, scale_name) for n in (*numbers, SIDE_BY_SIDE)] + own
+@cache
+def pages(scale_name: str) -> tuple[Page, ...]:
+    """Every page of runs: tables over all papers, then each paper's tables and figures."""
+    numbers = sorted({n for p in paper_names() for n in paper(p).tables}, key=int)
+    own = [page(n, scale_name, p) for p in paper_names() for n in grids(p)]
+    return (*(page(f"table{n}", scale_name) for n in numbers), page(SIDE_BY_SIDE, scale_name), *own)
+
+
+def grids(paper_name: str) -> list[str]:
+    """Names of a paper's tables and figures."""
+    of = paper(paper_name)
+    return [f"table{n}" for n in of.tables] + [f"figure{n}" for n in of.figures]
 
 
 def parse_target(target: str, scale_name: str) -> list[Page]:
-    """Pages of `all`, `methods`, `table2`, `micse/table2` or a path such as `results/mini/micse/table2.md`."""
+    """Pages of `all`, `methods`, `table2`, `micse/figure3` or a path such as `results/mini/micse/table2.md`."""
     if target == "all":
-        return pages(scale_name)
-    parts = re.sub(r"\.md$", "", target).removeprefix("results/").split("/")
+        return list(pages(scale_name))
+    parts = re.sub(r"\.(md|svg)$", "", target).removeprefix("results/").split("/")
     if parts[0] in {p.stem for p in (ROOT / "config").glob("*.yaml")}:
         scale_name, parts = parts[0], parts[1:]
     if parts == [SIDE_BY_SIDE]:
         return [page(SIDE_BY_SIDE, scale_name)]
-    match = re.fullmatch(r"table(\w+)", parts[-1]) if parts else None
-    if match is None or len(parts) > 2:
-        known = [str(p.path.relative_to(results_folder(scale_name)).with_suffix("")) for p in pages(scale_name)]
-        raise unknown("target", "/".join(parts), [*known, "all"])
-    return [page(match[1], scale_name, parts[0] if len(parts) == 2 else None)]
+    if len(parts) == 1 and re.fullmatch(r"table\w+", parts[0]):
+        return [page(parts[0], scale_name)]
+    if len(parts) == 2 and re.fullmatch(r"(table|figure)\w+", parts[1]):
+        return [page(parts[1], scale_name, parts[0])]
+    known = [str(p.path.relative_to(results_folder(scale_name)).with_suffix("")) for p in pages(scale_name)]
+    raise unknown("target", "/".join(parts), [*known, "all"])
+
+
+def grid_path(paper_name: str, name: str, scale_name: str, ending: str) -> Path:
+    """What is written of one paper's table or figure: `results/micse/table2.md`."""
+    folder = results_folder(scale_name)
+    return (folder if paper_name == SIDE_BY_SIDE else folder / paper_name) / f"{name}.{ending}"
 
 
 def score_path(run_id: str, evaluator: str, scale_name: str) -> Path:

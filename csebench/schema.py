@@ -1,13 +1,12 @@
-"""What people write, as types: a method's declaration, a scale, a paper's tables, the data registry."""
+"""What people write, as types: a method's declaration, a scale, the data registry. Papers: csebench/papers.py."""
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 Value = bool | int | float | str
 TEMPLATES = {"mask": '"[X]" means [MASK].', "mask_bare": "[X] means [MASK]"}  # MSSE args.py:15, and its config
@@ -169,82 +168,8 @@ class Scale(Strict):
     precision: Literal["fp32", "bf16"] = "fp32"
     threads: int = Field(1, ge=1)
     evaluation: Evaluation = Evaluation()
+    evaluators: dict[str, str | None] = {}  # evaluator of a table, or its name -> what plays it here; None: nothing
+    sweeps: dict[str, dict[str, Value | None]] = {}  # of a swept parameter: value -> what plays it here; None: nothing
     override: dict[str, Value] = {}  # hyper-parameters that this scale sets for every method
     methods: dict[str, dict[str, Value]] = {}  # and for one method
     components: dict[str, dict[str, Value]] = {}
-
-
-# ---------------------------------------------------------------- papers
-
-
-class Published(Strict):
-    value: float
-    std: float | None = None
-    text: str  # as printed
-
-
-def _published(text):
-    match = re.fullmatch(r"(-?\d+(?:\.\d+)?)(?:\s*±\s*(\d+(?:\.\d+)?))?", str(text).strip())
-    if match is None:
-        raise ValueError(f"not a number, nor a number ± a number: {text!r}")
-    mean, std = match.groups()
-    return Published(value=float(mean), std=float(std) if std else None, text=str(text).strip())
-
-
-Cell = Annotated[Published, BeforeValidator(_published)]
-
-
-class Recipe(Strict):
-    """How a row is run here: differences from the method's defaults."""
-
-    method: str
-    variant: str | None = None
-    params: dict[str, Value] = {}
-    components: dict[str, dict[str, Value]] = {}
-    encoder: str | None = None
-
-
-class Row(Strict):
-    label: str
-    run: Recipe | None = None
-    missing: str | None = None  # why nothing is run
-    source: Literal["measured", "copied", "rerun"]
-    origin: str | None = Field(None, alias="from")
-    note: str | None = None
-    values: list[Cell | None]
-
-
-class Column(Strict):
-    label: str
-    task: str
-    size: str = "100%"
-    seeds: int | None = None  # of the paper, where the column differs from the table
-
-
-class Table(Strict):
-    title: str
-    caption: str = ""
-    section: str | None = None
-    encoder: str = "bert-base"
-    evaluator: str = "sts"
-    seeds: int = 1  # seeds behind a published cell
-    columns: list[Column]
-    rows: list[Row]
-    notes: list[str] = []
-
-    @model_validator(mode="after")
-    def rows_fit(self):
-        for row in self.rows:
-            if len(row.values) != len(self.columns):
-                raise ValueError(f"{row.label}: {len(row.values)} values for {len(self.columns)} columns")
-            if (row.run is None) == (row.missing is None):
-                raise ValueError(f"{row.label}: needs either `run`, or `missing` with the reason why there is none")
-        return self
-
-
-class Paper(Strict):
-    name: str
-    title: str
-    reference: str
-    url: str | None = None
-    tables: dict[str, Table]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from csebench.errors import BadInput
 from csebench.plan import results_folder, score_path
+from csebench.spec import Spec, digest
 
 COLUMNS = ["method", "encoder", "corpus", "size", "seed", "components", "evaluator", "protocol", "task", "subset"]
 COLUMNS += ["metric", "value", "run", "cell"]
@@ -26,22 +27,66 @@ def read(path: Path) -> dict | None:
         raise BadInput(f"{path}: not valid JSON ({e}); delete it, and the evaluation runs again.") from None
 
 
-def value(run_id: str, evaluator: str, scale: str, task: str) -> float | None:
-    """A run's score on a task as a fraction; `Avg.` as the papers print it, from two-decimal values."""
-    content = read(score_path(run_id, evaluator, scale))
-    if content is None:
-        return None
+def value(content: dict, task: str, metric: str | None = None) -> float:
+    """A score JSON's value of a task, as a fraction; `Avg.` as the papers print it, from two-decimal values.
+
+    Args:
+        metric: the task's main one, which comes first, without it.
+    """
     subset = "printed" if task == "Avg." else "all"
-    found = [s["value"] for s in content["scores"] if (s["task"], s["subset"]) == (task, subset)]
-    if not found:
-        raise BadInput(f"{score_path(run_id, evaluator, scale)}: no score for task {task!r}.")
-    return found[0]
+    for score in content["scores"]:
+        if (score["task"], score["subset"]) == (task, subset) and metric in (None, score["metric"]):
+            return score["value"]
+    raise BadInput(f"scores of {content['run']}: no {metric or 'score'} for task {task!r}.")
+
+
+def items(content: dict, path: Path) -> dict[str, dict]:
+    """Per-item values behind a score JSON, by evaluator and name; empty where the file is gone (it is not published).
+
+    Args:
+        path: of the JSON, beside which the file may lie.
+    """
+    import numpy as np
+
+    found: dict[str, dict] = {}
+    there = next((p for p in (path.with_suffix(".items.npz"), Path(content["items"])) if p.exists()), None)
+    if there is not None:
+        with np.load(there) as archive:
+            for name in archive.files:
+                text, _, item = name.partition("/")
+                found.setdefault(text, {})[item] = archive[name]
+    return found
+
+
+@cache
+def outdated(scale: str) -> dict[tuple[str, str], dict]:
+    """Score JSONs of a scale by what was run and scored, whatever the versions of the code that did it."""
+    found = {}
+    for path in sorted((results_folder(scale) / "scores").glob("*.json")):
+        content = read(path)
+        evaluator = path.name.removesuffix(".json").partition(".")[2].replace(".", ":")
+        found[unversioned(Spec.model_validate(content["spec"])), evaluator] = content
+    return found
+
+
+def unversioned(spec: Spec) -> str:
+    """The key of a run but for the versions of method, components and trainer."""
+    content = spec.model_dump(exclude={"method_version", "trainer_version"})
+    for component in content["components"].values():
+        del component["version"]
+    return digest(content)
+
+
+def score(spec: Spec, evaluator: str, scale: str) -> tuple[dict | None, bool]:
+    """The score JSON of a run, and whether it is stale: of an older version of the method's code."""
+    if (content := read(score_path(spec.run_id, evaluator, scale))) is not None:
+        return content, False
+    stale = outdated(scale).get((unversioned(spec), evaluator))
+    return stale, stale is not None
 
 
 def write_csv(scale: str) -> Path:
     """`scores.csv` from every score JSON of a scale, sorted, so that equal scores give equal bytes."""
-    from csebench.spec import Spec
-
     folder, rows = results_folder(scale), []
     for path in sorted((folder / "scores").glob("*.json")):
         content = read(path)

@@ -34,10 +34,10 @@ except BadInput as error:
     refuse(error)
 
 
-def page_of(wildcards):
+def target(text):
     """The page a path names; its folder says the scale, which `--config scale=` must not contradict."""
     try:
-        (page,) = plan.parse_target(wildcards.page, plan.DEFAULT_SCALE)
+        (page,) = plan.parse_target(text, plan.DEFAULT_SCALE)
         page.runs()
     except BadInput as error:
         refuse(error)
@@ -48,10 +48,26 @@ def page_of(wildcards):
     return page
 
 
-def page_scores(wildcards):
-    page = page_of(wildcards)
+def scores_of(page):
     return [
         plan.score_path(run, evaluator, page.scale) for run, evaluator in page.scores()
+    ]
+
+
+def page_scores(wildcards):
+    return scores_of(target(wildcards.page))
+
+
+def grid_scores(wildcards):
+    return scores_of(target(wildcards.grid))
+
+
+def page_items(wildcards):
+    """What every table of a page shows of per-item values."""
+    page = target(wildcards.page)
+    return [
+        plan.grid_path(paper, name, page.scale, "items.json")
+        for paper, name in page.grids()
     ]
 
 
@@ -64,12 +80,36 @@ def page_scores_there_are(wildcards):
     return [path for path in page_scores(wildcards) if path.exists()]
 
 
-def page_text(wildcards):
-    """What a page is written from, besides scores."""
-    page = page_of(wildcards)
+# What pages are written from, besides scores: an edited label or a better test renders again, and trains nothing.
+VIEW = [f"csebench/{name}.py" for name in ("view", "stats", "store")]
+
+
+def written_from(page, *modules):
     papers = [name for name in page.papers if name != plan.SIDE_BY_SIDE]
-    code = [f"csebench/{name}.py" for name in ("render", "stats", "store")]
-    return [f"config/{page.scale}.yaml", *(f"papers/{p}.yaml" for p in papers), *code]
+    code = [f"csebench/{name}.py" for name in modules]
+    return [f"config/{page.scale}.yaml", *(f"papers/{p}.yaml" for p in papers), *VIEW, *code]
+
+
+def page_text(wildcards):
+    return written_from(target(wildcards.page), "render")
+
+
+def grid_text(wildcards):
+    page = target(wildcards.grid)
+    drawn = page.path.suffix == ".svg"
+    return written_from(page, *(("figures", "plots") if drawn else ("compare",)))
+
+
+def every_page(wildcards):
+    return [page.path for page in plan.pages(scale_of_folder(wildcards))]
+
+
+def every_text(wildcards):
+    """Of pages over all papers, and of what they show of each."""
+    papers = [f"papers/{name}.yaml" for name in plan.paper_names()]
+    code = ("render", "claims", "audit", "reports", "html")
+    templates = sorted(Path("csebench/templates").glob("*"))
+    return [*papers, *VIEW, *(f"csebench/{name}.py" for name in code), *templates]
 
 
 def scale_of_run(wildcards):

@@ -1,0 +1,133 @@
+"""Pages over all papers: what there is (index), what the papers say (claims), what the print contradicts (audit)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from csebench.audit import findings
+from csebench.claims import HOLDS, REVERSED, UNTESTABLE, WEAK, Judged, judge_all, typical_spread
+from csebench.plan import SIDE_BY_SIDE, grids, paper, paper_names
+from csebench.plan import scale as read_scale
+from csebench.render import NOT_COMPARABLE, grid
+from csebench.view import PAPER_SCALE, View, view
+
+VERDICTS = (HOLDS, WEAK, REVERSED, UNTESTABLE)
+STATES = {
+    "complete": "complete",
+    "partial": "partial",
+    "missing": "missing",
+    "settings": "settings",
+    "nothing to run": "cited only",
+}
+
+
+def warning(scale: str) -> str:
+    about = f"**Scale `{scale}`: {read_scale(scale).purpose}**"
+    return about if scale == PAPER_SCALE else f"{about} {NOT_COMPARABLE}"
+
+
+def coverage(scale: str) -> dict[str, list[View]]:
+    """Every table and figure of every paper."""
+    return {name: [view(name, own, scale) for own in grids(name)] for name in paper_names()}
+
+
+def index(scale: str) -> str:
+    """Table by paper: how much of what can be run at a scale has been."""
+    every = coverage(scale)
+    parts = [f"# Results at scale {scale}", warning(scale)]
+    for kind, ending in (("table", "md"), ("figure", "svg")):
+        numbers = sorted(
+            {int(v.name.removeprefix(kind)) for own in every.values() for v in own if v.name.startswith(kind)}
+        )
+        body = []
+        for number in numbers:
+            of = {name: v for name, own in every.items() for v in own if v.name == f"{kind}{number}"}
+            link = f"[{kind.capitalize()} {number}]({kind}{number}.md)" if kind == "table" else f"Figure {number}"
+            cells = [f"[{counted(of[n])}]({n}/{kind}{number}.{ending})" if n in of else "" for n in paper_names()]
+            body.append([link, *cells])
+        parts.append(grid(["", *(paper(name).label for name in paper_names())], body))
+    states = Counter(v.state for own in every.values() for v in own)
+    parts += [
+        "A cell: how many of the runs that the table or figure shows have their scores. "
+        + "; ".join(f"{count} {STATES[state]}" for state, count in sorted(states.items()))
+        + ".",
+        f"[All methods side by side]({SIDE_BY_SIDE}.md) · [what the papers say of their tables](claims.md) ·"
+        " [what the print contradicts](audit.md) · [the same to browse](html/index.html) · [every score](scores.csv)",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def counted(shown: View) -> str:
+    """`complete, 48 runs`, `partial, 12 of 48 runs`."""
+    cells = [cell for row in shown.rows for cell in row if cell.plan.specs]
+    wanted = {(spec.run_id, cell.plan.evaluator) for cell in cells for spec in cell.plan.specs}
+    if not wanted:
+        return STATES[shown.state]
+    scored = sum(len(cell.plan.specs) - cell.absent for cell in cells)
+    every = sum(len(cell.plan.specs) for cell in cells)
+    return (
+        f"{STATES[shown.state]}, {every} scores"
+        if scored == every
+        else f"{STATES[shown.state]}, {scored} of {every} scores"
+    )
+
+
+def claims(scale: str) -> str:
+    """Every claim of every paper, on the printed numbers and on ours."""
+    judged = judge_all(scale)
+    parts = [
+        f"# What the papers say of their tables, at scale {scale}",
+        warning(scale),
+        "*holds*: every comparison that the sentence makes goes its way and is significant at 0.05 (Holm within the"
+        " sentence); *holds but not significant*; *reversed*: one goes the other way, by however little; *not testable*:"
+        " numbers are missing, or there is one seed. On the printed numbers the deviation over seeds is the printed one;"
+        f" a single run gets {100 * typical_spread():.2f} points, the median of what the papers print at 10 % of the data,"
+        " as nothing better is known. On ours, rows are paired by seed.",
+        tally(judged),
+    ]
+    for name in paper_names():
+        body = [
+            [
+                f"“{j.claim.says}” (sec. {j.claim.section})",
+                place(j),
+                *(f"{v.verdict}: {v.detail}" for v in (j.published, j.ours)),
+            ]
+            for j in judged
+            if j.paper == name
+        ]
+        parts += [
+            f"## {paper(name).label}: {paper(name).reference}",
+            grid(["claim", "of", "on the printed numbers", "on ours"], body),
+        ]
+    return "\n\n".join(parts) + "\n"
+
+
+def place(judged: Judged) -> str:
+    ending = "md" if judged.claim.table else "svg"
+    return f"[{judged.place}]({judged.paper}/{judged.place}.{ending})"
+
+
+def tally(judged: list[Judged]) -> str:
+    """Counts of verdicts, on the printed numbers and on ours."""
+    counts = [Counter(j.published.verdict for j in judged), Counter(j.ours.verdict for j in judged)]
+    body = [[verdict, *(str(count[verdict]) for count in counts)] for verdict in VERDICTS]
+    return grid([f"{len(judged)} claims", "on the printed numbers", "on ours"], body)
+
+
+def audit(scale: str) -> str:
+    """Every finding; the same at every scale, as nothing is run for it."""
+    found = findings()
+    parts = [
+        "# What the printed tables contradict",
+        "Recomputed from the numbers as printed: averages and differences of rows, sentences of the text, settings that"
+        " are printed twice, rows of two tables that are equal but for a few cells, shares of a known number of test items."
+        " *read*: noticed by reading, not by arithmetic. A finding says that two things in print do not fit, not which of"
+        " them is wrong.",
+    ]
+    for name in paper_names():
+        body = [[f.place, f.kind, f.text] for f in found if f.paper == name]
+        parts += [f"## {paper(name).label}: {len(body)}", grid(["place", "kind", "finding"], body)]
+    return "\n\n".join(parts) + "\n"
+
+
+REPORTS = {"index": index, "claims": claims, "audit": audit}

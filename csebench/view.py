@@ -1,0 +1,186 @@
+"""What a table or figure shows: its cells with our values, the published ones, verdicts. Written by render and html."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+
+from csebench import stats
+from csebench.papers import Figure, Published, Settings, Table
+from csebench.plan import CellPlan, find_grid, grid_path, plan_grid
+from csebench.registry import EVALUATORS, declaration
+from csebench.store import score, value
+
+PAPER_SCALE = "paper"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Ours beside the published value, both in printed units."""
+
+    plan: CellPlan
+    digits: int
+    values: dict[int, float]  # by seed
+    absent: int = 0  # runs without a score
+    stale: bool = False  # of an older version of the code
+    published: Published | None = None
+    best: bool = False
+    verdict: stats.Verdict | None = None
+
+    @property
+    def ours(self) -> stats.Summary | None:
+        return stats.summarise(self.values.values()) if self.values else None
+
+    @property
+    def seeds(self) -> list[int]:
+        return sorted(self.values)
+
+    def number(self, x: float) -> str:
+        return f"{x:.{self.digits}f}"
+
+    @property
+    def text(self) -> str:
+        """`78.41 ± 0.31`, or why there is none."""
+        if self.ours is None:
+            return "missing" if self.absent else "–"
+        return self.number(self.ours.mean) + ("" if self.ours.std is None else f" ± {self.number(self.ours.std)}")
+
+
+@dataclass(frozen=True)
+class View:
+    """A paper's table or figure at a scale."""
+
+    paper: str
+    name: str  # table2, figure3
+    scale: str
+    grid: Table | Figure | Settings
+    rows: list[list[Cell]]
+    comparisons: dict = field(default_factory=dict)  # of the columns that rows are compared in (csebench/compare.py)
+    neighbours: dict | None = None  # texts that were retrieved
+
+    def column(self, label: str) -> list[Cell]:
+        place = self.grid.column(label)
+        return [row[place] for row in self.rows]
+
+    @property
+    def state(self) -> str:
+        """How much of what could be run here has been."""
+        if isinstance(self.grid, Settings):
+            return "settings"
+        wanted = [cell for row in self.rows for cell in row if cell.plan.specs]
+        done = sum(not cell.absent for cell in wanted)
+        if not wanted:
+            return "nothing to run"
+        return "complete" if done == len(wanted) else "partial" if any(c.values for c in wanted) else "missing"
+
+
+def view(paper_name: str, name: str, scale: str) -> View:
+    grid = find_grid(paper_name, name)
+    if isinstance(grid, Settings):
+        return View(paper_name, name, scale, grid, [])
+    rows = [
+        [
+            _scored(cell, published, column.factor or grid.factor, digits(grid, column), scale)
+            for cell, published, column in zip(plans, row.values, grid.columns, strict=True)
+        ]
+        for plans, row in zip(plan_grid(paper_name, name, scale), grid.rows, strict=True)
+    ]
+    rows = _derived(grid, rows)
+    rows = [[_judged(grid, cell, scale) for cell in row] for row in rows]
+    kept = grid_path(paper_name, name, scale, "items.json")
+    items = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
+    return View(paper_name, name, scale, grid, _best(rows), items.get("comparisons") or {}, items.get("neighbours"))
+
+
+def digits(grid, column) -> int:
+    return grid.digits if column.digits is None else column.digits
+
+
+def _scored(cell: CellPlan, published: Published | None, factor: float, digits: int, scale: str) -> Cell:
+    values, stale, absent = {}, False, 0
+    for spec in cell.specs:
+        content, old = score(spec, cell.evaluator, scale)
+        if content is None:
+            absent += 1
+            continue
+        wanted = declaration(cell.evaluator.partition(":")[0], EVALUATORS).version
+        stale |= old or any(e["version"] != wanted for e in content["evaluations"])
+        values[spec.seed] = factor * value(content, cell.task, cell.metric)
+    return Cell(cell, digits, values, absent, stale, published)
+
+
+def _derived(grid, rows: list[list[Cell]]) -> list[list[Cell]]:
+    """Columns that are the mean of those before them, or a difference to the baseline row."""
+    for place, column in enumerate(grid.columns):
+        if column.mean:
+            for row in rows:
+                parts = [cell for cell in row[:place] if cell.plan.specs or cell.plan.missing]
+                if parts and all(cell.values for cell in parts):
+                    row[place] = replace(row[place], values=combined(lambda *v: sum(v) / len(v), *parts))
+    for place, column in enumerate(grid.columns):
+        if column.delta is not None:
+            of, base = grid.column(column.delta), rows[grid.row(grid.baseline)]
+            for row in rows:
+                if row is base:
+                    continue
+                change = {}
+                if row[of].values and base[of].values:
+                    change["values"] = combined(lambda a, b: a - b, row[of], base[of])
+                if row[place].published is None and row[of].published and base[of].published:
+                    off = row[of].published.value - base[of].published.value
+                    change["published"] = Published(value=off, text=f"{off:+.{digits(grid, column)}f}")
+                row[place] = replace(row[place], digits=digits(grid, column), **change)
+    return rows
+
+
+def combined(function, *cells: Cell) -> dict[int, float]:
+    """A function of cells' values seed by seed; a row without randomness has the same value for every seed."""
+    own = [cell.values for cell in cells if not fixed(cell)]
+    seeds = sorted(set.intersection(*map(set, own))) if own else [0]
+    return {s: function(*(next(iter(c.values.values())) if fixed(c) else c.values[s] for c in cells)) for s in seeds}
+
+
+def fixed(cell: Cell) -> bool:
+    """Whether a row has no randomness, so that one run stands for every seed."""
+    methods = {declaration(spec.method).kind for spec in cell.plan.specs}
+    return bool(methods) and methods <= {"untrained", "fitted"}
+
+
+def is_control(cell: Cell) -> bool:
+    return any(declaration(spec.method).kind == "control" for spec in cell.plan.specs)
+
+
+def _judged(grid, cell: Cell, scale: str) -> Cell:
+    if cell.published is None or not cell.values or cell.plan.column.delta is not None:
+        return cell
+    if scale != PAPER_SCALE:
+        reason = f"scale {scale}: another encoder, other data, fewer steps"
+        return replace(cell, verdict=stats.Verdict(stats.NOT_COMPARABLE, None, reason))
+    if cell.absent or cell.stale:
+        return replace(cell, verdict=stats.Verdict(stats.NOT_COMPARABLE, None, "runs are missing or stale"))
+    seeds = cell.plan.column.seeds or grid.seeds
+    return replace(cell, verdict=stats.verdict(cell.values.values(), cell.published, seeds, fixed(cell)))
+
+
+def _best(rows: list[list[Cell]]) -> list[list[Cell]]:
+    """Marks the best of ours in a column among rows on the same encoder, but controls; ties together, as printed."""
+    for place in range(len(rows[0]) if rows else 0):
+        column, groups = rows[0][place].plan.column, {}
+        if column.delta is not None:
+            continue
+        for row in rows:
+            cell = row[place]
+            if cell.values and not is_control(cell):
+                groups.setdefault(role(cell), []).append(row)
+        for group in groups.values():
+            means = [float(row[place].number(row[place].ours.mean)) for row in group]
+            best = min(means) if column.lower else max(means)
+            if len(set(means)) > 1:
+                for row, mean in zip(group, means, strict=True):
+                    row[place] = replace(row[place], best=mean == best)
+    return rows
+
+
+def role(cell: Cell) -> str | None:
+    """The encoder that a row's recipe names; None is the table's own."""
+    return cell.plan.row.run.encoder if cell.plan.row.run else None
