@@ -80,10 +80,10 @@ def shares():
             near = [n / items * grid.factor for n in (floor(right), ceil(right))]
             if all(abs(share - printed.value) > printed.unit / 2 + SLACK for share in near):
                 options = " or ".join(f"{share:.{grid.digits}f}" for share in near)
-                text = f"{row.label}, {column.label}: {printed.text} is no share of {items} items ({options} is)"
-                yield Finding(
-                    name, place, "impossible share", f"{text}: a mean of runs, a coarser source, or a misprint"
+                text = (
+                    f"{row.label}, {column.label}: {printed.text} is no share of {items} items ({options} is): a mean"
                 )
+                yield Finding(name, place, "impossible share", f"{text} of runs, a coarser source, or a misprint")
 
 
 def evaluator(grid: Grid, column: Column) -> str:

@@ -72,11 +72,8 @@ def comparisons(shown: View) -> dict:
                 pairs.append({"a": a, "b": b, **vars(difference)})
         if pairs:
             found[column.label] = {"order": order, "pairs": pairs}
-    for pair, adjusted in zip(
-        (pairs := [pair for own in found.values() for pair in own["pairs"]]),
-        holm([p["p"] for p in pairs]),
-        strict=True,
-    ):
+    every = [pair for own in found.values() for pair in own["pairs"]]
+    for pair, adjusted in zip(every, holm([pair["p"] for pair in every]), strict=True):
         pair["holm"] = adjusted
     for own in found.values():
         differ = {frozenset((p["a"], p["b"])) for p in own["pairs"] if p["holm"] < LEVEL}

@@ -52,11 +52,13 @@ def needed(pages: list[plans.Page]) -> list[Run]:
     for page in plans.pages(pages[0].scale):
         if len(page.papers) == 1:
             for run in page.runs():
-                tables.setdefault(run, []).append(
-                    plans.SIDE_BY_SIDE if page.name == plans.SIDE_BY_SIDE else f"{page.papers[0]}/{page.name}"
-                )
+                tables.setdefault(run, []).append(called(page.papers[0], page.name))
     specs = {run: spec for page in pages for run, spec in page.runs().items()}
     return [Run(spec, tuple(tables[run]), finished(run)) for run, spec in sorted(specs.items())]
+
+
+def called(paper: str, name: str) -> str:
+    return name if paper == name else f"{paper}/{name}"
 
 
 def finished(run: str) -> float | None:
@@ -106,7 +108,7 @@ def encoder_of(spec: Spec, scale: str) -> str:
 def show(pages: list[plans.Page]) -> str:
     """The runs of pages as a table, what they share, and hours on every device that was measured."""
     scale, runs = pages[0].scale, needed(pages)
-    shown = {f"{p}/{page.name}" if p != page.name else p for page in pages for p in page.papers}
+    shown = {called(*grid) for page in pages for grid in page.grids()}
     rows = []
     for run in runs:
         others = [t for t in run.tables if {t} != shown]

@@ -168,10 +168,10 @@ AnyTable = Annotated[
 class Figure(Grid):
     """A data figure: a grid of cells, and how it is drawn.
 
-    curves: a row is a line over the sizes of its columns, with a band of the deviation over seeds; with a baseline also
-    the differences to it. bars: a row is a bar in each column; with a baseline, of the differences. scatter: a row is
-    a point; its columns are x, y and colour. training: a row is the path of alignment and uniformity over steps.
-    The others draw what an evaluator kept of each row's run, one panel a row.
+    curves: a row is a line over the sizes of its columns, with a band of the deviation over seeds; with a baseline
+    also the differences to it. bars: a row is a bar in each column; with a baseline, of the differences. scatter: a
+    row is a point; its columns are x, y and colour. training: a row is the path of alignment and uniformity over
+    steps. The others draw what an evaluator kept of each row's run, one panel a row.
     """
 
     kind: Literal[

@@ -160,15 +160,16 @@ def head(page: Page) -> str:
         f"**Scale `{at.scale}`: {at.purpose}**",
         tabulate(conditions(page), ["", ""], tablefmt="pipe"),
         "A cell is `ours ± deviation over seeds (published)`; in percent, unless it says otherwise"
-        f" ({', '.join(metrics) or 'no score'}); bold is the best of ours on an encoder but controls, ties together; –"
-        f" is no run or no number; {STALE} is of an older version of the code. Deviations are of the sample (ddof = 1).",
+        f" ({', '.join(metrics) or 'no score'}); bold is the best of ours on an encoder but controls, ties together;"
+        f" – is no run or no number; {STALE} is of an older version of the code. Deviations are of the sample"
+        " (ddof = 1).",
     ]
     if at.scale == PAPER_SCALE:
         signs = ", ".join(f"{sign} {name}" for name, sign in SIGNS.items())
         lines.append(
-            f"Behind a published value: {signs}, and ± the half-width of the 95 % interval around ours in which it would"
-            " count as reproduced (a prediction interval for as many runs as the paper has; Welch's where it prints a"
-            " deviation). Wide is weak: few seeds reproduce much."
+            f"Behind a published value: {signs}, and ± the half-width of the 95 % interval around ours in which it"
+            " would count as reproduced (a prediction interval for as many runs as the paper has; Welch's where it"
+            " prints a deviation). Wide is weak: few seeds reproduce much."
         )
     else:
         lines.append(NOT_COMPARABLE)

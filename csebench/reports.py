@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections import Counter
 
 from csebench.audit import findings
-from csebench.claims import HOLDS, REVERSED, UNTESTABLE, WEAK, Judged, judge_all, typical_spread
+from csebench.claims import (
+    HOLDS,
+    REVERSED,
+    SPREAD_SIZE,
+    UNTESTABLE,
+    WEAK,
+    Judged,
+    Judgement,
+    judge_all,
+    typical_spread,
+)
 from csebench.plan import SIDE_BY_SIDE, grids, paper, paper_names
 from csebench.plan import scale as read_scale
 from csebench.render import NOT_COMPARABLE, grid
@@ -36,11 +46,9 @@ def index(scale: str) -> str:
     every = coverage(scale)
     parts = [f"# Results at scale {scale}", warning(scale)]
     for kind, ending in (("table", "md"), ("figure", "svg")):
-        numbers = sorted(
-            {int(v.name.removeprefix(kind)) for own in every.values() for v in own if v.name.startswith(kind)}
-        )
+        names = {v.name for own in every.values() for v in own if v.name.startswith(kind)}
         body = []
-        for number in numbers:
+        for number in sorted(int(name.removeprefix(kind)) for name in names):
             of = {name: v for name, own in every.items() for v in own if v.name == f"{kind}{number}"}
             link = f"[{kind.capitalize()} {number}]({kind}{number}.md)" if kind == "table" else f"Figure {number}"
             cells = [f"[{counted(of[n])}]({n}/{kind}{number}.{ending})" if n in of else "" for n in paper_names()]
@@ -59,17 +67,10 @@ def index(scale: str) -> str:
 
 def counted(shown: View) -> str:
     """`complete, 48 runs`, `partial, 12 of 48 runs`."""
-    cells = [cell for row in shown.rows for cell in row if cell.plan.specs]
-    wanted = {(spec.run_id, cell.plan.evaluator) for cell in cells for spec in cell.plan.specs}
-    if not wanted:
+    done, every = shown.progress
+    if not every:
         return STATES[shown.state]
-    scored = sum(len(cell.plan.specs) - cell.absent for cell in cells)
-    every = sum(len(cell.plan.specs) for cell in cells)
-    return (
-        f"{STATES[shown.state]}, {every} scores"
-        if scored == every
-        else f"{STATES[shown.state]}, {scored} of {every} scores"
-    )
+    return f"{STATES[shown.state]}, {every if done == every else f'{done} of {every}'} runs"
 
 
 def claims(scale: str) -> str:
@@ -79,30 +80,27 @@ def claims(scale: str) -> str:
         f"# What the papers say of their tables, at scale {scale}",
         warning(scale),
         "*holds*: every comparison that the sentence makes goes its way and is significant at 0.05 (Holm within the"
-        " sentence); *holds but not significant*; *reversed*: one goes the other way, by however little; *not testable*:"
-        " numbers are missing, or there is one seed. On the printed numbers the deviation over seeds is the printed one;"
-        f" a single run gets {100 * typical_spread():.2f} points, the median of what the papers print at 10 % of the data,"
-        " as nothing better is known. On ours, rows are paired by seed.",
+        " sentence); *holds but not significant*; *reversed*: one goes the other way, by however little; *not"
+        " testable*: numbers are missing, or there is one seed. On the printed numbers the deviation over seeds is the"
+        f" printed one; a single run gets {100 * typical_spread():.2f} points, the median of what the papers print at"
+        f" {SPREAD_SIZE} of the data, as nothing better is known. On ours, rows are paired by seed.",
         tally(judged),
     ]
     for name in paper_names():
+        own = [j for j in judged if j.paper == name]
         body = [
-            [
-                f"“{j.claim.says}” (sec. {j.claim.section})",
-                place(j),
-                *(f"{v.verdict}: {v.detail}" for v in (j.published, j.ours)),
-            ]
-            for j in judged
-            if j.paper == name
+            [f"“{j.claim.says}” (sec. {j.claim.section})", linked(j), *map(said, (j.published, j.ours))] for j in own
         ]
-        parts += [
-            f"## {paper(name).label}: {paper(name).reference}",
-            grid(["claim", "of", "on the printed numbers", "on ours"], body),
-        ]
+        head = ["claim", "of", "on the printed numbers", "on ours"]
+        parts += [f"## {paper(name).label}: {paper(name).reference}", grid(head, body)]
     return "\n\n".join(parts) + "\n"
 
 
-def place(judged: Judged) -> str:
+def said(judgement: Judgement) -> str:
+    return f"*{judgement.verdict}*: {judgement.detail}"
+
+
+def linked(judged: Judged) -> str:
     ending = "md" if judged.claim.table else "svg"
     return f"[{judged.place}]({judged.paper}/{judged.place}.{ending})"
 
@@ -119,10 +117,10 @@ def audit(scale: str) -> str:
     found = findings()
     parts = [
         "# What the printed tables contradict",
-        "Recomputed from the numbers as printed: averages and differences of rows, sentences of the text, settings that"
-        " are printed twice, rows of two tables that are equal but for a few cells, shares of a known number of test items."
-        " *read*: noticed by reading, not by arithmetic. A finding says that two things in print do not fit, not which of"
-        " them is wrong.",
+        "Recomputed from the numbers as printed: averages and differences of rows, sentences of the text, settings"
+        " that are printed twice, rows of two tables that are equal but for a few cells, shares of a known number of"
+        " test items. *read*: noticed by reading, not by arithmetic. A finding says that two things in print do not"
+        " fit, not which of them is wrong.",
     ]
     for name in paper_names():
         body = [[f.place, f.kind, f.text] for f in found if f.paper == name]

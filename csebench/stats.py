@@ -61,9 +61,9 @@ def verdict(values, published: Published, seeds: int = 1, deterministic: bool = 
     """Is a published value a plausible draw from what our seeds are draws of?
 
     One run, or a mean without a deviation: the prediction interval mean ± t(.975, n-1) · s · √(1/seeds + 1/n). A mean
-    with a deviation over `seeds` runs: Welch's interval for the difference of two means. Half a unit of the last printed
-    digit is added for rounding. Inside of it: reproduced; inside of the interval at 99 %: close. Of a row without
-    randomness (`deterministic`) only the rounding is left: within one printed unit reproduced, within ten close.
+    with a deviation over `seeds` runs: Welch's interval for the difference of two means. Half a unit of the last
+    printed digit is added for rounding. Inside of it: reproduced; inside of the interval at 99 %: close. Of a row
+    without randomness (`deterministic`) only the rounding is left: within one printed unit reproduced, within ten close.
 
     Args:
         values: ours, one a seed, in printed units.
@@ -110,7 +110,8 @@ def paired(differences, item_variance: float | None = None) -> Difference:
         differences: of the two rows' scores, one a seed.
         item_variance: of their mean, as the test set is a sample of items; None where items are not known.
 
-    Variances of seeds and items add up, with Satterthwaite's degrees of freedom. One seed alone is tested over its items.
+    Variances of seeds and items add up, with Satterthwaite's degrees of freedom. One seed alone is tested over its
+    items.
     """
     found = summarise(differences)
     parts = [] if item_variance is None else [(item_variance, inf)]

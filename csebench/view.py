@@ -1,4 +1,4 @@
-"""What a table or figure shows: its cells with our values, the published ones, verdicts. Written by render and html."""
+"""What a table or figure shows: cells with our values, the published ones, verdicts. Written by render and html."""
 
 from __future__ import annotations
 
@@ -63,15 +63,22 @@ class View:
         return [row[place] for row in self.rows]
 
     @property
+    def progress(self) -> tuple[int, int]:
+        """Runs with their scores, and runs that it shows; a run counts once for each evaluator."""
+        cells = [cell.plan for row in self.rows for cell in row]
+        wanted = {(spec.run_id, cell.evaluator): spec for cell in cells for spec in cell.specs}
+        there = [score(spec, evaluator, self.scale)[0] for (_, evaluator), spec in wanted.items()]
+        return sum(content is not None for content in there), len(wanted)
+
+    @property
     def state(self) -> str:
         """How much of what could be run here has been."""
         if isinstance(self.grid, Settings):
             return "settings"
-        wanted = [cell for row in self.rows for cell in row if cell.plan.specs]
-        done = sum(not cell.absent for cell in wanted)
+        done, wanted = self.progress
         if not wanted:
             return "nothing to run"
-        return "complete" if done == len(wanted) else "partial" if any(c.values for c in wanted) else "missing"
+        return "complete" if done == wanted else "partial" if done else "missing"
 
 
 def view(paper_name: str, name: str, scale: str) -> View:

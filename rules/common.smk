@@ -87,7 +87,12 @@ VIEW = [f"csebench/{name}.py" for name in ("view", "stats", "store")]
 def written_from(page, *modules):
     papers = [name for name in page.papers if name != plan.SIDE_BY_SIDE]
     code = [f"csebench/{name}.py" for name in modules]
-    return [f"config/{page.scale}.yaml", *(f"papers/{p}.yaml" for p in papers), *VIEW, *code]
+    return [
+        f"config/{page.scale}.yaml",
+        *(f"papers/{p}.yaml" for p in papers),
+        *VIEW,
+        *code,
+    ]
 
 
 def page_text(wildcards):
