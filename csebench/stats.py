@@ -63,7 +63,8 @@ def verdict(values, published: Published, seeds: int = 1, deterministic: bool = 
     One run, or a mean without a deviation: the prediction interval mean ± t(.975, n-1) · s · √(1/seeds + 1/n). A mean
     with a deviation over `seeds` runs: Welch's interval for the difference of two means. Half a unit of the last
     printed digit is added for rounding. Inside of it: reproduced; inside of the interval at 99 %: close. Of a row
-    without randomness (`deterministic`) only the rounding is left: within one printed unit reproduced, within ten close.
+    without randomness (`deterministic`) only the rounding is left: within one printed unit reproduced, within ten
+    close.
 
     Args:
         values: ours, one a seed, in printed units.
