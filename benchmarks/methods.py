@@ -5,6 +5,10 @@ method and of SimCSE alternate, and the ratio is that of the medians. Rows are s
 read beside it: PCL encodes twenty where SimCSE encodes two.
 
     python benchmarks/methods.py [NAME …] [--encoder E] [--batch 32] [--length 32] [--steps 7] [--threads 2]
+
+With --save the seconds of a step (SimCSE's median of all, times the ratios) and the rate of an evaluation's embedding
+go to data/step_times.yaml, in the place of what this device had for this encoder: `csebench plan` forecasts from them.
+--as names the encoder of config/ that a folder has the shape of.
 """
 
 # ruff: noqa: E402
@@ -19,13 +23,15 @@ os.environ["TQDM_DISABLE"] = "1"
 sys.path[0] = str(Path(__file__).resolve().parents[1])  # else this file would be the package `methods`
 
 import torch
+import yaml
 from tabulate import tabulate
 
 from csebench import ROOT
-from csebench.data import read_corpus
-from csebench.encoder import Encoder
+from csebench.data import read_corpus, read_sts
+from csebench.encoder import Encoder, open_model
+from csebench.provenance import code_state, processor
 from csebench.registry import COMPONENTS, METHODS, declaration, fill, names
-from csebench.schema import EncoderRef
+from csebench.schema import EncoderRef, Evaluation
 from csebench.trainer import assemble, optimise
 
 # In the place of what only the hub has, and of other runs.
@@ -84,20 +90,57 @@ def main():
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="bf16")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--steps", type=int, default=7)
+    parser.add_argument("--save", action="store_true")
+    parser.add_argument("--as", dest="name", help="name of the encoder in config/")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    table = []
+    table, ratios, reference = [], {}, []
     for name in args.names or every:
         made, simcse = Steps(name, args), Steps("simcse", args)
         for steps in (made, simcse):  # warm, and a queue with something in it
             steps.step(), steps.step()
         pairs = [(made.step(), simcse.step()) for _ in range(args.steps)]
         own, other = (median(side) for side in zip(*pairs, strict=True))
+        ratios[name] = own / other
+        reference += [simcse for _, simcse in pairs]
         table.append([name, made.rows, 1000 * own, own / other, (own / made.rows) / (other / simcse.rows)])
     print(f"{Path(args.encoder).name}, {args.batch} sentences, length {args.length}, {args.precision},", end=" ")
     print(f"{args.threads} threads, {args.steps} pairs of steps; SimCSE has {2 * args.batch} rows a step")
     head = ["method", "encoder rows", "ms a step", "x SimCSE", "x SimCSE a row"]
     print(tabulate(table, head, floatfmt=("", "", ".0f", ".2f", ".2f")))
+    if args.save:
+        save(args, {name: ratio * median(reference) for name, ratio in (ratios | {"simcse": 1.0}).items()})
+
+
+def save(args, seconds):
+    """An entry of data/step_times.yaml (csebench/forecast.py: StepTimes)."""
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
+    entry = {
+        "device": gpu or f"{processor()}, {args.threads} threads",
+        "encoder": args.name or args.encoder,
+        "batch_size": args.batch,
+        "max_length": args.length,
+        "precision": args.precision,
+        "sentences_per_second": round(embedding_rate(args), 1),
+        "source": f"benchmarks/methods.py, {time.strftime('%Y-%m-%d')}, commit {code_state()['commit'][:10]}",
+        "seconds": {name: float(f"{value:.4g}") for name, value in seconds.items()},
+    }
+    path = ROOT / "data" / "step_times.yaml"
+    head = "".join(line for line in path.read_text().splitlines(True) if line.startswith("#"))
+    same = ("device", "encoder")
+    kept = [e for e in yaml.safe_load(path.read_text()) if any(e[key] != entry[key] for key in same)]
+    path.write_text(head + yaml.safe_dump([*kept, entry], sort_keys=False, width=115, allow_unicode=True))
+
+
+def embedding_rate(args):
+    """Sentences per second of an evaluation: those of STS-B test, as often as they stand there."""
+    (pairs,) = read_sts(ROOT / "data/smoke", "STS-B")
+    texts = [f"{s} {i}" for i in range(20) for s in (*pairs.left, *pairs.right)]
+    model = open_model(args.encoder, "avg", Evaluation(precision=args.precision))
+    model.embed(texts[:128])
+    started = time.perf_counter()
+    model.embed(texts)
+    return len(texts) / (time.perf_counter() - started)
 
 
 if __name__ == "__main__":

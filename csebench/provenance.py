@@ -43,7 +43,7 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _processor() -> str:
+def processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
@@ -67,7 +67,7 @@ class Stopwatch:
             "argv": sys.argv,
             "python": platform.python_version(),
             "packages": {p: _version(p) for p in PACKAGES},
-            "processor": _processor(),
+            "processor": processor(),
             "cores": os.cpu_count(),
             "gpu": torch.cuda.get_device_name() if gpu else None,
             "threads": torch.get_num_threads(),
