@@ -258,12 +258,16 @@ def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan
                 raise unknown(
                     f"task of {column.evaluator or found.evaluator}", column.task, tasks, f"{where}: {column.label}"
                 )
-    return [[_cell(found, row, column, scale_name, where) for column in found.columns] for row in found.rows]
+    rows = []
+    for row in found.rows:
+        missing = row.missing or _broken(row.run, f"{where}: {row.label}")
+        rows.append([_cell(found, row, column, missing, scale_name, where) for column in found.columns])
+    return rows
 
 
-def _cell(table: Grid, row: Row, column: Column, scale_name: str, where: str) -> CellPlan:
-    if row.run is None:
-        return CellPlan(row, column, missing=row.missing)
+def _cell(table: Grid, row: Row, column: Column, missing: str | None, scale_name: str, where: str) -> CellPlan:
+    if missing:
+        return CellPlan(row, column, missing=missing)
     if column.task is None:
         return CellPlan(row, column)  # derived from other cells
     at = scale(scale_name)
@@ -272,8 +276,6 @@ def _cell(table: Grid, row: Row, column: Column, scale_name: str, where: str) ->
         return CellPlan(row, column, missing=f"no {role} at scale {at.scale}")
     if column.size not in at.sizes:
         raise unknown(f"size of config/{at.scale}.yaml", column.size, at.sizes, f"{where}: column {column.label}")
-    if broken := _broken(row.run, f"{where}: {row.label}"):
-        return CellPlan(row, column, missing=broken)
     if corpus_of(declaration(row.run.method), at) is None:
         return CellPlan(row, column, missing=f"no triplets at scale {at.scale}")
     wanted = column.evaluator or table.evaluator
