@@ -6,7 +6,7 @@ from tabulate import tabulate
 
 from csebench import stats
 from csebench.compare import LEVEL
-from csebench.papers import Settings
+from csebench.papers import Settings, SettingsRow
 from csebench.plan import (
     SIDE_BY_SIDE,
     Page,
@@ -82,14 +82,21 @@ def escape(text: str) -> str:
 
 def settings_grid(shown: View) -> str:
     """`128 (128 ✓)`: what the recipe has at the paper's own settings, and what is printed."""
-    body = []
-    for row in shown.grid.rows:
-        cells = []
-        for printed, ours in zip(row.values, settings_of(shown.paper, shown.name, row.param), strict=True):
-            equal = printed is not None and float(printed) == float(ours)
-            cells.append(f"{ours:g} ({printed or '–'}{' ✓' if equal else ' ≠' if printed else ''})")
-        body.append([row.label, *cells])
+    signs = {True: " ✓", False: " ≠", None: ""}
+    body = [
+        [
+            row.label,
+            *(f"{ours} ({printed or '–'}{signs[equal]})" for ours, printed, equal in settings_cells(shown, row)),
+        ]
+        for row in shown.grid.rows
+    ]
     return grid(["Setting", *(c.label for c in shown.grid.columns)], body)
+
+
+def settings_cells(shown: View, row: SettingsRow) -> list[tuple[str, str | None, bool | None]]:
+    """(ours, printed, whether they are equal) of a row of a table of settings."""
+    own = zip(row.values, settings_of(shown.paper, shown.name, row.param), strict=True)
+    return [(f"{ours:g}", text, None if text is None else float(text) == float(ours)) for text, ours in own]
 
 
 def reasons(shown: View) -> list[str]:
@@ -125,15 +132,15 @@ def ties(shown: View) -> str:
     for label, own in shown.comparisons.items():
         names = [f"{shown.grid.rows[i].label} ({own['letters'][str(i)]})" for i in own["order"]]
         lines.append(f"- {label}: {', '.join(names)}.")
+    return f"Rows from the best; those {tied(shown)}:\n\n" + "\n".join(lines)
+
+
+def tied(shown: View) -> str:
+    """What it means that rows share a letter."""
     pairs = [pair for own in shown.comparisons.values() for pair in own["pairs"]]
     items = sum(pair["items"] for pair in pairs)
-    tested = (
-        "seeds and test items" if items == len(pairs) else "seeds" if not items else "seeds, and items where known"
-    )
-    return (
-        f"Rows from the best; those that share a letter do not differ at {LEVEL:g} (paired over {tested}, Holm over"
-        f" {len(pairs)} pairs):\n\n" + "\n".join(lines)
-    )
+    over = "seeds" + (" and test items" if items == len(pairs) else ", and items where known" if items else "")
+    return f"that share a letter do not differ at {LEVEL:g} (paired over {over}, Holm over {len(pairs)} pairs)"
 
 
 def texts(shown: View) -> list[str]:
@@ -222,7 +229,7 @@ def commit(provenance: dict) -> str:
     return str(provenance["commit"])[:10] + ("+changes" if provenance["dirty_diff_sha256"] else "")
 
 
-def foot(page: Page) -> str:
+def made(page: Page) -> str:
     """Protocols, choices, and what the scores on the page were made with."""
     wanted = page.scores()
     found = [c for run, evaluator in sorted(wanted) if (c := read(score_path(run, evaluator, page.scale)))]
@@ -232,7 +239,6 @@ def foot(page: Page) -> str:
     versions = sorted({f"torch {c['provenance']['packages']['torch']}" for c in found})
     hardware = sorted({c["training"]["provenance"]["gpu"] or c["training"]["provenance"]["processor"] for c in found})
     lines = [
-        "## How this page was made",
         "\n".join(
             [
                 f"- Runs: {len(found)} of {len(wanted)} scored; corpus subsets are drawn by the run's seed.",
@@ -260,4 +266,4 @@ def foot(page: Page) -> str:
 
 def render(page: Page) -> str:
     sections = [section(view(p, n, page.scale)) for p, n in page.grids()]
-    return "\n\n".join([head(page), *sections, foot(page)]) + "\n"
+    return "\n\n".join([head(page), *sections, "## How this page was made", made(page)]) + "\n"
