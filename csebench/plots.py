@@ -1,11 +1,13 @@
-"""Figures from scores and their per-item values: SVG and PNG, what is plotted beside them as CSV. Same scores, same
-bytes."""
+"""Figures of one model from its scores and per-item values: SVG and PNG, and what is plotted as CSV. Same scores, same
+bytes. The papers' figures, of many models: csebench/figures.py."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +15,7 @@ import numpy as np
 
 from csebench.errors import BadInput, read_text
 from csebench.registry import protocol
+from csebench.store import value
 
 # Okabe and Ito's colours, which the colour-blind tell apart; more than eight groups also differ in their marker.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000", "#B8A900")
@@ -36,6 +39,18 @@ class Source(NamedTuple):
     data_root: Path | None
 
 
+class Panel(NamedTuple):
+    """A drawing of one model: `draw(figure, items, source)` fills a figure, or a part of one, and returns the table of
+    what it plots."""
+
+    draw: Callable
+    evaluator: str
+    item: str  # that it needs
+    ending: str  # of its files' names
+    width: float  # inches
+    height: float
+
+
 def plot(scores: Path, out: Path, data_root: Path | None = None) -> list[Path]:
     """Every figure that a score JSON has the data for, into the folder `out`.
 
@@ -50,14 +65,27 @@ def plot(scores: Path, out: Path, data_root: Path | None = None) -> list[Path]:
         BadInput: not such a JSON, its per-item values are gone, or none of its evaluators has a figure.
     """
     content, items = read(scores)
-    found = []
+    model, found = content.get("run") or Path(content["model"]).name, []
     for text, own in items.items():
-        source = Source(text, content.get("run") or Path(content["model"]).name, content, data_root)
-        for name, *drawn in DRAWERS[text.partition(":")[0]](own, source):
-            found.append((out / f"{protocol(text).key}{name}", *drawn))
+        name, key, source = text.partition(":")[0], protocol(text).key, Source(text, model, content, data_root)
+        if name == "neighbours":
+            found.append((out / key, *neighbours(own, source)))
+        for panel in PANELS.values():
+            if panel.evaluator == name and panel.item in own and (data_root or panel.draw is not cosine_gold):
+                found.append((out / f"{key}{panel.ending}", *alone(panel, own, source)))
     if not found:
-        raise BadInput(f"{scores}: has nothing to plot: no scores of {', '.join(DRAWERS)} (sts: with --data).")
+        raise BadInput(f"{scores}: has nothing to plot: no scores of {', '.join(PLOTTED)} (sts: with --data).")
     return [path for figure in found for path in write(*figure)]
+
+
+def alone(panel: Panel, items, source):
+    """A panel as a figure of its own, and its table."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(panel.width, panel.height), layout="constrained")
+        return figure, panel.draw(figure, items, source)
 
 
 def read(scores: Path) -> tuple[dict, dict[str, dict[str, np.ndarray]]]:
@@ -74,13 +102,13 @@ def read(scores: Path) -> tuple[dict, dict[str, dict[str, np.ndarray]]]:
     with np.load(path) as archive:
         for name in archive.files:
             text, _, item = name.partition("/")
-            if text.partition(":")[0] in DRAWERS:
+            if text.partition(":")[0] in PLOTTED:
                 items.setdefault(text, {})[item] = archive[name]
     return content, items
 
 
 def write(stem: Path, drawn, table: list[list]) -> list[Path]:
-    """A figure, or the text of a Markdown page, with its table as CSV."""
+    """A figure, or the text of a Markdown page, with its table as CSV; a file is there whole or not at all."""
     import matplotlib
 
     stem.parent.mkdir(parents=True, exist_ok=True)
@@ -97,24 +125,17 @@ def write(stem: Path, drawn, table: list[list]) -> list[Path]:
             found[f".{kind}"] = made.getvalue()
     paths = [stem.with_name(stem.name + suffix) for suffix in found]
     for path, content in zip(paths, found.values(), strict=True):
-        path.write_bytes(content)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        temporary.write_bytes(content)
+        temporary.replace(path)
     return paths
 
 
-def number(value):
-    return f"{value:.6g}" if isinstance(value, float | np.floating) else value
+def number(x):
+    return f"{x:.6g}" if isinstance(x, float | np.floating) else x
 
 
-# ---------------------------------------------------------------- figures: name, what is drawn, what is plotted
-
-
-def panels(columns, rows=1, width=4.6, height=4.2, **shared):
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(columns * width, rows * height), layout="constrained")
-        return figure, figure.subplots(rows, columns, squeeze=False, **shared)
+# ---------------------------------------------------------------- panels
 
 
 def points(axes, x, y, place=0, **more):
@@ -124,30 +145,28 @@ def points(axes, x, y, place=0, **more):
     return axes.scatter(x, y, **more)
 
 
-def cosine_gold(items, source):
+def cosine_gold(figure, items, source):
     """miCSE Figure 7: STS-B's test pairs."""
     from csebench.data import read_sts
     from csebench.evaluate import data_sha256
     from csebench.metrics import spearman
 
-    if source.data_root is None:
-        return
     wanted = next(e["data_sha256"] for e in source.content["evaluations"] if e["evaluator"] == "sts")
     if data_sha256(protocol("sts"), source.data_root) != wanted:
         raise BadInput(f"{source.data_root}: not the data that was scored.")
     cosine, gold = items["STS-B/test"], read_sts(source.data_root, "STS-B")[0].gold
-    figure, ((axes,),) = panels(1, width=5.2)
+    axes = figure.subplots()
     points(axes, gold, cosine, c=gold, cmap="cividis", alpha=0.7)
     axes.set(xlabel="gold score of the pair (0 to 5)", ylabel="cosine of the pair (−1 to 1)")
     axes.set_title(f"{source.model}\nSTS-B test, Spearman {100 * spearman(cosine, gold):.2f}")
-    yield ".cosine-gold", figure, [["gold", "cosine"], *zip(gold, cosine, strict=True)]
+    return [["gold", "cosine"], *zip(gold, cosine, strict=True)]
 
 
-def clusters(items, source):
+def clusters(figure, items, source):
     """InforMin-CL Figure 2, MSSE Figure 4: the same points by cluster and by label."""
     shown, at, dataset = items["shown"], items["coordinates"], source.text.split(":")[1]
     cluster, label = items["cluster"][shown], items["label"][shown]
-    figure, (axes,) = panels(2, sharex=True, sharey=True, width=5.4, height=4.8)
+    axes = figure.subplots(1, 2, sharex=True, sharey=True)
     for ax, groups, by in zip(axes, (cluster, label), ("cluster of k-means", "label"), strict=True):
         for place, group in enumerate(np.unique(groups)):
             of = groups == group
@@ -158,52 +177,50 @@ def clusters(items, source):
         ax.set(xlabel="t-SNE dimension 1 (no unit)", title=f"by {by}")
     axes[0].set_ylabel("t-SNE dimension 2 (no unit)")
     axes[1].legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, markerscale=2, fontsize=8)
-    purity = next(s["value"] for s in source.content["scores"] if (s["task"], s["metric"]) == (dataset, "purity"))
     count = f"{len(shown):,} of {len(items['cluster']):,} sentences"
-    figure.suptitle(f"{source.model}\n{dataset}: {count}, purity {100 * purity:.2f} %")
+    purity = 100 * value(source.content, dataset, "purity")
+    figure.suptitle(f"{source.model}\n{dataset}: {count}, purity {purity:.2f} %")
     rows = zip(shown, *at.T, cluster, label, items["text"][shown], strict=True)
-    yield "", figure, [["sentence", "x", "y", "cluster", "label", "text"], *rows]
+    return [["sentence", "x", "y", "cluster", "label", "text"], *rows]
 
 
-def attention(items, source):
-    """miCSE Figures 5, 6 and 8."""
+def attention_similarity(figure, items, source):
+    """miCSE Figure 5."""
     groups = {g: items[f"similarity/{g}"] for g in ("negative", "positive")}
-    heading = f"{source.model}\npairs of dropout views: same sentence, two sentences"
-    yield ".similarity", clouds(groups, heading, "cosine of the pair (−1 to 1)", MI), cloud_table(groups)
-    if "syntax/identical" in items:
-        groups = {g: items[f"syntax/{g}"] for g in ("non-identical", "identical")}
-        centres = [points.mean(0) for points in groups.values()]
-        groups = {g: own - other for (g, own), other in zip(groups.items(), reversed(centres), strict=True)}
-        heading = f"{source.model}\nnegative pairs by dependency tree"
-        labels = ("cosine of the pair, less that of the other centroid", f"{MI},\nless that of the other centroid")
-        yield ".syntax", clouds(groups, heading, *labels), cloud_table(groups)
-    yield histograms(items, source)
+    heading = "pairs of dropout views: same sentence, two sentences"
+    return clouds(figure, groups, "similarity", source, heading, "cosine of the pair (−1 to 1)", MI)
 
 
-def clouds(groups, title, x, y):
-    figure, ((axes,),) = panels(1, width=5.2, height=4.6)
-    centres = []
+def attention_syntax(figure, items, source):
+    """miCSE Figure 6."""
+    groups = {g: items[f"syntax/{g}"] for g in ("non-identical", "identical")}
+    centres = [points.mean(0) for points in groups.values()]
+    groups = {g: own - other for (g, own), other in zip(groups.items(), reversed(centres), strict=True)}
+    labels = ("cosine of the pair, less that of the other centroid", f"{MI},\nless that of the other centroid")
+    return clouds(figure, groups, "syntax", source, "negative pairs by dependency tree", *labels)
+
+
+def clouds(figure, groups, task, source, heading, x, y):
+    axes, centres = figure.subplots(), []
     for place, (group, own) in enumerate(groups.items()):
         points(axes, *own.T, place, label=f"{group} ({len(own):,} pairs)", alpha=0.35)
         centres.append(own.mean(0))
         axes.plot(*centres[-1], "o", c=COLOURS[place], ms=10, mec="black", mew=1.5, zorder=3)
     axes.annotate("", *centres, arrowprops={"arrowstyle": "<->", "linewidth": 1.5, "shrinkA": 6, "shrinkB": 6})
-    axes.set(xlabel=x, ylabel=y, title=title)
+    distance = value(source.content, task, "distance")
+    axes.set(xlabel=x, ylabel=y, title=f"{source.model}: centroids {distance:.3f} apart\n{heading}")
     axes.legend(frameon=False, loc="best", markerscale=2)
-    return figure
-
-
-def cloud_table(groups):
     rows = [[group, *point] for group, own in groups.items() for point in own]
     return [["pair", "cosine", "mutual_information_nats"], *rows]
 
 
-def histograms(items, source):
+def attention_histograms(figure, items, source):
+    """miCSE Figure 8."""
     from matplotlib.colors import LogNorm
 
     joint, edges, names = (items[f"histogram/{name}"] for name in ("joint", "edges", "slices"))
     columns = min(4, len(joint))
-    figure, axes = panels(columns, -(-len(joint) // columns), 2.5, 2.5)
+    axes = figure.subplots(-(-len(joint) // columns), columns, squeeze=False)
     norm = LogNorm(joint[joint > 0].min(), joint.max())
     for ax, name, own, share in zip(axes.flat, names, edges, joint, strict=True):
         mesh = ax.pcolormesh(own, own, np.ma.masked_equal(share.T, 0), norm=norm, cmap="cividis", rasterized=True)
@@ -212,9 +229,10 @@ def histograms(items, source):
     figure.colorbar(mesh, ax=axes, label="share of the slice's entries", shrink=0.8)
     figure.supxlabel("ln of the attention weight (no unit), view 1", fontsize=9)
     figure.supylabel("ln of the attention weight (no unit), view 2", fontsize=9)
-    figure.suptitle(f"{source.model}\njoint attention of two dropout views")
+    shared = value(source.content, "histogram", "mutual information")
+    figure.suptitle(f"{source.model}\njoint attention of two dropout views, mutual information {shared:.3f} nats")
     rows = [[names[s], *edges[s, i : i + 2], *edges[s, j : j + 2], joint[s, i, j]] for s, i, j in np.argwhere(joint)]
-    return ".histograms", figure, [["slice", "view1_from", "view1_to", "view2_from", "view2_to", "share"], *rows]
+    return [["slice", "view1_from", "view1_to", "view2_from", "view2_to", "share"], *rows]
 
 
 def neighbours(items, source):
@@ -234,7 +252,14 @@ def neighbours(items, source):
             cells = (f"#{place}", own[0], f"{own[1]:.3f}", *own[2:])
             page.append("| " + " | ".join(v.replace("|", "\\|") for v in cells) + " |")
         page.append("")
-    yield "", "\n".join(page), [["query", "place", "caption", "cosine", "rankcse_paper", "msse_paper"], *rows]
+    return "\n".join(page), [["query", "place", "caption", "cosine", "rankcse_paper", "msse_paper"], *rows]
 
 
-DRAWERS = {"attention": attention, "clusters": clusters, "neighbours": neighbours, "sts": cosine_gold}
+PANELS = {  # by the kind of a paper's figure (csebench/papers.py)
+    "attention_histograms": Panel(attention_histograms, "attention", "histogram/joint", ".histograms", 9.6, 7),
+    "attention_similarity": Panel(attention_similarity, "attention", "similarity/positive", ".similarity", 5.2, 4.6),
+    "attention_syntax": Panel(attention_syntax, "attention", "syntax/identical", ".syntax", 5.2, 4.6),
+    "clusters": Panel(clusters, "clusters", "coordinates", "", 10.8, 4.8),
+    "cosine_gold": Panel(cosine_gold, "sts", "STS-B/test", ".cosine-gold", 5.2, 4.2),
+}
+PLOTTED = sorted({panel.evaluator for panel in PANELS.values()} | {"neighbours"})

@@ -140,7 +140,7 @@ def tied(shown: View) -> str:
     pairs = [pair for own in shown.comparisons.values() for pair in own["pairs"]]
     items = sum(pair["items"] for pair in pairs)
     over = "seeds" + (" and test items" if items == len(pairs) else ", and items where known" if items else "")
-    return f"that share a letter do not differ at {LEVEL:g} (paired over {over}, Holm over {len(pairs)} pairs)"
+    return f"that share a letter do not differ at {LEVEL:g} (paired over {over}, Holm over {len(pairs)} pair{'s' * (len(pairs) > 1)})"
 
 
 def texts(shown: View) -> list[str]:

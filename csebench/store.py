@@ -27,17 +27,21 @@ def read(path: Path) -> dict | None:
         raise BadInput(f"{path}: not valid JSON ({e}); delete it, and the evaluation runs again.") from None
 
 
-def value(content: dict, task: str, metric: str | None = None) -> float:
+def value(content: dict, task: str, metric: str | None = None) -> float | None:
     """A score JSON's value of a task, as a fraction; `Avg.` as the papers print it, from two-decimal values.
 
     Args:
         metric: the task's main one, which comes first, without it.
+
+    Returns:
+        None where the evaluator gave the task no such metric, as `attention` gives no split by syntax without spaCy.
     """
+    own = [score for score in content["scores"] if score["task"] == task]
+    if not own:
+        raise BadInput(f"scores of {content['run']}: none for task {task!r}.")
     subset = "printed" if task == "Avg." else "all"
-    for score in content["scores"]:
-        if (score["task"], score["subset"]) == (task, subset) and metric in (None, score["metric"]):
-            return score["value"]
-    raise BadInput(f"scores of {content['run']}: no {metric or 'score'} for task {task!r}.")
+    found = [s["value"] for s in own if s["subset"] == subset and metric in (None, s["metric"])]
+    return found[0] if found else None
 
 
 def items(content: dict, path: Path) -> dict[str, dict]:

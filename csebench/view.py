@@ -40,10 +40,12 @@ class Cell:
 
     @property
     def text(self) -> str:
-        """`78.41 ± 0.31`, or why there is none."""
+        """`78.41 ± 0.31`, of a difference `+0.41 ± 0.31`, or why there is none."""
         if self.ours is None:
             return "missing" if self.absent else "–"
-        return self.number(self.ours.mean) + ("" if self.ours.std is None else f" ± {self.number(self.ours.std)}")
+        sign = "+" if self.plan.column.delta is not None and self.ours.mean >= 0 else ""
+        std = "" if self.ours.std is None else f" ± {self.number(self.ours.std)}"
+        return sign + self.number(self.ours.mean) + std
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,8 @@ def _scored(cell: CellPlan, published: Published | None, factor: float, digits: 
             continue
         wanted = declaration(cell.evaluator.partition(":")[0], EVALUATORS).version
         stale |= old or any(e["version"] != wanted for e in content["evaluations"])
-        values[spec.seed] = factor * value(content, cell.task, cell.metric)
+        if (found := value(content, cell.task, cell.metric)) is not None:
+            values[spec.seed] = factor * found
     return Cell(cell, digits, values, absent, stale, published)
 
 
