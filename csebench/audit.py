@@ -6,9 +6,10 @@ from itertools import combinations
 from math import ceil, floor
 from typing import NamedTuple
 
-from csebench.claims import REVERSED, judge_all
-from csebench.papers import Column, Grid, Row, Settings
+from csebench import claims
+from csebench.papers import Column, Grid, Published, Row, Settings
 from csebench.plan import DEFAULT_SCALE, find_grid, grids, paper, paper_names
+from csebench.registry import protocol
 
 SLACK = 1e-9  # what binary fractions do to decimal ones
 ITEMS = {  # test items of a task whose accuracy or recall is a share of them
@@ -51,7 +52,7 @@ def averages():
         for row, column, printed in cells(grid):
             at = grid.columns.index(column)
             before = row.values[:at]
-            if len(before) > 1 and None not in before and averages_those(column, grid.columns[:at]):
+            if len(before) > 1 and None not in before and averages_those(grid, column, grid.columns[:at]):
                 mean = sum(v.value for v in before) / len(before)
                 if abs(mean - printed.value) > printed.unit + SLACK:
                     text = f"{row.label}: the columns average {mean:.{grid.digits + 1}f}, printed is {printed.text}"
@@ -64,9 +65,10 @@ def averages():
                     yield Finding(name, place, "difference", text)
 
 
-def averages_those(column: Column, before: list[Column]) -> bool:
+def averages_those(grid: Grid, column: Column, before: list[Column]) -> bool:
     same = {(c.evaluator, c.size) for c in before} == {(column.evaluator, column.size)}
-    return column.mean or (column.task == "Avg." and same and "Avg." not in {c.task for c in before})
+    averaged = [c.task for c in before] == protocol(evaluator(grid, column)).declaration.tasks
+    return column.mean or (column.task == "Avg." and same and averaged)
 
 
 def shares():
@@ -92,10 +94,12 @@ def evaluator(grid: Grid, column: Column) -> str:
 
 def quoted():
     """Sentences of the text against the tables that they speak of."""
-    for judged in judge_all(DEFAULT_SCALE):
-        if judged.published.verdict == REVERSED or judged.published.stated is False:
-            where = f"sec. {judged.claim.section} on {judged.place}"
-            yield Finding(judged.paper, where, "text", f"“{judged.claim.says}”: {judged.published.detail}")
+    for name in paper_names():
+        for claim in paper(name).claims:
+            found = claims.judge_print(name, claim, DEFAULT_SCALE)
+            if found.verdict == claims.REVERSED or found.stated is False:
+                where = f"sec. {claim.section} on {claims.place(claim)}"
+                yield Finding(name, where, "text", f"“{claim.says}”: {found.detail}")
 
 
 def settings_printed_twice():
@@ -103,14 +107,18 @@ def settings_printed_twice():
     seen: dict[tuple, list] = {}
     for name, place, grid in tables():
         for row, column, printed in cells(grid):
-            if row.run is not None and column.task is not None and row.source != "copied":
+            if row.run is not None and column.task is not None:
                 uses = seen.setdefault((name, *setting(grid, row, column)), [])
                 uses.append((place, row.label, column.label, printed))
     for (name, *_), uses in seen.items():
         for (place, label, column, one), (other_place, other_label, other_column, other) in combinations(uses, 2):
-            if one.text != other.text and place != other_place:
+            if differ(one, other) and place != other_place:
                 text = f"{label}, {column}: {one.text}, but {other_place}, {other_label}, {other_column}: {other.text}"
                 yield Finding(name, place, "one setting, two values", text)
+
+
+def differ(one: Published, other: Published) -> bool:
+    return (one.value, one.std) != (other.value, other.std)
 
 
 def setting(grid: Grid, row: Row, column: Column) -> tuple:
@@ -133,7 +141,7 @@ def rows_alike():
     ]
     for (name, place, label, one), (other_name, other_place, other_label, other) in combinations(printed, 2):
         shared = [score for score in one if score in other and score[1] is not None]
-        off = [score for score in shared if one[score].text != other[score].text]
+        off = [score for score in shared if differ(one[score], other[score])]
         if (name, place) == (other_name, other_place) or len(shared) < 3 or not off:
             continue
         if len(shared) - len(off) >= ALIKE * len(shared):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from math import inf, sqrt
 
 import numpy as np
@@ -12,12 +12,12 @@ from csebench import stats
 from csebench.errors import BadInput
 from csebench.papers import Claim, Published, Settings
 from csebench.plan import find_grid, grids, paper, paper_names
-from csebench.view import Cell, View, combined, is_control, view
+from csebench.view import Cell, View, combined, is_control, on_print, view
 from csebench.view import digits as column_digits
 
 HOLDS, WEAK, REVERSED, UNTESTABLE = "holds", "holds but not significant", "reversed", "not testable"
-LEVEL = 0.05
 SPREAD_SIZE = "10%"  # the largest training set at which the papers print deviations
+SPREAD_OF = ("sts", "stsb_dev")  # evaluators whose single runs it stands in for
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,9 @@ class Compared:
     than: str
     column: str
     difference: float  # positive: as the claim says
-    p: float | None  # two-sided; None: nothing to test it on
+    error: float | None = None  # its standard error, of `df` degrees of freedom; None: nothing to tell it by
+    df: float = inf
+    p: float | None = None  # two-sided
     unit: float = 0.0  # of the last printed digit
 
 
@@ -55,30 +57,45 @@ def place(claim: Claim) -> str:
 
 
 def judge_all(scale: str) -> list[Judged]:
+    """Every claim of every paper, on the printed numbers and on ours."""
     return [judge(name, claim, scale) for name in paper_names() for claim in paper(name).claims]
 
 
 def judge(paper_name: str, claim: Claim, scale: str) -> Judged:
-    """A claim on the printed numbers and on ours.
+    ours = judgement_on(paper_name, claim, cached(view, scale), on_runs)
+    return Judged(paper_name, claim, judge_print(paper_name, claim, scale), ours)
 
-    Raises:
-        BadInput: it names a row or column that its table does not have.
-    """
-    here = cached_view(paper_name, place(claim), scale)
-    there = cached_view(paper_name, f"table{claim.than_table}", scale) if claim.than_table else here
-    try:
-        groups = comparisons(claim, here, there)
-    except ValueError as error:
-        raise BadInput(f"papers/{paper_name}.yaml: claim {claim.says!r}: {error}.") from None
-    digits = max(column_digits(here.grid, here.grid.columns[here.grid.column(label)]) for label in claim.columns)
-    printed = [on_print(claim, *group) for group in groups]
-    ours = [on_runs(claim, here, *group) for group in groups]
-    return Judged(paper_name, claim, judgement(claim, printed, digits), judgement(claim, ours, digits))
+
+def judge_print(paper_name: str, claim: Claim, scale: str) -> Judgement:
+    """On the printed numbers alone: no score is read."""
+    return judgement_on(paper_name, claim, cached(on_print, scale), on_paper)
 
 
 @cache
-def cached_view(paper_name: str, name: str, scale: str) -> View:
-    return view(paper_name, name, scale)
+def cached(shown, scale: str):
+    return cache(partial(shown, scale=scale))
+
+
+def judgement_on(paper_name: str, claim: Claim, shown, compared) -> Judgement:
+    """A claim on one side.
+
+    Raises:
+        BadInput: it names a table, row or column that there is not.
+    """
+    where = f"papers/{paper_name}.yaml: claim {claim.says!r}"
+    try:
+        here = shown(paper_name, place(claim))
+        there = shown(paper_name, f"table{claim.than_table}") if claim.than_table else here
+        if isinstance(here.grid, Settings) or isinstance(there.grid, Settings):
+            raise ValueError("a table of settings has no values to compare")
+        groups = comparisons(claim, here, there)
+        digits = max(column_digits(here.grid, here.grid.columns[here.grid.column(label)]) for label in claim.columns)
+    except (BadInput, ValueError) as error:
+        raise BadInput(f"{where}: {str(error).rstrip('.')}.") from None
+    found = [compared(claim, here, *group) for group in groups]
+    if compared is on_paper and claim.than == "others":  # of which some are not printed
+        found = [c for c in found if c is not None]
+    return judgement(claim, found, digits)
 
 
 def comparisons(claim: Claim, here: View, there: View) -> list[tuple[str, str, list[tuple[Cell, Cell]]]]:
@@ -104,52 +121,73 @@ def comparisons(claim: Claim, here: View, there: View) -> list[tuple[str, str, l
 # ---------------------------------------------------------------- differences
 
 
-def on_print(claim: Claim, than: str, column: str, pairs: list[tuple[Cell, Cell]]) -> Compared | None:
+def on_paper(claim: Claim, here: View, than: str, column: str, pairs: list[tuple[Cell, Cell]]) -> Compared | None:
     """Of the printed numbers; None where one is not printed."""
-    printed = [(a.published, b.published) for a, b in pairs]
-    if any(one is None or other is None for one, other in printed):
+    printed = [cell.published for pair in pairs for cell in pair]
+    if None in printed:
         return None
-    sign, unit = (-1 if claim.lower else 1), max(one.unit for pair in printed for one in pair)
+    sign, unit = (-1 if claim.lower else 1), max(value.unit for value in printed)
     if claim.of == "std":
-        if any(one.std is None for pair in printed for one in pair):
+        if any(value.std is None for value in printed):
             return None
-        ((a, b),), ((one, other),) = pairs, printed
-        p = variances_differ(one.std, seeds_of(a), other.std, seeds_of(b))
-        return Compared(than, column, sign * (one.std - other.std), p, unit)
-    difference = float(np.mean([one.value - other.value for one, other in printed]))
-    parts = [spread(cell) for pair in pairs for cell in pair]
-    variance = sum(part for part, _ in parts) / len(pairs) ** 2
-    p = stats.p_value(difference / sqrt(variance), stats.satterthwaite(*parts))
-    return Compared(than, column, sign * difference, p, unit)
+        ((a, b),) = pairs
+        p = variances_differ(a.published.std, a.published_seeds, b.published.std, b.published_seeds)
+        return Compared(than, column, sign * (a.published.std - b.published.std), p=p, unit=unit)
+    found = Compared(
+        than,
+        column,
+        sign * float(np.mean([a.value - b.value for a, b in zip(printed[::2], printed[1::2], strict=True)])),
+    )
+    parts = [part for side in zip(*pairs, strict=True) for part in spread(side)]
+    return tested(found, parts, unit)
 
 
-def seeds_of(cell: Cell) -> int:
-    """Runs behind a printed value."""
-    column = cell.plan.column
-    return column.seeds or next(g.seeds for g in _grids() if column in g.columns)
+def tested(found: Compared, parts: list[tuple[float, float] | None], unit: float = 0.0) -> Compared:
+    """With the standard error from parts, each (variance, its degrees of freedom); one unknown, and all is."""
+    if not parts or None in parts:
+        return Compared(found.than, found.column, found.difference, unit=unit)
+    error, df = sqrt(sum(variance for variance, _ in parts)), stats.satterthwaite(*parts)
+    p = stats.two_sided(found.difference, *parts)
+    return Compared(found.than, found.column, found.difference, error, df, p, unit)
 
 
-@cache
-def _grids() -> list:
-    found = [find_grid(name, own) for name in paper_names() for own in grids(name)]
-    return [grid for grid in found if not isinstance(grid, Settings)]
+def spread(cells: tuple[Cell, ...]) -> list[tuple[float, float] | None]:
+    """Variances of the mean of one row's printed cells: columns of one training set are one run, others are apart."""
+    by_size: dict[str, list] = {}
+    for cell in cells:
+        by_size.setdefault(cell.plan.column.size, []).append(printed_spread(cell))
+    found = []
+    for own in by_size.values():
+        if None in own:
+            return [None]
+        deviation = sum(sqrt(variance) for variance, _ in own) / len(cells)
+        found.append((deviation**2, min(df for _, df in own)))
+    return found
 
 
-def spread(cell: Cell) -> tuple[float, float]:
+def printed_spread(cell: Cell) -> tuple[float, float] | None:
     """Variance of a printed value and its degrees of freedom; of a single run the typical one, taken as known."""
-    printed, seeds = cell.published, seeds_of(cell)
-    if printed.std is not None and seeds > 1:
-        return printed.std**2 / seeds, seeds - 1
-    factor = cell.plan.column.factor or next(g.factor for g in _grids() if cell.plan.column in g.columns)
-    return (typical_spread() * factor) ** 2, inf
+    if cell.published.std is not None and cell.published_seeds > 1:
+        return cell.published.std**2 / cell.published_seeds, cell.published_seeds - 1
+    if cell.parts:
+        if cell.plan.column.delta is None:
+            return None
+        parts = [printed_spread(part) for part in cell.parts]
+        return None if None in parts else (sum(v for v, _ in parts), stats.satterthwaite(*parts))
+    evaluator = cell.plan.evaluator or cell.plan.column.evaluator or "sts"
+    if evaluator.partition(":")[0] not in SPREAD_OF:
+        return None
+    return (typical_spread() * cell.factor) ** 2, inf
 
 
 @cache
 def typical_spread() -> float:
     """The median of the deviations that the papers print of the largest training set that has some, as a fraction."""
     found = [
-        value.std / 100
-        for grid in _grids()
+        value.std / grid.factor
+        for name in paper_names()
+        for grid in (find_grid(name, own) for own in grids(name))
+        if not isinstance(grid, Settings)
         for row in grid.rows
         if row.source != "copied"
         for value, column in zip(row.values, grid.columns, strict=True)
@@ -160,12 +198,12 @@ def typical_spread() -> float:
 
 def variances_differ(one: float, n: int, other: float, m: int) -> float | None:
     """p of the F test of two deviations, two-sided."""
-    from scipy.stats import f
+    from scipy.special import fdtrc
 
     if not (one and other and n > 1 and m > 1):
         return None
-    upper = f.sf((one / other) ** 2, n - 1, m - 1)
-    return float(2 * min(upper, 1 - upper))
+    upper = float(fdtrc(n - 1, m - 1, (one / other) ** 2))
+    return 2 * min(upper, 1 - upper)
 
 
 def on_runs(claim: Claim, here: View, than: str, column: str, pairs: list[tuple[Cell, Cell]]) -> Compared | None:
@@ -175,55 +213,61 @@ def on_runs(claim: Claim, here: View, than: str, column: str, pairs: list[tuple[
         return None
     sign = -1 if claim.lower else 1
     if claim.of == "std":
-        one, other = (cell.ours for cell in cells[:2])
+        one, other = (cell.ours for cell in cells)
         if one.std is None or other.std is None:
             return None
-        return Compared(
-            than, column, sign * (one.std - other.std), variances_differ(one.std, one.n, other.std, other.n)
-        )
+        p = variances_differ(one.std, one.n, other.std, other.n)
+        return Compared(than, column, sign * (one.std - other.std), p=p)
     count = len(pairs)
     differences = combined(lambda *v: sum(a - b for a, b in zip(v[::2], v[1::2], strict=True)) / count, *cells)
-    found = stats.paired(differences.values())
-    return Compared(than, column, sign * found.mean, recorded(here, *cells) if count == 1 else found.p)
+    found = stats.summarise(differences.values())
+    parts = [(found.std**2 / found.n, found.n - 1)] if found.n > 1 else []
+    if parts and count == 1 and (items := item_variance(here, *cells)) is not None:
+        parts.append((items, inf))
+    return tested(Compared(than, column, sign * found.mean), parts)
 
 
-def recorded(here: View, a: Cell, b: Cell) -> float | None:
-    """p of two rows of one column, with the test items' variance where the table's comparisons have it."""
+def item_variance(here: View, a: Cell, b: Cell) -> float | None:
+    """Of two rows of one column, as the table's comparisons have it (csebench/compare.py)."""
     rows = {id(cell): i for i, own in enumerate(here.rows) for cell in own}
-    own = here.comparisons.get(a.plan.column.label, {"pairs": []})
-    if a.plan.column == b.plan.column and id(b) in rows:
-        for pair in own["pairs"]:
-            if {pair["a"], pair["b"]} == {rows[id(a)], rows[id(b)]} and pair["seeds"] > 1:
-                return pair["p"]
-    return stats.paired(combined(lambda x, y: x - y, a, b).values()).p
+    for pair in here.comparisons.get(a.plan.column.label, {"pairs": []})["pairs"]:
+        if a.plan.column is b.plan.column and {pair["a"], pair["b"]} == {rows[id(a)], rows.get(id(b))}:
+            return pair["item_variance"]
+    return None
 
 
 # ---------------------------------------------------------------- verdicts
 
 
-def judgement(claim: Claim, found: list[Compared | None], digits: int) -> Judgement:
-    """What the comparisons come to: every one must go as the claim says, and be significant, by Holm's correction."""
-    found = [c for c in found if c is not None]
+def judgement(claim: Claim, every: list[Compared | None], digits: int) -> Judgement:
+    """What the comparisons come to: each must go as the claim says, and be significant."""
+    found = [c for c in every if c is not None]
     if not found:
         return Judgement(UNTESTABLE, "no numbers to compare")
-    if claim.within is not None:
-        return equivalent(claim.within, found, digits)
-    against = [c for c in found if c.difference <= 0]
-    if claim.up_to is not None:
-        best = max(found, key=lambda c: c.difference)
-        found, against = [best], [best] if best.difference <= 0 else []
+    lacking = f"{len(found)} of {len(every)} comparisons can be made" if len(found) < len(every) else ""
+    made = equivalent(claim.within, found, digits) if claim.within else greater(claim, found, digits)
+    detail = "; ".join(filter(None, (made.detail, lacking)))
+    verdict = UNTESTABLE if lacking and made.verdict in (HOLDS, WEAK) else made.verdict
+    return Judgement(verdict, detail, made.stated)
+
+
+def greater(claim: Claim, found: list[Compared], digits: int) -> Judgement:
+    stated, said = as_stated(claim, found, digits)
+    tests = 1
+    if claim.up_to:  # the largest of several was picked
+        tests, found = len(found), [max(found, key=lambda c: c.difference)]
     weakest = min(found, key=lambda c: c.difference)
+    against = [c for c in found if c.difference < 0]
     detail = f"{weakest.difference:+.{digits}f} than {weakest.than}, {weakest.column}"
     if len(found) > 1:
         detail = f"{len(found) - len(against)} of {len(found)} comparisons; smallest {detail}"
-    stated, said = as_stated(claim, found, digits)
     detail += said
     if any(c.p is None for c in found):
-        return Judgement(REVERSED if against else UNTESTABLE, f"{detail}; one seed", stated)
-    highest = max(stats.holm([c.p for c in found]))
-    if against:
-        return Judgement(REVERSED, f"{detail}, p = {weakest.p:.2g}", stated)
-    return Judgement(HOLDS if highest < LEVEL else WEAK, f"{detail}, p = {highest:.2g}", stated)
+        verdict = REVERSED if against else WEAK if all(c.unit for c in found) else UNTESTABLE
+        return Judgement(verdict, f"{detail}; the spread is not known", stated)
+    highest = weakest.p if against else max(min(1.0, tests * c.p) for c in found)
+    verdict = REVERSED if against else HOLDS if highest < stats.LEVEL else WEAK
+    return Judgement(verdict, f"{detail}, p = {highest:.2g}", stated)
 
 
 def equivalent(within: Published, found: list[Compared], digits: int) -> Judgement:
@@ -232,16 +276,12 @@ def equivalent(within: Published, found: list[Compared], digits: int) -> Judgeme
     detail = f"largest difference {largest.difference:+.{digits}f} than {largest.than}, {largest.column}"
     if round(abs(largest.difference), 9) > within.value:
         return Judgement(REVERSED, detail)
-    if any(c.p is None for c in found):
-        return Judgement(UNTESTABLE, f"{detail}; one seed")
-    # the standard error behind a two-sided p of a difference, as of a normal variate
-    from scipy.stats import norm
-
-    for c in found:
-        error = abs(c.difference) / norm.isf(c.p / 2) if 0 < c.p < 1 else 0.0
-        if error and norm.sf((within.value - abs(c.difference)) / error) > LEVEL:
-            return Judgement(WEAK, detail)
-    return Judgement(HOLDS, detail)
+    if any(c.error is None for c in found):
+        return Judgement(WEAK if all(c.unit for c in found) else UNTESTABLE, f"{detail}; the spread is not known")
+    highest = max(
+        stats.upper_tail((within.value - abs(c.difference)) / c.error, c.df) if c.error else 0.0 for c in found
+    )
+    return Judgement(HOLDS if highest < stats.LEVEL else WEAK, f"{detail}, p of a larger one = {highest:.2g}")
 
 
 def as_stated(claim: Claim, found: list[Compared], digits: int) -> tuple[bool | None, str]:
@@ -254,11 +294,9 @@ def as_stated(claim: Claim, found: list[Compared], digits: int) -> tuple[bool | 
         if stated is None:
             continue
         slack = stated.unit / 2 + max(c.unit for c in found) + 1e-9
-        off = [
-            d
-            for d in differences
-            if (d < stated.value - slack if stated is claim.at_least else abs(d - stated.value) > slack)
-        ]
+        off = [d for d in differences if abs(d - stated.value) > slack]
+        if stated is claim.at_least:
+            off = [d for d in off if d < stated.value]
         if off:
             return False, f"; says {stated.text}, is {off[0]:+.{digits}f}"
         return True, f"; says {stated.text}"

@@ -20,12 +20,11 @@ from csebench.plan import data_root, grid_path, score_path
 from csebench.plan import scale as read_scale
 from csebench.provenance import write_json
 from csebench.registry import protocol
-from csebench.stats import holm, paired, tie_groups
+from csebench.stats import LEVEL, Difference, holm, paired, tie_groups
 from csebench.store import items, score
 from csebench.view import Cell, View, combined, is_control, view
 
 RESAMPLES = 500
-LEVEL = 0.05
 
 
 def compare(paper_name: str, name: str, scale: str) -> Path:
@@ -65,12 +64,9 @@ def comparisons(shown: View) -> dict:
     for column in scored:
         cells = {i: cell for i, cell in enumerate(shown.column(column.label)) if comparable(cell)}
         order = sorted(cells, key=lambda i: (cells[i].ours.mean * (1 if column.lower else -1), i))
-        pairs = []
-        for a, b in combinations(order, 2):
-            difference = test(cells[a], cells[b], shown)
-            if difference.p is not None:
-                pairs.append({"a": a, "b": b, **vars(difference)})
-        if pairs:
+        tests = [(a, b, difference(cells[a], cells[b], shown.scale)) for a, b in combinations(order, 2)]
+        if tests and all(test.p is not None for *_, test in tests):  # what cannot be tested is no tie
+            pairs = [{"a": a, "b": b, **vars(test)} for a, b, test in tests]
             found[column.label] = {"order": order, "pairs": pairs}
     every = [pair for own in found.values() for pair in own["pairs"]]
     for pair, adjusted in zip(every, holm([pair["p"] for pair in every]), strict=True):
@@ -85,27 +81,20 @@ def comparable(cell: Cell) -> bool:
     return bool(cell.values) and not cell.absent and not cell.stale and not is_control(cell)
 
 
-def test(a: Cell, b: Cell, shown: View):
-    differences = combined(lambda x, y: x - y, a, b)
-    return paired(differences.values(), item_variance(a, b, shown))
+def difference(a: Cell, b: Cell, scale: str) -> Difference:
+    return paired(combined(lambda x, y: x - y, a, b).values(), item_variance(a, b, scale))
 
 
-def item_variance(a: Cell, b: Cell, shown: View) -> float | None:
+def item_variance(a: Cell, b: Cell, scale: str) -> float | None:
     """Of the difference of two cells in printed units; None where items are not known."""
-    factor = a.plan.column.factor or shown.grid.factor
-    parts = [(a, b)]
-    if a.plan.column.mean:
-        before = shown.grid.columns.index(a.plan.column)
-        rows = [next(row for row in shown.rows if cell in row) for cell in (a, b)]
-        parts = [(x, y) for x, y in zip(*(row[:before] for row in rows), strict=True) if x.values and y.values]
     found = []
-    for x, y in parts:
+    for x, y in zip(a.parts or (a,), b.parts or (b,), strict=True):
         for task in tasks(x):
-            own = [sample(cell, task, shown.scale) for cell in (x, y)]
+            own = [sample(cell, task, scale) for cell in (x, y)]
             if any(values is None for values in own):
                 return None
-            found.append(variance(*own, task, x.plan.evaluator, shown.scale))
-    return factor**2 * sum(found) / len(found) ** 2
+            found.append(variance(*own, task, x.plan.evaluator, scale))
+    return a.factor**2 * sum(found) / len(found) ** 2
 
 
 def tasks(cell: Cell) -> list[str]:
@@ -128,8 +117,12 @@ def of_run(spec, evaluator: str, task: str, metric: str | None, scale: str) -> n
         return np.concatenate(found) if found else None
     if name == "transfer":
         return kept.get(task)
-    if name == "beir":
-        return kept.get(f"{task}/{metric or protocol(evaluator).metric}")
+    if name == "beir":  # of several forums each counts the same, however many queries it has
+        wanted = metric or protocol(evaluator).metric
+        parts = [values for key, values in kept.items() if key.rpartition("/")[2] == wanted]
+        queries = sum(map(len, parts))
+        weighted = [values * queries / (len(parts) * len(values)) for values in parts]
+        return np.concatenate(weighted) if parts else None
     if name == "stsb_retrieval" and "rank" in kept:
         return kept["rank"] <= int((metric or protocol(evaluator).metric).partition("@")[2])
     return None
@@ -175,7 +168,7 @@ def spearman_resampled(cosines: np.ndarray, gold: bytes) -> np.ndarray:
     return np.einsum("bi,bi,bi->b", resamples(len(cosines)), x, y) / np.sqrt(xx * yy)
 
 
-@lru_cache(64)  # an array of 500 x 3,000 each
+@lru_cache(16)  # for the gold scores, which every row shares
 def centred_ranks(values: bytes, dtype: str) -> tuple[np.ndarray, np.ndarray]:
     """(RESAMPLES, items) ranks in each resample less their mean, and (RESAMPLES,) their sums of squares."""
     found = np.frombuffer(values, dtype)

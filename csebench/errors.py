@@ -8,7 +8,6 @@ from pathlib import Path
 import yaml
 from pydantic import BaseModel, ValidationError
 
-
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's is four times as fast
 
 

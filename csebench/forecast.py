@@ -49,10 +49,9 @@ class Run:
 def needed(pages: list[plans.Page]) -> list[Run]:
     """The distinct runs of pages, with every table and figure of the scale that shows them."""
     tables: dict[str, list[str]] = {}
-    for page in plans.pages(pages[0].scale):
-        if len(page.papers) == 1:
-            for run in page.runs():
-                tables.setdefault(run, []).append(called(page.papers[0], page.name))
+    for grid in dict.fromkeys(grid for page in plans.pages(pages[0].scale) for grid in page.grids()):
+        for run in plans.page(grid[1], pages[0].scale, grid[0]).runs():
+            tables.setdefault(run, []).append(called(*grid))
     specs = {run: spec for page in pages for run, spec in page.runs().items()}
     return [Run(spec, tuple(tables[run]), finished(run)) for run, spec in sorted(specs.items())]
 
@@ -71,13 +70,17 @@ def seconds(spec: Spec, times: StepTimes) -> float | None:
     rate = times.sentences_per_second
     test = TEST_SENTENCES / rate if rate else 0.0
     if declaration(spec.method).kind != "trained":
-        return test
-    name = "+".join([spec.method, *sorted(set(spec.components) - set(declaration(spec.method).components))])
-    if (step := step_seconds(name, times)) is None:
+        return test + (spec.params.get("fit_sentences", 0) / rate if rate else 0.0)
+    if (step := step_seconds(step_name(spec), times)) is None:
         return None
     size = spec.params["batch_size"] * spec.params["max_length"] / (times.batch_size * times.max_length)
     evaluations = spec.params["steps"] // spec.params["evaluate_every"]
     return spec.params["steps"] * step * size + (evaluations * DEV_SENTENCES / rate if rate else 0.0) + test
+
+
+def step_name(spec: Spec) -> str:
+    """`simcse+ami`: the method with what was plugged in, its own components apart."""
+    return "+".join([spec.method, *sorted(set(spec.components) - set(declaration(spec.method).components))])
 
 
 def step_seconds(name: str, times: StepTimes) -> float | None:
@@ -130,10 +133,11 @@ def show(pages: list[plans.Page]) -> str:
 
 def hours(runs: list[Run], shown: set[str], scale: str) -> str:
     """Hours one run after the other: of all, of those missing, and as if no table shared a run with another."""
-    rows, unknown = [], {}
+    rows, unknown, unmeasured = [], {}, set()
     for times in step_times():
         on = [run for run in runs if encoder_of(run.spec, scale) == times.encoder]
         known = [(run, s / 3600) for run in on if (s := seconds(run.spec, times)) is not None]
+        unmeasured |= {step_name(run.spec) for run in on} - {step_name(run.spec) for run, _ in known}
         if known:
             missing = sum(s for run, s in known if run.seconds is None)
             apart = sum(s * len([t for t in run.tables if t in shown]) for run, s in known)
@@ -145,5 +149,6 @@ def hours(runs: list[Run], shown: set[str], scale: str) -> str:
             unknown[name] = unknown.get(name, 0) + 1
     head = ["device", "encoder", "runs", "hours", "of them missing", "without sharing", "source"]
     parts = ["Forecast of training and STS evaluation, one run after the other:", tabulate(rows, head, floatfmt=".1f")]
+    parts += [f"No step time: {', '.join(sorted(unmeasured))}."] if unmeasured else []
     parts += [f"{name}: {count} runs, measured on no device." for name, count in sorted(unknown.items())]
     return "\n".join([*parts, "`python benchmarks/methods.py --save` adds a device to data/step_times.yaml."])

@@ -120,7 +120,7 @@ def environment(found: Site) -> Environment:
         "STALE": render.STALE,
         "STATES": STATES,
         "CLAIM_SIGNS": CLAIM_SIGNS,
-        "LEVEL": render.LEVEL,
+        "LEVEL": stats.LEVEL,
     }
     return made
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
@@ -213,9 +213,13 @@ class Claim(Strict):
     within: Cell | None = None  # no larger than this, either way: `comparable`
 
     @model_validator(mode="after")
-    def is_of_one_grid(self):
+    def says_one_thing(self):
         if (self.table is None) == (self.figure is None):
             raise ValueError(f"{self.says!r}: needs either `table` or `figure`")
+        if sum(size is not None for size in (self.by, self.up_to, self.at_least, self.within)) > 1:
+            raise ValueError(f"{self.says!r}: needs at most one of `by`, `up_to`, `at_least`, `within`")
+        if self.of == "std" and self.on_average:
+            raise ValueError(f"{self.says!r}: deviations have no average")
         return self
 
 
@@ -236,7 +240,3 @@ class Paper(Strict):
     figures: dict[str, Figure] = {}
     claims: list[Claim] = []
     errata: list[Erratum] = []
-
-    def grid(self, claim: Claim) -> Any:
-        """The table or figure that a claim speaks of. Raises KeyError."""
-        return self.tables[claim.table] if claim.table else self.figures[claim.figure]

@@ -14,7 +14,7 @@ from csebench import ROOT
 from csebench.data import back_translation_facts
 from csebench.errors import BadInput, explain, read_yaml, unknown
 from csebench.papers import Column, Figure, Grid, Paper, Recipe, Row, Settings, Table
-from csebench.registry import COMPONENTS, METHODS, check_name, declaration, fill, names, protocol
+from csebench.registry import COMPONENTS, EVALUATORS, METHODS, check_name, declaration, fill, names, protocol
 from csebench.schema import Dataset, Declaration, EncoderRef, Scale, Training, Value
 from csebench.spec import ComponentSpec, CorpusSpec, Spec, digest
 
@@ -52,7 +52,8 @@ def scale(name: str = DEFAULT_SCALE) -> Scale:
     for size in found.seeds_by_size:
         if size not in found.sizes:
             raise unknown("size", size, found.sizes, f"{file}: seeds_by_size")
-    for played in found.evaluators.values():
+    for asked, played in found.evaluators.items():
+        check_name(asked.partition(":")[0], EVALUATORS, f"{file}: evaluators")
         if played is not None:
             protocol(played, f"{file}: evaluators")
     return found
@@ -348,6 +349,8 @@ def settings_of(paper_name: str, name: str, param: str) -> list[Value]:
         role, where = column.run.encoder or table.encoder, f"papers/{paper_name}.yaml: {name}: {column.label}"
         spec = make_spec(column.run, at, at.encoders[role], at.sizes["100%"], at.seeds[0], where)
         component, dot, key = param.partition(".")
+        if dot and component not in spec.components:
+            raise unknown("component", component, spec.components, where)
         params = spec.components[component].params if dot else spec.params
         if (key or param) not in params:
             raise unknown("parameter", key or param, params, where)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from tabulate import tabulate
 
 from csebench import stats
-from csebench.compare import LEVEL
 from csebench.papers import Settings, SettingsRow
 from csebench.plan import (
     SIDE_BY_SIDE,
@@ -138,9 +137,9 @@ def ties(shown: View) -> str:
 def tied(shown: View) -> str:
     """What it means that rows share a letter."""
     pairs = [pair for own in shown.comparisons.values() for pair in own["pairs"]]
-    items = sum(pair["items"] for pair in pairs)
+    items = sum(pair["item_variance"] is not None for pair in pairs)
     over = "seeds" + (" and test items" if items == len(pairs) else ", and items where known" if items else "")
-    return f"that share a letter do not differ at {LEVEL:g} (paired over {over}, Holm over {len(pairs)} pair{'s' * (len(pairs) > 1)})"
+    return f"that share a letter do not differ at {stats.LEVEL:g} (paired over {over}, Holm over {len(pairs)} pairs)"
 
 
 def texts(shown: View) -> list[str]:

@@ -79,11 +79,13 @@ def claims(scale: str) -> str:
     parts = [
         f"# What the papers say of their tables, at scale {scale}",
         warning(scale),
-        "*holds*: every comparison that the sentence makes goes its way and is significant at 0.05 (Holm within the"
-        " sentence); *holds but not significant*; *reversed*: one goes the other way, by however little; *not"
-        " testable*: numbers are missing, or there is one seed. On the printed numbers the deviation over seeds is the"
-        f" printed one; a single run gets {100 * typical_spread():.2f} points, the median of what the papers print at"
-        f" {SPREAD_SIZE} of the data, as nothing better is known. On ours, rows are paired by seed.",
+        "*holds*: every comparison that the sentence makes goes its way and is significant at 0.05; *holds but not"
+        " significant*; *reversed*: one goes the other way, by however little; *not testable*: numbers are missing, or"
+        " there is one seed. On the printed numbers the deviation over seeds is the printed one; a single Spearman"
+        f" correlation gets {100 * typical_spread():.2f} points, the median of what is printed at {SPREAD_SIZE} of"
+        " the data, as nothing better is known (of a single task it is larger), and a single accuracy, recall or nDCG"
+        " none: that such a claim is significant cannot be read off the print. On ours, rows are paired by seed, and"
+        " the variance of test items is added where a table's comparisons have it.",
         tally(judged),
     ]
     for name in paper_names():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf, sqrt
+from string import ascii_letters
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from csebench.papers import Published
 REPRODUCED, CLOSE, LOWER, HIGHER = "reproduced", "close", "lower", "higher"
 TOO_FEW, NOT_COMPARABLE = "too few seeds", "not comparable"
 SEEDS_NEEDED = 3
+LEVEL = 0.05  # of every test
 
 
 @dataclass(frozen=True)
@@ -27,17 +29,17 @@ def summarise(values) -> Summary:
 
 
 def quantile(level: float, df: float) -> float:
-    """Of Student's t, two-sided: 0.95 gives the 97.5 % point."""
-    from scipy.stats import t
+    """Of Student's t, two-sided: 0.95 gives the 97.5 % point. df may be infinite."""
+    from scipy.special import stdtrit
 
-    return float(t.ppf((1 + level) / 2, df))
+    return float(stdtrit(df, (1 + level) / 2))
 
 
-def p_value(statistic: float, df: float) -> float:
-    """Two-sided, of Student's t; df may be infinite."""
-    from scipy.stats import t
+def upper_tail(statistic: float, df: float) -> float:
+    """P(t > statistic) of Student's t; df may be infinite."""
+    from scipy.special import stdtr
 
-    return float(2 * t.sf(abs(statistic), df))
+    return float(stdtr(df, -statistic))
 
 
 def satterthwaite(*parts: tuple[float, float]) -> float:
@@ -101,7 +103,7 @@ class Difference:
     mean: float
     p: float | None  # two-sided; None: neither seeds nor items to test it on
     seeds: int
-    items: bool  # whether the test items' own variance is in it
+    item_variance: float | None  # of it, as the test set is a sample of items; None where items are not known
 
 
 def paired(differences, item_variance: float | None = None) -> Difference:
@@ -119,13 +121,16 @@ def paired(differences, item_variance: float | None = None) -> Difference:
     if found.n > 1:
         parts.append((found.std**2 / found.n, found.n - 1))
     if not parts:
-        return Difference(found.mean, None, found.n, False)
+        return Difference(found.mean, None, found.n, None)
+    return Difference(found.mean, two_sided(found.mean, *parts), found.n, item_variance)
+
+
+def two_sided(difference: float, *parts: tuple[float, float]) -> float:
+    """p of no difference, whose variance is the sum of parts, each (variance, its degrees of freedom)."""
     variance = sum(part for part, _ in parts)
     if variance == 0:
-        p = 1.0 if found.mean == 0 else 0.0
-    else:
-        p = p_value(found.mean / sqrt(variance), satterthwaite(*parts))
-    return Difference(found.mean, p, found.n, item_variance is not None)
+        return 1.0 if difference == 0 else 0.0
+    return 2 * upper_tail(abs(difference) / sqrt(variance), satterthwaite(*parts))
 
 
 def holm(p_values: list[float]) -> list[float]:
@@ -153,5 +158,5 @@ def tie_groups(order: list[str], differ: set[frozenset[str]]) -> dict[str, str]:
 
 
 def letter(number: int) -> str:
-    """a … z, aa, ab … : 0 is a."""
-    return (letter(number // 26 - 1) if number >= 26 else "") + chr(ord("a") + number % 26)
+    """a … z, A … Z, then numbers in brackets."""
+    return ascii_letters[number] if number < len(ascii_letters) else f"({number + 1})"

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field, replace
 
 from csebench import stats
-from csebench.papers import Figure, Published, Settings, Table
+from csebench.papers import Column, Figure, Grid, Published, Settings, Table
 from csebench.plan import CellPlan, find_grid, grid_path, plan_grid
 from csebench.registry import EVALUATORS, declaration
 from csebench.store import score, value
@@ -19,11 +19,14 @@ class Cell:
     """Ours beside the published value, both in printed units."""
 
     plan: CellPlan
+    factor: float  # from a score to what is printed
     digits: int
     values: dict[int, float]  # by seed
     absent: int = 0  # runs without a score
     stale: bool = False  # of an older version of the code
     published: Published | None = None
+    published_seeds: int = 1  # behind the published value
+    parts: tuple[Cell, ...] = ()  # what a derived cell is the mean of, or whose difference it is
     best: bool = False
     verdict: stats.Verdict | None = None
 
@@ -84,63 +87,76 @@ class View:
 
 
 def view(paper_name: str, name: str, scale: str) -> View:
-    grid = find_grid(paper_name, name)
-    if isinstance(grid, Settings):
-        return View(paper_name, name, scale, grid, [])
-    rows = [
-        [
-            _scored(cell, published, column.factor or grid.factor, digits(grid, column), scale)
-            for cell, published, column in zip(plans, row.values, grid.columns, strict=True)
-        ]
-        for plans, row in zip(plan_grid(paper_name, name, scale), grid.rows, strict=True)
-    ]
-    rows = _derived(grid, rows)
-    rows = [[_judged(grid, cell, scale) for cell in row] for row in rows]
+    shown = on_print(paper_name, name, scale)
+    if isinstance(shown.grid, Settings):
+        return shown
+    rows = _derived(shown.grid, [[_scored(cell, scale) for cell in row] for row in shown.rows])
+    rows = _best([[_judged(cell, scale) for cell in row] for row in rows])
     kept = grid_path(paper_name, name, scale, "items.json")
     items = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
-    return View(paper_name, name, scale, grid, _best(rows), items.get("comparisons") or {}, items.get("neighbours"))
+    found = {"comparisons": items.get("comparisons") or {}, "neighbours": items.get("neighbours")}
+    return replace(shown, rows=rows, **found)
 
 
-def digits(grid, column) -> int:
+def on_print(paper_name: str, name: str, scale: str) -> View:
+    """What is printed alone: no score is read."""
+    grid = find_grid(paper_name, name)
+    rows = []
+    for plans in plan_grid(paper_name, name, scale):
+        row = []
+        for cell, published in zip(plans, plans[0].row.values, strict=True):
+            column = cell.column
+            own = Cell(cell, column.factor or grid.factor, digits(grid, column), {}, published=published)
+            row.append(replace(own, published_seeds=column.seeds or grid.seeds))
+        rows.append(row)
+    return View(paper_name, name, scale, grid, rows if isinstance(grid, Settings) else _derived(grid, rows))
+
+
+def digits(grid: Grid, column: Column) -> int:
     return grid.digits if column.digits is None else column.digits
 
 
-def _scored(cell: CellPlan, published: Published | None, factor: float, digits: int, scale: str) -> Cell:
-    values, stale, absent = {}, False, 0
-    for spec in cell.specs:
-        content, old = score(spec, cell.evaluator, scale)
+def _scored(cell: Cell, scale: str) -> Cell:
+    plan, values, stale, absent = cell.plan, {}, False, 0
+    for spec in plan.specs:
+        content, old = score(spec, plan.evaluator, scale)
         if content is None:
             absent += 1
             continue
-        wanted = declaration(cell.evaluator.partition(":")[0], EVALUATORS).version
+        wanted = declaration(plan.evaluator.partition(":")[0], EVALUATORS).version
         stale |= old or any(e["version"] != wanted for e in content["evaluations"])
-        if (found := value(content, cell.task, cell.metric)) is not None:
-            values[spec.seed] = factor * found
-    return Cell(cell, digits, values, absent, stale, published)
+        if (found := value(content, plan.task, plan.metric)) is not None:
+            values[spec.seed] = cell.factor * found
+    return replace(cell, values=values, absent=absent, stale=stale)
 
 
 def _derived(grid, rows: list[list[Cell]]) -> list[list[Cell]]:
     """Columns that are the mean of those before them, or a difference to the baseline row."""
     for place, column in enumerate(grid.columns):
-        if column.mean:
-            for row in rows:
-                parts = [cell for cell in row[:place] if cell.plan.specs or cell.plan.missing]
-                if parts and all(cell.values for cell in parts):
-                    row[place] = replace(row[place], values=combined(lambda *v: sum(v) / len(v), *parts))
+        for row in rows:
+            if column.mean:
+                parts = [cell for cell, c in zip(row[:place], grid.columns, strict=False) if c.task is not None]
+                row[place] = _of_parts(row[place], parts, lambda *v: sum(v) / len(v))
     for place, column in enumerate(grid.columns):
-        if column.delta is not None:
-            of, base = grid.column(column.delta), rows[grid.row(grid.baseline)]
-            for row in rows:
-                if row is base:
-                    continue
-                change = {}
-                if row[of].values and base[of].values:
-                    change["values"] = combined(lambda a, b: a - b, row[of], base[of])
-                if row[place].published is None and row[of].published and base[of].published:
-                    off = row[of].published.value - base[of].published.value
-                    change["published"] = Published(value=off, text=f"{off:+.{digits(grid, column)}f}")
-                row[place] = replace(row[place], digits=digits(grid, column), **change)
+        if column.delta is None:
+            continue
+        of, base = grid.column(column.delta), rows[grid.row(grid.baseline)]
+        for row in rows:
+            if row is base:
+                continue
+            made, own, other = row[place], row[of].published, base[of].published
+            if made.published is None and own and other:
+                off = own.value - other.value
+                made = replace(made, published=Published(value=off, text=f"{off:+.{made.digits}f}"))
+            row[place] = _of_parts(made, [row[of], base[of]], lambda a, b: a - b)
     return rows
+
+
+def _of_parts(cell: Cell, parts: list[Cell], function) -> Cell:
+    if not parts or not all(part.values for part in parts):
+        return replace(cell, parts=tuple(parts))
+    values, absent = combined(function, *parts), sum(part.absent for part in parts)
+    return replace(cell, parts=tuple(parts), values=values, absent=absent, stale=any(part.stale for part in parts))
 
 
 def combined(function, *cells: Cell) -> dict[int, float]:
@@ -150,17 +166,24 @@ def combined(function, *cells: Cell) -> dict[int, float]:
     return {s: function(*(next(iter(c.values.values())) if fixed(c) else c.values[s] for c in cells)) for s in seeds}
 
 
+def methods(cell: Cell) -> set[str]:
+    """Kinds of the methods behind a cell; of a difference, of its own row."""
+    own = cell.parts[:1] if cell.plan.column.delta is not None else cell.parts
+    return {kind for part in own for kind in methods(part)} | {declaration(s.method).kind for s in cell.plan.specs}
+
+
 def fixed(cell: Cell) -> bool:
-    """Whether a row has no randomness, so that one run stands for every seed."""
-    methods = {declaration(spec.method).kind for spec in cell.plan.specs}
-    return bool(methods) and methods <= {"untrained", "fitted"}
+    """Whether a cell has no randomness, so that one run stands for every seed."""
+    if cell.parts:
+        return all(fixed(part) for part in cell.parts)
+    return bool(cell.plan.specs) and methods(cell) <= {"untrained", "fitted"}
 
 
 def is_control(cell: Cell) -> bool:
-    return any(declaration(spec.method).kind == "control" for spec in cell.plan.specs)
+    return "control" in methods(cell)
 
 
-def _judged(grid, cell: Cell, scale: str) -> Cell:
+def _judged(cell: Cell, scale: str) -> Cell:
     if cell.published is None or not cell.values or cell.plan.column.delta is not None:
         return cell
     if scale != PAPER_SCALE:
@@ -168,8 +191,8 @@ def _judged(grid, cell: Cell, scale: str) -> Cell:
         return replace(cell, verdict=stats.Verdict(stats.NOT_COMPARABLE, None, reason))
     if cell.absent or cell.stale:
         return replace(cell, verdict=stats.Verdict(stats.NOT_COMPARABLE, None, "runs are missing or stale"))
-    seeds = cell.plan.column.seeds or grid.seeds
-    return replace(cell, verdict=stats.verdict(cell.values.values(), cell.published, seeds, fixed(cell)))
+    found = stats.verdict(cell.values.values(), cell.published, cell.published_seeds, fixed(cell))
+    return replace(cell, verdict=found)
 
 
 def _best(rows: list[list[Cell]]) -> list[list[Cell]]:

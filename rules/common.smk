@@ -71,9 +71,19 @@ def page_items(wildcards):
     ]
 
 
+def scores_of_scale(scale):
+    pairs = {pair for page in plan.pages(scale) for pair in page.scores()}
+    return [plan.score_path(run, evaluator, scale) for run, evaluator in sorted(pairs)]
+
+
 def every_score(wildcards):
-    pairs = {pair for page in plan.pages(SCALE) for pair in page.scores()}
-    return [plan.score_path(run, evaluator, SCALE) for run, evaluator in sorted(pairs)]
+    return scores_of_scale(SCALE)
+
+
+def every_score_there_is(wildcards):
+    return [
+        path for path in scores_of_scale(scale_of_folder(wildcards)) if path.exists()
+    ]
 
 
 def page_scores_there_are(wildcards):

@@ -116,6 +116,7 @@ rule partial_table:
 
 rule partial_report:
     input:
+        scores=every_score_there_is,
         text=every_text,
     output:
         "results/partial/{folder}{name}.md",

@@ -96,8 +96,9 @@ def make_spec(tiny_bert):
     """Specs of tiny runs: `make_spec("simcse", components={"ami": {}}, params={"steps": 2}, seed=1)`."""
     from csebench import plan
     from csebench.data import sha256
+    from csebench.papers import Recipe
     from csebench.registry import declaration
-    from csebench.schema import EncoderRef, Recipe, Scale
+    from csebench.schema import EncoderRef, Scale
 
     at = Scale(
         scale="tests",

@@ -8,12 +8,13 @@ import sys
 
 import pytest
 
-from csebench import ROOT, cli, plan, registry
+from csebench import ROOT, claims, cli, plan, registry
 
 SMOKE = ROOT / "data" / "smoke"
 CORPUS = SMOKE / "wiki" / "smoke.txt"
 ENCODER = ROOT / "encoders" / "bert-mini-wiki"
-CACHES = [plan.scale, plan.datasets, plan.paper, plan.plan_table, plan.runs]
+CACHES = [plan.scale, plan.datasets, plan.paper, plan.plan_grid, plan.runs, plan.pages]
+CACHES += [claims.cached_view, claims._grids, claims.typical_spread]
 
 
 @pytest.fixture(autouse=True)
@@ -109,6 +110,12 @@ NAMES = {
     "target with a paper": (["plan", "micsee/table2"], "unknown paper 'micsee'", "'micse'"),
     "table": (["plan", "table99"], "unknown table '99'"),
     "second target": (["plan", "table2", "tabel2"], "unknown target", "'table2'"),
+    "figure": (["plan", "micse/figure2"], "unknown figure of micse '2'", "3, 4, 5"),
+    "figure to draw": (["render", "micse/figur3"], "unknown target", "'micse/figure3'"),
+    "table to compare": (["compare", "micse/table9"], "unknown table of micse '9'"),
+    "report": (["render", "claim"], "unknown target 'claim'"),
+    "scale of the claims": (["claims", "--scale", "minni"], "unknown scale 'minni'", "'mini'"),
+    "scale of the pages": (["html", "--scale", "smokee"], "unknown scale 'smokee'", "'smoke'"),
     "name": (["show", "simsce"], "unknown name 'simsce'", "'simcse'"),
     "run": (["work", "simcse-0000000000"], "'simcse-0000000000'", "csebench plan all"),
     "run to publish": (["publish", "simcse-0000000000", "sts"], "'simcse-0000000000'", "csebench plan all"),
@@ -188,7 +195,7 @@ def test_scale_that_is_no_yaml(project, capsys, here, no_torch):
 @pytest.mark.parametrize(
     ("file", "old", "new", "parts"),
     [
-        ("papers/micse.yaml", "caption:", "captoin:", ["tables.2.captoin", "'caption'"]),
+        ("papers/micse.yaml", "caption:", "captoin:", ["tables.1", "captoin: unknown key", "'caption'"]),
         ("papers/micse.yaml", "source: rerun", "sourc: rerun", ["sourc: unknown key", "'source'"]),
         ("papers/micse.yaml", "73.68±0.89", "73,68±0.89", ["values", "73,68"]),
         ("papers/micse.yaml", "source: rerun", "source: reruns", ["source", "'rerun'", "reruns"]),
@@ -204,6 +211,15 @@ def test_scale_that_is_no_yaml(project, capsys, here, no_torch):
         ("config/smoke.yaml", '{"10%": [48]', '{"5%": [48]', ["seeds_by_size", "'5%'"]),
         ("papers/micse.yaml", 'task: "Avg."', 'task: "Awg."', ["task of sts 'Awg.'", "'Avg.'"]),
         ("papers/micse.yaml", '["73.68±0.89", ', "[", ["tables.2", "miCSE: 3 values for 4 columns"]),
+        (
+            "papers/micse.yaml",
+            "    evaluator: attention",
+            "    evaluator: atention",
+            ["evaluator 'atention'", "'attention'"],
+        ),
+        ("papers/micse.yaml", "sweep: {negatives: zeroed}", "sweep: {negative: zeroed}", ["table4", "'negatives'"]),
+        ("config/smoke.yaml", "  beir: ", "  bier: ", ["evaluators", "'bier'", "'beir'"]),
+        ("config/smoke.yaml", '"beir:smoke"', '"bier:smoke"', ["config/smoke.yaml: evaluators", "'bier'", "'beir'"]),
         ("config/smoke.yaml", "corpus: smoke", "corpus: smok", ["data/registry.yaml", "'smok'", "'smoke'"]),
         ("data/registry.yaml", "  path: wiki/smoke.txt", "  pth: wiki/smoke.txt", ["smoke.pth", "'path'"]),
     ],
@@ -212,7 +228,27 @@ def test_what_does_not_fit_is_named_with_file_and_key(project, file, old, new, p
     path = project / file
     assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new, 1))
-    refused(capsys, here, ["plan", "table2"], file, *parts)
+    refused(capsys, here, ["plan", "all"], file, *parts)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "parts"),
+    [
+        ("by (+0.44)", 'by (+0.44)"\n    whatever: "', ["claims.4.whatever: unknown key"]),
+        ('    row: "miCSE"\n', '    row: "miCSEE"\n', ["comparable in the full-shot scenario", "'miCSEE'"]),
+        ('than: ["SCD (Klein', 'than: ["SDC (Klein', ["second-best approach SCD", "'SDC (Klein and Nabi, 2022)'"]),
+        ('columns: ["SICK-R"]', 'columns: ["SICKR"]', ["best performance on the SICK-R", "'SICKR'"]),
+        ("    by: 0.44", "    by: a lot", ["claims.4.by", "'a lot'"]),
+    ],
+    ids=["key", "row", "other row", "column", "number"],
+)
+@pytest.mark.parametrize("verb", ["claims", "audit"])
+def test_a_claim_that_does_not_fit_is_named(project, old, new, parts, verb, capsys, here):
+    path = project / "papers" / "micse.yaml"
+    before, start, after = path.read_text().partition("\nclaims:")
+    assert old in after
+    path.write_text(before + start + after.replace(old, new, 1))
+    refused(capsys, here, [verb], "papers/micse.yaml", *parts)
 
 
 @pytest.mark.parametrize("file", ["config/smoke.yaml", "papers/micse.yaml", "data/registry.yaml"])

@@ -18,7 +18,7 @@ from csebench import ROOT, claims, html, plan, store
 from csebench.view import view
 
 CACHED = (plan.scale, plan.datasets, plan.paper, plan.plan_grid, plan.runs, plan.pages, store.read, store.outdated)
-CACHED += (claims.cached_view, claims._grids, claims.typical_spread)
+CACHED += (claims.cached, claims.typical_spread)
 NASTY = 'SimCSE <i>&"x"</i>'
 PROVENANCE = {
     "commit": "0123456789abcdef",
@@ -158,7 +158,7 @@ def write_scores():
         path = plan.grid_path("made_up", "figure3", "paper", ending)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')
-    pair = {"a": 0, "b": 1, "mean": 1.5, "p": 0.01, "holm": 0.02, "seeds": 3, "items": True}
+    pair = {"a": 0, "b": 1, "mean": 1.5, "p": 0.01, "holm": 0.02, "seeds": 3, "item_variance": 0.04}
     own = {"order": [0, 1], "pairs": [pair], "letters": {"0": "a", "1": "b"}}
     path = plan.grid_path("made_up", "table2", "paper", "items.json")
     path.write_text(json.dumps({"comparisons": {"Avg.": own}}))

@@ -8,25 +8,27 @@ from pathlib import Path
 
 import pytest
 
-from csebench import ROOT, cli, plan, registry, render
+from csebench import ROOT, audit, cli, forecast, plan, registry, render
 from csebench.data import sha256
 from csebench.errors import BadInput
-from csebench.schema import POOLERS, Recipe
+from csebench.papers import Recipe, Settings
+from csebench.schema import POOLERS
 
 PAPERS = plan.paper_names()
-TABLES = [(paper, number) for paper in PAPERS for number in plan.paper(paper).tables]
+GRIDS = [(paper, name) for paper in PAPERS for name in plan.grids(paper)]
+CELLS = [(paper, name) for paper, name in GRIDS if not isinstance(plan.find_grid(paper, name), Settings)]
 SCALES = sorted(p.stem for p in (ROOT / "config").glob("*.yaml"))
 HEAVY = ("torch", "transformers", "tokenizers", "mteb", "beir", "sentence_transformers", "scipy", "sklearn")
 
 
-def row(paper, label, number="2"):
+def row(paper, label, name="table2"):
     """Position of a table's row."""
-    return [r.label for r in plan.find_table(paper, number).rows].index(label)
+    return plan.find_grid(paper, name).row(label)
 
 
 def runs_by_size(paper, label, scale):
     """Run ids of a row, by the size of its column."""
-    cells = plan.plan_table(paper, "2", scale)[row(paper, label)]
+    cells = plan.plan_grid(paper, "table2", scale)[row(paper, label)]
     return {cell.column.size: {s.run_id for s in cell.specs} for cell in cells}
 
 
@@ -43,44 +45,45 @@ def test_a_paper_loads_under_its_file_name(name):
     assert plan.paper(name).name == name
 
 
-@pytest.mark.parametrize(("paper", "number"), TABLES)
-def test_rows_fit_their_columns(paper, number):
-    table = plan.find_table(paper, number)
-    for r in table.rows:
-        assert len(r.values) == len(table.columns), r.label
-        assert (r.run is None) != (r.missing is None), f"{r.label}: either a run, or why there is none"
+@pytest.mark.parametrize(("paper", "name"), CELLS)
+def test_a_copied_row_says_where_from(paper, name):
+    """That a row has a value a column, and a run or why there is none, the schema checks (test_papers.py)."""
+    for r in plan.find_grid(paper, name).rows:
         assert (r.source == "copied") == (r.origin is not None), f"{r.label}: copied from where?"
 
 
 @pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize(("paper", "number"), TABLES)
-def test_every_cell_has_runs_or_says_why_not(paper, number, scale):
-    for cells in plan.plan_table(paper, number, scale):
+@pytest.mark.parametrize(("paper", "name"), CELLS)
+def test_every_cell_has_runs_or_says_why_not(paper, name, scale):
+    for cells in plan.plan_grid(paper, name, scale):
         for cell in cells:
+            if cell.column.task is None and cell.row.run is not None:
+                assert not cell.specs and not cell.missing, "derived of other cells"
+                continue
             assert bool(cell.specs) != bool(cell.missing), cell.row.label
             if cell.row.run is not None and not cell.specs:
                 assert scale in cell.missing, "a row that could be run says at which scale it is not"
 
 
 def test_rows_without_a_run_say_so():
-    cells = plan.plan_table("infocse", "2", "paper")[row("infocse", "IS-BERTbase")]
+    cells = plan.plan_grid("infocse", "table2", "paper")[row("infocse", "IS-BERTbase")]
     assert {c.missing for c in cells} == {"cited only"}
     large = row("infocse", "SimCSE-BERTlarge")
-    assert {c.missing for c in plan.plan_table("infocse", "2", "smoke")[large]} == {"no bert-large at scale smoke"}
-    assert all(c.specs for c in plan.plan_table("infocse", "2", "paper")[large])
+    assert {c.missing for c in plan.plan_grid("infocse", "table2", "smoke")[large]} == {"no bert-large at scale smoke"}
+    assert all(c.specs for c in plan.plan_grid("infocse", "table2", "paper")[large])
 
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_pretraining_is_one_run_that_comes_first(scale):
     """Every InfoCSE run of a scale and an encoder starts from the same run, which the page needs, too."""
-    cells = [c for cells in plan.plan_table("infocse", "2", scale) for c in cells if c.specs]
+    cells = [c for cells in plan.plan_grid("infocse", "table2", scale) for c in cells if c.specs]
     started = [s for c in cells for s in c.specs if s.method == "infocse" and s.encoder.name.startswith("runs/")]
     before = {s.run_id: s for c in cells for s in c.before}
     assert started and {s.encoder.revision for s in started} == set(before)
     for run_id, spec in before.items():
         assert spec.method == "condenser" and plan.run(run_id, scale) == spec
         assert spec.corpus.size == max(plan.scale(scale).sizes.values())
-    needed = plan.page("2", scale, "infocse")
+    needed = plan.page("table2", scale, "infocse")
     assert set(before) <= set(needed.runs()) and not set(before) & {run for run, _ in needed.scores()}
 
 
@@ -93,40 +96,59 @@ def test_without_pretraining_a_run_starts_from_the_encoder():
 # ---------------------------------------------------------------- published numbers
 
 
-MISPRINTS = {("infocse", "Mirror-BERTbase"): (75.41, 75.40)}  # mean of the printed columns, printed average
+MISPRINTS = {  # printed averages that their row does not give
+    ("infocse", "table10", "Avg. BERT embeddings"): ("84.954", "84.94"),
+    ("infocse", "table2", "Mirror-BERTbase"): ("75.414", "75.40"),
+    ("informin_cl", "table4", "Avg. BERT embeddings"): ("84.954", "84.94"),
+    ("informin_cl", "table4", "SCD-BERT_base"): ("85.477", "85.52"),
+    ("micse", "table1", "Mirror-BERT (Liu et al., 2021)"): ("75.414", "75.40"),
+    ("micse", "table1", "MoCoSE (Cao et al., 2022b)"): ("77.287", "77.27"),
+    ("msse", "table1", "MSSE-BERT_large"): ("81.374", "81.36"),
+    ("msse", "table3", "PromCSE"): ("81.664", "81.81"),
+}
 
 
 def averages():
-    """(paper, label, seven columns, printed average) of every row of the per-task tables."""
-    for paper, number in TABLES:
-        table = plan.find_table(paper, number)
-        tasks = [c.task for c in table.columns]
-        if len(tasks) == 8 and tasks[-1] == "Avg.":
-            yield from ((paper, r.label, [v.value for v in r.values[:-1]], r.values[-1].value) for r in table.rows)
+    """(paper, table, label, columns, printed average) of every row of the tables of tasks."""
+    for paper, name in CELLS:
+        grid = plan.find_grid(paper, name)
+        tasks = [c.task for c in grid.columns]
+        if len(tasks) == 8 and tasks[-1] == "Avg." != tasks[0]:
+            for r in grid.rows:
+                yield paper, name, r.label, [v.value for v in r.values[:-1]], r.values[-1]
 
 
 def test_printed_averages_are_the_mean_of_their_columns():
     rows = list(averages())
-    assert len(rows) >= 38
+    assert len(rows) == 23 + 21 + 8 + 17 + 15 + 22 + 7 + 10
     off = {}
-    for paper, label, values, printed in rows:
+    for paper, name, label, values, printed in rows:
         mean = sum(values) / 7
-        if abs(mean - printed) > 0.01 + 1e-9:
-            off[paper, label] = (round(mean, 2), printed)
+        if abs(mean - printed.value) > 0.01 + 1e-9:
+            off[paper, name, label] = (f"{mean:.3f}", printed.text)
     assert off == MISPRINTS
 
 
-def test_a_misprint_is_noted_where_it_is_printed():
-    for (paper, label), (mean, _) in MISPRINTS.items():
-        noted = plan.find_table(paper, "2").rows[row(paper, label)].note
-        assert str(mean) in noted
+def test_the_audit_finds_the_same_averages():
+    """Besides them it looks at the 14 datasets of BEIR, which print four decimals; none is off."""
+    found = {(f.paper, f.place, f.text.partition(": the columns")[0]): f.text for f in audit.averages()}
+    assert set(found) == set(MISPRINTS)
+    for key, (mean, printed) in MISPRINTS.items():
+        assert f"average {mean}, printed is {printed}" in found[key]
+
+
+def test_differences_are_the_printed_ones():
+    """MSSE's Table 4 prints them; an average or a difference that does not fit is a finding of the audit."""
+    assert {f.kind for f in audit.averages()} == {"average"}
+    printed = [r.values[1].text for r in plan.find_grid("msse", "table4").rows if r.values[1]]
+    assert printed == ["-1.43", "-2.05", "-4.01", "-3.27"]
 
 
 def test_a_number_copied_twice_from_the_same_paper_is_the_same():
     """InfoCSE and InforMin-CL both copy from Gao et al.; their baselines on BERT-base must agree."""
     found = {}
     for paper in ("infocse", "informin_cl"):
-        for r in plan.find_table(paper, "2").rows:
+        for r in plan.find_grid(paper, "table2").rows:
             if r.origin == "Gao et al. 2021":
                 label = re.sub(r"[\s_]", "", r.label)
                 found.setdefault(label, []).append([v.text for v in r.values])
@@ -136,14 +158,14 @@ def test_a_number_copied_twice_from_the_same_paper_is_the_same():
 
 
 def test_msse_copies_micse_as_printed():
-    micse, msse = plan.find_table("micse", "2"), plan.find_table("msse", "2")
+    micse, msse = plan.find_grid("micse", "table2"), plan.find_grid("msse", "table2")
     printed = dict(zip([c.size for c in micse.columns], micse.rows[row("micse", "miCSE")].values, strict=True))
     copied = dict(zip([c.size for c in msse.columns], msse.rows[row("msse", "miCSE")].values, strict=True))
     assert {size: copied[size].text for size in printed} == {size: v.text for size, v in printed.items()}
 
 
 def test_published_deviations_are_read():
-    value = plan.find_table("micse", "2").rows[row("micse", "miCSE")].values[0]
+    value = plan.find_grid("micse", "table2").rows[row("micse", "miCSE")].values[0]
     assert (value.value, value.std) == (73.68, 0.89)
 
 
@@ -158,13 +180,13 @@ def test_a_broken_method_leaves_other_tables_alone(monkeypatch):
 
     monkeypatch.setattr(plan, "declaration", declaration)
     monkeypatch.setattr(render, "declaration", declaration)
-    plan.plan_table.cache_clear()
+    plan.plan_grid.cache_clear()
     plan.runs.cache_clear()
-    cells = plan.plan_table("micse", "2", "paper")
+    cells = plan.plan_grid("micse", "table2", "paper")
     assert {c.missing for c in cells[row("micse", "AMI+CT")]} == {"methods/ct.py: version: broken"}
     assert all(c.specs for c in cells[row("micse", "miCSE")]) and plan.runs("paper")
-    assert "methods/ct.py: version: broken" in render.render(plan.page("2", "paper", "micse"))
-    plan.plan_table.cache_clear()
+    assert "methods/ct.py: version: broken" in render.render(plan.page("table2", "paper", "micse"))
+    plan.plan_grid.cache_clear()
     plan.runs.cache_clear()
 
 
@@ -183,15 +205,15 @@ def test_msse_shares_the_runs_of_micse(msse, micse, scale):
 
 
 def test_the_page_of_all_papers_counts_a_shared_run_once():
-    everything = plan.page("2", "smoke").runs()
-    each = [plan.page("2", "smoke", paper).runs() for paper in PAPERS]
+    everything = plan.page("table2", "smoke").runs()
+    each = [plan.page("table2", "smoke", paper).runs() for paper in PAPERS]
     assert set(everything) == set().union(*each)
     assert len(everything) < sum(map(len, each))
 
 
 def test_seeds_of_a_cell():
     at = plan.scale("paper")
-    cells = plan.plan_table("micse", "2", "paper")[row("micse", "miCSE")]
+    cells = plan.plan_grid("micse", "table2", "paper")[row("micse", "miCSE")]
     assert [s.seed for s in cells[0].specs] == at.seeds
     assert [s.corpus.size for s in (c.specs[0] for c in cells)] == [1000, 10_000, 100_000, 1_000_000]
     assert len({c.specs[0].cell_id for c in cells}) == 4
@@ -207,7 +229,7 @@ def test_a_trained_run_belongs_to_one_scale():
 
 
 def test_the_paper_scale_keeps_the_papers_settings():
-    (spec,) = plan.plan_table("infocse", "2", "paper")[row("infocse", "SimCSE-BERTlarge")][0].specs[:1]
+    (spec,) = plan.plan_grid("infocse", "table2", "paper")[row("infocse", "SimCSE-BERTlarge")][0].specs[:1]
     assert (spec.params["learning_rate"], spec.params["batch_size"], spec.params["steps"]) == (1e-5, 64, 15625)
     assert spec.encoder.name == "google-bert/bert-large-uncased"
     assert spec.params["pooler"] in POOLERS
@@ -226,6 +248,9 @@ def test_the_paper_scale_keeps_the_papers_settings():
         ("results/mini/table2.md", "smoke", "results/mini/table2.md"),
         ("results/mini/micse/table2.md", "smoke", "results/mini/micse/table2.md"),
         ("results/paper/msse/table2.md", "mini", "results/paper/msse/table2.md"),
+        ("micse/figure3", "smoke", "results/micse/figure3.svg"),
+        ("results/mini/micse/figure3.svg", "smoke", "results/mini/micse/figure3.svg"),
+        ("methods", "mini", "results/mini/methods.md"),
     ],
 )
 def test_target(target, scale, path):
@@ -235,13 +260,22 @@ def test_target(target, scale, path):
 
 def test_target_all_is_every_page():
     found = {str(p.path) for p in plan.parse_target("all", "smoke")}
-    assert {"results/table2.md"} | {f"results/{p}/table{n}.md" for p, n in TABLES} <= found
+    ending = {"table": "md", "figure": "svg"}
+    assert {f"results/{p}/{n}.{ending[n.rstrip('0123456789')]}" for p, n in GRIDS} <= found
+    assert {f"results/table{n}.md" for n in range(1, 13)} | {"results/methods.md"} <= found
+    assert len(found) == len(GRIDS) + 12 + 1
 
 
 @pytest.mark.parametrize("target", ["tabel2", "results/tabel2.md", "results/mini/tabel2.md", "table"])
 def test_an_unknown_target_suggests_the_nearest(target):
-    with pytest.raises(BadInput, match="Did you mean 'table2'"):
+    near = "table2" if "2" in target else r"table\d"
+    with pytest.raises(BadInput, match=f"Did you mean '{near}'"):
         plan.parse_target(target, "smoke")
+
+
+def test_an_unknown_figure_suggests_the_nearest():
+    with pytest.raises(BadInput, match="Did you mean 'msse/figure4'"):
+        plan.parse_target("msse/figur4", "smoke")
 
 
 @pytest.mark.parametrize("target", ["results", "", "results/", "a/b/table2", "micse", "all.md"])
@@ -257,6 +291,10 @@ def test_unknown_paper_and_table_are_refused():
         plan.parse_target("micse/table99", "smoke")
     with pytest.raises(BadInput, match="99"):
         plan.parse_target("table99", "smoke")
+    with pytest.raises(BadInput, match="unknown figure of micse '99'"):
+        plan.parse_target("micse/figure99", "smoke")
+    with pytest.raises(BadInput, match="unknown figure of infocse '3'"):
+        plan.parse_target("infocse/figure3", "smoke")
 
 
 # ---------------------------------------------------------------- the command
@@ -265,9 +303,10 @@ def test_unknown_paper_and_table_are_refused():
 @pytest.mark.parametrize("scale", SCALES)
 def test_plan_all(scale, capsys):
     assert cli.main(["plan", "all", "--scale", scale]) == 0
-    shown = capsys.readouterr().out
-    assert f"{len(plan.runs(scale))} runs at scale {scale}" in shown
-    assert all(run in shown for run in plan.runs(scale))
+    shown, runs = capsys.readouterr().out, plan.runs(scale)
+    assert f"{len(runs)} runs at scale {scale}" in shown
+    listed = [line.split()[0] for line in shown.splitlines() if line.partition(" ")[0] in runs]
+    assert sorted(listed) == sorted(runs), "every run once"
 
 
 def test_plan_says_what_is_shared(capsys):
@@ -275,7 +314,28 @@ def test_plan_says_what_is_shared(capsys):
     shown = capsys.readouterr().out
     (shared,) = list(runs_by_size("msse", "miCSE", "smoke")["100%"])
     (line,) = [line for line in shown.splitlines() if line.startswith(shared)]
-    assert "micse/table2" in line
+    assert {"micse/table2", "micse/figure4", "msse/table1"} <= set(line.split())
+
+
+def test_a_run_is_shown_in_a_table_once():
+    """The page of all papers' Table 9 is InfoCSE's Table 9 again, and is not counted beside it."""
+    pages = plan.parse_target("all", "smoke")
+    for run in forecast.needed(pages):
+        assert len(set(run.tables)) == len(run.tables), run.spec.run_id
+    apart = {n: set(plan.page(n, "smoke", p).runs()) for p, n in GRIDS if p == "infocse"}
+    of = {run.spec.run_id: run.tables for run in forecast.needed(pages)}
+    for name, runs in apart.items():
+        assert all(f"infocse/{name}" in of[run] for run in runs)
+
+
+def test_plan_counts_what_sharing_saves(capsys):
+    """Two tables of the same four rows: as many runs as one, twice as many without sharing."""
+    cli.main(["plan", "micse/table3"])
+    alone = re.search(r"(\d+) runs at scale smoke.* (\d+) without sharing", capsys.readouterr().out)
+    cli.main(["plan", "micse/table3", "micse/figure4"])
+    both = re.search(r"(\d+) runs at scale smoke.* (\d+) without sharing", capsys.readouterr().out)
+    assert alone.group(1) == both.group(1) == alone.group(2)
+    assert int(both.group(2)) == 2 * int(alone.group(2))
 
 
 def test_plan_tells_finished_from_missing_runs(tmp_path, monkeypatch, capsys):
@@ -288,6 +348,21 @@ def test_plan_tells_finished_from_missing_runs(tmp_path, monkeypatch, capsys):
     lines = capsys.readouterr().out.splitlines()
     (done,) = [line for line in lines if " done " in line and line.startswith("micse-")]
     assert done.startswith(run) and "12.5" in done
+    (total,) = [line for line in lines if "runs at scale smoke" in line]
+    assert " 1 done, " in total
+
+
+def test_plan_forecasts_hours(capsys):
+    """20,000 steps of miCSE at 0.27 s on miCSE's own device are 1.5 hours (data/step_times.yaml)."""
+    cli.main(["plan", "micse/table2", "--scale", "paper"])
+    shown = capsys.readouterr().out
+    assert re.search(r"NVIDIA V100 +google-bert/bert-base-uncased +\d+ of \d+ +\d+\.\d", shown)
+    assert "stated, not measured here" in shown
+    (times,) = [t for t in forecast.step_times() if t.device == "NVIDIA V100"]
+    spec = plan.plan_grid("micse", "table2", "paper")[row("micse", "miCSE")][3].specs[0]
+    assert forecast.seconds(spec, times) == pytest.approx(1.5 * 3600)
+    cli.main(["plan", "micse/table1", "--scale", "paper"])
+    assert "google-bert/bert-large" not in capsys.readouterr().out
 
 
 # ---------------------------------------------------------------- nothing heavy is imported
@@ -306,9 +381,10 @@ def python(*arguments, **more):
         "import csebench.cli as c; assert c.main(['plan', 'all']) == 0",
         "import csebench.cli as c; assert c.main(['methods']) == c.main(['evaluators']) == c.main(['papers']) == 0",
         "import csebench.cli as c; assert c.main(['show', 'micse']) == c.main(['show', 'sts']) == 0",
-        "from csebench import plan, render; render.render(plan.page('2', 'smoke'))",
+        "from csebench import plan, render; [render.render(p) for p in plan.pages('smoke') if p.path.suffix == '.md']",
+        "from csebench import reports; reports.index('smoke')",
     ],
-    ids=["plan", "csebench plan", "csebench methods", "csebench show", "render"],
+    ids=["plan", "csebench plan", "csebench methods", "csebench show", "render", "index"],
 )
 def test_imports_nothing_heavy(code):
     done = python("-c", f"{code}\nimport sys\nprint('HEAVY', [m for m in {HEAVY!r} if m in sys.modules])")

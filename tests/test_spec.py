@@ -7,8 +7,9 @@ import pytest
 from csebench import plan
 from csebench.cli import read_spec
 from csebench.errors import BadInput
+from csebench.papers import Recipe
 from csebench.registry import declaration
-from csebench.schema import Dataset, EncoderRef, Recipe, Scale
+from csebench.schema import Dataset, EncoderRef, Scale
 
 ENCODER = EncoderRef(name="some/encoder", revision="1" * 40)
 CORPUS = Dataset(path="wiki/corpus.txt", sha256="a" * 64)

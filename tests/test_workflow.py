@@ -18,6 +18,7 @@ pytestmark = pytest.mark.slow
 
 PAPER = """
 name: tiny
+label: Tiny
 title: A paper of two rows
 reference: "Nobody 2026"
 tables:
@@ -27,14 +28,30 @@ tables:
     rows:
       - {label: BERT, run: {method: bert}, source: copied, from: "someone", values: ["31.40", "31.40"]}
       - {label: SimCSE, run: {method: simcse}, source: measured, values: ["67.94±1.16", null]}
-      - {label: Other, missing: "no adapter yet", source: copied, values: ["1.00", "2.00"]}
+      - {label: Other, missing: "no adapter yet", source: copied, from: "someone", values: ["1.00", "2.00"]}
   "3":
     title: the same runs, retrieval
     evaluator: "beir:smoke"
     columns: [{label: smoke, size: "1%", task: smoke}]
     rows:
       - {label: SimCSE, run: {method: simcse}, source: measured, values: ["24.92"]}
+figures:
+  "1":
+    title: the rows as curves
+    kind: curves
+    axis: "Spearman x 100"
+    seeds: 5
+    columns: [{label: "1%", size: "1%", task: Avg.}, {label: "10%", size: "10%", task: Avg.}]
+    rows:
+      - {label: BERT, run: {method: bert}, source: rerun, values: ["31.40", "31.40"]}
+      - {label: SimCSE, run: {method: simcse}, source: measured, values: ["74.96±0.65", "75.76±0.24"]}
+claims:
+  - {says: "far above BERT", section: "4", table: "2", row: SimCSE, than: [BERT], columns: ["0.1%"], by: "36.5"}
+  - {says: more helps, section: "4", figure: "1", row: SimCSE, than: [SimCSE], columns: ["10%"], than_column: "1%"}
 """
+PAGES = ["table2.md", "table3.md", "methods.md", "tiny/table2.md", "tiny/table3.md"]
+REPORTS = ["index.md", "claims.md", "audit.md", "html/index.html"]
+DRAWN = ["tiny/figure1.svg", "tiny/figure1.png", "tiny/figure1.csv"]
 
 
 class Project:
@@ -61,6 +78,12 @@ class Project:
         """Rules that a call of Snakemake ran."""
         return set(re.findall(r"\(Rule: (\w+)\)", done.stdout + done.stderr))
 
+    def jobs(self, done, rule) -> int:
+        return len(set(re.findall(rf"jobid: (\d+) \(Rule: {rule}\)", done.stdout + done.stderr)))
+
+    def read(self, name) -> str:
+        return (self.folder / "results" / name).read_text(encoding="utf-8")
+
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
@@ -77,23 +100,41 @@ def project(tmp_path_factory):
 
 
 def test_page_csv_and_scores(project):
-    page = (project.folder / "results" / "table2.md").read_text()
+    page = project.read("table2.md")
     assert re.search(r"\| SimCSE +\| (\*\*)?\d+\.\d\d ± \d+\.\d\d(\*\*)? \(67\.94 ± 1\.16\)", page)
     assert "| – (1.00)" in page and "- Other: no adapter yet." in page
+    assert re.search(r"\| SimCSE +\| \d+\.\d\d ± \d+\.\d\d \(24\.92\)", project.read("table3.md"))
     scores = sorted((project.folder / "results" / "scores").glob("*.json"))
     assert len([p for p in scores if ".beir." in p.name]) == 2
-    assert re.search(
-        r"\| SimCSE +\| \d+\.\d\d ± \d+\.\d\d \(24\.92\)", (project.folder / "results/table3.md").read_text()
-    )
-    assert (
-        len([p for p in scores if ".sts." in p.name]) == 1 + 2 + 2
-    )  # the untrained encoder, a control and SimCSE by seed: both sizes share their runs
+    # the untrained encoder, a control and SimCSE by seed, whose two small sizes share their runs; one seed of 10 %
+    assert len([p for p in scores if ".sts." in p.name]) == 1 + 2 + 2 + 1
     content = next(c for p in scores if (c := json.loads(p.read_text()))["spec"]["method"] == "simcse")
     provenance = content["provenance"]
     assert {"commit", "dirty_diff_sha256", "packages", "processor", "seconds", "peak_memory_mb"} <= set(provenance)
     assert content["training"]["provenance"]["data_sha256"]["corpus"] == content["spec"]["corpus"]["sha256"]
-    csv = (project.folder / "results" / "scores.csv").read_text().splitlines()
+    csv = project.read("scores.csv").splitlines()
     assert len(csv) == 1 + sum(len(json.loads(p.read_text())["scores"]) for p in scores)
+
+
+def test_everything_is_written(project):
+    for name in (*PAGES, *DRAWN, *REPORTS):
+        assert (project.folder / "results" / name).stat().st_size > 0, name
+    assert "<svg" in project.read("tiny/figure1.svg")
+    drawn = project.read("tiny/figure1.csv").splitlines()
+    assert len(drawn) == 1 + 2 * 2 and sum(line.startswith("SimCSE,") for line in drawn) == 2
+    assert "[complete, 3 runs](tiny/table2.md)" in project.read("index.md")
+    assert "[complete, 4 runs](tiny/figure1.svg)" in project.read("index.md")
+    assert "“far above BERT” (sec. 4)" in project.read("claims.md") and "says 36.5" in project.read("claims.md")
+    assert "[figure1](tiny/figure1.svg)" in project.read("claims.md")
+    assert "## Tiny: 0" in project.read("audit.md")
+    assert "Tiny" in project.read("html/index.html")
+
+
+def test_pages_link_to_what_there_is(project):
+    folder = project.folder / "results"
+    for name in (*PAGES, "index.md", "claims.md", "audit.md"):
+        for link in re.findall(r"\]\(([^)#]+)\)", project.read(name)):
+            assert link.startswith("http") or ((folder / name).parent / link).exists(), f"{name}: {link}"
 
 
 def test_second_call_does_nothing(project):
@@ -101,30 +142,50 @@ def test_second_call_does_nothing(project):
     assert done.returncode == 0 and "Nothing to be done" in done.stdout + done.stderr
 
 
+WRITTEN = {"compare", "table", "figure", "report_page", "html", "all"}
+
+
 def test_deleted_score_is_made_again_alone(project):
-    score = next((project.folder / "results" / "scores").glob("simcse*.json"))
-    before = score.read_text()
+    """And what is written from it: Table 3 shows other scores of the run, and is left alone."""
+    every = (project.folder / "results" / "scores").glob("simcse*.sts.json")
+    score = next(p for p in every if json.loads(p.read_text())["spec"]["corpus"]["size"] == 24)
+    before, table3 = score.read_text(), (project.folder / "results" / "table3.md").stat().st_mtime_ns
     score.unlink()
     done = project.snakemake("all")
-    assert done.returncode == 0 and project.started(done) == {"evaluate", "table", "all"}
+    assert done.returncode == 0 and project.started(done) == {"evaluate"} | WRITTEN
+    assert project.jobs(done, "evaluate") == 1
     assert score.read_text() == before
+    assert (project.folder / "results" / "table3.md").stat().st_mtime_ns == table3
 
 
 def test_edited_label_renders_again_and_trains_nothing(project):
     paper = project.folder / "papers" / "tiny.yaml"
-    paper.write_text(paper.read_text().replace("label: SimCSE", "label: SimCSE (renamed)"))
+    paper.write_text(paper.read_text().replace("SimCSE", "SimCSE (renamed)"))
     done = project.snakemake("results/table2.md")
-    assert done.returncode == 0 and project.started(done) == {"table"}
-    assert "SimCSE (renamed)" in (project.folder / "results" / "table2.md").read_text()
+    assert done.returncode == 0 and project.started(done) == {"compare", "table"}
+    assert "SimCSE (renamed)" in project.read("table2.md")
+    done = project.snakemake("all")
+    assert done.returncode == 0 and project.started(done) == WRITTEN
+    for name in ("tiny/table3.md", "tiny/figure1.csv", "tiny/figure1.svg", "html/tiny.html"):
+        assert "SimCSE (renamed)" in project.read(name), name
+    assert "+36.54 than BERT" in project.read("claims.md")
 
 
 def test_partial_page_schedules_no_training(project):
     shutil.rmtree(project.folder / "results", ignore_errors=True)
-    done = project.snakemake("results/partial/table2.md")
-    assert done.returncode == 0 and project.started(done) == {"partial_table"}
-    assert "missing" in (project.folder / "results" / "partial" / "table2.md").read_text()
+    partial = [f"results/partial/{name}.md" for name in ("table2", "tiny/table3", "index", "claims", "audit")]
+    done = project.snakemake(*partial)
+    assert done.returncode == 0 and project.started(done) == {"partial_table", "partial_report"}
+    assert "missing" in project.read("partial/table2.md")
+    assert "[missing, 0 of 3 runs](tiny/table2.md)" in project.read("partial/index.md")
+    assert "not testable" in project.read("partial/claims.md")
     assert project.snakemake("results/table2.md").returncode == 0  # the models are still there: scores only
     assert project.run("render", "table2", module="csebench").stdout.count("missing") == 0
+    done = project.snakemake(*partial)
+    assert done.returncode == 0 and project.started(done) == {"partial_table", "partial_report"}
+    assert "[complete, 3 runs](tiny/table2.md)" in project.read("partial/index.md")
+    assert "[missing, 0 of 2 runs](tiny/table3.md)" in project.read("partial/index.md")
+    assert "missing" not in project.read("partial/table2.md")
 
 
 def test_finished_model_survives_a_forced_rerun(project):
@@ -172,18 +233,21 @@ def test_a_dropped_file_is_a_method_in_a_table_and_a_faulty_one_harms_no_other(p
     assert re.search(r"^dropped +trained", project.run("methods", module="csebench").stdout, re.M)
     done = project.snakemake("results/methods.md")
     assert done.returncode == 0, done.stderr
-    assert re.search(r"\| Template +\| (\*\*)?\d+\.\d\d", (project.folder / "results" / "methods.md").read_text())
+    assert re.search(r"\| Template +\| (\*\*)?\d+\.\d\d", project.read("methods.md"))
 
     loss = "return info_nce(one.z, two.z, self.p.temperature, self.queue)"
     faulty = template.replace('"template"', '"faulty"').replace(loss, "return one.z.sum() * float('nan')")
     (project.folder / "methods" / "faulty.py").write_text(faulty)
     (project.folder / "methods" / "broken.py").write_text("DECLARATION = {'name': 'broken', 'version': 'one'}\n")
-    (project.folder / "results" / "table2.md").unlink()
-    done = project.snakemake("results/methods.md", "results/table2.md")
+    shutil.rmtree(project.folder / "results")
+    done = project.snakemake("all", "--keep-going")
     output = done.stdout + done.stderr
     assert done.returncode == 1 and re.search(r"faulty-\w+: loss is nan at step 1", output)
-    assert (project.folder / "results" / "table2.md").exists()
+    for name in (*PAGES, *DRAWN):
+        assert (project.folder / "results" / name).exists() == (name != "methods.md"), name
+    assert not (project.folder / "results" / "index.md").exists()
     listed = project.run("methods", module="csebench").stdout
     assert re.search(r"^broken +BROKEN +methods/broken.py: version", listed, re.M)
-    assert project.snakemake("results/partial/methods.md").returncode == 0
-    assert "missing" in (project.folder / "results" / "partial" / "methods.md").read_text()
+    assert project.snakemake("results/partial/methods.md", "results/partial/index.md").returncode == 0
+    assert "missing" in project.read("partial/methods.md")
+    assert "[complete, 3 runs](tiny/table2.md)" in project.read("partial/index.md")
