@@ -13,8 +13,7 @@ from csebench import ROOT, claims, cli, plan, registry
 SMOKE = ROOT / "data" / "smoke"
 CORPUS = SMOKE / "wiki" / "smoke.txt"
 ENCODER = ROOT / "encoders" / "bert-mini-wiki"
-CACHES = [plan.scale, plan.datasets, plan.paper, plan.plan_grid, plan.runs, plan.pages]
-CACHES += [claims.cached_view, claims._grids, claims.typical_spread]
+CACHES = [found for module in (plan, claims) for found in vars(module).values() if hasattr(found, "cache_clear")]
 
 
 @pytest.fixture(autouse=True)

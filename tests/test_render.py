@@ -15,16 +15,7 @@ from csebench.stats import NOT_COMPARABLE
 from csebench.view import view
 
 GOLDEN = Path(__file__).parent / "golden"
-CACHED = (
-    plan.scale,
-    plan.datasets,
-    plan.paper,
-    plan.plan_grid,
-    plan.runs,
-    plan.pages,
-    store.read,
-    store.outdated,
-)
+CACHED = [found for module in (plan, store) for found in vars(module).values() if hasattr(found, "cache_clear")]
 PROVENANCE = {
     "commit": "0123456789abcdef",
     "dirty_diff_sha256": None,
