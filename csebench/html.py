@@ -14,7 +14,7 @@ from typing import NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from csebench import claims, plan, render, stats
+from csebench import claims, plan, render, reports, stats
 from csebench.papers import Figure
 from csebench.spec import Spec
 from csebench.store import read, score
@@ -107,7 +107,7 @@ def environment(found: Site) -> Environment:
     made.tests["control"] = is_control
     functions = (anchor, commands, conditions, derivation, drawn, facts, foot, letters, pairs, picture, place_link)
     functions += (place_name, seeds, set_against, short, snakemake, source_of, texts)
-    functions += (render.heading, render.reasons, render.settings_cells, render.sources, render.tied)
+    functions += (reports.legend, render.heading, render.reasons, render.settings_cells, render.sources, render.tied)
     made.globals |= {function.__name__: function for function in functions}
     made.globals |= {
         "at": plan.scale(found.scale),

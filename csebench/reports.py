@@ -79,13 +79,7 @@ def claims(scale: str) -> str:
     parts = [
         f"# What the papers say of their tables, at scale {scale}",
         warning(scale),
-        "*holds*: every comparison that the sentence makes goes its way and is significant at 0.05; *holds but not"
-        " significant*; *reversed*: one goes the other way, by however little; *not testable*: numbers are missing, or"
-        " there is one seed. On the printed numbers the deviation over seeds is the printed one; a single Spearman"
-        f" correlation gets {100 * typical_spread():.2f} points, the median of what is printed at {SPREAD_SIZE} of"
-        " the data, as nothing better is known (of a single task it is larger), and a single accuracy, recall or nDCG"
-        " none: that such a claim is significant cannot be read off the print. On ours, rows are paired by seed, and"
-        " the variance of test items is added where a table's comparisons have it.",
+        legend(),
         tally(judged),
     ]
     for name in paper_names():
@@ -96,6 +90,19 @@ def claims(scale: str) -> str:
         head = ["claim", "of", "on the printed numbers", "on ours"]
         parts += [f"## {paper(name).label}: {paper(name).reference}", grid(head, body)]
     return "\n\n".join(parts) + "\n"
+
+
+def legend() -> str:
+    """How claims are judged."""
+    return (
+        "**holds**: every comparison that the sentence makes goes its way and is significant at 0.05; **holds but not"
+        " significant**; **reversed**: one goes the other way, by however little; **not testable**: numbers are missing,"
+        " or there is one seed. On the printed numbers the deviation over seeds is the printed one; a single Spearman"
+        f" correlation gets {100 * typical_spread():.2f} points, the median of what is printed at {SPREAD_SIZE} of"
+        " the data, as nothing better is known (of a single task it is larger), and a single accuracy, recall or nDCG"
+        " none: that such a claim is significant cannot be read off the print. On ours, rows are paired by seed, and"
+        " the variance of test items is added where a table's comparisons have it."
+    )
 
 
 def said(judgement: Judgement) -> str:
