@@ -115,6 +115,12 @@ def grid_text(wildcards):
     return written_from(page, *(("figures", "plots") if drawn else ("compare",)))
 
 
+def category(wildcards):
+    """Where Snakemake's report lists a page."""
+    page = target(wildcards.get("page") or wildcards.grid)
+    return page.papers[0] if len(page.papers) == 1 else "all papers"
+
+
 def every_page(wildcards):
     return [page.path for page in plan.pages(scale_of_folder(wildcards))]
 

@@ -33,7 +33,8 @@ rule table:
     output:
         report(
             "results/{page}.md",
-            category="{page}",
+            category=category,
+            labels={"page": "{page}"},
             caption="../docs/report.rst",
         ),
     log:
@@ -51,7 +52,8 @@ rule figure:
     output:
         report(
             "results/{grid}.svg",
-            category="{grid}",
+            category=category,
+            labels={"page": "{grid}"},
             caption="../docs/report.rst",
         ),
         "results/{grid}.png",
@@ -71,7 +73,8 @@ rule report_page:
     output:
         report(
             "results/{folder}{name}.md",
-            category="{name}",
+            category="all papers",
+            labels={"page": "{name}"},
             caption="../docs/report.rst",
         ),
     log:
