@@ -14,7 +14,7 @@ include: "rules/tables.smk"
 wildcard_constraints:
     run=r"\w+-[0-9a-f]{10}",
     evaluator=r"[\w.-]+",
-    folder=r"(\w+/)?",
+    folder=r"(?!partial/)(\w+/)?",
     page=r"(?!partial/)(\w+/){0,2}(table\d+|methods)",
     grid=r"(?!partial/)(\w+/){0,2}((table|figure)\d+|methods)",
     name=r"index|claims|audit",

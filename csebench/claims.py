@@ -175,13 +175,13 @@ def printed_spread(cell: Cell) -> tuple[float, float] | None:
         parts = [printed_spread(part) for part in cell.parts]
         return None if None in parts else (sum(v for v, _ in parts), stats.satterthwaite(*parts))
     evaluator = cell.plan.evaluator or cell.plan.column.evaluator or "sts"
-    if evaluator.partition(":")[0] not in SPREAD_OF:
+    if evaluator.partition(":")[0] not in SPREAD_OF or typical_spread() is None:
         return None
     return (typical_spread() * cell.factor) ** 2, inf
 
 
 @cache
-def typical_spread() -> float:
+def typical_spread() -> float | None:
     """The median of the deviations that the papers print of the largest training set that has some, as a fraction."""
     found = [
         value.std / grid.factor
@@ -193,7 +193,7 @@ def typical_spread() -> float:
         for value, column in zip(row.values, grid.columns, strict=True)
         if value is not None and value.std is not None and column.size == SPREAD_SIZE
     ]
-    return float(np.median(found))
+    return float(np.median(found)) if found else None
 
 
 def variances_differ(one: float, n: int, other: float, m: int) -> float | None:
@@ -232,7 +232,7 @@ def item_variance(here: View, a: Cell, b: Cell) -> float | None:
     rows = {id(cell): i for i, own in enumerate(here.rows) for cell in own}
     for pair in here.comparisons.get(a.plan.column.label, {"pairs": []})["pairs"]:
         if a.plan.column is b.plan.column and {pair["a"], pair["b"]} == {rows[id(a)], rows.get(id(b))}:
-            return pair["item_variance"]
+            return pair.get("item_variance")
     return None
 
 

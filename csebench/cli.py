@@ -416,6 +416,10 @@ def render(args):
         raise BadInput(f"render: {args.target} is {len(pages)} pages, --out is one file; use snakemake for all.")
     for page in pages:
         if page.path.suffix == ".svg":
+            if args.out is not None:
+                raise BadInput(
+                    f"render: {args.target} is a figure, whose files go to {page.path.parent}/; leave --out."
+                )
             from csebench.figures import draw
 
             print(*draw(*page.grids()[0], page.scale), sep="\n")

@@ -38,8 +38,9 @@ def explain(error: ValidationError, where: str, known=()) -> BadInput:
             near = difflib.get_close_matches(str(e["loc"][-1]), list(known), n=1, cutoff=0.5)
             lines.append(f"{where}: {key}: unknown key." + (f" Did you mean {near[0]!r}?" if near else ""))
         else:
-            got = "" if e["type"] == "missing" else f" (got {e['input']!r})"
-            lines.append(f"{where}: {key}: {e['msg']}{got}.")
+            whole = e["type"] == "missing" or isinstance(e["input"], dict | list)  # which would be repeated at length
+            got = "" if whole else f" (got {e['input']!r})"
+            lines.append(f"{where}: {key}: {e['msg'].removeprefix('Value error, ')}{got}.")
     return BadInput("\n".join(lines))
 
 

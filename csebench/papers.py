@@ -161,7 +161,11 @@ class Settings(Strict):
 
 AnyTable = Annotated[
     Annotated[Table, Tag("scores")] | Annotated[Settings, Tag("settings")],
-    Discriminator(lambda v: v.get("kind", "scores") if isinstance(v, dict) else v.kind),
+    Discriminator(
+        lambda v: v.get("kind", "scores") if isinstance(v, dict) else v.kind,
+        custom_error_type="kind",
+        custom_error_message="kind: must be 'scores' or 'settings'",
+    ),
 ]
 
 

@@ -137,7 +137,7 @@ def ties(shown: View) -> str:
 def tied(shown: View) -> str:
     """What it means that rows share a letter."""
     pairs = [pair for own in shown.comparisons.values() for pair in own["pairs"]]
-    items = sum(pair["item_variance"] is not None for pair in pairs)
+    items = sum(pair.get("item_variance") is not None for pair in pairs)
     over = "seeds" + (" and test items" if items == len(pairs) else ", and items where known" if items else "")
     return f"that share a letter do not differ at {stats.LEVEL:g} (paired over {over}, Holm over {len(pairs)} pairs)"
 

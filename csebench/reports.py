@@ -94,11 +94,13 @@ def claims(scale: str) -> str:
 
 def legend() -> str:
     """How claims are judged."""
+    typical = typical_spread()
+    single = "unknown" if typical is None else f"{100 * typical:.2f} points"
     return (
         "**holds**: every comparison that the sentence makes goes its way and is significant at 0.05; **holds but not"
         " significant**; **reversed**: one goes the other way, by however little; **not testable**: numbers are"
         " missing, or there is one seed. On the printed numbers the deviation over seeds is the printed one; a single"
-        f" Spearman correlation gets {100 * typical_spread():.2f} points, the median of what is printed at"
+        f" Spearman correlation gets {single}, the median of what is printed at"
         f" {SPREAD_SIZE} of the data, as nothing better is known (of a single task it is larger), and a single"
         " accuracy, recall or nDCG none: that such a claim is significant cannot be read off the print. On ours, rows"
         " are paired by seed, and the variance of test items is added where a table's comparisons have it."

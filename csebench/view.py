@@ -155,7 +155,7 @@ def _derived(grid, rows: list[list[Cell]]) -> list[list[Cell]]:
 def _of_parts(cell: Cell, parts: list[Cell], function) -> Cell:
     if not parts or not all(part.values for part in parts):
         return replace(cell, parts=tuple(parts))
-    values, absent = combined(function, *parts), sum(part.absent for part in parts)
+    values, absent = combined(function, *parts), max(part.absent for part in parts)
     return replace(cell, parts=tuple(parts), values=values, absent=absent, stale=any(part.stale for part in parts))
 
 
