@@ -177,20 +177,22 @@ def list_papers(args):
 
 
 def show(args):
-    for folder in (METHODS, COMPONENTS, EVALUATORS):
-        if args.name in names(folder):
-            return _show_declaration(declaration(args.name, folder))
+    """All that goes by a name: miCSE is a method and a paper."""
+    folders = [folder for folder in (METHODS, COMPONENTS, EVALUATORS) if args.name in names(folder)]
+    for folder in folders:
+        _show_declaration(declaration(args.name, folder))
     if args.name in plans.paper_names():
-        p = plans.paper(args.name)
-        print(f"{p.title}\n{p.reference}  {p.url or ''}\n")
-        rows = [
-            [n, g.title, len(g.rows), runnable(g)] for n in plans.grids(p.name) for g in [plans.find_grid(p.name, n)]
-        ]
-        print(tabulate(rows, ["", "title", "rows", "with a run"]))
-        return None
-    raise unknown(
-        "name", args.name, [n for f in (METHODS, COMPONENTS, EVALUATORS) for n in names(f)] + plans.paper_names()
-    )
+        _show_paper(plans.paper(args.name))
+    elif not folders:
+        known = [n for folder in (METHODS, COMPONENTS, EVALUATORS) for n in names(folder)]
+        raise unknown("name", args.name, known + plans.paper_names())
+
+
+def _show_paper(paper):
+    found = {name: plans.find_grid(paper.name, name) for name in plans.grids(paper.name)}
+    rows = [[name, grid.title, len(grid.rows), runnable(grid)] for name, grid in found.items()]
+    print(f"\n{paper.title}\n{paper.reference}  {paper.url or ''}\n")
+    print(tabulate(rows, ["", "title", "rows", "with a run"]))
 
 
 def runnable(grid) -> int:
