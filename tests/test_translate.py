@@ -155,10 +155,10 @@ def test_positives_that_are_missing_or_of_another_corpus(translated, train, tmp_
 
 
 def test_the_workflow_translates_a_corpus_once():
-    """At paper scale all MSSE runs want one file, and planning knows of what and by whom."""
+    """At paper scale every run on back-translated positives wants one file, and planning knows of what and by whom."""
     from csebench import plan
 
-    wanted = {plan.positives_path(s) for s in plan.runs("paper").values() if s.method == "msse"}
+    wanted = {plan.positives_path(s) for s in plan.runs("paper").values() if s.back_translated}
     (path,) = wanted
     corpus, translators = plan.back_translation(path.stem, "smoke")
     assert corpus.name == "wiki1m_for_simcse.txt"
