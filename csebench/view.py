@@ -125,7 +125,7 @@ def _scored(cell: Cell, scale: str) -> Cell:
             continue
         wanted = declaration(plan.evaluator.partition(":")[0], EVALUATORS).version
         stale |= old or any(e["version"] != wanted for e in content["evaluations"])
-        if (found := value(content, plan.task, plan.metric)) is not None:
+        if (found := value(content, plan.task, plan.column.metric)) is not None:
             values[spec.seed] = cell.factor * found
     return replace(cell, values=values, absent=absent, stale=stale)
 

@@ -11,6 +11,7 @@ import yaml
 from csebench import ROOT, claims, compare, plan, store
 from csebench.data import read_sts
 from csebench.registry import EVALUATORS, declaration
+from csebench.view import view
 
 SCALE = "smoke"
 SMOKE = ROOT / "data" / "smoke"
@@ -156,6 +157,7 @@ PAPER = {
             [*columns("MR", "CR"), {"label": "mean", "mean": True}],
             evaluator="transfer",
         ),
+        "6": pair_of_rows(columns("Banking77Classification", size="1%"), evaluator="mteb:Banking77Classification"),
     },
 }
 
@@ -219,8 +221,6 @@ def test_letters_of_rows(sts):
 
 def test_an_average_of_tasks_has_the_variance_of_its_tasks(sts):
     """Test sets are drawn apart: their variances add up, over 49."""
-    from csebench.view import view
-
     a, b = (view("made_up", "table1", SCALE).rows[row][1] for row in (0, 2))
     parts = [compare.variance(*(compare.sample(c, t, SCALE) for c in (a, b)), t, "sts", SCALE) for t in STS]
     (pair,) = [p for p in compared(1)["Avg."]["pairs"] if {p["a"], p["b"]} == {0, 2}]
@@ -267,6 +267,15 @@ def write_pair(number, evaluator, *rows):
     for label, (values, items) in zip("AB", rows, strict=True):
         means = {key: own.mean() for key, own in values.items()}
         write_scores(specs(number, label)[0], evaluator, means, items)
+
+
+def test_a_task_of_mteb_shows_its_main_score(project):
+    """Which is called otherwise in every task, and comes first."""
+    task, evaluator = "Banking77Classification", "mteb:Banking77Classification"
+    for label in "AB":
+        write_scores(specs(6, label)[0], evaluator, {(task, "accuracy"): 0.54, (task, "f1"): 0.5})
+    clear()
+    assert [cell.values for (cell,) in view("made_up", "table6", SCALE).rows] == [{1: pytest.approx(54)}] * 2
 
 
 def test_accuracies_of_one_seed_are_compared_by_mcnemars_test(project):
