@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import inf, sqrt
 
@@ -145,10 +145,10 @@ def on_paper(claim: Claim, here: View, than: str, column: str, pairs: list[tuple
 def tested(found: Compared, parts: list[tuple[float, float] | None], unit: float = 0.0) -> Compared:
     """With the standard error from parts, each (variance, its degrees of freedom); one unknown, and all is."""
     if not parts or None in parts:
-        return Compared(found.than, found.column, found.difference, unit=unit)
+        return replace(found, unit=unit)
     error, df = sqrt(sum(variance for variance, _ in parts)), stats.satterthwaite(*parts)
     p = stats.two_sided(found.difference, *parts)
-    return Compared(found.than, found.column, found.difference, error, df, p, unit)
+    return replace(found, error=error, df=df, p=p, unit=unit)
 
 
 def spread(cells: tuple[Cell, ...]) -> list[tuple[float, float] | None]:

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from csebench import store
 from csebench.errors import BadInput, read_text
 from csebench.registry import protocol
-from csebench.store import value
 
 # Okabe and Ito's colours, which the colour-blind tell apart; more than eight groups also differ in their marker.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000", "#B8A900")
@@ -95,16 +95,10 @@ def read(scores: Path) -> tuple[dict, dict[str, dict[str, np.ndarray]]]:
         kept, _, _ = content["items"], content["model"], content["evaluations"]
     except (json.JSONDecodeError, LookupError, TypeError):
         raise BadInput(f"{scores}: not a score JSON of `csebench evaluate`.") from None
-    path = next((p for p in (scores.with_suffix(".items.npz"), Path(kept)) if p.exists()), None)
-    if path is None:
+    found = store.items(content, scores)
+    if not found:
         raise BadInput(f"{scores}: its per-item values are gone: no {scores.with_suffix('.items.npz')}, no {kept}.")
-    items = {}
-    with np.load(path) as archive:
-        for name in archive.files:
-            text, _, item = name.partition("/")
-            if text.partition(":")[0] in PLOTTED:
-                items.setdefault(text, {})[item] = archive[name]
-    return content, items
+    return content, {text: own for text, own in found.items() if text.partition(":")[0] in PLOTTED}
 
 
 def write(stem: Path, drawn, table: list[list]) -> list[Path]:
@@ -178,7 +172,7 @@ def clusters(figure, items, source):
     axes[0].set_ylabel("t-SNE dimension 2 (no unit)")
     axes[1].legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, markerscale=2, fontsize=8)
     count = f"{len(shown):,} of {len(items['cluster']):,} sentences"
-    purity = 100 * value(source.content, dataset, "purity")
+    purity = 100 * store.value(source.content, dataset, "purity")
     figure.suptitle(f"{source.model}\n{dataset}: {count}, purity {purity:.2f} %")
     rows = zip(shown, *at.T, cluster, label, items["text"][shown], strict=True)
     return [["sentence", "x", "y", "cluster", "label", "text"], *rows]
@@ -207,7 +201,7 @@ def clouds(figure, groups, task, source, heading, x, y):
         centres.append(own.mean(0))
         axes.plot(*centres[-1], "o", c=COLOURS[place], ms=10, mec="black", mew=1.5, zorder=3)
     axes.annotate("", *centres, arrowprops={"arrowstyle": "<->", "linewidth": 1.5, "shrinkA": 6, "shrinkB": 6})
-    distance = value(source.content, task, "distance")
+    distance = store.value(source.content, task, "distance")
     axes.set(xlabel=x, ylabel=y, title=f"{source.model}: centroids {distance:.3f} apart\n{heading}")
     axes.legend(frameon=False, loc="best", markerscale=2)
     rows = [[group, *point] for group, own in groups.items() for point in own]
@@ -229,7 +223,7 @@ def attention_histograms(figure, items, source):
     figure.colorbar(mesh, ax=axes, label="share of the slice's entries", shrink=0.8)
     figure.supxlabel("ln of the attention weight (no unit), view 1", fontsize=9)
     figure.supylabel("ln of the attention weight (no unit), view 2", fontsize=9)
-    shared = value(source.content, "histogram", "mutual information")
+    shared = store.value(source.content, "histogram", "mutual information")
     figure.suptitle(f"{source.model}\njoint attention of two dropout views, mutual information {shared:.3f} nats")
     rows = [[names[s], *edges[s, i : i + 2], *edges[s, j : j + 2], joint[s, i, j]] for s, i, j in np.argwhere(joint)]
     return [["slice", "view1_from", "view1_to", "view2_from", "view2_to", "share"], *rows]

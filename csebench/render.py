@@ -159,8 +159,7 @@ def head(page: Page) -> str:
     """Scale, encoder, data and seeds, so that no small-scale number can be taken for a result."""
     at = read_scale(page.scale)
     title = "All methods" if page.name == SIDE_BY_SIDE else page.name.replace("table", "Table ")
-    cells = [cell for p, n in page.grids() for row in view(p, n, page.scale).rows for cell in row]
-    metrics = sorted({cell.plan.metric for cell in cells if cell.plan.metric})
+    metrics = sorted({cell.metric for cell in page.cells() if cell.metric})
     lines = [
         f"# {title} at scale {at.scale}",
         f"**Scale `{at.scale}`: {at.purpose}**",

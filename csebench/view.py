@@ -87,19 +87,24 @@ class View:
 
 
 def view(paper_name: str, name: str, scale: str) -> View:
-    shown = on_print(paper_name, name, scale)
-    if isinstance(shown.grid, Settings):
-        return shown
-    rows = _derived(shown.grid, [[_scored(cell, scale) for cell in row] for row in shown.rows])
+    grid, rows = _printed(paper_name, name, scale)
+    if isinstance(grid, Settings):
+        return View(paper_name, name, scale, grid, rows)
+    rows = _derived(grid, [[_scored(cell, scale) for cell in row] for row in rows])
     rows = _best([[_judged(cell, scale) for cell in row] for row in rows])
     kept = grid_path(paper_name, name, scale, "items.json")
     items = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
     found = {"comparisons": items.get("comparisons") or {}, "neighbours": items.get("neighbours")}
-    return replace(shown, rows=rows, **found)
+    return View(paper_name, name, scale, grid, rows, **found)
 
 
 def on_print(paper_name: str, name: str, scale: str) -> View:
     """What is printed alone: no score is read."""
+    grid, rows = _printed(paper_name, name, scale)
+    return View(paper_name, name, scale, grid, rows if isinstance(grid, Settings) else _derived(grid, rows))
+
+
+def _printed(paper_name: str, name: str, scale: str) -> tuple[Grid, list[list[Cell]]]:
     grid = find_grid(paper_name, name)
     rows = []
     for plans in plan_grid(paper_name, name, scale):
@@ -109,7 +114,7 @@ def on_print(paper_name: str, name: str, scale: str) -> View:
             own = Cell(cell, column.factor or grid.factor, digits(grid, column), {}, published=published)
             row.append(replace(own, published_seeds=column.seeds or grid.seeds))
         rows.append(row)
-    return View(paper_name, name, scale, grid, rows if isinstance(grid, Settings) else _derived(grid, rows))
+    return grid, rows
 
 
 def digits(grid: Grid, column: Column) -> int:
