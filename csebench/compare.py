@@ -43,7 +43,7 @@ def neighbours(shown: View) -> dict | None:
         for spec in cell.plan.specs[:1]:
             content, _ = score(spec, cell.plan.evaluator, shown.scale)
             path = score_path(spec.run_id, cell.plan.evaluator, shown.scale)
-            if content and (found := items(content, path).get("neighbours")):
+            if content and (found := (items(content, path) or {}).get("neighbours")):
                 kept[row.label] = found
     if not kept:
         return None
@@ -130,7 +130,7 @@ def of_run(spec, evaluator: str, task: str, metric: str | None, scale: str) -> n
 
 @cache
 def known_items(path: Path, kept: str) -> dict:
-    return items({"items": kept}, path)
+    return items({"items": kept}, path) or {}
 
 
 def variance(a: np.ndarray, b: np.ndarray, task: str, evaluator: str, scale: str) -> float:

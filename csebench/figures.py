@@ -457,7 +457,7 @@ def of_first_run(cell: Cell, panel, scale: str) -> tuple[dict | None, dict | Non
     content, _ = score(spec, cell.plan.evaluator, scale)
     if content is None:
         return None, None, NO_SCORES
-    own = items(content, score_path(spec.run_id, cell.plan.evaluator, scale)).get(cell.plan.evaluator, {})
+    own = (items(content, score_path(spec.run_id, cell.plan.evaluator, scale)) or {}).get(cell.plan.evaluator, {})
     if panel.item not in own:
         return None, None, f"no {panel.item} among its per-item values" if own else "its per-item values are not here"
     return own, content, None

@@ -96,7 +96,7 @@ def read(scores: Path) -> tuple[dict, dict[str, dict[str, np.ndarray]]]:
     except (json.JSONDecodeError, LookupError, TypeError):
         raise BadInput(f"{scores}: not a score JSON of `csebench evaluate`.") from None
     found = store.items(content, scores)
-    if not found:
+    if found is None:
         raise BadInput(f"{scores}: its per-item values are gone: no {scores.with_suffix('.items.npz')}, no {kept}.")
     return content, {text: own for text, own in found.items() if text.partition(":")[0] in PLOTTED}
 

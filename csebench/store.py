@@ -44,21 +44,22 @@ def value(content: dict, task: str, metric: str | None = None) -> float | None:
     return found[0] if found else None
 
 
-def items(content: dict, path: Path) -> dict[str, dict]:
-    """Per-item values behind a score JSON, by evaluator and name; empty where the file is gone (it is not published).
+def items(content: dict, path: Path) -> dict[str, dict] | None:
+    """Per-item values behind a score JSON, by evaluator and name; None where the file is gone (it is not published).
 
     Args:
         path: of the JSON, beside which the file may lie.
     """
     import numpy as np
 
-    found: dict[str, dict] = {}
     there = next((p for p in (path.with_suffix(".items.npz"), Path(content["items"])) if p.exists()), None)
-    if there is not None:
-        with np.load(there) as archive:
-            for name in archive.files:
-                text, _, item = name.partition("/")
-                found.setdefault(text, {})[item] = archive[name]
+    if there is None:
+        return None
+    found: dict[str, dict] = {}
+    with np.load(there) as archive:
+        for name in archive.files:
+            text, _, item = name.partition("/")
+            found.setdefault(text, {})[item] = archive[name]
     return found
 
 
