@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import itertools
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,6 +81,17 @@ class Dropout(nn.Dropout):
         return x * kept.to(x.dtype) * (1 / (1 - dropped / 2**16))
 
 
+def to_device(tensor: torch.Tensor, device) -> torch.Tensor:
+    """A tensor of the host on a device, without waiting for what the device is at: through pinned memory."""
+    if tensor.device.type == "cpu" and torch.device(device).type == "cuda":
+        tensor = pinned(tensor)
+    return tensor.to(device, non_blocking=True)
+
+
+def pinned(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.pin_memory()
+
+
 def at_position(states, position=None):
     """(N, T, D), (N,) -> (N, 1, D): each row's state at its position, the first where none is given."""
     if position is None:
@@ -114,6 +126,7 @@ class Layers(nn.Module):
 
     def forward(self, states, mask):
         """(N, T, D), (N, T) -> (N, T, D)"""
+        mask = to_device(mask, states.device)
         hidden = (1 - mask[:, None, None].to(states.dtype)) * torch.finfo(states.dtype).min
         for layer in self.layers:
             states = layer(states, hidden)
@@ -175,6 +188,8 @@ class Encoder(nn.Module):
         self.source = source  # where `from_pretrained` found it
         use_cheap_dropout(model)
         self.kept = ()  # layers whose attention maps `forward` returns
+        self.compiled = False
+        self.tokens = None  # csebench.tokens.Tokens, where sentences come again
 
     @classmethod
     def load(cls, ref: EncoderRef, dropout: float | None = None, with_pooler: bool = False) -> Encoder:
@@ -262,10 +277,26 @@ class Encoder(nn.Module):
         """Keep the attention maps of these layers, and of no other, in what `forward` returns."""
         self.kept = tuple(sorted(layers))
 
+    @property
+    def stack(self):
+        """The layers of a BERT; of another kind none that anything here could look into."""
+        return self.model.encoder.layer if self.model.config.model_type in BERTS else ()
+
+    def compile_layers(self) -> None:
+        """Let torch.compile fuse the layers that nothing looks into: not those whose attention is kept, and not the
+        last, which may work on one position only. Layers are alike, so one is compiled for all of them."""
+        torch._dynamo.config.recompile_limit = 64  # lengths, last batches, with and without gradient
+        for number, layer in enumerate(self.stack[:-1]):
+            if number not in self.kept:
+                layer.compile()
+                self.compiled = True
+
     def ids(self, sentences: list[str], max_length: int | None = None) -> list[list[int]]:
         """Token ids, cut at `max_length`, else at what the encoder can read."""
         limit = min(max_length or self.longest, self.longest)
-        return self.tokenizer(sentences, truncation=True, max_length=limit)["input_ids"]
+        if self.tokens is None:
+            return self.tokenizer(sentences, truncation=True, max_length=limit)["input_ids"]
+        return [row if len(row) <= limit else [*row[: limit - 1], row[-1]] for row in self.tokens.rows(sentences)]
 
     def in_template(self, rows: list[list[int]], pooler: str | None) -> list[list[int]]:
         """Sentences' ids in the template of a pooler that has one; the sentence gives way where both are too long."""
@@ -277,10 +308,20 @@ class Encoder(nn.Module):
         return [[row[0], *before, *row[1:-1][:room], *after, row[-1]] for row in rows]
 
     def pad(self, rows: list[list[int]], length: int | None = None) -> dict[str, torch.Tensor]:
-        """Rows of token ids as a batch, padded to the longest or to `length`."""
-        padding = "longest" if length is None else "max_length"
-        batch = self.tokenizer.pad({"input_ids": rows}, padding=padding, max_length=length, return_tensors="pt")
-        return {k: v.to(self.device, non_blocking=True) for k, v in batch.items()}
+        """Rows of token ids as a batch, padded to `length`, else to the longest; on a GPU to the next multiple of 8,
+        so that few shapes are compiled.
+
+        The batch stays on the host, where masks and edits are drawn and positions are looked up without waiting for
+        the device; `forward` takes it there.
+        """
+        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+        if length is None:
+            step = 8 if self.device.type == "cuda" else 1
+            length = max(lengths.max(), min(-(-lengths.max() // step) * step, self.longest))
+        real = np.arange(length) < lengths[:, None]
+        ids = np.full(real.shape, self.tokenizer.pad_token_id)
+        ids[real] = np.fromiter(itertools.chain.from_iterable(rows), np.int64, lengths.sum())
+        return {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(real.astype(np.int64))}
 
     def tokenize(self, sentences: list[str], max_length: int | None = None, pooler: str | None = None):
         return self.pad(self.in_template(self.ids(sentences, max_length), pooler))
@@ -291,18 +332,17 @@ class Encoder(nn.Module):
         Where that is the state at one position, the last layer of a BERT works on that position only behind its
         attention: `last_hidden_state` is (N, 1, D).
         """
-        encoded = Encoded(None, batch["input_ids"], batch["attention_mask"].bool(), self.tokenizer.mask_token_id)
+        inputs = {k: to_device(v, self.device) for k, v in batch.items() if k != "labels"}
+        encoded = Encoded(None, inputs["input_ids"], inputs["attention_mask"].bool(), self.tokenizer.mask_token_id)
         maps, hooks = {}, []
-        stack = self.model.encoder.layer if self.model.config.model_type in BERTS else ()
         for i in self.kept:
             keep = lambda _, __, out, i=i: maps.__setitem__(i, out[1])  # noqa: E731
-            hooks.append(stack[i].attention.self.register_forward_hook(keep))
-        if pooler in ONE_POSITION and stack:
+            hooks.append(self.stack[i].attention.self.register_forward_hook(keep))
+        if pooler in ONE_POSITION and self.stack:
             at = encoded.position(pooler)
             one = lambda _, states: tuple(at_position(s, at) for s in states)  # noqa: E731
-            hooks.append(stack[-1].attention.output.register_forward_pre_hook(one))
+            hooks.append(self.stack[-1].attention.output.register_forward_pre_hook(one))
         try:
-            inputs = {k: v for k, v in batch.items() if k != "labels"}
             encoded.output = self.model(**inputs, output_hidden_states=pooler is None or pooler in TWO_LAYERS)
         finally:
             for hook in hooks:
@@ -328,8 +368,14 @@ class SentenceEncoder(Embedder):
         self.encoder, self.pooler, self.transform, self.evaluation = encoder, pooler, transform, evaluation
         check_length(evaluation.max_length or 0, encoder.longest, "this encoder")
 
-    @torch.inference_mode()
     def vectors(self, sentences: list[str]) -> np.ndarray:
+        if self.encoder.compiled:  # for the shapes of training
+            with torch.compiler.set_stance("force_eager"):
+                return self._vectors(sentences)
+        return self._vectors(sentences)
+
+    @torch.inference_mode()
+    def _vectors(self, sentences: list[str]) -> np.ndarray:
         encoder, training = self.encoder, self.encoder.training
         encoder.eval()
         settings = self.evaluation

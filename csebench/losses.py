@@ -92,6 +92,12 @@ def reconstruction(z1, z2, form="paper"):
     return distance * 2 / z1.shape[-1] if form == "code" else distance
 
 
+def off_diagonal(square):
+    """(N, N) -> (N, N-1): the rows without their own column."""
+    n = len(square)
+    return square.flatten()[1:].view(n - 1, n + 1)[:, :-1].reshape(n, n - 1)
+
+
 # ---------------------------------------------------------------- correlations between dimensions
 
 
@@ -126,8 +132,7 @@ def dimension_contrast(a, b, form="paper"):
     """
     if form == "code":
         c = cross_correlation(a, b, eps=1e-6, unbiased=True)
-        off = ~torch.eye(len(c), dtype=torch.bool, device=c.device)
-        return 2 * (c.diagonal() - 1).square().mean() + 0.05 * c[off].square().mean()
+        return 2 * (c.diagonal() - 1).square().mean() + 0.05 * off_diagonal(c).square().mean()
     c = cosines(a.T, b.T)
     return (c - torch.eye(len(c), device=c.device)).square().sum()
 

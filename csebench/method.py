@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
 import torch
 from torch import nn
 
+from csebench import parallel
 from csebench.augment import edited
-from csebench.encoder import Encoded, Encoder, Head, Projector, initialise, pool
+from csebench.encoder import Encoded, Encoder, Head, Projector, initialise, pool, to_device
 
 
 @dataclass
@@ -18,9 +19,16 @@ class View:
 
     z: torch.Tensor  # (N, D) what the loss compares: behind the head
     pooled: torch.Tensor  # (N, D) the sentence vector: before the head
-    batch: dict[str, torch.Tensor]  # the tokenised sentences, (N, T) each; with `labels` where they were masked
+    batch: dict[str, torch.Tensor]  # the tokenised sentences, (N, T) each, on the host; with `labels` where masked
     attention: list[torch.Tensor] = field(default_factory=list)  # (N, H, T, T) of the layers a component asked for
-    same: torch.Tensor | None = None  # (N,) bool, rows whose other view is of the same sentence; None: all
+    same: torch.Tensor | None = None  # (N,) bool on the host, rows whose other view is of the same text; None: all
+    states: list[torch.Tensor] = field(default_factory=list)  # (N, D) at position 0 of every layer, if wanted
+
+    def gathered(self, blocks: int = 1) -> View:
+        """The vectors of all processes' sentences; tokens and attention stay this process's."""
+        z, pooled, *states = (parallel.gather(x, blocks) for x in (self.z, self.pooled, *self.states))
+        same = None if self.same is None else parallel.gather(to_device(self.same, z.device), blocks)
+        return replace(self, z=z, pooled=pooled, states=states, same=same)
 
     def rows(self, index) -> View:
         batch = {k: v[index] for k, v in self.batch.items()}
@@ -54,15 +62,18 @@ class Method(nn.Module):
         p: hyper-parameters, as attributes.
         queue: (Q, D) further negatives, set by the trainer where a component (MoCo) provides them.
         corrupt: what a component does to a tokenised batch before it is encoded, or None.
+        hard: the view of hard negatives, which supervised methods set in `views`.
         keeps_last: the last step is exported instead of the best on STS-B dev (pre-training).
+        group: sentences of a batch that belong together, and stay in one process.
+        blocks: how often a view shows the batch, one time behind the other.
     """
 
-    keeps_last = False
+    keeps_last, group, blocks = False, 1, 1
 
     def __init__(self, encoder: Encoder, params: dict):
         super().__init__()
         self.encoder, self.p = encoder, SimpleNamespace(**params)
-        self.queue = None
+        self.queue = self.hard = None
         self.head = None
         self.corrupt = None
 
@@ -113,6 +124,14 @@ class Method(nn.Module):
         """Two dropout masks over one forward pass; rows 2i and 2i+1 are the views of sentence i (SimCSE)."""
         rows = self.view([s for s in sentences for _ in range(2)])
         return rows.rows(slice(0, None, 2)), rows.rows(slice(1, None, 2))
+
+    def gathered(self, one: View, two: View) -> tuple[View, View]:
+        """The views of the whole batch where several processes share it (csebench/parallel.py)."""
+        if parallel.count() == 1:
+            return one, two
+        if self.hard is not None:
+            self.hard = self.hard.gathered()
+        return one.gathered(self.blocks), two.gathered(self.blocks)
 
     def loss(self, one: View, two: View) -> torch.Tensor:
         """Scalar to be minimised."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from csebench import parallel
+from csebench.encoder import to_device
 from csebench.losses import full
 
 
@@ -43,13 +45,17 @@ def masked_lm_loss(head, states, labels):
     Args:
         head: maps (tokens, hidden) to (tokens, vocabulary) logits.
         states: (rows, length, hidden) last hidden states.
-        labels: (rows, length) with -100 at tokens that were not chosen.
+        labels: (rows, length) with -100 at tokens that were not chosen; best on the host, else the device is waited
+            for.
 
     Returns:
         (mean loss over chosen tokens, share predicted correctly); a batch without chosen tokens gives zeros.
     """
-    at = labels != -100
-    if not at.any():
+    rows, places = (labels != -100).nonzero(as_tuple=True)
+    weight = parallel.weight(len(rows), states.device)
+    if len(rows) == 0:
         return states.sum() * 0.0, torch.zeros((), device=states.device)
-    logits = full(head(states[at]))
-    return torch.nn.functional.cross_entropy(logits, labels[at]), (logits.argmax(-1) == labels[at]).float().mean()
+    chosen = to_device(labels[rows, places], states.device)
+    logits = full(head(states[to_device(rows, states.device), to_device(places, states.device)]))
+    loss = torch.nn.functional.cross_entropy(logits, chosen)
+    return weight * loss, (logits.argmax(-1) == chosen).float().mean()

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from csebench import metrics
+from csebench import metrics, parallel
 from csebench.data import draw_subset, read_corpus, read_positives, read_sts, sha256
 from csebench.encoder import Affine, Encoder, SentenceEncoder, save_encoder, save_modules
 from csebench.errors import BadInput, RunFailed
@@ -20,6 +20,7 @@ from csebench.provenance import Stopwatch, write_json
 from csebench.registry import COMPONENTS, declaration, load
 from csebench.schema import TEMPLATES, Evaluation
 from csebench.spec import Spec
+from csebench.tokens import IN_MEMORY, Tokens
 
 LOG_EVERY = 10  # steps between readings of the loss (a reading waits for the GPU)
 CHECKPOINT_SECONDS = 60
@@ -48,6 +49,7 @@ def train(
         BadInput: a file is missing or not the one the spec names, or `out` holds another run.
         RunFailed: the loss is not finite.
     """
+    parallel.start()
     model, part = out / "model", out / "model.part"
     if (out / "spec.json").exists() and json.loads((out / "spec.json").read_text()) != spec.model_dump():
         raise BadInput(f"{out}: holds another run (its spec.json differs); choose another folder or delete it.")
@@ -84,12 +86,15 @@ def train(
     else:
         facts["pooler"] = pooler = spec.params["pooler"]
         encoder = Encoder.load(spec.encoder, spec.params.get("dropout"), with_pooler=pooler == "cls")
-    write_json(out / "spec.json", spec.model_dump())  # nothing is written before every input has been read
+    if parallel.rank() == 0:
+        write_json(out / "spec.json", spec.model_dump())  # nothing is written before every input has been read
     if found.kind == "fitted":
         some = draw_subset(sentences, spec.params["fit_sentences"], spec.corpus.subset_seed)
         transform = Affine(*load(spec.method).fit(SentenceEncoder(encoder, pooler).embed(some), spec.params))
     elif found.kind == "trained":
         report, modules = fit(spec, out, encoder, sentences, dev, checkpoint_seconds)
+    if parallel.rank() > 0:
+        return
     data = {"corpus": spec.corpus and sha256(corpus), "dev": spec.dev_sha256}
     if spec.back_translated:
         data["positives"] = sha256(positives)
@@ -130,6 +135,12 @@ def fit(spec: Spec, out: Path, encoder: Encoder, sentences: list[str], dev, chec
     state, optimizer = assemble(spec.method, encoder, spec.params, plugins)
     method, components = state["method"], state["components"]
     p = method.p
+    if (size := method.sentences_per_step()) < parallel.count() * method.group:
+        raise BadInput(f"{spec.run_id}: {parallel.count()} processes cannot share a batch of {size} sentences.")
+    use_tokens(state, sentences, p.steps * size)
+    if device.type == "cuda":
+        for module in encoders(state):
+            module.compile_layers()
     step, curve, losses, best = 0, [], [], {"score": -np.inf}
     checkpoint = out / ".checkpoint.pt"
     if checkpoint.exists():
@@ -140,6 +151,8 @@ def fit(spec: Spec, out: Path, encoder: Encoder, sentences: list[str], dev, chec
         torch.set_rng_state(saved["rng"].cpu())
         if device.type == "cuda":
             torch.cuda.set_rng_state(saved["cuda_rng"].cpu())
+    if parallel.rank() > 0:  # each process has its own dropout masks
+        torch.manual_seed(spec.seed + 1_000_003 * parallel.rank() + step)
     first, started, last_saved = step, time.perf_counter(), time.perf_counter()
 
     pending = []  # losses not yet read from the device
@@ -147,15 +160,15 @@ def fit(spec: Spec, out: Path, encoder: Encoder, sentences: list[str], dev, chec
     while step < p.steps:
         for group in optimizer.param_groups:
             group["lr"] = p.learning_rate * method.learning_rate_factor(step)
-        batch = batch_at(step, sentences, method.sentences_per_step(), spec.seed)
-        loss = optimise(method, components, optimizer, batch, spec.precision)
+        batch = batch_at(step, sentences, size, spec.seed)
+        loss = optimise(method, components, optimizer, parallel.share(batch, method.group), spec.precision)
         step += 1
         pending.append(loss)
         bar.update()
 
         evaluate = step % p.evaluate_every == 0 or step == p.steps
         if evaluate or step % LOG_EVERY == 0:
-            values = torch.stack(pending).tolist()
+            values = parallel.mean(torch.stack(pending)).tolist()
             for at, value in enumerate(values, step - len(values) + 1):
                 if not np.isfinite(value):
                     bar.close()
@@ -166,6 +179,8 @@ def fit(spec: Spec, out: Path, encoder: Encoder, sentences: list[str], dev, chec
                     )
             losses.append([step, float(np.mean(values))])
             pending.clear()
+        if parallel.rank() > 0:
+            continue
         if evaluate:
             for number, candidate in enumerate(method.encoders()):
                 point = dev_point(candidate, p.pooler, dev, spec.precision)
@@ -185,11 +200,14 @@ def fit(spec: Spec, out: Path, encoder: Encoder, sentences: list[str], dev, chec
             os.replace(checkpoint.with_suffix(".part"), checkpoint)
             last_saved = time.perf_counter()
     bar.close()
+    if parallel.rank() > 0:
+        return {}, {}
     if "weights" not in best:
         raise RunFailed(f"{spec.run_id}: STS-B dev gave no score at any step (constant embeddings?).")
     encoder.model.load_state_dict(best["weights"])
     report = {"curve": curve, "losses": losses, "best_step": best["step"], "best_encoder": best["encoder"]}
     report |= {"best_dev": best["score"], "steps": step, "resumed_at": first or None, "sentences": len(sentences)}
+    report |= {"processes": parallel.count()}
     seconds = time.perf_counter() - started
     return report | {"seconds_per_step": seconds / max(1, step - first)}, method.exported()
 
@@ -208,10 +226,11 @@ def optimise(method, components, optimizer, batch: list, precision: str) -> torc
     method.queue = next((c.queue for c in components if c.queue is not None), None)
     with autocast:
         one, two = method.views(batch)
-        loss = method.loss(one, two)
+        loss = method.loss(*method.gathered(one, two))
         for component in components:
             loss = loss + component.loss(method, one, two)
     loss.backward()
+    parallel.average_gradients(optimizer.param_groups[0]["params"])
     torch.nn.utils.clip_grad_norm_(optimizer.param_groups[0]["params"], method.p.clip)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
@@ -220,6 +239,27 @@ def optimise(method, components, optimizer, batch: list, precision: str) -> torc
         for component in components:
             component.after_step(method, one)
     return loss.detach()
+
+
+def encoders(state: torch.nn.Module) -> list[Encoder]:
+    """Those of a method and its components: trained, momentum, auxiliary."""
+    return [module for module in state.modules() if isinstance(module, Encoder)]
+
+
+def use_tokens(state: torch.nn.Module, sentences: list, seen: int) -> None:
+    """Let the encoders of a run share the token ids of its sentences.
+
+    Args:
+        seen: how many sentences the run shows, with repetition.
+    """
+    texts = sentences if isinstance(sentences[0], str) else [text for row in sentences for text in row]
+    tokens = None
+    for encoder in encoders(state):
+        if tokens is None:
+            tokens = Tokens(encoder.tokenizer, encoder.longest)
+            if seen >= len(texts) > IN_MEMORY:
+                tokens.keep(texts)
+        encoder.tokens = tokens
 
 
 def make_optimizer(parameters, p):
@@ -254,7 +294,8 @@ def _permutation(n: int, seed: int, epoch: int) -> np.ndarray:
 
 def dev_point(encoder: Encoder, pooler: str, dev, precision: str) -> dict:
     """STS-B dev: Spearman of cosine, alignment of pairs graded above 4, uniformity over all sentences."""
-    left, right = SentenceEncoder(encoder, pooler, evaluation=Evaluation(precision=precision)).pairs(dev)
+    settings = Evaluation(precision=precision, **({"batch_size": 512} if encoder.device.type == "cuda" else {}))
+    left, right = SentenceEncoder(encoder, pooler, evaluation=settings).pairs(dev)
     close = dev.gold > 4
     return {
         "spearman": metrics.spearman(metrics.cosine(left, right), dev.gold),

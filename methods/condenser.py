@@ -62,6 +62,10 @@ class Method(Base):
         ids, labels = mask_batch(self.encoder.tokenizer, batch["input_ids"], self.p.probability)
         return self.encoder({**batch, "input_ids": ids}), labels
 
+    def gathered(self, encoded, labels):
+        """A loss over tokens compares no sentences."""
+        return encoded, labels
+
     def loss(self, encoded, labels):
         states = encoded.output.hidden_states
         middle, last = states[self.encoder.layers // 2], states[-1]

@@ -15,6 +15,7 @@ Deviations: listed below.
 import torch
 from torch.nn.functional import softplus
 
+from csebench.encoder import to_device
 from csebench.losses import contrastive_tension, dots
 from csebench.method import Method as Base
 
@@ -53,6 +54,8 @@ Hellqvist, Erik Ylip{\\"a}{\\"a} and Sahlgren, Magnus}, booktitle={ICLR}, year={
 
 
 class Method(Base):
+    group = GROUP
+
     def __init__(self, encoder, params):
         super().__init__(encoder, params)
         self.second = encoder.twin()
@@ -71,11 +74,11 @@ class Method(Base):
             left += [positive, *others[:half]]
             right += [positive, *others[half : 2 * half]]
         one, two = self.view(left, self.encoder), self.view(right, self.second)
-        one.same = two.same = torch.tensor([a == b for a, b in zip(left, right, strict=True)], device=one.z.device)
+        one.same = two.same = torch.tensor([a == b for a, b in zip(left, right, strict=True)])
         return one, two
 
     def loss(self, one, two):
-        loss = contrastive_tension(one.z, two.z, one.same)
+        loss = contrastive_tension(one.z, two.z, to_device(one.same, one.z.device))
         if self.queue is not None:
             loss = loss + softplus(dots(one.z, self.queue)).mean()
         return loss

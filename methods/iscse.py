@@ -57,8 +57,8 @@ year={2023}}""",
 class Method(SimCSE):
     def __init__(self, encoder, params):
         super().__init__(encoder, params)
-        self.register_buffer("kept", torch.zeros(self.p.buffer, encoder.size))
-        self.register_buffer("step", torch.zeros((), dtype=torch.long))
+        self.kept = None  # (buffer, D)
+        self.step = 0
 
     def smooth(self, z):
         """(N, D) unit vectors -> (N, D): each averaged with its neighbours in the buffer; gradient through z alone."""
@@ -69,15 +69,22 @@ class Method(SimCSE):
 
     def loss(self, one, two):
         z = normalize(full(two.z), dim=-1)
-        self.kept = torch.cat([self.kept, z.detach()])[-self.p.buffer :]
+        seen = [z.detach()] if self.kept is None else [self.kept, z.detach()]
+        self.kept = torch.cat(seen)[-self.p.buffer :]
         loss = super().loss(one, two)
-        if self.kept[0].any():  # full
+        if len(self.kept) == self.p.buffer:
             loss = loss + self.weight() * info_nce(one.z, self.smooth(z), self.p.temperature)
         return loss
 
     def weight(self):
         start, end = self.p.smoothing_start, self.p.smoothing
-        return min(end, math.cos(math.pi * int(self.step) / self.p.steps) * (start - end) + end)
+        return min(end, math.cos(math.pi * self.step / self.p.steps) * (start - end) + end)
 
     def after_step(self):
         self.step += 1
+
+    def get_extra_state(self):
+        return {"kept": self.kept, "step": self.step}
+
+    def set_extra_state(self, state):
+        self.kept, self.step = state["kept"], state["step"]

@@ -90,8 +90,6 @@ Sentence Embedding Enhancement}, booktitle={ICASSP}, year={2025}}""",
 
 
 class Method(ClsHeadMethod):
-    hard = None  # the View of hard negatives, in the supervised setting
-
     def views(self, sentences):
         if self.p.augmentation == "back_translation":
             sentences, rewritten = zip(*sentences, strict=True)

@@ -17,7 +17,7 @@ import torch
 from torch.nn.functional import binary_cross_entropy_with_logits, cosine_similarity, kl_div
 
 from csebench import augment
-from csebench.losses import cosines, full, info_nce
+from csebench.losses import cosines, full, info_nce, off_diagonal
 from methods.simcse import Method as SimCSE
 
 DECLARATION = {
@@ -63,24 +63,23 @@ class Method(SimCSE):
         """The rows of all K views through either network: (K·N, D) each."""
         edits = [augment.copy, augment.copy, *(augment.find(name) for name in self.p.edits.split())]
         batch = self.tokenize_edited(sentences, edits)
-        self.count = len(edits)
+        self.blocks = len(edits)
         return self.encode(batch), self.encode(batch, self.peer)
 
     def rows(self, anchors, others):
         """(K, N, D) twice -> (N, K-1 + N-1): scaled cosines of view 0 with its positives and with other sentences."""
         positives = cosine_similarity(anchors[:1], others[1:], dim=-1).T
-        same = torch.eye(len(positives), dtype=torch.bool, device=anchors.device)
-        negatives = cosines(anchors[0], others[0])[~same].view(len(positives), -1)
+        negatives = off_diagonal(cosines(anchors[0], others[0]))
         return torch.cat([positives, negatives], dim=1) / self.p.temperature
 
     def loss(self, one, two):
-        main, peer = (full(view.z).unflatten(0, (self.count, -1)) for view in (one, two))
+        main, peer = (full(view.z).unflatten(0, (self.blocks, -1)) for view in (one, two))
         within = self.rows(main, main), self.rows(peer, peer)
         across = self.rows(main, peer), self.rows(peer, main)
         loss = divergence(*within) + divergence(*across)
         for z, row in zip((main, peer), within, strict=True):
             labels = torch.zeros_like(row)
-            labels[:, : self.count - 1] = 1
+            labels[:, : self.blocks - 1] = 1
             loss = loss + info_nce(z[0], z[1], self.p.temperature)
             loss = loss + binary_cross_entropy_with_logits(row.softmax(dim=1), labels)
         return loss

@@ -13,6 +13,7 @@ Deviations: listed below; `form: code` is the released term, with its undocument
 
 import torch
 
+from csebench.encoder import to_device
 from csebench.losses import ami_code, ami_paper
 from csebench.method import Component as Base
 
@@ -70,10 +71,12 @@ class Component(Base):
 
 def aligned(one, two):
     """Attention of the rows that show the same sentence twice, and their tokens up to the first difference."""
-    rows = slice(None) if one.same is None else one.same
+    rows = slice(None) if one.same is None else one.same.nonzero()[:, 0]
     mask1, mask2 = one.mask[rows], two.mask[rows]
     length = int(torch.minimum(mask1.sum(1), mask2.sum(1)).max())
     equal = (one.ids[rows][:, :length] == two.ids[rows][:, :length]) & mask1[:, :length] & mask2[:, :length]
     real = equal.long().cumprod(1).bool()
+    device = one.attention[0].device
+    rows = rows if one.same is None else to_device(rows, device)
     attention = ([a[rows][:, :, :length, :length].float() for a in view.attention] for view in (one, two))
-    return *attention, real
+    return *attention, to_device(real, device)

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from torch.nn.functional import dropout
 
-from csebench.encoder import use_cheap_dropout
+from csebench.encoder import to_device, use_cheap_dropout
 from csebench.method import Component as Base
 from csebench.mlm import masked_lm_loss
 
@@ -61,14 +61,16 @@ class Component(Base):
         batch = (one if self.p.target == "original" else two).batch
         ids, padding = batch["input_ids"], batch["attention_mask"] == 0
         with torch.no_grad():
-            embedded = method.encoder.model.embeddings(ids)
+            embedded = method.encoder.model.embeddings(to_device(ids, one.z.device))
         embedded = dropout(embedded, self.p.input_dropout, self.training)
         targets = ids.masked_fill(padding | (ids == self.tokenizer.mask_token_id), -100)
         look_ahead = None
         if self.p.causal:
             embedded, padding, targets = embedded[:, :-1], padding[:, :-1], targets[:, 1:]
             length = embedded.shape[1]
-            look_ahead = torch.ones(length, length, dtype=torch.bool, device=ids.device).triu(1)
+            look_ahead = torch.ones(length, length, dtype=torch.bool, device=embedded.device).triu(1)
+        padding = to_device(padding, embedded.device)
         memory = one.z.unsqueeze(1).to(embedded.dtype)
-        states = self.decoder(embedded, memory, tgt_mask=look_ahead, tgt_key_padding_mask=padding)
+        masks = {"tgt_mask": look_ahead, "tgt_is_causal": self.p.causal, "tgt_key_padding_mask": padding}
+        states = self.decoder(embedded, memory, **masks)
         return self.p.weight * masked_lm_loss(self.head, states, targets)[0]

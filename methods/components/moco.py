@@ -12,6 +12,7 @@ Deviations: listed below.
 
 import torch
 
+from csebench import parallel
 from csebench.method import Component as Base
 
 DECLARATION = {
@@ -48,9 +49,10 @@ class Component(Base):
     def after_step(self, method, one):
         self.momentum.train()
         keys = method.project(method.pool(self.momentum(one.batch, method.p.pooler))).float()
+        keys = parallel.gather(keys, method.blocks)
         self.queue = keys if self.queue is None else torch.cat([self.queue, keys])[-self.p.queue :]
-        for slow, fast in zip(self.momentum.parameters(), method.encoder.parameters(), strict=True):
-            slow.lerp_(fast, 1 - self.p.momentum)
+        slow, fast = (list(encoder.parameters()) for encoder in (self.momentum, method.encoder))
+        torch._foreach_lerp_(slow, fast, 1 - self.p.momentum)
 
     def get_extra_state(self):
         return self.queue
