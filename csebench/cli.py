@@ -375,14 +375,17 @@ def plot(args):
 
 
 def work(args):
-    spec, at = planned(args)
-    from csebench.evaluate import evaluate_run, has_data
-    from csebench.trainer import train as run
+    from csebench.progress import Progress
 
+    spec, at = planned(args)
     folder, data = plans.RUNS / args.run_id, plans.data_root(at)
-    run(spec, folder, plans.corpus_path(spec, at), data, positives=plans.positives_path(spec))
-    wanted = {e for page in plans.pages(at.scale) for run_id, e in page.scores() if run_id == args.run_id}
-    evaluate_run(folder, [e for e in sorted(wanted) if has_data(e, data)], data, at.evaluation)
+    with Progress(folder, args.run_id):
+        from csebench.evaluate import evaluate_run, has_data
+        from csebench.trainer import train as run
+
+        run(spec, folder, plans.corpus_path(spec, at), data, positives=plans.positives_path(spec))
+        wanted = {e for page in plans.pages(at.scale) for run_id, e in page.scores() if run_id == args.run_id}
+        evaluate_run(folder, [e for e in sorted(wanted) if has_data(e, data)], data, at.evaluation)
 
 
 def planned(args) -> tuple[Spec, Scale]:
