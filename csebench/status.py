@@ -177,7 +177,9 @@ def view(runs: list[Run]) -> Group:
     to_go = f"left:  {hours(seconds)}" + (known if sources else "") + (f"; unknown for {unknown}" if unknown else "")
     parts = [line, Text(f"spent: {hours(spent(runs))}"), Text(to_go)]
     if counts["stopped"]:
-        parts.append(Text("What is stopped goes on from its last checkpoint when the workflow is started again."))
+        parts.append(
+            Text("The workflow started again goes on with what is stopped, from its checkpoint where it has one.")
+        )
     if counts["running"]:
         parts += [Text(), running([run for run in runs if run.state == "running"])]
     if counts["failed"]:
