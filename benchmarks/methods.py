@@ -29,6 +29,7 @@ from tabulate import tabulate
 from csebench import ROOT
 from csebench.data import read_corpus, read_sts
 from csebench.encoder import Encoder, open_model
+from csebench.forecast import device
 from csebench.provenance import code_state, processor
 from csebench.registry import COMPONENTS, METHODS, declaration, fill, names
 from csebench.schema import EncoderRef, Evaluation
@@ -116,7 +117,7 @@ def save(args, seconds):
     """An entry of data/step_times.yaml (csebench/forecast.py: StepTimes)."""
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
     entry = {
-        "device": gpu or f"{processor()}, {args.threads} threads",
+        "device": device(gpu, processor(), args.threads),
         "encoder": args.name or args.encoder,
         "batch_size": args.batch,
         "max_length": args.length,

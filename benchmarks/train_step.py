@@ -32,6 +32,7 @@ from transformers import TrainerCallback
 from csebench import ROOT, trainer
 from csebench.data import read_corpus
 from csebench.encoder import Encoder
+from csebench.progress import Progress
 from csebench.registry import declaration, fill
 from csebench.schema import EncoderRef
 from csebench.spec import Spec
@@ -48,7 +49,9 @@ def csebench_seconds(args, sentences, steps, folder):
     run = dict(encoder=ref, seed=0, precision=args.precision, threads=args.threads)
     spec = Spec(method="simcse", method_version=1, params=params, **run)
     encoder = Encoder.load(ref, params["dropout"])
-    return trainer.fit(spec, Path(folder), encoder, sentences, None, float("inf"))["seconds_per_step"]
+    with Progress(Path(folder), spec.run_id) as progress:
+        report, _ = trainer.fit(spec, Path(folder), encoder, sentences, None, float("inf"), progress)
+    return report["seconds_per_step"]
 
 
 class Clock(TrainerCallback):

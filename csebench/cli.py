@@ -64,6 +64,13 @@ def parser() -> Parser:
     v.add_argument("target", nargs="+", help="table2, micse/table2, results/mini/table2.md, all")
     v.add_argument("--scale", default=plans.DEFAULT_SCALE)
 
+    v = verb(
+        "status", show_status, "how far the runs that targets need are: done, running, failed, hours spent and left"
+    )
+    v.add_argument("target", nargs="*", default=["all"], help="as of plan; all without it")
+    v.add_argument("--scale", default=plans.DEFAULT_SCALE)
+    v.add_argument("--watch", nargs="?", type=positive, const=2, metavar="SECONDS", help="again every 2 seconds")
+
     v = verb("claims", list_claims, "what the papers say of their tables, on the printed numbers and on ours")
     v.add_argument("--scale", default=plans.DEFAULT_SCALE)
     verb("audit", list_findings, "what the printed tables contradict, in themselves or one another")
@@ -218,9 +225,18 @@ def _show_declaration(d):
 def show_plan(args):
     from csebench.forecast import show
 
+    print(show(pages_of(args)))
+
+
+def show_status(args):
+    from csebench.status import show
+
+    show(pages_of(args), args.watch)
+
+
+def pages_of(args) -> list[plans.Page]:
     plans.scale(args.scale)
-    pages = {str(p.path): p for t in args.target for p in plans.parse_target(t, args.scale)}
-    print(show(list(pages.values())))
+    return list({str(p.path): p for t in args.target for p in plans.parse_target(t, args.scale)}.values())
 
 
 def list_claims(args):
@@ -375,14 +391,20 @@ def plot(args):
 
 
 def work(args):
-    spec, at = planned(args)
-    from csebench.evaluate import evaluate_run, has_data
-    from csebench.trainer import train as run
+    from csebench.progress import Progress
 
+    spec, at = planned(args)
     folder, data = plans.RUNS / args.run_id, plans.data_root(at)
-    run(spec, folder, plans.corpus_path(spec, at), data, positives=plans.positives_path(spec))
-    wanted = {e for page in plans.pages(at.scale) for run_id, e in page.scores() if run_id == args.run_id}
-    evaluate_run(folder, [e for e in sorted(wanted) if has_data(e, data)], data, at.evaluation)
+    with Progress(folder, args.run_id):
+        from csebench import parallel
+        from csebench.evaluate import evaluate_run, has_data
+        from csebench.trainer import train as run
+
+        run(spec, folder, plans.corpus_path(spec, at), data, positives=plans.positives_path(spec))
+        if parallel.rank() > 0:
+            return
+        wanted = {e for page in plans.pages(at.scale) for run_id, e in page.scores() if run_id == args.run_id}
+        evaluate_run(folder, [e for e in sorted(wanted) if has_data(e, data)], data, at.evaluation)
 
 
 def planned(args) -> tuple[Spec, Scale]:

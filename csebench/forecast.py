@@ -65,6 +65,11 @@ def finished(run: str) -> float | None:
     return json.loads(report.read_text())["provenance"]["seconds"] if report.exists() else None
 
 
+def device(gpu: str | None, processor: str, threads: int) -> str:
+    """A device as step times name it."""
+    return gpu or f"{processor}, {threads} threads"
+
+
 def seconds(spec: Spec, times: StepTimes) -> float | None:
     """Forecast of a run on a device, training and STS evaluation; None where its encoder was not measured there."""
     rate = times.sentences_per_second

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from tqdm import tqdm
 
 from csebench import metrics, parallel
 from csebench.data import draw_subset, read_corpus, read_positives, read_sts, sha256
 from csebench.encoder import Affine, Encoder, SentenceEncoder, save_encoder, save_modules
 from csebench.errors import BadInput, RunFailed
+from csebench.progress import CHECKPOINT, PROGRESS, Progress
 from csebench.provenance import Stopwatch, write_json
 from csebench.registry import COMPONENTS, declaration, load
 from csebench.schema import TEMPLATES, Evaluation
@@ -56,19 +56,18 @@ def train(
     if model.exists() and not (out / "spec.json").exists():
         raise BadInput(f"{model}: is there, and not of this run (no spec.json beside it); choose another folder.")
     if (model / REPORT).exists():
-        write_json(out / "train.json", json.loads((model / REPORT).read_text()))
-        return
+        return finish(out, json.loads((model / REPORT).read_text()))
     watch = Stopwatch()
     found = declaration(spec.method)
     sentences, dev = None, None
     if spec.corpus is not None:
         if corpus is None:
-            raise BadInput(f"method {spec.method} needs a corpus: give --corpus FILE.")
+            raise BadInput(f"method {spec.method} needs a corpus: give --corpus PROGRESS.")
         sentences = read_corpus(corpus, spec.corpus.sha256, found.corpus)
         if spec.back_translated:
             if positives is None:
                 raise BadInput(
-                    f"{spec.run_id} takes back-translations as positives: give --positives FILE, which `csebench"
+                    f"{spec.run_id} takes back-translations as positives: give --positives PROGRESS, which `csebench"
                     " back-translate` makes from the corpus, or another `augmentation`."
                 )
             translators = spec.params["translators"]
@@ -92,7 +91,9 @@ def train(
         some = draw_subset(sentences, spec.params["fit_sentences"], spec.corpus.subset_seed)
         transform = Affine(*load(spec.method).fit(SentenceEncoder(encoder, pooler).embed(some), spec.params))
     elif found.kind == "trained":
-        report, modules = fit(spec, out, encoder, sentences, dev, checkpoint_seconds)
+        with Progress(out, spec.run_id) as progress:
+            report, modules = fit(spec, out, encoder, sentences, dev, checkpoint_seconds, progress)
+    parallel.stop()
     if parallel.rank() > 0:
         return
     data = {"corpus": spec.corpus and sha256(corpus), "dev": spec.dev_sha256}
@@ -109,8 +110,14 @@ def train(
     write_json(part / REPORT, report)
     (part / "README.md").write_text(card(spec))
     os.replace(part, model)
+    finish(out, report)
+
+
+def finish(out: Path, report: dict) -> None:
+    """The run is done: its report stands for what told of it on the way."""
     write_json(out / "train.json", report)
-    (out / ".checkpoint.pt").unlink(missing_ok=True)
+    for name in (CHECKPOINT, PROGRESS):
+        (out / name).unlink(missing_ok=True)
 
 
 def _read_dev(spec: Spec, data_root: Path):
@@ -123,7 +130,15 @@ def _read_dev(spec: Spec, data_root: Path):
     return dev
 
 
-def fit(spec: Spec, out: Path, encoder: Encoder, sentences: list[str], dev, checkpoint_seconds: float):
+def fit(
+    spec: Spec,
+    out: Path,
+    encoder: Encoder,
+    sentences: list[str],
+    dev,
+    checkpoint_seconds: float,
+    progress: Progress,
+):
     """The training loop: leaves `encoder` at its best on STS-B dev (first best wins ties).
 
     Returns:
@@ -142,7 +157,7 @@ def fit(spec: Spec, out: Path, encoder: Encoder, sentences: list[str], dev, chec
         for module in encoders(state):
             module.compile_layers()
     step, curve, losses, best = 0, [], [], {"score": -np.inf}
-    checkpoint = out / ".checkpoint.pt"
+    checkpoint = out / CHECKPOINT
     if checkpoint.exists():
         saved = torch.load(checkpoint, map_location=device, weights_only=False)
         state.load_state_dict(saved["state"])
@@ -156,7 +171,7 @@ def fit(spec: Spec, out: Path, encoder: Encoder, sentences: list[str], dev, chec
     first, started, last_saved = step, time.perf_counter(), time.perf_counter()
 
     pending = []  # losses not yet read from the device
-    bar = tqdm(total=p.steps, initial=step, desc=spec.run_id, unit="step", mininterval=1)
+    progress.start(step, p.steps, torch.cuda.get_device_name(device) if device.type == "cuda" else None)
     while step < p.steps:
         for group in optimizer.param_groups:
             group["lr"] = p.learning_rate * method.learning_rate_factor(step)
@@ -164,14 +179,12 @@ def fit(spec: Spec, out: Path, encoder: Encoder, sentences: list[str], dev, chec
         loss = optimise(method, components, optimizer, parallel.share(batch, method.group), spec.precision)
         step += 1
         pending.append(loss)
-        bar.update()
 
         evaluate = step % p.evaluate_every == 0 or step == p.steps
         if evaluate or step % LOG_EVERY == 0:
             values = parallel.mean(torch.stack(pending)).tolist()
             for at, value in enumerate(values, step - len(values) + 1):
                 if not np.isfinite(value):
-                    bar.close()
                     checkpoint.unlink(missing_ok=True)
                     raise RunFailed(
                         f"{spec.run_id}: loss is {value} at step {at} (learning rate {p.learning_rate:g});"
@@ -189,8 +202,7 @@ def fit(spec: Spec, out: Path, encoder: Encoder, sentences: list[str], dev, chec
                 if point["spearman"] is not None and (method.keeps_last or point["spearman"] > best["score"]):
                     weights = {k: v.detach().cpu().clone() for k, v in candidate.model.state_dict().items()}
                     best = {"score": point["spearman"], "step": step, "encoder": number, "weights": weights}
-        if losses:
-            bar.set_postfix(loss=f"{losses[-1][1]:.3f}", dev=f"{100 * max(best['score'], 0):.2f}", refresh=False)
+        progress.step(step, losses[-1][1] if losses else None, best["score"] if "weights" in best else None)
         if time.perf_counter() - last_saved >= checkpoint_seconds and not pending and step < p.steps:
             saved = {"state": state.state_dict(), "optimizer": optimizer.state_dict(), "rng": torch.get_rng_state()}
             saved |= {"step": step, "curve": curve, "losses": losses, "best": best}
@@ -199,7 +211,6 @@ def fit(spec: Spec, out: Path, encoder: Encoder, sentences: list[str], dev, chec
             torch.save(saved, checkpoint.with_suffix(".part"))
             os.replace(checkpoint.with_suffix(".part"), checkpoint)
             last_saved = time.perf_counter()
-    bar.close()
     if parallel.rank() > 0:
         return {}, {}
     if "weights" not in best:
