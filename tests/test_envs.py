@@ -1,4 +1,4 @@
-"""The lock fits pyproject.toml, and the environments fit the lock."""
+"""The lock fits pyproject.toml, the environments fit the lock, and the images install it."""
 
 import re
 import runpy
@@ -60,3 +60,13 @@ def test_training_can_score_and_pages_need_no_torch():
 def test_rules_run_in_the_environments():
     rules = "".join(path.read_text() for path in (ROOT / "rules").glob("*.smk"))
     assert set(re.findall(r"envs/([\w.]+)", rules)) == {f"{family}.yaml" for family in FAMILIES}
+
+
+def test_images_install_the_lock():
+    docker, apptainer = ((ENVS / name).read_text() for name in ("Dockerfile", "apptainer.def"))
+    python = f"python:{MAKE['PYTHON']}-slim-bookworm"
+    assert f"FROM {python}\n" in docker and f"From: {python}\n" in apptainer
+    assert "build -t csebench -f envs/Dockerfile envs\n" in docker and "COPY lock.txt /\n" in docker
+    assert "\n    envs/lock.txt /lock.txt\n" in apptainer
+    packages = r"--no-install-recommends (.+?)(?: \\)?\n|(https://\S+)"
+    assert re.findall(packages, docker) == re.findall(packages, apptainer)
