@@ -14,7 +14,7 @@ rule fetch_corpus:
         f"{plan.FETCHED}/{{source}}/{{file}}.{{ending}}.log",
     retries: 3
     conda:
-        "../envs/csebench.yaml"
+        "../envs/train.yaml"
     params:
         root=lambda _: plan.FETCHED,
     shell:
@@ -32,7 +32,7 @@ rule fetch_senteval:
         f"{plan.FETCHED}/senteval.log",
     retries: 3
     conda:
-        "../envs/csebench.yaml"
+        "../envs/train.yaml"
     params:
         root=lambda _: plan.FETCHED,
     shell:
@@ -46,7 +46,7 @@ rule fetch_beir:
         f"{plan.FETCHED}/beir/{{dataset}}.log",
     retries: 3
     conda:
-        "../envs/csebench.yaml"
+        "../envs/train.yaml"
     params:
         root=lambda _: plan.FETCHED,
     shell:
@@ -61,7 +61,7 @@ rule back_translate:
     log:
         f"{plan.POSITIVES}/{{key}}.log",
     conda:
-        "../envs/csebench.yaml"
+        "../envs/train.yaml"
     threads: 2
     resources:
         gpu=GPU,

@@ -10,7 +10,7 @@ rule evaluate:
     log:
         "runs/{run}/{folder}{evaluator}.log",
     conda:
-        "../envs/csebench.yaml"
+        "../envs/evaluate.yaml"
     threads: run_threads
     resources:
         gpu=GPU,

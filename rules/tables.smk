@@ -20,7 +20,7 @@ rule compare:
     log:
         "results/.logs/{grid}.items.log",
     conda:
-        "../envs/csebench.yaml"
+        "../envs/report.yaml"
     shell:
         "python -m csebench compare {wildcards.grid} > {log} 2>&1"
 
@@ -40,7 +40,7 @@ rule table:
     log:
         "results/.logs/{page}.log",
     conda:
-        "../envs/csebench.yaml"
+        "../envs/report.yaml"
     shell:
         "python -m csebench render {wildcards.page} --out {output} > {log} 2>&1"
 
@@ -61,7 +61,7 @@ rule figure:
     log:
         "results/.logs/{grid}.log",
     conda:
-        "../envs/csebench.yaml"
+        "../envs/report.yaml"
     shell:
         "python -m csebench render {wildcards.grid} > {log} 2>&1"
 
@@ -80,7 +80,7 @@ rule report_page:
     log:
         "results/{folder}.logs/{name}.log",
     conda:
-        "../envs/csebench.yaml"
+        "../envs/report.yaml"
     params:
         scale=scale_of_folder,
     shell:
@@ -96,7 +96,7 @@ rule html:
     log:
         "results/{folder}.logs/html.log",
     conda:
-        "../envs/csebench.yaml"
+        "../envs/report.yaml"
     params:
         scale=scale_of_folder,
     shell:
@@ -112,7 +112,7 @@ rule partial_table:
     log:
         "results/.logs/partial/{page}.log",
     conda:
-        "../envs/csebench.yaml"
+        "../envs/report.yaml"
     shell:
         "python -m csebench render {wildcards.page} --out {output} > {log} 2>&1"
 
@@ -126,7 +126,7 @@ rule partial_report:
     log:
         "results/.logs/partial/{folder}{name}.log",
     conda:
-        "../envs/csebench.yaml"
+        "../envs/report.yaml"
     params:
         scale=scale_of_folder,
     shell:

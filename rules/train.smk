@@ -10,7 +10,7 @@ rule train:
     log:
         "runs/{run}/train.log",
     conda:
-        "../envs/csebench.yaml"
+        "../envs/train.yaml"
     threads: run_threads
     resources:
         gpu=GPU,

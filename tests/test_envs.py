@@ -1,0 +1,72 @@
+"""The lock fits pyproject.toml, the environments fit the lock, and the images install it."""
+
+import re
+import runpy
+import tomllib
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from csebench import ROOT
+
+ENVS = ROOT / "envs"
+MAKE = runpy.run_path(str(ENVS / "make.py"))
+FAMILIES = MAKE["FAMILIES"]
+LOCKED = {name: version for name, (version, _) in MAKE["lock"]().items()}
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+DEPENDENCIES = [Requirement(line) for line in PROJECT["dependencies"]]
+SYNTAX = [Requirement(line) for line in PROJECT["optional-dependencies"]["syntax"]]
+
+
+@pytest.mark.parametrize("wanted", DEPENDENCIES + SYNTAX, ids=str)
+def test_lock_satisfies_the_project(wanted):
+    assert wanted.specifier.contains(LOCKED[canonicalize_name(wanted.name)])
+
+
+def test_every_line_of_the_lock_is_read():
+    lines = [line for line in (ENVS / "lock.txt").read_text().splitlines() if not line.startswith("#")]
+    assert len(LOCKED) == len(lines)
+
+
+def test_every_dependency_is_of_a_family():
+    """What jobs import is in pyproject.toml and the other way round; what starts and watches them is in none."""
+    assert set.union(*FAMILIES.values()) == {canonicalize_name(d.name) for d in DEPENDENCIES} - {"rich", "snakemake"}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_environment_is_what_make_writes(family):
+    assert (ENVS / f"{family}.yaml").read_text() == MAKE["environment"](family)
+
+
+def pins(family):
+    environment = yaml.safe_load((ENVS / f"{family}.yaml").read_text())
+    return dict(pin.split("==") for pin in environment["dependencies"][-1]["pip"])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_pins_are_the_lock_s(family):
+    assert pins(family).items() <= LOCKED.items()
+    assert pins(family).keys() >= FAMILIES[family]
+
+
+def test_training_can_score_and_pages_need_no_torch():
+    assert pins("train").keys() >= pins("evaluate").keys()
+    assert "torch" in pins("evaluate")
+    assert not [name for name in pins("report") if re.match("torch|nvidia|cuda|triton|transformers", name)]
+
+
+def test_rules_run_in_the_environments():
+    rules = "".join(path.read_text() for path in (ROOT / "rules").glob("*.smk"))
+    assert set(re.findall(r"envs/([\w.]+)", rules)) == {f"{family}.yaml" for family in FAMILIES}
+
+
+def test_images_install_the_lock():
+    docker, apptainer = ((ENVS / name).read_text() for name in ("Dockerfile", "apptainer.def"))
+    python = f"python:{MAKE['PYTHON']}-slim-bookworm"
+    assert f"FROM {python}\n" in docker and f"From: {python}\n" in apptainer
+    assert "build -t csebench -f envs/Dockerfile envs\n" in docker and "COPY lock.txt /\n" in docker
+    assert "\n    envs/lock.txt /lock.txt\n" in apptainer
+    packages = r"--no-install-recommends (.+?)(?: \\)?\n|(https://\S+)"
+    assert re.findall(packages, docker) == re.findall(packages, apptainer)
