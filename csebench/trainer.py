@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
+import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +49,7 @@ def train(
 
     Raises:
         BadInput: a file is missing or not the one the spec names, or `out` holds another run.
-        RunFailed: the loss is not finite.
+        RunFailed: the loss is not finite, or SIGTERM asked for an end, before which the checkpoint was written.
     """
     model, part = out / "model", out / "model.part"
     if (out / "spec.json").exists() and json.loads((out / "spec.json").read_text()) != spec.model_dump():
@@ -89,7 +92,8 @@ def train(
         some = draw_subset(sentences, spec.params["fit_sentences"], spec.corpus.subset_seed)
         transform = Affine(*load(spec.method).fit(SentenceEncoder(encoder, pooler).embed(some), spec.params))
     elif found.kind == "trained":
-        report, modules = fit(spec, out, encoder, sentences, dev, checkpoint_seconds)
+        with sigterm() as stop:
+            report, modules = fit(spec, out, encoder, sentences, dev, checkpoint_seconds, stop)
     data = {"corpus": spec.corpus and sha256(corpus), "dev": spec.dev_sha256}
     if spec.back_translated:
         data["positives"] = sha256(positives)
@@ -108,6 +112,17 @@ def train(
     (out / ".checkpoint.pt").unlink(missing_ok=True)
 
 
+@contextmanager
+def sigterm():
+    """An event that SIGTERM sets instead of ending the process: clusters send it some seconds before they kill."""
+    event = threading.Event()
+    before = signal.signal(signal.SIGTERM, lambda *_: event.set())
+    try:
+        yield event
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def _read_dev(spec: Spec, data_root: Path):
     path = data_root / "downstream/STS/STSBenchmark/sts-dev.csv"
     if (found := sha256(path)) != spec.dev_sha256:
@@ -118,7 +133,7 @@ def _read_dev(spec: Spec, data_root: Path):
     return dev
 
 
-def fit(spec: Spec, out: Path, encoder: Encoder, sentences: list[str], dev, checkpoint_seconds: float):
+def fit(spec: Spec, out: Path, encoder: Encoder, sentences: list[str], dev, checkpoint_seconds: float, stop):
     """The training loop: leaves `encoder` at its best on STS-B dev (first best wins ties).
 
     Returns:
@@ -131,18 +146,19 @@ def fit(spec: Spec, out: Path, encoder: Encoder, sentences: list[str], dev, chec
     method, components = state["method"], state["components"]
     p = method.p
     step, curve, losses, best = 0, [], [], {"score": -np.inf}
+    pending = []  # losses not yet read from the device
     checkpoint = out / ".checkpoint.pt"
     if checkpoint.exists():
         saved = torch.load(checkpoint, map_location=device, weights_only=False)
         state.load_state_dict(saved["state"])
         optimizer.load_state_dict(saved["optimizer"])
         step, curve, losses, best = saved["step"], saved["curve"], saved["losses"], saved["best"]
+        pending = saved.get("pending", [])  # there is none in what an older version left
         torch.set_rng_state(saved["rng"].cpu())
         if device.type == "cuda":
             torch.cuda.set_rng_state(saved["cuda_rng"].cpu())
     first, started, last_saved = step, time.perf_counter(), time.perf_counter()
 
-    pending = []  # losses not yet read from the device
     bar = tqdm(total=p.steps, initial=step, desc=spec.run_id, unit="step", mininterval=1)
     while step < p.steps:
         for group in optimizer.param_groups:
@@ -176,14 +192,18 @@ def fit(spec: Spec, out: Path, encoder: Encoder, sentences: list[str], dev, chec
                     best = {"score": point["spearman"], "step": step, "encoder": number, "weights": weights}
         if losses:
             bar.set_postfix(loss=f"{losses[-1][1]:.3f}", dev=f"{100 * max(best['score'], 0):.2f}", refresh=False)
-        if time.perf_counter() - last_saved >= checkpoint_seconds and not pending and step < p.steps:
+        stopped, due = stop.is_set(), time.perf_counter() - last_saved >= checkpoint_seconds
+        if stopped or (due and not pending and step < p.steps):
             saved = {"state": state.state_dict(), "optimizer": optimizer.state_dict(), "rng": torch.get_rng_state()}
-            saved |= {"step": step, "curve": curve, "losses": losses, "best": best}
+            saved |= {"step": step, "curve": curve, "losses": losses, "pending": pending, "best": best}
             if device.type == "cuda":
                 saved["cuda_rng"] = torch.cuda.get_rng_state()
             torch.save(saved, checkpoint.with_suffix(".part"))
             os.replace(checkpoint.with_suffix(".part"), checkpoint)
             last_saved = time.perf_counter()
+        if stopped:
+            bar.close()
+            raise RunFailed(f"{spec.run_id}: stopped by SIGTERM after step {step}; the next try goes on from there.")
     bar.close()
     if "weights" not in best:
         raise RunFailed(f"{spec.run_id}: STS-B dev gave no score at any step (constant embeddings?).")
