@@ -72,7 +72,7 @@ def wait_for(what, workflow, seconds=120):
 def test_killed_jobs_go_on_and_the_table_is_complete(slurm, project):
     env = {**os.environ, "PYTHONPATH": str(project), "HF_HUB_OFFLINE": "1"}
     command = [sys.executable, "-m", "snakemake", PAGE, "--workflow-profile", "profiles/slurm"]
-    command += ["--slurm-status-command", "squeue", "--slurm-no-account"]  # there is no accounting
+    command += ["--slurm-status-command", "squeue"]  # there is no accounting
     command += ["--slurm-init-seconds-before-status-checks", "2"]
     log = project / "snakemake.log"
     with log.open("w") as out:
