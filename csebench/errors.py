@@ -19,6 +19,10 @@ class RunFailed(Exception):
     """A run went wrong after it had started: exit code 1, other runs are left alone."""
 
 
+class Stopped(RunFailed):
+    """A run was asked to end and left a checkpoint, from which it goes on."""
+
+
 def unknown(kind: str, name: str, known, where: str = "") -> BadInput:
     """The one message for a name that does not exist."""
     known = sorted(map(str, known))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from functools import cache
 
@@ -19,6 +20,9 @@ from csebench.spec import Spec
 REFERENCE = "simcse"  # method that others are measured against
 DEV_SENTENCES = 3_000  # of STS-B dev, embedded at every evaluation in training
 TEST_SENTENCES = 26_300  # distinct ones of the seven STS test sets
+MARGIN = 3  # a cluster's device may be slower than the one that was measured
+UNMEASURED_MINUTES = 60  # loading of models, and evaluators other than STS
+LONGEST_MINUTES = 24 * 60  # clusters seldom grant more; a run that it cuts off goes on in the next attempt
 
 
 class StepTimes(Strict):
@@ -104,6 +108,20 @@ def step_seconds(name: str, times: StepTimes) -> float | None:
         return None
     own, simcse, *plugged = parts
     return own + sum(plugin - simcse for plugin in plugged)
+
+
+def fastest(spec: Spec, scale: str) -> float | None:
+    """Forecast of a run in seconds, on the fastest device that its encoder was measured on; None without one."""
+    measured = [times for times in step_times() if times.encoder == encoder_of(spec, scale)]
+    return min((s for times in measured if (s := seconds(spec, times)) is not None), default=None)
+
+
+def minutes(forecast: float | None, attempt: int) -> int:
+    """What to ask a cluster for, from a forecast in seconds: twice that in a further attempt, the most without one."""
+    if forecast is None:
+        return LONGEST_MINUTES
+    asked = UNMEASURED_MINUTES + math.ceil(MARGIN * forecast / 60)
+    return min(LONGEST_MINUTES, asked * 2 ** (attempt - 1))
 
 
 def encoder_of(spec: Spec, scale: str) -> str:

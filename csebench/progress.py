@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from csebench.errors import BadInput, RunFailed
+from csebench.errors import BadInput, RunFailed, Stopped
 from csebench.provenance import processor, write_json
 
 PROGRESS = "progress.json"  # in the folder of a run that has begun and is not done
@@ -27,7 +27,7 @@ class Progress:
     """The progress of a run in `folder`; a context manager around the work.
 
     An exception is noted as the run's failure and goes on its way. One that csebench did not foresee is told, for
-    the end of its traceback, which run failed where. A killed run leaves the file as it was last written.
+    the end of its traceback, which run failed where. A killed or stopped run leaves the file as it was last written.
     """
 
     def __init__(self, folder: Path, run: str):
@@ -46,7 +46,11 @@ class Progress:
         if self.bar is not None:
             self.bar.close()
         noted = read(self.folder / PROGRESS)  # by the trainer, which knows the step, before the job that called it
-        if isinstance(error, Exception) and (noted is None or noted["state"] != "failed"):
+        if (
+            isinstance(error, Exception)
+            and not isinstance(error, Stopped)
+            and (noted is None or noted["state"] != "failed")
+        ):
             foreseen = isinstance(error, BadInput | RunFailed)
             message = str(error) if foreseen else traceback.format_exception_only(error)[0].strip()
             self._write("failed", message=message)

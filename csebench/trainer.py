@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
+import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +17,7 @@ import torch
 from csebench import metrics, parallel
 from csebench.data import draw_subset, read_corpus, read_positives, read_sts, sha256
 from csebench.encoder import Affine, Encoder, SentenceEncoder, save_encoder, save_modules
-from csebench.errors import BadInput, RunFailed
+from csebench.errors import BadInput, RunFailed, Stopped
 from csebench.progress import CHECKPOINT, PROGRESS, Progress
 from csebench.provenance import Stopwatch, write_json
 from csebench.registry import COMPONENTS, declaration, load
@@ -48,6 +51,7 @@ def train(
     Raises:
         BadInput: a file is missing or not the one the spec names, or `out` holds another run.
         RunFailed: the loss is not finite.
+        Stopped: SIGTERM asked for an end, before which the checkpoint was written.
     """
     parallel.start()
     model, part = out / "model", out / "model.part"
@@ -91,8 +95,8 @@ def train(
         some = draw_subset(sentences, spec.params["fit_sentences"], spec.corpus.subset_seed)
         transform = Affine(*load(spec.method).fit(SentenceEncoder(encoder, pooler).embed(some), spec.params))
     elif found.kind == "trained":
-        with Progress(out, spec.run_id) as progress:
-            report, modules = fit(spec, out, encoder, sentences, dev, checkpoint_seconds, progress)
+        with Progress(out, spec.run_id) as progress, sigterm() as stop:
+            report, modules = fit(spec, out, encoder, sentences, dev, checkpoint_seconds, progress, stop)
     parallel.stop()
     if parallel.rank() > 0:
         return
@@ -120,6 +124,17 @@ def finish(out: Path, report: dict) -> None:
         (out / name).unlink(missing_ok=True)
 
 
+@contextmanager
+def sigterm():
+    """An event that SIGTERM sets instead of ending the process: clusters send it some seconds before they kill."""
+    event = threading.Event()
+    before = signal.signal(signal.SIGTERM, lambda *_: event.set())
+    try:
+        yield event
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def _read_dev(spec: Spec, data_root: Path):
     path = data_root / "downstream/STS/STSBenchmark/sts-dev.csv"
     if (found := sha256(path)) != spec.dev_sha256:
@@ -138,6 +153,7 @@ def fit(
     dev,
     checkpoint_seconds: float,
     progress: Progress,
+    stop: threading.Event,
 ):
     """The training loop: leaves `encoder` at its best on STS-B dev (first best wins ties).
 
@@ -157,12 +173,14 @@ def fit(
         for module in encoders(state):
             module.compile_layers()
     step, curve, losses, best = 0, [], [], {"score": -np.inf}
+    pending = []  # losses not yet read from the device
     checkpoint = out / CHECKPOINT
     if checkpoint.exists():
         saved = torch.load(checkpoint, map_location=device, weights_only=False)
         state.load_state_dict(saved["state"])
         optimizer.load_state_dict(saved["optimizer"])
         step, curve, losses, best = saved["step"], saved["curve"], saved["losses"], saved["best"]
+        pending = saved.get("pending", [])  # there is none in what an older version left
         torch.set_rng_state(saved["rng"].cpu())
         if device.type == "cuda":
             torch.cuda.set_rng_state(saved["cuda_rng"].cpu())
@@ -170,7 +188,6 @@ def fit(
         torch.manual_seed(spec.seed + 1_000_003 * parallel.rank() + step)
     first, started, last_saved = step, time.perf_counter(), time.perf_counter()
 
-    pending = []  # losses not yet read from the device
     progress.start(step, p.steps, torch.cuda.get_device_name(device) if device.type == "cuda" else None)
     while step < p.steps:
         for group in optimizer.param_groups:
@@ -203,14 +220,17 @@ def fit(
                     weights = {k: v.detach().cpu().clone() for k, v in candidate.model.state_dict().items()}
                     best = {"score": point["spearman"], "step": step, "encoder": number, "weights": weights}
         progress.step(step, losses[-1][1] if losses else None, best["score"] if "weights" in best else None)
-        if time.perf_counter() - last_saved >= checkpoint_seconds and not pending and step < p.steps:
+        stopped, due = stop.is_set(), time.perf_counter() - last_saved >= checkpoint_seconds
+        if stopped or (due and not pending and step < p.steps):
             saved = {"state": state.state_dict(), "optimizer": optimizer.state_dict(), "rng": torch.get_rng_state()}
-            saved |= {"step": step, "curve": curve, "losses": losses, "best": best}
+            saved |= {"step": step, "curve": curve, "losses": losses, "pending": pending, "best": best}
             if device.type == "cuda":
                 saved["cuda_rng"] = torch.cuda.get_rng_state()
             torch.save(saved, checkpoint.with_suffix(".part"))
             os.replace(checkpoint.with_suffix(".part"), checkpoint)
             last_saved = time.perf_counter()
+        if stopped:
+            raise Stopped(f"{spec.run_id}: stopped by SIGTERM after step {step}; the next try goes on from there.")
     if parallel.rank() > 0:
         return {}, {}
     if "weights" not in best:

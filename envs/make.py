@@ -9,7 +9,11 @@ PYTHON = "3.11"
 REPORT = {"jinja2", "matplotlib", "networkx", "numpy", "pydantic", "pyyaml", "scipy", "tabulate"}
 EVALUATE = {"beir", "huggingface-hub", "mteb", "numpy", "pydantic", "pyyaml", "safetensors", "scikit-learn", "scipy"}
 EVALUATE |= {"sentence-transformers", "tabulate", "threadpoolctl", "tokenizers", "torch", "transformers"}
-FAMILIES = {"train": EVALUATE | {"accelerate", "filelock", "sentencepiece", "tqdm"}, "evaluate": EVALUATE, "report": REPORT}
+FAMILIES = {
+    "train": EVALUATE | {"accelerate", "filelock", "sentencepiece", "tqdm"},
+    "evaluate": EVALUATE,
+    "report": REPORT,
+}
 HEAD = f"""\
 # Written by envs/make.py from envs/lock.txt, all pins inline, since Snakemake copies this file: edit those instead.
 channels: [conda-forge, nodefaults]

@@ -1,10 +1,10 @@
-# Functions that the rules share; what they compute comes from csebench.plan, which never imports torch.
+# Functions that the rules share; what they compute comes from modules that never import torch.
 import os
 import shutil
 import sys
 from pathlib import Path
 
-from csebench import plan
+from csebench import forecast, plan
 from csebench.errors import BadInput
 from csebench.registry import protocol
 from csebench.evaluate import evaluation_key
@@ -18,6 +18,8 @@ envvars:
 os.environ["PATH"] = os.pathsep.join(
     [str(Path(sys.executable).parent), os.environ["PATH"]]
 )
+# A shell around a job would end at SIGTERM, and what waits for it would kill the job while it writes its checkpoint.
+shell.prefix("set -euo pipefail; exec ")
 SCALE = config.get("scale", plan.DEFAULT_SCALE)
 GPU = int(shutil.which("nvidia-smi") is not None)  # GPUs a run asks for
 
@@ -181,3 +183,14 @@ def identity(wildcards):
 
 def run_threads(wildcards):
     return plan.scale(scale_of_run(wildcards)).threads
+
+
+def training_minutes(wildcards, attempt):
+    scale = scale_of_run(wildcards)
+    return forecast.minutes(
+        forecast.fastest(plan.run(wildcards.run, scale), scale), attempt
+    )
+
+
+def evaluation_minutes(wildcards, attempt):
+    return forecast.minutes(0, attempt)

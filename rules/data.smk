@@ -66,6 +66,7 @@ rule back_translate:
     resources:
         gpu=GPU,
         mem_mb=8000,
+        runtime=forecast.LONGEST_MINUTES,  # goes on behind what the attempt before has written
     params:
         translators=lambda wildcards: back_translation(wildcards)[1],
     shell:

@@ -14,7 +14,8 @@ rule evaluate:
     threads: run_threads
     resources:
         gpu=GPU,
-        mem_mb=4000,
+        mem_mb=16000,
+        runtime=evaluation_minutes,
     params:
         scale=scale_of_folder,
         evaluator=evaluator_of,

@@ -14,7 +14,8 @@ rule train:
     threads: run_threads
     resources:
         gpu=GPU,
-        mem_mb=4000,
+        mem_mb=16000,  # BERT-large's optimiser and best weights, on a CPU too
+        runtime=training_minutes,
     params:
         scale=scale_of_run,
     shell:

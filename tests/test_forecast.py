@@ -96,6 +96,20 @@ def test_a_run_that_starts_from_another_is_of_its_encoder():
     assert started.encoder.name.startswith("runs/") and forecast.encoder_of(started, "paper") == BASE
 
 
+def test_minutes_asked_of_a_cluster():
+    """Three times the forecast and an hour, doubled by attempt; a day at most, or where nothing is known."""
+    assert [forecast.minutes(601, attempt) for attempt in (1, 2, 3)] == [91, 182, 364]
+    assert forecast.minutes(0, 1) == 60
+    assert forecast.minutes(20 * 3600, 1) == forecast.minutes(600, 9) == forecast.minutes(None, 1) == 24 * 60
+
+
+def test_the_fastest_device_that_has_the_encoder(monkeypatch):
+    slower = fast.model_copy(update={"device": "slower", "seconds": {"simcse": 0.5}})
+    monkeypatch.setattr(forecast, "step_times", lambda: [slower, *TIMES])
+    assert forecast.fastest(spec("simcse"), "paper") == forecast.seconds(spec("simcse"), fast)
+    assert forecast.fastest(spec("simcse", components={"rtd": {}}), "paper") is None
+
+
 # ---------------------------------------------------------------- many runs
 
 

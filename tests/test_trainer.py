@@ -1,13 +1,15 @@
 """The training loop's promises, and the facts of the components that a run relies on."""
 
 import json
+import os
+import signal
 
 import numpy as np
 import pytest
 
 from csebench import plan
 from csebench.data import draw_subset
-from csebench.errors import BadInput, RunFailed
+from csebench.errors import BadInput, RunFailed, Stopped
 
 
 def load_encoder(folder):
@@ -72,6 +74,34 @@ def test_a_failed_run_can_be_run_again(make_spec, train, tmp_path, monkeypatch):
     again = train(spec, tmp_path / "run")
     assert again["resumed_at"] is None
     assert again["curve"] == wanted["curve"]
+
+
+@pytest.mark.parametrize("step", [7, 12])  # between two readings of the loss; the last one
+def test_sigterm_loses_nothing(step, make_spec, train, tmp_path, monkeypatch):
+    """The step is finished, the checkpoint written, and the next try ends as a run that was left alone."""
+    from csebench import trainer
+
+    spec = make_spec("simcse", params={"steps": 12, "evaluate_every": 4})
+    whole = train(spec, tmp_path / "whole")
+    batch_at, handler = trainer.batch_at, signal.getsignal(signal.SIGTERM)
+
+    def asked_to_end(at, *args):
+        if at == step - 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return batch_at(at, *args)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(trainer, "batch_at", asked_to_end)
+        with pytest.raises(Stopped, match=f"{spec.run_id}.*SIGTERM after step {step}"):
+            train(spec, tmp_path / "run")
+    assert signal.getsignal(signal.SIGTERM) is handler
+    assert (tmp_path / "run" / ".checkpoint.pt").exists() and not (tmp_path / "run" / "model").exists()
+    resumed = train(spec, tmp_path / "run")
+    assert resumed["resumed_at"] == step
+    assert weights(tmp_path / "run") == weights(tmp_path / "whole")
+    assert [resumed[fact] for fact in ("curve", "losses", "best_dev")] == [
+        whole[fact] for fact in ("curve", "losses", "best_dev")
+    ]
 
 
 def test_corpus_that_is_another_file(make_spec, train, tmp_path, corpus):
