@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -116,6 +117,8 @@ def parser() -> Parser:
     v = verb("work", work, "train a planned run and score it, as the workflow does")
     v.add_argument("run_id")
     v.add_argument("--scale", default=plans.DEFAULT_SCALE)
+    v.add_argument("--processes", type=int, default=1, help="that share every batch, each on a GPU of its own")
+    v.add_argument("--runs-per-gpu", type=positive, default=1, help="several seeds may share a GPU")
     v = verb("publish", publish, "scores of a finished run into results/, as the workflow does")
     v.add_argument("run_id")
     v.add_argument("evaluator")
@@ -263,9 +266,12 @@ def train(args):
     spec = read_spec(args.spec) if args.spec else spec_from(args)
     if args.corpus is not None and spec.corpus is not None:
         read_corpus(args.corpus, spec.corpus.sha256, declaration(spec.method).corpus)  # before torch is imported
-    from csebench.trainer import train as run
+    from csebench import gpus
 
-    run(spec, args.out, args.corpus, root(args), positives=args.positives)
+    with gpus.claimed():
+        from csebench.trainer import train as run
+
+        run(spec, args.out, args.corpus, root(args), positives=args.positives)
     print(f"{spec.run_id}: {args.out / 'model'}")
 
 
@@ -361,12 +367,14 @@ def root(args) -> Path:
 
 
 def evaluate(args):
+    from csebench import gpus
     from csebench.evaluate import evaluate as run
 
     if args.max_length is not None and args.max_length < 4:
         raise BadInput(f"--max-length {args.max_length}: must be at least 4.")
     settings = Evaluation(precision=args.precision, batch_size=args.batch_size, max_length=args.max_length)
-    result = run(args.model, args.evaluators.split(","), root(args), args.out, args.pooler, settings)
+    with gpus.claimed():
+        result = run(args.model, args.evaluators.split(","), root(args), args.out, args.pooler, settings)
     shown = [s for s in result["scores"] if s["subset"] in ("all", "printed")]
     rows = [[s["evaluator"], s["task"], s["subset"], s["metric"], s["value"], s["protocol"]] for s in shown]
     print(tabulate(rows, ["evaluator", "task", "subset", "metric", "value", "protocol"], floatfmt=".4f"))
@@ -391,6 +399,25 @@ def plot(args):
 
 
 def work(args):
+    from csebench import gpus
+
+    planned(args)  # refuses before anything is waited for
+    alone = "WORLD_SIZE" not in os.environ
+    with gpus.claimed(max(1, args.processes), args.runs_per_gpu):
+        if args.processes > 1 and alone:
+            launcher = [
+                "torch.distributed.run",
+                "--standalone",
+                f"--nproc-per-node={args.processes}",
+                "-m",
+                "csebench",
+            ]
+            command = [sys.executable, "-m", *launcher, "work", args.run_id, "--scale", args.scale]
+            os.execv(sys.executable, command)
+        _work(args)
+
+
+def _work(args):
     from csebench.progress import Progress
 
     spec, at = planned(args)
@@ -403,7 +430,7 @@ def work(args):
         run(spec, folder, plans.corpus_path(spec, at), data, positives=plans.positives_path(spec))
         if parallel.rank() > 0:
             return
-        wanted = {e for page in plans.pages(at.scale) for run_id, e in page.scores() if run_id == args.run_id}
+        wanted = plans.evaluators(at.scale)[args.run_id]
         evaluate_run(folder, [e for e in sorted(wanted) if has_data(e, data)], data, at.evaluation)
 
 
@@ -483,9 +510,12 @@ def fetch(args):
 
 def back_translate(args):
     read_text(args.corpus)
-    from csebench.translate import back_translate as run
+    from csebench import gpus
 
-    run(args.corpus, args.out, args.translators, args.batch_size)
+    with gpus.claimed():
+        from csebench.translate import back_translate as run
+
+        run(args.corpus, args.out, args.translators, args.batch_size)
 
 
 def pretrain(args):

@@ -10,6 +10,7 @@ import time
 from functools import cache
 from pathlib import Path
 
+from csebench import gpus
 from csebench.data import sha256
 from csebench.errors import BadInput
 from csebench.provenance import Stopwatch, write_json
@@ -143,11 +144,12 @@ def evaluate_run(run: Path, evaluators: list[str], data_root: Path, evaluation: 
     kept = {e: run / "scores" / f"{protocol(e).key}-{key}.json" for e, key in kept.items()}
     missing = [e for e in evaluators if not kept[e].exists()]
     if missing:
-        from csebench.encoder import open_model
+        with gpus.claimed():
+            from csebench.encoder import open_model
 
-        opened = open_model(str(run / "model"), evaluation=evaluation)
-        for e in missing:
-            score(opened, str(run / "model"), [e], data_root, kept[e], pooler, evaluation)
+            opened = open_model(str(run / "model"), evaluation=evaluation)
+            for e in missing:
+                score(opened, str(run / "model"), [e], data_root, kept[e], pooler, evaluation)
     return kept
 
 

@@ -390,6 +390,16 @@ def runs(scale_name: str) -> dict[str, Spec]:
     return {run_id: spec for p in pages(scale_name) for run_id, spec in p.runs().items()}
 
 
+@cache
+def evaluators(scale_name: str) -> dict[str, set[str]]:
+    """What each run of a scale is scored by; a pre-training by nothing."""
+    found: dict[str, set[str]] = {run_id: set() for run_id in runs(scale_name)}
+    for p in pages(scale_name):
+        for run_id, evaluator in p.scores():
+            found[run_id].add(evaluator)
+    return found
+
+
 def run(run_id: str, scale_name: str) -> Spec:
     if run_id not in runs(scale_name):
         raise BadInput(f"no table of scale {scale_name} needs a run {run_id!r}; `csebench plan all` lists them.")

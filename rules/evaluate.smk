@@ -1,4 +1,5 @@
-# One score JSON per run and evaluator; scores that the training job has already made are only published.
+# One score JSON per run and evaluator; scores that the training job has already made, mostly all, are only published.
+# So no GPU is asked for: what has to be computed after all waits for one by itself (csebench/gpus.py).
 
 
 rule evaluate:
@@ -13,7 +14,6 @@ rule evaluate:
         "../envs/evaluate.yaml"
     threads: run_threads
     resources:
-        gpu=GPU,
         mem_mb=16000,
         runtime=evaluation_minutes,
     params:

@@ -14,9 +14,11 @@ rule train:
     threads: run_threads
     resources:
         gpu=GPU,
+        runs_per_gpu=1,
         mem_mb=16000,  # BERT-large's optimiser and best weights, on a CPU too
         runtime=training_minutes,
     params:
         scale=scale_of_run,
     shell:
-        "python -m csebench work {wildcards.run} --scale {params.scale} > {log} 2>&1"
+        "python -m csebench work {wildcards.run} --scale {params.scale} --processes {resources.gpu}"
+        " --runs-per-gpu {resources.runs_per_gpu} > {log} 2>&1"

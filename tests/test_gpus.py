@@ -1,0 +1,127 @@
+"""Cards of a made-up nvidia-smi are handed out by lock files, to processes as the workflow starts them."""
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from csebench import ROOT, gpus
+from csebench.errors import BadInput
+
+HOLD = """
+import sys, time
+from csebench import gpus
+with gpus.claimed(int(sys.argv[1]), int(sys.argv[2])):
+    import os
+    print(os.environ.get("CUDA_VISIBLE_DEVICES"), flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture(autouse=True)
+def box(tmp_path, monkeypatch):
+    """A machine with two cards, and lock files of its own."""
+    program = tmp_path / "nvidia-smi"
+    program.write_text("#!/bin/sh\necho GPU-one\necho GPU-two\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setattr(gpus, "POLL_SECONDS", 0.01)
+    for name in ("CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID", "WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def hold():
+    """Starts a process that holds GPUs until it is told to end."""
+    started = []
+
+    def start(count=1, sharing=1):
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        process = subprocess.Popen([sys.executable, "-c", HOLD, str(count), str(sharing)], cwd=ROOT, **pipes)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def held(process):
+    return process.stdout.readline().strip()
+
+
+def waits(process):
+    return "waiting for" in process.stderr.readline()
+
+
+def test_every_run_has_a_card_of_its_own(hold):
+    first, second = hold(), hold()
+    assert {held(first), held(second)} == {"GPU-one", "GPU-two"}
+    third = hold()
+    assert waits(third)
+    second.kill()  # however it ends
+    assert held(third)
+
+
+def test_seeds_share_a_card_but_not_with_others(hold):
+    assert held(hold()) == "GPU-one"
+    assert [held(hold(sharing=2)) for _ in range(2)] == ["GPU-two"] * 2
+    assert waits(hold(sharing=2)) and waits(hold())
+
+
+def test_several_cards_for_one_run(hold):
+    both = hold(count=2)
+    assert held(both) == "GPU-one,GPU-two"
+    alone = hold()
+    assert waits(alone)
+    both.kill()
+    assert held(alone) == "GPU-one"
+
+
+def test_more_than_there_are():
+    with pytest.raises(BadInput, match="3 GPUs asked for, 2 there"), gpus.claimed(3):
+        pass
+
+
+@pytest.mark.parametrize("visible", ["1", "GPU-two"])
+def test_of_those_that_may_be_used(visible, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    with gpus.claimed():
+        assert os.environ["CUDA_VISIBLE_DEVICES"] == "GPU-two"
+        with gpus.claimed():  # an evaluation inside of a run
+            assert os.environ["CUDA_VISIBLE_DEVICES"] == "GPU-two"
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == visible
+
+
+@pytest.mark.parametrize("variable", ["SLURM_JOB_ID", "WORLD_SIZE"])
+def test_what_a_scheduler_has_assigned_is_left_alone(variable, monkeypatch):
+    monkeypatch.setenv(variable, "7")
+    with gpus.claimed():
+        assert "CUDA_VISIBLE_DEVICES" not in os.environ
+
+
+def test_no_card(monkeypatch, tmp_path):
+    (tmp_path / "nvidia-smi").unlink()
+    with gpus.claimed(4):
+        assert "CUDA_VISIBLE_DEVICES" not in os.environ
+    assert not list(tmp_path.glob("*.lock"))
+
+
+def test_locks_outlive_what_takes_the_place_of_the_process(hold, tmp_path):
+    """`csebench work --processes 2` becomes torchrun."""
+    script = HOLD.split("    import os")[0] + "    import os; os.execvp('sleep', ['sleep', '30'])\n"
+    process = subprocess.Popen([sys.executable, "-c", script, "2", "1"], cwd=ROOT)
+    for _ in range(200):
+        if len(list(tmp_path.glob("*.lock"))) == 4:
+            break
+        time.sleep(0.05)
+    time.sleep(0.2)
+    alone = hold()
+    assert waits(alone)
+    process.kill()
+    assert held(alone) == "GPU-one"
