@@ -6,7 +6,9 @@ import csv
 import hashlib
 import io
 import json
+import os
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -30,13 +32,24 @@ PUBLISHED_COUNTS = {
 
 
 def sha256(path: Path) -> str:
+    """Read once by a process, as long as the file has not changed.
+
+    Raises:
+        BadInput: no such file.
+    """
     try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        state = os.stat(path)
+        return _sha256(Path(path), state.st_mtime_ns, state.st_size)
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file.") from None
     except IsADirectoryError:
         raise BadInput(f"{path}: is a folder, not a file.") from None
+
+
+@cache
+def _sha256(path: Path, _modified: int, _size: int) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def lines(path: Path) -> list[str]:

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import time
-from functools import cache
 from pathlib import Path
 
 from csebench import gpus
@@ -32,7 +31,7 @@ def data_sha256(wanted: Protocol, data_root: Path) -> str:
         matches = sorted(data_root.glob(pattern))
         if not matches:
             raise BadInput(f"{data_root / pattern}: no such file; --data or CSEBENCH_DATA names it (docs/data.md).")
-        found += [f"{path.relative_to(data_root)} {_sha256(path, path.stat().st_mtime_ns)}" for path in matches]
+        found += [f"{path.relative_to(data_root)} {sha256(path)}" for path in matches]
     return hashlib.sha256("\n".join(found).encode()).hexdigest()
 
 
@@ -42,11 +41,6 @@ def has_data(evaluator: str, data_root: Path) -> bool:
         return bool(data_sha256(protocol(evaluator), data_root))
     except BadInput:
         return False
-
-
-@cache
-def _sha256(path: Path, _modified: int) -> str:
-    return sha256(path)
 
 
 def settings(wanted: Protocol, evaluation: Evaluation) -> dict:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial.distance import pdist
-from scipy.stats import spearmanr
+
+BLOCK = 4096  # rows of distances at a time
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
@@ -18,8 +18,16 @@ def cosine(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def spearman(predicted: np.ndarray, gold: np.ndarray) -> float:
-    """Spearman's rank correlation; NaN, which callers must refuse, where either side is constant."""
-    return float(spearmanr(predicted, gold).statistic)
+    """Spearman's rank correlation; NaN, which callers must refuse, where either side is constant or has one."""
+    if not (np.ptp(predicted) > 0 and np.ptp(gold) > 0):
+        return float("nan")
+    return float(np.corrcoef(np.column_stack([ranks(predicted), ranks(gold)]), rowvar=False)[1, 0])
+
+
+def ranks(values: np.ndarray) -> np.ndarray:
+    """From 1, ties by their middle. As scipy.stats.rankdata: importing that takes longer than a small evaluation."""
+    _, group, size = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(size) - (size - 1) / 2)[group]
 
 
 def alignment(left: np.ndarray, right: np.ndarray) -> float:
@@ -28,8 +36,20 @@ def alignment(left: np.ndarray, right: np.ndarray) -> float:
 
 
 def uniformity(vectors: np.ndarray) -> float:
-    """log mean exp(-2 squared distance) over all distinct pairs, L2-normalised (Wang & Isola 2020)."""
-    return float(np.log(np.exp(-2 * pdist(unit(vectors), "sqeuclidean")).mean()))
+    """log mean exp(-2 squared distance) over all distinct pairs, L2-normalised (Wang & Isola 2020).
+
+    In float64, on the GPU if there is one: training asks for it at every evaluation.
+    """
+    import torch
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    x, total = torch.from_numpy(unit(vectors)).to(device), 0.0
+    squares, n = x.square().sum(1), len(vectors)
+    for start in range(0, n, BLOCK):
+        rows = slice(start, start + BLOCK)
+        distances = squares[rows, None] + squares - 2 * x[rows] @ x.T
+        total += float(distances.mul_(-2).exp_().sum())
+    return float(np.log((total - n) / (n * (n - 1))))
 
 
 def averages(values: list[float]) -> tuple[float, float]:

@@ -15,9 +15,8 @@ from tqdm import tqdm
 
 from csebench.errors import BadInput, RunFailed, Stopped
 from csebench.provenance import processor, write_json
+from csebench.run_folder import CHECKPOINT, PROGRESS
 
-PROGRESS = "progress.json"  # in the folder of a run that has begun and is not done
-CHECKPOINT = ".checkpoint.pt"  # beside it: what the run resumes from
 WRITE_SECONDS = 2
 DRAW_SECONDS = 1  # in a terminal
 LINE_SECONDS = 30  # in a log file

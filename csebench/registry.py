@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import os
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -29,9 +30,16 @@ def files(folder: Path) -> dict[str, Path]:
 
     An evaluator goes by the name that it declares: retrieval.py is `beir`.
     """
+    there = (e for e in os.scandir(folder) if e.name.endswith(".py") and not e.name.startswith("_"))
+    return _files(folder, tuple(sorted((e.name, e.stat().st_mtime_ns) for e in there)))
+
+
+@cache
+def _files(folder: Path, listed: tuple[tuple[str, int], ...]) -> dict[str, Path]:
     found = {}
-    for path in sorted(folder.glob("[!_]*.py")):
-        name = _declared_name(path, path.stat().st_mtime_ns) if folder == EVALUATORS else path.stem
+    for file, modified in listed:
+        path = folder / file
+        name = _declared_name(path, modified) if folder == EVALUATORS else path.stem
         if name in found:
             raise BadInput(f"{found[name]} and {path.name}: both declare the name {name!r}; give one another.")
         found[name] = path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import cached_property
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -53,7 +54,7 @@ class Spec(Frozen):
     threads: int  # one and two threads give different bits
     trainer_version: int = TRAINER_VERSION
 
-    @property
+    @cached_property
     def run_id(self) -> str:
         return f"{self.method}-{digest(self.model_dump())}"
 

@@ -21,7 +21,8 @@ from rich.text import Text
 
 from csebench import forecast
 from csebench import plan as plans
-from csebench.progress import PROGRESS, clock, read
+from csebench.progress import clock, read
+from csebench.run_folder import PROGRESS
 from csebench.spec import Spec
 
 SILENT_SECONDS = 120  # a run on another host that has not written for so long is taken for stopped

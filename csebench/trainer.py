@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -18,16 +17,16 @@ from csebench import metrics, parallel
 from csebench.data import draw_subset, read_corpus, read_positives, read_sts, sha256
 from csebench.encoder import Affine, Encoder, SentenceEncoder, save_encoder, save_modules
 from csebench.errors import BadInput, RunFailed, Stopped
-from csebench.progress import CHECKPOINT, PROGRESS, Progress
+from csebench.progress import Progress
 from csebench.provenance import Stopwatch, write_json
 from csebench.registry import COMPONENTS, declaration, load
+from csebench.run_folder import CHECKPOINT, REPORT, finish, is_done
 from csebench.schema import TEMPLATES, Evaluation
 from csebench.spec import Spec
 from csebench.tokens import IN_MEMORY, Tokens
 
 LOG_EVERY = 10  # steps between readings of the loss (a reading waits for the GPU)
 CHECKPOINT_SECONDS = 60
-REPORT = "training.json"  # in the model's folder: says that the model is whole, and how it was made
 
 
 def train(
@@ -55,23 +54,19 @@ def train(
     """
     parallel.start()
     model, part = out / "model", out / "model.part"
-    if (out / "spec.json").exists() and json.loads((out / "spec.json").read_text()) != spec.model_dump():
-        raise BadInput(f"{out}: holds another run (its spec.json differs); choose another folder or delete it.")
-    if model.exists() and not (out / "spec.json").exists():
-        raise BadInput(f"{model}: is there, and not of this run (no spec.json beside it); choose another folder.")
-    if (model / REPORT).exists():
-        return finish(out, json.loads((model / REPORT).read_text()))
+    if is_done(out, spec):
+        return finish(out)
     watch = Stopwatch()
     found = declaration(spec.method)
     sentences, dev = None, None
     if spec.corpus is not None:
         if corpus is None:
-            raise BadInput(f"method {spec.method} needs a corpus: give --corpus PROGRESS.")
+            raise BadInput(f"method {spec.method} needs a corpus: give --corpus FILE.")
         sentences = read_corpus(corpus, spec.corpus.sha256, found.corpus)
         if spec.back_translated:
             if positives is None:
                 raise BadInput(
-                    f"{spec.run_id} takes back-translations as positives: give --positives PROGRESS, which `csebench"
+                    f"{spec.run_id} takes back-translations as positives: give --positives FILE, which `csebench"
                     " back-translate` makes from the corpus, or another `augmentation`."
                 )
             translators = spec.params["translators"]
@@ -114,14 +109,7 @@ def train(
     write_json(part / REPORT, report)
     (part / "README.md").write_text(card(spec))
     os.replace(part, model)
-    finish(out, report)
-
-
-def finish(out: Path, report: dict) -> None:
-    """The run is done: its report stands for what told of it on the way."""
-    write_json(out / "train.json", report)
-    for name in (CHECKPOINT, PROGRESS):
-        (out / name).unlink(missing_ok=True)
+    finish(out)
 
 
 @contextmanager

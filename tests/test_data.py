@@ -369,7 +369,7 @@ def test_a_model_that_says_nothing_is_a_failed_run():
         def pairs(self, pairs):
             return np.ones((len(pairs), 4)), np.ones((len(pairs), 4))
 
-    with pytest.warns(Warning), pytest.raises(RunFailed, match="not a number"):
+    with pytest.raises(RunFailed, match="not a number"):
         sts.evaluate(Constant(), SMOKE)
 
 
@@ -401,3 +401,32 @@ def test_triplets_that_cannot_be_read(content, part, tmp_path):
 def test_triplets_may_be_quoted(tmp_path):
     (tmp_path / "nli.csv").write_text('sent0,sent1,hard_neg\n"a, a","say ""b""",c\n')
     assert read_corpus(tmp_path / "nli.csv", kind="triplets") == [("a, a", 'say "b"', "c")]
+
+
+# ---------------------------------------------------------------- metrics
+
+
+@pytest.mark.parametrize("n", [2, 30, 1379])
+def test_spearman_is_scipys_to_the_bit(n):
+    from csebench.metrics import spearman
+
+    rng = np.random.default_rng(n)
+    for digits in (17, 1):  # the second with ties on both sides
+        predicted, gold = np.round(rng.standard_normal(n), digits), rng.integers(0, 26, n) / 5
+        assert spearman(predicted, gold) == spearmanr(predicted, gold).statistic
+        assert spearman(predicted.astype(np.float32), gold) == spearmanr(predicted.astype(np.float32), gold).statistic
+    for constant in (np.ones(n), np.full(n, np.nan)):
+        assert np.isnan(spearman(constant, gold)) and np.isnan(spearman(gold, constant))
+
+
+def test_uniformity_is_that_of_all_pairs(monkeypatch):
+    from scipy.spatial.distance import pdist
+
+    from csebench import metrics
+
+    vectors = np.random.default_rng(0).standard_normal((50, 7)).astype(np.float32)
+    vectors[3] = 0
+    wanted = np.log(np.exp(-2 * pdist(metrics.unit(vectors), "sqeuclidean")).mean())
+    for block in (4096, 8):
+        monkeypatch.setattr(metrics, "BLOCK", block)
+        assert metrics.uniformity(vectors) == pytest.approx(wanted, abs=1e-13)

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from csebench import ROOT, cli, forecast, plan, progress, provenance, status
+from csebench import ROOT, cli, forecast, plan, progress, provenance, run_folder, status
 
 HEAVY = ("torch", "transformers", "tokenizers", "mteb", "beir", "sentence_transformers", "scipy", "sklearn")
 TARGET = ["status", "micse/table3"]
@@ -38,7 +38,7 @@ def noted(run, **changed):
     content = {"run": run, "state": "running", "step": 125, "steps": 250, "loss": 0.0134, "dev": 0.612}
     content |= {"seconds": 100.0, "left": 97.0, "gpu": "A100", "processor": "Xeon", "host": socket.gethostname()}
     content |= {"pid": os.getpid(), "updated": time.time(), **changed}
-    provenance.write_json(plan.RUNS / run / progress.PROGRESS, content)
+    provenance.write_json(plan.RUNS / run / run_folder.PROGRESS, content)
 
 
 def done(run, seconds=3600.0, gpu=None, **more):
@@ -204,7 +204,7 @@ def clocked(monkeypatch):
 
 
 def written(folder):
-    return json.loads((folder / progress.PROGRESS).read_text())
+    return json.loads((folder / run_folder.PROGRESS).read_text())
 
 
 def test_progress_is_written_every_two_seconds_and_said_every_thirty(tmp_path, clocked, capsys):
@@ -294,7 +294,7 @@ def test_what_was_not_foreseen_says_where_and_whether_it_resumes(failing, kept):
 
 
 def test_a_finished_run_has_no_progress_any_more(finished):
-    assert not (finished("simcse") / progress.PROGRESS).exists()
+    assert not (finished("simcse") / run_folder.PROGRESS).exists()
 
 
 @pytest.mark.parametrize("where", ["reading", "scoring"])
