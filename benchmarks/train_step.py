@@ -12,14 +12,18 @@ of the encoder and starts its clock after set-up. Imports, loading and one warm-
     python benchmarks/train_step.py [--corpus FILE] [--precision fp32] [--threads 2] [--quick]
 """
 
+# ruff: noqa: E402
 import argparse
 import os
+import sys
 import tempfile
 import time
 from pathlib import Path
 from statistics import median
+from threading import Event
 
 os.environ["TQDM_DISABLE"] = "1"
+sys.path[0] = str(Path(__file__).resolve().parents[1])  # else methods.py beside it would be the package `methods`
 
 import torch
 from datasets import Dataset
@@ -50,7 +54,7 @@ def csebench_seconds(args, sentences, steps, folder):
     spec = Spec(method="simcse", method_version=1, params=params, **run)
     encoder = Encoder.load(ref, params["dropout"])
     with Progress(Path(folder), spec.run_id) as progress:
-        report, _ = trainer.fit(spec, Path(folder), encoder, sentences, None, float("inf"), progress)
+        report, _ = trainer.fit(spec, Path(folder), encoder, sentences, None, float("inf"), progress, Event())
     return report["seconds_per_step"]
 
 

@@ -157,9 +157,6 @@ def fit(
     if (size := method.sentences_per_step()) < parallel.count() * method.group:
         raise BadInput(f"{spec.run_id}: {parallel.count()} processes cannot share a batch of {size} sentences.")
     use_tokens(state, sentences, p.steps * size)
-    if device.type == "cuda":
-        for module in encoders(state):
-            module.compile_layers()
     step, curve, losses, best = 0, [], [], {"score": -np.inf}
     pending = []  # losses not yet read from the device
     checkpoint = out / CHECKPOINT
@@ -232,10 +229,13 @@ def fit(
 
 
 def assemble(name: str, encoder: Encoder, params: dict, plugins: dict[str, dict]):
-    """A method with its components, ready to make steps, and the optimiser of what they train."""
+    """A method with its components, ready to make steps, and the optimiser of what they train; compiled for a GPU."""
     method = load(name)(encoder, params)
     components = torch.nn.ModuleList(load(plugin, COMPONENTS)(method, own) for plugin, own in plugins.items())
     state = torch.nn.ModuleDict({"method": method, "components": components}).to(encoder.device).train()
+    if encoder.device.type == "cuda":
+        for module in encoders(state):
+            module.compile_layers()
     return state, make_optimizer([w for w in state.parameters() if w.requires_grad], method.p)
 
 
