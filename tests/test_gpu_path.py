@@ -1,95 +1,24 @@
-"""The path that a GPU takes, where there is none: a step on a made-up device, compiled layers, token files.
+"""The path that a GPU takes, where there is none: steps that do not wait for it, compiled layers, token ids."""
 
-`Gpu` lets every operation on a device of PyTorch's own for extensions go by without data, and raises where the host
-would wait for it or a tensor of the host would be mixed with one of the device.
-"""
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 import torch
-from test_conformance import RUNS, TRAINED, runs
-from torch._subclasses import FakeTensor, FakeTensorMode
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map_only
-from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
-from csebench import trainer
+from csebench import ROOT, trainer
 from csebench.encoder import Encoder, SentenceEncoder
-from csebench.registry import declaration
 from csebench.schema import EncoderRef
 from csebench.tokens import Tokens
 
-DEVICE = "madeup"
-COPIES = (torch.ops.aten._to_copy.default, torch.ops.aten.copy_.default)
 
-
-class Waits(Exception):
-    pass
-
-
-class Gpu(TorchDispatchMode):
-    """Operations of the host are done; those of the device have shapes and types only."""
-
-    def __init__(self):
-        super().__init__()
-        self.fake = FakeTensorMode(allow_non_fake_inputs=True)
-        self.setting_up = False  # then waiting is fine
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
-        tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
-        places = {x.device.type for x in tensors if x.dim() or x.device.type == DEVICE}
-        if kwargs.get("device") is not None:
-            places.add(kwargs["device"].type)
-        if DEVICE not in places:
-            return func(*args, **kwargs)
-        if len(places) == 2 and not self.setting_up:
-            to_device = func in COPIES and (args[0].device.type == DEVICE) == (func is COPIES[1])
-            if not (to_device and (kwargs.get("non_blocking") or True in args[2:])):
-                raise Waits(f"{func} {[tuple(x.shape) for x in tensors]}: the host waits, or devices are mixed")
-        args, kwargs = tree_map_only(torch.Tensor, self.faked, (args, kwargs))
-        with self.fake:
-            return func(*args, **kwargs)
-
-    def faked(self, tensor):
-        return tensor if isinstance(tensor, FakeTensor) else self.fake.from_tensor(tensor)
-
-
-@pytest.fixture
-def gpu(monkeypatch):
-    if not hasattr(torch, DEVICE):
-        _setup_privateuseone_for_python_backend(DEVICE)
-        getattr(torch, DEVICE).get_amp_supported_dtype = lambda: [torch.bfloat16]
-    return Gpu()
-
-
-def on_the_device(spec, gpu):
-    """A run's method, components and optimiser on the made-up device."""
-    encoder = Encoder.load(spec.encoder, spec.params["dropout"], spec.params["pooler"] == "cls")
-    plugins = {name: component.params for name, component in spec.components.items()}
-    state, _ = trainer.assemble(spec.method, encoder, spec.params, plugins)
-    gpu.setting_up = True
-    with gpu:
-        state.to(DEVICE)
-    gpu.setting_up = False
-    assert {t.device.type for t in (*state.parameters(), *state.buffers())} == {DEVICE}
-    return state, trainer.make_optimizer([w for w in state.parameters() if w.requires_grad], state["method"].p)
-
-
-WAITING = {k for k in TRAINED if k.startswith("micse-code")}  # form code of ami counts what dropout leaves
-
-
-@runs([k for k in TRAINED if k not in WAITING])
-def test_no_step_waits_for_the_device(run, gpu, make_spec, sentences):
-    spec = make_spec(**RUNS[run])
-    state, optimizer = on_the_device(spec, gpu)
-    method, components = state["method"], state["components"]
-    batch = sentences[: method.sentences_per_step()]
-    if declaration(spec.method).corpus == "triplets":
-        batch = [(s, s, s) for s in batch]
-    with gpu:
-        for _ in range(2):  # the second with a queue
-            trainer.optimise(method, components, optimizer, batch, "fp32")
+@pytest.mark.slow
+def test_no_step_waits_for_the_device():
+    """Of any method, on a made-up GPU."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", "tests/made_up_gpu.py"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-5000:]
 
 
 @pytest.mark.slow
