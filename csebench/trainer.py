@@ -154,7 +154,8 @@ def fit(
     state, optimizer = assemble(spec.method, encoder, spec.params, plugins)
     method, components = state["method"], state["components"]
     p = method.p
-    if (size := method.sentences_per_step()) < parallel.count() * method.group:
+    size, least = method.sentences_per_step(), 2  # sentences of a batch
+    if parallel.count() > 1 and size < (least := parallel.count() * method.group):
         raise BadInput(f"{spec.run_id}: {parallel.count()} processes cannot share a batch of {size} sentences.")
     use_tokens(state, sentences, p.steps * size)
     step, curve, losses, best = 0, [], [], {"score": -np.inf}
@@ -177,7 +178,7 @@ def fit(
     while step < p.steps:
         for group in optimizer.param_groups:
             group["lr"] = p.learning_rate * method.learning_rate_factor(step)
-        batch = batch_at(step, sentences, size, spec.seed)
+        batch = batch_at(step, sentences, size, spec.seed, least)
         loss = optimise(method, components, optimizer, parallel.share(batch, method.group), spec.precision)
         step += 1
         pending.append(loss)
@@ -272,12 +273,10 @@ def use_tokens(state: torch.nn.Module, sentences: list, seen: int) -> None:
         seen: how many sentences the run shows, with repetition.
     """
     texts = sentences if isinstance(sentences[0], str) else [text for row in sentences for text in row]
-    tokens = None
+    tokens = Tokens(state["method"].encoder.tokenizer, state["method"].encoder.longest)
+    if seen >= len(texts) > IN_MEMORY:
+        tokens.keep(texts)
     for encoder in encoders(state):
-        if tokens is None:
-            tokens = Tokens(encoder.tokenizer, encoder.longest)
-            if seen >= len(texts) > IN_MEMORY:
-                tokens.keep(texts)
         encoder.tokens = tokens
 
 
@@ -287,13 +286,13 @@ def make_optimizer(parameters, p):
     return torch.optim.AdamW(parameters, lr=p.learning_rate, weight_decay=p.weight_decay, fused=True)
 
 
-def batch_at(step: int, sentences: list, size: int, seed: int) -> list:
+def batch_at(step: int, sentences: list, size: int, seed: int, least: int = 2) -> list:
     """The batch of a step: epochs are permutations by seed, the last, smaller batch of an epoch is kept.
 
-    A function of the step alone, so that resuming needs no state. A last batch of one sentence, which has no
-    negatives, joins the batch before it.
+    A function of the step alone, so that resuming needs no state. A last batch of fewer than `least` sentences (one
+    has no negatives) joins the batch before it.
     """
-    per_epoch = max(1, len(sentences) // size if len(sentences) % size <= 1 else -(-len(sentences) // size))
+    per_epoch = max(1, len(sentences) // size if len(sentences) % size < least else -(-len(sentences) // size))
     epoch, number = divmod(step, per_epoch)
     order = _permutation(len(sentences), seed, epoch)
     end = len(order) if number == per_epoch - 1 else (number + 1) * size

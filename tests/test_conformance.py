@@ -102,7 +102,7 @@ def losses_on_one_batch(make_spec, train, tmp_path, monkeypatch):
     """Losses of 20 steps that all see the same batch, with the learning rate raised."""
 
     def run(more=None, **kwargs):
-        monkeypatch.setattr("csebench.trainer.batch_at", lambda step, sentences, size, seed: sentences[:size])
+        monkeypatch.setattr("csebench.trainer.batch_at", lambda step, sentences, size, *_: sentences[:size])
         spec = make_spec(**kwargs, params={"steps": 20, "evaluate_every": 1, "learning_rate": 1e-3, **(more or {})})
         return np.array([loss for _, loss in train(spec, tmp_path / "run")["losses"]])
 
