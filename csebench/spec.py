@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from functools import cached_property
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -54,7 +53,7 @@ class Spec(Frozen):
     threads: int  # one and two threads give different bits
     trainer_version: int = TRAINER_VERSION
 
-    @cached_property
+    @property
     def run_id(self) -> str:
         return f"{self.method}-{digest(self.model_dump())}"
 

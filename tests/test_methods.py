@@ -290,7 +290,7 @@ def test_loss_of_pcl(build):
     import torch
 
     method, *_ = build("pcl")
-    method.count = 3
+    method.blocks = 3
     torch.manual_seed(0)
     main, peer = torch.randn(2, 3, 2, 5, dtype=torch.float64)
 
