@@ -154,10 +154,16 @@ def run_data(wildcards):
         files.append(plan.positives_path(spec))
     if spec.encoder.name.startswith(f"{plan.RUNS}/"):
         files.append(Path(spec.encoder.name).with_name("train.json"))
-    if root == Path(plan.FETCHED):  # what is there is scored in the same job
+    if root == Path(
+        plan.FETCHED
+    ):  # what rules fetch, they fetch first, so that the run is scored in the same job
         scored = plan.evaluators(at.scale)[wildcards.run]
-        files += [
+        wanted = [
             file for name in sorted(scored) for file in evaluator_files(name, root)
+        ]
+        folders = (root / "beir", root / "downstream")
+        files += [
+            f for f in wanted if any(f.is_relative_to(folder) for folder in folders)
         ]
     return files + ([root / plan.dataset(at.dev).path] if spec.dev_sha256 else [])
 
