@@ -154,17 +154,6 @@ def run_data(wildcards):
         files.append(plan.positives_path(spec))
     if spec.encoder.name.startswith(f"{plan.RUNS}/"):
         files.append(Path(spec.encoder.name).with_name("train.json"))
-    if root == Path(
-        plan.FETCHED
-    ):  # what rules fetch, they fetch first, so that the run is scored in the same job
-        scored = plan.evaluators(at.scale)[wildcards.run]
-        wanted = [
-            file for name in sorted(scored) for file in evaluator_files(name, root)
-        ]
-        folders = (root / "beir", root / "downstream")
-        files += [
-            f for f in wanted if any(f.is_relative_to(folder) for folder in folders)
-        ]
     return files + ([root / plan.dataset(at.dev).path] if spec.dev_sha256 else [])
 
 
@@ -178,12 +167,7 @@ def evaluator_of(wildcards):
 
 def evaluator_data(wildcards):
     root = plan.data_root(plan.scale(scale_of_folder(wildcards)))
-    return evaluator_files(evaluator_of(wildcards), root)
-
-
-def evaluator_files(evaluator, root):
-    """Fetched where there is no data root: files by name, and what the archive of a corpus leaves."""
-    wanted = protocol(evaluator)
+    wanted = protocol(evaluator_of(wildcards))
     files = [root / file for file in wanted.files if "*" not in file]
     if wanted.declaration.name == "beir" and root == Path(plan.FETCHED):
         files.append(root / "beir" / wanted.params["dataset"] / "source.json")
