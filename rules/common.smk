@@ -166,6 +166,7 @@ def evaluator_of(wildcards):
 
 
 def evaluator_data(wildcards):
+    """Fetched where there is no data root: files by name, and what the archive of a corpus leaves."""
     root = plan.data_root(plan.scale(scale_of_folder(wildcards)))
     wanted = protocol(evaluator_of(wildcards))
     files = [root / file for file in wanted.files if "*" not in file]
