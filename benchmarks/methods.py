@@ -97,6 +97,8 @@ def main():
     torch.set_num_threads(args.threads)
     table, ratios, reference = [], {}, []
     for name in args.names or every:
+        if torch.cuda.is_available():
+            torch.compiler.reset()
         made, simcse = Steps(name, args), Steps("simcse", args)
         for steps in (made, simcse):  # warm, and a queue with something in it
             steps.step(), steps.step()

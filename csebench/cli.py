@@ -526,10 +526,13 @@ def back_translate(args):
 
 def pretrain(args):
     read_text(args.corpus)
-    from csebench.pretrain import pretrain as run
+    from csebench import gpus
 
     settings = {k: v for k, v in vars(args).items() if k not in ("run", "corpus", "out")}
-    run(args.corpus, args.out, name=args.out.name, **settings)
+    with gpus.claimed():
+        from csebench.pretrain import pretrain as run
+
+        run(args.corpus, args.out, name=args.out.name, **settings)
 
 
 if __name__ == "__main__":

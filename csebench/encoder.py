@@ -6,6 +6,8 @@ import copy
 import inspect
 import itertools
 import json
+import shutil
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -112,6 +114,12 @@ def use_cheap_dropout(model) -> None:
                 setattr(module, name, Dropout(child.p))
 
 
+def additive(mask, dtype=torch.float32):
+    """(N, T) -> (N, 1, 1, T): what is added to attention scores. Hugging Face's own asks the device whether there is
+    padding at all, and waits for the answer."""
+    return (1 - mask[:, None, None].to(dtype)) * torch.finfo(dtype).min
+
+
 class Layers(nn.Module):
     """New transformer layers of an encoder's own kind and size, with its initialisation."""
 
@@ -126,8 +134,7 @@ class Layers(nn.Module):
 
     def forward(self, states, mask):
         """(N, T, D), (N, T) -> (N, T, D)"""
-        mask = to_device(mask, states.device)
-        hidden = (1 - mask[:, None, None].to(states.dtype)) * torch.finfo(states.dtype).min
+        hidden = additive(to_device(mask, states.device), states.dtype)
         for layer in self.layers:
             states = layer(states, hidden)
         return states
@@ -285,6 +292,9 @@ class Encoder(nn.Module):
     def compile_layers(self) -> None:
         """Let torch.compile fuse the layers that nothing looks into: not those whose attention is kept, and not the
         last, which may work on one position only. Layers are alike, so one is compiled for all of them."""
+        if not (shutil.which("cc") or shutil.which("gcc")):
+            print("no C compiler, which torch.compile needs: layers run as they are, slower", file=sys.stderr)
+            return
         torch._dynamo.config.recompile_limit = 64  # lengths, last batches, with and without gradient
         for number, layer in enumerate(self.stack[:-1]):
             if number not in self.kept:
@@ -342,6 +352,8 @@ class Encoder(nn.Module):
             at = encoded.position(pooler)
             one = lambda _, states: tuple(at_position(s, at) for s in states)  # noqa: E731
             hooks.append(self.stack[-1].attention.output.register_forward_pre_hook(one))
+        if self.stack:
+            inputs["attention_mask"] = additive(encoded.mask)
         try:
             encoded.output = self.model(**inputs, output_hidden_states=pooler is None or pooler in TWO_LAYERS)
         finally:

@@ -1,4 +1,4 @@
-"""Which GPU a process works on where no scheduler says so: one that is free, held by a lock file while it works.
+"""Which GPU a process works on: one that is free, of those that it may use, held by a lock file while it works.
 
 Planning and what only reads scores never come here; torch must not have been imported when a GPU is claimed.
 """
@@ -26,7 +26,8 @@ def cards() -> list[str]:
     if shutil.which("nvidia-smi") is None:
         return []
     query = ["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader"]
-    listed = subprocess.run(query, capture_output=True, text=True, check=False).stdout.split()
+    printed = subprocess.run(query, capture_output=True, text=True, check=False).stdout.split()
+    listed = [uuid for uuid in printed if uuid.startswith("GPU-")]  # else it says why there is none
     allowed = os.environ.get("CUDA_VISIBLE_DEVICES")
     if allowed is None:
         return listed
@@ -38,8 +39,8 @@ def cards() -> list[str]:
 def claimed(count: int = 1, sharing: int = 1):
     """Holds `count` GPUs, waiting until they are free; CUDA_VISIBLE_DEVICES names them.
 
-    Does nothing where there is none, where SLURM has assigned them, in a process that torchrun started, and inside of
-    itself.
+    Does nothing where there is none, in a process that torchrun started, and inside of itself. In a job of SLURM that
+    was assigned none, none is seen.
 
     Args:
         sharing: runs that may be on one card at a time; a run that shares never joins one that does not.
@@ -47,7 +48,9 @@ def claimed(count: int = 1, sharing: int = 1):
     Raises:
         BadInput: there are not so many.
     """
-    found = [] if {"SLURM_JOB_ID", "WORLD_SIZE"} & set(os.environ) or _held else cards()
+    if "SLURM_JOB_ID" in os.environ:
+        os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+    found = [] if "WORLD_SIZE" in os.environ or _held else cards()
     if not found:
         yield
         return
@@ -88,7 +91,11 @@ def _take(found: list[str], count: int, sharing: int) -> list[str] | None:
 
 
 def _lock(name: str, kind: int) -> bool:
-    file = os.open(Path(tempfile.gettempdir()) / f"csebench-{name}.lock", os.O_CREAT | os.O_RDONLY, 0o644)
+    path = Path(tempfile.gettempdir()) / f"csebench-{name}.lock"
+    try:
+        file = os.open(path, os.O_RDONLY)  # another user's may not be opened as if to be made
+    except FileNotFoundError:
+        file = os.open(path, os.O_CREAT | os.O_RDONLY, 0o644)
     try:
         fcntl.flock(file, kind | fcntl.LOCK_NB)
     except BlockingIOError:

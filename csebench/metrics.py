@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-BLOCK = 4096  # rows of distances at a time
+BLOCK = 1024  # rows of distances at a time
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:

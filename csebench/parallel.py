@@ -4,7 +4,9 @@ A process encodes its share; vectors are gathered, so that every process has the
 sentences are negatives, as in the official code (SimCSE models.py:171-192). Terms over tokens or attention are means
 over the share, which are averaged. Gradients come out as those of one process with the whole batch; the official ones
 are smaller by the number of processes, which only clipping and AdamW's epsilon notice. Batch normalisation in a head
-is over the share, in a projector behind the gathered vectors (SCD) over the batch.
+is over the share, in a projector behind the gathered vectors (SCD) over the batch. Two terms are only nearly those of
+the whole batch: replaced-token detection counts padding, which shares have less of, and the noise of MSSE's released
+layer-wise term is drawn by each process.
 
 With one process every function here gives back what it was given.
 """
@@ -35,7 +37,8 @@ def count() -> int:
 
 
 def rank() -> int:
-    return int(os.environ.get("RANK", 0))
+    """Also after `stop`."""
+    return int(os.environ.get("RANK", 0)) if "WORLD_SIZE" in os.environ else 0
 
 
 def share(batch: list, group: int = 1) -> list:
@@ -75,6 +78,11 @@ def mean(x: torch.Tensor) -> torch.Tensor:
     total = x.detach().clone()
     dist.all_reduce(total)
     return total / count()
+
+
+def any_of(flag: bool, device) -> bool:
+    """Whether it is true in any process. Waits for the device."""
+    return bool(mean(torch.full((), float(flag), device=device)) > 0)
 
 
 def weight(items: int, device) -> torch.Tensor | float:

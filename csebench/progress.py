@@ -61,7 +61,7 @@ class Progress:
         self.at = self.first = step
         self.steps, self.device = steps, {"gpu": gpu, "processor": processor()}
         self.started = time.monotonic()
-        if sys.stderr.isatty():
+        if self.speaks and sys.stderr.isatty():
             self.bar = tqdm(total=steps, initial=step, desc=self.run, unit="step", mininterval=0)
         self._write("running")
         self._say()
@@ -86,7 +86,7 @@ class Progress:
     def _write(self, state: str, **more) -> None:
         """Nothing where the folder is not there: bad input has not let the run begin."""
         self.write_at = time.monotonic() + WRITE_SECONDS
-        if not (self.speaks and self.folder.exists()):
+        if not (self.folder.exists() and (self.speaks or state == "failed")):
             return
         content = {"run": self.run, "state": state, "step": self.at, "steps": self.steps, "loss": self.loss}
         content |= {"dev": self.dev, "seconds": self._seconds(), "left": self._left(), **self.device}

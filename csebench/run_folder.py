@@ -12,6 +12,7 @@ from csebench.spec import Spec
 REPORT = "training.json"  # in the model's folder: says that the model is whole, and how it was made
 PROGRESS = "progress.json"  # of a run that has begun and is not done
 CHECKPOINT = ".checkpoint.pt"  # beside it: what the run resumes from
+UNFINISHED = ".checkpoint.part"  # a checkpoint that is being written
 
 
 def is_done(folder: Path, spec: Spec) -> bool:
@@ -31,5 +32,5 @@ def is_done(folder: Path, spec: Spec) -> bool:
 def finish(folder: Path) -> None:
     """The model is whole: its report stands for what told of the run on the way."""
     write_json(folder / "train.json", json.loads((folder / "model" / REPORT).read_text()))
-    for name in (CHECKPOINT, PROGRESS):
+    for name in (CHECKPOINT, UNFINISHED, PROGRESS):
         (folder / name).unlink(missing_ok=True)

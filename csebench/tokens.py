@@ -70,6 +70,7 @@ class Tokens:
             lengths += map(len, rows)
         np.save(part / "ids.npy", np.concatenate(ids))
         np.save(part / "ends.npy", np.cumsum(lengths))
+        part.chmod(0o755)  # other users of the project read it, too
         try:
             part.rename(path)
         except OSError:  # a file system without locks, and another process was first

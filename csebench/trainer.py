@@ -20,7 +20,7 @@ from csebench.errors import BadInput, RunFailed, Stopped
 from csebench.progress import Progress
 from csebench.provenance import Stopwatch, write_json
 from csebench.registry import COMPONENTS, declaration, load
-from csebench.run_folder import CHECKPOINT, REPORT, finish, is_done
+from csebench.run_folder import CHECKPOINT, REPORT, UNFINISHED, finish, is_done
 from csebench.schema import TEMPLATES, Evaluation
 from csebench.spec import Spec
 from csebench.tokens import IN_MEMORY, Tokens
@@ -167,9 +167,12 @@ def fit(
         optimizer.load_state_dict(saved["optimizer"])
         step, curve, losses, best = saved["step"], saved["curve"], saved["losses"], saved["best"]
         pending = saved.get("pending", [])  # there is none in what an older version left
+        if "weights" in best:
+            best["weights"] = {k: v.cpu() for k, v in best["weights"].items()}
         torch.set_rng_state(saved["rng"].cpu())
         if device.type == "cuda":
             torch.cuda.set_rng_state(saved["cuda_rng"].cpu())
+        del saved  # a second copy of all weights
     if parallel.rank() > 0:  # each process has its own dropout masks
         torch.manual_seed(spec.seed + 1_000_003 * parallel.rank() + step)
     first, started, last_saved = step, time.perf_counter(), time.perf_counter()
@@ -195,9 +198,12 @@ def fit(
                     )
             losses.append([step, float(np.mean(values))])
             pending.clear()
-        if parallel.rank() > 0:
+        stopped = stop.is_set()
+        if parallel.count() > 1:  # all stop together, where losses are read
+            stopped = not pending and parallel.any_of(stopped, device)
+        if parallel.rank() > 0 and not stopped:
             continue
-        if evaluate:
+        if evaluate and parallel.rank() == 0:
             for number, candidate in enumerate(method.encoders()):
                 point = dev_point(candidate, p.pooler, dev, spec.precision)
                 point = {k: v if np.isfinite(v) else None for k, v in point.items()}  # of constant vectors
@@ -206,14 +212,14 @@ def fit(
                     weights = {k: v.detach().cpu().clone() for k, v in candidate.model.state_dict().items()}
                     best = {"score": point["spearman"], "step": step, "encoder": number, "weights": weights}
         progress.step(step, losses[-1][1] if losses else None, best["score"] if "weights" in best else None)
-        stopped, due = stop.is_set(), time.perf_counter() - last_saved >= checkpoint_seconds
-        if stopped or (due and not pending and step < p.steps):
+        due = time.perf_counter() - last_saved >= checkpoint_seconds
+        if parallel.rank() == 0 and (stopped or (due and not pending and step < p.steps)):
             saved = {"state": state.state_dict(), "optimizer": optimizer.state_dict(), "rng": torch.get_rng_state()}
             saved |= {"step": step, "curve": curve, "losses": losses, "pending": pending, "best": best}
             if device.type == "cuda":
                 saved["cuda_rng"] = torch.cuda.get_rng_state()
-            torch.save(saved, checkpoint.with_suffix(".part"))
-            os.replace(checkpoint.with_suffix(".part"), checkpoint)
+            torch.save(saved, out / UNFINISHED)
+            os.replace(out / UNFINISHED, checkpoint)
             last_saved = time.perf_counter()
         if stopped:
             raise Stopped(f"{spec.run_id}: stopped by SIGTERM after step {step}; the next try goes on from there.")

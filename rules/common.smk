@@ -1,10 +1,9 @@
 # Functions that the rules share; what they compute comes from modules that never import torch.
 import os
-import shutil
 import sys
 from pathlib import Path
 
-from csebench import forecast, plan
+from csebench import forecast, gpus, plan
 from csebench.errors import BadInput
 from csebench.registry import protocol
 from csebench.evaluate import evaluation_key
@@ -21,7 +20,7 @@ os.environ["PATH"] = os.pathsep.join(
 # A shell around a job would end at SIGTERM, and what waits for it would kill the job while it writes its checkpoint.
 shell.prefix("set -euo pipefail; exec ")
 SCALE = config.get("scale", plan.DEFAULT_SCALE)
-GPU = int(shutil.which("nvidia-smi") is not None)  # GPUs a run asks for
+GPU = int(bool(gpus.cards()))  # GPUs a run asks for
 
 
 def refuse(error):

@@ -1,5 +1,6 @@
 # One score JSON per run and evaluator; scores that the training job has already made, mostly all, are only published.
-# So no GPU is asked for: what has to be computed after all waits for one by itself (csebench/gpus.py).
+# So no GPU is asked for: what has to be computed after all waits for one by itself (csebench/gpus.py), or takes the
+# CPU where a cluster assigned none.
 
 
 rule evaluate:

@@ -98,11 +98,24 @@ def test_of_those_that_may_be_used(visible, monkeypatch):
     assert os.environ["CUDA_VISIBLE_DEVICES"] == visible
 
 
-@pytest.mark.parametrize("variable", ["SLURM_JOB_ID", "WORLD_SIZE"])
-def test_what_a_scheduler_has_assigned_is_left_alone(variable, monkeypatch):
-    monkeypatch.setenv(variable, "7")
+def test_what_torchrun_has_assigned_is_left_alone(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
     with gpus.claimed():
         assert "CUDA_VISIBLE_DEVICES" not in os.environ
+
+
+@pytest.mark.parametrize(("assigned", "seen"), [("1", "GPU-two"), (None, "")])
+def test_a_job_of_slurm_sees_what_it_was_assigned(assigned, seen, monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    if assigned:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", assigned)
+    with gpus.claimed():
+        assert os.environ["CUDA_VISIBLE_DEVICES"] == seen
+
+
+def test_a_driver_without_cards(tmp_path):
+    (tmp_path / "nvidia-smi").write_text("#!/bin/sh\necho No devices were found\nexit 6\n")
+    assert gpus.cards() == []
 
 
 def test_no_card(monkeypatch, tmp_path):
