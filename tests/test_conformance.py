@@ -112,7 +112,7 @@ def losses_on_one_batch(make_spec, train, tmp_path, monkeypatch):
 def assert_falls(values):
     assert len(values) == 20
     assert np.isfinite(values).all()
-    assert values[-3:].mean() < values[:3].mean(), values
+    assert values[10:].mean() < values[:3].mean(), values  # behind batch normalisation single steps jump
 
 
 @runs(TRAINED)
