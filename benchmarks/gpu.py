@@ -171,6 +171,7 @@ def main():
     print(text)
     if gpu and not args.quick:
         out = ROOT / "benchmarks/results" / f"{time.strftime('%Y-%m-%d')}-{gpu.replace(' ', '-')}.txt"
+        out.parent.mkdir(exist_ok=True)
         out.write_text(text + "\n")
 
 
