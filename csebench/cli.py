@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tabulate import tabulate
 
+from csebench import gpus
 from csebench import plan as plans
 from csebench.data import read_corpus, sha256
 from csebench.errors import BadInput, RunFailed, explain, read_text, unknown
@@ -269,8 +270,6 @@ def train(args):
     spec = read_spec(args.spec) if args.spec else spec_from(args)
     if args.corpus is not None and spec.corpus is not None:
         read_corpus(args.corpus, spec.corpus.sha256, declaration(spec.method).corpus)  # before torch is imported
-    from csebench import gpus
-
     with gpus.claimed():
         from csebench.trainer import train as run
 
@@ -370,7 +369,6 @@ def root(args) -> Path:
 
 
 def evaluate(args):
-    from csebench import gpus
     from csebench.evaluate import evaluate as run
 
     if args.max_length is not None and args.max_length < 4:
@@ -402,20 +400,12 @@ def plot(args):
 
 
 def work(args):
-    from csebench import gpus
-
     planned(args)  # refuses before anything is waited for
     alone = "WORLD_SIZE" not in os.environ
     with gpus.claimed(max(1, args.processes), args.runs_per_gpu):
         if args.processes > 1 and alone:
-            launcher = [
-                "torch.distributed.run",
-                "--standalone",
-                f"--nproc-per-node={args.processes}",
-                "-m",
-                "csebench",
-            ]
-            command = [sys.executable, "-m", *launcher, "work", args.run_id, "--scale", args.scale]
+            torchrun = ["torch.distributed.run", "--standalone", f"--nproc-per-node={args.processes}", "-m"]
+            command = [sys.executable, "-m", *torchrun, "csebench", "work", args.run_id, "--scale", args.scale]
             os.execv(sys.executable, command)
         _work(args)
 
@@ -516,8 +506,6 @@ def fetch(args):
 
 def back_translate(args):
     read_text(args.corpus)
-    from csebench import gpus
-
     with gpus.claimed():
         from csebench.translate import back_translate as run
 
@@ -526,8 +514,6 @@ def back_translate(args):
 
 def pretrain(args):
     read_text(args.corpus)
-    from csebench import gpus
-
     settings = {k: v for k, v in vars(args).items() if k not in ("run", "corpus", "out")}
     with gpus.claimed():
         from csebench.pretrain import pretrain as run
