@@ -63,7 +63,7 @@ class Steps:
         self.method, self.components = state["method"], state["components"]
         folder = ROOT / "data/smoke"
         file = folder / ("nli/smoke.csv" if found.corpus == "triplets" else "wiki/smoke.txt")
-        self.batch = (read_corpus(file, kind=found.corpus) * args.batch)[: self.method.sentences_per_step()]
+        self.batch = ([*read_corpus(file, kind=found.corpus)] * args.batch)[: self.method.sentences_per_step()]
         self.precision, self.rows = args.precision, 0
         for one in self.method.encoders():
             one.register_forward_pre_hook(self.count)

@@ -107,7 +107,7 @@ def main():
     if args.quick:
         args.steps, args.repeats = 3, 2
     torch.set_num_threads(args.threads)
-    needed, read = args.steps * args.batch_size, read_corpus(args.corpus)
+    needed, read = args.steps * args.batch_size, [*read_corpus(args.corpus)]
     sentences = (read * -(-needed // len(read)))[:needed]
     sides = {"csebench": csebench_seconds, "sentence-transformers": peer_seconds}
     speeds = {name: [] for name in sides}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import hashlib
 import io
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -52,17 +54,38 @@ def _sha256(path: Path, _modified: int, _size: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def lines(path: Path) -> list[str]:
-    """Lines of a UTF-8 file; only line feeds end a line (a sentence may hold U+0085 or U+2028).
+class Lines(Sequence):
+    """Lines of a UTF-8 file, each decoded when it is asked for: of a million sentences a run may see a few thousand.
+    Only line feeds end a line (a sentence may hold U+0085 or U+2028).
 
-    Decoded one by one: a million sentences as one string take four bytes a character, and three times as long.
+    Raises:
+        BadInput: no such file, or not UTF-8.
     """
-    try:
-        content = path.read_bytes().replace(b"\r\n", b"\n").removesuffix(b"\n")
-        return [line.decode("utf-8") for line in content.split(b"\n")]
-    except (OSError, UnicodeDecodeError):
-        read_text(path)  # says what is wrong, and where
-        raise
+
+    def __init__(self, path: Path):
+        try:
+            self.content = path.read_bytes()
+            decoder = codecs.getincrementaldecoder("utf-8")()
+            for start in range(0, len(self.content), 2**16):  # as one string it would take four bytes a character
+                decoder.decode(self.content[start : start + 2**16])
+            decoder.decode(b"", final=True)
+        except (OSError, UnicodeDecodeError):
+            read_text(path)  # says what is wrong, and where
+            raise
+        ends = np.flatnonzero(np.frombuffer(self.content, np.uint8) == ord("\n"))
+        self.ends = ends if self.content.endswith(b"\n") else np.append(ends, len(self.content))
+
+    def __len__(self):
+        return len(self.ends)
+
+    def __getitem__(self, number: int) -> str:
+        number = range(len(self))[number]
+        start = self.ends[number - 1] + 1 if number else 0
+        return self.content[start : self.ends[number]].removesuffix(b"\r").decode("utf-8")
+
+
+def lines(path: Path) -> list[str]:
+    return list(Lines(path))
 
 
 def check_sha256(path: Path, expected: str | None) -> None:
@@ -76,7 +99,7 @@ def check_sha256(path: Path, expected: str | None) -> None:
         )
 
 
-def read_corpus(path: Path, expected_sha256: str | None = None, kind: str = "sentences") -> list:
+def read_corpus(path: Path, expected_sha256: str | None = None, kind: str = "sentences") -> Sequence:
     """What a method trains on: one sentence a line, or of kind `triplets` a CSV with the columns of TRIPLET.
 
     Returns:
@@ -88,7 +111,7 @@ def read_corpus(path: Path, expected_sha256: str | None = None, kind: str = "sen
     check_sha256(path, expected_sha256)
     if kind == "triplets":
         return _read_triplets(path)
-    sentences = lines(path)
+    sentences = Lines(path)
     if not any(s.strip() for s in sentences):
         raise BadInput(f"{path}: holds no sentence.")
     return sentences
@@ -130,7 +153,7 @@ def read_positives(path: Path, corpus_sha256: str, translators: str, count: int)
     return found
 
 
-def draw_subset(sentences: list, size: int, seed: int) -> list:
+def draw_subset(sentences: Sequence, size: int, seed: int) -> Sequence:
     """A few-shot subset (miCSE sec. 3.1): `size` sentences drawn by seed without replacement, in corpus order."""
     if size >= len(sentences):
         return sentences

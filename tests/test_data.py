@@ -124,7 +124,7 @@ def test_only_line_feeds_end_a_line(data, mark):
     assert pairs.left == read_sts(SMOKE, "STS12")[0].left  # they count as blanks between tokens
     corpus = data / "corpus.txt"
     corpus.write_text(f"one{mark}sentence\nanother\n")
-    assert read_corpus(corpus) == [f"one{mark}sentence", "another"]
+    assert [*read_corpus(corpus)] == [f"one{mark}sentence", "another"]
 
 
 def test_a_missing_last_line_feed_is_fine(data):
@@ -263,7 +263,7 @@ def test_a_corpus_that_is_not_the_pinned_one(tmp_path):
     with pytest.raises(BadInput, match="sha256") as caught:
         read_corpus(corpus, "0" * 64)
     assert str(corpus) in str(caught.value)
-    assert read_corpus(corpus, hashlib.sha256(b"a sentence\n").hexdigest()) == ["a sentence"]
+    assert [*read_corpus(corpus, hashlib.sha256(b"a sentence\n").hexdigest())] == ["a sentence"]
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"  \n\t\n"])
