@@ -3,7 +3,8 @@
 A job is `csebench work RUN` in a fresh process, which trains and scores one run. Work are the training steps, the
 embedding of sentences, and the scoring of what was embedded; all else is the harness: start of Python, imports,
 planning, reading and checking of data, loading and writing of models, checkpoints. The goals are 5 % of a run of scale
-mini and 4 s. A second call for the same run, which finds it done, is printed beside it, and `csebench publish`.
+mini and 4 s. The first job of a workflow keeps the plan for the others; that is left out (`csebench plan all` is the
+same work). A second call for the same run, which finds it done, is printed beside it, and `csebench publish`.
 
 Planning is timed on papers that this script makes up, of 10, 1,000 and 10,000 distinct runs: `csebench plan all` and
 `snakemake -n`, each in a fresh process.
@@ -79,8 +80,8 @@ def cpu(command, cwd):
 
 def project(folder):
     """A copy of the project without runs and results."""
-    kept = ("runs", "results", ".git", ".snakemake", ".venv")
-    shutil.copytree(ROOT, folder, ignore=lambda at, names: [n for n in names if n in kept and Path(at) == ROOT])
+    left = ("runs", "results", ".snakemake", ".venv")
+    shutil.copytree(ROOT, folder, ignore=lambda at, names: [n for n in names if n in left and Path(at) == ROOT])
     return folder
 
 
@@ -90,6 +91,7 @@ def jobs(args, folder):
     specs = plan.runs(args.scale)
     name = args.run or next(r for r in specs if r.startswith("simcse-"))
     run = [name, "--scale", args.scale]
+    cpu([sys.executable, "-c", f"from csebench import kept_plan; kept_plan.find({name!r}, {args.scale!r})"], folder)
     total, wall, printed = cpu([sys.executable, "-c", JOB, "work", *run], folder)
     work = json.loads(printed.splitlines()[-1])["work"]
     rows = [[f"work {name}", total, work, total - work, f"{(total - work) / total:.1%}", wall]]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from csebench import gpus
+from csebench import gpus, kept_plan
 from csebench import plan as plans
 from csebench.data import read_corpus, sha256
 from csebench.errors import BadInput, RunFailed, explain, read_text, unknown
@@ -400,7 +400,7 @@ def plot(args):
 
 
 def work(args):
-    planned(args)  # refuses before anything is waited for
+    kept_plan.find(args.run_id, args.scale)  # refuses before anything is waited for
     alone = "WORLD_SIZE" not in os.environ
     with gpus.claimed(max(1, args.processes), args.runs_per_gpu):
         if args.processes > 1 and alone:
@@ -413,7 +413,7 @@ def work(args):
 def _work(args):
     from csebench.progress import Progress
 
-    spec, at = planned(args)
+    spec, at, evaluators = kept_plan.find(args.run_id, args.scale)
     folder, data = plans.RUNS / args.run_id, plans.data_root(at)
     with Progress(folder, args.run_id):
         from csebench.evaluate import evaluate_run, has_data
@@ -426,18 +426,13 @@ def _work(args):
             run(spec, folder, plans.corpus_path(spec, at), data, positives=plans.positives_path(spec))
         if os.environ.get("RANK", "0") != "0":  # of several processes the first scores
             return
-        wanted = plans.evaluators(at.scale)[args.run_id]
-        evaluate_run(folder, [e for e in sorted(wanted) if has_data(e, data)], data, at.evaluation)
-
-
-def planned(args) -> tuple[Spec, Scale]:
-    return plans.run(args.run_id, args.scale), plans.scale(args.scale)
+        evaluate_run(folder, [e for e in evaluators if has_data(e, data)], data, at.evaluation)
 
 
 def publish(args):
     from csebench.evaluate import publish as run
 
-    _, at = planned(args)
+    _, at, _ = kept_plan.find(args.run_id, args.scale)
     out = plans.score_path(args.run_id, args.evaluator, at.scale)
     run(plans.RUNS / args.run_id, args.evaluator, plans.data_root(at), at.evaluation, out)
 

@@ -78,8 +78,10 @@ class Lines(Sequence):
     def __len__(self):
         return len(self.ends)
 
-    def __getitem__(self, number: int) -> str:
+    def __getitem__(self, number: int | slice) -> str | list[str]:
         number = range(len(self))[number]
+        if isinstance(number, range):
+            return [self[i] for i in number]
         start = self.ends[number - 1] + 1 if number else 0
         return self.content[start : self.ends[number]].removesuffix(b"\r").decode("utf-8")
 

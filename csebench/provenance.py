@@ -10,6 +10,7 @@ import resource
 import subprocess
 import sys
 import time
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -24,8 +25,10 @@ def git(*args: str) -> str | None:
     return done.stdout if done.returncode == 0 else None
 
 
+@cache
 def code_state() -> dict:
-    """Commit and a hash of what differs from it, new files included (None: a clean tree, or no checkout)."""
+    """Commit and a hash of what differs from it, new files included (None: a clean tree, or no checkout); as the
+    process first finds it, which has loaded its code by then."""
     commit = git("rev-parse", "HEAD")
     diff = git("diff", "HEAD", "--", ".", ":!results") or ""
     for new in (git("ls-files", "--others", "--exclude-standard", "--", ".", ":!results") or "").splitlines():
@@ -36,6 +39,7 @@ def code_state() -> dict:
     }
 
 
+@cache
 def _version(package: str) -> str | None:
     try:
         return version(package)
@@ -43,6 +47,7 @@ def _version(package: str) -> str | None:
         return None
 
 
+@cache
 def processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

@@ -114,6 +114,19 @@ def test_windows_line_ends_are_fine(data, task):
         assert (one.left, one.right, one.gold.tolist()) == (two.left, two.right, two.gold.tolist())
 
 
+def test_a_large_corpus_is_decoded_line_by_line(tmp_path):
+    """Letters of several bytes lie across the pieces that are checked; either line end, and none behind the last."""
+    sentences = [f"{'é€' * (i % 50)} {i}" for i in range(5000)]
+    corpus = tmp_path / "corpus.txt"
+    for end in ("\n", "\r\n"):
+        corpus.write_text(end.join(sentences), encoding="utf-8", newline="")
+        found = read_corpus(corpus)
+        assert [*found] == sentences and found[-1] == sentences[-1] and len(found) == 5000
+    corpus.write_bytes(corpus.read_bytes()[: -len(sentences[-1])] + b"\xc3")
+    with pytest.raises(BadInput, match="line 5000: not UTF-8"):
+        read_corpus(corpus)
+
+
 @pytest.mark.parametrize("mark", ["\u2028", "\u0085", "\x0b", "\x1c"])
 def test_only_line_feeds_end_a_line(data, mark):
     """Python's splitlines would cut a sentence in two here, and shift every score behind it."""

@@ -2,13 +2,14 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from csebench import ROOT, audit, cli, forecast, plan, registry, render
+from csebench import ROOT, audit, cli, forecast, kept_plan, plan, registry, render
 from csebench.data import sha256
 from csebench.errors import BadInput
 from csebench.papers import Recipe, Settings
@@ -401,8 +402,45 @@ def test_the_workflow_plans_without_anything_heavy():
     assert not imported & set(HEAVY)
 
 
-# ---------------------------------------------------------------- data
+# ---------------------------------------------------------------- the plan that jobs read
 
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_a_job_reads_what_was_planned(scale, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    runs, evaluators = plan.runs(scale), plan.evaluators(scale)
+    first = kept_plan.find(next(iter(runs)), scale)
+    monkeypatch.setattr(kept_plan, "make", None)  # the first has kept it for all
+    assert kept_plan.find(next(iter(runs)), scale) == first
+    for run_id in [*runs][::10]:
+        spec, at, wanted = kept_plan.find(run_id, scale)
+        assert spec == runs[run_id] and spec.run_id == run_id
+        assert at == plan.scale(scale) and set(wanted) == evaluators[run_id]
+
+
+def test_a_job_plans_anew_when_a_file_changed(tmp_path, monkeypatch):
+    """A method's new default is another run; the one that was planned before is refused."""
+    project = tmp_path / "project"
+    for name in kept_plan.READ:
+        source = ROOT / name
+        copy = shutil.copytree if source.is_dir() else shutil.copy
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        copy(source, project / name)
+    job = "import sys; from csebench import cli, kept_plan; print(kept_plan.find(sys.argv[1], 'smoke')[0].run_id)"
+
+    def found(run_id):
+        env, command = {**os.environ, "PYTHONPATH": str(project)}, [sys.executable, "-c", job, run_id]
+        return subprocess.run(command, cwd=project, env=env, capture_output=True, text=True, check=False)
+
+    old = next(r for r in plan.runs("smoke") if r.startswith("micse-"))
+    assert found(old).stdout.strip() == old
+    config = project / "config" / "smoke.yaml"
+    config.write_text(config.read_text().replace("steps: 6", "steps: 7"))
+    again = found(old)
+    assert again.returncode == 1 and f"no table of scale smoke needs a run {old!r}" in again.stderr
+
+
+# ---------------------------------------------------------------- data
 
 SHIPPED = ["smoke", "stsb-dev-smoke"]
 
