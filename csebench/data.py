@@ -7,6 +7,7 @@ import csv
 import hashlib
 import io
 import json
+import mmap
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from pydantic import RootModel
 from csebench.errors import BadInput, read_text, read_yaml
 
 STS = "downstream/STS"
+PIECE = 2**18  # bytes that are checked at a time
 TRIPLET = ("sent0", "sent1", "hard_neg")  # SimCSE's nli_for_simcse.csv
 
 # Scored pairs of every set, as SimCSE's SentEval reads them (facts checked on the released files).
@@ -55,25 +57,29 @@ def _sha256(path: Path, _modified: int, _size: int) -> str:
 
 
 class Lines(Sequence):
-    """Lines of a UTF-8 file, each decoded when it is asked for: of a million sentences a run may see a few thousand.
-    Only line feeds end a line (a sentence may hold U+0085 or U+2028).
+    """Lines of a UTF-8 file, memory-mapped, each decoded when it is asked for: of a million sentences a run may see a
+    few thousand. Only line feeds end a line (a sentence may hold U+0085 or U+2028).
 
     Raises:
         BadInput: no such file, or not UTF-8.
     """
 
     def __init__(self, path: Path):
+        decoder, ends = codecs.getincrementaldecoder("utf-8")(), []
         try:
-            self.content = path.read_bytes()
-            decoder = codecs.getincrementaldecoder("utf-8")()
-            for start in range(0, len(self.content), 2**16):  # as one string it would take four bytes a character
-                decoder.decode(self.content[start : start + 2**16])
+            with open(path, "rb") as file:
+                empty = os.fstat(file.fileno()).st_size == 0  # which cannot be mapped
+                self.content = b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            for start in range(0, len(self.content), PIECE):
+                piece = self.content[start : start + PIECE]
+                decoder.decode(piece)
+                ends.append(start + np.flatnonzero(np.frombuffer(piece, np.uint8) == ord("\n")))
             decoder.decode(b"", final=True)
         except (OSError, UnicodeDecodeError):
             read_text(path)  # says what is wrong, and where
             raise
-        ends = np.flatnonzero(np.frombuffer(self.content, np.uint8) == ord("\n"))
-        self.ends = ends if self.content.endswith(b"\n") else np.append(ends, len(self.content))
+        unended = [] if self.content[-1:] == b"\n" else [len(self.content)]
+        self.ends = np.concatenate([*ends, unended]).astype(np.int64)
 
     def __len__(self):
         return len(self.ends)
