@@ -400,14 +400,16 @@ def plot(args):
 
 
 def work(args):
-    kept_plan.find(args.run_id, args.scale)  # refuses before anything is waited for
+    spec, _, _ = kept_plan.find(args.run_id, args.scale)  # refuses before anything is waited for
     alone = "WORLD_SIZE" not in os.environ
+    if is_done(plans.RUNS / args.run_id, spec):
+        return _work(args)  # where only a score that is missing waits for a GPU
     with gpus.claimed(max(1, args.processes), args.runs_per_gpu):
         if args.processes > 1 and alone:
             torchrun = ["torch.distributed.run", "--standalone", f"--nproc-per-node={args.processes}", "-m"]
             command = [sys.executable, "-m", *torchrun, "csebench", "work", args.run_id, "--scale", args.scale]
             os.execv(sys.executable, command)
-        _work(args)
+        return _work(args)
 
 
 def _work(args):

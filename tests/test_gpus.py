@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from csebench import ROOT, gpus
+from csebench import ROOT, cli, gpus, plan
 from csebench.errors import BadInput
 
 HOLD = """
@@ -116,6 +116,17 @@ def test_a_job_of_slurm_sees_what_it_was_assigned(assigned, seen, monkeypatch):
 def test_a_driver_without_cards(tmp_path):
     (tmp_path / "nvidia-smi").write_text("#!/bin/sh\necho No devices were found\nexit 6\n")
     assert gpus.cards() == []
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_a_finished_run_waits_for_no_card(done, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli, "is_done", lambda *_: done)
+    monkeypatch.setattr(cli, "_work", lambda _: seen.append(os.environ.get("CUDA_VISIBLE_DEVICES")))
+    monkeypatch.setattr(gpus, "_take", lambda *_: ["GPU-two"])
+    seen = []
+    assert cli.main(["work", next(iter(plan.runs("smoke"))), "--processes", "1"]) == 0
+    assert seen == [None if done else "GPU-two"]
 
 
 def test_no_card(monkeypatch, tmp_path):
