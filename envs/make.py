@@ -16,7 +16,7 @@ FAMILIES = {
 }
 HEAD = f"""\
 # Written by envs/make.py from envs/lock.txt, all pins inline, since Snakemake copies this file: edit those instead.
-channels: [conda-forge, nodefaults]
+channels: [conda-forge]
 dependencies:
   - python={PYTHON}
   - pip
