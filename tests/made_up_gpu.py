@@ -79,8 +79,8 @@ def on_the_device(spec, gpu):
 
 
 def waits(spec) -> bool:
-    """AMI's form `code` has to know how many entries dropout left; RTD's generator looks for padding."""
-    return "rtd" in spec.components or ("ami" in spec.components and spec.components["ami"].params["form"] == "code")
+    """AMI's form `code` has to know how many entries dropout left."""
+    return "ami" in spec.components and spec.components["ami"].params["form"] == "code"
 
 
 @runs(TRAINED)

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from csebench.encoder import Encoder, to_device
+from csebench.encoder import Encoder, additive, to_device
 from csebench.errors import BadInput
 from csebench.losses import full
 from csebench.method import Component as Base
@@ -73,7 +73,7 @@ class Component(Base):
         ids, mask = batch["input_ids"], batch["attention_mask"]
         masked, _ = mask_batch(self.tokenizer, ids, self.p.probability)
         ids, mask, masked = (to_device(t, self.classify.weight.device) for t in (ids, mask, masked))
-        filled = self.generator(input_ids=masked, attention_mask=mask).logits.argmax(-1)
+        filled = self.generator(input_ids=masked, attention_mask=additive(mask)).logits.argmax(-1)
         filled[:, 0] = ids[:, 0]
         return filled * mask, ((filled != ids) & mask.bool()).long()
 
