@@ -47,14 +47,14 @@ def counted(function):
 counted.inside, counted.seconds = False, 0.0
 from csebench import cli
 work = cli._work
-def patched(args):
+def patched(*args):
     import torch._dynamo, torch.optim  # which the first step would import
     from csebench import encoder, evaluate, trainer
     trainer.optimise, trainer.dev_point = counted(trainer.optimise), counted(trainer.dev_point)
     encoder.SentenceEncoder.vectors = counted(encoder.SentenceEncoder.vectors)
     load = evaluate.load
     evaluate.load = lambda *names: counted(load(*names))
-    work(args)
+    work(*args)
 cli._work = patched
 main = cli.main
 def noting():

@@ -20,7 +20,7 @@ from csebench.data import read_corpus, sha256
 from csebench.errors import BadInput, RunFailed, explain, read_text, unknown
 from csebench.papers import Recipe
 from csebench.registry import COMPONENTS, EVALUATORS, METHODS, declaration, names
-from csebench.run_folder import finish, is_done
+from csebench.run_folder import REPORT, finish, is_done
 from csebench.schema import POOLERS, EncoderRef, Evaluation, Scale
 from csebench.spec import TRAINER_VERSION, Spec
 
@@ -400,22 +400,21 @@ def plot(args):
 
 
 def work(args):
-    spec, _, _ = kept_plan.find(args.run_id, args.scale)  # refuses before anything is waited for
+    planned = kept_plan.find(args.run_id, args.scale)  # refuses before anything is waited for
     alone = "WORLD_SIZE" not in os.environ
-    if is_done(plans.RUNS / args.run_id, spec):
-        return _work(args)  # where only a score that is missing waits for a GPU
+    if (plans.RUNS / args.run_id / "model" / REPORT).exists():
+        return _work(args, *planned)  # where only a score that is missing waits for a GPU
     with gpus.claimed(max(1, args.processes), args.runs_per_gpu):
         if args.processes > 1 and alone:
             torchrun = ["torch.distributed.run", "--standalone", f"--nproc-per-node={args.processes}", "-m"]
             command = [sys.executable, "-m", *torchrun, "csebench", "work", args.run_id, "--scale", args.scale]
             os.execv(sys.executable, command)
-        return _work(args)
+        return _work(args, *planned)
 
 
-def _work(args):
+def _work(args, spec: Spec, at: Scale, evaluators: list[str]):
     from csebench.progress import Progress
 
-    spec, at, evaluators = kept_plan.find(args.run_id, args.scale)
     folder, data = plans.RUNS / args.run_id, plans.data_root(at)
     with Progress(folder, args.run_id):
         from csebench.evaluate import evaluate_run, has_data
@@ -428,7 +427,8 @@ def _work(args):
             run(spec, folder, plans.corpus_path(spec, at), data, positives=plans.positives_path(spec))
         if os.environ.get("RANK", "0") != "0":  # of several processes the first scores
             return
-        evaluate_run(folder, [e for e in evaluators if has_data(e, data)], data, at.evaluation)
+        wanted = [e for e in evaluators if has_data(e, data)]
+        evaluate_run(folder, wanted, data, at.evaluation, args.runs_per_gpu)
 
 
 def publish(args):

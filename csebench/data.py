@@ -7,7 +7,6 @@ import csv
 import hashlib
 import io
 import json
-import mmap
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -57,8 +56,8 @@ def _sha256(path: Path, _modified: int, _size: int) -> str:
 
 
 class Lines(Sequence):
-    """Lines of a UTF-8 file, memory-mapped, each decoded when it is asked for: of a million sentences a run may see a
-    few thousand. Only line feeds end a line (a sentence may hold U+0085 or U+2028).
+    """Lines of a UTF-8 file, each decoded when it is asked for: of a million sentences a run may see a few thousand.
+    Only line feeds end a line (a sentence may hold U+0085 or U+2028).
 
     Raises:
         BadInput: no such file, or not UTF-8.
@@ -67,9 +66,7 @@ class Lines(Sequence):
     def __init__(self, path: Path):
         decoder, ends = codecs.getincrementaldecoder("utf-8")(), []
         try:
-            with open(path, "rb") as file:
-                empty = os.fstat(file.fileno()).st_size == 0  # which cannot be mapped
-                self.content = b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            self.content = path.read_bytes()  # not mapped into memory: it must stay what was checked
             for start in range(0, len(self.content), PIECE):
                 piece = self.content[start : start + PIECE]
                 decoder.decode(piece)

@@ -124,11 +124,16 @@ def score(opened, model: str, evaluators: list[str], data_root: Path, out: Path,
     return result
 
 
-def evaluate_run(run: Path, evaluators: list[str], data_root: Path, evaluation: Evaluation) -> dict[str, Path]:
+def evaluate_run(
+    run: Path, evaluators: list[str], data_root: Path, evaluation: Evaluation, sharing: int = 1
+) -> dict[str, Path]:
     """The score JSONs of a run, kept in `run/scores/` under the hash of what decides them; those that are not there
     are made, from one model that embeds a sentence once for all of them.
 
     Neither torch nor a model is loaded where the scores are already known.
+
+    Args:
+        sharing: runs that may be on the GPU at a time.
     """
     facts = run / "model" / "csebench.json"
     if not facts.exists():
@@ -138,7 +143,7 @@ def evaluate_run(run: Path, evaluators: list[str], data_root: Path, evaluation: 
     kept = {e: run / "scores" / f"{protocol(e).key}-{key}.json" for e, key in kept.items()}
     missing = [e for e in evaluators if not kept[e].exists()]
     if missing:
-        with gpus.claimed():
+        with gpus.claimed(sharing=sharing):
             from csebench.encoder import open_model
 
             opened = open_model(str(run / "model"), evaluation=evaluation)

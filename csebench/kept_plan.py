@@ -15,17 +15,22 @@ READ = ("config", "data/registry.yaml", "papers", "methods", "evaluators", "cseb
 
 
 def find(run_id: str, scale_name: str) -> tuple[Spec, Scale, list[str]]:
-    """A run, its scale, and what it is scored by, as these files plan them.
+    """A run, its scale, and what it is scored by, as these files plan them. For the start of a process: what one has
+    planned before is not planned anew.
 
     Raises:
         BadInput: no table of the scale needs the run, or the files cannot be planned from.
     """
     path, now = FOLDER / f"{scale_name}.json", key()
-    kept = json.loads(path.read_text()) if path.exists() else {"key": None, "runs": {}}
+    try:
+        kept = json.loads(path.read_text())
+    except (FileNotFoundError, ValueError):
+        kept = {"key": None}
     if kept["key"] != now or run_id not in kept["runs"]:
         plan.run(run_id, scale_name)  # refuses what no table needs
         kept = {"key": now, **make(scale_name)}
-        write_json(path, kept)
+        if key() == now:  # else a file was changed while it was planned
+            write_json(path, kept)
     spec, evaluators = kept["runs"][run_id]
     return Spec.model_validate(spec), Scale.model_validate(kept["scale"]), evaluators
 
@@ -39,6 +44,7 @@ def make(scale_name: str) -> dict:
 def key() -> str:
     found, root = hashlib.sha256(), plan.ROOT
     for name in READ:
-        for path in sorted(p for p in [root / name, *(root / name).rglob("*")] if p.suffix in (".py", ".yaml")):
+        there = [p for p in (root / name, *(root / name).rglob("*")) if p.suffix in (".py", ".yaml") and p.is_file()]
+        for path in sorted(there):
             found.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes() + b"\0")
     return found.hexdigest()[:16]

@@ -10,6 +10,7 @@ import resource
 import subprocess
 import sys
 import time
+import uuid
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -27,8 +28,8 @@ def git(*args: str) -> str | None:
 
 @cache
 def code_state() -> dict:
-    """Commit and a hash of what differs from it, new files included (None: a clean tree, or no checkout); as the
-    process first finds it, which has loaded its code by then."""
+    """Commit and a hash of what differs from it, new files included (None: a clean tree, or no checkout), as
+    the process first finds them."""
     commit = git("rev-parse", "HEAD")
     diff = git("diff", "HEAD", "--", ".", ":!results") or ""
     for new in (git("ls-files", "--others", "--exclude-standard", "--", ".", ":!results") or "").splitlines():
@@ -87,6 +88,6 @@ class Stopwatch:
 def write_json(path: Path, content) -> None:
     """Atomic: a killed worker leaves the old file or the new one, never a half."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}")  # processes of several hosts share a folder
     temporary.write_text(json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n", encoding="utf-8")
     os.replace(temporary, path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -47,7 +48,7 @@ class Tokens:
         start = self.ends[number - 1] if number else 0
         return self.ids[start : self.ends[number]]
 
-    def keep(self, sentences: list[str], folder: Path | None = None) -> None:
+    def keep(self, sentences: Sequence[str], folder: Path | None = None) -> None:
         """Tokenise a corpus as a whole, once for all runs, processes and seeds: memory-mapped arrays under the hash of
         its sentences and of the tokenizer. One process makes them, others that want them wait for it."""
         made_of = hashlib.sha256(f"{self.longest}\0{self.tokenizer.backend_tokenizer.to_str()}\0".encode())

@@ -7,6 +7,7 @@ import shutil
 import signal
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -137,7 +138,7 @@ def fit(
     spec: Spec,
     out: Path,
     encoder: Encoder,
-    sentences: list[str],
+    sentences: Sequence,
     dev,
     checkpoint_seconds: float,
     progress: Progress,
@@ -272,7 +273,7 @@ def encoders(state: torch.nn.Module) -> list[Encoder]:
     return [module for module in state.modules() if isinstance(module, Encoder)]
 
 
-def use_tokens(state: torch.nn.Module, sentences: list, seen: int) -> None:
+def use_tokens(state: torch.nn.Module, sentences: Sequence, seen: int) -> None:
     """Let the encoders of a run share the token ids of its sentences.
 
     Args:
@@ -292,7 +293,7 @@ def make_optimizer(parameters, p):
     return torch.optim.AdamW(parameters, lr=p.learning_rate, weight_decay=p.weight_decay, fused=True)
 
 
-def batch_at(step: int, sentences: list, size: int, seed: int, least: int = 2) -> list:
+def batch_at(step: int, sentences: Sequence, size: int, seed: int, least: int = 2) -> list:
     """The batch of a step: epochs are permutations by seed, the last, smaller batch of an epoch is kept.
 
     A function of the step alone, so that resuming needs no state. A last batch of fewer than `least` sentences (one

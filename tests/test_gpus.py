@@ -9,6 +9,7 @@ import pytest
 
 from csebench import ROOT, cli, gpus, plan
 from csebench.errors import BadInput
+from csebench.run_folder import REPORT
 
 HOLD = """
 import sys, time
@@ -120,13 +121,15 @@ def test_a_driver_without_cards(tmp_path):
 
 @pytest.mark.parametrize("done", [True, False])
 def test_a_finished_run_waits_for_no_card(done, monkeypatch, tmp_path):
+    run, seen, asked = next(iter(plan.runs("smoke"))), [], []
+    if done:
+        (tmp_path / "runs" / run / "model").mkdir(parents=True)
+        (tmp_path / "runs" / run / "model" / REPORT).touch()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "is_done", lambda *_: done)
-    monkeypatch.setattr(cli, "_work", lambda _: seen.append(os.environ.get("CUDA_VISIBLE_DEVICES")))
-    monkeypatch.setattr(gpus, "_take", lambda *_: ["GPU-two"])
-    seen = []
-    assert cli.main(["work", next(iter(plan.runs("smoke"))), "--processes", "1"]) == 0
-    assert seen == [None if done else "GPU-two"]
+    monkeypatch.setattr(cli, "_work", lambda *_: seen.append(os.environ.get("CUDA_VISIBLE_DEVICES")))
+    monkeypatch.setattr(gpus, "_take", lambda found, count, sharing: asked.append(sharing) or ["GPU-two"])
+    assert cli.main(["work", run, "--runs-per-gpu", "4"]) == 0
+    assert (seen, asked) == ([None], []) if done else (["GPU-two"], [4])
 
 
 def test_no_card(monkeypatch, tmp_path):

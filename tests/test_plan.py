@@ -1,5 +1,6 @@
 """Planning: papers to runs, shared over papers, without the heavy libraries; pins of what the project ships."""
 
+import json
 import os
 import re
 import shutil
@@ -438,6 +439,20 @@ def test_a_job_plans_anew_when_a_file_changed(tmp_path, monkeypatch):
     config.write_text(config.read_text().replace("steps: 6", "steps: 7"))
     again = found(old)
     assert again.returncode == 1 and f"no table of scale smoke needs a run {old!r}" in again.stderr
+
+
+def test_a_plan_is_kept_of_the_files_it_was_made_from(tmp_path, monkeypatch):
+    """Not of files that were changed meanwhile, and a damaged one is made anew."""
+    monkeypatch.chdir(tmp_path)
+    run, file = next(iter(plan.runs("smoke"))), tmp_path / "runs/.plan/smoke.json"
+    keys = iter(["old", "new", "new", "new"])
+    monkeypatch.setattr(kept_plan, "key", lambda: next(keys))
+    found = kept_plan.find(run, "smoke")
+    assert not file.exists()
+    file.parent.mkdir(parents=True)
+    file.write_text('{"key": "new", "runs": {')
+    assert kept_plan.find(run, "smoke") == found
+    assert json.loads(file.read_text())["key"] == "new"
 
 
 # ---------------------------------------------------------------- data
