@@ -409,7 +409,7 @@ def work(args):
             torchrun = ["torch.distributed.run", "--standalone", f"--nproc-per-node={args.processes}", "-m"]
             command = [sys.executable, "-m", *torchrun, "csebench", "work", args.run_id, "--scale", args.scale]
             os.execv(sys.executable, command)
-        return _work(args, *planned)
+        _work(args, *planned)
 
 
 def _work(args, spec: Spec, at: Scale, evaluators: list[str]):

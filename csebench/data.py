@@ -75,8 +75,9 @@ class Lines(Sequence):
         except (OSError, UnicodeDecodeError):
             read_text(path)  # says what is wrong, and where
             raise
-        unended = [] if self.content[-1:] == b"\n" else [len(self.content)]
-        self.ends = np.concatenate([*ends, unended]).astype(np.int64)
+        if self.content[-1:] != b"\n":
+            ends.append([len(self.content)])
+        self.ends = np.concatenate(ends)
 
     def __len__(self):
         return len(self.ends)

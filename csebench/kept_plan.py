@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 
 from csebench import plan
+from csebench.data import sha256
 from csebench.provenance import write_json
 from csebench.schema import Scale
-from csebench.spec import Spec
+from csebench.spec import Spec, digest
 
 FOLDER = plan.RUNS / ".plan"
 READ = ("config", "data/registry.yaml", "papers", "methods", "evaluators", "csebench")  # what decides a plan
@@ -42,9 +42,7 @@ def make(scale_name: str) -> dict:
 
 
 def key() -> str:
-    found, root = hashlib.sha256(), plan.ROOT
-    for name in READ:
-        there = [p for p in (root / name, *(root / name).rglob("*")) if p.suffix in (".py", ".yaml") and p.is_file()]
-        for path in sorted(there):
-            found.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes() + b"\0")
-    return found.hexdigest()[:16]
+    root = plan.ROOT
+    there = (path for name in READ for path in (root / name, *(root / name).rglob("*")))
+    read = [path for path in there if path.suffix in (".py", ".yaml") and path.is_file()]
+    return digest({str(path.relative_to(root)): sha256(path) for path in read}, 16)
