@@ -15,8 +15,8 @@ wildcard_constraints:
     run=r"\w+-[0-9a-f]{10}",
     evaluator=r"[\w.-]+",
     folder=r"(?!partial/)(\w+/)?",
-    page=r"(?!partial/)(\w+/){0,2}(table\d+|methods)",
-    grid=r"(?!partial/)(\w+/){0,2}((table|figure)\d+|methods)",
+    page=r"(?!partial/)(\w+/){0,2}(table\w+|methods)",
+    grid=r"(?!partial/)(\w+/){0,2}((table|figure)\w+|methods)",
     name=r"index|claims|audit",
 
 
@@ -27,10 +27,10 @@ localrules:
 rule all:
     default_target: True
     input:
-        pages=[page.path for page in plan.pages(SCALE)],
+        pages=[page.path for page in targets.pages(SCALE)],
         reports=[
-            plan.results_folder(SCALE) / f"{name}.md"
+            catalog.results_folder(SCALE) / f"{name}.md"
             for name in ("index", "claims", "audit")
         ],
-        html=plan.results_folder(SCALE) / "html",
-        scores=every_score,  # so that a deleted one is made again under a page that needs nothing else
+        html=catalog.results_folder(SCALE) / "html",
+        scores=workflow.scores_of_scale(SCALE),  # so that a deleted one is made again under a page that needs nothing else

@@ -25,10 +25,12 @@ from sentence_transformers import SentenceTransformer
 from tabulate import tabulate
 
 from csebench import ROOT
-from csebench.data import read_sts
-from csebench.encoder import Encoder, open_model, save_encoder
-from csebench.metrics import cosine
-from csebench.schema import EncoderRef, Evaluation
+from csebench.data.sts import read_sts
+from csebench.model.encoder import Encoder
+from csebench.model.export import save_encoder
+from csebench.model.metrics import cosine
+from csebench.plan.schema import EncoderRef, Evaluation
+from csebench.score.models import open_model
 from evaluators.sts import DECLARATION, concatenate
 
 

@@ -15,8 +15,8 @@ import torch
 from tabulate import tabulate
 
 from csebench import ROOT
-from csebench.evaluate import evaluate
-from csebench.schema import Evaluation
+from csebench.plan.schema import Evaluation
+from csebench.score.evaluate import evaluate
 
 
 def main():

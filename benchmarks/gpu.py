@@ -36,11 +36,12 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoTokenizer, BertConfig, BertModel
 
 from benchmarks.train_step import peer_seconds
-from csebench import trainer
-from csebench.data import Pairs, read_corpus
-from csebench.encoder import Encoder
-from csebench.registry import COMPONENTS, declaration, fill
-from csebench.schema import EncoderRef
+from csebench.data.corpus import read_corpus
+from csebench.data.sts import Pairs
+from csebench.model.encoder import Encoder
+from csebench.plan.registry import COMPONENTS, declaration, fill
+from csebench.plan.schema import EncoderRef
+from csebench.train import trainer
 
 SHAPES = {"base": (12, 768, 12), "large": (24, 1024, 16), "quick": (2, 32, 2)}  # layers, hidden size, heads
 HUB = {"base": "google-bert/bert-base-uncased", "large": "google-bert/bert-large-uncased"}  # as in config/paper.yaml

@@ -27,13 +27,15 @@ import yaml
 from tabulate import tabulate
 
 from csebench import ROOT
-from csebench.data import read_corpus, read_sts
-from csebench.encoder import Encoder, open_model
-from csebench.forecast import device
-from csebench.provenance import code_state, processor
-from csebench.registry import COMPONENTS, METHODS, declaration, fill, names
-from csebench.schema import EncoderRef, Evaluation
-from csebench.trainer import assemble, optimise
+from csebench.base.provenance import code_state, processor
+from csebench.data.corpus import read_corpus
+from csebench.data.sts import read_sts
+from csebench.model.encoder import Encoder
+from csebench.plan.forecast import device
+from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill, names
+from csebench.plan.schema import EncoderRef, Evaluation
+from csebench.score.models import open_model
+from csebench.train.trainer import assemble, optimise
 
 # In the place of what only the hub has, and of other runs.
 SETTINGS = {
@@ -116,7 +118,7 @@ def main():
 
 
 def save(args, seconds):
-    """An entry of data/step_times.yaml (csebench/forecast.py: StepTimes)."""
+    """An entry of data/step_times.yaml (csebench/plan/forecast.py: StepTimes)."""
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
     entry = {
         "device": device(gpu, processor(), args.threads),

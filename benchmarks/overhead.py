@@ -86,9 +86,9 @@ def project(folder):
 
 
 def jobs(args, folder):
-    from csebench import plan
+    from csebench.plan import targets
 
-    specs = plan.runs(args.scale)
+    specs = targets.runs(args.scale)
     name = args.run or next(r for r in specs if r.startswith("simcse-"))
     run = [name, "--scale", args.scale]
     cpu([sys.executable, "-c", f"from csebench import kept_plan; kept_plan.find({name!r}, {args.scale!r})"], folder)

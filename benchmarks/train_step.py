@@ -2,7 +2,7 @@
 
 Compared, in sentences per second of whole steps (tokenising, two dropout views, loss, backward, clipping, optimiser,
 learning rate):
-  csebench               `csebench.trainer.fit` with methods/simcse.py; only the STS-B dev evaluation is stubbed out
+  csebench               `csebench.train.trainer.fit` with methods/simcse.py, without the STS-B dev evaluation
   sentence-transformers  SentenceTransformerTrainer, MultipleNegativesRankingLoss on (s, s) pairs: its SimCSE recipe,
                          its own collator, sampler, optimiser and (unless --peer-attention) attention; nothing logged,
                          nothing saved
@@ -33,13 +33,14 @@ from sentence_transformers.sentence_transformer.modules import Pooling, Transfor
 from tabulate import tabulate
 from transformers import TrainerCallback
 
-from csebench import ROOT, trainer
-from csebench.data import read_corpus
-from csebench.encoder import Encoder
-from csebench.progress import Progress
-from csebench.registry import declaration, fill
-from csebench.schema import EncoderRef
-from csebench.spec import Spec
+from csebench import ROOT
+from csebench.base.progress import Progress
+from csebench.data.corpus import read_corpus
+from csebench.model.encoder import Encoder
+from csebench.plan.registry import declaration, fill
+from csebench.plan.schema import EncoderRef
+from csebench.plan.spec import Spec
+from csebench.train import trainer
 
 NO_DEV = {"spearman": 0.0, "alignment": 0.0, "uniformity": 0.0}
 

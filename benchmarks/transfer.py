@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from tabulate import tabulate
 
-from csebench.encoder import open_model
-from csebench.registry import protocol
+from csebench.plan.registry import protocol
+from csebench.score.models import open_model
 from evaluators import transfer
 from evaluators._probe import OPTIMIZERS, SEED, fit
 

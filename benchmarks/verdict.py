@@ -13,8 +13,8 @@ import time
 import numpy as np
 from tabulate import tabulate
 
-from csebench import stats
-from csebench.papers import Published
+from csebench.plan.papers import Published
+from csebench.report import stats
 
 SEED = 0
 MEAN, DEVIATION = 78.0, 0.5  # of a run, in printed units

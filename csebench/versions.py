@@ -14,10 +14,10 @@ import sys
 from pathlib import Path
 
 from csebench import ROOT
-from csebench.data import back_translation_facts
-from csebench.errors import BadInput
-from csebench.registry import COMPONENTS, EVALUATORS, METHODS, declaration, files, names
-from csebench.spec import TRAINER_VERSION
+from csebench.base.errors import BadInput
+from csebench.plan.recipe import back_translation_facts
+from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, declaration, files, names
+from csebench.plan.spec import TRAINER_VERSION
 
 LOCK = ROOT / "tests" / "version_lock.json"
 TRAINER = ["trainer", "method", "encoder", "embed", "losses", "data", "metrics", "mlm", "augment"]

@@ -8,9 +8,9 @@ import copy
 
 import numpy as np
 
-from csebench.data import draw_subset, read_corpus
-from csebench.errors import BadInput, RunFailed
-from csebench.metrics import cosine
+from csebench.base.errors import BadInput, RunFailed
+from csebench.data.corpus import draw_subset, read_corpus
+from csebench.model.metrics import cosine
 
 DECLARATION = {
     "name": "attention",
@@ -50,7 +50,7 @@ def evaluate(model, data_root, sentences, parsed, words, views, tokens, seed):
     """Attention of a model.
 
     Args:
-        model: csebench.encoder.SentenceEncoder.
+        model: csebench.model.sentence_encoder.SentenceEncoder.
         sentences: drawn for the pairs; parsed: drawn for the split by syntax, of at most `words` words.
         views: pairs of dropout views behind the histograms.
 
@@ -62,7 +62,7 @@ def evaluate(model, data_root, sentences, parsed, words, views, tokens, seed):
     """
     import torch
 
-    from csebench.encoder import BERTS
+    from csebench.model.encoder import BERTS
 
     files = sorted(data_root.glob(DECLARATION["files"][0]))
     corpus = list(dict.fromkeys(s for path in files for s in read_corpus(path) if s.strip()))
@@ -106,7 +106,7 @@ def row(task, subset, metric, value):
 
 def dropout_views(model):
     """`view(sentences, tokens)`: a pass with all its attention, each under other dropout masks, and its vectors."""
-    from csebench.encoder import pool
+    from csebench.model.pooling import pool
 
     encoder = copy.deepcopy(model.encoder).train()
     encoder.set_dropout(DROPOUT)
@@ -134,7 +134,7 @@ def mutual_information(one, two, number):
     """AMI of one pair of sentences of two passes, over all entries that both have."""
     import torch
 
-    from csebench.losses import ami_paper
+    from csebench.train.losses import ami_paper
     from methods.components.ami import layers_read
 
     size = int(torch.minimum(one.mask[number].sum(), two.mask[number].sum()))
@@ -178,7 +178,7 @@ def histograms(view, views):
     """
     import torch
 
-    from csebench.losses import gaussian_mi
+    from csebench.train.losses import gaussian_mi
 
     (one, _), (two, _) = (view([SENTENCE] * views) for _ in range(2))
     one, two = (torch.stack([a.float().cpu() for a in side.attention]) for side in (one, two))  # (L, N, H, T, T)

@@ -6,9 +6,9 @@ clusters). Neither released code for it, nor a number.
 
 import numpy as np
 
-from csebench.data import draw_subset, lines
-from csebench.errors import BadInput
-from csebench.metrics import unit
+from csebench.base.errors import BadInput
+from csebench.data.corpus import draw_subset, lines
+from csebench.model.metrics import unit
 
 DECLARATION = {
     "name": "clusters",
@@ -50,7 +50,7 @@ def evaluate(model, data_root, dataset, points, seed):
     """Clusters of a model's vectors.
 
     Args:
-        model: csebench.embed.Embedder.
+        model: csebench.model.embedder.Embedder.
         dataset: imdb or stackoverflow.
         points: shown by t-SNE.
 

@@ -9,9 +9,9 @@ of its spectrum (Roy & Vetterli 2007).
 
 import numpy as np
 
-from csebench.data import read_sts
-from csebench.errors import BadInput, RunFailed
-from csebench.metrics import alignment, uniformity, unit
+from csebench.base.errors import BadInput, RunFailed
+from csebench.data.sts import read_sts
+from csebench.model.metrics import alignment, uniformity, unit
 
 DECLARATION = {
     "name": "geometry",

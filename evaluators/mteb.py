@@ -16,9 +16,10 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from csebench.data import read_sts
-from csebench.embed import PROBE
-from csebench.errors import BadInput, RunFailed, read_text
+from csebench.base.errors import BadInput, RunFailed
+from csebench.base.files import read_text
+from csebench.data.sts import read_sts
+from csebench.model.embedder import PROBE
 
 DECLARATION = {
     "name": "mteb",
@@ -82,7 +83,7 @@ def evaluate(model, data_root, task):
     """Scores of a model on one task.
 
     Args:
-        model: csebench.embed.Embedder.
+        model: csebench.model.embedder.Embedder.
         data_root: holds the files that the declaration names for the task, if any.
         task: mteb's name.
 

@@ -6,9 +6,9 @@ often a caption's nearest neighbour is of the same image. Paper: MSSE Table 8 an
 
 import numpy as np
 
-from csebench.data import draw_subset, lines
-from csebench.errors import BadInput
-from csebench.metrics import unit
+from csebench.base.errors import BadInput
+from csebench.data.corpus import draw_subset, lines
+from csebench.model.metrics import unit
 
 PUBLISHED = {  # query: the three captions that RankCSE finds, and MSSE, as printed
     "A group of men climb ladders outdoors.": (
@@ -71,7 +71,7 @@ def evaluate(model, data_root, images, seed):
     """Neighbours of a model.
 
     Args:
-        model: csebench.embed.Embedder.
+        model: csebench.model.embedder.Embedder.
         images: drawn, besides those of the paper's sentences.
 
     Returns:

@@ -4,7 +4,7 @@ A document is its title, a blank and its text; the 1000 best documents of a quer
 id; cqadupstack is the mean of its forums. The papers publish no setting (InfoCSE Table 3), so pooler, similarity,
 length and precision are in the protocol's name, and data/beir.yaml has published values to calibrate them on.
 Queries and judgements are read by `beir`; its search holds a corpus in memory, ours reads it in shards
-(csebench/embed.py: stream) and gives the same scores (tests/test_retrieval.py).
+(csebench/model/embedder.py: stream) and gives the same scores (tests/protocol/test_retrieval.py).
 """
 
 import json
@@ -14,7 +14,7 @@ import pytrec_eval
 import torch
 from beir.datasets.data_loader import GenericDataLoader
 
-from csebench.errors import BadInput
+from csebench.base.errors import BadInput
 
 DECLARATION = {
     "name": "beir",
@@ -60,7 +60,7 @@ def evaluate(model, data_root, dataset, similarity):
     """Scores of a model on one dataset.
 
     Args:
-        model: csebench.embed.Embedder.
+        model: csebench.model.embedder.Embedder.
         dataset: folder below `beir/`: corpus.jsonl, queries.jsonl and qrels/test.tsv, or folders of such (forums).
         similarity: `cos` or `dot`.
 

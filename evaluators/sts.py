@@ -7,9 +7,9 @@ test split. Official code: princeton-nlp/SimCSE SentEval/senteval/sts.py:59-112,
 
 import numpy as np
 
-from csebench.data import Pairs, read_sts
-from csebench.errors import RunFailed
-from csebench.metrics import averages, cosine, spearman
+from csebench.base.errors import RunFailed
+from csebench.data.sts import Pairs, read_sts
+from csebench.model.metrics import averages, cosine, spearman
 
 DECLARATION = {
     "name": "sts",
@@ -34,7 +34,7 @@ def evaluate(model, data_root):
     """Scores of a model.
 
     Args:
-        model: has `pairs(Pairs)` -> (left, right) vectors (csebench.encoder.SentenceEncoder, a control).
+        model: csebench.model.embedder.Embedder.
         data_root: in SentEval's layout.
 
     Returns:

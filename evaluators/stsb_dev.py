@@ -5,9 +5,9 @@ Cosine of the two vectors, Spearman's rank correlation with the gold scores, as 
 
 import numpy as np
 
-from csebench.data import read_sts
-from csebench.errors import RunFailed
-from csebench.metrics import cosine, spearman
+from csebench.base.errors import RunFailed
+from csebench.data.sts import read_sts
+from csebench.model.metrics import cosine, spearman
 
 DECLARATION = {
     "name": "stsb_dev",

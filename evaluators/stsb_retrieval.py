@@ -10,9 +10,9 @@ from collections import Counter
 
 import numpy as np
 
-from csebench.data import read_sts
-from csebench.errors import BadInput
-from csebench.metrics import unit
+from csebench.base.errors import BadInput
+from csebench.data.sts import read_sts
+from csebench.model.metrics import unit
 
 DECLARATION = {
     "name": "stsb_retrieval",

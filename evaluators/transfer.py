@@ -14,9 +14,9 @@ import torch
 from sklearn.metrics import f1_score
 from sklearn.model_selection import StratifiedKFold
 
-from csebench.data import expected_counts
-from csebench.errors import BadInput
-from csebench.metrics import averages
+from csebench.base.errors import BadInput
+from csebench.data.sts import expected_counts
+from csebench.model.metrics import averages
 from evaluators._probe import SEED, Fold, fit, held_out, predict
 
 DECLARATION = {
@@ -78,7 +78,7 @@ def evaluate(model, data_root, **settings):
     """Scores of a model.
 
     Args:
-        model: csebench.embed.Embedder.
+        model: csebench.model.embedder.Embedder.
         data_root: in SentEval's layout.
         settings: of the protocol (`params` of the declaration).
 

@@ -10,8 +10,8 @@ Relations: which method here it extends, and by what.
 Deviations: what the paper leaves open and you chose (list it below, too).
 """
 
-from csebench.losses import info_nce
-from csebench.method import ClsHeadMethod
+from csebench.train.losses import info_nce
+from csebench.train.method import ClsHeadMethod
 
 # A literal: it is read without running the file, so no calls and no names in it.
 DECLARATION = {

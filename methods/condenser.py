@@ -15,9 +15,8 @@ Deviations: listed below.
 
 import torch
 
-from csebench.encoder import Layers
-from csebench.method import Method as Base
-from csebench.mlm import mask_batch, masked_lm_loss
+from csebench.train.method import Method as Base
+from csebench.train.mlm import mask_batch, masked_lm_loss
 
 DECLARATION = {
     "name": "condenser",
@@ -53,7 +52,7 @@ class Method(Base):
 
     def __init__(self, encoder, params):
         super().__init__(encoder, params)
-        self.upper = Layers(encoder, self.p.layers)
+        self.upper = encoder.new_layers(self.p.layers)
         self.lm_head = encoder.lm_head()
 
     def views(self, sentences):

@@ -15,9 +15,9 @@ Deviations: listed below.
 import torch
 from torch.nn.functional import softplus
 
-from csebench.encoder import to_device
-from csebench.losses import contrastive_tension, dots
-from csebench.method import Method as Base
+from csebench.model.layers import to_device
+from csebench.train.losses import contrastive_tension, dots
+from csebench.train.method import Method as Base
 
 NEGATIVES = 7  # for every positive (Training.py:18-39)
 GROUP = 1 + 2 * NEGATIVES  # sentences of a group: a negative pair shares none with the positive

@@ -14,7 +14,7 @@ Deviations: listed below, and in components/moco.
 
 from functools import partial
 
-from csebench.augment import double
+from csebench.train.augment import double
 from methods.simcse import Method as SimCSE
 
 DECLARATION = {

@@ -11,7 +11,7 @@ Relations: simcse + a term; with component mlm it is the paper's "w/ MLM".
 Deviations: listed below.
 """
 
-from csebench.losses import reconstruction
+from csebench.train.losses import reconstruction
 from methods.simcse import Method as SimCSE
 
 DECLARATION = {

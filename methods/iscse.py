@@ -17,7 +17,7 @@ import math
 import torch
 from torch.nn.functional import normalize
 
-from csebench.losses import dots, full, info_nce
+from csebench.train.losses import dots, full, info_nce
 from methods.simcse import Method as SimCSE
 
 DECLARATION = {

@@ -14,9 +14,9 @@ Deviations: listed below.
 
 import torch
 
-from csebench.encoder import mean_pool
-from csebench.losses import nt_xent
-from csebench.method import Method as Base
+from csebench.model.pooling import mean_pool
+from csebench.train.losses import nt_xent
+from csebench.train.method import Method as Base
 
 DECLARATION = {
     "name": "mirror_bert",

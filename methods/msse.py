@@ -13,9 +13,9 @@ Deviations: listed below.
 
 import torch
 
-from csebench import augment
-from csebench.losses import dimension_contrast, info_nce, layerwise_repulsion
-from csebench.method import ClsHeadMethod
+from csebench.train import augment
+from csebench.train.losses import dimension_contrast, info_nce, layerwise_repulsion
+from csebench.train.method import ClsHeadMethod
 
 NOISE = 0.01  # standard deviation (model.py:51-85)
 

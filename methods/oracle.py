@@ -6,7 +6,7 @@ Relations: the upper end, as random is the lower. Deviations: none.
 
 import numpy as np
 
-from csebench.embed import Embedder, shards
+from csebench.model.embedder import Embedder, shards
 from methods.random import code
 
 DECLARATION = {

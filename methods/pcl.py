@@ -16,8 +16,8 @@ Deviations: listed below.
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits, cosine_similarity, kl_div
 
-from csebench import augment
-from csebench.losses import cosines, full, info_nce, off_diagonal
+from csebench.train import augment
+from csebench.train.losses import cosines, full, info_nce, off_diagonal
 from methods.simcse import Method as SimCSE
 
 DECLARATION = {

@@ -8,7 +8,7 @@ import hashlib
 
 import numpy as np
 
-from csebench.embed import Embedder
+from csebench.model.embedder import Embedder
 
 DECLARATION = {
     "name": "random",

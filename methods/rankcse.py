@@ -12,7 +12,7 @@ Relations: simcse + a term.
 Deviations: listed below.
 """
 
-from csebench.losses import ranking_consistency
+from csebench.train.losses import ranking_consistency
 from methods.simcse import Method as SimCSE
 
 DECLARATION = {

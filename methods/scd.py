@@ -15,8 +15,8 @@ Deviations: listed below.
 from torch import nn
 from torch.nn.functional import cosine_similarity
 
-from csebench.losses import barlow_twins, full
-from csebench.method import Method as Base
+from csebench.train.losses import barlow_twins, full
+from csebench.train.method import Method as Base
 
 DECLARATION = {
     "name": "scd",

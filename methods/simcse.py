@@ -13,8 +13,8 @@ Deviations: none known in the loss. The queue columns appear only with the compo
 
 from torch.nn.functional import cosine_similarity
 
-from csebench.losses import full, info_nce
-from csebench.method import ClsHeadMethod
+from csebench.train.losses import full, info_nce
+from csebench.train.method import ClsHeadMethod
 
 DECLARATION = {
     "name": "simcse",

@@ -12,8 +12,8 @@ Relations: simcse with given positives and further columns; the head is kept at 
 Deviations: listed below.
 """
 
-from csebench.losses import info_nce
-from csebench.method import ClsHeadMethod
+from csebench.train.losses import info_nce
+from csebench.train.method import ClsHeadMethod
 
 DECLARATION = {
     "name": "simcse_sup",

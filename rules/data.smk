@@ -9,57 +9,57 @@ localrules:
 
 rule fetch_corpus:
     output:
-        f"{plan.FETCHED}/{{source}}/{{file}}_for_simcse.{{ending}}",
+        f"{catalog.FETCHED}/{{source}}/{{file}}_for_simcse.{{ending}}",
     log:
-        f"{plan.FETCHED}/{{source}}/{{file}}.{{ending}}.log",
+        f"{catalog.FETCHED}/{{source}}/{{file}}.{{ending}}.log",
     retries: 3
     conda:
         "../envs/train.yaml"
     params:
-        root=lambda _: plan.FETCHED,
+        root=lambda _: catalog.FETCHED,
     shell:
         "python -m csebench fetch {wildcards.source} --out {params.root} > {log} 2>&1"
 
 
 rule fetch_senteval:
     output:
-        f"{plan.FETCHED}/downstream/STS/STSBenchmark/sts-dev.csv",
-        f"{plan.FETCHED}/downstream/STS/STSBenchmark/sts-test.csv",
-        f"{plan.FETCHED}/downstream/SICK/SICK_test_annotated.txt",
-        f"{plan.FETCHED}/downstream/TREC/train_5500.label",
-        f"{plan.FETCHED}/downstream/TREC/TREC_10.label",
+        f"{catalog.FETCHED}/downstream/STS/STSBenchmark/sts-dev.csv",
+        f"{catalog.FETCHED}/downstream/STS/STSBenchmark/sts-test.csv",
+        f"{catalog.FETCHED}/downstream/SICK/SICK_test_annotated.txt",
+        f"{catalog.FETCHED}/downstream/TREC/train_5500.label",
+        f"{catalog.FETCHED}/downstream/TREC/TREC_10.label",
     log:
-        f"{plan.FETCHED}/senteval.log",
+        f"{catalog.FETCHED}/senteval.log",
     retries: 3
     conda:
         "../envs/train.yaml"
     params:
-        root=lambda _: plan.FETCHED,
+        root=lambda _: catalog.FETCHED,
     shell:
         "python -m csebench fetch senteval --out {params.root} > {log} 2>&1"
 
 
 rule fetch_beir:
     output:
-        f"{plan.FETCHED}/beir/{{dataset}}/source.json",
+        f"{catalog.FETCHED}/beir/{{dataset}}/source.json",
     log:
-        f"{plan.FETCHED}/beir/{{dataset}}.log",
+        f"{catalog.FETCHED}/beir/{{dataset}}.log",
     retries: 3
     conda:
         "../envs/train.yaml"
     params:
-        root=lambda _: plan.FETCHED,
+        root=lambda _: catalog.FETCHED,
     shell:
         "python -m csebench fetch beir:{wildcards.dataset} --out {params.root} > {log} 2>&1"
 
 
 rule back_translate:
     input:
-        ancient(lambda wildcards: back_translation(wildcards)[0]),
+        ancient(lambda wildcards: targets.back_translation(wildcards.key, SCALE)[0]),
     output:
-        f"{plan.POSITIVES}/{{key}}.txt",
+        f"{catalog.POSITIVES}/{{key}}.txt",
     log:
-        f"{plan.POSITIVES}/{{key}}.log",
+        f"{catalog.POSITIVES}/{{key}}.log",
     conda:
         "../envs/train.yaml"
     threads: 2
@@ -68,6 +68,6 @@ rule back_translate:
         mem_mb=8000,
         runtime=forecast.LONGEST_MINUTES,  # goes on behind what the attempt before has written
     params:
-        translators=lambda wildcards: back_translation(wildcards)[1],
+        translators=lambda wildcards: targets.back_translation(wildcards.key, SCALE)[1],
     shell:
         "python -m csebench back-translate {input} --translators '{params.translators}' --out {output} > {log} 2>&1"

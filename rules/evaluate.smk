@@ -6,20 +6,26 @@
 rule evaluate:
     input:
         run="runs/{run}/train.json",
-        data=ancient(evaluator_data),
+        data=ancient(
+            lambda wildcards: workflow.evaluator_data(
+                evaluator_of(wildcards), scale_of(wildcards)
+            )
+        ),
     output:
         "results/{folder}scores/{run}.{evaluator}.json",
     log:
         "runs/{run}/{folder}{evaluator}.log",
     conda:
         "../envs/evaluate.yaml"
-    threads: run_threads
+    threads: lambda wildcards: workflow.threads(wildcards.run, SCALE)
     resources:
         mem_mb=16000,
-        runtime=evaluation_minutes,
+        runtime=lambda _, attempt: workflow.evaluation_minutes(attempt),
     params:
-        scale=scale_of_folder,
+        scale=scale_of,
         evaluator=evaluator_of,
-        identity=identity,
+        identity=lambda wildcards: workflow.identity(
+            evaluator_of(wildcards), scale_of(wildcards)
+        ),
     shell:
         "python -m csebench publish {wildcards.run} {params.evaluator} --scale {params.scale} > {log} 2>&1"

@@ -13,8 +13,8 @@ localrules:
 
 rule compare:
     input:
-        scores=grid_scores,
-        text=grid_text,
+        scores=lambda wildcards: workflow.scores_of_page(page(wildcards)),
+        text=lambda wildcards: workflow.text_of_page(page(wildcards)),
     output:
         "results/{grid}.items.json",
     log:
@@ -27,13 +27,13 @@ rule compare:
 
 rule table:
     input:
-        scores=page_scores,
-        compared=page_items,
-        text=page_text,
+        scores=lambda wildcards: workflow.scores_of_page(page(wildcards)),
+        compared=lambda wildcards: workflow.comparisons_of_page(page(wildcards)),
+        text=lambda wildcards: workflow.text_of_page(page(wildcards)),
     output:
         report(
             "results/{page}.md",
-            category=category,
+            category=lambda wildcards: workflow.category(page(wildcards)),
             labels={"page": "{page}"},
             caption="../docs/report.rst",
         ),
@@ -47,12 +47,12 @@ rule table:
 
 rule figure:
     input:
-        scores=grid_scores,
-        text=grid_text,
+        scores=lambda wildcards: workflow.scores_of_page(page(wildcards)),
+        text=lambda wildcards: workflow.text_of_page(page(wildcards)),
     output:
         report(
             "results/{grid}.svg",
-            category=category,
+            category=lambda wildcards: workflow.category(page(wildcards)),
             labels={"page": "{grid}"},
             caption="../docs/report.rst",
         ),
@@ -68,8 +68,10 @@ rule figure:
 
 rule report_page:
     input:
-        pages=every_page,
-        text=every_text,
+        pages=lambda wildcards: [
+            page.path for page in targets.pages(scale_of(wildcards))
+        ],
+        text=lambda _: workflow.text_of_all(),
     output:
         report(
             "results/{folder}{name}.md",
@@ -82,15 +84,17 @@ rule report_page:
     conda:
         "../envs/report.yaml"
     params:
-        scale=scale_of_folder,
+        scale=scale_of,
     shell:
         "python -m csebench render {wildcards.name} --scale {params.scale} --out {output} > {log} 2>&1"
 
 
 rule html:
     input:
-        pages=every_page,
-        text=every_text,
+        pages=lambda wildcards: [
+            page.path for page in targets.pages(scale_of(wildcards))
+        ],
+        text=lambda _: workflow.text_of_all(),
     output:
         directory("results/{folder}html"),
     log:
@@ -98,15 +102,17 @@ rule html:
     conda:
         "../envs/report.yaml"
     params:
-        scale=scale_of_folder,
+        scale=scale_of,
     shell:
         "python -m csebench html --scale {params.scale} > {log} 2>&1"
 
 
 rule partial_table:
     input:
-        scores=page_scores_there_are,
-        text=page_text,
+        scores=lambda wildcards: workflow.existing(
+            workflow.scores_of_page(page(wildcards))
+        ),
+        text=lambda wildcards: workflow.text_of_page(page(wildcards)),
     output:
         "results/partial/{page}.md",
     log:
@@ -119,8 +125,10 @@ rule partial_table:
 
 rule partial_report:
     input:
-        scores=every_score_there_is,
-        text=every_text,
+        scores=lambda wildcards: workflow.existing(
+            workflow.scores_of_scale(scale_of(wildcards))
+        ),
+        text=lambda _: workflow.text_of_all(),
     output:
         "results/partial/{folder}{name}.md",
     log:
@@ -128,6 +136,6 @@ rule partial_report:
     conda:
         "../envs/report.yaml"
     params:
-        scale=scale_of_folder,
+        scale=scale_of,
     shell:
         "python -m csebench render {wildcards.name} --scale {params.scale} --out {output} > {log} 2>&1"

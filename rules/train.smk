@@ -4,21 +4,23 @@
 
 rule train:
     input:
-        ancient(run_data),
+        ancient(lambda wildcards: workflow.run_data(wildcards.run, SCALE)),
     output:
         "runs/{run}/train.json",
     log:
         "runs/{run}/train.log",
     conda:
         "../envs/train.yaml"
-    threads: run_threads
+    threads: lambda wildcards: workflow.threads(wildcards.run, SCALE)
     resources:
         gpu=GPU,
         runs_per_gpu=1,
         mem_mb=16000,  # BERT-large's optimiser and best weights, on a CPU too
-        runtime=training_minutes,
+        runtime=lambda wildcards, attempt: workflow.training_minutes(
+            wildcards.run, SCALE, attempt
+        ),
     params:
-        scale=scale_of_run,
+        scale=lambda wildcards: targets.scale_of_run(wildcards.run, SCALE),
     shell:
         "python -m csebench work {wildcards.run} --scale {params.scale} --processes {resources.gpu}"
         " --runs-per-gpu {resources.runs_per_gpu} > {log} 2>&1"

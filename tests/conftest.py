@@ -39,7 +39,7 @@ def tiny_bert(tmp_path_factory, sentences):
     import torch
     from transformers import BertConfig, BertModel
 
-    from csebench.pretrain import train_tokenizer
+    from csebench.train.pretrain import train_tokenizer
 
     folder = tmp_path_factory.mktemp("encoders") / "tiny-bert"
     tokenizer = train_tokenizer(sentences, 600)
@@ -94,40 +94,31 @@ def tiny_roberta(tmp_path_factory, sentences):
 @pytest.fixture(scope="session")
 def make_spec(tiny_bert):
     """Specs of tiny runs: `make_spec("simcse", components={"ami": {}}, params={"steps": 2}, seed=1)`."""
-    from csebench import plan
-    from csebench.data import sha256
-    from csebench.papers import Recipe
-    from csebench.registry import declaration
-    from csebench.schema import EncoderRef, Scale
-
-    at = Scale(
-        scale="tests",
-        purpose="",
-        corpus="",
-        dev="",
-        sizes={},
-        seeds=[],
-        encoders={},
-        methods=TINY_METHODS,
-        components=TINY_COMPONENTS,
-    )
+    from csebench.base.files import sha256
+    from csebench.plan import catalog
+    from csebench.plan.papers import Recipe
+    from csebench.plan.recipe import Conditions
+    from csebench.plan.recipe import make_spec as build
+    from csebench.plan.schema import Dataset, EncoderRef
 
     def make(method, variant=None, components=None, params=None, seed=1, size=10**9, encoder=tiny_bert, file=None):
         recipe = Recipe(method=method, variant=variant, params={**TINY, **(params or {})}, components=components or {})
-        used = plan.dataset("nli-smoke" if declaration(method).corpus == "triplets" else "smoke")
+        corpora = {"sentences": catalog.dataset("smoke"), "triplets": catalog.dataset("nli-smoke")}
         if file is not None:
-            used = used.model_copy(update={"path": file.name, "sha256": sha256(file)})
+            corpora = dict.fromkeys(corpora, Dataset(path=file.name, sha256=sha256(file)))
+        dev = catalog.dataset("stsb-dev-smoke").sha256
+        given = Conditions(corpora, dev, methods=TINY_METHODS, components=TINY_COMPONENTS)
         ref = EncoderRef(name=str(encoder), revision=sha256(encoder / "model.safetensors"))
-        return plan.make_spec(recipe, at, ref, size, seed, "tests", used, plan.dataset("stsb-dev-smoke").sha256)
+        return build(recipe, ref, size, seed, given, "tests")
 
     return make
 
 
 def corpus_of(spec):
     """The file of the smoke data that a run trains on."""
-    from csebench import plan
+    from csebench.plan import catalog, recipe
 
-    return plan.corpus_path(spec, plan.scale("smoke"))
+    return recipe.corpus_path(spec, catalog.scale("smoke"))
 
 
 @pytest.fixture
@@ -135,7 +126,7 @@ def train(smoke_data):
     """Trains a spec into a folder and returns its report; `train(spec, out, file=…)` for another corpus."""
     import json
 
-    from csebench.trainer import train
+    from csebench.train.run import train
 
     def run(spec, out, file=..., **settings):
         train(spec, out, corpus_of(spec) if file is ... else file, smoke_data, **settings)
@@ -147,7 +138,7 @@ def train(smoke_data):
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory, make_spec, smoke_data):
     """Folder of a finished tiny run, made once for all tests that only read it: `finished("ct", components=…)`."""
-    from csebench.trainer import train
+    from csebench.train.run import train
 
     kept = {}
 

@@ -13,9 +13,9 @@ Deviations: listed below; `form: code` is the released term, with its undocument
 
 import torch
 
-from csebench.encoder import to_device
-from csebench.losses import ami_code, ami_paper
-from csebench.method import Component as Base
+from csebench.model.layers import to_device
+from csebench.train.losses import ami_code, ami_paper
+from csebench.train.method import Component as Base
 
 DECLARATION = {
     "name": "ami",

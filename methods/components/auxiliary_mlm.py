@@ -15,10 +15,9 @@ Deviations: listed below.
 
 import torch
 
-from csebench.encoder import Layers
-from csebench.method import Component as Base
-from csebench.method import both
-from csebench.mlm import mask_batch, masked_lm_loss
+from csebench.train.method import Component as Base
+from csebench.train.method import both
+from csebench.train.mlm import mask_batch, masked_lm_loss
 
 DECLARATION = {
     "name": "auxiliary_mlm",
@@ -53,7 +52,7 @@ class Component(Base):
         self.tokenizer, self.head = encoder.tokenizer, encoder.lm_head()
         self.lower = encoder.twin(encoder.layers // 2).requires_grad_(not self.p.detach)
         self.lower.set_dropout(self.p.lower_dropout)
-        self.upper = Layers(encoder, self.p.layers)
+        self.upper = encoder.new_layers(self.p.layers)
         encoder.load_module("upper", self.upper)
 
     def loss(self, method, one, two):

@@ -15,9 +15,9 @@ import torch
 from torch import nn
 from torch.nn.functional import dropout
 
-from csebench.encoder import to_device, use_cheap_dropout
-from csebench.method import Component as Base
-from csebench.mlm import masked_lm_loss
+from csebench.model.layers import to_device, use_cheap_dropout
+from csebench.train.method import Component as Base
+from csebench.train.mlm import masked_lm_loss
 
 DECLARATION = {
     "name": "compensation",

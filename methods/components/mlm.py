@@ -13,9 +13,9 @@ itself restores the tokens, from their own states.
 Deviations: listed below.
 """
 
-from csebench.method import Component as Base
-from csebench.method import both
-from csebench.mlm import mask_batch, masked_lm_loss
+from csebench.train.method import Component as Base
+from csebench.train.method import both
+from csebench.train.mlm import mask_batch, masked_lm_loss
 
 DECLARATION = {
     "name": "mlm",

@@ -12,8 +12,8 @@ Deviations: listed below.
 
 import torch
 
-from csebench import parallel
-from csebench.method import Component as Base
+from csebench.train import parallel
+from csebench.train.method import Component as Base
 
 DECLARATION = {
     "name": "moco",

@@ -16,13 +16,14 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from csebench.encoder import Encoder, additive, to_device
-from csebench.errors import BadInput
-from csebench.losses import full
-from csebench.method import Component as Base
-from csebench.method import both
-from csebench.mlm import mask_batch
-from csebench.schema import EncoderRef
+from csebench.base.errors import BadInput
+from csebench.model.encoder import Encoder
+from csebench.model.layers import additive, to_device
+from csebench.plan.schema import EncoderRef
+from csebench.train.losses import full
+from csebench.train.method import Component as Base
+from csebench.train.method import both
+from csebench.train.mlm import mask_batch
 
 DECLARATION = {
     "name": "rtd",

@@ -1,0 +1,125 @@
+"""Reading of the data root (SentEval's layout): training corpora, few-shot subsets, STS pairs. No torch."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from csebench.base.errors import BadInput
+from csebench.base.files import read_text, sha256
+from csebench.plan.recipe import back_translation_facts
+
+PIECE = 2**18  # bytes that are checked at a time
+
+
+TRIPLET = ("sent0", "sent1", "hard_neg")  # SimCSE's nli_for_simcse.csv
+
+
+class Lines(Sequence):
+    """Lines of a UTF-8 file, each decoded when it is asked for: of a million sentences a run may see a few thousand.
+    Only line feeds end a line (a sentence may hold U+0085 or U+2028).
+
+    Raises:
+        BadInput: no such file, or not UTF-8.
+    """
+
+    def __init__(self, path: Path):
+        decoder, ends = codecs.getincrementaldecoder("utf-8")(), []
+        try:
+            self.content = path.read_bytes()  # not mapped into memory: it must stay what was checked
+            for start in range(0, len(self.content), PIECE):
+                piece = self.content[start : start + PIECE]
+                decoder.decode(piece)
+                ends.append(start + np.flatnonzero(np.frombuffer(piece, np.uint8) == ord("\n")))
+            decoder.decode(b"", final=True)
+        except (OSError, UnicodeDecodeError):
+            read_text(path)  # says what is wrong, and where
+            raise
+        if self.content[-1:] != b"\n":
+            ends.append([len(self.content)])
+        self.ends = np.concatenate(ends)
+
+    def __len__(self):
+        return len(self.ends)
+
+    def __getitem__(self, number: int | slice) -> str | list[str]:
+        number = range(len(self))[number]
+        if isinstance(number, range):
+            return [self[i] for i in number]
+        start = self.ends[number - 1] + 1 if number else 0
+        return self.content[start : self.ends[number]].removesuffix(b"\r").decode("utf-8")
+
+
+def lines(path: Path) -> list[str]:
+    return list(Lines(path))
+
+
+def check_sha256(path: Path, expected: str | None) -> None:
+    """Raises BadInput where a file is not the one that a run's key was made from."""
+    if expected is None or expected.startswith("hub:"):
+        return
+    if (found := sha256(path)) != expected:
+        raise BadInput(
+            f"{path}: sha256 is {found[:12]}…, expected {expected[:12]}… (data/registry.yaml): truncated or"
+            " another file. Fetch it again, or register the new file under a name of its own."
+        )
+
+
+def read_corpus(path: Path, expected_sha256: str | None = None, kind: str = "sentences") -> Sequence:
+    """What a method trains on: one sentence a line, or of kind `triplets` a CSV with the columns of TRIPLET.
+
+    Returns:
+        sentences, or tuples of anchor, positive and hard negative.
+
+    Raises:
+        BadInput: missing or empty, not UTF-8, without those columns, or not the file the run's key was made from.
+    """
+    check_sha256(path, expected_sha256)
+    if kind == "triplets":
+        return _read_triplets(path)
+    sentences = Lines(path)
+    if not any(s.strip() for s in sentences):
+        raise BadInput(f"{path}: holds no sentence.")
+    return sentences
+
+
+def _read_triplets(path: Path) -> list[tuple[str, str, str]]:
+    rows = csv.DictReader(io.StringIO(read_text(path), newline=""))
+    if rows.fieldnames is None or not {*TRIPLET} <= {*rows.fieldnames}:
+        raise BadInput(f"{path}: line 1: columns are {rows.fieldnames}, expected {', '.join(TRIPLET)}.")
+    found = [tuple(row[column] for column in TRIPLET) for row in rows]
+    short = next((number for number, row in enumerate(found, 2) if None in row), None)
+    if short is not None or not found:
+        raise BadInput(f"{path}: row {short or 2}: fewer than {len(TRIPLET)} columns; truncated?")
+    return found
+
+
+def read_positives(path: Path, corpus_sha256: str, translators: str, count: int) -> list[str]:
+    """The back-translation of a corpus, aligned with its `count` lines.
+
+    Raises:
+        BadInput: missing, of another corpus, made in another way, or of another length.
+    """
+    facts = path.with_name(f"{path.name}.json")
+    made = json.loads(read_text(facts))
+    for key, wanted in back_translation_facts(corpus_sha256, translators).items():
+        if made.get(key) != wanted:
+            raise BadInput(f"{facts}: {key}: is {made.get(key)!r}, this run wants {wanted!r}; translate again.")
+    found = lines(path)
+    if len(found) != count:
+        raise BadInput(f"{path}: {len(found)} lines for a corpus of {count}: truncated; translate again.")
+    return found
+
+
+def draw_subset(sentences: Sequence, size: int, seed: int) -> Sequence:
+    """A few-shot subset (miCSE sec. 3.1): `size` sentences drawn by seed without replacement, in corpus order."""
+    if size >= len(sentences):
+        return sentences
+    index = np.random.default_rng(seed).choice(len(sentences), size, replace=False)
+    return [sentences[i] for i in np.sort(index)]

@@ -1,0 +1,132 @@
+"""Reading of the STS test sets as SimCSE's SentEval reads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from pydantic import RootModel
+
+from csebench.base.errors import BadInput
+from csebench.base.files import read_yaml
+from csebench.data.corpus import lines
+
+STS = "downstream/STS"
+
+
+# Scored pairs of every set, as SimCSE's SentEval reads them (facts checked on the released files).
+PUBLISHED_COUNTS = {
+    "STS12": {"MSRpar": 750, "MSRvid": 750, "SMTeuroparl": 459, "surprise.OnWN": 750, "surprise.SMTnews": 399},
+    "STS13": {"FNWN": 189, "headlines": 750, "OnWN": 561},  # without SMT, which cannot be redistributed
+    "STS14": {"deft-forum": 450, "deft-news": 300, "headlines": 750, "OnWN": 750, "images": 750, "tweet-news": 750},
+    "STS15": {"answers-forums": 375, "answers-students": 750, "belief": 375, "headlines": 750, "images": 750},
+    "STS16": {"answer-answer": 254, "headlines": 249, "plagiarism": 230, "postediting": 244, "question-question": 209},
+    "STS-B": {"train": 5749, "dev": 1500, "test": 1379},
+    "SICK-R": {"train": 4500, "trial": 500, "test": 4927},
+}
+
+
+# ---------------------------------------------------------------- STS
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Graded sentence pairs of one subset."""
+
+    subset: str
+    left: list[str]
+    right: list[str]
+    gold: np.ndarray  # (pairs,) 0-5, SICK 1-5
+
+    def __len__(self):
+        return len(self.gold)
+
+
+def read_sts(root: Path, task: str, split: str = "test") -> list[Pairs]:
+    """The subsets of an STS task as SimCSE's SentEval reads them: tokens joined by single blanks, no quoting,
+    unscored pairs dropped.
+
+    Args:
+        task: `STS12` … `STS16`, `STS-B` or `SICK-R`, as in the papers' columns.
+        split: of STS-B (`train`, `dev`, `test`) and SICK-R (`train`, `trial`, `test`).
+
+    Raises:
+        BadInput: a file is missing, cut short or not UTF-8, a score is no number, or the number of scored
+            pairs is not the published one (not the one in `counts.yaml`, where the data root ships its own).
+    """
+    counts = expected_counts(root, task, PUBLISHED_COUNTS)
+    pairs = []
+    for subset in (split,) if split in counts else counts:
+        if task == "STS-B":
+            path = root / STS / "STSBenchmark" / f"sts-{split}.csv"
+            rows = _table(path, (5, 6, 4), header=False)
+        elif task == "SICK-R":
+            file = {"test": "SICK_test_annotated.txt"}.get(split, f"SICK_{split}.txt")
+            path = root / "downstream" / "SICK" / file
+            rows = _table(path, (1, 2, 3), header=True)
+        else:
+            path = root / STS / f"{task}-en-test" / f"STS.input.{subset}.txt"
+            rows = _inputs(path, path.with_name(f"STS.gs.{subset}.txt"))
+        if len(rows) != counts[subset]:
+            raise BadInput(
+                f"{path}: {task} {subset}: {len(rows)} scored pairs, expected {counts[subset]}:"
+                " the file is cut short or another release."
+            )
+        left, right, gold = zip(*rows, strict=True)
+        pairs.append(Pairs(subset, list(left), list(right), np.array(gold)))
+    return pairs
+
+
+def expected_counts(root: Path, task: str, published: dict[str, dict[str, int]]) -> dict[str, int]:
+    """How many items each part of a task must have: the published numbers, or those of the data root's own
+    `counts.yaml`, where it has one."""
+    own = root / "counts.yaml"
+    found = read_yaml(own, RootModel[dict[str, dict[str, int]]]).root if own.exists() else published
+    if task not in found:
+        raise BadInput(f"{own}: {task}: missing; every task needs the counts of its parts.")
+    return found[task]
+
+
+def _score(text: str, path: Path, number: int) -> float:
+    try:
+        score = float(text)
+    except ValueError:
+        score = float("nan")
+    if not np.isfinite(score):
+        raise BadInput(f"{path}: line {number}: the score {text!r} is not a number.")
+    return score
+
+
+def _clean(sentence: str) -> str:
+    return " ".join(sentence.split())
+
+
+def _inputs(inputs: Path, scores: Path):
+    """STS12-16: sentences in one file, scores in another, an empty score for a pair that nobody graded."""
+    texts, golds = lines(inputs), lines(scores)
+    if len(texts) != len(golds):
+        raise BadInput(f"{inputs}: {len(texts)} lines, but {scores.name} has {len(golds)}: one of them is cut short.")
+    rows = []
+    for number, (text, gold) in enumerate(zip(texts, golds, strict=True), 1):
+        if not gold.strip():
+            continue
+        fields = text.split("\t")
+        if len(fields) < 2:
+            raise BadInput(f"{inputs}: line {number}: expected two sentences separated by a tab.")
+        rows.append((_clean(fields[0]), _clean(fields[1]), _score(gold, scores, number)))
+    return rows
+
+
+def _table(path: Path, columns: tuple[int, int, int], header: bool):
+    """STS-B and SICK: one tab-separated file; quotes are text."""
+    rows = []
+    for number, line in enumerate(lines(path), 1):
+        if header and number == 1:
+            continue
+        fields = line.split("\t")
+        if len(fields) <= max(columns):
+            raise BadInput(f"{path}: line {number}: {len(fields)} columns, expected at least {max(columns) + 1}.")
+        left, right, gold = (fields[c] for c in columns)
+        rows.append((_clean(left), _clean(right), _score(gold, path, number)))
+    return rows

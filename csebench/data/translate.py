@@ -1,0 +1,87 @@
+"""Back-translation: a file with a rewritten sentence for every line of a corpus, which MSSE takes as positives."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import torch
+from tqdm import tqdm
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+from csebench.base.errors import BadInput
+from csebench.base.files import sha256, write_json
+from csebench.data.corpus import lines
+from csebench.plan.recipe import back_translation_facts
+from csebench.plan.schema import EncoderRef
+
+CHUNK = 1024  # sentences between two writes; a killed run continues behind the last whole chunk
+
+
+class Translator:
+    """A MarianMT model, from a folder or the hub (`ID@COMMIT`); beam search, in batches of like length."""
+
+    def __init__(self, name: str, batch_size: int, beams: int, longest: int):
+        ref = EncoderRef.parse(name)
+        source = {"pretrained_model_name_or_path": ref.name, "revision": ref.revision}
+        try:
+            self.tokenizer = AutoTokenizer.from_pretrained(**source)
+            model = AutoModelForSeq2SeqLM.from_pretrained(**source)
+        except OSError as e:
+            raise BadInput(f"translator {name}: neither a model folder nor to be had from the hub: {e}") from None
+        self.model = model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+        self.batch_size, self.beams, self.longest = batch_size, beams, longest
+
+    @torch.inference_mode()
+    def __call__(self, sentences: list[str]) -> list[str]:
+        order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
+        found = [""] * len(sentences)
+        for start in range(0, len(order), self.batch_size):
+            index = order[start : start + self.batch_size]
+            batch = self.tokenizer(
+                [sentences[i] for i in index],
+                padding=True,
+                truncation=True,
+                max_length=self.longest,
+                return_tensors="pt",
+            ).to(self.model.device)
+            made = self.model.generate(**batch, num_beams=self.beams, max_new_tokens=self.longest, do_sample=False)
+            texts = self.tokenizer.batch_decode(made, skip_special_tokens=True)
+            for i, text in zip(index, texts, strict=True):
+                found[i] = " ".join(text.split()) or sentences[i]
+        return found
+
+
+def back_translate(corpus: Path, out: Path, translators: str, batch_size: int = 64) -> None:
+    """Write `out`, line by line the back-translation of `corpus`, and `out.json`, which says of what.
+
+    Args:
+        translators: two names as `Translator` takes them, there and back, with a blank between them.
+
+    Raises:
+        BadInput: `out` holds the beginning of another translation, or a translator cannot be had.
+    """
+    sentences = lines(corpus)
+    facts = back_translation_facts(sha256(corpus), translators)
+    part, begun = out.with_name(f"{out.name}.part"), out.with_name(f"{out.name}.part.json")
+    if begun.exists() and json.loads(begun.read_text()) != facts:
+        raise BadInput(f"{part}: the beginning of another translation ({begun.name} differs); delete both first.")
+    if len(translators.split()) != 2:
+        raise BadInput(f"translators {translators!r}: give two names, there and back, with a blank between.")
+    there, back = (Translator(name, batch_size, facts["beams"], facts["longest"]) for name in translators.split())
+    write_json(begun, facts)
+    kept = part.read_bytes().split(b"\n")[:-1] if part.exists() else []
+    kept = kept[: len(kept) // CHUNK * CHUNK]
+    part.write_bytes(b"".join(line + b"\n" for line in kept))
+    bar = tqdm(total=len(sentences), initial=len(kept), desc="back-translation", unit="sentence")
+    with open(part, "a", encoding="utf-8") as file:
+        for start in range(len(kept), len(sentences), CHUNK):
+            chunk = sentences[start : start + CHUNK]
+            file.write("".join(f"{text}\n" for text in back(there(chunk))))
+            file.flush()
+            bar.update(len(chunk))
+    bar.close()
+    write_json(out.with_name(f"{out.name}.json"), facts)
+    os.replace(part, out)
+    begun.unlink()

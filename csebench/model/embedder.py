@@ -1,0 +1,133 @@
+"""What evaluators see of a model: sentences in, vectors out, every distinct sentence embedded once. No torch."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+
+from csebench.base.errors import BadInput, RunFailed
+
+SHARD = 8192  # texts of a corpus that are embedded, and kept on disk, at a time
+PROBE = "a sentence longer than any model reads, whose vector tells models and settings apart " * 50
+
+
+def shards(texts: Iterable) -> Iterator[list]:
+    texts = iter(texts)
+    while shard := list(islice(texts, SHARD)):
+        yield shard
+
+
+class Embedder:
+    """A model behind one method, `vectors`.
+
+    Evaluators say what is true of a sentence, which only the control `oracle` reads: the class or the item that it
+    stands for, by name, or several of them with weights.
+
+    Attributes:
+        seconds: spent in embedding so far.
+        embedded: sentences embedded so far.
+        scratch: where `stream` keeps its shards; None: nowhere.
+        beside: where an evaluator may leave files that go with its scores.
+    """
+
+    seconds, embedded, scratch, beside = 0.0, 0, None, None
+
+    @cached_property
+    def known(self) -> dict[str, np.ndarray]:
+        """Vectors of the sentences embedded so far."""
+        return {}
+
+    def vectors(self, sentences: list[str]) -> np.ndarray:
+        """(sentences, D) float32."""
+        raise NotImplementedError
+
+    def embed(self, sentences: list[str], truth: list | None = None) -> np.ndarray:
+        """(sentences, D) float32; what has been embedded before is remembered."""
+        new = list(dict.fromkeys(s for s in sentences if s not in self.known))
+        if new:
+            self.known.update(zip(new, self._timed(new), strict=True))
+        return np.stack([self.known[s] for s in sentences])
+
+    def pairs(self, pairs) -> tuple[np.ndarray, np.ndarray]:
+        """Vectors of the left and right sentences of graded pairs (csebench.data.sts.Pairs)."""
+        return self.embed(pairs.left), self.embed(pairs.right)
+
+    def _timed(self, sentences: list[str]) -> np.ndarray:
+        started = time.perf_counter()
+        found = self.vectors(sentences)
+        self.seconds += time.perf_counter() - started
+        self.embedded += len(sentences)
+        if not np.isfinite(found).all():
+            raise RunFailed("the model gives vectors that are not finite.")
+        return found
+
+    def stream(self, texts: Iterable[str], name: str, truth: Iterable | None = None) -> Iterator[np.ndarray]:
+        """Vectors of a corpus of any size, in shards of SHARD rows that are never in memory together.
+
+        Every shard is kept below `scratch` under a hash of its texts, of the model and of its settings, so that a
+        killed evaluation goes on behind the last one, and a second search of the corpus embeds nothing.
+        """
+        model = f"{getattr(self, 'evaluation', '')} {hashlib.sha256(self.vectors([PROBE]).tobytes()).hexdigest()}"
+        for number, shard in enumerate(shards(texts)):
+            if self.scratch is None:
+                yield self._timed(shard)
+                continue
+            made_of = hashlib.sha256("\0".join([model, *shard]).encode("utf-8", "surrogatepass")).hexdigest()
+            file = self.scratch / name / f"{number:05}-{made_of[:16]}.npy"
+            if not file.exists():
+                file.parent.mkdir(parents=True, exist_ok=True)
+                part = file.with_name(f"{os.getpid()}.part.npy")
+                np.save(part, self._timed(shard))
+                part.replace(file)
+            yield np.load(file)
+
+
+class Recorder(Embedder):
+    """Notes in `known` which sentences evaluators ask for; its vectors say nothing."""
+
+    def vectors(self, sentences):
+        return np.random.default_rng(0).standard_normal((len(sentences), 8)).astype(np.float32)
+
+    def stream(self, texts, name, truth=None):
+        yield self.embed(list(texts))
+
+
+class EmbeddingFile(Embedder):
+    """Vectors made elsewhere: an .npz with `sentences` (N,) and `vectors` (N, D).
+
+    Raises:
+        BadInput: not such a file, or a sentence that is asked for is not in it.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+        try:
+            with np.load(path) as content:
+                sentences, vectors = content["sentences"], content["vectors"].astype(np.float32)
+        except FileNotFoundError:
+            raise BadInput(f"{path}: no such file.") from None
+        except (OSError, ValueError, KeyError, TypeError, BadZipFile) as e:
+            raise BadInput(f"{path}: not an .npz with `sentences` and `vectors`: {e}.") from None
+        if vectors.ndim != 2 or len(sentences) != len(vectors):
+            raise BadInput(f"{path}: {len(sentences)} sentences, but vectors of shape {vectors.shape}.")
+        self.content = dict(zip(map(str, sentences), vectors, strict=True))
+
+    def vectors(self, sentences):
+        missing = [s for s in sentences if s not in self.content]
+        if missing:
+            raise BadInput(
+                f"{self.path}: lacks {len(missing)} of {len(sentences)} sentences, the first is {missing[0][:60]!r};"
+                " `csebench sentences` lists those that an evaluation needs."
+            )
+        return np.stack([self.content[s] for s in sentences])
+
+    def stream(self, texts, name, truth=None):
+        yield from map(self.vectors, shards(texts))

@@ -1,0 +1,220 @@
+"""Encoders: loading (hub, folder), pooling, embedding of many sentences, export for Hugging Face and ST."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import itertools
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.numpy import load_file
+from torch import nn
+from transformers import MODEL_MAPPING, AutoConfig, AutoModel, AutoModelForMaskedLM, AutoTokenizer
+from transformers.utils import logging
+
+from csebench import ROOT
+from csebench.base.errors import BadInput
+from csebench.base.files import sha256
+from csebench.model.layers import Layers, additive, at_position, to_device, use_cheap_dropout
+from csebench.model.pooling import ONE_POSITION, TWO_LAYERS, Encoded
+from csebench.plan.schema import TEMPLATES, EncoderRef
+
+logging.set_verbosity_error()  # else every load reports the masked-LM head that we do not want
+
+
+logging.disable_progress_bar()
+
+
+MODULES = "modules.safetensors"  # what a method exports beside its encoder
+
+
+BERTS = ("bert", "roberta")  # whose modules are laid out alike
+
+
+class Encoder(nn.Module):
+    """A Hugging Face encoder with its tokenizer; eager attention, which is faster at short lengths and keeps maps."""
+
+    def __init__(self, model, tokenizer, source=None):
+        super().__init__()
+        self.model, self.tokenizer = model, tokenizer
+        self.source = source  # where `from_pretrained` found it
+        use_cheap_dropout(model)
+        self.kept = ()  # layers whose attention maps `forward` returns
+        self.compiled = False
+        self.tokens = None  # csebench.model.tokens.Tokens, where sentences come again
+
+    @classmethod
+    def load(cls, ref: EncoderRef, dropout: float | None = None, with_pooler: bool = False) -> Encoder:
+        """From a folder (the project's or any) or the hub at a pinned revision; fp32, on the GPU if there is one.
+
+        Raises:
+            BadInput: neither can be had.
+        """
+        folder = next((p for p in (ROOT / ref.name, Path(ref.name)) if (p / "config.json").exists()), None)
+        if folder and len(ref.revision) == 64 and (found := sha256(folder / "model.safetensors")) != ref.revision:
+            raise BadInput(
+                f"{folder}/model.safetensors: sha256 is {found[:12]}…, expected {ref.revision[:12]}…: another encoder;"
+                " name it under its own sha256 in config/."
+            )
+        source = {"pretrained_model_name_or_path": folder or ref.name, "revision": None if folder else ref.revision}
+        changes = {} if dropout is None else dict(hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(**source)
+            kind = MODEL_MAPPING[type(AutoConfig.from_pretrained(**source))]
+            if "add_pooling_layer" in inspect.signature(kind).parameters:
+                changes["add_pooling_layer"] = with_pooler
+            model = AutoModel.from_pretrained(**source, attn_implementation="eager", dtype=torch.float32, **changes)
+        except OSError as e:
+            raise BadInput(f"encoder {ref.name}: neither a model folder nor to be had from the hub: {e}") from None
+        return cls(model, tokenizer, source).to("cuda" if torch.cuda.is_available() else "cpu")
+
+    @property
+    def size(self) -> int:
+        return self.model.config.hidden_size
+
+    @property
+    def layers(self) -> int:
+        return self.model.config.num_hidden_layers
+
+    @property
+    def longest(self) -> int:
+        """Tokens that the encoder can read; the positions of RoBERTa and its kin start behind that of padding."""
+        positions = getattr(getattr(self.model, "embeddings", None), "position_embeddings", None)
+        padding = getattr(positions, "padding_idx", None)
+        return self.model.config.max_position_embeddings - (0 if padding is None else padding + 1)
+
+    @property
+    def device(self):
+        return self.model.device
+
+    def twin(self, layers: int | None = None) -> Encoder:
+        """A second encoder with the same weights (CT's second, MoCo's momentum encoder), or its lowest layers only."""
+        model = copy.deepcopy(self.model)
+        if layers is not None:
+            model.encoder.layer = model.encoder.layer[:layers]
+            model.config.num_hidden_layers = layers
+        return Encoder(model, self.tokenizer, self.source)
+
+    def new_layers(self, count: int) -> Layers:
+        """New layers of this encoder's kind and size."""
+        return Layers(type(self.model.encoder.layer[0]), self.model.config, count)
+
+    def masked_lm(self):
+        """The checkpoint's masked language model, a second copy; of a checkpoint without one its head is new."""
+        model = AutoModelForMaskedLM.from_pretrained(**self.source, dtype=torch.float32)
+        self.load_module("lm_head", head_of(model))
+        return model.to(self.device)
+
+    def lm_head(self) -> nn.Module:
+        """The checkpoint's masked-LM head, not tied to the embeddings (SimCSE train.py:371-373)."""
+        return copy.deepcopy(head_of(self.masked_lm()))
+
+    def load_module(self, name: str, module: nn.Module) -> None:
+        """Fill a module from what the run that made this encoder exported, if it is of such a run.
+
+        Raises:
+            BadInput: it exported one of another shape.
+        """
+        file = Path(self.source["pretrained_model_name_or_path"]) / MODULES
+        if not file.exists():
+            return
+        stored = {k.removeprefix(f"{name}."): v for k, v in load_file(file).items() if k.startswith(f"{name}.")}
+        try:
+            module.load_state_dict({k: torch.from_numpy(v) for k, v in stored.items()})
+        except RuntimeError as e:
+            raise BadInput(f"{file}: {name}: has not the layers that this run asks for: {e}") from None
+
+    def set_dropout(self, p: float) -> None:
+        for module in self.model.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = p
+
+    def keep_attention(self, layers) -> None:
+        """Keep the attention maps of these layers, and of no other, in what `forward` returns."""
+        self.kept = tuple(sorted(layers))
+
+    @property
+    def stack(self):
+        """The layers of a BERT; of another kind none that anything here could look into."""
+        return self.model.encoder.layer if self.model.config.model_type in BERTS else ()
+
+    def compile_layers(self) -> None:
+        """Let torch.compile fuse the layers that nothing looks into: not those whose attention is kept, and not the
+        last, which may work on one position only. Layers are alike, so one is compiled for all of them."""
+        if not (shutil.which("cc") or shutil.which("gcc")):
+            print("no C compiler, which torch.compile needs: layers run as they are, slower", file=sys.stderr)
+            return
+        torch._dynamo.config.recompile_limit = 64  # lengths, last batches, with and without gradient
+        for number, layer in enumerate(self.stack[:-1]):
+            if number not in self.kept:
+                layer.compile()
+                self.compiled = True
+
+    def ids(self, sentences: list[str], max_length: int | None = None) -> list[list[int]]:
+        """Token ids, cut at `max_length`, else at what the encoder can read."""
+        limit = min(max_length or self.longest, self.longest)
+        if self.tokens is None:
+            return self.tokenizer(sentences, truncation=True, max_length=limit)["input_ids"]
+        return [row if len(row) <= limit else [*row[: limit - 1], row[-1]] for row in self.tokens.rows(sentences)]
+
+    def in_template(self, rows: list[list[int]], pooler: str | None) -> list[list[int]]:
+        """Sentences' ids in the template of a pooler that has one; the sentence gives way where both are too long."""
+        if pooler not in TEMPLATES:
+            return rows
+        template = TEMPLATES[pooler].replace("[MASK]", self.tokenizer.mask_token)
+        before, after = (self.tokenizer(t, add_special_tokens=False)["input_ids"] for t in template.split("[X]"))
+        room = self.longest - len(before) - len(after) - 2
+        return [[row[0], *before, *row[1:-1][:room], *after, row[-1]] for row in rows]
+
+    def pad(self, rows: list[list[int]], length: int | None = None) -> dict[str, torch.Tensor]:
+        """Rows of token ids as a batch, padded to `length`, else to the longest; on a GPU to the next multiple of 8,
+        so that few shapes are compiled.
+
+        The batch stays on the host, where masks and edits are drawn and positions are looked up without waiting for
+        the device; `forward` takes it there.
+        """
+        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+        if length is None:
+            step = 8 if self.device.type == "cuda" else 1
+            length = max(lengths.max(), min(-(-lengths.max() // step) * step, self.longest))
+        real = np.arange(length) < lengths[:, None]
+        ids = np.full(real.shape, self.tokenizer.pad_token_id)
+        ids[real] = np.fromiter(itertools.chain.from_iterable(rows), np.int64, lengths.sum())
+        return {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(real.astype(np.int64))}
+
+    def tokenize(self, sentences: list[str], max_length: int | None = None, pooler: str | None = None):
+        return self.pad(self.in_template(self.ids(sentences, max_length), pooler))
+
+    def forward(self, batch, pooler: str | None = None) -> Encoded:
+        """One pass over a tokenised batch, which computes no more than `pooler` reads (None: every hidden state).
+
+        Where that is the state at one position, the last layer of a BERT works on that position only behind its
+        attention: `last_hidden_state` is (N, 1, D).
+        """
+        inputs = {k: to_device(v, self.device) for k, v in batch.items() if k != "labels"}
+        encoded = Encoded(None, inputs["input_ids"], inputs["attention_mask"].bool(), self.tokenizer.mask_token_id)
+        maps, hooks = {}, []
+        for i in self.kept:
+            keep = lambda _, __, out, i=i: maps.__setitem__(i, out[1])  # noqa: E731
+            hooks.append(self.stack[i].attention.self.register_forward_hook(keep))
+        if pooler in ONE_POSITION and self.stack:
+            at = encoded.position(pooler)
+            one = lambda _, states: tuple(at_position(s, at) for s in states)  # noqa: E731
+            hooks.append(self.stack[-1].attention.output.register_forward_pre_hook(one))
+        if self.stack:
+            inputs["attention_mask"] = additive(encoded.mask)
+        try:
+            encoded.output = self.model(**inputs, output_hidden_states=pooler is None or pooler in TWO_LAYERS)
+        finally:
+            for hook in hooks:
+                hook.remove()
+        encoded.attention = [maps[i] for i in self.kept]
+        return encoded
+
+
+def head_of(masked_lm) -> nn.Module:
+    return masked_lm.cls if hasattr(masked_lm, "cls") else masked_lm.lm_head

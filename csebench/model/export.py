@@ -1,0 +1,64 @@
+"""The folder that a run leaves: what AutoModel, AutoTokenizer and SentenceTransformer load."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import save_file
+from torch import nn
+
+from csebench.base.files import write_json
+from csebench.model.encoder import MODULES, Encoder
+from csebench.model.pooling import TWO_LAYERS
+from csebench.plan.schema import TEMPLATES
+
+TANH = "torch.nn.modules.activation.Tanh"
+
+
+ST = "sentence_transformers.models"  # where its modules have been found since version 1
+
+
+def save_modules(folder: Path, modules: dict[str, nn.Module]) -> None:
+    state = {f"{name}.{k}": v for name, module in modules.items() for k, v in module.state_dict().items()}
+    save_file({k: v.detach().cpu().numpy() for k, v in state.items()}, folder / MODULES)
+
+
+def save_encoder(folder: Path, encoder: Encoder, pooler: str, transform=None) -> None:
+    """What AutoModel, AutoTokenizer and SentenceTransformer load, with equal vectors.
+
+    A fitted transform stays out of sentence-transformers' reach. A prompt is pooled by a module of ours, so
+    `SentenceTransformer(…, trust_remote_code=True)` then needs csebench installed.
+    """
+    encoder.model.config.output_hidden_states = pooler in TWO_LAYERS  # sentence-transformers reads it
+    encoder.model.save_pretrained(folder)
+    encoder.tokenizer.save_pretrained(folder)
+    if transform is not None:
+        transform.save(folder)
+        return
+    if pooler in TEMPLATES:
+        write_json(
+            folder / "modules.json", [{"idx": 0, "name": "0", "path": "", "type": "csebench.model.prompt.Prompt"}]
+        )
+        return
+    write_json(folder / "sentence_bert_config.json", {"max_seq_length": encoder.longest, "do_lower_case": False})
+    modules = [("", "Transformer")]
+    if pooler in TWO_LAYERS:
+        modules.append(("1_WeightedLayerPooling", "WeightedLayerPooling"))
+        weights = np.zeros(encoder.layers + 1, dtype=np.float32)  # of the embeddings and every layer
+        weights[list(TWO_LAYERS[pooler])] = 1
+        config = {"word_embedding_dimension": encoder.size, "num_hidden_layers": encoder.layers, "layer_start": 0}
+        write_json(folder / modules[-1][0] / "config.json", config)
+        save_file({"layer_weights": weights}, folder / modules[-1][0] / "model.safetensors")
+    modules.append((f"{len(modules)}_Pooling", "Pooling"))
+    cls = pooler in ("cls", "cls_before_pooler")
+    config = {"pooling_mode_cls_token": cls, "pooling_mode_mean_tokens": not cls}
+    write_json(folder / modules[-1][0] / "config.json", {"word_embedding_dimension": encoder.size, **config})
+    if pooler == "cls":
+        modules.append(("2_Dense", "Dense"))
+        config = {"in_features": encoder.size, "out_features": encoder.size, "bias": True}
+        write_json(folder / modules[-1][0] / "config.json", config | {"activation_function": TANH})
+        dense = encoder.model.pooler.dense.state_dict()
+        save_file({f"linear.{k}": v.cpu().numpy() for k, v in dense.items()}, folder / "2_Dense/model.safetensors")
+    listed = [{"idx": i, "name": str(i), "path": p, "type": f"{ST}.{kind}"} for i, (p, kind) in enumerate(modules)]
+    write_json(folder / "modules.json", listed)

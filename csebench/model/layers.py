@@ -1,0 +1,111 @@
+"""Modules that methods and encoders are built from: dropout, heads, projectors, new transformer layers."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+
+class Dropout(nn.Dropout):
+    """Dropout whose mask on CPU is cut from 64-bit random words: a seventh of the cost of a draw per entry.
+
+    p is met to 2^-16. A step of SimCSE spends a sixth of its time in masks otherwise (benchmarks/train_step.py).
+    """
+
+    def forward(self, x):
+        if not self.training or self.p == 0 or x.device.type != "cpu":
+            return super().forward(x)
+        words = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
+        dropped = round(self.p * 2**16)  # of the values of 16 bits
+        kept = words.view(torch.int16)[: x.numel()].view(x.shape) >= dropped - 2**15
+        return x * kept.to(x.dtype) * (1 / (1 - dropped / 2**16))
+
+
+def to_device(tensor: torch.Tensor, device) -> torch.Tensor:
+    """A tensor of the host on a device, without waiting for what the device is at: through pinned memory."""
+    if tensor.device.type == "cpu" and torch.device(device).type == "cuda":
+        tensor = pinned(tensor)
+    return tensor.to(device, non_blocking=True)
+
+
+def pinned(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.pin_memory()
+
+
+def at_position(states, position=None):
+    """(N, T, D), (N,) -> (N, 1, D): each row's state at its position, the first where none is given."""
+    if position is None:
+        return states[:, :1]
+    return states.gather(1, position.view(-1, 1, 1).expand(-1, 1, states.shape[-1]))
+
+
+def initialise(linear: nn.Linear, std: float = 0.02) -> None:
+    """As BERT does: normal weights, no bias."""
+    nn.init.normal_(linear.weight, std=std)
+    nn.init.zeros_(linear.bias)
+
+
+def use_cheap_dropout(model) -> None:
+    for module in list(model.modules()):
+        for name, child in module.named_children():
+            if type(child) is nn.Dropout:
+                setattr(module, name, Dropout(child.p))
+
+
+def additive(mask, dtype=torch.float32):
+    """(N, T) -> (N, 1, 1, T): what is added to attention scores. Hugging Face's own asks the device whether there is
+    padding at all, and waits for the answer."""
+    return (1 - mask[:, None, None].to(dtype)) * torch.finfo(dtype).min
+
+
+class Layers(nn.Module):
+    """New transformer layers of an encoder's own kind and size, with its initialisation.
+
+    Args:
+        kind: class of a layer of the Hugging Face model.
+        config: of that model.
+    """
+
+    def __init__(self, kind: type[nn.Module], config, count: int):
+        super().__init__()
+        self.layers = nn.ModuleList(kind(config) for _ in range(count))
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                initialise(module, config.initializer_range)
+        use_cheap_dropout(self)
+
+    def forward(self, states, mask):
+        """(N, T, D), (N, T) -> (N, T, D)"""
+        hidden = additive(to_device(mask, states.device), states.dtype)
+        for layer in self.layers:
+            states = layer(states, hidden)
+        return states
+
+
+class Head(nn.Module):
+    """SimCSE's MLP over [CLS]: one layer and tanh, newly initialised (models.py:18-34), used in training only."""
+
+    def __init__(self, size):
+        super().__init__()
+        self.dense = nn.Linear(size, size)
+        initialise(self.dense)
+
+    def forward(self, x):
+        return torch.tanh(self.dense(x))
+
+
+class Projector(nn.Module):
+    """DiffCSE's two linear layers with batch normalisation (models.py: ProjectionMLP), used in training only."""
+
+    def __init__(self, size):
+        super().__init__()
+        self.net = nn.Sequential(
+            nn.Linear(size, 2 * size, bias=False),
+            nn.BatchNorm1d(2 * size),
+            nn.ReLU(),
+            nn.Linear(2 * size, size, bias=False),
+            nn.BatchNorm1d(size, affine=False),
+        )
+
+    def forward(self, x):
+        return self.net(x)

@@ -1,0 +1,87 @@
+"""Models that embed sentences: an encoder with the pooler of its test, or a sentence-transformers model as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.numpy import load_file, save_file
+
+from csebench.base.errors import BadInput
+from csebench.model.embedder import Embedder
+from csebench.model.encoder import Encoder
+from csebench.model.pooling import pool
+from csebench.plan.schema import EncoderRef, Evaluation
+
+
+def check_length(wanted: int, longest: int, name: str) -> None:
+    """Raises BadInput: the protocol would name a length that nothing was read at."""
+    if wanted > longest:
+        raise BadInput(f"--max-length {wanted}: {name} reads {longest} tokens at most.")
+
+
+class SentenceEncoder(Embedder):
+    """An encoder with the pooler of its test; embeds in batches of like length."""
+
+    def __init__(self, encoder: Encoder, pooler: str, transform=None, evaluation: Evaluation = Evaluation()):
+        self.encoder, self.pooler, self.transform, self.evaluation = encoder, pooler, transform, evaluation
+        check_length(evaluation.max_length or 0, encoder.longest, "this encoder")
+
+    def vectors(self, sentences: list[str]) -> np.ndarray:
+        if self.encoder.compiled:  # for the shapes of training
+            with torch.compiler.set_stance("force_eager"):
+                return self._vectors(sentences)
+        return self._vectors(sentences)
+
+    @torch.inference_mode()
+    def _vectors(self, sentences: list[str]) -> np.ndarray:
+        encoder, training = self.encoder, self.encoder.training
+        encoder.eval()
+        settings = self.evaluation
+        ids = encoder.in_template(encoder.ids(sentences, settings.max_length), self.pooler)
+        order = np.argsort([len(i) for i in ids], kind="stable")
+        vectors = np.empty((len(sentences), encoder.size), dtype=np.float32)
+        with torch.autocast(encoder.device.type, torch.bfloat16, enabled=settings.precision == "bf16"):
+            for start in range(0, len(order), settings.batch_size):
+                index = order[start : start + settings.batch_size]
+                out = encoder(encoder.pad([ids[i] for i in index]), self.pooler)
+                vectors[index] = pool(self.pooler, out).float().cpu().numpy()
+        encoder.train(training)
+        return vectors if self.transform is None else self.transform(vectors)
+
+
+class WholeTransformer(Embedder):
+    """A sentence-transformers folder or hub id with all its modules, as its own library encodes."""
+
+    def __init__(self, ref: EncoderRef, evaluation: Evaluation):
+        from sentence_transformers import SentenceTransformer
+
+        revision = None if Path(ref.name).exists() else ref.revision
+        self.model, self.evaluation = SentenceTransformer(ref.name, revision=revision), evaluation
+        if evaluation.max_length is not None:
+            check_length(evaluation.max_length, self.model.tokenizer.model_max_length, ref.name)
+            self.model.max_seq_length = evaluation.max_length
+
+    def vectors(self, sentences):
+        settings = self.evaluation
+        with torch.autocast(self.model.device.type, torch.bfloat16, enabled=settings.precision == "bf16"):
+            return self.model.encode(sentences, batch_size=settings.batch_size, show_progress_bar=False)
+
+
+class Affine:
+    """A fitted map after pooling: (x - shift) @ matrix."""
+
+    def __init__(self, shift: np.ndarray, matrix: np.ndarray):
+        self.shift, self.matrix = shift, matrix
+
+    def __call__(self, vectors: np.ndarray) -> np.ndarray:
+        return (vectors - self.shift) @ self.matrix
+
+    def save(self, folder: Path) -> None:
+        save_file({"shift": self.shift, "matrix": np.ascontiguousarray(self.matrix)}, folder / "transform.safetensors")
+
+    @classmethod
+    def load(cls, folder: Path) -> Affine | None:
+        path = folder / "transform.safetensors"
+        return cls(**load_file(path)) if path.exists() else None

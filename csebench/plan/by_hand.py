@@ -1,0 +1,122 @@
+"""From a command line, or a spec that someone wrote, to a run: what `csebench train` trains without any table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from csebench.base.errors import BadInput, explain, unknown
+from csebench.base.files import read_text, sha256
+from csebench.plan import catalog
+from csebench.plan.papers import Recipe
+from csebench.plan.recipe import Conditions, make_spec, typed
+from csebench.plan.registry import COMPONENTS, declaration
+from csebench.plan.schema import Dataset, EncoderRef
+from csebench.plan.spec import TRAINER_VERSION, Spec
+
+STSB_DEV = "downstream/STS/STSBenchmark/sts-dev.csv"
+
+
+@dataclass
+class Request:
+    """What the options of `csebench train` say."""
+
+    method: str
+    encoder: str | None
+    variant: str | None = None
+    components: list[str] = field(default_factory=list)
+    settings: list[str] = field(default_factory=list)  # KEY=VALUE
+    corpus: Path | None = None
+    size: int = 0  # sentences drawn from it
+    seed: int = 42
+    precision: str = "fp32"
+    threads: int = 1
+    data: Path | None = None  # data root, for STS-B dev
+
+
+def spec_from(request: Request) -> Spec:
+    """The run that a command line asks for.
+
+    Raises:
+        BadInput: something is missing, unknown or does not fit.
+    """
+    if request.encoder is None:
+        raise BadInput("train: --method needs --encoder.")
+    params, components = {}, {name: {} for name in request.components}
+    for setting in request.settings:
+        key, equals, value = setting.partition("=")
+        if not equals:
+            raise BadInput(f"--set {setting}: write KEY=VALUE.")
+        component, dot, inner = key.partition(".")
+        target, key = (components.setdefault(component, {}), inner) if dot else (params, key)
+        target[key] = value
+    method = declaration(request.method)
+    corpus = dev = None
+    if method.kind in ("trained", "fitted"):
+        if request.corpus is None:
+            raise BadInput(f"train: method {request.method} needs --corpus FILE.")
+        corpus = Dataset(path=request.corpus.name, sha256=sha256(request.corpus))
+    if method.kind == "trained":
+        dev = sha256(data_root(request.data) / STSB_DEV)
+    if method.stages and params.get("pretraining") != "none":
+        stage = method.stages[0]
+        raise BadInput(
+            f"train: {request.method} starts from a run of {stage}: `csebench train --method {stage} … --out DIR`"
+            f" first, then --encoder DIR/model --set pretraining=none; without it, --set pretraining=none alone."
+        )
+    recipe = Recipe(method=request.method, variant=request.variant, params=params, components=components)
+    given = Conditions({method.corpus: corpus}, dev, request.precision, request.threads)
+    return make_spec(recipe, find_encoder(request.encoder), request.size, request.seed, given, "--set")
+
+
+def read_spec(text: str) -> Spec:
+    """A spec as JSON text or the name of a JSON file, checked against the declarations of this code.
+
+    Raises:
+        BadInput: it is not a spec, or belongs to another version of the code.
+    """
+    where = "spec" if text.lstrip().startswith("{") else text
+    content = text if where == "spec" else read_text(Path(text))
+    try:
+        spec = Spec.model_validate_json(content)
+    except ValidationError as e:
+        raise explain(e, where, Spec.model_fields) from None
+    method, components = declaration(spec.method), {n: declaration(n, COMPONENTS) for n in spec.components}
+    if (spec.corpus is None) == (method.kind in ("trained", "fitted")):
+        raise BadInput(
+            f"{where}: corpus: a method that is {method.kind} has {'one' if spec.corpus is None else 'none'}."
+        )
+    if (spec.dev_sha256 is None) == (method.kind == "trained"):
+        raise BadInput(f"{where}: dev_sha256: what is trained has one, and nothing else has.")
+    stated = {"method_version": (spec.method_version, method.version)}
+    stated |= {"trainer_version": (spec.trainer_version, TRAINER_VERSION)}
+    stated |= {f"components.{n}.version": (spec.components[n].version, c.version) for n, c in components.items()}
+    for key, (given, known) in stated.items():
+        if given != known:
+            raise BadInput(f"{where}: {key}: is {given}, but this code has version {known}; check out the other one.")
+    content = spec.model_dump()
+    content["params"] = typed(method, spec.params, f"{where}: params")
+    for name, component in components.items():
+        params = spec.components[name].params
+        content["components"][name]["params"] = typed(component, params, f"{where}: components")
+    return Spec.model_validate(content)
+
+
+def find_encoder(name: str) -> EncoderRef:
+    """An encoder by its name in config/ (also without its folder or owner), by its folder, or as ID@COMMIT."""
+    known = [ref for scale in catalog.scale_names() for ref in catalog.scale(scale).encoders.values()]
+    for ref in known:
+        if name in (ref.name, Path(ref.name).name):
+            return ref
+    if (Path(name) / "config.json").exists():
+        return EncoderRef(name=name, revision=sha256(Path(name) / "model.safetensors"))
+    if "@" in name:
+        return EncoderRef.parse(name)
+    raise unknown("encoder", name, {ref.name for ref in known} | {"ID@COMMIT of the hub", "a model folder"})
+
+
+def data_root(given: Path | None) -> Path:
+    """The data root that a command names, else that of scale paper."""
+    return given or catalog.data_root(catalog.scale("paper"))

@@ -1,0 +1,126 @@
+"""What the project's data files say: scales (config/), papers (papers/), datasets (data/registry.yaml), and where
+things lie. Reads and checks files; what follows from them is in recipe, grids and targets."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pydantic import RootModel, ValidationError
+
+from csebench import ROOT
+from csebench.base.caches import cached
+from csebench.base.errors import BadInput, explain, unknown
+from csebench.base.files import read_yaml
+from csebench.plan.papers import Column, Paper, Recipe, Row, Table
+from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, check_name, declaration, fill, names, protocol
+from csebench.plan.schema import Dataset, Scale, Training
+
+RUNS = Path("runs")
+RESULTS = Path("results")
+DEFAULT_SCALE = "smoke"
+FETCHED = "data/official"  # where rules/data.smk puts what it downloads
+POSITIVES = Path("data/back-translation")
+SIDE_BY_SIDE = "methods"  # the page of all methods
+STS_COLUMNS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R", "Avg.")
+
+
+def scale_names() -> list[str]:
+    return sorted(path.stem for path in (ROOT / "config").glob("*.yaml"))
+
+
+def scales(first: str) -> list[str]:
+    """Names of all scales, `first` before the others."""
+    return [first, *(name for name in scale_names() if name != first)]
+
+
+@cached
+def scale(name: str = DEFAULT_SCALE) -> Scale:
+    """The scale of `config/<name>.yaml`, checked against what it names.
+
+    Raises:
+        BadInput: no such scale, or its file names a dataset, method, parameter, size or evaluator that does not exist.
+    """
+    if name not in scale_names():
+        raise unknown("scale", name, scale_names())
+    file = f"config/{name}.yaml"
+    scale = read_yaml(ROOT / file, Scale)
+    for key in ("corpus", "triplets", "dev"):
+        if getattr(scale, key) is not None:
+            dataset(getattr(scale, key), f"{file}: {key}")
+    try:
+        Training.model_validate(scale.override)
+    except ValidationError as e:
+        raise explain(e, f"{file}: override", Training.model_fields) from None
+    for key, folder, settings in (("methods", METHODS, scale.methods), ("components", COMPONENTS, scale.components)):
+        for method, values in settings.items():
+            check_name(method, folder, f"{file}: {key}")
+            try:
+                declared = declaration(method, folder)
+            except BadInput:
+                continue  # a broken file: the rows that need it say so
+            fill(declared, values, f"{file}: {key}.{method}")
+    for size in scale.seeds_by_size:
+        if size not in scale.sizes:
+            raise unknown("size", size, scale.sizes, f"{file}: seeds_by_size")
+    for evaluator, substitute in scale.evaluators.items():
+        check_name(evaluator.partition(":")[0], EVALUATORS, f"{file}: evaluators")
+        if substitute is not None:
+            protocol(substitute, f"{file}: evaluators")
+    return scale
+
+
+@cached
+def datasets() -> dict[str, Dataset]:
+    return read_yaml(ROOT / "data" / "registry.yaml", RootModel[dict[str, Dataset]]).root
+
+
+def dataset(name: str, where: str = "data/registry.yaml") -> Dataset:
+    if name not in datasets():
+        raise unknown("dataset of data/registry.yaml", name, datasets(), where)
+    return datasets()[name]
+
+
+@cached
+def paper(name: str) -> Paper:
+    if name == SIDE_BY_SIDE:
+        return side_by_side()
+    if name not in paper_names():
+        raise unknown("paper", name, paper_names())
+    return read_yaml(ROOT / "papers" / f"{name}.yaml", Paper)
+
+
+def paper_names() -> list[str]:
+    return sorted(p.stem for p in (ROOT / "papers").glob("*.yaml"))
+
+
+def side_by_side() -> Paper:
+    """A table with a row for every method: a new file in methods/ appears in it without touching another file."""
+    rows = []
+    for name in names(METHODS):
+        try:
+            label, run, missing = declaration(name).title, Recipe(method=name), None
+        except BadInput as error:
+            label, run, missing = name, None, str(error)
+        values = [None] * len(STS_COLUMNS)
+        rows.append(Row(label=label, run=run, missing=missing, source="measured", values=values))
+    table = Table(
+        title="all methods side by side",
+        caption="Spearman x 100 on the STS test sets; each method's default variant on 1 % of the corpus.",
+        columns=[Column(label=c, task=c, size="1%") for c in STS_COLUMNS],
+        rows=rows,
+    )
+    return Paper(name=SIDE_BY_SIDE, title="Methods", reference="csebench", tables={SIDE_BY_SIDE: table})
+
+
+def data_root(scale: Scale) -> Path:
+    """The folder of benchmark data: the scale's own (as a relative path, so that a copied checkout plans nothing
+    anew), else CSEBENCH_DATA, else what the rules fetch."""
+    if scale.data_root:
+        return Path(os.path.relpath(ROOT / scale.data_root))
+    return Path(os.environ.get("CSEBENCH_DATA", FETCHED))
+
+
+def results_folder(scale_name: str) -> Path:
+    """Pages of different scales never overwrite each other: the default scale's are at results/ itself."""
+    return RESULTS if scale_name == DEFAULT_SCALE else RESULTS / scale_name

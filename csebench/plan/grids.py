@@ -1,0 +1,147 @@
+"""Tables and figures as grids of cells, and the runs behind every cell at a scale."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from csebench.base.caches import cached
+from csebench.base.errors import BadInput, unknown
+from csebench.plan.catalog import paper, scale
+from csebench.plan.papers import Column, Figure, Grid, Recipe, Row, Settings, Table
+from csebench.plan.recipe import conditions, corpus_of, make_spec, pretraining
+from csebench.plan.registry import COMPONENTS, METHODS, check_name, declaration, protocol
+from csebench.plan.schema import Scale, Value
+from csebench.plan.spec import Spec
+
+
+@dataclass(frozen=True)
+class CellPlan:
+    """One cell of a table: its runs, one per seed, and what is read from their scores; or why there are none."""
+
+    row: Row
+    column: Column
+    specs: tuple[Spec, ...] = ()
+    evaluator: str | None = None
+    task: str | None = None
+    metric: str | None = None
+    missing: str | None = None
+    before: tuple[Spec, ...] = ()  # runs that those start from
+
+
+@cached
+def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan]]:
+    """Rows of cells of `table2` or `figure3`; no rows for a table of settings.
+
+    Raises:
+        BadInput: a row or column names something that does not exist.
+    """
+    grid, where = find_grid(paper_name, name), f"papers/{paper_name}.yaml: {name}"
+    if isinstance(grid, Settings):
+        return []
+    for column in grid.columns:
+        if column.task is not None:
+            evaluator = column.evaluator or grid.evaluator
+            tasks = protocol(evaluator, where).tasks
+            if column.task not in tasks:
+                raise unknown(f"task of {evaluator}", column.task, tasks, f"{where}: {column.label}")
+    rows = []
+    for row in grid.rows:
+        missing = row.missing or _broken(row.run, f"{where}: {row.label}")
+        rows.append([_plan_cell(grid, row, column, missing, scale(scale_name), where) for column in grid.columns])
+    return rows
+
+
+def _plan_cell(grid: Grid, row: Row, column: Column, missing: str | None, scale: Scale, where: str) -> CellPlan:
+    if missing:
+        return CellPlan(row, column, missing=missing)
+    if column.task is None:
+        return CellPlan(row, column)  # derived from other cells
+    role = row.run.encoder or grid.encoder
+    if role not in scale.encoders:
+        return CellPlan(row, column, missing=f"no {role} at scale {scale.scale}")
+    if column.size not in scale.sizes:
+        file = f"config/{scale.scale}.yaml"
+        raise unknown(f"size of {file}", column.size, scale.sizes, f"{where}: column {column.label}")
+    if corpus_of(declaration(row.run.method), scale) is None:
+        return CellPlan(row, column, missing=f"no triplets at scale {scale.scale}")
+    asked = column.evaluator or grid.evaluator
+    evaluator = substitute(asked, scale)
+    if evaluator is None:
+        return CellPlan(row, column, missing=f"no {asked} at scale {scale.scale}")
+    sweep, absent = substitute_sweep(row.run.sweep | column.sweep, scale)
+    if absent:
+        return CellPlan(row, column, missing=absent)
+    recipe, encoder, given = row.run.model_copy(update={"sweep": sweep}), scale.encoders[role], conditions(scale)
+    specs = [
+        make_spec(recipe, encoder, scale.sizes[column.size], seed, given, f"{where}: {row.label}")
+        for seed in scale.seeds_by_size.get(column.size, scale.seeds)
+    ]
+    distinct = {spec.run_id: spec for spec in specs}  # what is not trained is the same for every seed
+    before = pretraining(specs[0].params, encoder, given, where)
+    wanted = protocol(evaluator)
+    return CellPlan(
+        row,
+        column,
+        tuple(distinct.values()),
+        evaluator,
+        column.task if column.task in wanted.tasks else wanted.tasks[0],
+        column.metric or wanted.metric,
+        before=(before,) if before else (),
+    )
+
+
+def substitute(evaluator: str, scale: Scale) -> str | None:
+    """What is used for an evaluator at a scale: itself, unless the scale names a substitute for it, or for every
+    evaluator of its name; None where the scale has none."""
+    of_name = scale.evaluators.get(evaluator.partition(":")[0], evaluator)
+    return scale.evaluators.get(evaluator, of_name)
+
+
+def substitute_sweep(sweep: dict[str, Value], scale: Scale) -> tuple[dict[str, Value], str | None]:
+    """The values that a scale uses for those of a sweep, and why it has none."""
+    values = {key: scale.sweeps.get(key, {}).get(str(value), value) for key, value in sweep.items()}
+    absent = [f"no {key} {sweep[key]} at scale {scale.scale}" for key, value in values.items() if value is None]
+    return values, "; ".join(absent) or None
+
+
+def _broken(recipe: Recipe, where: str) -> str | None:
+    """What is wrong with the files that a recipe needs; a name that does not exist is raised."""
+    needed = [(recipe.method, METHODS), *((name, COMPONENTS) for name in recipe.components)]
+    for name, folder in needed:
+        check_name(name, folder, where)
+        try:
+            declared = declaration(name, folder)
+        except BadInput as error:
+            return str(error)
+        if folder == METHODS:
+            needed += [(component, COMPONENTS) for component in declared.components]
+            needed += [(stage, METHODS) for stage in declared.stages]
+    return None
+
+
+def find_grid(paper_name: str, name: str) -> Table | Settings | Figure:
+    """`table2` or `figure3` of a paper; the page of all methods is a table of a paper of its own."""
+    about = paper(paper_name)
+    for kind, known in (("table", about.tables), ("figure", about.figures)):
+        if name.startswith(kind):
+            if name.removeprefix(kind) not in known:
+                raise unknown(f"{kind} of {paper_name}", name.removeprefix(kind), known)
+            return known[name.removeprefix(kind)]
+    return about.tables[name]
+
+
+def settings_of(paper_name: str, name: str, param: str) -> list[Value]:
+    """What the recipe of each column of a printed table of settings has for a parameter, at the paper's own scale."""
+    table, at_print, values = find_grid(paper_name, name), scale("paper"), []
+    for column in table.columns:
+        role, where = column.run.encoder or table.encoder, f"papers/{paper_name}.yaml: {name}: {column.label}"
+        encoder, size = at_print.encoders[role], at_print.sizes["100%"]
+        spec = make_spec(column.run, encoder, size, at_print.seeds[0], conditions(at_print), where)
+        component, dot, key = param.partition(".")
+        if dot and component not in spec.components:
+            raise unknown("component", component, spec.components, where)
+        params = spec.components[component].params if dot else spec.params
+        if (key or param) not in params:
+            raise unknown("parameter", key or param, params, where)
+        values.append(params[key or param])
+    return values

@@ -1,0 +1,183 @@
+"""Methods, components and evaluators, found by file name and read without importing them."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from csebench import ROOT
+from csebench.base.caches import cached
+from csebench.base.errors import BadInput, explain, field_names, unknown
+from csebench.base.files import read_text
+from csebench.plan.schema import Declaration, EvaluatorDeclaration, Value
+
+METHODS = ROOT / "methods"
+COMPONENTS = METHODS / "components"
+EVALUATORS = ROOT / "evaluators"
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(files(folder))
+
+
+def files(folder: Path) -> dict[str, Path]:
+    """Every `name.py` in a folder; `_template.py` and `__init__.py` are not methods.
+
+    An evaluator goes by the name that it declares: retrieval.py is `beir`.
+    """
+    there = (e for e in os.scandir(folder) if e.name.endswith(".py") and not e.name.startswith("_"))
+    return _files(folder, tuple(sorted((e.name, e.stat().st_mtime_ns) for e in there)))
+
+
+@cached
+def _files(folder: Path, listed: tuple[tuple[str, int], ...]) -> dict[str, Path]:
+    found = {}
+    for file, modified in listed:
+        path = folder / file
+        name = _declared_name(path, modified) if folder == EVALUATORS else path.stem
+        if name in found:
+            raise BadInput(f"{found[name]} and {path.name}: both declare the name {name!r}; give one another.")
+        found[name] = path
+    return found
+
+
+@cached
+def _declared_name(path: Path, _modified: int) -> str:
+    try:
+        return literal(path, "DECLARATION")["name"]
+    except (BadInput, LookupError, TypeError):
+        return path.stem
+
+
+def literal(path: Path, variable: str):
+    """The value of a module-level literal, read without running the file."""
+    try:
+        tree = ast.parse(read_text(path))
+    except SyntaxError as e:
+        raise BadInput(f"{path}: line {e.lineno}: not valid Python: {e.msg}.") from None
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and any(getattr(t, "id", None) == variable for t in node.targets):
+            try:
+                return ast.literal_eval(node.value)
+            except ValueError:
+                raise BadInput(
+                    f"{path}: line {node.lineno}: {variable} must be a literal (no calls or names)."
+                ) from None
+    raise BadInput(f"{path}: no {variable} = {{...}} at the top of the file; copy methods/_template.py.")
+
+
+def check_name(name: str, folder: Path, where: str = "") -> None:
+    """Raises BadInput, with `where` in its message, if there is no such method, component or evaluator."""
+    if name not in names(folder):
+        raise unknown(
+            {METHODS: "method", COMPONENTS: "component", EVALUATORS: "evaluator"}[folder], name, names(folder), where
+        )
+
+
+@cached
+def declaration(name: str, folder: Path = METHODS) -> Declaration | EvaluatorDeclaration:
+    """The checked declaration of a method, a component or an evaluator, by the folder it is in."""
+    check_name(name, folder)
+    model = EvaluatorDeclaration if folder == EVALUATORS else Declaration
+    path = files(folder)[name]
+    where = str(path.relative_to(ROOT))
+    try:
+        found = model.model_validate(literal(path, "DECLARATION"))
+        if model is Declaration:
+            found.hyperparameters()
+    except ValidationError as e:
+        raise explain(e, where, field_names(model)) from None
+    if found.name != name:
+        raise BadInput(f"{where}: name: is {found.name!r} but the file is {name}.py; make them agree.")
+    return found
+
+
+def load(name: str, folder: Path = METHODS):
+    """The class (of an evaluator, the function) behind a declaration: imports torch, so only workers call it."""
+    declaration(name, folder)
+    path = files(folder)[name].relative_to(ROOT).with_suffix("")
+    module = importlib.import_module(".".join(path.parts))
+    return getattr(module, {METHODS: "Method", COMPONENTS: "Component", EVALUATORS: "evaluate"}[folder])
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """An evaluator with its settings, as people write it: `sts`, `transfer:fasttest`, `beir:scifact:dot`."""
+
+    text: str
+    declaration: EvaluatorDeclaration
+    params: dict[str, Value]
+
+    @property
+    def files(self) -> list[str]:
+        """Patterns below the data root of what it reads."""
+        found = self.declaration.files
+        if isinstance(found, dict):
+            found = found.get(self.params[self.declaration.takes], [])
+        return [pattern.format(**self.params) for pattern in found]
+
+    @property
+    def file(self) -> str:
+        """The evaluator's own file, below the project."""
+        return str(files(EVALUATORS)[self.declaration.name].relative_to(ROOT))
+
+    @property
+    def tasks(self) -> list[str]:
+        """What a column can show: `Avg.` of several tasks, or the one that the text names."""
+        takes = self.declaration.takes
+        return [self.params[takes]] if takes else self.declaration.tasks + ["Avg."] * self.declaration.average
+
+    @property
+    def metric(self) -> str:
+        """What its cells show."""
+        return self.declaration.metric or next(iter(self.declaration.best), "value")
+
+    @property
+    def key(self) -> str:
+        """The text as part of a file's name."""
+        return self.text.replace(":", ".")
+
+
+@cached
+def protocol(text: str, where: str = "") -> Protocol:
+    """What stands behind the evaluator's name: first what it takes, then its variants.
+
+    Raises:
+        BadInput: no such evaluator or variant, or what it takes is not given.
+    """
+    name, *rest = text.split(":")
+    check_name(name, EVALUATORS, where)
+    found = declaration(name, EVALUATORS)
+    params = dict(found.params)
+    if found.takes is not None:
+        if not rest or not rest[0]:
+            raise BadInput(f"{where + ': ' if where else ''}{name}: needs a {found.takes}: {name}:NAME.")
+        params[found.takes] = rest.pop(0)
+        if not re.fullmatch(r"[\w-]+", params[found.takes]):
+            raise BadInput(f"{text}: a {found.takes} is written with letters, digits, - and _ only.")
+        if isinstance(found.files, dict) and params[found.takes] not in found.tasks:
+            raise unknown(f"{found.takes} of {name}", params[found.takes], found.tasks, where)
+    for variant in rest:
+        if variant not in found.variants:
+            raise unknown(f"variant of {name}", variant, found.variants, where)
+        params |= found.variants[variant]
+    return Protocol(text, found, params)
+
+
+def fill(found: Declaration, values: dict, where: str) -> dict:
+    """Hyper-parameters typed, checked and completed from the declaration.
+
+    Raises:
+        BadInput: an unknown parameter or a value of the wrong type, with the nearest valid name.
+    """
+    model = found.hyperparameters
+    try:
+        return model.model_validate(values).model_dump()
+    except ValidationError as e:
+        raise explain(e, where, model.model_fields) from None

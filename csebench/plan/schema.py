@@ -1,0 +1,175 @@
+"""What people write, as types: a method's declaration, a scale, the data registry. Papers: csebench/plan/papers.py."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+Value = bool | int | float | str
+TEMPLATES = {"mask": '"[X]" means [MASK].', "mask_bare": "[X] means [MASK]"}  # MSSE args.py:15, and its config
+POOLERS = ("cls", "cls_before_pooler", "avg", "avg_top2", "avg_first_last_2021", "avg_first_last_2022", *TEMPLATES)
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+# ---------------------------------------------------------------- methods
+
+
+class Training(BaseModel):
+    """Hyper-parameters that every method has; a declaration may give its own values.
+
+    Defaults are those of SimCSE's trainer (transformers 4.2.1 left alone: warm-up 0, weight decay 0,
+    clipping 1.0, linear decay) and of its unsupervised BERT-base script.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+    steps: int = Field(15_625, ge=1)  # optimiser steps, the same for every corpus size
+    batch_size: int = Field(64, ge=2)  # sentences
+    max_length: int = Field(32, ge=4)  # tokens in training; evaluation is not truncated
+    optimizer: Literal["adamw", "rmsprop"] = "adamw"
+    learning_rate: float = Field(3e-5, gt=0)
+    warmup_steps: int = Field(0, ge=0)
+    weight_decay: float = Field(0.0, ge=0)
+    clip: float = Field(1.0, gt=0)  # gradient norm
+    dropout: float = Field(0.1, ge=0, lt=1)  # hidden and attention
+    evaluate_every: int = Field(125, ge=1)  # steps between evaluations on STS-B dev
+    pooler: Literal[POOLERS] = "cls_before_pooler"  # in training, on STS-B dev and at test
+
+
+class Declaration(Strict):
+    """The literal `DECLARATION` at the top of a method or component file."""
+
+    name: str
+    version: int = Field(ge=1)  # bump it when a change of the code changes a number
+    title: str
+    paper: str
+    citation: str
+    kind: Literal["trained", "fitted", "untrained", "control", "component"] = "trained"
+    needs: str = ""  # besides an encoder and a corpus of sentences
+    trains: str = "encoder"  # what the optimiser sees
+    params: dict[str, tuple[Value, str]] = {}  # name: (the paper's value, where it comes from)
+    corpus: Literal["sentences", "triplets"] = "sentences"  # that it trains on
+    choices: dict[str, list[str]] = {}  # allowed values of a text parameter
+    components: dict[str, dict[str, Value]] = {}  # plug-ins that are part of the method
+    takes_queue: bool = True  # of a method: whether its loss reads the negatives that a component gives
+    gives_queue: bool = False  # of a component
+    variants: dict[str, dict[str, Any]] = {}  # name: parameters that differ from the defaults
+    deviations: list[str] = []  # from the paper, and what the paper leaves open and we chose
+
+    @property
+    def stages(self) -> list[str]:
+        """The pre-training methods that this one may start from."""
+        return [stage for stage in self.choices.get("pretraining", []) if stage != "none"]
+
+    @cached_property
+    def hyperparameters(self) -> type[BaseModel]:
+        """The typed model of this method's hyper-parameters, `Training`'s included unless it is a component."""
+        fields: dict[str, Any] = {}
+        for name, (value, _) in self.params.items():
+            kind = Literal[tuple(self.choices[name])] if name in self.choices else type(value)
+            inherited = Training.model_fields.get(name) if self.kind != "component" else None
+            if inherited:
+                kind = inherited.annotation
+                for bound in inherited.metadata:
+                    kind = Annotated[kind, bound]
+            fields[name] = (kind, value)
+        if self.kind == "component":
+            return create_model(self.name, __config__=ConfigDict(extra="forbid"), **fields)
+        return create_model(self.name, __base__=Training, **fields)
+
+
+class EvaluatorDeclaration(Strict):
+    """The literal `DECLARATION` at the top of an evaluator file."""
+
+    name: str
+    version: int = Field(ge=1)
+    title: str
+    protocol: str  # forks differ silently, so the reading has a name, in which {settings} may stand
+    tasks: list[str]  # as in the papers' columns
+    average: bool = False  # whether it also gives the average of its tasks, `Avg.`
+    files: list[str] | dict[str, list[str]]  # below the data root, names or patterns of all that it reads; or by task
+    takes: str | None = None  # a parameter without a default, what stands behind the colon: `beir:scifact`
+    example: str | None = None  # of it, what data/smoke has: `beir:smoke` is what the conformance suite runs
+    ordered: str = ""  # why the order of items matters, where the protocol itself makes it matter
+    params: dict[str, Value] = {}
+    variants: dict[str, dict[str, Value]] = {}  # also behind a colon: `transfer:fasttest`
+    metric: str | None = None  # what a cell shows, a task's first row; None: the first of `best`
+    best: dict[str, float]  # metric: what a perfect model scores
+    chance: dict[str, tuple[float, float]]  # metric: between what random vectors score on data/smoke
+    needs: str = ""  # besides what the project installs
+    source: str  # official file, paper section
+    deviations: list[str] = []
+
+
+# ---------------------------------------------------------------- data and scales
+
+
+class Dataset(Strict):
+    """One file of the data root that a run's identity depends on."""
+
+    path: str  # below the data root
+    sha256: str  # or `hub:COMMIT` of a file that is checked when it is fetched, against what the hub states
+    note: str = ""
+
+
+class Calibration(Strict):
+    """Published values that a setting of the retrieval protocol can be found by."""
+
+    model: str
+    pooler: list[Literal[POOLERS]]
+    similarity: list[Literal["cos", "dot"]]
+    max_length: list[int]
+    printed: dict[str, float]  # dataset: nDCG@10
+
+
+class Beir(Strict):
+    """data/beir.yaml: official archives and their md5."""
+
+    url: str  # with {name}
+    md5: dict[str, str]
+    calibration: Calibration
+
+
+class EncoderRef(Strict):
+    name: str  # hub id, or a folder of the project
+    revision: str  # commit on the hub, or sha256 of the folder's weights
+
+    @classmethod
+    def parse(cls, name: str) -> EncoderRef:
+        """`ID@COMMIT`; a folder's name, or an id alone, is of revision `main`."""
+        hub, _, revision = (name, "", "") if Path(name).exists() else name.partition("@")
+        return cls(name=hub, revision=revision or "main")
+
+
+class Evaluation(Strict):
+    """Settings of the evaluation that can move a score."""
+
+    precision: Literal["fp32", "bf16"] = "fp32"
+    batch_size: int = Field(128, ge=1)
+    max_length: int | None = Field(None, ge=4)  # tokens; None: what the encoder can read
+
+
+class Scale(Strict):
+    scale: str
+    purpose: str
+    data_root: str | None = None  # None: CSEBENCH_DATA, else what rules/data.smk fetches
+    corpus: str  # a name in data/registry.yaml
+    triplets: str | None = None  # another: what supervised methods train on
+    dev: str
+    sizes: dict[str, int]  # column of a few-shot table -> sentences drawn
+    seeds: list[int]
+    seeds_by_size: dict[str, list[int]] = {}
+    encoders: dict[str, EncoderRef]  # role in the papers -> what plays it at this scale
+    precision: Literal["fp32", "bf16"] = "fp32"
+    threads: int = Field(1, ge=1)
+    evaluation: Evaluation = Evaluation()
+    evaluators: dict[str, str | None] = {}  # evaluator of a table, or its name -> what plays it here; None: nothing
+    sweeps: dict[str, dict[str, Value | None]] = {}  # of a swept parameter: value -> what plays it here; None: nothing
+    override: dict[str, Value] = {}  # hyper-parameters that this scale sets for every method
+    methods: dict[str, dict[str, Value]] = {}  # and for one method
+    components: dict[str, dict[str, Value]] = {}

@@ -1,0 +1,158 @@
+"""From targets to pages and runs: which pages a path or name means, which runs they need, and which they share."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from csebench.base.caches import cached
+from csebench.base.errors import BadInput, unknown
+from csebench.plan.catalog import SIDE_BY_SIDE, paper, paper_names, results_folder, scale, scale_names, scales
+from csebench.plan.grids import CellPlan, find_grid, plan_grid
+from csebench.plan.papers import Figure
+from csebench.plan.recipe import corpus_path, positives_path
+from csebench.plan.registry import protocol
+from csebench.plan.spec import Spec
+
+
+@dataclass(frozen=True)
+class Page:
+    """What is written for readers: one paper's table or figure, or all papers' tables of one number."""
+
+    name: str  # table2, figure3, methods
+    papers: tuple[str, ...]
+    scale: str
+    path: Path
+
+    def grids(self) -> list[tuple[str, str]]:
+        return [(paper_name, self.name) for paper_name in self.papers]
+
+    def cells(self) -> list[CellPlan]:
+        return [
+            cell
+            for paper_name, name in self.grids()
+            for row in plan_grid(paper_name, name, self.scale)
+            for cell in row
+        ]
+
+    def runs(self) -> dict[str, Spec]:
+        return {spec.run_id: spec for cell in self.cells() for spec in (*cell.before, *cell.specs)}
+
+    def scores(self) -> dict[tuple[str, str], Spec]:
+        """(run, evaluator) pairs that the page shows."""
+        return {(spec.run_id, cell.evaluator): spec for cell in self.cells() for spec in cell.specs}
+
+
+# ---------------------------------------------------------------- runs
+
+
+@cached
+def runs(scale_name: str) -> dict[str, Spec]:
+    """Every run that some page of a scale needs."""
+    return {run_id: spec for page in pages(scale_name) for run_id, spec in page.runs().items()}
+
+
+@cached
+def evaluators(scale_name: str) -> dict[str, set[str]]:
+    """What each run of a scale is scored by; a pre-training by nothing."""
+    evaluators: dict[str, set[str]] = {run_id: set() for run_id in runs(scale_name)}
+    for page in pages(scale_name):
+        for run_id, evaluator in page.scores():
+            evaluators[run_id].add(evaluator)
+    return evaluators
+
+
+def run(run_id: str, scale_name: str) -> Spec:
+    if run_id not in runs(scale_name):
+        raise BadInput(f"no table of scale {scale_name} needs a run {run_id!r}; `csebench plan all` lists them.")
+    return runs(scale_name)[run_id]
+
+
+def scale_of_run(run_id: str, first: str) -> str:
+    """The scale whose pages need a run; `first` is looked at before the others."""
+    scale_name = next((name for name in scales(first) if run_id in runs(name)), None)
+    if scale_name is None:
+        raise BadInput(f"no table of any scale needs a run {run_id!r}; `csebench plan all` lists them.")
+    return scale_name
+
+
+def back_translation(key: str, first: str) -> tuple[Path, str]:
+    """Corpus and translators of a file of `positives_path`, as a run of scale `first`, or of another, wants it."""
+    for name in scales(first):
+        for spec in runs(name).values():
+            if spec.back_translated and positives_path(spec).stem == key:
+                return corpus_path(spec, scale(name)), spec.params["translators"]
+    raise BadInput(f"no table of any scale needs a back-translation {key!r}.")
+
+
+# ---------------------------------------------------------------- pages
+
+
+def page(name: str, scale_name: str, paper_name: str | None = None) -> Page:
+    """`table2` of all papers, or a table or figure of one."""
+    folder = results_folder(scale_name)
+    if name == SIDE_BY_SIDE:
+        return Page(name, (SIDE_BY_SIDE,), scale_name, grid_path(name, name, scale_name, "md"))
+    if paper_name is not None:
+        ending = "svg" if isinstance(find_grid(paper_name, name), Figure) else "md"
+        return Page(name, (paper_name,), scale_name, grid_path(paper_name, name, scale_name, ending))
+    key = name.removeprefix("table")
+    having = tuple(p for p in paper_names() if key in paper(p).tables)
+    if not having:
+        raise unknown("table", key, {key for p in paper_names() for key in paper(p).tables})
+    return Page(name, having, scale_name, folder / f"{name}.md")
+
+
+@cached
+def pages(scale_name: str) -> tuple[Page, ...]:
+    """Every page of runs: tables over all papers, then each paper's tables and figures."""
+    keys = sorted({key for name in paper_names() for key in paper(name).tables}, key=grid_order)
+    of_papers = [page(grid, scale_name, name) for name in paper_names() for grid in grid_names(name)]
+    return (*(page(f"table{key}", scale_name) for key in keys), page(SIDE_BY_SIDE, scale_name), *of_papers)
+
+
+def grid_names(paper_name: str) -> list[str]:
+    """Names of a paper's tables and figures: `table2`, `figure3`."""
+    about = paper(paper_name)
+    return [f"table{key}" for key in about.tables] + [f"figure{key}" for key in about.figures]
+
+
+def grid_order(name: str) -> tuple:
+    """Sorts names or keys of tables: 2 before 10, an appendix (`A1`) behind the numbers."""
+    return tuple(
+        (part.isdigit() is False, int(part) if part.isdigit() else part) for part in re.findall(r"\d+|\D+", name)
+    )
+
+
+def grid_label(name: str) -> str:
+    """`Table 2` of `table2`, `Table A1` of `tableA1`; another name as it is, capitalised."""
+    kind = next((kind for kind in ("table", "figure") if name.startswith(kind)), name)
+    return f"{kind.capitalize()} {name.removeprefix(kind)}".strip()
+
+
+def parse_target(target: str, scale_name: str) -> list[Page]:
+    """Pages of `all`, `methods`, `table2`, `micse/figure3` or a path such as `results/mini/micse/table2.md`."""
+    if target == "all":
+        return list(pages(scale_name))
+    parts = re.sub(r"\.(md|svg)$", "", target).removeprefix("results/").split("/")
+    if parts[0] in scale_names():
+        scale_name, parts = parts[0], parts[1:]
+    if parts == [SIDE_BY_SIDE]:
+        return [page(SIDE_BY_SIDE, scale_name)]
+    if len(parts) == 1 and re.fullmatch(r"table\w+", parts[0]):
+        return [page(parts[0], scale_name)]
+    if len(parts) == 2 and re.fullmatch(r"(table|figure)\w+", parts[1]):
+        return [page(parts[1], scale_name, parts[0])]
+    known = [str(p.path.relative_to(results_folder(scale_name)).with_suffix("")) for p in pages(scale_name)]
+    raise unknown("target", "/".join(parts), [*known, "all"])
+
+
+def grid_path(paper_name: str, name: str, scale_name: str, ending: str) -> Path:
+    """What is written of one paper's table or figure: `results/micse/table2.md`."""
+    folder = results_folder(scale_name)
+    return (folder if paper_name == SIDE_BY_SIDE else folder / paper_name) / f"{name}.{ending}"
+
+
+def score_path(run_id: str, evaluator: str, scale_name: str) -> Path:
+    return results_folder(scale_name) / "scores" / f"{run_id}.{protocol(evaluator).key}.json"

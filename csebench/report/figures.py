@@ -1,0 +1,475 @@
+"""The papers' data figures, drawn from our scores: SVG, PNG, and what is plotted as CSV. Same scores, same bytes."""
+
+from __future__ import annotations
+
+import textwrap
+from operator import sub
+from pathlib import Path
+from typing import NamedTuple
+
+from csebench.plan.catalog import data_root
+from csebench.plan.catalog import scale as read_scale
+from csebench.plan.targets import grid_path, page, score_path
+from csebench.report import stats
+from csebench.report.markdown import heading, substitutions
+from csebench.report.panels import COLOURS, MARKERS, PANELS, STYLE, Source, write
+from csebench.report.view import PAPER_SCALE, Cell, View, combined, view
+from csebench.score.store import items, score
+
+LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
+HATCHES = ("", "///", "...", "\\\\\\", "xxx", "++")
+GREY = "#595959"
+COLUMNS = ["row", "column", "size", "mean", "std", "n", "seeds", "values", "published", "published_std", "unit"]
+COLUMNS += ["runs"]
+SMALL = 8  # points
+BESIDE = {"loc": "upper left", "bbox_to_anchor": (1, 1), "frameon": False, "handlelength": 3}  # a legend of its axes
+NO_SCORES = "no scores"
+CURVE = ("alignment", "uniformity", "spearman")  # of a run's training, on STS-B dev
+SHARED = {"attention_similarity", "attention_syntax", "cosine_gold"}  # whose panels have the same axes
+# Where the name of a point may stand: points to the right of it and above, and how it is aligned.
+PLACES = [(8, 0, "left", "center"), (-8, 0, "right", "center"), (0, 8, "center", "bottom"), (0, -8, "center", "top")]
+PLACES += [(x, y, "left" if x > 0 else "right", "center") for y in (12, -12, 22, -22) for x in (8, -8)]
+
+
+class Mark(NamedTuple):
+    """What is drawn of a cell, or of its difference to the baseline's."""
+
+    ours: stats.Summary | None = None
+    published: tuple[float, float | None] | None = None  # with its deviation
+
+
+def draw(paper_name: str, name: str, scale: str) -> list[Path]:
+    """Writes a figure of a paper as `.svg`, `.png` and `.csv`.
+
+    What is missing is named in the figure and empty in the table. Published values are drawn at the paper's own scale
+    only: others are on another level.
+
+    Returns:
+        the files written.
+
+    Raises:
+        BadInput: a score JSON cannot be read, or the gold scores are of other data than was scored.
+    """
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    shown = view(paper_name, name, scale)
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(layout="constrained")
+        table, notes = DRAWERS.get(shown.grid.kind, panels)(figure, shown)
+        around(figure, shown, notes)
+    return write(grid_path(paper_name, name, scale, "svg").with_suffix(""), figure, table)
+
+
+def around(figure, shown: View, notes: list[str]) -> None:
+    """A figure's title and the notes below it, for which it grows."""
+    apart = "" if shown.scale == PAPER_SCALE else ": not comparable with the paper"
+    stale = {cell.plan.row.label: None for cells in shown.rows for cell in cells if cell.stale}
+    notes += [f"of an older version of the code: {', '.join(stale)}"] if stale else []
+    played = substitutions(page(shown.name, shown.scale, shown.paper))
+    notes += [f"played by others here: {'; '.join(played)}"] if played else []
+    above, below = [*heading(shown).split(" · "), f"scale {shown.scale}{apart}"], notes
+    above, below = (wrapped(texts, figure, size) for texts, size in ((above, 10), (below, SMALL)))
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(width, height + 0.2 * above.count("\n") + 0.15 * below.count("\n") + 0.4)
+    figure.suptitle(above)
+    figure.supxlabel(below, x=0.01, ha="left", fontsize=SMALL, color=GREY)
+
+
+def wrapped(texts: list[str], figure, size: float) -> str:
+    """Lines that fit the width of a figure, at a font size in points."""
+    width = int(72 * figure.get_figwidth() / (0.56 * size))
+    return "\n".join(textwrap.fill(text, width, break_on_hyphens=False) for text in texts)
+
+
+def look(place: int) -> dict:
+    """Colour, marker and line of a row: each alone tells it from its neighbours."""
+    own = {"color": COLOURS, "marker": MARKERS, "linestyle": LINES}
+    return {key: values[place % len(values)] for key, values in own.items()}
+
+
+def missing(shown: View, reasons: list[list[str | None]], columns: list[str]) -> list[str]:
+    """`missing: miCSE, SCD at 0.1%, 10% (no scores); VaSCL (no adapter)`, from the reason of every cell."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for row, own in zip(shown.grid.rows, reasons, strict=True):
+        for reason in dict.fromkeys(filter(None, own)):
+            those = [column for column, r in zip(columns, own, strict=True) if r == reason]
+            at = "" if len(those) == len(own) else f" at {', '.join(dict.fromkeys(those))}"
+            found.setdefault((at, reason), []).append(row.label)
+    parts = [f"{', '.join(labels)}{at} ({reason})" for (at, reason), labels in found.items()]
+    return [f"missing: {'; '.join(parts)}"] if parts else []
+
+
+def empty(axes) -> None:
+    axes.text(0.5, 0.5, "no scores yet", transform=axes.transAxes, ha="center", va="center", color=GREY, fontsize=11)
+
+
+# ---------------------------------------------------------------- figures of cells
+
+
+def marks(shown: View, to_baseline: bool = False) -> list[list[Mark]]:
+    """Of every cell; or of its difference to the baseline's, seed by seed, and none of the baseline itself."""
+    if not to_baseline:
+        return [[mark(cell.values, cell.published, shown) for cell in cells] for cells in shown.rows]
+    base, found = shown.rows[shown.grid.row(shown.grid.baseline)], []
+    for cells in shown.rows:
+        found.append([Mark() if cells is base else difference(*pair, shown) for pair in zip(cells, base, strict=True)])
+    return found
+
+
+def mark(values, published, shown: View) -> Mark:
+    theirs = (published.value, published.std) if published and shown.scale == PAPER_SCALE else None
+    return Mark(stats.summarise(values.values()) if values else None, theirs)
+
+
+def difference(own: Cell, base: Cell, shown: View) -> Mark:
+    values = combined(sub, own, base) if own.values and base.values else {}
+    found = mark(values, own.published if base.published else None, shown)
+    return found._replace(published=(found.published[0] - base.published.value, None) if found.published else None)
+
+
+def cell_table(shown: View) -> list[list]:
+    """One line a cell, with the difference to the baseline's where there is one."""
+    head = COLUMNS + (["difference", "difference_std", "difference_n"] if shown.grid.baseline else [])
+    changes = marks(shown, True) if shown.grid.baseline else None
+    sizes, rows = read_scale(shown.scale).sizes, []
+    for i, (row, cells) in enumerate(zip(shown.grid.rows, shown.rows, strict=True)):
+        for j, (column, cell) in enumerate(zip(shown.grid.columns, cells, strict=True)):
+            runs = {spec.seed: spec.run_id for spec in cell.plan.specs}
+            printed = [cell.published.value, cell.published.std] if cell.published else [None, None]
+            line = [row.label, column.label, sizes[column.size], *numbers(cell.ours), joined(cell.seeds)]
+            line += [joined(f"{cell.values[seed]:.6g}" for seed in cell.seeds), *printed, unit(shown, j)]
+            line += [joined(runs[seed] for seed in cell.seeds if seed in runs)]
+            rows.append(line + (numbers(changes[i][j].ours) if changes else []))
+    return [head, *rows]
+
+
+def numbers(found: stats.Summary | None) -> list:
+    return [found.mean, found.std, found.n] if found else [None, None, 0]
+
+
+def joined(values) -> str:
+    return ";".join(map(str, values))
+
+
+def unit(shown: View, column: int) -> str:
+    """`spearman x 100`"""
+    of = shown.grid.columns[column]
+    metric = next((cells[column].plan.metric for cells in shown.rows if cells[column].plan.metric), of.metric or "")
+    factor = of.factor or shown.grid.factor
+    return metric if factor == 1 else f"{metric} x {factor:g}"
+
+
+def cell_notes(shown: View, columns: list[str] | None = None) -> list[str]:
+    columns = columns or [column.label for column in shown.grid.columns]
+    notes = missing(shown, [[reason(cell) for cell in cells] for cells in shown.rows], columns)
+    if shown.scale != PAPER_SCALE and any(cell.published for cells in shown.rows for cell in cells):
+        notes.append("published values are not drawn, as they are of another scale; the table has them")
+    return ["error bars and bands: ± one standard deviation over seeds", *notes]
+
+
+def reason(cell: Cell) -> str | None:
+    """Why a cell has less than all of its values."""
+    if cell.plan.missing or not cell.absent:
+        return cell.plan.missing
+    return f"{cell.absent} of {len(cell.plan.specs)} runs" if cell.values else NO_SCORES
+
+
+def curves(figure, shown: View):
+    """A line a row over sizes: percent of 10⁶ sentences as the papers have them, at other scales sentences."""
+    grid, at = shown.grid, read_scale(shown.scale).sizes
+    percent = shown.scale == PAPER_SCALE
+    x = [at[column.size] / 10_000 if percent else at[column.size] for column in grid.columns]
+    figure.set_size_inches(11.4 if grid.baseline else 7.4, 4.2)
+    axes = figure.subplots(1, 2 if grid.baseline else 1, squeeze=False)[0]
+    handles = lines(axes[0], x, marks(shown), grid.rows)
+    axes[0].set_ylabel(grid.axis)
+    if grid.baseline:
+        lines(axes[1], x, marks(shown, True), grid.rows)
+        own = look(grid.row(grid.baseline)) | {"marker": ""}
+        axes[1].axhline(0, **own, linewidth=1, zorder=1)
+        axes[1].set_ylabel(f"{grid.axis},\ndifference to {grid.baseline}, paired by seed")
+    for ax in axes:
+        sizes(ax, x)
+        ax.set_xlabel(f"size of the training set ({'% of 10⁶ sentences' if percent else 'sentences'})")
+    if handles:
+        axes[-1].legend(handles=handles, **BESIDE)
+    return cell_table(shown), cell_notes(shown, None if percent else [f"{size:,}" for size in x])
+
+
+def lines(axes, x, found, rows) -> list:
+    """A line a row over the sizes that it has values of; returns what a legend shows."""
+    from matplotlib.lines import Line2D
+
+    handles = []
+    for place, (row, own) in enumerate(zip(rows, found, strict=True)):
+        style, more = look(place), {"markersize": 5, "linewidth": 1.5}
+        points = sorted((at, m.ours.mean, m.ours.std) for at, m in zip(x, own, strict=True) if m.ours)
+        if points:
+            axes.plot(*zip(*(point[:2] for point in points), strict=True), **style, **more)
+            handles.append(Line2D([], [], **style, **more, label=row.label))
+        if deviating := [point for point in points if point[2] is not None]:
+            at, mean, std = zip(*deviating, strict=True)
+            low, high = ([m + sign * s for m, s in zip(mean, std, strict=True)] for sign in (-1, 1))
+            axes.fill_between(at, low, high, color=style["color"], alpha=0.15, linewidth=0)
+            axes.errorbar(at, mean, std, ecolor=style["color"], elinewidth=0.8, linestyle="")
+        for at, m in zip(x, own, strict=True):
+            hollow(axes, at, m, style)
+    handles += legend_of_published(found)
+    if not handles:
+        empty(axes)
+    return handles
+
+
+def legend_of_published(found) -> list:
+    from matplotlib.lines import Line2D
+
+    style = {"color": GREY, "marker": "D", "markerfacecolor": "white", "linestyle": ""}
+    return [Line2D([], [], **style, label="published")] if any(m.published for own in found for m in own) else []
+
+
+def hollow(axes, x, of: Mark, style) -> None:
+    """A published value with its deviation."""
+    if of.published:
+        own = style | {"linestyle": "", "markerfacecolor": "white", "markersize": 6, "elinewidth": 0.8, "zorder": 4}
+        axes.errorbar(x, *of.published, **own)
+
+
+def sizes(axes, x) -> None:
+    """A logarithmic axis with a tick at every size, slanted where they are many."""
+    ticks = sorted(set(x))
+    axes.set_xscale("log")
+    axes.set_xlim(ticks[0] / 1.5, ticks[-1] * 1.5)
+    axes.set_xticks(ticks, [f"{tick:,.0f}" if tick >= 1 else f"{tick:g}" for tick in ticks])
+    axes.minorticks_off()
+    if len(ticks) > 5:
+        for label in axes.get_xticklabels():
+            label.set(rotation=45, ha="right", rotation_mode="anchor", fontsize=SMALL)
+
+
+def bars(figure, shown: View):
+    """A group of bars a column; where there is one column, a bar a row."""
+    from matplotlib.patches import Patch
+
+    grid, found = shown.grid, marks(shown, shown.grid.baseline is not None)
+    rows = [i for i, own in enumerate(found) if any(m.ours or m.published for m in own)]
+    one, count = len(grid.columns) == 1, max(1, len(rows))
+    ticks = [grid.rows[i].label for i in rows] if one else [column.label for column in grid.columns]
+    width = 0.7 if one else 0.84 / count
+    figure.set_size_inches(min(12, max(6.4, 2 + 1.1 * len(ticks) if one else 2 + 0.55 * count * len(ticks))), 4)
+    axes = figure.subplots()
+    handles = []
+    for nth, i in enumerate(rows):
+        fill = {"facecolor": look(i)["color"], "hatch": HATCHES[i % len(HATCHES)], "edgecolor": "white"}
+        handles += [] if one else [Patch(**fill, label=grid.rows[i].label)]
+        for j, m in enumerate(found[i]):
+            at = nth if one else j + (nth - (count - 1) / 2) * width
+            if m.ours:
+                axes.bar(at, m.ours.mean, width, yerr=m.ours.std, ecolor="black", capsize=3, **fill)
+                above(axes, at, m.ours, f"{m.ours.mean:{'+' if grid.baseline else ''}.{shown.rows[i][j].digits}f}")
+            hollow(axes, at, m, {"color": "black", "marker": "D"})
+    axes.axhline(0, color="black", linewidth=0.8)
+    axes.set_xticks(range(len(ticks)), ticks)
+    axes.set_xlim(-0.6, max(1, len(ticks)) - 0.4)
+    axes.set_ylabel(grid.axis)
+    axes.margins(y=0.12)
+    if not rows:
+        empty(axes)
+    elif handles := handles + legend_of_published(found):
+        axes.legend(handles=handles, **BESIDE)
+    return cell_table(shown), cell_notes(shown)
+
+
+def above(axes, x, ours: stats.Summary, text: str) -> None:
+    """A bar's value, beyond the end of its error bar."""
+    sign = 1 if ours.mean >= 0 else -1
+    more = {"textcoords": "offset points", "ha": "center", "va": "bottom" if sign > 0 else "top", "fontsize": SMALL}
+    axes.annotate(text, (x, ours.mean + sign * (ours.std or 0)), xytext=(0, 4 * sign), **more)
+
+
+def scatter(figure, shown: View):
+    """A point a row: x, y and, where it has a value, the third column as colour."""
+    grid, points = shown.grid, marks(shown)
+    figure.set_size_inches(7.8, 5)
+    axes = figure.subplots()
+    drawn = [(row.label, *(m.ours for m in own)) for row, own in zip(grid.rows, points, strict=True)]
+    drawn = [(label, x, y, colour) for label, x, y, colour in drawn if x and y]
+    for _, x, y, _ in drawn:
+        axes.errorbar(x.mean, y.mean, y.std, x.std, ecolor=GREY, elinewidth=1)
+        axes.plot(x.mean, y.mean, "o", markersize=7.5, markerfacecolor="white", markeredgecolor="black")
+    if known := [(x.mean, y.mean, colour.mean) for _, x, y, colour in drawn if colour]:
+        x, y, colour = zip(*known, strict=True)
+        cloud = axes.scatter(x, y, c=colour, cmap="cividis", s=56, edgecolors="black", zorder=3)
+        figure.colorbar(cloud, ax=axes, label=title(shown, 2))
+    for row, (x, y, _) in zip(grid.rows, points, strict=True):
+        printed(axes, f"{row.label}, published", x.published, y.published)
+    axes.set(xlabel=title(shown, 0), ylabel=grid.axis)
+    axes.margins(0.15)
+    if drawn:
+        label_points(figure, axes, [(label, x, y) for label, x, y, _ in drawn])
+    else:
+        empty(axes)
+    return cell_table(shown), cell_notes(shown)
+
+
+def printed(axes, label: str, x, y) -> None:
+    """A published point, or a line where only one of its coordinates is printed."""
+    text = {"fontsize": SMALL, "color": GREY, "va": "bottom"}
+    if x and y:
+        axes.errorbar(x[0], y[0], y[1], x[1], color=GREY, marker="D", markerfacecolor="white")
+        axes.annotate(label, (x[0], y[0]), xytext=(5, 5), textcoords="offset points", **text)
+    elif x:
+        axes.axvline(x[0], color=GREY, linestyle=":")
+        axes.text(x[0], 0, f" {label}", transform=axes.get_xaxis_transform(), rotation=90, **text)
+    elif y:
+        axes.axhline(y[0], color=GREY, linestyle=":")
+        axes.text(1, y[0], label, transform=axes.get_yaxis_transform(), ha="right", **text)
+
+
+def title(shown: View, column: int) -> str:
+    """Of an axis: `Avg. STS (spearman x 100)`."""
+    of, measure = shown.grid.columns[column], unit(shown, column)
+    facts = [fact for fact in (measure if measure != of.label else "", "less is better" if of.lower else "") if fact]
+    return f"{of.label} ({', '.join(facts)})" if facts else of.label
+
+
+def label_points(figure, axes, points) -> None:
+    """Names of points, each at the first place where it covers no other name, no point and no error bar."""
+    figure.draw_without_rendering()  # before it nothing is known of where on the page a point lies
+    taken = []
+    for _, x, y in points:
+        for dx, dy in ((x.std or 0, 0), (0, y.std or 0)):
+            low, high = axes.transData.transform([(x.mean - dx, y.mean - dy), (x.mean + dx, y.mean + dy)])
+            taken.append((*(low - 6), *(high + 6)))
+    for label, x, y in points:
+        found = []
+        for dx, dy, ha, va in PLACES:
+            where = {"textcoords": "offset points", "ha": ha, "va": va}
+            text = axes.annotate(label, (x.mean, y.mean), xytext=(dx, dy), fontsize=SMALL, **where)
+            box = text.get_window_extent().extents
+            covered = sum(overlap(box, other) for other in taken)
+            outside = box[0] < axes.bbox.x0 or axes.bbox.x1 < box[2]
+            found.append((covered + outside, len(found), text, box))
+        *_, best, box = min(found, key=lambda place: place[:2])
+        for *_, text, _ in found:
+            if text is not best:
+                text.remove()
+        taken.append(box)
+
+
+def overlap(a, b) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
+# ---------------------------------------------------------------- figures of what runs keep
+
+
+def training(figure, shown: View):
+    """A row is a path in the plane of uniformity and alignment over the evaluated steps, the mean of its seeds."""
+    figure.set_size_inches(7.8, 4.4)
+    axes = figure.subplots()
+    table = [["row", "step", *(f"{key}{of}" for key in CURVE for of in ("", "_std")), "n", "runs"]]
+    reasons = []
+    for place, (row, (cell, *_)) in enumerate(zip(shown.grid.rows, shown.rows, strict=True)):
+        steps, runs = curve(cell, shown.scale)
+        absent = len(cell.plan.specs) - len(runs)
+        partly = f"{absent} of {len(cell.plan.specs)} runs" if runs else NO_SCORES
+        reasons.append([cell.plan.missing or (partly if absent else None)])
+        if not steps:
+            table.append([row.label] + [None] * (len(table[0]) - 1))
+            continue
+        for step, own in steps.items():
+            of_keys = [value for key in CURVE for value in (own[key].mean, own[key].std)]
+            table.append([row.label, step, *of_keys, own[CURVE[0]].n, joined(runs)])
+        path(axes, steps, row.label, look(place))
+    axes.set_xlabel("uniformity on STS-B dev (log of the mean potential, less is better)")
+    axes.set_ylabel("alignment on STS-B dev\n(mean squared distance, less is better)")
+    axes.margins(0.12)
+    if axes.lines:
+        axes.legend(**BESIDE, title="STS-B dev Spearman x 100\nat the last step", alignment="left")
+    else:
+        empty(axes)
+    return table, ["numbers beside the paths: steps of training; means over seeds", *missing(shown, reasons, [""])]
+
+
+def curve(cell: Cell, scale: str) -> tuple[dict[int, dict[str, stats.Summary]], list[str]]:
+    """What the runs of a cell measured in training, by step, of the encoder that each kept; and the runs."""
+    found: dict[int, list[dict]] = {}
+    runs = []
+    for spec in cell.plan.specs:
+        content, _ = score(spec, cell.plan.evaluator, scale)
+        own = content["training"] if content else {}
+        for point in own.get("curve") or []:
+            if point.get("encoder", 0) == own.get("best_encoder", 0) and all(point[key] is not None for key in CURVE):
+                found.setdefault(point["step"], []).append(point)
+        runs += [spec.run_id] if own.get("curve") else []
+    of_step = {step: {k: stats.summarise(point[k] for point in found[step]) for k in CURVE} for step in sorted(found)}
+    return of_step, runs
+
+
+def path(axes, steps, label: str, style) -> None:
+    """Of a row, from the number of its first step to an arrow head at its last."""
+    at = [(own["uniformity"].mean, own["alignment"].mean) for own in steps.values()]
+    first, last = min(steps), max(steps)
+    more = {"markersize": 4.5, "linewidth": 1.2, "markevery": range(max(1, len(at) - 1))}
+    axes.plot(*zip(*at, strict=True), **style, **more, label=f"{label}: {100 * steps[last]['spearman'].mean:.2f}")
+    if len(at) > 1:
+        arrow = {"arrowstyle": "-|>,head_width=0.35,head_length=0.8", "shrinkA": 0, "shrinkB": 0}
+        axes.annotate("", at[-1], at[-2], arrowprops=arrow | {"color": style["color"]})
+    for step, place in {first: at[0], last: at[-1]}.items():
+        beside = {"xytext": (6, 6), "textcoords": "offset points", "fontsize": SMALL, "color": style["color"]}
+        axes.annotate(str(step), place, **beside)
+
+
+def panels(figure, shown: View):
+    """What an evaluator kept of the run of each row's first seed, one part of the figure a row."""
+    panel, root = PANELS[shown.grid.kind], data_root(read_scale(shown.scale))
+    kept = [of_first_run(cell, panel, shown.scale) for cell, *_ in shown.rows]
+    there = [own is not None for own, _, _ in kept]
+    stacked, count = panel.width > 6, max(1, sum(there))
+    rows, columns = (count, 1) if stacked else (1, count)
+    figure.set_size_inches(max(6.4, columns * panel.width), rows * panel.height)
+    parts = iter(figure.subfigures(rows, columns, squeeze=False).flat)
+    table, drawn = [["model"]], []
+    for row, (cell, *_), (own, content, _) in zip(shown.grid.rows, shown.rows, kept, strict=True):
+        if own is None:
+            table.append([row.label])
+            continue
+        drawn.append(next(parts))
+        head, *found = panel.draw(drawn[-1], own, Source(cell.plan.evaluator, row.label, content, root))
+        wanted = [i for i, name in enumerate(head) if name != "text"]  # sentences are their owners'
+        table[0] = ["model", *(head[i] for i in wanted)]
+        table += [[row.label, *(line[i] for i in wanted)] for line in found]
+    if not drawn:
+        axes = next(parts).subplots()
+        axes.set_ylabel(shown.grid.axis)
+        empty(axes)
+    if shown.grid.kind in SHARED:
+        same_axes([part.axes[0] for part in drawn])
+    table = [line + [None] * (len(table[0]) - len(line)) for line in table]
+    return table, ["of every row the run of the first seed", *missing(shown, [[why] for *_, why in kept], [""])]
+
+
+def of_first_run(cell: Cell, panel, scale: str) -> tuple[dict | None, dict | None, str | None]:
+    """Per-item values and score JSON of a cell's first run; or None and why there are none."""
+    if not cell.plan.specs:
+        return None, None, cell.plan.missing
+    spec = cell.plan.specs[0]
+    content, _ = score(spec, cell.plan.evaluator, scale)
+    if content is None:
+        return None, None, NO_SCORES
+    own = (items(content, score_path(spec.run_id, cell.plan.evaluator, scale)) or {}).get(cell.plan.evaluator, {})
+    if panel.item not in own:
+        return None, None, f"no {panel.item} among its per-item values" if own else "its per-item values are not here"
+    return own, content, None
+
+
+def same_axes(axes) -> None:
+    """Limits that hold all that each of them shows."""
+    for which in ("xlim", "ylim"):
+        limits = [getattr(ax, f"get_{which}")() for ax in axes]
+        for ax in axes:
+            ax.set(**{which: (min(low for low, _ in limits), max(high for _, high in limits))})
+
+
+DRAWERS = {"curves": curves, "bars": bars, "scatter": scatter, "training": training}  # the other kinds: panels

@@ -1,0 +1,162 @@
+"""Statistics over seeds and items: what a cell shows, the verdict on a published value, tests between rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, sqrt
+from string import ascii_letters
+
+import numpy as np
+
+from csebench.plan.papers import Published
+
+REPRODUCED, CLOSE, LOWER, HIGHER = "reproduced", "close", "lower", "higher"
+TOO_FEW, NOT_COMPARABLE = "too few seeds", "not comparable"
+SEEDS_NEEDED = 3
+LEVEL = 0.05  # of every test
+
+
+@dataclass(frozen=True)
+class Summary:
+    mean: float
+    std: float | None  # of the sample (ddof = 1); None for a single value
+    n: int
+
+
+def summarise(values) -> Summary:
+    values = np.asarray(list(values), dtype=float)
+    return Summary(float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else None, len(values))
+
+
+def quantile(level: float, df: float) -> float:
+    """Of Student's t, two-sided: 0.95 gives the 97.5 % point. df may be infinite."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(df, (1 + level) / 2))
+
+
+def upper_tail(statistic: float, df: float) -> float:
+    """P(t > statistic) of Student's t; df may be infinite."""
+    from scipy.special import stdtr
+
+    return float(stdtr(df, -statistic))
+
+
+def satterthwaite(*parts: tuple[float, float]) -> float:
+    """Degrees of freedom of a sum of variances, each (variance, its degrees of freedom)."""
+    total = sum(variance for variance, _ in parts)
+    below = sum(variance**2 / df for variance, df in parts)
+    return total**2 / below if below else inf
+
+
+# ---------------------------------------------------------------- a published value against our seeds
+
+
+@dataclass(frozen=True)
+class Verdict:
+    name: str
+    half_width: float | None = None  # of the 95 % interval around our mean, in printed units, rounding included
+    reason: str = ""
+
+
+def verdict(values, published: Published, seeds: int = 1, deterministic: bool = False) -> Verdict:
+    """Is a published value a plausible draw from what our seeds are draws of?
+
+    One run, or a mean without a deviation: the prediction interval mean ± t(.975, n-1) · s · √(1/seeds + 1/n). A mean
+    with a deviation over `seeds` runs: Welch's interval for the difference of two means. Half a unit of the last
+    printed digit is added for rounding. Inside of it: reproduced; inside of the interval at 99 %: close. Of a row
+    without randomness (`deterministic`) only the rounding is left: within one printed unit reproduced, within ten
+    close.
+
+    Args:
+        values: ours, one a seed, in printed units.
+        seeds: behind the published value.
+    """
+    ours = summarise(values)
+    off = ours.mean - published.value
+    if deterministic:
+        return Verdict(_name(off, published.unit, 10 * published.unit), published.unit)
+    if ours.n < SEEDS_NEEDED:
+        return Verdict(TOO_FEW, None, f"{ours.n} of at least {SEEDS_NEEDED} seeds")
+    own = ours.std**2 / ours.n
+    if published.std is not None and seeds > 1:
+        theirs = published.std**2 / seeds
+        error, df = sqrt(own + theirs), satterthwaite((own, ours.n - 1), (theirs, seeds - 1))
+    else:
+        error, df = ours.std * sqrt(1 / seeds + 1 / ours.n), ours.n - 1
+    inner, outer = (quantile(level, df) * error + published.unit / 2 for level in (0.95, 0.99))
+    return Verdict(_name(off, inner, outer), inner)
+
+
+def _name(off: float, inner: float, outer: float) -> str:
+    slack = 1e-9  # what binary fractions do to decimal ones
+    if abs(off) <= inner + slack:
+        return REPRODUCED
+    return CLOSE if abs(off) <= outer + slack else HIGHER if off > 0 else LOWER
+
+
+# ---------------------------------------------------------------- two rows
+
+
+@dataclass(frozen=True)
+class Difference:
+    mean: float
+    p: float | None  # two-sided; None: neither seeds nor items to test it on
+    seeds: int
+    item_variance: float | None  # of it, as the test set is a sample of items; None where items are not known
+
+
+def paired(differences, item_variance: float | None = None) -> Difference:
+    """The difference of two rows over seeds and items.
+
+    Args:
+        differences: of the two rows' scores, one a seed.
+        item_variance: of their mean, as the test set is a sample of items; None where items are not known.
+
+    Variances of seeds and items add up, with Satterthwaite's degrees of freedom. One seed alone is tested over its
+    items.
+    """
+    found = summarise(differences)
+    parts = [] if item_variance is None else [(item_variance, inf)]
+    if found.n > 1:
+        parts.append((found.std**2 / found.n, found.n - 1))
+    if not parts:
+        return Difference(found.mean, None, found.n, None)
+    return Difference(found.mean, two_sided(found.mean, *parts), found.n, item_variance)
+
+
+def two_sided(difference: float, *parts: tuple[float, float]) -> float:
+    """p of no difference, whose variance is the sum of parts, each (variance, its degrees of freedom)."""
+    variance = sum(part for part, _ in parts)
+    if variance == 0:
+        return 1.0 if difference == 0 else 0.0
+    return 2 * upper_tail(abs(difference) / sqrt(variance), satterthwaite(*parts))
+
+
+def holm(p_values: list[float]) -> list[float]:
+    """Holm's adjusted p-values, in the order given."""
+    adjusted, highest = [0.0] * len(p_values), 0.0
+    for rank, place in enumerate(np.argsort(p_values, kind="stable")):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[place]))
+        adjusted[place] = highest
+    return adjusted
+
+
+def tie_groups(order: list[str], differ: set[frozenset[str]]) -> dict[str, str]:
+    """Letters of rows: two that share one do not differ. `order` is from the best; `differ` are the pairs that do."""
+    import networkx
+
+    ties = networkx.Graph()
+    ties.add_nodes_from(order)
+    ties.add_edges_from((a, b) for i, a in enumerate(order) for b in order[:i] if frozenset((a, b)) not in differ)
+    groups = sorted(sorted(order.index(name) for name in clique) for clique in networkx.find_cliques(ties))
+    letters = {name: "" for name in order}
+    for number, group in enumerate(groups):
+        for place in group:
+            letters[order[place]] += letter(number)
+    return letters
+
+
+def letter(number: int) -> str:
+    """a … z, A … Z, then numbers in brackets."""
+    return ascii_letters[number] if number < len(ascii_letters) else f"({number + 1})"

@@ -1,0 +1,173 @@
+"""Evaluation of any model by any of the evaluators: score JSONs with their identity, items and provenance."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+
+from csebench.base import gpus
+from csebench.base.errors import BadInput
+from csebench.base.files import sha256, write_json
+from csebench.base.provenance import Stopwatch
+from csebench.plan.registry import EVALUATORS, Protocol, load, protocol
+from csebench.plan.schema import Evaluation
+from csebench.plan.spec import digest
+
+SCHEMA = 1
+
+
+def data_sha256(wanted: Protocol, data_root: Path) -> str:
+    """One hash over the names and contents of the files that an evaluator reads.
+
+    Raises:
+        BadInput: a pattern of its declaration matches no file.
+    """
+    found = []
+    for pattern in wanted.files:
+        matches = sorted(data_root.glob(pattern))
+        if not matches:
+            raise BadInput(f"{data_root / pattern}: no such file; --data or CSEBENCH_DATA names it (docs/data.md).")
+        found += [f"{path.relative_to(data_root)} {sha256(path)}" for path in matches]
+    return hashlib.sha256("\n".join(found).encode()).hexdigest()
+
+
+def has_data(evaluator: str, data_root: Path) -> bool:
+    """Whether a training job can score by it at once; else that is left to a job that waits for the data."""
+    try:
+        return bool(data_sha256(protocol(evaluator), data_root))
+    except BadInput:
+        return False
+
+
+def settings(wanted: Protocol, evaluation: Evaluation) -> dict:
+    """What decides the scores of a given model on given data, but its pooler."""
+    params = {"params": wanted.params} if wanted.params else {}
+    named = {"evaluator": wanted.declaration.name, "version": wanted.declaration.version}
+    return {**named, "protocol": wanted.declaration.protocol, **params, **evaluation.model_dump()}
+
+
+def evaluation_key(evaluator: str, evaluation: Evaluation) -> str:
+    return digest(settings(protocol(evaluator), evaluation))
+
+
+def identity(evaluator: str, data_root: Path, pooler: str | None, evaluation: Evaluation) -> dict:
+    """The settings with the pooler and the data: kept in the score JSON, compared before anything is reused."""
+    wanted = protocol(evaluator)
+    return {**settings(wanted, evaluation), "pooler": pooler, "data_sha256": data_sha256(wanted, data_root)}
+
+
+def evaluate(
+    model: str, evaluators: list[str], data_root: Path, out: Path, pooler: str | None = None, evaluation=Evaluation()
+) -> dict:
+    """Score a model and write `out` (JSON) and `out` with suffix `.items.npz` (per-item values).
+
+    Returns:
+        what was written: tidy rows `{evaluator, protocol, task, subset, metric, value}` under `scores`.
+
+    Raises:
+        BadInput: unknown evaluator or model, or missing data; nothing is written.
+        RunFailed: a score is not a number.
+    """
+    for e in evaluators:
+        data_sha256(protocol(e), data_root)  # refuses a data root before torch is imported
+
+    from csebench.score.models import open_model
+
+    opened = open_model(model, pooler, evaluation)
+    return score(opened, model, evaluators, data_root, out, pooler, evaluation)
+
+
+def score(opened, model: str, evaluators: list[str], data_root: Path, out: Path, pooler, evaluation) -> dict:
+    """`evaluate` for a model that is open: what it has embedded for one evaluator is there for the next."""
+    import numpy as np
+
+    from csebench.score.models import pooler_of
+
+    watch, pooler = Stopwatch(), pooler or pooler_of(Path(model))
+    opened.scratch, opened.beside = out.with_name(f".{out.stem}.shards"), out.with_suffix(".files")
+    scores, items, timings = [], {}, {}
+    for e in evaluators:
+        wanted, started, embedding, embedded = protocol(e), time.perf_counter(), opened.seconds, opened.embedded
+        setting = {"pooler": pooler or "own", "precision": evaluation.precision}
+        setting |= {"max_length": evaluation.max_length or "full"} | wanted.params
+        name = wanted.declaration.protocol.format(**setting)
+        rows, of_items = load(wanted.declaration.name, EVALUATORS)(opened, data_root, **wanted.params)
+        embedding = opened.seconds - embedding
+        timings[e] = {
+            "embedding_seconds": round(embedding, 3),
+            "scoring_seconds": round(time.perf_counter() - started - embedding, 3),
+            "sentences_embedded": opened.embedded - embedded,
+        }
+        scores += [{"evaluator": wanted.declaration.name, "protocol": name, **row} for row in rows]
+        items |= {f"{wanted.text}/{name}": values for name, values in of_items.items()}
+    run = Path(model) / "csebench.json"
+    result = {
+        "schema": SCHEMA,
+        "model": model,
+        "run": json.loads(run.read_text()).get("run") if run.exists() else None,
+        "evaluations": [identity(e, data_root, pooler, evaluation) for e in evaluators],
+        "scores": scores,
+        "items": str(out.with_suffix(".items.npz")),
+        "timings": timings,
+        "provenance": watch.record(),
+    }
+    out.parent.mkdir(parents=True, exist_ok=True)
+    temporary = out.with_name(f".{out.stem}.{os.getpid()}.items.npz")
+    np.savez_compressed(temporary, **items)
+    temporary.replace(out.with_suffix(".items.npz"))
+    write_json(out, result)
+    shutil.rmtree(opened.scratch, ignore_errors=True)
+    return result
+
+
+def evaluate_run(
+    run: Path, evaluators: list[str], data_root: Path, evaluation: Evaluation, sharing: int = 1
+) -> dict[str, Path]:
+    """The score JSONs of a run, kept in `run/scores/` under the hash of what decides them; those that are not there
+    are made, from one model that embeds a sentence once for all of them.
+
+    Neither torch nor a model is loaded where the scores are already known.
+
+    Args:
+        sharing: runs that may be on the GPU at a time.
+    """
+    facts = run / "model" / "csebench.json"
+    if not facts.exists():
+        raise BadInput(f"{run}/model: no finished model; delete {run} to have it trained again.")
+    pooler = json.loads(facts.read_text()).get("pooler")
+    kept = {e: digest(identity(e, data_root, pooler, evaluation)) for e in evaluators}
+    kept = {e: run / "scores" / f"{protocol(e).key}-{key}.json" for e, key in kept.items()}
+    missing = [e for e in evaluators if not kept[e].exists()]
+    if missing:
+        with gpus.claimed(sharing=sharing):
+            from csebench.score.models import open_model
+
+            opened = open_model(str(run / "model"), evaluation=evaluation)
+            for e in missing:
+                score(opened, str(run / "model"), [e], data_root, kept[e], pooler, evaluation)
+    return kept
+
+
+def publish(run: Path, evaluator: str, data_root: Path, evaluation: Evaluation, out: Path) -> None:
+    """A run's scores with what was run and how it was trained: the JSON that tables are rendered from."""
+    scores = json.loads(evaluate_run(run, [evaluator], data_root, evaluation)[evaluator].read_text())
+    training = json.loads((run / "train.json").read_text())
+    spec = training.pop("spec")
+    training.pop("losses", None)
+    write_json(out, {"spec": spec, "training": training, **scores})
+
+
+def sentences(evaluators: list[str], data_root: Path) -> list[str]:
+    """Every distinct sentence that evaluators ask a model for: what a file of embeddings must hold."""
+    from csebench.model.embedder import Recorder
+
+    recorder = Recorder()
+    for e in evaluators:
+        wanted = protocol(e)
+        data_sha256(wanted, data_root)
+        load(wanted.declaration.name, EVALUATORS)(recorder, data_root, **wanted.params)
+    return list(recorder.known)

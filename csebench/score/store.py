@@ -1,0 +1,117 @@
+"""Scores on disk: one JSON per run and evaluator is the truth; `scores.csv` is derived from them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+from csebench.base.caches import cached
+from csebench.base.errors import BadInput
+from csebench.base.files import write_text
+from csebench.plan.catalog import results_folder
+from csebench.plan.spec import Spec, digest
+from csebench.plan.targets import score_path
+
+COLUMNS = ["method", "encoder", "corpus", "size", "seed", "components", "evaluator", "protocol", "task", "subset"]
+COLUMNS += ["metric", "value", "run", "cell"]
+
+
+@cached
+def read(path: Path) -> dict | None:
+    """A score JSON, or None where there is none."""
+    if not path.exists():
+        return None
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as e:
+        raise BadInput(f"{path}: not valid JSON ({e}); delete it, and the evaluation runs again.") from None
+
+
+def value(content: dict, task: str, metric: str | None = None) -> float | None:
+    """A score JSON's value of a task, as a fraction; `Avg.` as the papers print it, from two-decimal values.
+
+    Args:
+        metric: the task's main one, which comes first, without it.
+
+    Returns:
+        None where the evaluator gave the task no such metric, as `attention` gives no split by syntax without spaCy.
+    """
+    own = [score for score in content["scores"] if score["task"] == task]
+    if not own:
+        raise BadInput(f"scores of {content['run']}: none for task {task!r}.")
+    subset = "printed" if task == "Avg." else "all"
+    found = [s["value"] for s in own if s["subset"] == subset and metric in (None, s["metric"])]
+    return found[0] if found else None
+
+
+def items(content: dict, path: Path) -> dict[str, dict] | None:
+    """Per-item values behind a score JSON, by evaluator and name; None where the file is gone (it is not published).
+
+    Args:
+        path: of the JSON, beside which the file may lie.
+    """
+    import numpy as np
+
+    there = next((p for p in (path.with_suffix(".items.npz"), Path(content["items"])) if p.exists()), None)
+    if there is None:
+        return None
+    found: dict[str, dict] = {}
+    with np.load(there) as archive:
+        for name in archive.files:
+            text, _, item = name.partition("/")
+            found.setdefault(text, {})[item] = archive[name]
+    return found
+
+
+@cached
+def outdated(scale: str) -> dict[tuple[str, str], dict]:
+    """Score JSONs of a scale by what was run and scored, whatever the versions of the code that did it."""
+    found = {}
+    for path in sorted((results_folder(scale) / "scores").glob("*.json")):
+        content = read(path)
+        evaluator = path.name.removesuffix(".json").partition(".")[2].replace(".", ":")
+        found[unversioned(Spec.model_validate(content["spec"])), evaluator] = content
+    return found
+
+
+def unversioned(spec: Spec) -> str:
+    """The key of a run but for the versions of method, components and trainer."""
+    content = spec.model_dump(exclude={"method_version", "trainer_version"})
+    for component in content["components"].values():
+        del component["version"]
+    return digest(content)
+
+
+def score(spec: Spec, evaluator: str, scale: str) -> tuple[dict | None, bool]:
+    """The score JSON of a run, and whether it is stale: of an older version of the method's code."""
+    if (content := read(score_path(spec.run_id, evaluator, scale))) is not None:
+        return content, False
+    stale = outdated(scale).get((unversioned(spec), evaluator))
+    return stale, stale is not None
+
+
+def write_csv(scale: str) -> Path:
+    """`scores.csv` from every score JSON of a scale, sorted, so that equal scores give equal bytes."""
+    folder, rows = results_folder(scale), []
+    for path in sorted((folder / "scores").glob("*.json")):
+        content = read(path)
+        spec = Spec.model_validate(content["spec"])
+        about = {
+            "method": spec.method,
+            "encoder": spec.encoder.name,
+            "corpus": spec.corpus.name if spec.corpus else "",
+            "size": spec.corpus.size if spec.corpus else "",
+            "seed": spec.seed,
+            "components": "+".join(spec.components),
+            "run": spec.run_id,
+            "cell": spec.cell_id,
+        }
+        rows += [{**about, **score} for score in content["scores"]]
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_text(folder / "scores.csv", text.getvalue())
+    return folder / "scores.csv"

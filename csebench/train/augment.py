@@ -1,0 +1,64 @@
+"""Edits of a sentence's tokens: PCL's set (EMNLP 2022; pcl/train.py:494-628), which ESimCSE's repetition joins.
+
+An edit maps the ids between [CLS] and [SEP], (T,), to other ids; it draws from torch's generator.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from csebench.base.errors import unknown
+
+
+def edited(rows: list[list[int]], edit) -> list[list[int]]:
+    """Rows of token ids after an edit of what is between [CLS] and [SEP]."""
+    return [[row[0], *edit(torch.tensor(row[1:-1], dtype=torch.long)).tolist(), row[-1]] for row in rows]
+
+
+def copy(ids):
+    return ids
+
+
+def shuffle(ids):
+    return ids[torch.randperm(len(ids))]
+
+
+def reverse(ids):
+    return ids.flip(0)
+
+
+def delete(ids, rate=0.2):
+    """Leaves out a share of the tokens, at random positions."""
+    kept = torch.randperm(len(ids))[round(rate * len(ids)) :]
+    return ids[kept.sort().values]
+
+
+def insert_copies(ids, rate=0.2):
+    """Copies of random tokens, each put at a random position."""
+    for _ in range(round(rate * len(ids))):
+        token, at = ids[int(torch.randint(len(ids), ()))], int(torch.randint(len(ids) + 1, ()))
+        ids = torch.cat([ids[:at], token[None], ids[at:]])
+    return ids
+
+
+def double(ids, rate=0.32, form="paper"):
+    """ESimCSE's repetition: some tokens doubled in place (esimcse/train.py:498-530).
+
+    Of a sentence of n tokens with [CLS] and [SEP], up to max(2, rate·n) in form `paper`, fewer than min(10, rate·n)
+    in form `code`, which leaves short sentences alone.
+    """
+    n = len(ids) + 2
+    most = max(2, int(rate * n)) if form == "paper" else max(0, min(10, int(rate * n)) - 1)
+    times = torch.ones(len(ids), dtype=torch.long)
+    times[torch.randperm(len(ids))[: int(torch.randint(most + 1, ()))]] = 2
+    return ids.repeat_interleave(times)
+
+
+EDITS = {edit.__name__: edit for edit in (copy, shuffle, reverse, delete, insert_copies, double)}
+
+
+def find(name: str):
+    """Raises BadInput where there is no such edit."""
+    if name not in EDITS:
+        raise unknown("edit", name, EDITS)
+    return EDITS[name]

@@ -1,0 +1,98 @@
+"""Data parallel inside a run: processes that torchrun or `accelerate launch` started, each with its share of a batch.
+
+A process encodes its share; vectors are gathered, so that every process has the loss of the whole batch, all of whose
+sentences are negatives, as in the official code (SimCSE models.py:171-192). Terms over tokens or attention are means
+over the share, which are averaged. Gradients come out as those of one process with the whole batch; the official ones
+are smaller by the number of processes, which only clipping and AdamW's epsilon notice. Batch normalisation in a head
+is over the share, in a projector behind the gathered vectors (SCD) over the batch. Two terms are only nearly those of
+the whole batch: replaced-token detection counts padding, which shares have less of, and the noise of MSSE's released
+layer-wise term is drawn by each process.
+
+With one process every function here gives back what it was given.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.distributed as dist
+
+from csebench.base.processes import is_distributed, rank
+
+
+def start() -> None:
+    """Joins the processes: each on its GPU by NCCL, or on the CPU by gloo."""
+    if is_distributed():
+        from accelerate import PartialState
+
+        PartialState(cpu=not torch.cuda.is_available())
+
+
+def stop() -> None:
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+def count() -> int:
+    return dist.get_world_size() if dist.is_initialized() else 1
+
+
+def share(batch: list, group: int = 1) -> list:
+    """This process's part of a batch: equal parts of whole groups of sentences; what is left over is left out."""
+    size = len(batch) // (count() * group) * group if count() > 1 else len(batch)
+    return batch[rank() * size : (rank() + 1) * size]
+
+
+class Gathered(torch.autograd.Function):
+    """The same rows in every process. All have the same loss of them, so a process knows the gradient of its own rows:
+    that of one loss, as often as there are processes, for gradients are averaged."""
+
+    @staticmethod
+    def forward(ctx, x):
+        parts = [torch.empty_like(x) for _ in range(count())]
+        dist.all_gather(parts, x.contiguous())
+        ctx.rows = len(x)
+        return torch.cat(parts)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return count() * gradient[rank() * ctx.rows : (rank() + 1) * ctx.rows]
+
+
+def gather(x: torch.Tensor, blocks: int = 1) -> torch.Tensor:
+    """(blocks * n, …) of every process -> (blocks * N, …): the rows of all, each block in the order of the batch."""
+    if count() == 1:
+        return x
+    found = Gathered.apply(x).unflatten(0, (count(), blocks, -1))
+    return found.transpose(0, 1).flatten(0, 2)
+
+
+def mean(x: torch.Tensor) -> torch.Tensor:
+    """Over the processes, without gradient."""
+    if count() == 1:
+        return x
+    total = x.detach().clone()
+    dist.all_reduce(total)
+    return total / count()
+
+
+def any_of(flag: bool, device) -> bool:
+    """Whether it is true in any process. Waits for the device."""
+    return bool(mean(torch.full((), float(flag), device=device)) > 0)
+
+
+def weight(items: int, device) -> torch.Tensor | float:
+    """What a mean over this process's items counts in the mean over processes, which have not equally many."""
+    if count() == 1:
+        return 1.0
+    own = torch.full((), float(items), device=device)
+    return own / mean(own)
+
+
+def average_gradients(parameters: list[torch.nn.Parameter]) -> None:
+    if count() == 1:
+        return
+    for p in parameters:
+        p.grad = torch.zeros_like(p) if p.grad is None else p.grad
+    gradients = [p.grad for p in parameters]
+    parts = mean(torch.cat([g.flatten() for g in gradients])).split([g.numel() for g in gradients])
+    torch._foreach_copy_(gradients, [part.view_as(g) for part, g in zip(parts, gradients, strict=True)])

@@ -1,0 +1,63 @@
+"""One planned run from start to end, as a job of the workflow does it: train it, score it, publish its scores."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from csebench.base import gpus
+from csebench.base.processes import is_distributed, is_main_process
+from csebench.base.progress import Progress
+from csebench.base.run_dir import REPORT, finish, is_done
+from csebench.plan import cache, catalog, recipe, targets
+from csebench.plan.schema import Scale
+from csebench.plan.spec import Spec
+
+
+def work(run_id: str, scale_name: str, processes: int = 1, runs_per_gpu: int = 1) -> None:
+    """Train a planned run and score it by what the pages of its scale show.
+
+    Args:
+        processes: that share every batch, each on a GPU of its own.
+        runs_per_gpu: runs that may be on one GPU at a time.
+
+    Raises:
+        BadInput: no page of the scale needs the run, or its data is missing.
+        RunFailed: training or scoring failed.
+    """
+    spec, scale, evaluators = cache.find(run_id, scale_name)  # refuses before anything is waited for
+    if (catalog.RUNS / run_id / "model" / REPORT).exists():  # only a missing score waits for a GPU
+        return train_and_score(spec, scale, evaluators, runs_per_gpu)
+    with gpus.claimed(max(1, processes), runs_per_gpu):
+        if processes > 1 and not is_distributed():
+            torchrun = ["torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", "-m"]
+            command = [sys.executable, "-m", *torchrun, "csebench", "work", run_id, "--scale", scale_name]
+            os.execv(sys.executable, command)
+        return train_and_score(spec, scale, evaluators, runs_per_gpu)
+
+
+def train_and_score(spec: Spec, scale: Scale, evaluators: list[str], runs_per_gpu: int) -> None:
+    folder, data_root = catalog.RUNS / spec.run_id, catalog.data_root(scale)
+    with Progress(folder, spec.run_id):
+        from csebench.score.evaluate import evaluate_run, has_data
+
+        if is_done(folder, spec):  # then torch need not be imported
+            finish(folder)
+        else:
+            from csebench.train.run import train
+
+            train(spec, folder, recipe.corpus_path(spec, scale), data_root, positives=recipe.positives_path(spec))
+        if is_main_process():
+            ready = [evaluator for evaluator in evaluators if has_data(evaluator, data_root)]
+            evaluate_run(folder, ready, data_root, scale.evaluation, runs_per_gpu)
+
+
+def publish(run_id: str, evaluator: str, scale_name: str) -> Path:
+    """Put the scores of a finished run into results/; returns the file."""
+    from csebench.score.evaluate import publish as write_scores
+
+    _, scale, _ = cache.find(run_id, scale_name)
+    out = targets.score_path(run_id, evaluator, scale_name)
+    write_scores(catalog.RUNS / run_id, evaluator, catalog.data_root(scale), scale.evaluation, out)
+    return out

@@ -1,0 +1,143 @@
+"""What the rules of the workflow compute: inputs, threads and minutes of jobs. Rules hold no logic; torch is never
+imported here."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NoReturn
+
+from csebench import ROOT
+from csebench.base.errors import BadInput
+from csebench.plan import catalog, forecast, recipe, targets
+from csebench.plan.registry import METHODS, protocol
+from csebench.plan.targets import Page
+from csebench.score.evaluate import evaluation_key
+
+
+def refuse(error: Exception | str) -> NoReturn:
+    """End the workflow with one message and exit code 2; Snakemake would bury it in a traceback and exit with 1."""
+    print(f"csebench: {error}", file=sys.stderr, flush=True)
+    os._exit(2)
+
+
+def page_of(path: str, scale: str | None = None) -> Page:
+    """The page that a path below results/ means; its folder names the scale, which `--config scale=` must not
+    contradict."""
+    try:
+        (page,) = targets.parse_target(path, catalog.DEFAULT_SCALE)
+        page.runs()
+    except BadInput as error:
+        refuse(error)
+    if scale not in (None, page.scale):
+        refuse(f"{page.path} is no page of scale {scale}: its pages are in {catalog.results_folder(scale)}/.")
+    return page
+
+
+def scale_of_folder(folder: str) -> str:
+    """`mini` of `mini/`, the default scale of the empty text."""
+    return folder.rstrip("/") or catalog.DEFAULT_SCALE
+
+
+# ---------------------------------------------------------------- scores
+
+
+def scores_of_page(page: Page) -> list[Path]:
+    """Score JSONs that a page shows."""
+    return [targets.score_path(run, evaluator, page.scale) for run, evaluator in page.scores()]
+
+
+def scores_of_scale(scale: str) -> list[Path]:
+    """Score JSONs that some page of a scale shows."""
+    pairs = {pair for page in targets.pages(scale) for pair in page.scores()}
+    return [targets.score_path(run, evaluator, scale) for run, evaluator in sorted(pairs)]
+
+
+def comparisons_of_page(page: Page) -> list[Path]:
+    """What `csebench compare` writes for every table of a page."""
+    return [targets.grid_path(paper, name, page.scale, "items.json") for paper, name in page.grids()]
+
+
+def existing(paths: Iterable[Path]) -> list[Path]:
+    return [path for path in paths if path.exists()]
+
+
+# ---------------------------------------------------------------- what a page is written from, besides scores
+
+
+def sources(*folders: str) -> list[str]:
+    """Every file of folders of the project: code, templates and data that a page is rebuilt for."""
+    paths = (path for folder in folders for path in sorted((ROOT / folder).rglob("*")))
+    return [str(path.relative_to(ROOT)) for path in paths if path.is_file() and "__pycache__" not in path.parts]
+
+
+CODE = ("csebench/plan", "csebench/score", "csebench/report")  # rooms that decide what a page says
+
+
+def text_of_page(page: Page) -> list[str]:
+    """Code, papers, scale and declarations that a page prints from: an edited label renders again, and trains
+    nothing."""
+    papers = [f"papers/{name}.yaml" for name in page.papers if name != catalog.SIDE_BY_SIDE]
+    specs = page.runs().values()
+    if catalog.SIDE_BY_SIDE in page.papers:
+        declared = [path for path in sources(METHODS.name) if path.endswith(".py")]
+    else:
+        declared = [f"methods/{spec.method}.py" for spec in specs]
+        declared += [f"methods/components/{name}.py" for spec in specs for name in spec.components]
+    evaluators = [protocol(evaluator).file for _, evaluator in page.scores()]
+    return [f"config/{page.scale}.yaml", *papers, *sorted({*declared, *evaluators}), *sources(*CODE)]
+
+
+def text_of_all() -> list[str]:
+    """The same for pages over all papers."""
+    return sources("papers", "methods", "evaluators", *CODE)
+
+
+def category(page: Page) -> str:
+    """Where Snakemake's report lists a page."""
+    return page.papers[0] if len(page.papers) == 1 else "all papers"
+
+
+# ---------------------------------------------------------------- jobs
+
+
+def run_data(run_id: str, first_scale: str) -> list[Path]:
+    """Corpus and dev set of a run, what is made of its corpus, and the run before it: files that rules make."""
+    scale_name = targets.scale_of_run(run_id, first_scale)
+    scale, spec = catalog.scale(scale_name), targets.run(run_id, scale_name)
+    files = [recipe.corpus_path(spec, scale)] if spec.corpus else []
+    if spec.back_translated:
+        files.append(recipe.positives_path(spec))
+    if spec.encoder.name.startswith(f"{catalog.RUNS}/"):
+        files.append(Path(spec.encoder.name).with_name("train.json"))
+    return files + ([catalog.data_root(scale) / catalog.dataset(scale.dev).path] if spec.dev_sha256 else [])
+
+
+def evaluator_data(evaluator: str, scale_name: str) -> list[Path]:
+    """What an evaluator reads, where no data root is given: files by name, and the mark of a fetched BEIR corpus."""
+    root, wanted = catalog.data_root(catalog.scale(scale_name)), protocol(evaluator)
+    files = [root / file for file in wanted.files if "*" not in file]
+    if wanted.declaration.name == "beir" and root == Path(catalog.FETCHED):
+        files.append(root / "beir" / wanted.params["dataset"] / "source.json")
+    return files
+
+
+def identity(evaluator: str, scale_name: str) -> str:
+    """The key of an evaluation's settings: another version or batch size is scored again."""
+    return evaluation_key(evaluator, catalog.scale(scale_name).evaluation)
+
+
+def threads(run_id: str, first_scale: str) -> int:
+    return catalog.scale(targets.scale_of_run(run_id, first_scale)).threads
+
+
+def training_minutes(run_id: str, first_scale: str, attempt: int) -> int:
+    """What a cluster is asked for."""
+    scale_name = targets.scale_of_run(run_id, first_scale)
+    return forecast.minutes(forecast.fastest(targets.run(run_id, scale_name), scale_name), attempt)
+
+
+def evaluation_minutes(attempt: int) -> int:
+    return forecast.minutes(0, attempt)

@@ -1,0 +1,321 @@
+"""What every method and component must do, found by file name: `pytest tests/conformance/test_conformance.py -k NAME`.
+
+A new file in methods/ needs no test of its own: these are its tests.
+"""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill, literal, names
+from csebench.plan.schema import POOLERS, TEMPLATES
+
+SECTIONS = ("Idea", "Paper", "Inputs", "Relations", "Deviations")
+HOSTS = ("simcse", "ct", "mirror_bert")  # methods that every component is tried on
+LONG = "a long walk along the river and over the hills " * 40  # longer than any encoder reads
+
+
+def all_runs():
+    """Every method with every variant, and every component on every host, as keyword arguments of make_spec."""
+    found = {}
+    for name in names(METHODS):
+        found[name] = {"method": name}
+        for variant in declaration(name).variants:
+            found[f"{name}-{variant}"] = {"method": name, "variant": variant}
+    for host in HOSTS:
+        for component in names(COMPONENTS):
+            found[f"{host}+{component}"] = {"method": host, "components": {component: {}}}
+    return found
+
+
+RUNS = all_runs()
+TRAINED = [k for k, v in RUNS.items() if declaration(v["method"]).kind == "trained"]
+ENCODERS = [k for k, v in RUNS.items() if declaration(v["method"]).kind != "control"]
+EMBEDDING = [k for k in RUNS if k != "oracle"]  # the oracle knows pairs only
+
+files = pytest.mark.parametrize(
+    ("name", "folder"),
+    [pytest.param(n, f, id=n) for f in (METHODS, COMPONENTS) for n in names(f)],
+)
+
+
+def runs(ids):
+    return pytest.mark.parametrize("run", ids)
+
+
+def weights(out):
+    return (out / "model" / "model.safetensors").read_bytes()
+
+
+# ---------------------------------------------------------------- declarations
+
+
+@files
+def test_values_fit_their_own_schema(name, folder):
+    """The declared values, and each variant's, pass the check that a user's values must pass, unchanged."""
+    found = declaration(name, folder)
+    given = {key: value for key, (value, _) in found.params.items()}
+    filled = fill(found, given, name)
+    assert {key: filled[key] for key in given} == given
+    for variant in found.variants.values():
+        own = {key: value for key, value in variant.items() if key != "components"}
+        filled = fill(found, own, name)
+        assert {key: filled[key] for key in own} == own
+        for component, params in variant.get("components", {}).items():
+            filled = fill(declaration(component, COMPONENTS), params, name)
+            assert {key: filled[key] for key in params} == params
+
+
+@files
+def test_says_where_values_come_from(name, folder):
+    found = declaration(name, folder)
+    assert all(source.strip() for _, source in found.params.values())
+    assert all(text.strip() for text in (found.title, found.paper, found.citation, *found.deviations))
+
+
+@files
+def test_docstring_in_the_fixed_order(name, folder):
+    import ast
+
+    text = ast.get_docstring(ast.parse((folder / f"{name}.py").read_text(encoding="utf-8")))
+    starts = [re.search(rf"(?:^|[.;] +|\n){section}: *\S", text) for section in SECTIONS]
+    missing = [s for s, at in zip(SECTIONS, starts, strict=True) if at is None]
+    assert not missing, f"the docstring of {name} lacks {missing}"
+    places = [at.start() for at in starts]
+    assert places == sorted(places), f"the docstring of {name} is not in the order {SECTIONS}"
+
+
+def test_the_template_is_a_valid_method():
+    from csebench.plan.schema import Declaration
+
+    found = Declaration.model_validate(literal(METHODS / "_template.py", "DECLARATION"))
+    assert found.hyperparameters().temperature == 0.05
+
+
+# ---------------------------------------------------------------- training
+
+
+@pytest.fixture
+def losses_on_one_batch(make_spec, train, tmp_path, monkeypatch):
+    """Losses of 20 steps that all see the same batch, with the learning rate raised."""
+
+    def run(more=None, **kwargs):
+        monkeypatch.setattr("csebench.train.trainer.batch_at", lambda step, sentences, size, *_: sentences[:size])
+        spec = make_spec(**kwargs, params={"steps": 20, "evaluate_every": 1, "learning_rate": 1e-3, **(more or {})})
+        return np.array([loss for _, loss in train(spec, tmp_path / "run")["losses"]])
+
+    return run
+
+
+def assert_falls(values):
+    assert len(values) == 20
+    assert np.isfinite(values).all()
+    assert values[10:].mean() < values[:3].mean(), values  # behind batch normalisation single steps jump
+
+
+@runs(TRAINED)
+def test_loss_falls_on_a_repeated_batch(run, losses_on_one_batch):
+    assert_falls(losses_on_one_batch(**RUNS[run]))
+
+
+@pytest.mark.parametrize("form", ["paper", "code"])
+@pytest.mark.parametrize("host", [pytest.param(h, id=f"{h}+ami") for h in HOSTS])
+def test_ami_alone_falls(host, form, losses_on_one_batch, monkeypatch):
+    """The term itself trains the encoder: without the host's loss, mutual information rises."""
+    from csebench.plan.registry import load
+
+    monkeypatch.setattr(load(host), "loss", lambda self, one, two: 0.0 * (one.z.sum() + two.z.sum()))
+    dropout = {"dropout": 0.1}  # two equal encoders without dropout (CT as declared) have nothing to raise
+    values = losses_on_one_batch(method=host, components={"ami": {"weight": 1.0, "form": form}}, more=dropout)
+    assert_falls(values)
+    assert values.max() < 0
+
+
+@runs(TRAINED)
+def test_seed_decides_the_weights(run, finished, make_spec, train, tmp_path):
+    """Bit for bit the same with the same seed, others with another."""
+    first = weights(finished(**RUNS[run]))
+    train(make_spec(**RUNS[run]), tmp_path / "same")
+    assert weights(tmp_path / "same") == first
+    train(make_spec(**RUNS[run], seed=2), tmp_path / "other")
+    assert weights(tmp_path / "other") != first
+
+
+@runs(TRAINED)
+def test_bf16_moves_the_loss_little(run, make_spec, train, tmp_path):
+    """What is compared is compared in fp32: the first losses of the same run in either precision are close."""
+    spec = make_spec(**RUNS[run], params={"steps": 2, "evaluate_every": 1})
+    first, second = (
+        [loss for _, loss in train(spec.model_copy(update={"precision": p}), tmp_path / p)["losses"]]
+        for p in ("fp32", "bf16")
+    )
+    assert second == pytest.approx(first, rel=0.3, abs=0.02)  # batch normalisation magnifies the rounding of a state
+
+
+@pytest.mark.parametrize(("run", "precision"), [*((run, "fp32") for run in TRAINED), ("micse", "bf16")])
+def test_killed_and_resumed(run, precision, make_spec, train, tmp_path, monkeypatch):
+    """A run killed twice ends with the weights and the report of one that was not."""
+    from csebench.train import trainer
+
+    spec = make_spec(**RUNS[run], params={"steps": 24, "evaluate_every": 6})
+    spec = spec.model_copy(update={"precision": precision})
+    whole = train(spec, tmp_path / "whole")
+    batch_at = trainer.batch_at
+    for step in (11, 15):
+
+        def killed(at, *args, step=step):
+            if at == step:
+                raise KeyboardInterrupt
+            return batch_at(at, *args)
+
+        monkeypatch.setattr(trainer, "batch_at", killed)
+        with pytest.raises(KeyboardInterrupt):
+            train(spec, tmp_path / "killed", checkpoint_seconds=0)
+        assert not (tmp_path / "killed" / "model").exists()
+    monkeypatch.setattr(trainer, "batch_at", batch_at)
+    resumed = train(spec, tmp_path / "killed", checkpoint_seconds=0)
+    assert whole["resumed_at"] is None
+    assert resumed["resumed_at"] == 12
+    assert weights(tmp_path / "killed") == weights(tmp_path / "whole")
+    for fact in ("curve", "losses", "best_step", "best_encoder", "best_dev", "steps"):
+        assert resumed[fact] == whole[fact]
+
+
+@runs(list(RUNS))
+def test_finished_run_is_not_made_again(run, finished, make_spec, train):
+    out = finished(**RUNS[run])
+    before = {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in (out / "model").rglob("*") if p.is_file()}
+    report = json.loads((out / "train.json").read_text())
+    assert train(make_spec(**RUNS[run]), out) == report
+    assert {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in (out / "model").rglob("*") if p.is_file()} == before
+
+
+ON_ROBERTA = {name: {"method": name} for name in names(METHODS) if declaration(name).kind == "trained"}
+ON_ROBERTA |= {f"simcse+{name}": {"method": "simcse", "components": {name: {}}} for name in names(COMPONENTS)}
+
+
+@pytest.mark.parametrize(
+    ("method", "components"), [(r["method"], r.get("components", {})) for r in ON_ROBERTA.values()], ids=ON_ROBERTA
+)
+def test_roberta(method, components, tiny_roberta, make_spec, train, sentences, tmp_path):
+    """Trains on another architecture, and sentence-transformers reads the result as we do."""
+    from csebench.score.models import open_model
+
+    spec = make_spec(method, components=components, encoder=tiny_roberta, params={"steps": 2})
+    report = train(spec, tmp_path / "run")
+    assert np.isfinite([loss for _, loss in report["losses"]]).all()
+    model = tmp_path / "run" / "model"
+    some = sentences[:20]
+    np.testing.assert_allclose(st_vectors(model, some), open_model(str(model)).embed(some), atol=1e-5)
+
+
+def test_roberta_cuts_long_sentences_everywhere_alike(finished, tiny_roberta):
+    from csebench.score.models import open_model
+
+    model = finished("bert", params={"pooler": "avg"}, encoder=tiny_roberta) / "model"
+    np.testing.assert_allclose(st_vectors(model, [LONG]), open_model(str(model)).embed([LONG]), atol=1e-5)
+
+
+# ---------------------------------------------------------------- what is exported
+
+
+def st_vectors(model, sentences):
+    from sentence_transformers import SentenceTransformer
+
+    loaded = SentenceTransformer(str(model), device="cpu", trust_remote_code=True)  # a prompt's pooling is ours
+    return loaded.encode(sentences, batch_size=4, show_progress_bar=False)
+
+
+def hf_vectors(model, sentences, pooler):
+    """By the two lines that a model card would show."""
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer, encoder = AutoTokenizer.from_pretrained(model), AutoModel.from_pretrained(model).eval()
+    sentences = [TEMPLATES.get(pooler, "[X]").replace("[X]", s) for s in sentences]
+    limit = encoder.config.max_position_embeddings
+    batch = tokenizer(sentences, padding=True, truncation=True, max_length=limit, return_tensors="pt")
+    with torch.no_grad():
+        output = encoder(**batch, output_hidden_states=True)
+    hidden = [h.numpy() for h in output.hidden_states]
+    two = {"avg_top2": (-2, -1), "avg_first_last_2021": (0, -1), "avg_first_last_2022": (1, -1)}
+    states = sum(hidden[i] for i in two[pooler]) / 2 if pooler in two else hidden[-1]
+    mask = batch["attention_mask"].numpy()[..., None]
+    if pooler == "cls":
+        return output.pooler_output.numpy()
+    if pooler in TEMPLATES:
+        return states[batch["input_ids"].numpy() == tokenizer.mask_token_id]
+    return states[:, 0] if pooler == "cls_before_pooler" else (states * mask).sum(1) / mask.sum(1)
+
+
+EXPORTED = {run: RUNS[run] for run in TRAINED}
+EXPORTED |= {f"bert-{p}": {"method": "bert", "params": {"pooler": p}} for p in POOLERS}
+
+
+@pytest.mark.parametrize("run", EXPORTED)
+def test_export_gives_equal_vectors_everywhere(run, finished, sentences):
+    """AutoModel with AutoTokenizer, SentenceTransformer and this project read the same folder alike."""
+    from csebench.score.models import open_model, pooler_of
+
+    model = finished(**EXPORTED[run]) / "model"
+    some = [*sentences[:12], LONG]
+    if pooler_of(model) in TEMPLATES:
+        some.remove(LONG)  # of which AutoTokenizer would cut off the end of the template
+    ours = open_model(str(model)).embed(some)
+    np.testing.assert_allclose(hf_vectors(model, some, pooler_of(model)), ours, atol=1e-5)
+    np.testing.assert_allclose(st_vectors(model, some), ours, atol=1e-5)
+
+
+@runs(list(RUNS))
+def test_model_folder(run, finished):
+    """A model card that names the run; no pickled weights, no traces of training."""
+    out = finished(**RUNS[run])
+    present = {p.suffix for p in out.rglob("*")}
+    assert not present & {".bin", ".pt", ".pth", ".pkl", ".part"}
+    run_id = json.loads((out / "train.json").read_text())["run"]
+    assert run_id in (out / "model" / "README.md").read_text()
+
+
+@runs(EMBEDDING)
+def test_encoding_does_not_depend_on_the_batch(run, finished, sentences):
+    from csebench.plan.schema import Evaluation
+    from csebench.score.models import open_model
+
+    model = str(finished(**RUNS[run]) / "model")
+    some = sentences[:130]
+    wanted = open_model(model, evaluation=Evaluation(batch_size=128)).embed(some)
+    for size in (1, 3):
+        np.testing.assert_allclose(
+            open_model(model, evaluation=Evaluation(batch_size=size)).embed(some), wanted, atol=1e-5
+        )
+    order = np.random.default_rng(0).permutation(len(some))
+    shuffled = open_model(model, evaluation=Evaluation(batch_size=3)).embed([some[i] for i in order])
+    np.testing.assert_allclose(shuffled, wanted[order], atol=1e-5)
+
+
+# ---------------------------------------------------------------- controls
+
+
+def test_random_scores_near_zero(finished, smoke_data):
+    """One correlation over the pairs of all tasks: few pairs a task say little."""
+    from scipy.stats import spearmanr
+
+    from csebench.data.sts import read_sts
+    from csebench.score.models import open_model
+    from evaluators.sts import DECLARATION, evaluate
+
+    _, items = evaluate(open_model(str(finished("random") / "model")), smoke_data)
+    gold = [p.gold for task in DECLARATION["tasks"] for p in read_sts(smoke_data, task)]
+    assert abs(spearmanr(np.concatenate(list(items.values())), np.concatenate(gold)).statistic) < 0.2
+
+
+def test_oracle_scores_one(finished, smoke_data):
+    from csebench.score.models import open_model
+    from evaluators.sts import DECLARATION, evaluate
+
+    rows, _ = evaluate(open_model(str(finished("oracle") / "model")), smoke_data)
+    assert {r["task"] for r in rows} == {*DECLARATION["tasks"], "Avg."}
+    for row in rows:
+        assert row["value"] == pytest.approx(1, abs=1e-12), row

@@ -1,0 +1,479 @@
+"""What single methods and components promise beyond the conformance suite."""
+
+import pytest
+
+
+@pytest.fixture
+def build(make_spec, tiny_bert):
+    """A method with its components on a tiny BERT: `build("simcse", components={"mlm": {}})`."""
+    import torch
+
+    from csebench.model.encoder import Encoder
+    from csebench.plan.registry import COMPONENTS, load
+    from csebench.plan.schema import EncoderRef
+
+    def made(name, **kwargs):
+        spec = make_spec(name, **kwargs)
+        encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local"), spec.params["dropout"])
+        torch.manual_seed(0)
+        method = load(name)(encoder, spec.params).train()
+        components = [load(n, COMPONENTS)(method, c.params).train() for n, c in spec.components.items()]
+        return method, *components
+
+    return made
+
+
+def test_clean_masks_leave_the_views_alone(build, sentences):
+    method, component = build("simcse", components={"mlm": {}})
+    one, two = method.views(sentences[:8])
+    clean = method.encoder.tokenize(sentences[:8], method.p.max_length)["input_ids"]
+    assert one.ids.tolist() == two.ids.tolist() == clean.tolist()
+    masked = component.mask(one.batch)
+    assert masked["input_ids"].tolist() != clean.tolist()
+    assert one.ids.tolist() == clean.tolist()
+    component.loss(method, one, two).backward()
+
+
+def test_masks_in_place_are_those_of_the_views(build, sentences):
+    """The contrastive views see the masks, each its own, and the loss restores just them."""
+    method, component = build("simcse", components={"mlm": {"form": "in_place"}})
+    clean = method.encoder.tokenize(sentences[:8], method.p.max_length)["input_ids"]
+    one, two = method.views(sentences[:8])
+    assert one.ids.tolist() != two.ids.tolist()
+    for view in (one, two):
+        chosen = view.batch["labels"] != -100
+        assert chosen.any()
+        assert view.ids[~chosen].tolist() == clean[~chosen].tolist()
+        assert view.batch["labels"][chosen].tolist() == clean[chosen].tolist()
+    component.loss(method, one, two).backward()
+
+
+@pytest.mark.parametrize("detach", [True, False])
+def test_gradient_of_the_auxiliary_network(detach, build, sentences):
+    """It reaches the encoder through the sentence vector, and the lower layers only where they are not detached."""
+    import torch
+
+    method, component = build("infocse", components={"auxiliary_mlm": {"detach": detach}})
+    one, two = method.views(sentences[:8])
+    component.loss(method, one, two).backward()
+    assert len(component.lower.model.encoder.layer) == 1  # of 3
+    assert any(w.grad is not None for w in component.lower.parameters()) != detach
+    (used,) = torch.autograd.grad(component.loss(method, *method.views(sentences[:8])), [encoder_bias(method)])
+    assert used.abs().sum() > 0
+
+
+def encoder_bias(method):
+    return method.encoder.model.encoder.layer[0].output.dense.bias
+
+
+def test_pretraining_hands_its_layers_over(finished, build, make_spec, train, tmp_path):
+    """InfoCSE starts from the encoder, the upper layers and the masked-LM head of a condenser run."""
+    import torch
+    from safetensors.torch import load_file
+
+    from csebench.model.encoder import Encoder
+    from csebench.plan.schema import EncoderRef
+    from methods.components.auxiliary_mlm import Component
+
+    folder = finished("condenser") / "model"
+    stored = load_file(folder / "modules.safetensors")
+    method, fresh = build("infocse")
+    method.encoder = Encoder.load(EncoderRef(name=str(folder), revision="local"))
+    component = Component(method, vars(fresh.p))
+    for name, module in (("upper", component.upper), ("lm_head", component.head)):
+        for key, value in module.state_dict().items():
+            assert torch.equal(value, stored[f"{name}.{key}"])
+    spec = make_spec("infocse", params={"steps": 2}, encoder=folder)
+    assert train(spec, tmp_path / "run")["steps"] == 2
+
+
+def test_pretraining_keeps_its_last_step(finished):
+    import json
+
+    report = json.loads((finished("condenser", params={"steps": 4, "evaluate_every": 1}) / "train.json").read_text())
+    assert report["best_step"] == report["steps"] == 4
+
+
+def test_replaced_tokens(build, sentences):
+    """Position 0 and padding count as not replaced; the discriminator starts from the checkpoint; the generator,
+    which is not trained, gets no gradient, the encoder does."""
+    import torch
+
+    method, component = build("diffcse")
+    for a, b in zip(method.encoder.parameters(), component.discriminator.parameters(), strict=True):
+        assert torch.equal(a, b)
+    one, two = method.views(sentences[:8])
+    edited, replaced = component.edit(one.batch)
+    assert replaced.any()
+    assert not replaced[:, 0].any() and edited[:, 0].tolist() == one.ids[:, 0].tolist()
+    assert not replaced[~one.mask].any() and not edited[~one.mask].any()
+    assert ((edited != one.ids) & one.mask).long().tolist() == replaced.tolist()
+    component.loss(method, one, two).backward()
+    assert encoder_bias(method).grad.abs().sum() > 0
+    assert all(w.grad is None for w in component.generator.parameters())
+
+
+def test_generator_with_another_vocabulary(build, tiny_roberta):
+    from csebench.base.errors import BadInput
+    from methods.components.rtd import Component
+
+    method, component = build("diffcse")
+    with pytest.raises(BadInput, match=r"rtd.generator: .* vocabulary"):
+        Component(method, {**vars(component.p), "generator": str(tiny_roberta)})
+
+
+# ---------------------------------------------------------------- edits
+
+
+def draws(edit, ids, times=200):
+    import torch
+
+    torch.manual_seed(0)
+    return [edit(torch.tensor(ids)).tolist() for _ in range(times)]
+
+
+def test_edits():
+    from csebench.train.augment import copy, delete, insert_copies, reverse, shuffle
+
+    ids = list(range(10, 20))
+    assert draws(copy, ids, 1) == [ids]
+    assert draws(reverse, ids, 1) == [ids[::-1]]
+    assert all(sorted(d) == ids for d in draws(shuffle, ids)) and len(set(map(tuple, draws(shuffle, ids)))) > 100
+    assert all(len(d) == 8 and d == sorted(set(d)) for d in draws(delete, ids))
+    assert all(len(d) == 12 and set(d) == set(ids) for d in draws(insert_copies, ids))
+    for edit in (copy, reverse, shuffle, delete, insert_copies):
+        assert draws(edit, [], 1) == [[]] and len(draws(edit, [7], 1)[0]) == 1
+
+
+@pytest.mark.parametrize(
+    ("form", "length", "most"),
+    [("paper", 24, 8), ("paper", 4, 2), ("paper", 0, 0), ("code", 24, 7), ("code", 40, 9), ("code", 4, 0)],
+)
+def test_repeated_tokens(form, length, most):
+    """ESimCSE: up to so many of `length` tokens between [CLS] and [SEP], at a rate of 0.32 of them with both."""
+    from csebench.train.augment import double
+
+    ids = list(range(100, 100 + length))
+    found = draws(lambda x: double(x, 0.32, form), ids, 1000)
+    assert {len(d) - length for d in found} == set(range(most + 1))
+    assert all(sorted(set(d)) == ids and d == sorted(d) for d in found)  # in place, each at most twice
+    assert all(d.count(i) <= 2 for d in found for i in ids)
+
+
+def test_special_tokens_stay_where_they_are(tiny_bert, sentences):
+    from csebench.model.encoder import Encoder
+    from csebench.plan.schema import EncoderRef
+    from csebench.train.augment import EDITS, edited
+
+    encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local"))
+    ids = encoder.ids(["", *sentences[:6]], 16)
+    for edit in EDITS.values():
+        rows = edited(ids, edit)
+        assert len(rows) == 7
+        for row in rows:
+            assert (row[0], row[-1]) == (encoder.tokenizer.cls_token_id, encoder.tokenizer.sep_token_id)
+            assert encoder.tokenizer.pad_token_id not in row
+    assert edited(ids, EDITS["copy"]) == ids
+
+
+def test_an_edit_that_does_not_exist(build, sentences):
+    from csebench.base.errors import BadInput
+
+    (method,) = build("pcl", params={"edits": "shuffel"})
+    with pytest.raises(BadInput, match=r"unknown edit 'shuffel'\. Did you mean 'shuffle'"):
+        method.views(sentences[:4])
+
+
+# ---------------------------------------------------------------- prompts
+
+
+@pytest.mark.parametrize(("pooler", "text"), [("mask", '"{}" means [MASK].'), ("mask_bare", "{} means [MASK]")])
+def test_a_prompt_is_the_sentence_in_its_template(pooler, text, tiny_bert, sentences):
+    """Token by token; a long sentence gives way to the template; a [MASK] in the sentence is not what is pooled."""
+    import torch
+
+    from csebench.model.encoder import Encoder
+    from csebench.model.pooling import pool
+    from csebench.plan.schema import EncoderRef
+
+    encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local")).eval()
+    some = [*sentences[:4], f"a [MASK] in {sentences[0]}"]
+    batch = encoder.tokenize(some, pooler=pooler)
+    whole = encoder.tokenizer([text.format(s) for s in some], padding=True, return_tensors="pt")
+    assert batch["input_ids"].tolist() == whole["input_ids"].tolist()
+    encoded = encoder(batch, pooler)
+    last = [len(row) - 1 - row[::-1].index(encoder.tokenizer.mask_token_id) for row in batch["input_ids"].tolist()]
+    states = encoder(batch).output.last_hidden_state  # of every position
+    wanted = torch.stack([states[i, at] for i, at in enumerate(last)])
+    torch.testing.assert_close(pool(pooler, encoded), wanted)
+    (long,) = encoder.in_template(encoder.ids([sentences[0] * 50]), pooler)
+    end = encoder.tokenizer(text.partition("{}")[2], add_special_tokens=False)["input_ids"]
+    assert len(long) == encoder.longest and long[-1 - len(end) : -1] == end
+
+
+# ---------------------------------------------------------------- losses and views of single methods
+
+
+@pytest.fixture
+def vectors():
+    """(4, 6) vectors of both views, in double precision, as views that have nothing else."""
+    from types import SimpleNamespace
+
+    import torch
+
+    torch.manual_seed(0)
+    return [SimpleNamespace(z=z, pooled=z) for z in torch.randn(2, 4, 6, dtype=torch.float64)]
+
+
+def cosine(a, b):
+    return float(a @ b) / float(a @ a) ** 0.5 / float(b @ b) ** 0.5
+
+
+def by_hand(one, two, temperature=0.05):
+    """InfoNCE of two lists of vectors, written from the paper."""
+    from math import exp, log
+
+    rows = [[exp(cosine(a, b) / temperature) for b in two] for a in one]
+    return -sum(log(row[i] / sum(row)) for i, row in enumerate(rows)) / len(rows)
+
+
+def test_informin_cl_pulls_the_views_together(build, vectors):
+    one, two = vectors
+    (method,) = build("informin_cl")
+    distance = sum(2 - 2 * cosine(a, b) for a, b in zip(one.z, two.z, strict=True)) / 4
+    assert float(method.loss(one, two)) == pytest.approx(by_hand(one.z, two.z) + 0.4 * distance)
+    (method,) = build("informin_cl", variant="code")
+    assert float(method.loss(one, two)) == pytest.approx(by_hand(one.z, two.z) + 0.4 * distance * 2 / 6)
+
+
+def test_scd_pushes_the_views_apart(build, vectors):
+    """α·cos/τ with a plus, and Barlow Twins of the projected vectors, weighted as in its README."""
+    import torch
+
+    from csebench.train.losses import barlow_twins
+
+    one, two = vectors
+    (method,) = build("scd")
+    method.projector = torch.nn.Identity()
+    repulsion = sum(cosine(a, b) for a, b in zip(one.z, two.z, strict=True)) / 4 / 0.05
+    wanted = repulsion + 0.005225 * float(barlow_twins(one.z, two.z, 0.012))
+    assert float(method.loss(one, two)) == pytest.approx(wanted)
+
+
+def test_rankcse_adds_its_consistency(build, vectors):
+    from csebench.train.losses import ranking_consistency
+
+    one, two = vectors
+    (method,) = build("rankcse", params={"consistency": 0.5})
+    wanted = by_hand(one.z, two.z) + 0.5 * float(ranking_consistency(one.z, two.z, 0.05))
+    assert float(method.loss(one, two)) == pytest.approx(wanted)
+
+
+def test_smoothing_is_over_the_nearest_but_its_own(build):
+    """IS-CSE: the best match is the sentence's own copy and does not count; weights are softmax(cos/2)."""
+    import torch
+    from torch.nn.functional import normalize
+
+    (method,) = build("iscse")  # 12 entries, 3 neighbours
+    torch.manual_seed(0)
+    method.kept = normalize(torch.randn(12, 5), dim=1)
+    z = method.kept[[7]]
+    others = sorted((e for i, e in enumerate(method.kept) if i != 7), key=lambda e: -cosine(z[0], e))[:3]
+    group = [z[0], *others]
+    weights = torch.softmax(torch.tensor([cosine(z[0], e) / 2 for e in group]), dim=0)
+    torch.testing.assert_close(method.smooth(z)[0], sum(w * e for w, e in zip(weights, group, strict=True)))
+
+
+def test_loss_of_pcl(build):
+    """Two positives besides the copy, two sentences: every term by hand, the divergence from main to peer."""
+    from math import exp, log
+
+    import torch
+
+    method, *_ = build("pcl")
+    method.blocks = 3
+    torch.manual_seed(0)
+    main, peer = torch.randn(2, 3, 2, 5, dtype=torch.float64)
+
+    def row(a, b, i):
+        """Scaled cosines of view 0 of sentence i with its positives, then with the other sentence."""
+        return [cosine(a[0, i], b[k, i]) / 0.05 for k in (1, 2)] + [cosine(a[0, i], b[0, 1 - i]) / 0.05]
+
+    def softmax(values):
+        total = sum(exp(v) for v in values)
+        return [exp(v) / total for v in values]
+
+    wanted = 0.0
+    for z in (main, peer):
+        wanted += by_hand(z[0], z[1])
+        for i in (0, 1):
+            logits = softmax(row(z, z, i))
+            wanted -= (
+                sum(log(1 / (1 + exp(-v if label else v))) for v, label in zip(logits, (1, 1, 0), strict=True)) / 6
+            )
+    for first, second in (((main, main), (peer, peer)), ((main, peer), (peer, main))):
+        for i in (0, 1):
+            p, q = softmax(row(*second, i)), softmax(row(*first, i))
+            wanted += sum(a * log(a / b) for a, b in zip(p, q, strict=True)) / 6
+    from types import SimpleNamespace
+
+    views = [SimpleNamespace(z=z.flatten(0, 1)) for z in (main, peer)]
+    assert float(method.loss(*views)) == pytest.approx(wanted)
+
+
+def test_each_view_of_scd_has_its_dropout(build, sentences, monkeypatch):
+    from csebench.model.layers import Dropout
+
+    (method,) = build("scd")
+    seen = []
+
+    def view(self, sentences):
+        seen.append({m.p for m in self.modules() if isinstance(m, Dropout)})
+
+    monkeypatch.setattr(type(method), "view", view)
+    method.views(sentences[:4])
+    assert seen == [{0.05}, {0.155}]
+
+
+def test_smoothing_waits_for_a_full_buffer(build, sentences):
+    """IS-CSE: batches of 4 fill 12 entries with the third; then the loss is more than InfoNCE."""
+    from csebench.train.losses import info_nce
+
+    (method,) = build("iscse")
+    for step in range(4):
+        one, two = method.views(sentences[4 * step : 4 * step + 4])
+        plain, loss = info_nce(one.z, two.z, method.p.temperature), method.loss(one, two)
+        assert (loss > plain) if step >= 2 else (loss == plain)
+    assert method.kept.requires_grad is False
+    loss.backward()
+
+
+def test_smoothing_rises_over_half_the_run(build):
+    (method,) = build("iscse", variant="large", params={"steps": 100})
+    found = []
+    for _ in range(100):
+        found.append(method.weight())
+        method.after_step()
+    assert found[0] == pytest.approx(0.005) and found[25] == pytest.approx(0.0182, abs=1e-4)
+    assert found[50:] == pytest.approx([0.05] * 50) and found == sorted(found)
+
+
+def test_consistency_of_rankings():
+    """RankCSE: zero where both views rank alike, the divergence of SciPy else; the code's form is an entropy."""
+    import numpy as np
+    import torch
+    from scipy.spatial.distance import jensenshannon
+    from scipy.special import softmax
+    from scipy.stats import entropy
+
+    from csebench.train.losses import cosines, ranking_consistency
+
+    torch.manual_seed(0)
+    z1, z2 = torch.randn(2, 6, 5, dtype=torch.float64)
+    assert ranking_consistency(z1, z1, 0.05) == pytest.approx(0, abs=1e-12)
+    s = cosines(z1, z2).numpy() / 0.05
+    p, q = softmax(s, axis=1), softmax(s.T, axis=1)
+    assert ranking_consistency(z1, z2, 0.05) == pytest.approx(np.mean(jensenshannon(p, q, axis=1) ** 2))
+    by_hand = -0.5 * np.mean(entropy(p, axis=1) + entropy(q, axis=1))
+    assert ranking_consistency(z1, z2, 0.05, "entropy") == pytest.approx(by_hand)
+
+
+@pytest.mark.parametrize(
+    ("params", "component"),
+    [
+        ({"dimensions": 0.0}, {}),
+        ({"contrast": 0.0}, {}),
+        ({}, {"weight": 0.0}),
+        ({"dimensions": 0.0}, {"weight": 0.0}),
+    ],
+)
+def test_ablations_of_msse_are_what_is_left(params, component, build, sentences):
+    from csebench.train.losses import dimension_contrast, info_nce
+
+    method, compensation = build("msse", params=params, components={"compensation": component})
+    one, two = method.views(sentences[:8])
+    wanted = method.p.contrast * info_nce(one.z, two.z, 0.05)
+    wanted = wanted + method.p.dimensions * dimension_contrast(one.pooled, two.pooled) / 32
+    assert float(method.loss(one, two).detach()) == pytest.approx(float(wanted.detach()))
+    term = compensation.loss(method, one, two)
+    assert (term == 0) == (component == {"weight": 0.0})
+    assert one.ids.shape != two.ids.shape or one.ids.tolist() != two.ids.tolist()  # the positive is an edited copy
+
+
+@pytest.fixture
+def triplets(smoke_data):
+    from csebench.data.corpus import read_corpus
+
+    return read_corpus(smoke_data / "nli" / "smoke.csv", kind="triplets")[:6]
+
+
+@pytest.mark.parametrize("name", ["simcse_sup", "msse_sup"])
+def test_triplets_become_three_views(name, build, triplets):
+    """Anchors against positives, with the hard negatives as further columns."""
+    from csebench.train.losses import info_nce
+
+    method, *_ = build(name, params={"dropout": 0.0, "pooler": "avg"})
+    one, two = method.views(triplets)
+    for view, sentences in zip((one, two, method.hard), zip(*triplets, strict=True), strict=True):
+        shown = method.encoder.tokenizer.batch_decode(view.ids, skip_special_tokens=True)
+        assert [s.split() for s in shown] == [
+            method.encoder.tokenizer.decode(ids, skip_special_tokens=True).split()
+            for ids in method.encoder.ids(list(sentences), 32)
+        ]
+    method.p.dimensions = 0.0
+    wanted = info_nce(one.z, two.z, 0.05, hard=method.hard.z)
+    assert float(method.loss(one, two).detach()) == pytest.approx(float(wanted.detach()))
+
+
+def test_the_code_of_msse_leaves_hard_negatives_out(build, triplets):
+    method, *_ = build("msse_sup", params={"hard_negatives": False})
+    method.views(triplets)
+    assert method.hard is None
+
+
+@pytest.mark.parametrize("name", ["simcse_sup", "simcse"])
+def test_the_head_that_stays_at_test_is_a_new_pooler(name, tiny_bert):
+    """Not the checkpoint's."""
+    from csebench.model.encoder import Encoder
+    from csebench.plan.registry import declaration, fill, load
+    from csebench.plan.schema import EncoderRef
+
+    encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local"), with_pooler=True)
+    before = encoder.model.pooler.dense.weight.clone()
+    load(name)(encoder, fill(declaration(name), {"pooler": "cls"}, "here"))
+    assert not (encoder.model.pooler.dense.weight == before).any()
+    assert not encoder.model.pooler.dense.bias.any()
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_a_causal_decoder_does_not_look_ahead(causal, build, sentences, monkeypatch):
+    """What it says of a token may depend on the tokens before, not on itself or on what comes after."""
+    import torch
+
+    method, component = build("msse", components={"compensation": {"causal": causal}})
+    component.eval()
+    one, _ = method.eval().views(sentences[:1])
+    said = []
+    component.head.register_forward_hook(lambda _, __, logits: said.append(logits.detach()))
+    component.loss(method, one, one)
+    one.batch = {**one.batch, "input_ids": one.ids.clone()}
+    at = 5
+    one.ids[0, at] = one.ids[0, at + 1]
+    component.loss(method, one, one)
+    changed = (~torch.isclose(said[0], said[1], atol=1e-6)).any(-1).nonzero().flatten().tolist()
+    # logits of a causal decoder: of tokens 1, 2, …; token 5 is read first when 6 is said
+    assert min(changed) == at if causal else 0 in changed
+
+
+def test_peers_see_the_same_rows(build, sentences):
+    """PCL: ten views of every sentence, through both networks; a row compares with 9 positives and 3 others."""
+    method, *_ = build("pcl")
+    one, two = method.views(sentences[:4])
+    assert len(one.z) == len(two.z) == 40
+    assert one.ids.tolist() == two.ids.tolist()
+    assert one.ids[:4].tolist() == one.ids[4:8].tolist()  # the sentence and its copy
+    z = one.z.unflatten(0, (10, 4))
+    assert method.rows(z, z).shape == (4, 12)
+    method.loss(one, two).backward()
+    assert encoder_bias(method).grad is not None
+    assert method.peer.model.encoder.layer[0].output.dense.bias.grad is not None

@@ -1,0 +1,374 @@
+"""MTEB's tasks through the real mteb: its scores, its result files, our data."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from csebench import ROOT
+from csebench.base.errors import BadInput, RunFailed
+from csebench.model.embedder import Embedder
+from csebench.model.metrics import cosine, spearman
+from csebench.plan.registry import load, protocol
+from csebench.score.evaluate import evaluate as evaluate_model
+from csebench.score.evaluate import sentences
+from evaluators.mteb import DECLARATION, evaluate, read
+
+OFFLINE = list(DECLARATION["files"])
+CLASSES = ("Banking77Classification", "AmazonCounterfactualClassification")
+REAL = Path(os.environ.get("CSEBENCH_DATA", "no data root"))
+
+
+def random(seed=0):
+    return load("random")({"dimensions": 64}, seed)
+
+
+class Constant(Embedder):
+    def vectors(self, sentences):
+        return np.ones((len(sentences), 4), dtype=np.float32)
+
+
+class Broken(Embedder):
+    def vectors(self, sentences):
+        return np.full((len(sentences), 4), np.nan, dtype=np.float32)
+
+
+class Words(Embedder):
+    """Counts of words in a few thousand bins: finds what shares words."""
+
+    def vectors(self, sentences):
+        vectors = np.zeros((len(sentences), 4096), dtype=np.float32)
+        for vector, sentence in zip(vectors, sentences, strict=True):
+            for word in sentence.lower().split():
+                vector[sum(map(ord, word)) * len(word) % 4096] += 1
+        return vectors
+
+
+def value(rows, metric, subset="all"):
+    (found,) = [r["value"] for r in rows if (r["metric"], r["subset"]) == (metric, subset)]
+    return found
+
+
+@pytest.fixture
+def data(smoke_data, tmp_path):
+    return shutil.copytree(smoke_data, tmp_path / "data")
+
+
+# ---------------------------------------------------------------- scores
+
+
+def test_planning_imports_neither_mteb_nor_torch():
+    code = (
+        "import sys, evaluators.mteb; from csebench.registry import protocol; protocol('mteb:STS12').files;"
+        "print(sorted({'mteb', 'torch', 'datasets'} & {*sys.modules}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_sts_is_spearman_of_the_cosines(smoke_data):
+    model = random()
+    rows, items = evaluate(model, smoke_data, "STSBenchmark")
+    text = (smoke_data / "misc/sts_raw/STSBenchmark/sts-test.csv").read_text(encoding="utf-8")
+    _, _, _, _, gold, left, right, *_ = zip(*(line.split("\t")[:7] for line in text.splitlines()), strict=True)
+    wanted = cosine(model.embed(list(left)), model.embed(list(right)))
+    np.testing.assert_allclose(items["STSBenchmark/all"], wanted, atol=1e-6)
+    assert rows[0]["metric"] == "cosine_spearman"
+    assert rows[0]["value"] == pytest.approx(spearman(wanted, np.array(gold, dtype=float)), abs=1e-12)
+    assert "The bank's finance director will step down in June after two years. " in right  # true-case, blank and all
+
+
+@pytest.mark.parametrize("task", ["STS12", "STS16"])
+def test_sts_of_single_years_is_that_of_sentevals_protocol(task, smoke_data):
+    from evaluators.sts import evaluate as evaluate_sts
+
+    (wanted,) = [
+        r["value"] for r in evaluate_sts(random(), smoke_data)[0] if (r["task"], r["subset"]) == (task, "all")
+    ]
+    assert evaluate(random(), smoke_data, task)[0][0]["value"] == pytest.approx(wanted, abs=1e-12)
+
+
+@pytest.mark.parametrize("task", OFFLINE)
+def test_random_vectors_say_nothing(task, smoke_data):
+    rows, _ = evaluate(random(), smoke_data, task)
+    for row in rows:
+        assert row["task"] == task
+        assert abs(row["value"]) < (0.7 if row["metric"].startswith("cosine") else 0.9), row
+
+
+@pytest.mark.parametrize("task", CLASSES)
+def test_oracle_knows_every_class(task, smoke_data):
+    rows, items = evaluate(load("oracle")({}, 0), smoke_data, task)
+    assert {row["value"] for row in rows} == {1.0}
+    assert all((values == 1).all() for values in items.values())
+
+
+@pytest.mark.parametrize("task", CLASSES)
+def test_two_runs_are_the_same(task, smoke_data, capfd):
+    (rows, items), (again, items_again) = (evaluate(random(), smoke_data, task) for _ in range(2))
+    assert json.dumps(rows) == json.dumps(again)
+    assert items.keys() == items_again.keys()
+    assert all(items[k].tobytes() == items_again[k].tobytes() for k in items)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_counterfactual_prints_english(smoke_data):
+    rows, items = evaluate(random(), smoke_data, "AmazonCounterfactualClassification")
+    assert {r["subset"] for r in rows} == {"all", "en", "en-ext"}
+    assert rows[0]["subset"] == "all" and rows[0]["metric"] == "accuracy"
+    for subset in ("all", "en-ext"):
+        own = items[f"AmazonCounterfactualClassification/{subset}"]
+        assert own.mean() == pytest.approx(value(rows, "accuracy", subset), abs=1e-6)
+    assert value(rows, "accuracy") == value(rows, "accuracy", "en")
+
+
+def test_classes_have_the_hubs_numbers(data):
+    """mteb/banking77 counts its classes in the order of their names, whatever their case."""
+    (data / "misc/banking77/categories.json").write_text('["b", "A", "c"]')
+    for split in ("train", "test"):
+        (data / f"misc/banking77/{split}.csv").write_text('text,category\none,b\ntwo,A\n"thr\nee",c\n')
+    rows = read(data, "Banking77Classification")["default", "test"]
+    assert rows == [("one", 1), ("two", 0), ("thr\nee", 2)]
+
+
+# ---------------------------------------------------------------- result files
+
+
+def test_mteb_reads_the_result_file(finished, smoke_data, tmp_path):
+    import mteb
+    from mteb.results import TaskResult
+
+    names = ["Banking77Classification", "AmazonCounterfactualClassification", "STSBenchmark"]
+    model, out = finished("bert", params={"pooler": "avg"}) / "model", tmp_path / "out.json"
+    found = evaluate_model(str(model), [f"mteb:{name}" for name in names], smoke_data, out)
+    (folder,) = (out.with_suffix(".files") / "mteb/results/csebench__encoder").iterdir()
+    for name in names:
+        result = TaskResult.from_disk(folder / f"{name}.json")
+        assert result.dataset_revision == mteb.get_task(name).metadata.revision
+        rows = [r for r in found["scores"] if r["task"] == name]
+        of = {"all": "en" if name.startswith("Amazon") else "default"}
+        scores = {own["hf_subset"]: own for own in result.scores["test"]}
+        for row in rows:
+            assert row["protocol"] == f"mteb-{name}"
+            own = scores[of.get(row["subset"], row["subset"])]
+            assert own[row["metric"]] == pytest.approx(row["value"], abs=1e-6)
+        assert scores[of["all"]]["main_score"] == pytest.approx(rows[0]["value"], abs=1e-6)
+    loaded = mteb.ResultCache(out.with_suffix(".files") / "mteb").load_results()
+    assert {r.task_name for r in loaded.model_results[0].task_results} == {*names}
+
+
+def test_another_model_is_another_revision(smoke_data, tmp_path):
+    found = []
+    for seed in (0, 1):
+        model = random(seed)
+        model.beside = tmp_path
+        found.append(evaluate(model, smoke_data, "STS12")[0])
+    assert found[0] != found[1]
+    assert len(list((tmp_path / "mteb/results/csebench__encoder").iterdir())) == 2
+
+
+def test_file_of_vectors(smoke_data, tmp_path):
+    """What `csebench sentences` lists is enough."""
+    wanted, model = sentences(["mteb:STSBenchmark"], smoke_data), random()
+    np.savez(tmp_path / "own.npz", sentences=wanted, vectors=model.embed(wanted))
+    found = evaluate_model(str(tmp_path / "own.npz"), ["mteb:STSBenchmark"], smoke_data, tmp_path / "out.json")
+    assert found["scores"][0]["value"] == evaluate(model, smoke_data, "STSBenchmark")[0][0]["value"]
+
+
+# ---------------------------------------------------------------- the hub
+
+
+def test_hub_out_of_reach(smoke_data):
+    tasks = sorted({*DECLARATION["tasks"]} - {*OFFLINE})
+    assert [protocol(f"mteb:{task}").files for task in tasks] == [[], [], []]
+    code = f"""
+from pathlib import Path
+from csebench.errors import RunFailed
+from csebench.registry import load
+from evaluators.mteb import evaluate
+for task in {tasks}:
+    try:
+        evaluate(load("random")({{"dimensions": 8}}, 0), Path({str(smoke_data)!r}), task)
+    except RunFailed as e:
+        print(e)
+"""
+    env = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": "/nonexistent"}
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env, capture_output=True, text=True, check=True)
+    for task, message in zip(tasks, done.stdout.splitlines(), strict=True):
+        assert message.startswith(f"mteb: {task}: its data, mteb/") and "HF_HOME" in message
+
+
+@pytest.fixture
+def hub(monkeypatch, smoke_data):
+    """Hands mteb the project's own data where it would ask the hub."""
+    from datasets import Dataset, DatasetDict
+    from mteb.abstasks import abstask
+    from mteb.abstasks.retrieval import AbsTaskRetrieval
+
+    def rows(file):
+        return [json.loads(line) for line in (smoke_data / "beir/smoke" / file).read_text("utf-8").splitlines()]
+
+    def load_retrieval(self, **_):
+        documents = [{"id": d["_id"], "title": d["title"], "text": d["text"]} for d in rows("corpus.jsonl")]
+        queries = [{"id": q["_id"], "text": q["text"]} for q in rows("queries.jsonl")]
+        judged, lines = {}, (smoke_data / "beir/smoke/qrels/test.tsv").read_text("utf-8").splitlines()[1:]
+        for query, document, grade in (line.split("\t") for line in lines):
+            judged.setdefault(query, {})[document] = int(grade)
+        every = [d["id"] for d in documents]
+        queries = [q for q in queries if q["id"] in judged]
+        self.dataset = {
+            "default": {
+                "test": {
+                    "corpus": Dataset.from_list(documents),
+                    "queries": Dataset.from_list(queries),
+                    "relevant_docs": judged,
+                    "top_ranked": {q: every for q in judged} if self.metadata.type == "Reranking" else None,
+                }
+            }
+        }
+        self.data_loaded = True
+
+    def load_dataset(path, **_):
+        intents = [
+            ("en", "wake me at six", "alarm"),
+            ("en", "play a song", "music"),
+            ("en", "good morning", "greeting"),
+            ("de", "spiel ein lied", "music"),
+        ]
+        columns = dict(zip(("lang", "text", "label"), zip(*intents, strict=True), strict=True))
+        return DatasetDict({split: Dataset.from_dict(columns) for split in ("train", "validation", "test")})
+
+    monkeypatch.setattr(AbsTaskRetrieval, "load_data", load_retrieval)
+    monkeypatch.setattr(abstask, "load_dataset", load_dataset)
+
+
+@pytest.mark.parametrize(
+    ("task", "metric"), [("QuoraRetrieval", "ndcg_at_10"), ("AskUbuntuDupQuestions", "map_at_1000")]
+)
+def test_retrieval(task, metric, hub, smoke_data, tmp_path):
+    model = Words()
+    model.scratch, model.beside = tmp_path / "shards", tmp_path / "files"
+    rows, items = evaluate(model, smoke_data, task)
+    assert rows == [{"task": task, "subset": "all", "metric": metric, "value": rows[0]["value"]}]
+    assert evaluate(random(), smoke_data, task)[0][0]["value"] + 0.1 < rows[0]["value"] <= 1
+    assert items == {}
+    assert list((tmp_path / "shards").rglob("*.npy"))  # a killed run goes on behind the last one
+    embedded = model.embedded
+    assert evaluate(model, smoke_data, task)[0] == rows
+    assert model.embedded == embedded
+
+
+def test_massive_is_english(hub, smoke_data):
+    rows, items = evaluate(Words(), smoke_data, "MassiveIntentClassification")
+    assert [(r["subset"], r["metric"], r["value"]) for r in rows] == [("all", "accuracy", 1.0), ("all", "f1", 1.0)]
+    assert items["MassiveIntentClassification/all"].tolist() == [1, 1, 1]
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+def test_unknown_task():
+    with pytest.raises(BadInput, match=r"unknown task of mteb 'Banking77'.*Banking77Classification"):
+        protocol("mteb:Banking77")
+
+
+def test_one_vector_for_all(smoke_data):
+    with pytest.raises(RunFailed, match="STS12: a score is not a number"):
+        evaluate(Constant(), smoke_data, "STS12")
+
+
+@pytest.mark.parametrize("task", ["STS12", "Banking77Classification"])
+def test_vectors_that_are_not_finite(task, smoke_data):
+    with pytest.raises(RunFailed, match="the model gives vectors that are not finite"):
+        evaluate(Broken(), smoke_data, task)
+
+
+def test_oracle_is_told_of_no_pair(smoke_data):
+    with pytest.raises(BadInput, match="mteb: STS12: mteb tells no model what is true of a pair"):
+        evaluate(load("oracle")({}, 0), smoke_data, "STS12")
+
+
+BANKING, COUNTERFACTUAL = "misc/banking77/train.csv", "misc/amazon_counterfactual/EN_test.tsv"
+STSB, SICK = "misc/sts_raw/STSBenchmark/sts-test.csv", "misc/sts_raw/SICK/SICK_trial.txt"
+SICK_HEADER = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
+
+
+@pytest.mark.parametrize(
+    ("task", "file", "content", "message"),
+    [
+        (
+            CLASSES[0],
+            BANKING,
+            "text,category\nhm?,card_arrival\nhm?,nonsense\n",
+            "line 3: expected .* 'hm\\? | nonsense'",
+        ),
+        (CLASSES[0], BANKING, "text,category\nwell, hm?,card_arrival\n", "line 2: expected a sentence and its class"),
+        (CLASSES[0], BANKING, "text\nhm?\n", "line 1: columns are text, expected text, category"),
+        (CLASSES[0], BANKING, 'text,category\n"hm?,card_arrival\n', "line 2: .*unexpected end of data"),
+        (CLASSES[0], BANKING, "text,category\n", "holds no example"),
+        (CLASSES[0], BANKING, "", "line 1: columns are none"),
+        (CLASSES[0], BANKING, None, "no such file"),
+        (CLASSES[0], "misc/banking77/categories.json", "[", "not a list of names"),
+        (
+            CLASSES[1],
+            COUNTERFACTUAL,
+            "sentence\tis_counterfactual\nhm\t2\n",
+            "line 2: expected a sentence and its class",
+        ),
+        (CLASSES[1], COUNTERFACTUAL, b"sentence\tis_counterfactual\n\xff\t1\n", "line 2: not UTF-8"),
+        ("STSBenchmark", STSB, "a\tb\tc\td\t2.5\tone\n", "line 1: expected two sentences and their score"),
+        ("STSBenchmark", STSB, "a\tb\tc\td\t2.5\tone\ttwo\na\tb\tc\td\tnan\tone\ttwo\n", "line 2: expected"),
+        ("SICK-R", SICK, "1\tone\ttwo\t3\tNEUTRAL\n", "line 1: columns are 1, one, two, 3, NEUTRAL, expected pair_ID"),
+        ("SICK-R", SICK, f"{SICK_HEADER}\n1\tone\ttwo\t7\tNEUTRAL\n", "line 2: expected two sentences"),
+    ],
+)
+def test_malformed_file(task, file, content, message, data):
+    path = data / file
+    if content is None:
+        path.unlink()
+    else:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(BadInput, match=message) as refused:
+        evaluate(random(), data, task)
+    assert str(refused.value).startswith(f"{path}: ") and "\n" not in str(refused.value)
+
+
+def test_published_data_are_as_many_as_mtebs(data):
+    (data / "counts.yaml").unlink()
+    with pytest.raises(BadInput, match="STSBenchmark default test: 32 examples, mteb has 1379: a file is cut short"):
+        evaluate(random(), data, "STSBenchmark")
+
+
+@pytest.mark.skipif(not (REAL / "misc/sts_raw").is_dir(), reason=f"no data at {REAL} (set CSEBENCH_DATA)")
+@pytest.mark.parametrize("task", OFFLINE)
+def test_published_data_are_mtebs(task):
+    """As many examples, and letters, as mteb counted on its hub."""
+    import mteb
+
+    facts = mteb.get_task(task).metadata.descriptive_stats
+    for (subset, split), rows in read(REAL, task).items():
+        own = facts[split].get("hf_subset_descriptive_stats", {subset: facts[split]})[subset]
+        assert len(rows) == own["num_samples"]
+        columns = list(zip(*rows, strict=True))
+        kinds = ("text1_statistics", "text2_statistics") if "text1_statistics" in own else ("text_statistics",)
+        for column, kind in zip(columns[: len(kinds)], kinds, strict=True):
+            blanks = 1 if (task, kind) == ("STS14", "text1_statistics") else 0  # read_sts makes one of two
+            assert sum(map(len, column)) == own[kind]["total_text_length"] - blanks
+            assert len({*column}) == own[kind]["unique_texts"]
+        if "text_statistics" in own:
+            labels = own["label_statistics"]["labels"]
+            assert list(dict.fromkeys(map(str, columns[1]))) == list(labels)  # in the same order
+            assert all(columns[1].count(int(label)) == count["count"] for label, count in labels.items())
+
+
+def test_published_counts():
+    if not (REAL / "misc/sts_raw").is_dir():
+        pytest.skip(f"no data at {REAL} (set CSEBENCH_DATA)")
+    wanted = {"STS12": 3108, "STS13": 1500, "STS14": 3750, "STS15": 3000, "STS16": 1186, "STSBenchmark": 1379}
+    wanted["SICK-R"] = 9927
+    assert {task: len(read(REAL, task)["default", "test"]) for task in wanted} == wanted

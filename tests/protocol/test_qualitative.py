@@ -1,0 +1,408 @@
+"""Neighbours, clusters, attention and their figures, held to cases worked out by hand."""
+
+import csv
+import json
+import shutil
+import sys
+
+import numpy as np
+import pytest
+
+from csebench.base.errors import BadInput
+from csebench.model.embedder import Embedder
+from csebench.plan.registry import EVALUATORS, declaration, protocol
+from csebench.report.panels import plot
+from csebench.score.evaluate import evaluate
+from evaluators import attention, clusters, neighbours
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def encoder(tiny_bert):
+    from csebench.score.models import open_model
+
+    return open_model(str(tiny_bert), "avg")
+
+
+def params(name, **changed):
+    return declaration(name, EVALUATORS).params | changed
+
+
+def by_length(sentences):
+    """Stands in for spaCy: a tree is the number of words and whether the first has more than three letters."""
+    return [(len(s.split()[0]) > 3,) * len(s.split()) for s in sentences], "by length"
+
+
+class Words(Embedder):
+    """A vector by hand for every sentence, by its first word."""
+
+    def __init__(self, **vectors):
+        self.of = vectors
+
+    def vectors(self, sentences):
+        return np.array([self.of[s.split()[0]] for s in sentences], dtype=np.float32)
+
+
+# ---------------------------------------------------------------- neighbours
+
+
+def test_nearest_by_hand():
+    vectors = np.array([[1, 0], [0.8, 0.6], [0.6, 0.8], [0.6, 0.8], [0, 1]], dtype=np.float32)
+    alone, paired = np.arange(5), np.array([0, 0, 1, 2, 3])
+    found, cosines = neighbours.nearest(vectors, np.array([0, 4]), 5, (alone,), 2)
+    assert found.tolist() == [[1, 2], [2, 3]]  # of equals the first
+    assert cosines == pytest.approx(np.array([[0.8, 0.6], [0.8, 0.8]]))
+    assert neighbours.nearest(vectors, np.array([0]), 5, (alone, paired), 1)[0].tolist() == [[2]]
+    assert neighbours.nearest(vectors, np.array([4]), 3, (alone,), 1)[0].tolist() == [[2]]  # the pool has three rows
+    assert np.isneginf(neighbours.nearest(vectors, np.array([0]), 2, (alone,), 2)[1][0, 1])
+
+
+def captions(root, *rows):
+    path = root / "misc/flickr30k/captions.token"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(f"{row}\n" for row in rows))
+    return root
+
+
+def test_a_query_finds_neither_itself_nor_its_image(tmp_path):
+    """The paper's query stands in the file as Flickr30k writes it, with a blank before its full stop."""
+    query = next(iter(neighbours.PUBLISHED))
+    data = captions(
+        tmp_path,
+        f"1.jpg#0\t{query[:-1]} .",
+        "1.jpg#1\tLadders .",
+        "2.jpg#0\tOne .",
+        "2.jpg#1\tTwo .",
+        "3.jpg#0\tThree .",
+        "3.jpg#1\tOne again .",
+    )
+    model = Words(A=(1, 0), Two=(0, 1), Ladders=(0.9, 0.1), One=(0.8, 0.3), Three=(0.2, 0.9))
+    rows, items = neighbours.evaluate(model, data, **params("neighbours"))
+    assert items["queries"][0] == f"{query[:-1]} ."
+    assert items["neighbours"][0].tolist() == ["One .", "One again .", "Three ."]
+    assert items["searched"].tolist() == [f"{query[:-1]} .", "One .", "Three ."]
+    assert items["hit"].tolist() == [True, False, False]  # One finds One again, Three finds Two
+    assert rows == [{"task": "Flickr30k", "subset": "all", "metric": "recall@1", "value": pytest.approx(1 / 3)}]
+
+
+def test_images_are_drawn_whole_and_the_printed_ones_always(smoke_data, encoder):
+    _, items = neighbours.evaluate(encoder, smoke_data, images=7, seed=1)
+    assert len(items["searched"]) == len(items["hit"]) == 7
+    _, again = neighbours.evaluate(encoder, smoke_data, images=7, seed=2)
+    assert items["searched"].tolist() != again["searched"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (["1.jpg#0 no tab"], "line 1: expected IMAGE#NUMBER, a tab, a caption"),
+        (["1.jpg#0\tA man .", "1.jpg\tA dog ."], "line 2: expected"),
+        (["1.jpg#0\tA man .", "2.jpg#0\tA dog ."], "too few captions to find 3"),
+        (["1.jpg#0\tA man .", "1.jpg#1\tA man ."], "too few captions to find 3"),
+    ],
+)
+def test_captions_that_cannot_be_searched(rows, message, tmp_path):
+    with pytest.raises(BadInput, match=message) as error:
+        neighbours.evaluate(Words(A=(1, 0), Two=(1, 1)), captions(tmp_path, *rows), **params("neighbours"))
+    assert "captions.token" in str(error.value) and "\n" not in str(error.value)
+
+
+# ---------------------------------------------------------------- clusters
+
+
+def test_purity_by_hand():
+    """Cluster 0: a, a, b; cluster 1: b, b, c; cluster 5: c."""
+    assert clusters.purity(list("aabbbcc"), np.array([0, 0, 0, 1, 1, 1, 5])) == pytest.approx(5 / 7)
+
+
+@pytest.fixture
+def control(finished):
+    from csebench.score.models import open_model
+
+    return lambda name: open_model(str(finished(name) / "model"))
+
+
+@pytest.mark.parametrize("dataset", clusters.SIZES)
+def test_controls_in_every_dataset(dataset, control, smoke_data):
+    d = declaration("clusters", EVALUATORS)
+    rows, _ = clusters.evaluate(control("oracle"), smoke_data, dataset, **d.params)
+    assert {r["metric"]: r["value"] for r in rows} == pytest.approx(d.best)
+    for r in clusters.evaluate(control("random"), smoke_data, dataset, **d.params)[0]:
+        low, high = d.chance[r["metric"]]
+        assert low <= r["value"] <= high
+
+
+def test_two_runs_of_reviews_are_byte_identical(encoder, smoke_data):
+    one, two = (clusters.evaluate(encoder, smoke_data, "imdb", **params("clusters")) for _ in range(2))
+    assert one[0] == two[0]
+    assert all(one[1][name].tobytes() == two[1][name].tobytes() for name in one[1])
+
+
+def test_what_is_clustered(encoder, smoke_data):
+    """Small data has a cluster for four sentences; all are clustered, some are shown; reviews lose their markup."""
+    _, items = clusters.evaluate(encoder, smoke_data, "stackoverflow", points=20, seed=3)
+    assert len(items["cluster"]) == 40 and len(set(items["cluster"])) == 10
+    assert len(set(items["shown"])) == 20 and items["coordinates"].shape == (20, 2)
+    assert set(items["label"]) == {"svn", "excel", "bash", "haskell"}
+    reviews = clusters.imdb(smoke_data)
+    assert len(reviews) == 32 and not any("<br" in text for text, _ in reviews)
+    assert any(text.startswith('"The Ninth Bell" is') for text, _ in reviews)
+
+
+def test_an_unknown_dataset():
+    with pytest.raises(BadInput, match=r"unknown dataset of clusters 'imbd'\. Did you mean 'imdb'\?"):
+        protocol("clusters:imbd")
+
+
+@pytest.mark.parametrize(
+    ("dataset", "file", "content", "message"),
+    [
+        ("stackoverflow", "stackoverflow/label_StackOverflow.txt", "3\n", "1 labels for 40 titles"),
+        ("stackoverflow", "stackoverflow/label_StackOverflow.txt", "3\n" * 39 + "21\n", "line 40: expected a title"),
+        ("imdb", "imdb/train.tsv", "", "expected the columns label, id, rating, text"),
+        ("imdb", "imdb/train.tsv", "label\tid\trating\ttext\n2\t1\t1\tgood\n", "line 2: expected 0 or 1"),
+        ("imdb", "imdb/train.tsv", "label\tid\trating\ttext\n1\tgood\n", "line 2: expected 0 or 1"),
+    ],
+)
+def test_malformed_files(dataset, file, content, message, encoder, smoke_data, tmp_path):
+    data = shutil.copytree(smoke_data, tmp_path / "data")
+    (data / "misc" / file).write_text(content)
+    with pytest.raises(BadInput, match=message) as error:
+        clusters.evaluate(encoder, data, dataset, **params("clusters"))
+    assert file in str(error.value) and "\n" not in str(error.value)
+
+
+# ---------------------------------------------------------------- attention
+
+
+def test_mutual_information_of_a_pair_is_that_of_ami(encoder, sentences):
+    """Alone and unpadded; of two lengths up to the shorter; of a view with itself the largest that AMI knows."""
+    import torch
+
+    from csebench.train.losses import RHO2_MAX, ami_paper
+
+    torch.manual_seed(0)
+    left, right = sorted(sentences[:6], key=len), sorted(sentences[6:12], key=len, reverse=True)
+    with torch.inference_mode():
+        (one, _), (two, _) = map(attention.dropout_views(encoder), (left, right))
+    for number in range(len(left)):
+        size = min(int(side.mask[number].sum()) for side in (one, two))
+        last = [[side.attention[-1][number : number + 1, :, :size, :size]] for side in (one, two)]
+        expected = ami_paper(*last, torch.ones(1, size, dtype=torch.bool), samples=None).item()
+        assert attention.mutual_information(one, two, number) == expected
+    assert attention.mutual_information(one, one, 0) == pytest.approx(-0.5 * np.log1p(-RHO2_MAX), rel=0.05)
+
+
+def test_syntax_by_hand():
+    """Two of tree x, which pair with the next tree of as many words; tree y has one sentence, z no like length."""
+    x, y, z = (("ROOT", 0), ("punct", 0)), (("ROOT", 0), ("dep", 0)), (("ROOT", 0),)
+    assert attention.by_syntax(list("abcdefg"), [x, z, x, y, z, x, z]) == [("a", "c", "d")]
+    assert attention.by_syntax(list("abcd"), []) == []
+
+
+@pytest.fixture(scope="module")
+def measured(encoder, smoke_data):
+    import torch
+
+    def state():
+        noise = [m.p for m in encoder.encoder.modules() if hasattr(m, "p")]
+        return torch.random.get_rng_state().tolist(), encoder.encoder.kept, encoder.encoder.training, noise
+
+    before = state()
+    found = attention.evaluate(encoder, smoke_data, **params("attention", sentences=40, parsed=0, views=2))
+    assert state() == before  # the model is left as it was
+    return found
+
+
+def test_positive_pairs_are_closer_in_both(measured):
+    rows, items = measured
+    centre = {(r["subset"], r["metric"]): r["value"] for r in rows if r["task"] == "similarity"}
+    for metric in ("cosine", "mutual information"):
+        assert centre["positive", metric] > centre["negative", metric]
+    between = [items[f"similarity/{g}"].mean(0) for g in ("positive", "negative")]
+    assert centre["all", "distance"] == pytest.approx(np.hypot(*(between[0] - between[1])), rel=1e-5)
+    assert len(items["similarity/sentences"]) == len(items["similarity/positive"]) == 40
+
+
+def test_histograms_sum_to_one(measured):
+    """Three layers of four heads are twelve slices."""
+    rows, items = measured
+    assert items["histogram/joint"].shape == (12, 40, 40) and items["histogram/edges"].shape == (12, 41)
+    assert items["histogram/joint"].sum((1, 2)) == pytest.approx(np.ones(12), abs=1e-5)
+    assert items["histogram/slices"][[0, 11]].tolist() == ["layer 1, head 1", "layer 3, head 4"]
+    shared = {r["subset"]: r["value"] for r in rows if r["task"] == "histogram"}
+    assert shared.pop("all") == pytest.approx(np.mean(list(shared.values()))) and len(shared) == 12
+
+
+def test_slices_of_a_large_encoder():
+    """BERT-base: four layers by three heads, as the paper pools them."""
+    import torch
+
+    maps = [torch.rand(1, 12, 5, 5).softmax(-1) for _ in range(12)]
+    view = lambda sentences: (type("Out", (), {"attention": maps}), None)  # noqa: E731
+    *_, names, shared = attention.histograms(view, 1)
+    assert names[0] == "layers 1-4, heads 1-3" and names[-1] == "layers 9-12, heads 10-12" and len(names) == 12
+    assert min(shared) > 6  # a view with itself
+
+
+def test_two_runs_are_identical_and_another_seed_is_not(encoder, smoke_data, measured):
+    few = params("attention", sentences=40, parsed=0, views=2)
+    rows, items = attention.evaluate(encoder, smoke_data, **few)
+    assert rows == measured[0]
+    assert all(items[name].tobytes() == measured[1][name].tobytes() for name in items)
+    assert attention.evaluate(encoder, smoke_data, **few | {"seed": 1})[0] != rows
+
+
+def test_without_spacy_the_split_is_left_out(encoder, smoke_data, monkeypatch):
+    monkeypatch.setitem(sys.modules, "spacy", None)
+    few = params("attention", sentences=2, views=1)
+    rows, items = attention.evaluate(encoder, smoke_data, **few)
+    assert [r for r in rows if r["task"] == "syntax"] == [attention.row("syntax", "identical", "pairs", 0)]
+    assert "left out: spaCy with en_core_web_sm cannot be loaded" in str(items["syntax/parser"])
+
+
+def test_split_by_syntax(encoder, smoke_data, monkeypatch):
+    monkeypatch.setattr(attention, "parse", by_length)
+    rows, items = attention.evaluate(encoder, smoke_data, **params("attention", sentences=2, views=1))
+    found = {(r["subset"], r["metric"]): r["value"] for r in rows if r["task"] == "syntax"}
+    assert found["identical", "pairs"] == len(items["syntax/sentences"]) > 3
+    for anchor, same, other in items["syntax/sentences"]:
+        assert anchor != same and len(anchor.split()) == len(same.split()) == len(other.split()) <= 10
+    assert items["syntax/identical"].shape == items["syntax/non-identical"].shape
+    assert found["all", "distance"] > 0
+
+
+@pytest.mark.parametrize("pooler", ["cls_before_pooler", "mask", "avg_first_last_2022"])
+def test_other_encoders_and_poolers(pooler, tiny_roberta, smoke_data):
+    from csebench.score.models import open_model
+
+    model = open_model(str(tiny_roberta), pooler)
+    rows, _ = attention.evaluate(model, smoke_data, **params("attention", sentences=4, parsed=0, views=1))
+    centre = {(r["subset"], r["metric"]): r["value"] for r in rows}
+    assert centre["positive", "mutual information"] > centre["negative", "mutual information"]
+
+
+@pytest.mark.parametrize("name", ["oracle", "random"])
+def test_a_model_without_attention(name, control, smoke_data):
+    with pytest.raises(BadInput, match="needs a model with attention maps: an encoder of the kinds bert, roberta"):
+        attention.evaluate(control(name), smoke_data, **params("attention"))
+
+
+# ---------------------------------------------------------------- figures
+
+SETS = ["neighbours", "clusters:imdb", "clusters:stackoverflow", "attention", "sts"]
+FIGURES = {
+    "attention.histograms",
+    "attention.similarity",
+    "attention.syntax",
+    "clusters.imdb",
+    "clusters.stackoverflow",
+    "sts.cosine-gold",
+}
+
+
+@pytest.fixture(scope="module")
+def scores(tiny_bert, smoke_data, tmp_path_factory):
+    out = tmp_path_factory.mktemp("scores") / "tiny.json"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(attention, "parse", by_length)
+        evaluate(str(tiny_bert), SETS, smoke_data, out, "avg")
+    return out
+
+
+@pytest.fixture(scope="module")
+def drawn(scores, smoke_data, tmp_path_factory):
+    out = tmp_path_factory.mktemp("figures")
+    plot(scores, out, smoke_data)
+    return out
+
+
+def table(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.reader(file))
+
+
+def test_every_figure_with_its_data(drawn):
+    assert {p.name for p in drawn.iterdir()} == {f"{f}.{kind}" for f in FIGURES for kind in ("csv", "png", "svg")} | {
+        "neighbours.csv",
+        "neighbours.md",
+    }
+    for figure in FIGURES:
+        assert (drawn / f"{figure}.png").read_bytes().startswith(b"\x89PNG")
+        assert b"</svg>" in (drawn / f"{figure}.svg").read_bytes()
+
+
+def test_figures_are_the_same_bytes_again(drawn, scores, smoke_data, tmp_path):
+    written = plot(scores, tmp_path, smoke_data)
+    assert sorted(written) == sorted(tmp_path.iterdir())
+    for path in written:
+        assert path.read_bytes() == (drawn / path.name).read_bytes(), path.name
+
+
+def test_tables_hold_what_is_drawn(drawn, scores, smoke_data):
+    from csebench.data.sts import read_sts
+
+    with np.load(scores.with_suffix(".items.npz")) as items:
+        header, *rows = table(drawn / "sts.cosine-gold.csv")
+        assert header == ["gold", "cosine"]
+        assert [float(g) for g, _ in rows] == pytest.approx(list(read_sts(smoke_data, "STS-B")[0].gold))
+        assert [float(c) for _, c in rows] == pytest.approx(list(items["sts/STS-B/test"]), rel=1e-5)
+        _, *rows = table(drawn / "attention.histograms.csv")
+        assert sum(float(row[-1]) for row in rows) == pytest.approx(12, abs=1e-3)
+        _, *rows = table(drawn / "clusters.imdb.csv")
+        assert [row[4] for row in rows] == items["clusters:imdb/label"].tolist()
+        _, *rows = table(drawn / "attention.syntax.csv")
+        own = np.array([[float(v) for v in row[1:]] for row in rows if row[0] == "identical"])
+        less = items["attention/syntax/identical"] - items["attention/syntax/non-identical"].mean(0)
+        assert own == pytest.approx(less, rel=1e-4, abs=1e-5)
+        page = (drawn / "neighbours.md").read_text()
+        assert all(s in page for s in items["neighbours/neighbours"].flat) and page.count("Query:") == 4
+        assert "| RankCSE (paper) | MSSE (paper) |" in page
+
+
+def test_published_scores_are_drawn_from_the_items_of_the_run(scores, tmp_path):
+    content = json.loads(scores.read_text())
+    (tmp_path / "published.json").write_text(json.dumps(content | {"run": "bert-1"}))
+    written = plot(tmp_path / "published.json", tmp_path / "out")
+    assert "bert-1" in (tmp_path / "out/neighbours.md").read_text()
+    assert not any("cosine-gold" in p.name for p in written)  # no data root, no gold
+
+
+def only(scores, target, *kept):
+    """A copy of scores whose items are those of some evaluators."""
+    with np.load(scores.with_suffix(".items.npz")) as items:
+        np.savez(target.with_suffix(".items.npz"), **{k: items[k] for k in items if k.split("/")[0] in kept})
+    shutil.copy(scores, target)
+    return target
+
+
+def test_nothing_to_plot(scores, tmp_path):
+    for kept in ([], ["sts"]):
+        with pytest.raises(BadInput, match="has nothing to plot"):
+            plot(only(scores, tmp_path / "x.json", *kept), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_gold_of_other_data(scores, smoke_data, tmp_path):
+    data = shutil.copytree(smoke_data, tmp_path / "data")
+    path = data / "downstream/STS/STSBenchmark/sts-test.csv"
+    path.write_bytes(path.read_bytes().replace(b"a", b"o", 1))
+    with pytest.raises(BadInput, match="not the data that was scored"):
+        plot(only(scores, tmp_path / "x.json", "sts"), tmp_path / "out", data)
+
+
+@pytest.mark.parametrize("content", ["", "[1]", "{}", '{"items": "x.npz", "model": "m", "evaluations": []}'])
+def test_not_a_score_file(content, tmp_path):
+    (tmp_path / "x.json").write_text(content)
+    with pytest.raises(BadInput, match=r"not a score JSON|per-item values are gone") as error:
+        plot(tmp_path / "x.json", tmp_path / "out")
+    assert "\n" not in str(error.value) and "x.json" in str(error.value)

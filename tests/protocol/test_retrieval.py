@@ -1,0 +1,388 @@
+"""Retrieval against beir's own search and metrics; in-domain retrieval and geometry worked out by hand."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from csebench.base.errors import BadInput
+from csebench.model import embedder
+from csebench.model.embedder import Embedder
+from csebench.plan.registry import load
+from csebench.plan.schema import Evaluation
+from csebench.score.evaluate import evaluate, evaluate_run, sentences
+from evaluators import geometry, retrieval, stsb_retrieval
+
+
+class Known(Embedder):
+    """Vectors given by hand."""
+
+    def __init__(self, vectors):
+        self.by_hand = vectors
+
+    def vectors(self, sentences):
+        return np.array([self.by_hand.get(s, [0.0] * 3) for s in sentences], dtype=np.float32)
+
+
+@pytest.fixture
+def random():
+    return load("random")({"dimensions": 16}, 1)
+
+
+# ---------------------------------------------------------------- BEIR
+
+
+@pytest.mark.parametrize(("similarity", "function"), [("cos", "cos_sim"), ("dot", "dot")])
+def test_beir_itself_gives_the_same(similarity, function, random, smoke_data):
+    """Loader, exact search and metrics of the package, identical ids and graded judgements included."""
+    from beir.datasets.data_loader import GenericDataLoader
+    from beir.retrieval.evaluation import EvaluateRetrieval
+    from beir.retrieval.search.dense import DenseRetrievalExactSearch
+
+    class Model:
+        def encode_queries(self, queries, **_):
+            return random.embed(queries)
+
+        def encode_corpus(self, corpus, **_):
+            return random.embed([f"{d['title']} {d['text']}".strip() for d in corpus])
+
+    folder = smoke_data / "beir" / "smoke"
+    corpus, queries, qrels = GenericDataLoader(str(folder)).load("test")
+    search = EvaluateRetrieval(DenseRetrievalExactSearch(Model(), corpus_chunk_size=20), score_function=function)
+    ranking = search.retrieve(corpus, queries)
+    ndcg, mean_precision, recall, _ = search.evaluate(qrels, ranking, [10, 100, 1000])
+    rows, items = retrieval.evaluate(random, smoke_data, "smoke", similarity)
+    ours = {r["metric"]: round(r["value"], 5) for r in rows}
+    assert ours == {"ndcg@10": ndcg["NDCG@10"], "map": mean_precision["MAP@1000"], "recall@100": recall["Recall@100"]}
+    assert 0 < ours["ndcg@10"] < 1 and len(items["queries"]) == len(queries)
+    own = retrieval.search(random, folder, queries, qrels, similarity)
+    assert all(own[q] == pytest.approx(ranking[q], abs=1e-5) for q in queries)
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    """Two queries, four documents; a query has the id of a document."""
+    folder = tmp_path / "beir" / "tiny"
+    (folder / "qrels").mkdir(parents=True)
+    texts = {"a": "near", "b": "middle", "c": "far", "q2": "twin"}
+    documents = [{"_id": i, "title": "", "text": t} for i, t in texts.items()]
+    queries = [{"_id": "q1", "text": "first"}, {"_id": "q2", "text": "second"}]
+    for name, content in (("corpus", documents), ("queries", queries)):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(c) + "\n" for c in content))
+    (folder / "qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\tb\t2\nq1\tc\t1\nq2\ta\t1\n")
+    return tmp_path
+
+
+BY_HAND = {
+    "first": [1, 0, 0],
+    "near": [1, 0, 0],
+    "middle": [0.8, 0.6, 0],
+    "far": [0.1, 1, 0],
+    "second": [0, 0, 1],
+    "twin": [0, 0, 1],
+}
+
+
+def test_metrics_by_hand(tiny):
+    """q1 finds a, b (2), c (1): DCG = 2 / log2(3) + 1 / log2(4), ideal 2 + 1 / log2(3). q2's twin has its id and is
+    no answer; a, b, c and their cosines of 0 tie, which pytrec_eval breaks by id, the last first: a is third."""
+    _, items = retrieval.evaluate(Known(BY_HAND), tiny, "tiny", "cos")
+    assert items["queries"].tolist() == ["q1", "q2"]
+    log = np.log2([2, 3, 4])
+    assert items["ndcg@10"][0] == pytest.approx((2 / log[1] + 1 / log[2]) / (2 + 1 / log[1]), abs=1e-6)
+    assert items["map"][0] == pytest.approx((1 / 2 + 2 / 3) / 2, abs=1e-6)
+    assert items["ndcg@10"][1] == pytest.approx(1 / log[2], abs=1e-6)
+
+
+def test_dot_goes_by_length(tiny):
+    longer = Known(BY_HAND | {"far": [9, 9, 0]})
+    _, cos = retrieval.evaluate(longer, tiny, "tiny", "cos")
+    _, dot = retrieval.evaluate(longer, tiny, "tiny", "dot")
+    assert dot["map"][0] == pytest.approx((1 + 2 / 3) / 2) and cos["map"][0] < dot["map"][0]
+
+
+def test_a_title_comes_first(tmp_path):
+    file = tmp_path / "corpus.jsonl"
+    file.write_text(
+        '{"_id": "1", "title": "T", "text": "x"}\n{"_id": "2", "text": "y"}\n{"_id": "3", "title": null, "text": ""}\n'
+    )
+    assert list(retrieval.documents(file)) == [("1", "T x"), ("2", "y"), ("3", "")]
+
+
+def test_cqadupstack_is_the_mean_of_its_forums(random, smoke_data):
+    rows, items = retrieval.evaluate(random, smoke_data, "cqadupstack", "cos")
+    by_subset = {r["subset"]: r["value"] for r in rows if r["metric"] == "ndcg@10"}
+    assert by_subset["all"] == pytest.approx((by_subset["android"] + by_subset["english"]) / 2)
+    assert items["android/ndcg@10"].mean() == pytest.approx(by_subset["android"])
+
+
+def test_shards_change_nothing_and_are_not_made_twice(random, smoke_data, monkeypatch, tmp_path):
+    whole, _ = retrieval.evaluate(random, smoke_data, "smoke", "cos")
+    monkeypatch.setattr(embedder, "SHARD", 7)
+    random.scratch, random.embedded = tmp_path, 0
+    assert retrieval.evaluate(random, smoke_data, "smoke", "cos")[0] == whole
+    assert random.embedded == 48  # queries were known
+    assert len(list((tmp_path / "smoke").glob("*.npy"))) == 7
+    assert retrieval.evaluate(random, smoke_data, "smoke", "dot")[0] != whole
+    assert random.embedded == 48
+
+
+def test_a_killed_search_goes_on(random, smoke_data, monkeypatch, tmp_path):
+    monkeypatch.setattr(embedder, "SHARD", 10)
+    random.scratch = tmp_path
+    whole, _ = retrieval.evaluate(random, smoke_data, "smoke", "cos")
+    next((tmp_path / "smoke").glob("00003-*.npy")).unlink()  # as if killed before the fourth shard was whole
+    again = load("random")({"dimensions": 16}, 1)
+    again.scratch = tmp_path
+    assert retrieval.evaluate(again, smoke_data, "smoke", "cos")[0] == whole
+    assert again.embedded == 16 + 10  # queries and one shard
+    other = load("random")({"dimensions": 16}, 2)
+    other.scratch = tmp_path
+    assert retrieval.evaluate(other, smoke_data, "smoke", "cos")[0] != whole
+    assert other.embedded == 16 + 48  # another model trusts none of the shards
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("corpus.jsonl", '{"_id": 7, "text": "x"}\n', "corpus.jsonl: line 1: `_id` is 7, not a text"),
+        ("corpus.jsonl", '{"_id": "1", "text": "x"}\n{"_id": 2\n', "corpus.jsonl: line 2: not a JSON object"),
+        ("queries.jsonl", '{"text": "x"}\n', "queries.jsonl: line 1: not a JSON object"),
+        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nnobody\ta\t1\n", "'nobody' that queries.jsonl has not"),
+        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\ta\n", "expected a header, then query, document and grade"),
+        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\n", "expected a header, then query, document and grade"),
+    ],
+)
+def test_malformed(file, content, message, tiny):
+    (tiny / "beir/tiny" / file).write_text(content)
+    with pytest.raises(BadInput, match=message):
+        retrieval.evaluate(Known(BY_HAND), tiny, "tiny", "cos")
+
+
+# ---------------------------------------------------------------- STS-B
+
+
+def stsb(folder, rows, split="test"):
+    file = folder / f"downstream/STS/STSBenchmark/sts-{split}.csv"
+    file.parent.mkdir(parents=True)
+    file.write_text("".join(f"g\tf\ty\t{i}\t{gold}\t{a}\t{b}\n" for i, (a, b, gold) in enumerate(rows)))
+    counts = {"STS-B": {split: len(rows)}}
+    (folder / "counts.yaml").write_text(json.dumps(counts))
+    return folder
+
+
+def test_copies_of_the_query_are_no_candidates(tmp_path):
+    """`s` occurs thrice. Its own place left out, two copies rank before the answer; copies removed, none does."""
+    data = stsb(tmp_path, [("s", "answer", 5.0), ("s", "other", 2.0), ("s", "third", 1.0)])
+    model = Known({"s": [1, 0, 0], "answer": [0.9, 0.1, 0], "other": [0, 1, 0], "third": [0, 0, 1]})
+    _, removed = stsb_retrieval.evaluate(model, data, "removed")
+    _, kept = stsb_retrieval.evaluate(model, data, "kept")
+    assert (removed["rank"].tolist(), kept["rank"].tolist()) == ([1], [3])
+
+
+def test_recall_counts_what_is_nearer_as_often_as_it_occurs(tmp_path):
+    rows = [("s", "answer", 5.0), ("near", "near", 3.0), ("t", "t2", 5.0)]
+    model = Known({"s": [1, 0, 0], "near": [1, 0.01, 0], "answer": [1, 1, 0], "t": [0, 0, 1], "t2": [0, 0, 2]})
+    rows, items = stsb_retrieval.evaluate(model, stsb(tmp_path, rows), "removed")
+    assert items["rank"].tolist() == [3, 1]
+    assert [r["value"] for r in rows] == [0.5, 1.0, 1.0]
+
+
+def test_no_pair_graded_five(tmp_path):
+    with pytest.raises(BadInput, match="no pair is graded 5"):
+        stsb_retrieval.evaluate(Known({}), stsb(tmp_path, [("a", "b", 4.0)]), "removed")
+
+
+def test_geometry_by_hand(tmp_path):
+    """Three orthogonal directions, the pair above 4 at right angles: squared distance 2, all cosines 0."""
+    data = stsb(tmp_path, [("a", "b", 5.0), ("a", "c", 4.0)], "dev")
+    rows, items = geometry.evaluate(Known({"a": [2, 0, 0], "b": [0, 1, 0], "c": [0, 0, 3]}), data)
+    found = {r["metric"]: r["value"] for r in rows}
+    assert found["alignment"] == pytest.approx(2)
+    assert found["uniformity"] == pytest.approx(-4)
+    assert found["mean_cosine"] == pytest.approx(0, abs=1e-12)
+    assert items["spectrum"] == pytest.approx([0.5, 0.5, 0], abs=1e-12)
+    assert (found["top_share"], found["effective_rank"]) == pytest.approx((0.5, 2))
+    assert items["cosines"] == pytest.approx([0])
+
+
+# ---------------------------------------------------------------- one embedding for all
+
+
+TOGETHER = ["sts", "transfer:fasttest", "stsb_retrieval", "geometry"]
+
+
+def test_a_sentence_is_embedded_once_for_all_evaluators(finished, smoke_data, tmp_path):
+    model = str(finished("random") / "model")
+    result = evaluate(model, TOGETHER, smoke_data, tmp_path / "all.json")
+    embedded = {e: result["timings"][e]["sentences_embedded"] for e in TOGETHER}
+    assert sum(embedded.values()) == len(sentences(TOGETHER, smoke_data))
+    assert embedded["stsb_retrieval"] == 0  # the sentences of STS-B test belong to sts, too
+    alone = [evaluate(model, [e], smoke_data, tmp_path / f"{e}.json") for e in TOGETHER]
+    assert result["scores"] == [row for one in alone for row in one["scores"]]
+
+
+def test_scores_of_a_run_are_made_from_one_model(finished, smoke_data, tmp_path, monkeypatch):
+    import csebench.score.models
+
+    run = shutil.copytree(finished("random"), tmp_path / "run")
+    opened, open_model = [], csebench.score.models.open_model
+    monkeypatch.setattr(csebench.score.models, "open_model", lambda *a, **k: opened.append(a) or open_model(*a, **k))
+    kept = evaluate_run(run, TOGETHER, smoke_data, Evaluation())
+    assert len(opened) == 1 and all(path.exists() for path in kept.values())
+    kept["geometry"].unlink()
+    assert evaluate_run(run, TOGETHER, smoke_data, Evaluation()) == kept
+    assert len(opened) == 2
+    embedded = json.loads(kept["geometry"].read_text())["timings"]["geometry"]["sentences_embedded"]
+    assert embedded == len(sentences(["geometry"], smoke_data))
+
+
+def test_embeddings_in_a_file(finished, smoke_data, tmp_path):
+    """What `csebench sentences` lists is what a file must hold; its scores are those of the model."""
+    from csebench.score.models import open_model
+
+    model = str(finished("random") / "model")
+    wanted = sentences(["sts", "geometry", "beir:smoke"], smoke_data)
+    file = tmp_path / "vectors.npz"
+    np.savez(file, sentences=np.array(wanted), vectors=open_model(model).embed(wanted))
+    one, two = (
+        evaluate(m, ["sts", "geometry", "beir:smoke"], smoke_data, tmp_path / "x.json") for m in (model, str(file))
+    )
+    assert one["scores"] == [
+        {**r, "protocol": p["protocol"]} for r, p in zip(two["scores"], one["scores"], strict=True)
+    ]
+    np.savez(file, sentences=np.array(wanted[:-1]), vectors=np.zeros((len(wanted) - 1, 3)))
+    with pytest.raises(BadInput, match=r"lacks 1 of .* `csebench sentences` lists"):
+        evaluate(str(file), ["beir:smoke"], smoke_data, tmp_path / "y.json")
+    np.savez(file, sentences=np.array(wanted), vectors=np.zeros(3))
+    with pytest.raises(BadInput, match="vectors of shape"):
+        evaluate(str(file), ["sts"], smoke_data, tmp_path / "y.json")
+    for content in (b"nothing", b"PK\x03\x04 cut short"):
+        file.write_bytes(content)
+        with pytest.raises(BadInput, match=r"not an \.npz"):
+            evaluate(str(file), ["sts"], smoke_data, tmp_path / "y.json")
+    file.unlink()
+    with pytest.raises(BadInput, match="no such file"):
+        evaluate(str(file), ["sts"], smoke_data, tmp_path / "y.json")
+
+
+def test_a_sentence_transformers_folder_with_modules_of_its_own(tiny_bert, smoke_data, tmp_path):
+    """Behind the pooling is a layer that we do not know: the library encodes."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer import modules
+
+    from csebench.score.models import open_model
+
+    word = modules.Transformer(str(tiny_bert))
+    dense = modules.Dense(word.get_embedding_dimension(), 5)
+    SentenceTransformer(modules=[word, modules.Pooling(word.get_embedding_dimension()), dense]).save(
+        str(tmp_path / "st")
+    )
+    some = ["a short sentence", "another one , somewhat longer"]
+    wanted = SentenceTransformer(str(tmp_path / "st"), device="cpu").encode(some)
+    np.testing.assert_allclose(open_model(str(tmp_path / "st")).embed(some), wanted, atol=1e-6)
+    assert wanted.shape == (2, 5)
+    result = evaluate(str(tmp_path / "st"), ["geometry"], smoke_data, tmp_path / "out.json")
+    assert result["evaluations"][0]["pooler"] is None
+
+
+def test_a_sentence_transformers_folder_keeps_its_normalisation_and_its_length(tiny_bert, tmp_path):
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer import modules
+
+    from csebench.score.models import open_model
+
+    word = modules.Transformer(str(tiny_bert), max_seq_length=8)
+    pooling = modules.Pooling(word.get_embedding_dimension())
+    SentenceTransformer(modules=[word, pooling, modules.Normalize()]).save(str(tmp_path / "st"))
+    some = ["a short sentence", "a sentence of many more words than the eight that it reads " * 2]
+    wanted = SentenceTransformer(str(tmp_path / "st"), device="cpu").encode(some)
+    np.testing.assert_allclose(open_model(str(tmp_path / "st")).embed(some), wanted, atol=1e-6)
+    assert np.linalg.norm(wanted, axis=1) == pytest.approx(1)
+
+
+def test_a_length_that_the_model_cannot_read_is_refused(tiny_bert, smoke_data, tmp_path):
+    with pytest.raises(BadInput, match="--max-length 512: this encoder reads 128 tokens at most"):
+        evaluate(str(tiny_bert), ["sts"], smoke_data, tmp_path / "x.json", "avg", Evaluation(max_length=512))
+
+
+def test_one_forum_alone(random, smoke_data, tmp_path):
+    shutil.copytree(smoke_data / "beir/cqadupstack/android", tmp_path / "beir/mine/android")
+    rows, items = retrieval.evaluate(random, tmp_path, "mine", "cos")
+    assert [r["subset"] for r in rows] == ["all"] * 3 and len(items["queries"]) == 4
+
+
+def test_a_name_that_is_no_name():
+    from csebench.plan.registry import protocol
+
+    for text in ("beir:../x", "beir:a.b", "beir:"):
+        with pytest.raises(BadInput):
+            protocol(text)
+
+
+def test_max_length_is_part_of_the_protocol(tiny_bert, smoke_data, tmp_path):
+    found = [
+        evaluate(str(tiny_bert), ["beir:smoke"], smoke_data, tmp_path / "x.json", "avg", Evaluation(max_length=length))
+        for length in (6, None)
+    ]
+    assert [r["scores"][0]["protocol"] for r in found] == ["beir-avg-cos-6-fp32", "beir-avg-cos-full-fp32"]
+    assert found[0]["scores"][0]["value"] != found[1]["scores"][0]["value"]
+
+
+# ---------------------------------------------------------------- fetching
+
+
+@pytest.fixture
+def server(tmp_path, smoke_data, monkeypatch):
+    """BEIR's server, on this machine: the archive of one dataset, and the md5 that data/beir.yaml states of it."""
+    import hashlib
+    import threading
+    from functools import partial
+    from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+    from csebench.data import fetch
+
+    shutil.make_archive(str(tmp_path / "served" / "smoke"), "zip", smoke_data / "beir", "smoke")
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path / "served"))
+    running = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=running.serve_forever, daemon=True).start()
+    md5 = hashlib.md5((tmp_path / "served" / "smoke.zip").read_bytes()).hexdigest()
+    url = f"http://127.0.0.1:{running.server_port}/{{name}}.zip"
+    stated = fetch.beir().model_copy(update={"url": url, "md5": {"smoke": md5, "other": md5}})
+    monkeypatch.setattr(fetch, "beir", lambda: stated)
+    yield stated
+    running.shutdown()
+
+
+def test_a_corpus_is_fetched_and_checked(server, random, smoke_data, tmp_path):
+    from csebench.cli import main
+
+    assert main(["fetch", "beir:smoke", "--out", str(tmp_path / "root")]) == 0
+    assert sorted(p.name for p in (tmp_path / "root/beir").iterdir()) == ["smoke"]
+    fetched, shipped = (
+        retrieval.evaluate(random, root, "smoke", "cos")[0] for root in (tmp_path / "root", smoke_data)
+    )
+    assert fetched == shipped
+
+
+@pytest.mark.parametrize(("name", "message"), [("smoke", "md5 is .* fetch it again"), ("other", "cannot be fetched")])
+def test_another_archive_is_refused(name, message, server, tmp_path, capsys):
+    """Cut short on the way, or not there at all: exit code 1, and nothing is left that looks like data."""
+    import re
+
+    from csebench.cli import main
+
+    archive = tmp_path / "served" / "smoke.zip"
+    archive.write_bytes(archive.read_bytes()[:-10])
+    assert main(["fetch", f"beir:{name}", "--out", str(tmp_path / "root")]) == 1
+    assert re.search(message, capsys.readouterr().err)
+    assert not (tmp_path / "root/beir" / name).exists()
+
+
+def test_every_dataset_of_the_paper_can_be_fetched_and_evaluated():
+    from csebench.data.fetch import beir
+    from csebench.plan.registry import EVALUATORS, declaration
+
+    assert set(beir().md5) == set(declaration("beir", EVALUATORS).tasks)
+    assert len(beir().md5) == 14 and set(beir().calibration.printed) <= set(beir().md5)

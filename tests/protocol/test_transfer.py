@@ -1,0 +1,158 @@
+"""Transfer tasks against SentEval itself (what its code printed), a plain loop, and readings worked out by hand."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from csebench import ROOT
+from csebench.base.errors import BadInput
+from csebench.plan.registry import load, protocol
+from evaluators import _probe, transfer
+
+SETTINGS = {"test": protocol("transfer").params, "fasttest": protocol("transfer:fasttest").params}
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def one_by_one():
+    spec = importlib.util.spec_from_file_location("benchmark", ROOT / "benchmarks" / "transfer.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.one_by_one
+
+
+# ---------------------------------------------------------------- the classifier
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_senteval_to_the_digit(setting, smoke_data):
+    """golden/transfer.json: what the official code printed for the control `random` (seed 1, 64 numbers) on
+    data/smoke; its `.cuda()` taken out, `getargspec` replaced, nothing else touched."""
+    official = json.loads((ROOT / "tests/protocol/transfer.json").read_text())[setting]
+    rows, items = transfer.evaluate(load("random")({"dimensions": 64}, 1), smoke_data, **SETTINGS[setting])
+    ours = {(r["task"], r["subset"], r["metric"]): round(100 * r["value"], 2) for r in rows}
+    for task, printed in official.items():
+        assert ours[task, "all", "accuracy"] == printed["acc"], task
+        assert ours[task, "dev", "accuracy"] == printed["devacc"], task
+    assert ours["MRPC", "all", "f1"] == official["MRPC"]["f1"]
+    assert ours["Avg.", "printed", "accuracy"] == pytest.approx(
+        np.mean([p["acc"] for p in official.values()]), abs=6e-3
+    )
+    assert 100 * items["TREC"].mean() == pytest.approx(official["TREC"]["acc"], abs=0.01)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_at_once_is_one_by_one(setting, one_by_one):
+    """Folds of three lengths, one that draws its own validation rows, two regularisers of its own each."""
+    rng = np.random.default_rng(0)
+    x = torch.from_numpy(rng.standard_normal((150, 8)).astype(np.float32))
+    y = (x[:, 0] + 0.7 * torch.randn(150, generator=torch.Generator().manual_seed(0)) > 0).long()
+    y[:20] = 2
+    order = rng.permutation(150)
+    folds = [_probe.Fold(order[:n], order[n : n + 30]) for n in (90, 91, 90, 118)]
+    folds.append(_probe.held_out(np.sort(order[:120])))
+    decay = [[1e-5, 1e-2], [1e-4, 1e-3], [1e-2, 1e-1], [0.0, 1.0], [1e-3, 1e-5]]
+    weights, accuracy = _probe.fit(x, y, 3, folds, decay, SETTINGS[setting])
+    wanted, reached = one_by_one(x, y, 3, folds, decay, SETTINGS[setting])
+    np.testing.assert_allclose(accuracy, reached, atol=1e-12)
+    torch.testing.assert_close(weights, wanted, atol=1e-4, rtol=1e-3)
+
+
+def test_the_caller_keeps_its_random_numbers():
+    torch.manual_seed(7)
+    wanted = torch.rand(3)
+    torch.manual_seed(7)
+    x, y = torch.eye(6), torch.tensor([0, 1] * 3)
+    _probe.fit(x, y, 2, [_probe.Fold(np.arange(4), np.arange(4, 6))], [[0.0]], SETTINGS["fasttest"])
+    assert torch.equal(torch.rand(3), wanted)
+
+
+def test_the_first_of_equal_regularisers_wins():
+    """Means are compared as SentEval prints them, to two decimals of a percent."""
+    assert transfer.choose(np.array([[0.5, 0.50003, 0.4]])) == (0, 0.5)
+    assert transfer.choose(np.array([[0.5, 0.5002, 0.4], [0.5, 0.5, 0.9]])) == (2, 0.65)
+
+
+# ---------------------------------------------------------------- readers
+
+
+def write(path: Path, content: bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def test_phrases_keep_blank_lines_and_cat_v_text(tmp_path):
+    file = write(tmp_path / "x.pos", b"a  good   film \n\nna M-CM-/ve .\n")
+    assert transfer.phrases(file) == [("a good film", None), ("", None), ("na M-CM-/ve .", None)]
+
+
+def test_phrases_are_latin_1_and_end_where_python_says(tmp_path):
+    """Byte 0x85 ends a line in SentEval's reading, carriage returns and form feeds too."""
+    file = write(tmp_path / "x.pos", b"caf\xe9 one\x85two\r\nthree\x0cfour\n")
+    assert [text for text, _ in transfer.phrases(file)] == ["café one", "two", "three", "four"]
+
+
+def test_trec_is_latin_1_and_classes_are_coarse(tmp_path):
+    file = write(tmp_path / "t.label", b"NUM:dist How far is Su\xf0ureyri ?\nABBR:exp What is `` UN '' ?\n")
+    assert transfer.trec(file) == [("How far is Suðureyri ?", None, 5), ("What is `` UN '' ?", None, 0)]
+
+
+def test_mrpc_has_a_byte_order_mark_a_header_and_no_quoting(tmp_path):
+    content = '\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n1\t7\t8\t" He said\tHe  spoke "\r\n'
+    file = write(tmp_path / "m.txt", content.encode("utf-8"))
+    assert transfer.mrpc(file) == [('" He said', 'He spoke "', 1)]
+
+
+def test_sst_is_sentence_tab_label(tmp_path):
+    file = write(tmp_path / "sentiment-dev", b"a dull film \t0\nfun\t1\n")
+    assert transfer.sst(file) == [("a dull film", None, 0), ("fun", None, 1)]
+
+
+def test_folds_are_cut_by_length_then_class_then_file():
+    found = [("b b", None, 1), ("a a", None, 0), ("c", None, 1), ("d", None, 1), ("", None, 1)]
+    items = transfer.ordered(found)
+    assert items.sentences == ["", "c", "d", "a a", "b b"]
+    assert items.labels.tolist() == [1, 1, 1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("reader", "content", "message"),
+    [
+        ("sst", b"good\t1\nbad\n", r"line 2: expected a sentence, a tab, 0 or 1 \(got 'bad'\)"),
+        ("sst", b"good\t2\n", "line 1: expected a sentence"),
+        ("trec", b"WHAT:x Who ?\n", "line 1: expected CLASS:kind"),
+        ("mrpc", b"1\t2\t3\tonly one\n", "line 1: expected label, two ids and two sentences"),
+        ("mrpc", b"\xff", "not utf-8"),
+    ],
+)
+def test_malformed_lines(reader, content, message, tmp_path):
+    with pytest.raises(BadInput, match=message):
+        getattr(transfer, reader)(write(tmp_path / "file", content))
+
+
+def test_published_counts_where_the_data_are_there():
+    import os
+
+    root = os.environ.get("CSEBENCH_DATA")
+    if not root or not (Path(root) / "downstream/MR").exists():
+        pytest.skip("CSEBENCH_DATA names no folder with SentEval's data")
+    sizes = {task: sum(len(s.labels) for s in transfer.read(Path(root), task).values()) for task in transfer.COUNTS}
+    assert sizes["MR"] == 10662 and sizes["SUBJ"] == 10000 and sizes["SST"] == 70042
+
+
+def test_pairs_are_difference_and_product(monkeypatch):
+    class Two:
+        def embed(self, sentences, truth):
+            return np.array([[1.0, -2.0]]) if sentences == ["u"] else np.array([[3.0, 5.0]])
+
+    items = transfer.Items(["u"], np.array([1]), ["v"])
+    assert transfer.embed(Two(), "MRPC", "train", items).tolist() == [[2.0, 7.0, 3.0, -10.0]]

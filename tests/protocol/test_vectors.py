@@ -1,0 +1,434 @@
+"""Losses against the values and gradients of the official implementations.
+
+`vectors/public` beside the checkout (or `CSEBENCH_VECTORS`) is used when it is there; the project's own
+small set in `tests/protocol/vectors.npz` always is.
+"""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from csebench import ROOT
+from csebench.train import losses
+
+PUBLIC = Path(os.environ.get("CSEBENCH_VECTORS", ROOT.parent / "shared" / "vectors" / "public"))
+OWN = Path(__file__).parent / "vectors.npz"
+F64, F32 = (torch.float64, "f64", 1e-9), (torch.float32, "f32", 1e-4)
+
+
+class Case:
+    """The arrays of one case in one precision, and the comparison the vectors ask for."""
+
+    def __init__(self, name, precision):
+        self.dtype, self.suffix, self.tolerance = precision
+        self.arrays = np.load(PUBLIC / f"{name}.npz")
+        self.settings = json.loads((PUBLIC / f"{name}.json").read_text())["hyper_parameters"]
+
+    def tensor(self, name, grad=False):
+        t = torch.from_numpy(self.arrays[name])
+        t = t.to(self.dtype) if t.is_floating_point() else t.long()
+        return t.requires_grad_() if grad else t
+
+    def check(self, name, value):
+        expected = torch.from_numpy(np.asarray(self.arrays[f"{name}_{self.suffix}"])).to(value.dtype)
+        gap = (value.detach() - expected).abs().max() / expected.abs().max()
+        assert gap <= self.tolerance, f"{name}: relative gap {gap:.2e}"
+
+
+def cases(prefix):
+    names = sorted(p.stem for p in PUBLIC.glob(f"{prefix}_[0-9].json"))
+    missing = pytest.mark.skipif(not names, reason=f"no public vectors at {PUBLIC}")
+    params = [pytest.param(n, p, id=f"{n}-{p[1]}") for n in names for p in (F64, F32)]
+    return pytest.mark.parametrize(
+        ("name", "precision"), params or [pytest.param(None, None, marks=missing, id=prefix)]
+    )
+
+
+@cases("simcse_unsup")
+def test_simcse_unsup(name, precision):
+    case = Case(name, precision)
+    z1, z2 = case.tensor("in_z1", True), case.tensor("in_z2", True)
+    loss = losses.info_nce(z1, z2, case.settings["temp"])
+    loss.backward()
+    case.check("loss", loss)
+    case.check("grad_z1", z1.grad)
+    case.check("grad_z2", z2.grad)
+
+
+@cases("simcse_unsup_mlp")
+def test_simcse_head(name, precision):
+    from csebench.model.layers import Head
+
+    case = Case(name, precision)
+    hidden = case.tensor("in_hidden", True)
+    head = Head(hidden.shape[-1]).to(case.dtype)
+    head.dense.load_state_dict({"weight": case.tensor("in_W"), "bias": case.tensor("in_b")})
+    z = head(hidden[:, 0])
+    loss = losses.info_nce(z[0::2], z[1::2], case.settings["temp"])
+    loss.backward()
+    case.check("loss", loss)
+    case.check("grad_hidden", hidden.grad)
+    case.check("grad_W", head.dense.weight.grad)
+    case.check("grad_b", head.dense.bias.grad)
+
+
+@cases("micse_diag_only")
+def test_without_negatives(name, precision):
+    case = Case(name, precision)
+    z1, z2 = case.tensor("in_z1", True), case.tensor("in_z2", True)
+    loss = losses.info_nce(z1, z2, case.settings["temp"], in_batch_negatives=False)
+    loss.backward()
+    case.check("loss", loss)
+    case.check("grad_z1", z1.grad)
+    case.check("grad_z2", z2.grad)
+
+
+@cases("esimcse_queue")
+def test_queue(name, precision):
+    case = Case(name, precision)
+    z1, z2 = case.tensor("in_z1", True), case.tensor("in_z2", True)
+    loss = losses.info_nce(z1, z2, case.settings["temp"], queue=case.tensor("in_queue"))
+    loss.backward()
+    case.check("loss", loss)
+    case.check("grad_z1", z1.grad)
+    case.check("grad_z2", z2.grad)
+    case.check("loss_no_queue", losses.info_nce(z1, z2, case.settings["temp"]))
+
+
+@cases("ct_official")
+def test_ct(name, precision):
+    from csebench.model.pooling import mean_pool
+
+    case = Case(name, precision)
+    states = case.tensor("in_E1", True), case.tensor("in_E2", True)
+    e1, e2 = (mean_pool(s, case.tensor(f"in_mask{i}")) for i, s in enumerate(states, 1))
+    loss = losses.contrastive_tension(e1, e2, case.tensor("in_labels"))
+    loss.backward()
+    case.check("loss", loss)
+    case.check("grad_E1", states[0].grad)
+    case.check("grad_E2", states[1].grad)
+
+
+@cases("ct_st")
+def test_ct_sum(name, precision):
+    case = Case(name, precision)
+    e1, e2 = case.tensor("in_e1", True), case.tensor("in_e2", True)
+    loss = losses.contrastive_tension(e1, e2, case.tensor("in_labels"), reduction="sum")
+    loss.backward()
+    case.check("loss", loss)
+    case.check("grad_e1", e1.grad)
+    case.check("grad_e2", e2.grad)
+
+
+@cases("mirror_infonce")
+def test_mirror(name, precision):
+    from csebench.model.pooling import mean_pool
+
+    case = Case(name, precision)
+    h1, h2 = case.tensor("in_h1", True), case.tensor("in_h2", True)
+    pools = {
+        "cls": lambda h: h[:, 0],
+        "mean": lambda h: mean_pool(h, torch.ones(h.shape[:2])),
+        "mean_std": lambda h: mean_pool(h, case.tensor("in_mask")),
+    }
+    pool = pools[case.settings["agg_mode"]]
+    loss = losses.nt_xent(pool(h1), pool(h2), case.settings["tau"])
+    loss.backward()
+    case.check("loss", loss)
+    case.check("grad_h1", h1.grad)
+    case.check("grad_h2", h2.grad)
+
+
+@pytest.mark.skipif(not (PUBLIC / "mirror_span_mask_1.json").exists(), reason=f"no public vectors at {PUBLIC}")
+def test_mirror_span_mask():
+    from methods.mirror_bert import mask_span
+
+    for example in json.loads((PUBLIC / "mirror_span_mask_1.json").read_text())["examples"]:
+        rng = np.random.RandomState(example["numpy_global_seed"])
+        assert mask_span(example["input"], rng.randint, example["mask_len"]) == example["output"]
+
+
+@cases("micse_ami_code")
+def test_ami_code(name, precision):
+    case = Case(name, precision)
+    attention, settings = case.tensor("in_attention", True), case.settings
+    layers = attention[settings["min_layer"] : settings["max_layer"]]
+    kept = case.tensor("in_kept_chunks")
+    positions = case.tensor("in_sample_index")
+
+    def recorded(valid, samples):
+        assert valid.shape[0] == len(kept) and samples == positions.shape[1]
+        return positions
+
+    z1, z2 = case.tensor("in_z1", True), case.tensor("in_z2", True)
+    term = -losses.ami_code([a[0::2] for a in layers], [a[1::2] for a in layers], settings["target_samples"], recorded)
+    (grad_mi,) = torch.autograd.grad(term, attention, retain_graph=True)
+    contrast = losses.info_nce(z1, z2, settings["temp"])
+    total = settings["task_alpha"] * contrast + settings["task_lambda"] * term
+    total.backward()
+    case.check("mi_term", term)
+    case.check("ce", contrast)
+    case.check("loss_total", total)
+    case.check("grad_mi_attn", grad_mi)
+    case.check("grad_total_attn", attention.grad)
+    case.check("grad_total_z1", z1.grad)
+    case.check("grad_total_z2", z2.grad)
+
+
+@cases("micse_ami_paper")
+def test_ami_paper(name, precision):
+    case = Case(name, precision)
+    attention = case.tensor("in_attention", True)
+    layers, real = attention[-4:], case.tensor("in_real_token_mask").bool()
+    every = case.settings["samples"] == "all"
+    positions = case.tensor("in_sample_index")
+    mean_mi = losses.ami_paper(
+        [a[0::2] for a in layers],
+        [a[1::2] for a in layers],
+        real,
+        samples=None if every else case.settings["samples"],
+        sampler=lambda valid, samples: positions.reshape(*valid.shape[:2], samples),
+    )
+    loss = -case.settings["lambda"] * mean_mi
+    loss.backward()
+    case.check("mean_mi", mean_mi)
+    case.check("loss", loss)
+    case.check("grad_attn", attention.grad)
+
+
+@cases("simcse_sup_hardneg")
+def test_hard_negatives(name, precision):
+    case = Case(name, precision)
+    z1, z2, z3 = (case.tensor(f"in_z{i}", True) for i in (1, 2, 3))
+    settings = case.settings
+    loss = losses.info_nce(z1, z2, settings["temp"], hard=z3, hard_weight=settings["hard_negative_weight"])
+    loss.backward()
+    case.check("loss", loss)
+    for i, z in enumerate((z1, z2, z3), 1):
+        case.check(f"grad_z{i}", z.grad)
+
+
+@cases("simcse_mlm")
+def test_masked_lm(name, precision):
+    from csebench.train.mlm import masked_lm_loss
+
+    case = Case(name, precision)
+    hidden, masked = case.tensor("in_hidden", True), case.tensor("in_mlm_hidden", True)
+    weight = case.tensor("in_head_W", True)
+    labels = case.tensor("in_labels").flatten(0, 1)
+    term, _ = masked_lm_loss(lambda states: states @ weight.T + case.tensor("in_head_b"), masked, labels)
+    loss = (
+        losses.info_nce(hidden[0::2, 0], hidden[1::2, 0], case.settings["temp"]) + case.settings["mlm_weight"] * term
+    )
+    loss.backward()
+    case.check("loss_total", loss)
+    case.check("grad_hidden", hidden.grad)
+    case.check("grad_mlm_hidden", masked.grad)
+    case.check("grad_head_W", weight.grad)
+
+
+@cases("informin_code")
+def test_reconstruction_of_the_code(name, precision):
+    case = Case(name, precision)
+    z1, z2 = case.tensor("in_z1", True), case.tensor("in_z2", True)
+    term = losses.reconstruction(z1, z2, "code")
+    case.check("term", term)
+    for i, gradient in enumerate(torch.autograd.grad(term, (z1, z2), retain_graph=True), 1):
+        case.check(f"grad_term_z{i}", gradient)
+    total = losses.info_nce(z1, z2, case.settings["temp"]) + case.settings["reconstruction_weight"] * term
+    total.backward()
+    case.check("loss_total", total)
+    case.check("grad_total_z1", z1.grad)
+    case.check("grad_total_z2", z2.grad)
+
+
+@cases("informin_paper")
+@pytest.mark.parametrize(("form", "suffix"), [("paper", "normalised"), ("raw", "raw")])
+def test_reconstruction_of_the_paper(form, suffix, name, precision):
+    case = Case(name, precision)
+    z1, z2 = case.tensor("in_z1", True), case.tensor("in_z2", True)
+    term = losses.reconstruction(z1, z2, form)
+    case.check(f"term_{suffix}", term)
+    total = losses.info_nce(z1, z2, case.settings["temp"]) + case.settings["lambda"] * term
+    total.backward()
+    case.check(f"total_{suffix}", total)
+    case.check(f"grad_total_{suffix}_z1", z1.grad)
+    case.check(f"grad_total_{suffix}_z2", z2.grad)
+
+
+@cases("barlow_twins")
+def test_barlow_twins(name, precision):
+    case = Case(name, precision)
+    z1, z2 = case.tensor("in_z1", True), case.tensor("in_z2", True)
+    loss = losses.barlow_twins(z1, z2, case.settings["lambd"])
+    loss.backward()
+    case.check("loss", loss)
+    case.check("grad_z1", z1.grad)
+    case.check("grad_z2", z2.grad)
+
+
+@cases("msse_dcm_code")
+def test_dimension_contrast_of_the_code(name, precision):
+    check_dimension_contrast(Case(name, precision), "code")
+
+
+@cases("msse_dcm_paper")
+def test_dimension_contrast_of_the_paper(name, precision):
+    check_dimension_contrast(Case(name, precision), "paper")
+
+
+def check_dimension_contrast(case, form):
+    a, b = case.tensor("in_a", True), case.tensor("in_b", True)
+    loss = losses.dimension_contrast(a, b, form)
+    loss.backward()
+    case.check("loss", loss)
+    case.check("grad_a", a.grad)
+    case.check("grad_b", b.grad)
+
+
+@cases("msse_nce")
+def test_released_total_of_msse(name, precision):
+    """NCE behind the projector, the term over thirds of the layers, and DCM with the released pairing; without ICM."""
+    from types import SimpleNamespace
+
+    from methods.msse import Method
+
+    case = Case(name, precision)
+    hidden, weight, bias = case.tensor("in_hidden_states", True), case.tensor("in_W"), case.tensor("in_b")
+    n = case.settings["N"]
+    views = []
+    for rows in (slice(0, n), slice(n, None)):
+        pooled = hidden[-1, rows, 0]
+        states = [h[rows, 0] for h in hidden]
+        views.append(SimpleNamespace(z=pooled @ weight.T + bias, pooled=pooled, states=states))
+    nce = losses.info_nce(views[0].z, views[1].z, case.settings["temp"])
+    repulsion = losses.layerwise_repulsion(views[0].states, case.tensor("in_noise"))
+    released = SimpleNamespace(p=SimpleNamespace(form="code", released_pairing=True))
+    dcm = Method.dimension_term(released, *views)
+    total = nce - 0.8 * repulsion + 0.2 * dcm
+    total.backward()
+    case.check("nce", nce)
+    case.check("mi_est", repulsion)
+    case.check("dcm_mispaired", dcm)
+    case.check("total_repaired", total)
+    case.check("grad_total_hidden", hidden.grad)
+
+
+class Network:
+    """A tiny method with the official network's weights, as `infocse` and `diffcse` build it from a checkpoint."""
+
+    def __init__(self, case, name, folder, monkeypatch, method, component, has_head=True):
+        from safetensors.torch import load_file
+        from transformers import BertConfig, BertForMaskedLM
+
+        from csebench.model.encoder import Encoder
+        from csebench.plan.registry import COMPONENTS, declaration, fill, load
+        from csebench.plan.schema import EncoderRef
+
+        facts = json.loads((PUBLIC / f"{name}.json").read_text())
+        self.case, self.weights = case, load_file(PUBLIC / facts["weights_file"])
+        config = BertConfig(**facts["hyper_parameters"]["bert_config"])
+        BertForMaskedLM(config).save_pretrained(folder)
+        with monkeypatch.context() as patch:
+            patch.setattr("csebench.model.encoder.AutoTokenizer.from_pretrained", lambda **_: Tokenizer())
+            encoder = Encoder.load(EncoderRef(name=str(folder), revision="local"), dropout=0.0)
+        settings = case.settings
+        batchnorm = settings.get("batchnorm", settings.get("batchnorm_projector"))
+        projector = "batchnorm" if batchnorm else "mlp" if has_head else "none"
+        params = {"temperature": settings["temp"], "projector": projector}
+        self.method = load(method)(encoder, fill(declaration(method), params, name))
+        weight = {"weight": settings.get("mlm_weight", settings.get("lambda_weight"))}
+        more = {"generator": "self"} if component == "rtd" else {}
+        params = fill(declaration(component, COMPONENTS), weight | more, name)
+        self.component = load(component, COMPONENTS)(self.method, params)
+        self.fill(encoder.model, "bert.")
+        if projector != "none":
+            self.fill(self.method.head, "mlp.")
+        for module in (self.method, self.component):
+            module.to(case.dtype).train()
+
+    def fill(self, module, prefix, rename=lambda key: key):
+        """Weights whose names begin with `prefix`."""
+        own = {rename(k.removeprefix(prefix)): v for k, v in self.weights.items() if k.startswith(prefix)}
+        missing, _ = module.load_state_dict(own, strict=False)
+        unused = (
+            "position_ids",
+            "num_batches_tracked",
+            "running_",
+            "predictions.bias",
+        )  # the last is decoder.bias, too
+        assert not [k for k in missing if not any(u in k for u in unused)]
+
+    def batch(self):
+        """Both views of every sentence, rows 2i and 2i+1."""
+        ids, mask = (self.case.tensor(f"in_{k}").flatten(0, 1) for k in ("input_ids", "attention_mask"))
+        return {"input_ids": ids, "attention_mask": mask}
+
+    def loss(self):
+        both = self.method.encode(self.batch())
+        one, two = both.rows(slice(0, None, 2)), both.rows(slice(1, None, 2))
+        contrast = self.method.loss(one, two)
+        return contrast, contrast + self.component.loss(self.method, one, two)
+
+    def rows(self, name):
+        """An array of the case in the order of the component's rows: first views, then second ones."""
+        values = self.case.tensor(name)
+        return torch.cat([values[:, 0], values[:, 1]])
+
+
+class Tokenizer:
+    pad_token_id, mask_token_id = 0, 103
+
+
+@cases("infocse_aux")
+def test_auxiliary_mlm(name, precision, tmp_path, monkeypatch):
+    case = Case(name, precision)
+    has_head = case.settings["pooler_type"] == "cls"
+    network = Network(case, name, tmp_path, monkeypatch, "infocse", "auxiliary_mlm", has_head)
+    component = network.component
+    network.fill(component.lower.model, "mlm.bert.")
+    network.fill(component.upper.layers, "c_head.")
+    head = {"transform": "predictions.transform", "decoder": "predictions.decoder", "bias": "predictions.decoder.bias"}
+    network.fill(component.head, "lm_head.", lambda k: k.replace(k.partition(".")[0], head[k.partition(".")[0]], 1))
+    masked = network.rows("in_mlm_input_ids"), network.rows("in_mlm_labels")
+    monkeypatch.setattr("methods.components.auxiliary_mlm.mask_batch", lambda *_: masked)
+    contrast, total = network.loss()
+    total.backward()
+    case.check("loss_contrastive", contrast)
+    case.check("loss_total", total)
+    case.check("grad_word_embeddings", network.method.encoder.model.embeddings.word_embeddings.weight.grad)
+    case.check("grad_c_head0_query", component.upper.layers[0].attention.self.query.weight.grad)
+    case.check("grad_lm_head_bias", component.head.predictions.decoder.bias.grad)
+    assert all(w.grad is None for w in component.lower.parameters())
+
+
+@cases("diffcse_rtd")
+def test_replaced_token_detection(name, precision, tmp_path, monkeypatch):
+    case = Case(name, precision)
+    network = Network(case, name, tmp_path, monkeypatch, "diffcse", "rtd")
+    component = network.component
+    network.fill(component.discriminator.model, "discriminator.")
+    network.fill(component.classify, "electra_head.")
+    generated = network.rows("in_generator_argmax")
+
+    class Generator:
+        def __call__(self, input_ids, attention_mask):
+            logits = torch.nn.functional.one_hot(generated, 200)
+            return type("Output", (), {"logits": logits})
+
+    del component.generator
+    component.generator = Generator()
+    monkeypatch.setattr("methods.components.rtd.mask_batch", lambda tokenizer, ids, probability: (ids, None))
+    # the official code forces the id of [CLS], ours keeps what the sentence begins with: the same in a real batch
+    assert (network.rows("in_input_ids")[:, 0] == case.settings["cls_token"]).all()
+    contrast, total = network.loss()
+    total.backward()
+    case.check("loss_contrastive", contrast)
+    case.check("loss_total", total)
+    case.check("grad_word_embeddings", network.method.encoder.model.embeddings.word_embeddings.weight.grad)
+    case.check("grad_disc_word_embeddings", component.discriminator.model.embeddings.word_embeddings.weight.grad)
+    case.check("grad_electra_head", component.classify.weight.grad)

@@ -1,0 +1,92 @@
+"""The path that a GPU takes, where there is none: steps that do not wait for it, compiled layers, token ids."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from csebench import ROOT
+from csebench.model.encoder import Encoder
+from csebench.model.sentence_encoder import SentenceEncoder
+from csebench.model.tokens import Tokens
+from csebench.plan.schema import EncoderRef
+from csebench.train import trainer
+
+
+@pytest.mark.slow
+def test_no_step_waits_for_the_device():
+    """Of any method, on a made-up GPU."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--tb=short",
+        "tests/conformance/made_up_gpu.py",
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-5000:]
+
+
+@pytest.mark.slow
+def test_compiled_layers_give_the_same_losses(make_spec, sentences):
+    """Lengths, sizes and an evaluation between: SimCSE's steps with and without torch.compile, without dropout."""
+    spec = make_spec("simcse", params={"dropout": 0.0})
+    losses = {}
+    for compiled in (False, True):
+        torch.manual_seed(0)
+        encoder = Encoder.load(spec.encoder, 0.0)
+        state, optimizer = trainer.assemble("simcse", encoder, spec.params, {})
+        if compiled:
+            encoder.compile_layers()
+            assert [hasattr(layer, "_compiled_call_impl") for layer in encoder.stack] == [True] * 3
+            assert [layer._compiled_call_impl is not None for layer in encoder.stack] == [True, True, False]
+        batches = [sentences[:8], sentences[8:16], [s[:20] for s in sentences[16:24]], sentences[24:28]]
+        losses[compiled] = [float(trainer.optimise(state["method"], [], optimizer, b, "fp32")) for b in batches]
+        vectors = SentenceEncoder(encoder, "cls_before_pooler").embed(sentences[:5])
+        losses[compiled] += vectors[:, 0].tolist()
+    assert losses[True] == pytest.approx(losses[False], rel=1e-3)
+
+
+# ---------------------------------------------------------------- token ids
+
+
+def test_rows_are_the_tokenizers(tiny_bert, sentences):
+    """Cut at any length as the tokenizer cuts, from memory and from a corpus file."""
+    encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local"))
+    some = [*sentences[:20], "a long walk along the river " * 60]
+    wanted = {length: encoder.ids(some, length) for length in (4, 8, 32, None)}
+    encoder.tokens = Tokens(encoder.tokenizer, encoder.longest)
+    for _ in range(2):  # the second from what is remembered
+        assert {length: encoder.ids(some, length) for length in wanted} == wanted
+
+
+def test_a_corpus_is_tokenised_once_for_all_runs(tiny_bert, sentences, tmp_path, monkeypatch):
+    encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local"))
+    wanted, asked = encoder.ids(sentences), []
+    plain = Tokens._tokenise
+    monkeypatch.setattr(Tokens, "_tokenise", lambda self, texts: asked.append(len(texts)) or plain(self, texts))
+    for _ in range(2):
+        encoder.tokens = Tokens(encoder.tokenizer, encoder.longest)
+        encoder.tokens.keep(sentences, tmp_path)
+        assert encoder.ids(sentences) == wanted
+        assert isinstance(encoder.tokens.ids, np.memmap)
+    assert asked == [len(sentences)]
+    encoder.tokens.keep(sentences[1:], tmp_path)  # another corpus
+    assert len([p for p in tmp_path.iterdir() if p.is_dir()]) == len(asked) == 2
+
+
+def test_a_long_run_keeps_its_corpus(make_spec, train, tmp_path, monkeypatch):
+    """With the same weights at the end as one that tokenises as it goes."""
+    made = {}
+    for bound in (10**6, 10):
+        monkeypatch.setattr("csebench.train.trainer.IN_MEMORY", bound)
+        monkeypatch.setattr("csebench.model.tokens.FOLDER", tmp_path / "tokens")
+        train(make_spec("simcse", params={"batch_size": 128}), tmp_path / str(bound))
+        made[bound] = (tmp_path / str(bound) / "model/model.safetensors").read_bytes()
+    assert made[10] == made[10**6]
+    assert list((tmp_path / "tokens").glob("*/ids.npy"))

@@ -1,0 +1,404 @@
+"""Bad input on the command line: exit code 2, one clear message, nothing written."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from csebench import ROOT, cli
+from csebench.base import caches
+from csebench.plan import by_hand, catalog, grids, recipe, registry, targets
+
+SMOKE = ROOT / "data" / "smoke"
+CORPUS = SMOKE / "wiki" / "smoke.txt"
+ENCODER = ROOT / "encoders" / "bert-mini-wiki"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    """An empty working directory."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def no_torch(monkeypatch):
+    """What needs torch cannot be imported: input must be refused before it is."""
+    for module in ("csebench.encoder", "csebench.trainer", "csebench.pretrain", "torch", "transformers"):
+        monkeypatch.setitem(sys.modules, module, None)
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A copy of the project's YAML files to damage."""
+    copy = tmp_path / "project"
+    for folder in ("config", "papers"):
+        shutil.copytree(ROOT / folder, copy / folder)
+    (copy / "data").mkdir()
+    shutil.copy(ROOT / "data" / "registry.yaml", copy / "data")
+    monkeypatch.setattr(catalog, "ROOT", copy)
+    caches.clear()
+    yield copy
+    caches.clear()
+
+
+def refused(capsys, here, arguments, *parts):
+    """The command ends with 2 and a message that holds all parts, and leaves the folder as it was."""
+    before = sorted(here.rglob("*"))
+    assert cli.main([str(a) for a in arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("csebench: ") and err.count("csebench: ") == 1 and "Traceback" not in err
+    for part in parts:
+        assert str(part) in err, f"{part!r} not in {err!r}"
+    assert sorted(here.rglob("*")) == before
+    return err
+
+
+def training(*more, encoder=ENCODER, corpus=CORPUS, data=SMOKE, method="simcse"):
+    return [
+        "train",
+        "--method",
+        method,
+        "--encoder",
+        encoder,
+        "--corpus",
+        corpus,
+        "--data",
+        data,
+        "--out",
+        "out",
+        *more,
+    ]
+
+
+def evaluation(*more, model=ENCODER, data=SMOKE):
+    return ["evaluate", "--model", model, "--data", data, "--out", "scores.json", *more]
+
+
+# ---------------------------------------------------------------- names and values
+
+
+NAMES = {
+    "method": (training(method="simsce"), "unknown method 'simsce'", "'simcse'"),
+    "component": (training("--with", "amii"), "unknown component 'amii'", "'ami'"),
+    "component in --set": (training("--set", "mocco.queue=3"), "unknown component 'mocco'", "'moco'"),
+    "variant": (training("--variant", "cod", method="micse"), "variant of micse 'cod'", "'code'"),
+    "hyper-parameter": (training("--set", "temprature=0.1"), "--set: simcse: temprature", "'temperature'"),
+    "component's parameter": (training("--set", "ami.wieght=1"), "--set: ami: wieght", "'weight'"),
+    "word for a number": (training("--set", "learning_rate=fast"), "learning_rate", "valid number", "'fast'"),
+    "word for a whole number": (training("--set", "steps=many"), "steps", "'many'"),
+    "negative number": (training("--set", "steps=-3"), "steps", "greater than or equal to 1"),
+    "fraction of a step": (training("--set", "steps=1.5"), "steps", "'1.5'"),
+    "choice": (training("--set", "ami.form=cod"), "ami: form", "'paper' or 'code'"),
+    "pooler": (training("--set", "pooler=clss"), "pooler", "'cls_before_pooler'"),
+    "not KEY=VALUE": (training("--set", "steps"), "--set steps", "KEY=VALUE"),
+    "encoder": (training(encoder="bert-mini-wik"), "unknown encoder 'bert-mini-wik'", "'encoders/bert-mini-wiki'"),
+    "evaluator": (evaluation("--evaluators", "stss"), "unknown evaluator 'stss'", "'sts'"),
+    "second evaluator": (evaluation("--evaluators", "sts,transfr"), "unknown evaluator 'transfr'"),
+    "scale of plan": (["plan", "table2", "--scale", "smokee"], "unknown scale 'smokee'", "'smoke'"),
+    "scale of render": (["render", "table2", "--scale", "minni", "--out", "page.md"], "'minni'", "'mini'"),
+    "target of plan": (["plan", "results/tabel2.md"], "unknown target", "'table2'"),
+    "target of render": (["render", "results/tabel2.md", "--out", "page.md"], "unknown target", "'table2'"),
+    "target with a paper": (["plan", "micsee/table2"], "unknown paper 'micsee'", "'micse'"),
+    "table": (["plan", "table99"], "unknown table '99'"),
+    "second target": (["plan", "table2", "tabel2"], "unknown target", "'table2'"),
+    "figure": (["plan", "micse/figure2"], "unknown figure of micse '2'", "3, 4, 5"),
+    "figure to draw": (["render", "micse/figur3"], "unknown target", "'micse/figure3'"),
+    "table to compare": (["compare", "micse/table9"], "unknown table of micse '9'"),
+    "report": (["render", "claim"], "unknown target 'claim'"),
+    "scale of the claims": (["claims", "--scale", "minni"], "unknown scale 'minni'", "'mini'"),
+    "scale of the pages": (["html", "--scale", "smokee"], "unknown scale 'smokee'", "'smoke'"),
+    "name": (["show", "simsce"], "unknown name 'simsce'", "'simcse'"),
+    "run": (["work", "simcse-0000000000"], "'simcse-0000000000'", "csebench plan all"),
+    "run to publish": (["publish", "simcse-0000000000", "sts"], "'simcse-0000000000'", "csebench plan all"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "parts"), [(a, p) for a, *p in NAMES.values()], ids=NAMES)
+def test_name_or_value(arguments, parts, capsys, here, no_torch):
+    refused(capsys, here, arguments, *parts)
+
+
+def test_a_small_number_as_people_write_it_is_accepted():
+    """`3e-5` is a string to YAML and to the command line."""
+    args = cli.parser().parse_args([str(a) for a in training("--set", "learning_rate=3e-5", "batch_size=64")])
+    assert by_hand.spec_from(args).params["learning_rate"] == 3e-5
+    written = cli.parser().parse_args([str(a) for a in training("--set", "learning_rate=0.00003")])
+    assert by_hand.spec_from(args).run_id == by_hand.spec_from(written).run_id
+
+
+def test_what_argparse_refuses_is_bad_input_too(capsys, here):
+    for arguments in (["trian"], ["plan"], training("--precision", "fp8"), training("--seed", "one")):
+        refused(capsys, here, arguments, "argument")
+
+
+# ---------------------------------------------------------------- specs
+
+
+def spec(**changes):
+    return targets.run(next(iter(targets.runs("smoke"))), "smoke").model_dump() | changes
+
+
+def test_malformed_spec(capsys, here, no_torch):
+    (here / "spec.json").write_text('{"method": "simcse", ')
+    refused(capsys, here, ["train", "spec.json", "--out", "out"], "spec.json", "Invalid JSON", "line 1")
+    refused(capsys, here, ["train", '{"method": ', "--out", "out"], "spec", "Invalid JSON")
+
+
+def test_spec_with_an_unknown_key(capsys, here, no_torch):
+    content = spec(sed=3)
+    (here / "spec.json").write_text(json.dumps(content))
+    refused(capsys, here, ["train", "spec.json", "--out", "out"], "spec.json: sed", "'seed'")
+
+
+def test_spec_without_a_key(capsys, here, no_torch):
+    content = spec()
+    del content["encoder"]
+    (here / "spec.json").write_text(json.dumps(content))
+    refused(capsys, here, ["train", "spec.json", "--out", "out"], "spec.json: encoder", "required")
+
+
+def test_spec_of_an_unknown_method(capsys, here, no_torch):
+    (here / "spec.json").write_text(json.dumps(spec(method="simsce")))
+    refused(capsys, here, ["train", "spec.json", "--out", "out"], "'simsce'", "'simcse'")
+
+
+def test_missing_spec_and_no_spec(capsys, here, no_torch):
+    refused(capsys, here, ["train", "spec.json", "--out", "out"], "spec.json: no such file")
+    refused(capsys, here, ["train", "--out", "out"], "--method")
+    refused(capsys, here, ["train", "--method", "simcse", "--out", "out"], "--encoder")
+
+
+# ---------------------------------------------------------------- YAML of the project
+
+
+def test_paper_that_is_no_yaml(project, capsys, here, no_torch):
+    path = project / "papers" / "micse.yaml"
+    path.write_text(path.read_text() + "\ntables: [1, 2\n")
+    refused(capsys, here, ["plan", "table2"], path, "line ", "not valid YAML")
+
+
+def test_scale_that_is_no_yaml(project, capsys, here, no_torch):
+    path = project / "config" / "smoke.yaml"
+    path.write_text("scale: smoke\nseeds: [48, 49\n")
+    refused(capsys, here, ["plan", "table2"], path, "line ", "not valid YAML")
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "parts"),
+    [
+        ("papers/micse.yaml", "caption:", "captoin:", ["tables.1", "captoin: unknown key", "'caption'"]),
+        ("papers/micse.yaml", "source: rerun", "sourc: rerun", ["sourc: unknown key", "'source'"]),
+        ("papers/micse.yaml", "73.68±0.89", "73,68±0.89", ["values", "73,68"]),
+        ("papers/micse.yaml", "source: rerun", "source: reruns", ["source", "'rerun'", "reruns"]),
+        ("papers/micse.yaml", "method: micse", "method: micsee", ["unknown method 'micsee'", "'micse'"]),
+        ("papers/micse.yaml", "components: {ami: {}}", "components: {amii: {}}", ["component 'amii'", "'ami'"]),
+        ("papers/micse.yaml", "batch_size: 50", "batch_sise: 50", ["batch_sise", "'batch_size'"]),
+        ("papers/micse.yaml", 'size: "10%"', 'size: "11%"', ["size of config/smoke.yaml '11%'", "'1%'"]),
+        ("config/smoke.yaml", "override:", "overide:", ["overide: unknown key", "'override'"]),
+        ("config/smoke.yaml", "threads: 1", "threads: one", ["threads", "'one'"]),
+        ("config/smoke.yaml", "  steps: 6", "  stesp: 6", ["stesp", "'steps'"]),
+        ("config/smoke.yaml", "  moco: {", "  mocoo: {", ["components", "'mocoo'", "'moco'"]),
+        ("config/smoke.yaml", "{queue: 24}", "{quue: 24}", ["components.moco: quue", "'queue'"]),
+        ("config/smoke.yaml", '{"10%": [48]', '{"5%": [48]', ["seeds_by_size", "'5%'"]),
+        ("papers/micse.yaml", 'task: "Avg."', 'task: "Awg."', ["task of sts 'Awg.'", "'Avg.'"]),
+        ("papers/micse.yaml", '["73.68±0.89", ', "[", ["tables.2", "miCSE: 3 values for 4 columns"]),
+        (
+            "papers/micse.yaml",
+            "    evaluator: attention",
+            "    evaluator: atention",
+            ["evaluator 'atention'", "'attention'"],
+        ),
+        ("papers/micse.yaml", "sweep: {negatives: zeroed}", "sweep: {negative: zeroed}", ["table4", "'negatives'"]),
+        ("config/smoke.yaml", "  beir: ", "  bier: ", ["evaluators", "'bier'", "'beir'"]),
+        ("config/smoke.yaml", '"beir:smoke"', '"bier:smoke"', ["config/smoke.yaml: evaluators", "'bier'", "'beir'"]),
+        ("config/smoke.yaml", "corpus: smoke", "corpus: smok", ["data/registry.yaml", "'smok'", "'smoke'"]),
+        ("data/registry.yaml", "  path: wiki/smoke.txt", "  pth: wiki/smoke.txt", ["smoke.pth", "'path'"]),
+    ],
+)
+def test_what_does_not_fit_is_named_with_file_and_key(project, file, old, new, parts, capsys, here, no_torch):
+    path = project / file
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new, 1))
+    refused(capsys, here, ["plan", "all"], file, *parts)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "parts"),
+    [
+        ("by (+0.44)", 'by (+0.44)"\n    whatever: "', ["claims.4.whatever: unknown key"]),
+        ('    row: "miCSE"\n', '    row: "miCSEE"\n', ["comparable in the full-shot scenario", "'miCSEE'"]),
+        ('than: ["SCD (Klein', 'than: ["SDC (Klein', ["second-best approach SCD", "'SDC (Klein and Nabi, 2022)'"]),
+        ('columns: ["SICK-R"]', 'columns: ["SICKR"]', ["best performance on the SICK-R", "'SICKR'"]),
+        ("    by: 0.44", "    by: a lot", ["claims.4.by", "'a lot'"]),
+    ],
+    ids=["key", "row", "other row", "column", "number"],
+)
+@pytest.mark.parametrize("verb", ["claims", "audit"])
+def test_a_claim_that_does_not_fit_is_named(project, old, new, parts, verb, capsys, here):
+    path = project / "papers" / "micse.yaml"
+    before, start, after = path.read_text().partition("\nclaims:")
+    assert old in after
+    path.write_text(before + start + after.replace(old, new, 1))
+    refused(capsys, here, [verb], "papers/micse.yaml", *parts)
+
+
+@pytest.mark.parametrize("file", ["config/smoke.yaml", "papers/micse.yaml", "data/registry.yaml"])
+def test_yaml_that_is_not_utf8(project, file, capsys, here, no_torch):
+    path = project / file
+    path.write_bytes(b"# caf\xe9\n" + path.read_bytes())
+    refused(capsys, here, ["plan", "table2"], path, "line 1", "not UTF-8")
+
+
+def test_empty_yaml(project, capsys, here, no_torch):
+    path = project / "config" / "smoke.yaml"
+    path.write_text("")
+    refused(capsys, here, ["plan", "table2"], path)
+
+
+# ---------------------------------------------------------------- files
+
+
+def test_missing_corpus(capsys, here, no_torch):
+    refused(capsys, here, training(corpus="nothing.txt"), "nothing.txt: no such file")
+    arguments = training()
+    del arguments[arguments.index("--corpus") : arguments.index("--corpus") + 2]
+    refused(capsys, here, arguments, "simcse", "--corpus")
+
+
+def test_missing_data_root(capsys, here, no_torch):
+    refused(capsys, here, training(data="nowhere"), "nowhere/downstream/STS/STSBenchmark/sts-dev.csv: no such file")
+    refused(capsys, here, evaluation(data="nowhere"), "nowhere/downstream", "no such file", "--data")
+
+
+def test_missing_data_root_from_the_environment(capsys, here, no_torch, monkeypatch):
+    monkeypatch.setenv("CSEBENCH_DATA", str(here / "nowhere"))
+    arguments = ["evaluate", "--model", ENCODER, "--out", "scores.json"]
+    refused(capsys, here, arguments, here / "nowhere", "no such file")
+
+
+def test_empty_corpus(capsys, here):
+    (here / "empty.txt").write_text("\n\n")
+    refused(capsys, here, training(corpus="empty.txt"), "empty.txt: holds no sentence")
+
+
+def test_corpus_that_is_not_utf8(capsys, here):
+    (here / "latin.txt").write_bytes(b"one\ncaf\xe9\n")
+    refused(capsys, here, training(corpus="latin.txt"), "latin.txt: line 2: not UTF-8")
+
+
+def test_damaged_dev_set(tmp_path, capsys, here):
+    data = shutil.copytree(SMOKE, tmp_path / "data")
+    path = data / "downstream/STS/STSBenchmark/sts-dev.csv"
+    path.write_text(path.read_text() + "only one column\n")
+    refused(capsys, here, training(data=data), path, "line 33")
+
+
+def test_damaged_test_set(tmp_path, capsys, here):
+    data = shutil.copytree(SMOKE, tmp_path / "data")
+    path = data / "downstream/STS/STS14-en-test/STS.gs.images.txt"
+    path.write_text(path.read_text() + "3.0\n")
+    refused(capsys, here, evaluation("--pooler", "avg", data=data), "STS.input.images.txt", path.name)
+
+
+def test_model_that_says_no_pooler(capsys, here):
+    refused(capsys, here, evaluation(), ENCODER, "--pooler", "cls_before_pooler")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["./nowhere", "nowhere/at-all"])
+def test_missing_model(here, model):
+    """Offline, so that the hub is not asked."""
+    arguments = [str(a) for a in evaluation("--pooler", "cls", model=model)]
+    done = subprocess.run(
+        [sys.executable, "-m", "csebench", *arguments],
+        env=os.environ | {"HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert model in done.stderr
+    assert not list(here.iterdir())
+
+
+# ---------------------------------------------------------------- method files
+
+
+@pytest.mark.parametrize(
+    ("content", "parts"),
+    [
+        ("DECLARATION = {\n", ["line 1", "not valid Python"]),
+        ("x = 1\n", ["no DECLARATION", "methods/_template.py"]),
+        ("import math\nDECLARATION = {'version': math.pi}\n", ["line 2", "literal"]),
+        ("DECLARATION = {'name': 'broken', 'version': 1, 'titel': 'x'}\n", ["titel: unknown key", "'title'"]),
+        (
+            "DECLARATION = {'name': 'other', 'version': 1, 'title': 't', 'paper': 'p', 'citation': 'c'}\n",
+            ["'other'", "broken.py"],
+        ),
+    ],
+    ids=["syntax", "nothing declared", "not a literal", "unknown key", "another name"],
+)
+def test_broken_method_file_is_named(content, parts, tmp_path, monkeypatch, capsys, here, no_torch):
+    """One bad file in methods/ is named, and does not hide the others."""
+    methods = tmp_path / "copy" / "methods"
+    shutil.copytree(ROOT / "methods", methods)
+    (methods / "broken.py").write_text(content)
+    for name, folder in (("METHODS", methods), ("COMPONENTS", methods / "components")):
+        for module in (registry, catalog, grids, recipe, cli):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, folder)
+    monkeypatch.setattr(registry, "ROOT", methods.parent)
+    monkeypatch.setattr(registry.declaration, "__wrapped__", registry.declaration.__wrapped__)
+    monkeypatch.setattr(registry.declaration.__wrapped__, "__defaults__", (methods,))
+    registry.declaration.cache_clear()
+    try:
+        refused(capsys, here, ["show", "broken"], "methods/broken.py", *parts)
+        assert cli.main(["methods"]) == 0
+        listed = capsys.readouterr().out
+        assert "BROKEN" in listed and "simcse" in listed and "micse" in listed
+    finally:
+        registry.declaration.cache_clear()
+
+
+# ---------------------------------------------------------------- refused too late, or not at all
+
+
+LATE = {
+    "pooler of an evaluation": (evaluation("--pooler", "clss"), "--pooler", "'clss'", "'cls'"),
+    "batch size": (evaluation("--batch-size", "0"), "batch"),
+    "size": (training("--size", "-5"), "size"),
+    "threads": (training("--threads", "0"), "threads"),
+    "folder as corpus": (training(corpus=SMOKE), SMOKE),
+}
+
+
+@pytest.mark.parametrize(("arguments", "parts"), [(a, p) for a, *p in LATE.values()], ids=LATE)
+def test_refused_before_torch(arguments, parts, capsys, here, no_torch):
+    refused(capsys, here, arguments, *parts)
+
+
+@pytest.mark.parametrize("content", [b"", b"caf\xe9\n"], ids=["empty", "not UTF-8"])
+def test_corpus_is_refused_before_torch(content, capsys, here, no_torch):
+    (here / "corpus.txt").write_bytes(content)
+    refused(capsys, here, training(corpus="corpus.txt"), "corpus.txt")
+
+
+def test_spec_with_an_unknown_component_parameter(capsys, here, no_torch):
+    components = {"ami": {"version": 1, "params": {"wieght": 1}}}
+    content = targets.run(next(r for r in targets.runs("smoke") if r.startswith("simcse")), "smoke").model_dump()
+    (here / "spec.json").write_text(json.dumps(content | {"components": components}))
+    refused(capsys, here, ["train", "spec.json", "--out", "out"], "wieght", "'weight'")
+
+
+def test_spec_of_another_version(capsys, here, no_torch):
+    content = targets.run(next(r for r in targets.runs("smoke") if r.startswith("simcse")), "smoke").model_dump()
+    (here / "spec.json").write_text(json.dumps(content | {"method_version": 99}))
+    refused(capsys, here, ["train", "spec.json", "--out", "out"], "version", "99")

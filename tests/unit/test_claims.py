@@ -1,0 +1,278 @@
+"""Claims: every form on a made-up paper, on its printed numbers and on made-up runs; and what the real papers say."""
+
+import json
+
+import pytest
+from pydantic import ValidationError
+from test_compare import SCALE, clear, made_up, table, write_scores
+
+from csebench import ROOT
+from csebench.base.errors import BadInput
+from csebench.plan import catalog, targets
+from csebench.plan.papers import Claim
+from csebench.report import claims, stats
+from csebench.report.claims import HOLDS, REVERSED, UNTESTABLE, WEAK
+
+SAYS = "better by far"
+FEW_SHOT = [{"label": size, "task": "Avg.", "size": size} for size in ("1%", "10%")]
+X = {"label": "x", "task": "STS-B"}
+# The deviations at 10 % are 0.40, so that a difference of two single runs has the standard error 0.40 √2 = 0.57.
+PAPER = {
+    "name": "made_up",
+    "tables": {
+        "1": table(
+            {
+                "Ours": ("simcse", ["70.00", "60.00"]),
+                "B": ("ct", ["68.00", "59.50"]),
+                "C": ("mirror_bert", ["69.50", "60.40"]),
+                "D": (None, [None, None]),
+            },
+            [X, {"label": "y", "task": "SICK-R"}],
+        ),
+        "2": table(
+            {"Ours": ("simcse", ["74.00±0.20", "75.00±0.40"]), "B": ("ct", ["70.00±1.00", "74.90±0.40"])},
+            FEW_SHOT,
+            seeds=5,
+        ),
+        "3": table({"Ours": ("simcse", ["70.00"]), "Chance": ("random", [None]), "BERT": ("bert", [None])}, [X]),
+        "4": table({"Ours": ("simcse", ["74.00±0.20"]), "B": ("ct", ["70.00±1.00"])}, FEW_SHOT[:1], seeds=3),
+        "5": table({"Ours": ("simcse", ["74.00±0.00"]), "B": ("ct", ["70.00±0.00"])}, FEW_SHOT[:1], seeds=5),
+        "6": {"kind": "settings", "title": "Settings", "columns": [], "rows": []},
+    },
+}
+# STS-B, SICK-R and the average of three runs.
+MEASURED = {
+    "simcse": [[0.700, 0.710, 0.720], [0.60, 0.61, 0.62], [0.70, 0.71, 0.72]],
+    "ct": [[0.650, 0.660, 0.672], [0.61, 0.60, 0.61], [0.65, 0.66, 0.67]],
+    "mirror_bert": [[0.700, 0.712, 0.715], [0.65, 0.66, 0.68], [0.70, 0.71, 0.72]],
+    "random": [[0.010, 0.020, 0.030], [0.01, 0.02, 0.03], [0.01, 0.02, 0.03]],
+    "bert": [[0.500], [0.50], [0.50]],
+}
+TASKS = ("STS-B", "SICK-R", "Avg.")
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        made_up(tmp_path_factory.mktemp("project"), patch, PAPER)
+        for name in targets.grid_names("made_up"):
+            for spec in targets.page(name, SCALE, "made_up").runs().values():
+                values = [own[max(0, spec.seed - 1)] for own in MEASURED[spec.method]]
+                write_scores(spec, "sts", {(task, "spearman"): v for task, v in zip(TASKS, values, strict=True)})
+        clear()
+        yield
+    clear()
+
+
+def judge(table="1", row="Ours", columns=("x",), **more):
+    return claims.judge("made_up", Claim(says=SAYS, section="1", table=table, row=row, columns=columns, **more), SCALE)
+
+
+# ---------------------------------------------------------------- on the printed numbers
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict"),
+    [
+        ({"than": ["B"]}, HOLDS),  # by 2.00
+        ({"than": ["C"]}, WEAK),  # by 0.50
+        ({}, WEAK),  # by both
+        ({"columns": ["y"]}, REVERSED),  # C has 0.40 more
+        ({"columns": ["y"], "but": ["C"]}, WEAK),
+        ({"columns": ["y"], "than": ["C"], "lower": True}, WEAK),
+        ({"row": "B", "than": ["Ours"], "lower": True}, HOLDS),
+        ({"than": ["D"]}, UNTESTABLE),
+        ({"row": "D"}, UNTESTABLE),
+        ({"than": ["B"], "within": "3.0"}, HOLDS),  # 1.00 below it, 1.8 standard errors
+        ({"than": ["B"], "within": "2.5"}, WEAK),
+        ({"than": ["B"], "within": "1.9"}, REVERSED),
+        ({"row": "B", "than": ["Ours"], "within": "3.0"}, HOLDS),
+        ({"than": ["C"], "within": "1.0"}, WEAK),
+        ({"than": ["Ours"], "than_table": "3", "within": "0.5"}, WEAK),
+        ({"table": "2", "columns": ["1%"], "of": "std", "lower": True}, HOLDS),  # F = 25 on 4 and 4: p = 0.009
+        ({"table": "2", "columns": ["10%"], "of": "std", "lower": True}, WEAK),  # a tie
+        ({"than": ["B"], "of": "std", "lower": True}, UNTESTABLE),
+        (
+            {"table": "4", "columns": ["1%"], "of": "std", "lower": True},
+            WEAK,  # on 2 and 2: p = 0.08
+        ),
+        ({"table": "5", "columns": ["1%"]}, HOLDS),
+        ({"table": "2", "columns": ["10%"]}, WEAK),
+        ({"table": "2", "columns": ["1%", "10%"]}, WEAK),
+        ({"table": "2", "columns": ["1%", "10%"], "on_average": True}, HOLDS),
+        ({"table": "2", "columns": ["10%"], "than": ["Ours"], "than_column": "1%"}, HOLDS),
+        ({"table": "2", "columns": ["1%"], "than": ["Ours"], "than_column": "10%"}, REVERSED),
+        ({"than": ["B"], "than_table": "2", "than_column": "1%"}, WEAK),  # a tie
+        ({"row": "C", "columns": ["y"], "than": ["B"], "than_table": "1", "than_column": "x"}, REVERSED),
+        ({"table": "2", "columns": ["10%"], "than": ["B"], "than_table": "1", "than_column": "x"}, HOLDS),
+    ],
+)
+def test_verdict_on_print(project, claim, verdict):
+    assert judge(**claim).published.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("claim", "stated"),
+    [
+        ({"by": "2.00"}, True),
+        ({"by": "1.99"}, True),  # both numbers are rounded
+        ({"by": "1.97"}, False),
+        ({"by": "2"}, True),
+        ({"by": "1"}, False),
+        ({"row": "B", "than": ["Ours"], "lower": True, "by": "2.00"}, True),
+        ({"columns": ["x", "y"], "by": "2.00"}, False),  # 0.50 in y
+        ({"columns": ["x", "y"], "up_to": "2.0"}, True),
+        ({"columns": ["x", "y"], "up_to": "3.0"}, False),
+        ({"columns": ["x", "y"], "at_least": "0.5"}, True),
+        ({"columns": ["x", "y"], "at_least": "0.4"}, True),
+        ({"columns": ["x", "y"], "at_least": "0.6"}, False),
+        ({"columns": ["x", "y"], "on_average": True, "by": "1.25"}, True),
+        ({}, None),
+        ({"within": "3"}, None),
+    ],
+)
+def test_size_on_print(project, claim, stated):
+    assert judge(**{"than": ["B"], **claim}).published.stated is stated
+
+
+def test_up_to_asks_for_one_comparison_only(project):
+    claim = {"columns": ["x", "y"], "than": ["B", "C"]}
+    assert judge(**claim).published.verdict == REVERSED
+    found = judge(**claim, up_to="2.00").published
+    assert (found.verdict, found.stated) == (HOLDS, True) and found.detail.startswith("+2.00 than B, x")
+
+
+def test_details_count_comparisons(project):
+    assert judge(columns=["x", "y"]).published.detail.startswith("3 of 4 comparisons; smallest -0.40 than C, y")
+    two = {"table": "2", "columns": ["1%", "10%"]}
+    assert judge(**two, on_average=True).published.detail.startswith("+2.05 than B, average")
+    assert judge(than=["B"], by="1.50").published.detail == "+2.00 than B, x; says 1.50, is +2.00, p = 0.00041"
+
+
+# ---------------------------------------------------------------- on our runs
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict"),
+    [
+        ({"than": ["B"]}, HOLDS),  # by 5, 5 and 4.8
+        ({"than": ["C"]}, WEAK),  # by 0, -0.2 and 0.5
+        ({"than": ["C"], "columns": ["y"]}, REVERSED),
+        ({"than": ["C"], "columns": ["y"], "lower": True}, HOLDS),
+        ({"than": ["D"]}, UNTESTABLE),
+        ({"table": "3", "than": ["Chance"]}, UNTESTABLE),  # a control
+        ({"table": "3", "than": ["BERT"]}, HOLDS),  # one run stands for every seed
+        ({"than": ["BERT"], "than_table": "3"}, HOLDS),
+        ({"table": "2", "columns": ["1%"]}, UNTESTABLE),  # one seed
+        ({"table": "2", "columns": ["1%"], "lower": True}, REVERSED),  # and not even that
+        ({"table": "2", "columns": ["10%"]}, HOLDS),
+        ({"than": ["B", "C"], "columns": ["x", "y"], "on_average": True}, REVERSED),
+        ({"than": ["B"], "columns": ["x", "y"], "on_average": True}, HOLDS),  # by 2, 3 and 2.9
+        ({"than": ["C"], "of": "std"}, WEAK),
+        ({"table": "2", "columns": ["1%"], "of": "std"}, UNTESTABLE),
+        ({"than": ["C"], "within": "1.0"}, HOLDS),  # a mean of 0.10, its standard error 0.21
+        ({"than": ["C"], "within": "0.3"}, WEAK),
+        ({"than": ["C"], "within": "0.05"}, REVERSED),
+        (
+            {"than": ["C"], "within": "0.55"},
+            WEAK,  # t = 0.45 / 0.21 on two degrees of freedom: p = 0.08
+        ),
+    ],
+)
+def test_verdict_on_runs(project, claim, verdict):
+    assert judge(**claim).ours.verdict == verdict
+
+
+def test_size_on_runs(project):
+    assert judge(than=["B"], by="4.9").ours.stated is True
+    assert judge(than=["B"], by="2.00").ours.stated is False
+
+
+def test_the_test_of_a_page_is_the_test_of_its_claims(project):
+    """Where the comparisons of a table, which know of items, have the pair."""
+    path = targets.grid_path("made_up", "table1", SCALE, "items.json")
+    pair = {"a": 0, "b": 1, "mean": 4.9, "p": 0.4, "holm": 1.0, "seeds": 3, "item_variance": 0.04}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"comparisons": {"x": {"order": [0, 1], "pairs": [pair], "letters": {}}}}))
+    claims.cached.cache_clear()
+    seeds = [a - b for a, b in zip((70, 71, 72), (65, 66, 67.2), strict=True)]
+    assert judge(than=["B"]).ours.detail.endswith(f"p = {stats.paired(seeds, 0.04).p:.2g}")
+    assert judge(than=["B"], columns=["y"]).ours.detail.endswith("p = 0.67")  # by -1, 1 and 1
+    path.unlink()
+    claims.cached.cache_clear()
+
+
+# ---------------------------------------------------------------- what does not fit
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        {"row": "Nobody"},
+        {"than": ["Nobody"]},
+        {"but": ["Nobody"]},
+        {"columns": ["z"]},
+        {"than": ["B"], "than_column": "z"},
+        {"than": ["Nobody"], "than_table": "2", "than_column": "1%"},
+        {"table": "9"},
+        {"than_table": "9"},
+        {"table": "6"},
+    ],
+)
+def test_an_unknown_name_is_refused_by_file_and_claim(project, claim):
+    with pytest.raises(BadInput, match=f"papers/made_up.yaml: claim '{SAYS}'"):
+        judge(**claim)
+
+
+def test_a_claim_is_of_a_table_or_a_figure():
+    with pytest.raises(ValidationError, match="either `table` or `figure`"):
+        Claim(says=SAYS, section="1", row="a", columns=["b"])
+
+
+# ---------------------------------------------------------------- the papers
+
+
+@pytest.fixture
+def no_runs(tmp_path, monkeypatch):
+    """The papers themselves, without a score on disk."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(catalog, "ROOT", ROOT)
+    clear()
+    yield
+    monkeypatch.undo()
+    clear()
+
+
+@pytest.mark.parametrize(
+    ("paper", "words", "difference", "stated"),
+    [
+        ("micse", "average gain of (+3.94)", 1.98, False),
+        ("micse", "up to (+5.91)", 5.91, True),
+        ("micse", "up to (+15)", 15.11, True),
+        ("micse", "SCD by (+0.44)", 0.44, True),
+        ("micse", "PCL by (+0.87)", 0.87, True),
+        ("informin_cl", "(+1.67%)", 1.67, True),
+        ("informin_cl", "0.81% on RoBERTa_base", 0.81, True),
+        ("informin_cl", "1.66% on RoBERTa_large", 1.66, True),
+        ("msse", "to 80.15% (+3.90%)", 3.90, True),
+        ("msse", "to 81.36% (+2.95%)", 2.95, True),
+        ("msse", "on average 1.74%", 1.74, True),
+    ],
+)
+def test_what_papers_say_of_their_numbers(no_runs, paper, words, difference, stated):
+    (claim,) = [claim for claim in catalog.paper(paper).claims if words in claim.says]
+    found = claims.judge(paper, claim, SCALE)
+    assert found.published.stated is stated and found.published.detail.startswith(f"{difference:+.2f} than ")
+    assert found.ours.verdict == UNTESTABLE
+
+
+def test_seven_tasks_are_no_more_certain_than_their_printed_average(no_runs):
+    """MSSE's Table 3 says the same twice: 0.68 more than CLSEP, by the column of averages and by the tasks' mean."""
+    of_table = [claim for claim in catalog.paper("msse").claims if claim.table == "3"]
+    found = {claim.on_average: claims.judge("msse", claim, SCALE).published.verdict for claim in of_table}
+    assert found[True] == found[False]
+
+
+@pytest.mark.parametrize("name", catalog.paper_names())
+def test_every_claim_fits_its_table(no_runs, name):
+    assert all(claims.judge(name, claim, SCALE).published.verdict for claim in catalog.paper(name).claims)

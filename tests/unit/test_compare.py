@@ -1,0 +1,327 @@
+"""Comparisons of rows: the bootstrap of Spearman against scipy, and a made-up project from score files to letters."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import scipy.stats
+import yaml
+
+from csebench import ROOT
+from csebench.base import caches
+from csebench.data.sts import read_sts
+from csebench.plan import catalog, grids, targets
+from csebench.plan.registry import EVALUATORS, declaration
+from csebench.report import compare
+from csebench.report.view import view
+
+SCALE = "smoke"
+SMOKE = ROOT / "data" / "smoke"
+STS = [task for task in catalog.STS_COLUMNS if task != "Avg."]
+ROWS = {"Good": "simcse", "As good": "mirror_bert", "Bad": "ct", "Untrained": "bert", "Chance": "random"}
+
+
+def clear():
+    caches.clear()
+
+
+def made_up(folder, patch, *papers, **scale):
+    """A project in a folder of its own: papers, and the one scale."""
+    content = {
+        "scale": SCALE,
+        "purpose": "tests.",
+        "data_root": str(SMOKE),
+        "corpus": "smoke",
+        "dev": "stsb-dev-smoke",
+    }
+    content |= {"sizes": {"1%": 50, "10%": 96, "100%": 400}, "seeds": [1, 2, 3], "seeds_by_size": {"1%": [1]}}
+    content["encoders"] = {"bert-base": {"name": "encoders/bert-mini-wiki", "revision": "0" * 16}}
+    files = {f"papers/{p['name']}": {"title": "A paper", "reference": "Somebody", **p} for p in papers}
+    for name, text in (files | {f"config/{SCALE}": content | scale}).items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump(text, sort_keys=False, allow_unicode=True))
+    (folder / "data").mkdir()
+    shutil.copy(ROOT / "data" / "registry.yaml", folder / "data")
+    patch.setattr(catalog, "ROOT", folder)
+    patch.chdir(folder)
+    clear()
+
+
+def table(rows, columns, **more):
+    """Of rows {label: (method, printed values)}."""
+    made = [
+        {"label": label, "source": "measured", "values": values} | ({"run": {"method": method}} if method else {})
+        for label, (method, values) in rows.items()
+    ]
+    made = [row if "run" in row else row | {"missing": "not here"} for row in made]
+    return {"title": "A table", "columns": columns, "rows": made, **more}
+
+
+def write_scores(spec, evaluator, values, items=None):
+    """A run's scores, {(task, metric): value}, with per-item values beside them."""
+    path = targets.score_path(spec.run_id, evaluator, SCALE)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    name = evaluator.partition(":")[0]
+    content = {"run": spec.run_id, "spec": spec.model_dump(), "training": {}, "provenance": {}, "items": "gone.npz"}
+    content["evaluations"] = [{"version": declaration(name, EVALUATORS).version}]
+    content["scores"] = [
+        {"task": t, "subset": "printed" if t == "Avg." else "all", "metric": metric, "value": float(value)}
+        for (t, metric), value in values.items()
+    ]
+    path.write_text(json.dumps(content))
+    if items:
+        np.savez(path.with_suffix(".items.npz"), **{f"{evaluator}/{key}": own for key, own in items.items()})
+
+
+# ---------------------------------------------------------------- Spearman's bootstrap
+
+
+TIED = {
+    "no ties": lambda rng: rng.random(40),
+    "ties": lambda rng: rng.integers(0, 5, 40).astype(float),
+    "float32": lambda rng: rng.integers(0, 30, 40).astype(np.float32) / 7,
+}
+
+
+@pytest.mark.parametrize("made", TIED.values(), ids=TIED)
+def test_resampled_ranks_are_those_of_repeated_items(made):
+    values, weights = made(np.random.default_rng(0)), compare.resamples(40)[:50]
+    for own, times in zip(compare.resampled_ranks(values, weights), weights.astype(int), strict=True):
+        assert np.array_equal(np.repeat(own, times), scipy.stats.rankdata(np.repeat(values, times)))
+
+
+@pytest.mark.parametrize("made", TIED.values(), ids=TIED)
+def test_spearman_of_resamples_is_scipys_of_repeated_items(made):
+    rng = np.random.default_rng(1)
+    gold = rng.integers(0, 11, 40) / 2
+    cosines = made(rng) + gold.astype(np.float32) / 5
+    found = compare.spearman_resampled(cosines, gold.tobytes())
+    for correlation, times in zip(found[:100], compare.resamples(40).astype(int), strict=False):
+        expected = scipy.stats.spearmanr(np.repeat(cosines, times), np.repeat(gold, times)).statistic
+        assert correlation == pytest.approx(expected, abs=1e-5)
+
+
+def test_spearman_keeps_its_digits_on_thousands_of_items():
+    """Sums of squares of ranks are 1e10 here, in single precision."""
+    rng = np.random.default_rng(2)
+    gold = rng.integers(0, 26, 4906) / 5
+    cosines = (gold / 5 + rng.normal(0, 0.5, len(gold))).astype(np.float32)
+    times = compare.resamples(len(gold))[0].astype(int)
+    expected = scipy.stats.spearmanr(np.repeat(cosines, times), np.repeat(gold, times)).statistic
+    assert compare.spearman_resampled(cosines, gold.tobytes())[0] == pytest.approx(expected, abs=2e-5)
+
+
+def test_variance_of_a_difference_is_the_bootstraps():
+    """Of the means of two seeds, the same pairs drawn for both rows."""
+    (gold,) = [pairs.gold for pairs in read_sts(SMOKE, "SICK-R")]
+    rng = np.random.default_rng(3)
+    a, b = (gold / 5 + rng.normal(0, noise, (2, len(gold))) for noise in (0.2, 0.5))
+    drawn = []
+    for _ in range(800):
+        own = rng.integers(0, len(gold), len(gold))
+        mean = [np.mean([scipy.stats.spearmanr(seed[own], gold[own]).statistic for seed in row]) for row in (a, b)]
+        drawn.append(mean[0] - mean[1])
+    found = compare.variance(a, b, "SICK-R", "sts", SCALE)
+    assert np.sqrt(found) == pytest.approx(np.std(drawn), rel=0.12)
+
+
+# ---------------------------------------------------------------- from score files to letters
+
+
+def columns(*tasks, **more):
+    return [{"label": task, "task": task, **more} for task in tasks]
+
+
+def pair_of_rows(columns, **more):
+    return table(
+        {label: (method, [None] * len(columns)) for label, method in (("A", "simcse"), ("B", "ct"))}, columns, **more
+    )
+
+
+PAPER = {
+    "name": "made_up",
+    "tables": {
+        "1": table({label: (method, [None, None]) for label, method in ROWS.items()}, columns("STS12", "Avg.")),
+        "2": pair_of_rows([*columns("MR", "CR", size="1%"), {"label": "mean", "mean": True}], evaluator="transfer"),
+        "3": pair_of_rows(
+            [{"label": f"R@{k}", "task": "STS-B", "metric": f"recall@{k}", "size": "1%"} for k in (1, 5)],
+            evaluator="stsb_retrieval",
+        ),
+        "4": pair_of_rows(
+            [{"label": t, "task": t, "evaluator": f"beir:{t}", "size": "1%"} for t in ("smoke", "cqadupstack")],
+            factor=1,
+        ),
+        "5": table(
+            {label: (method, [None] * 3) for label, method in ROWS.items() if label != "As good"},
+            [*columns("MR", "CR"), {"label": "mean", "mean": True}],
+            evaluator="transfer",
+        ),
+        "6": pair_of_rows(columns("Banking77Classification", size="1%"), evaluator="mteb:Banking77Classification"),
+    },
+}
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    made_up(tmp_path, monkeypatch, PAPER)
+    yield
+    clear()
+
+
+def specs(number, label):
+    """Runs of a row's first cell, one a seed."""
+    name = f"table{number}"
+    row = grids.find_grid("made_up", name).row(label)
+    return grids.plan_grid("made_up", name, SCALE)[row][0].specs
+
+
+def compared(number):
+    clear()
+    return json.loads(compare.compare("made_up", f"table{number}", SCALE).read_text())["comparisons"]
+
+
+def write_sts(spec, noise, seed):
+    """Cosines that follow the gold scores, and what they score."""
+    rng, items, values = np.random.default_rng(seed), {}, {}
+    for task in STS:
+        pairs = read_sts(SMOKE, task)
+        own = {f"{task}/{p.subset}": (p.gold / 5 + rng.normal(0, noise, len(p))).astype(np.float32) for p in pairs}
+        gold, cosines = np.concatenate([p.gold for p in pairs]), np.concatenate(list(own.values()))
+        values[task, "spearman"] = scipy.stats.spearmanr(cosines, gold).statistic
+        items |= own
+    values["Avg.", "spearman"] = np.mean(list(values.values()))
+    write_scores(spec, "sts", values, items)
+    return 100 * values["Avg.", "spearman"]
+
+
+@pytest.fixture
+def sts(project):
+    """Averages of Table 1, by row: two good rows, a bad one, one that is not trained, and a control."""
+    noises = {"Good": 0.1, "As good": 0.1, "Bad": 1.5, "Untrained": 3, "Chance": 9}
+    return {
+        label: [write_sts(spec, noises[label], 100 * i + j) for j, spec in enumerate(specs(1, label))]
+        for i, label in enumerate(ROWS)
+    }
+
+
+def test_letters_of_rows(sts):
+    found = compared(1)
+    assert list(found) == ["Avg."]  # that is what papers compare, where there is one
+    own = found["Avg."]
+    assert {*own["order"][:2]} == {0, 1} and own["order"][2:] == [2, 3]  # no control
+    assert own["letters"]["0"] == own["letters"]["1"] == "a" and "a" not in own["letters"]["2"] + own["letters"]["3"]
+    assert len(own["pairs"]) == 6 and all(
+        pair["item_variance"] is not None and pair["seeds"] == 3 for pair in own["pairs"]
+    )
+    assert all(pair["p"] <= pair["holm"] for pair in own["pairs"])
+    (pair,) = [pair for pair in own["pairs"] if {pair["a"], pair["b"]} == {0, 3}]
+    assert pair["mean"] == pytest.approx(np.mean(sts["Good"]) - sts["Untrained"][0])  # whose one run stands for all
+
+
+def test_an_average_of_tasks_has_the_variance_of_its_tasks(sts):
+    """Test sets are drawn apart: their variances add up, over 49."""
+    a, b = (view("made_up", "table1", SCALE).rows[row][1] for row in (0, 2))
+    parts = [compare.variance(*(compare.sample(c, t, SCALE) for c in (a, b)), t, "sts", SCALE) for t in STS]
+    (pair,) = [p for p in compared(1)["Avg."]["pairs"] if {p["a"], p["b"]} == {0, 2}]
+    d = np.subtract(sts["Good"], sts["Bad"])
+    seeds, items = d.var(ddof=1) / 3, 100**2 * sum(parts) / 49
+    df = (seeds + items) ** 2 / (seeds**2 / 2)
+    assert pair["p"] == pytest.approx(2 * scipy.stats.t.sf(d.mean() / np.sqrt(seeds + items), df))
+
+
+def test_without_items_seeds_are_compared(sts):
+    for path in (catalog.results_folder(SCALE) / "scores").glob("*.npz"):
+        path.unlink()
+    (pair,) = [p for p in compared(1)["Avg."]["pairs"] if {p["a"], p["b"]} == {0, 2}]
+    assert pair["item_variance"] is None
+    assert pair["p"] == pytest.approx(scipy.stats.ttest_rel(sts["Good"], sts["Bad"]).pvalue)
+
+
+def test_same_scores_same_bytes(sts):
+    compared(1)
+    path = targets.grid_path("made_up", "table1", SCALE, "items.json")
+    first = path.read_bytes()
+    compared(1)
+    assert path.read_bytes() == first
+
+
+def test_runs_that_are_missing_or_old_are_left_out(sts):
+    """One seed of a row has no scores, those of another are of an older version of its evaluator."""
+    missing, *_ = specs(1, "As good")
+    targets.score_path(missing.run_id, "sts", SCALE).unlink()
+    path = targets.score_path(specs(1, "Bad")[0].run_id, "sts", SCALE)
+    path.write_text(path.read_text().replace('"evaluations": [{"version": ', '"evaluations": [{"version": 9'))
+    assert compared(1)["Avg."]["order"] == [0, 3]
+
+
+def z_test(*differences):
+    """Two-sided p of the mean of means, where the signs of items' differences may be permuted."""
+    mean = np.mean([d.mean() for d in differences])
+    variance = sum(np.square(d).sum() / len(d) ** 2 for d in differences) / len(differences) ** 2
+    return 2 * scipy.stats.norm.sf(abs(mean) / np.sqrt(variance))
+
+
+def write_pair(number, evaluator, *rows):
+    """The one run of row A and of row B, each ({(task, metric): items' values}, items)."""
+    for label, (values, items) in zip("AB", rows, strict=True):
+        means = {key: own.mean() for key, own in values.items()}
+        write_scores(specs(number, label)[0], evaluator, means, items)
+
+
+def test_a_task_of_mteb_shows_its_main_score(project):
+    """Which is called otherwise in every task, and comes first."""
+    task, evaluator = "Banking77Classification", "mteb:Banking77Classification"
+    for label in "AB":
+        write_scores(specs(6, label)[0], evaluator, {(task, "accuracy"): 0.54, (task, "f1"): 0.5})
+    clear()
+    assert [cell.values for (cell,) in view("made_up", "table6", SCALE).rows] == [{1: pytest.approx(54)}] * 2
+
+
+def test_accuracies_of_one_seed_are_compared_by_mcnemars_test(project):
+    rng = np.random.default_rng(0)
+    rows = [{task: rng.random(200) < share for task in ("MR", "CR")} for share in (0.8, 0.7)]
+    write_pair(2, "transfer", *(({(task, "accuracy"): own for task, own in row.items()}, row) for row in rows))
+    d = [a.astype(float) - b for a, b in zip(*(row.values() for row in rows), strict=True)]
+    (pair,) = compared(2)["mean"]["pairs"]
+    assert (pair["p"], pair["seeds"]) == (pytest.approx(z_test(*d)), 1) and pair["item_variance"] > 0
+    assert pair["holm"] == pair["p"] and pair["mean"] == pytest.approx(100 * np.mean(d))
+
+
+def test_a_mean_of_columns_is_of_what_its_columns_are_of(project):
+    """Without controls and rows with a missing run; one run of a row without randomness stands for all."""
+    rng = np.random.default_rng(3)
+    shares = {"Good": 0.8, "Bad": 0.6, "Untrained": 0.5, "Chance": 0.1}
+    for label, share in shares.items():
+        for spec in specs(5, label)[label == "Bad" :]:
+            items = {task: rng.random(100) < share for task in ("MR", "CR")}
+            write_scores(spec, "transfer", {(task, "accuracy"): own.mean() for task, own in items.items()}, items)
+    own = compared(5)["mean"]
+    assert own["order"] == [0, 2] and [(pair["seeds"], pair["item_variance"] > 0) for pair in own["pairs"]] == [
+        (3, True)
+    ]
+
+
+def test_recalls_are_compared_over_queries(project):
+    rng = np.random.default_rng(1)
+    ranks = [rng.integers(1, highest, 97) for highest in (6, 12)]
+    write_pair(
+        3,
+        "stsb_retrieval",
+        *(({("STS-B", f"recall@{k}"): rank <= k for k in (1, 5)}, {"rank": rank}) for rank in ranks),
+    )
+    found = compared(3)
+    for k in (1, 5):
+        a, b = (rank <= k for rank in ranks)
+        assert found[f"R@{k}"]["pairs"][0]["p"] == pytest.approx(z_test(a.astype(float) - b))
+
+
+@pytest.mark.parametrize(("dataset", "forums"), [("smoke", [""]), ("cqadupstack", ["android/", "english/"])])
+def test_ndcg_is_compared_over_queries(project, dataset, forums):
+    """Items are named by metric, of a dataset of forums by forum and metric (evaluators/retrieval.py)."""
+    rng = np.random.default_rng(2)
+    rows = [{f"{f}ndcg@10": rng.beta(2, other, 40 - 9 * i) for i, f in enumerate(forums)} for other in (1, 2)]
+    values = [{(dataset, "ndcg@10"): np.array([own.mean() for own in row.values()])} for row in rows]
+    write_pair(4, f"beir:{dataset}", *zip(values, rows, strict=True))
+    d = [a - b for a, b in zip(*(row.values() for row in rows), strict=True)]
+    assert compared(4)[dataset]["pairs"][0]["p"] == pytest.approx(z_test(*d))

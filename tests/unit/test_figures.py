@@ -1,0 +1,237 @@
+"""The papers' figures from made-up scores: what is plotted, what is said to be missing, the same bytes."""
+
+import csv
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from csebench.base import caches
+from csebench.plan import catalog, grids, targets
+from csebench.plan.papers import Published
+from csebench.plan.registry import EVALUATORS, declaration, protocol
+from csebench.report import figures, view
+from csebench.score.evaluate import data_sha256
+
+ALL = [(p, f"figure{n}") for p in catalog.paper_names() for n in catalog.paper(p).figures]
+
+
+@pytest.fixture(autouse=True)
+def nothing_scored(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    caches.clear()
+    yield
+    caches.clear()
+
+
+def write(spec, evaluator, scale, scores=(), curve=None, items=None):
+    """Adds scores, (task, metric, value) each, and per-item values to the JSON of a run."""
+    path, wanted = targets.score_path(spec.run_id, evaluator, scale), protocol(evaluator).declaration
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = {"spec": spec.model_dump(), "run": spec.run_id, "training": {"curve": curve, "best_encoder": 0}}
+    evaluation = {"evaluator": wanted.name, "version": wanted.version}
+    if wanted.name == "sts":
+        evaluation["data_sha256"] = data_sha256(protocol("sts"), catalog.data_root(catalog.scale("smoke")))
+    content |= {"items": "gone.npz", "scores": [], "evaluations": [evaluation]}
+    content = json.loads(path.read_text()) if path.exists() else content
+    for task, metric, value in scores:
+        subset = "printed" if task == "Avg." else "all"
+        content["scores"].append({"task": task, "subset": subset, "metric": metric, "value": value})
+    path.write_text(json.dumps(content))
+    if items is not None:
+        np.savez(path.with_suffix(".items.npz"), **{f"{evaluator}/{name}": own for name, own in items.items()})
+
+
+def score_cells(paper, name, scale, value):
+    """Scores every cell by `value(row, column, seed)`, where that is not None; cells share runs and tasks."""
+    done = set()
+    for i, cells in enumerate(grids.plan_grid(paper, name, scale)):
+        for j, cell in enumerate(cells):
+            for spec in cell.specs:
+                key, found = (spec.run_id, cell.evaluator, cell.task, cell.metric), value(i, j, spec.seed)
+                if found is not None and key not in done:
+                    done.add(key)
+                    write(spec, cell.evaluator, scale, [(cell.task, cell.metric, found)])
+
+
+def drawn(paper, name, scale):
+    """The rows of a figure's table, and all its texts, which stand in the SVG as comments."""
+    paths = {path.suffix: path for path in figures.draw(paper, name, scale)}
+    assert set(paths) == {".svg", ".png", ".csv"} and set(paths.values()) == set(paths[".svg"].parent.iterdir())
+    with open(paths[".csv"], newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file)), " ".join(re.findall("<!-- (.*?) -->", paths[".svg"].read_text("utf-8")))
+
+
+@pytest.mark.parametrize(("paper", "name"), ALL, ids=["/".join(pair) for pair in ALL])
+def test_without_scores(paper, name):
+    rows, texts = drawn(paper, name, "smoke")
+    labels = [row.label for row in grids.find_grid(paper, name).rows]
+    assert list(dict.fromkeys(row.get("row") or row["model"] for row in rows)) == labels
+    assert not any(row.get("mean") or row.get("values") for row in rows)
+    assert "no scores yet" in texts and "missing: " in texts
+    assert "scale smoke: not comparable with the paper" in texts
+
+
+def test_curves():
+    """AMI+SimCSE lacks seed 48, SimCSE 49, at the smaller size; differences are of the seed that both have."""
+    values = {0: {48: 0.5, 49: 0.6, 50: None}, 1: {48: None, 49: 0.7, 50: 0.9}, 2: {}, 3: {48: 0.4, 49: 0.45, 50: 0.5}}
+    score_cells("micse", "figure4", "mini", lambda i, j, seed: values[i].get(seed) if j in (3, 5) else None)
+    rows, texts = drawn("micse", "figure4", "mini")
+    found = {(row["row"], row["column"]): row for row in rows}
+    simcse, ami, micse = (found[label, "0.1%"] for label in ("SimCSE", "AMI+SimCSE", "miCSE"))
+    assert len(rows) == 32 and simcse["size"] == "1000" and simcse["unit"] == "spearman x 100"
+    assert (simcse["mean"], simcse["n"], simcse["seeds"], simcse["values"]) == ("55", "2", "48;49", "50;60")
+    assert float(simcse["std"]) == pytest.approx(7.07107)
+    assert simcse["difference"] == "" and len(simcse["runs"].split(";")) == 2
+    assert (ami["mean"], ami["difference"], ami["difference_std"], ami["difference_n"]) == ("80", "10", "", "1")
+    assert (micse["mean"], micse["difference"], micse["difference_n"]) == ("45", "-12.5", "2")
+    assert found["MoCo+SimCSE", "0.1%"]["mean"] == found["miCSE", "10%"]["mean"] == ""
+    assert "SimCSE, AMI+SimCSE at 1,000, 10,000 (1 of 3 runs)" in texts and "MoCo+SimCSE (no scores)" in texts
+    assert "difference to SimCSE, paired by seed" in texts
+
+
+def test_sizes_that_are_equal():
+    score_cells("micse", "figure4", "smoke", lambda i, j, seed: 0.5 + i / 10 + (seed - 48) / 100)
+    rows, texts = drawn("micse", "figure4", "smoke")
+    assert {row["difference"] for row in rows if row["row"] == "miCSE"} == {"30"}
+    assert {row["size"] for row in rows} == {"24", "400"} and "missing" not in texts
+
+
+def test_bars():
+    """Differences by seed; what has no run at a scale is named, the baseline has no bar."""
+    values = {0: {48: 0.5, 49: 0.6, 50: 0.7}, 2: {48: 0.52, 49: 0.64, 50: 0.76}, 3: {48: 0.4}}
+    score_cells("msse", "figure5", "mini", lambda i, j, seed: values[i].get(seed))
+    rows, texts = drawn("msse", "figure5", "mini")
+    found = {(row["row"], row["column"]): row for row in rows}
+    changes = [found[label, "BC"] for label in ("SimCSE", "RankEncoder", "RankCSE", "MSSE")]
+    assert [row["difference"] for row in changes] == ["", "", "4", "-10"]
+    assert [row["difference_std"] for row in changes] == ["", "", "2", ""]
+    assert found["MSSE", "QR"]["mean"] == "" and found["MSSE", "QR"]["unit"]
+    for part in ("+4.00", "-10.00", "RankEncoder (cited only", "MSSE at ACC, BC (2 of 3 runs)", "at QR"):
+        assert part in texts, part
+
+
+def test_a_bar_a_row():
+    score_cells("msse", "figure7", "smoke", lambda i, j, seed: 0.5 + i / 100 if i < 2 else None)
+    rows, texts = drawn("msse", "figure7", "smoke")
+    assert [row["mean"] for row in rows] == ["50", "51", ""]
+    assert "51.00" in texts and "missing: [MASK] (no scores)" in texts
+
+
+def test_published_values_are_drawn_at_the_scale_of_the_paper():
+    for scale, theirs in (("mini", "published values are not drawn"), ("paper", "InforMin-CL-BERT_base, published")):
+        score_cells("informin_cl", "figure3", scale, lambda i, j, seed: 0.1 * (i + j) + seed / 1000)
+        rows, texts = drawn("informin_cl", "figure3", scale)
+        assert [row["published"] for row in rows if row["column"] == "alignment"] == [""] * 6 + ["0.143"]
+        assert theirs in texts and "CT-BERT_base" in texts
+
+
+@pytest.mark.parametrize(("paper", "name"), [("micse", "figure9"), ("msse", "figure5"), ("msse", "figure7")])
+def test_published_values_have_marks_of_their_own(paper, name, monkeypatch):
+    def printed(*of):
+        own = view.view(*of)
+        value = Published(value=70.5, std=0.5, text="70.5 ± 0.5")
+        return replace(own, rows=[[replace(cell, published=value) for cell in cells] for cells in own.rows])
+
+    monkeypatch.setattr(figures, "view", printed)
+    rows, texts = drawn(paper, name, "paper")
+    assert {(row["published"], row["published_std"], row["mean"]) for row in rows} == {("70.5", "0.5", "")}
+    assert " published " in texts and "no scores yet" not in texts
+
+
+def test_training():
+    """The mean over seeds at every step, of the encoder that was kept; a run that has none is named."""
+    (msse, *_), _ = grids.plan_grid("msse", "figure6", "mini")
+    for spec in msse.specs[:2]:
+        of = spec.seed - 48
+        point = {"step": 50, "encoder": 0, "alignment": 0.1 + of / 10, "uniformity": -2.0, "spearman": 0.5 + of / 10}
+        scores = [("STS-B", metric, 0.5) for metric in ("alignment", "uniformity")]
+        curve = [point, point | {"encoder": 1, "uniformity": 9}, point | {"step": 100}]
+        write(spec, "geometry", "mini", scores, curve)
+    rows, texts = drawn("msse", "figure6", "mini")
+    assert [(row["row"], row["step"]) for row in rows] == [("MSSE", "50"), ("MSSE", "100"), ("SimCSE", "")]
+    assert (rows[0]["alignment"], rows[0]["uniformity"], rows[0]["n"]) == ("0.15", "-2", "2")
+    assert "MSSE: 55.00" in texts and "missing: MSSE (1 of 3 runs); SimCSE (no scores)" in texts
+
+
+def kept(kind):
+    """Per-item values as evaluators keep them, and what a title says of the scores."""
+    random = np.random.default_rng(0)
+    if kind == "clusters":
+        group = np.arange(12) % 3
+        names = {"cluster": group, "label": group.astype(str), "text": np.array(["a sentence"] * 12)}
+        return names | {"shown": np.arange(8), "coordinates": random.random((8, 2))}, ("purity", 0.5)
+    if kind == "cosine_gold":
+        return {"STS-B/test": random.random(len(gold()))}, None
+    groups = ("similarity/positive", "similarity/negative", "syntax/identical", "syntax/non-identical")
+    pairs = {group: random.random((9, 2)) for group in groups}
+    joint = np.full((3, 4, 4), 1 / 16)
+    edges = {"histogram/edges": np.sort(random.random((3, 5))), "histogram/slices": np.array(["a", "b", "c"])}
+    metric = "mutual information" if kind == "attention_histograms" else "distance"
+    return pairs | edges | {"histogram/joint": joint}, (metric, 0.5)
+
+
+def gold():
+    from csebench.data.sts import read_sts
+
+    return read_sts(catalog.data_root(catalog.scale("smoke")), "STS-B")[0].gold
+
+
+def score_panels(paper, name, last=None):
+    """Scores and items for the first `last` rows of a figure of panels."""
+    kind = grids.find_grid(paper, name).kind
+    own, title = kept(kind)
+    for cell, *_ in grids.plan_grid(paper, name, "smoke")[:last]:
+        scores = [(cell.task, *title)] if title else []
+        write(cell.specs[0], cell.evaluator, "smoke", [*scores, (cell.task, cell.metric, 0.5)], items=own)
+
+
+PANELS = [(p, n) for p, n in ALL if grids.find_grid(p, n).kind in figures.PANELS]
+
+
+@pytest.mark.parametrize(("paper", "name"), PANELS, ids=["/".join(pair) for pair in PANELS])
+def test_panels(paper, name):
+    """One a row, but of the last, which has no scores; no sentence is in the table."""
+    score_panels(paper, name, -1)
+    rows, texts = drawn(paper, name, "smoke")
+    labels = [row.label for row in grids.find_grid(paper, name).rows]
+    assert list(dict.fromkeys(row["model"] for row in rows)) == labels
+    assert [v for k, v in rows[-1].items() if k != "model"] == [""] * (len(rows[0]) - 1) and "text" not in rows[0]
+    assert f"missing: {labels[-1]} (no scores)" in texts and "no scores yet" not in texts
+
+
+def test_cosine_and_gold():
+    score_panels("micse", "figure7")
+    rows, _ = drawn("micse", "figure7", "smoke")
+    assert list(rows[0]) == ["model", "gold", "cosine"]
+    assert [float(row["gold"]) for row in rows] == pytest.approx([*gold()] * 2)
+
+
+def test_items_that_are_gone():
+    score_panels("micse", "figure5")
+    for path in catalog.results_folder("smoke").glob("scores/*.npz"):
+        path.unlink()
+    _, texts = drawn("micse", "figure5", "smoke")
+    assert "missing: SimCSE, miCSE (its per-item values are not here)" in texts
+
+
+def test_scores_of_an_older_version_are_said_to_be(monkeypatch):
+    score_cells("msse", "figure7", "smoke", lambda i, j, seed: 0.5)
+    newer = declaration("sts", EVALUATORS).model_copy(update={"version": 99})
+    monkeypatch.setattr(view, "declaration", lambda name, *of: newer if name == "sts" else declaration(name, *of))
+    _, texts = drawn("msse", "figure7", "smoke")
+    assert "of an older version of the code: [CLS], first-last-avg, [MASK]" in texts
+
+
+@pytest.mark.parametrize("name", ["figure3", "figure7"])
+def test_same_scores_same_bytes(name):
+    if name == "figure7":
+        score_panels("micse", name)
+    else:
+        score_cells("micse", name, "smoke", lambda i, j, seed: 0.5 + i / 10 + seed / 1000)
+    first = {path: path.read_bytes() for path in figures.draw("micse", name, "smoke")}
+    for path in first:
+        path.unlink()
+    assert {path: path.read_bytes() for path in figures.draw("micse", name, "smoke")} == first

@@ -1,0 +1,419 @@
+"""The folder of HTML: whole, the same bytes from the same scores, escaped; and what its script does, in Chromium."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace
+from typing import NamedTuple
+
+import pytest
+import yaml
+
+from csebench import ROOT
+from csebench.base import caches
+from csebench.plan import catalog, grids, targets
+from csebench.report import html
+from csebench.report.view import view
+
+NASTY = 'SimCSE <i>&"x"</i>'
+PROVENANCE = {
+    "commit": "0123456789abcdef",
+    "dirty_diff_sha256": "ab" * 32,
+    "packages": {"torch": "9.9"},
+    "gpu": None,
+    "processor": "a <processor>",
+    "cores": 2,
+    "threads": 1,
+    "started": "2026-01-01T00:00:00Z",
+    "seconds": 61.2,
+}
+COLUMNS = [{"label": "A & B", "task": "STS12", "size": "10%"}, {"label": "Avg.", "task": "Avg."}]
+MADE_UP = {
+    "name": "made_up",
+    "title": "A <paper>",
+    "reference": "Somebody & others",
+    "url": "https://example.org/paper",
+    "tables": {
+        "2": {
+            "title": "Scores < 100",
+            "caption": "Its caption.",
+            "columns": COLUMNS,
+            "seeds": 3,
+            "notes": ["A `note`."],
+            "rows": [
+                {"label": NASTY, "run": {"method": "simcse"}, "source": "measured", "values": ["70.00±1.00", "76.15"]},
+                {"label": "Mirror", "run": {"method": "mirror_bert"}, "source": "copied", "from": "<them>"}
+                | {"note": "Of `them`.", "values": ["60.00", "61.00"]},
+                {"label": "CT", "run": {"method": "ct"}, "source": "measured", "values": ["68.46", None]},
+                {"label": "chance", "run": {"method": "random"}, "source": "measured", "values": [None, None]},
+                {"label": "Elsewhere", "missing": "no <code>", "source": "measured", "values": ["1.00", None]},
+            ],
+        },
+        "10": {
+            "kind": "settings",
+            "title": "Settings",
+            "columns": [{"label": "SimCSE", "run": {"method": "simcse"}}],
+            "rows": [{"label": "batch", "param": "batch_size", "values": ["65"]}],
+        },
+    },
+    "figures": {
+        "3": {
+            "kind": "bars",
+            "axis": "Spearman",
+            "title": "A figure",
+            "columns": [COLUMNS[1]],
+            "rows": [{"label": "SimCSE", "run": {"method": "simcse"}, "source": "measured", "values": [None]}],
+        }
+    },
+    "claims": [
+        {
+            "says": "better <by far>",
+            "section": "5",
+            "table": "2",
+            "row": NASTY,
+            "than": ["Mirror"],
+            "columns": ["A & B"],
+        },
+        {"says": "no", "section": "abstract", "table": "2", "row": "Mirror", "than": [NASTY], "columns": ["A & B"]},
+    ],
+}
+SCALE = {
+    "purpose": "a <made-up> scale.",
+    "data_root": "data/smoke",
+    "corpus": "smoke",
+    "dev": "stsb-dev-smoke",
+    "sizes": {"1%": 96, "10%": 200, "100%": 400},
+    "seeds": [1, 2, 3],
+    "encoders": {"bert-base": {"name": "encoders/bert-mini-wiki", "revision": "0" * 16}},
+    "override": {"steps": 6},
+}
+# Of both columns by row, a list has one number a seed; Mirror's are of an older version, one seed of it is missing.
+MEASURED = {
+    NASTY: ([0.70, 0.71, 0.705], [0.755, 0.76, 0.765]),
+    "Mirror": ([0.80, 0.81, None], [0.81, 0.82, None]),
+    "chance": ([0.01, 0.02, 0.03], [0.01, 0.02, 0.03]),
+}
+
+
+class Finding(NamedTuple):
+    paper: str
+    place: str
+    kind: str
+    text: str
+
+
+def clear():
+    caches.clear()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def project(tmp_path_factory):
+    """The current folder: one made-up paper at scales `paper`, which has scores, and `small`, which has none."""
+    folder = tmp_path_factory.mktemp("project")
+    for name, content in (
+        ("papers/made_up", MADE_UP),
+        ("config/paper", {"scale": "paper", **SCALE}),
+        ("config/small", {"scale": "small", **SCALE}),
+    ):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
+    (folder / "data").mkdir()
+    shutil.copy(ROOT / "data" / "registry.yaml", folder / "data")
+    found = [Finding("made_up", "table2", "average", "is <b>not</b> one"), Finding("made_up", "Sec. 1", "read", "x")]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "csebench.report.audit", SimpleNamespace(findings=lambda: found))
+        patch.setattr(catalog, "ROOT", folder)
+        patch.chdir(folder)
+        clear()
+        write_scores()
+        clear()
+        yield folder
+    clear()
+
+
+@pytest.fixture(scope="module")
+def index(project):
+    return html.site("paper")
+
+
+@pytest.fixture(scope="module")
+def page(index):
+    return index.with_name("made_up.html")
+
+
+def write_scores():
+    """Scores, a figure's files and the tests between rows, as the harness would write them."""
+    cells = grids.plan_grid("made_up", "table2", "paper")
+    for row in (0, 1, 3):
+        values = zip(*MEASURED[cells[row][0].row.label], strict=True)
+        for number, (sts12, average) in enumerate(values):
+            for cell in cells[row]:
+                write_score(cell.specs[number], sts12, average, old=row == 1)
+    for ending in html.PICTURES:
+        path = targets.grid_path("made_up", "figure3", "paper", ending)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')
+    pair = {"a": 0, "b": 1, "mean": 1.5, "p": 0.01, "holm": 0.02, "seeds": 3, "item_variance": 0.04}
+    own = {"order": [0, 1], "pairs": [pair], "letters": {"0": "a", "1": "b"}}
+    path = targets.grid_path("made_up", "table2", "paper", "items.json")
+    path.write_text(json.dumps({"comparisons": {"Avg.": own}}))
+
+
+def write_score(spec, sts12, average, old):
+    """Scores of a run; `old`: as a version of the method wrote them that is not the code's."""
+    if sts12 is None:
+        return
+    made = spec.model_copy(update={"method_version": 0}) if old else spec
+    path = targets.score_path(made.run_id, "sts", "paper")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    training = {"provenance": PROVENANCE, "best_step": 5, "steps": 6, "best_dev": 0.5}
+    row = {"evaluator": "sts", "protocol": "p", "metric": "spearman"}
+    tasks = [task for task in catalog.STS_COLUMNS if task != "Avg."]
+    scores = [row | {"task": task, "subset": "all", "value": sts12} for task in tasks]
+    scores.append(row | {"task": "Avg.", "subset": "printed", "value": average})
+    content = {"run": made.run_id, "spec": made.model_dump(), "training": training, "provenance": PROVENANCE}
+    content |= {"scores": scores, "evaluations": [{"version": 1}], "items": "gone.npz"}
+    path.write_text(json.dumps(content))
+
+
+def files(index: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(index.parent)): p.read_bytes() for p in sorted(index.parent.rglob("*")) if p.is_file()}
+
+
+class Links(HTMLParser):
+    """What a page links to, what it loads, and the names in it; refuses a tag that another closes."""
+
+    VOID = ("meta", "link", "img", "br")
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.links, self.loads, self.ids, self.open = [], [], [], []
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag, attributes):
+        own = dict(attributes)
+        self.ids += [own["id"]] if "id" in own else []
+        self.links += [own["href"]] if tag == "a" else []
+        self.loads += [own["href"]] if tag == "link" else [own["src"]] if "src" in own else []
+        self.open += [] if tag in self.VOID else [tag]
+        assert tag != "img" or own["alt"]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, (tag, self.getpos())
+
+
+def test_every_link_resolves(index):
+    found = files(index)
+    pages = {name: Links(content.decode()) for name, content in found.items() if name.endswith(".html")}
+    assert {"index.html", "made_up.html", "methods.html", "claims.html", "audit.html"} == set(pages)
+    for name, page in pages.items():
+        assert len(page.ids) == len(set(page.ids)), name
+        for link in page.links:
+            if not link.startswith("https://example.org/"):
+                file, _, place = link.partition("#")
+                assert (file or name) in found, link
+                assert not place or place in pages[file or name].ids, (name, link)
+        assert all(load == "data:," or load in found for load in page.loads), name
+    assert "url(" not in found["style.css"].decode()
+    assert not re.search(r"fetch\(|XMLHttp|import|https?:", found["script.js"].decode())
+
+
+def test_same_scores_same_bytes(index):
+    first = files(index)
+    (index.parent / "left-over.html").write_text("of another version")
+    clear()
+    assert files(html.site("paper")) == first
+    assert not list(index.parent.parent.glob(".html*"))
+
+
+def test_a_failure_leaves_the_old_folder(index, monkeypatch):
+    first = files(index)
+    monkeypatch.setattr(html, "overview", lambda found: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        html.site("paper")
+    assert files(index) == first
+
+
+def test_everything_is_escaped(index):
+    text = "".join(content.decode() for name, content in files(index).items() if name.endswith(".html"))
+    for raw in ("<i>", "<b>not", "<paper>", "<made-up>", "<processor>", "<them>", "no <code>", "<by far>"):
+        assert raw not in text, raw
+    for escaped in (
+        "SimCSE &lt;i&gt;&amp;&#34;x&#34;&lt;/i&gt;",
+        "A &amp; B",
+        "is &lt;b&gt;not",
+        "Of <code>them</code>",
+    ):
+        assert escaped in text, escaped
+
+
+def words(text: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", text))
+
+
+def section(text: str, name: str) -> str:
+    return re.search(rf'<section id="{name}">.*?</section>', text, re.DOTALL)[0]
+
+
+def test_a_table_shows_what_the_view_has(page):
+    text = page.read_text()
+    table = words(section(text, "table2").partition("</table>")[0])
+    for part in (
+        "70.50 ± 0.50 (70.00 ± 1.00 ✓ ±2.08)",
+        "76.00 ± 0.50 a (76.15 ✓ ±1.76)",
+        "81.50 ± 0.71 † b [1 missing] (61.00)",
+        "missing (68.46)",
+        "chance control 2.00 ± 1.00",
+        "Elsewhere – (1.00) –",
+    ):
+        assert part in table, part
+    assert '<tr class="control">' in text
+    details = words(section(text, "table2"))
+    for part in (
+        "Raised letters: rows that share a letter do not differ at 0.05 (paired over seeds and test items",
+        "copied from &lt;them&gt;, 3 runs. Of them",
+        "✓ reproduced , ±",
+        "runs are missing or stale",
+        "Nothing is run here: no &lt;code&gt;.",
+        "snakemake -j4 results/paper/made_up/table2.md",
+    ):
+        assert part in details, part
+    assert "batch 64 (65 ≠ )" in words(section(text, "table10"))
+    assert 'src="figures/made_up-figure3.svg"' in text
+
+
+def test_runs_say_how_they_were_made(page):
+    text = page.read_text()
+    spec = grids.plan_grid("made_up", "table2", "paper")[0][0].specs[0]
+    run = re.search(rf'<details class="run" id="run-{spec.run_id}">.*?</details>', text, re.DOTALL)[0]
+    for part in (
+        f"csebench work {spec.run_id} --scale paper\ncsebench publish {spec.run_id} sts --scale paper\n",
+        f"csebench evaluate --model runs/{spec.run_id}/model --evaluators sts --precision",
+        "0123456789abcdef, with changes (sha256 abababababab)",
+        "best at step 5 of 6, STS-B dev 50.00",
+        "<dd>9.9</dd>",
+        "a &lt;processor&gt;, 2 cores",
+        "2026-01-01T00:00:00Z, 61 s",
+        f"results/paper/scores/{spec.run_id}.sts.json",
+    ):
+        assert part in run, part
+    old = grids.plan_grid("made_up", "table2", "paper")[1][0].specs[0]
+    assert f'id="run-{old.run_id}"' in text
+    assert f"† shown: <code>{old.model_copy(update={'method_version': 0}).run_id}</code>" in text
+
+
+def test_overview_claims_and_audit(index):
+    overview = words(index.read_text())
+    assert "9 of 70 runs scored" in overview
+    assert "2 claims judged" in overview
+    assert "2 findings in print" in overview
+    assert "2 ✓ reproduced 2 not comparable" in overview
+    assert 'made_up.html#table10" title="Table 10: Settings (settings)"' in index.read_text()
+    claims_page = index.with_name("claims.html").read_text()
+    assert 'data-paper="made_up" data-print="holds"' in claims_page
+    assert '<a href="made_up.html#table2">made_up, Table 2</a>' in claims_page
+    audit = index.with_name("audit.html").read_text()
+    assert '<a href="made_up.html#table2">Table 2</a>' in audit
+    assert '<a href="made_up.html">Sec. 1</a>' in audit
+
+
+def test_no_scores_at_all(project):
+    index = html.site("small")
+    assert index == Path("results/small/html/index.html")
+    assert view("made_up", "table2", "small").state == "missing"
+    text = index.with_name("made_up.html").read_text()
+    assert "Not drawn yet" in text
+    assert "Not comparable with the published numbers" in text
+    assert "<img" not in text
+    assert "no published value has a score" in index.read_text()
+
+
+# ---------------------------------------------------------------- the script, in a browser
+
+
+@pytest.fixture
+def browse(tmp_path_factory):
+    """The document after a script of ours ran on a page: `browse(page, "click(…)")`."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("no chromium on PATH: what the pages' script does is not tested")
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
+    flags += ["--disable-background-networking", "--disable-component-update"]
+
+    def run(page: Path, script: str) -> str:
+        copy = page.with_name("copy.html")
+        click = "const click = (what) => document.querySelector(what).click();"
+        added = f'<script>addEventListener("load", () => {{ {click} {script} }});</script></body>'
+        copy.write_text(page.read_text().replace("</body>", added))
+        own = f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"
+        command = [chromium, *flags, own, "--dump-dom", copy.resolve().as_uri()]
+        try:
+            return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+        finally:
+            copy.unlink()
+
+    return run
+
+
+NOTE = """
+    const heads = () => [...document.querySelectorAll("#table2 .scores > tbody > tr > th")];
+    const sorts = () => [...document.querySelectorAll("#table2 th[aria-sort]")].map((th) => th.ariaSort);
+    const noted = [];
+    const note = () => noted.push([heads().map((th) => th.textContent.split(" ")[0]), sorts()]);
+    const write = () => { document.body.dataset.noted = JSON.stringify(noted); };
+"""
+
+
+def test_a_head_sorts(page, browse):
+    clicks = ["th:nth-child(2)", "th:nth-child(2)", "th:nth-child(3)", "th:first-child"]
+    script = "note();" + "".join(f'click("#table2 {head} button"); note();' for head in clicks)
+    document = browse(page, NOTE + script + "write();")
+    noted = json.loads(unescape(re.search(r'data-noted="(.*?)"', document)[1]))
+    printed = ["SimCSE", "Mirror", "CT", "chance", "Elsewhere"]
+    assert noted == [
+        [printed, ["none", "none"]],
+        [["Mirror", "SimCSE", "chance", "CT", "Elsewhere"], ["descending", "none"]],
+        [
+            ["chance", "SimCSE", "Mirror", "CT", "Elsewhere"],
+            ["ascending", "none"],
+        ],  # without a value: last, as printed
+        [["Mirror", "SimCSE", "chance", "CT", "Elsewhere"], ["none", "descending"]],
+        [printed, ["none", "none"]],
+    ]
+
+
+def test_a_cell_unfolds_and_goes_with_its_row(page, browse):
+    """Clicked, sorted with its row; a second cell is opened by the space bar, a third one opened and closed."""
+    spec = grids.plan_grid("made_up", "table2", "paper")[0][0].specs[0]
+    opened = browse(
+        page,
+        """
+        const cell = (name) => document.querySelector(`a.cell[href="#table2-${name}"]`);
+        cell("r0-c0").click();
+        click("#table2 th:nth-child(2) button");
+        cell("r1-c1").dispatchEvent(new KeyboardEvent("keydown", { key: " ", bubbles: true }));
+        cell("r2-c0").click();
+        cell("r2-c0").click();
+        """,
+    )
+    body = re.search(r'<table class="scores.*?</table>\s*</div>\s*<details class="cells', opened, re.DOTALL)[0]
+    assert body.count('class="unfolded"') == body.count('aria-expanded="true"') == 2
+    mirror, simcse = re.findall(r'<tr class="unfolded">(.*?)</pre>', body, re.DOTALL)
+    assert body.index("Mirror") < body.index(mirror) < body.index("SimCSE") < body.index(simcse)
+    for part in ("70.0000", "70.5000", f"csebench work {spec.run_id} --scale paper", "reproduced", "by the authors"):
+        assert part in simcse, part
+
+
+def test_claims_are_filtered(index, browse):
+    page = index.with_name("claims.html")
+    choose = "const own = document.querySelector('[data-filter=print]'); own.value = 'reversed';"
+    document = browse(page, choose + "own.dispatchEvent(new Event('change', {bubbles: true}));")
+    shown = [tag for tag in re.findall(r"<tr [^>]*data-paper[^>]*>", document) if "hidden" not in tag]
+    assert len(shown) == 1
+    assert 'data-print="reversed"' in shown[0]

@@ -1,0 +1,503 @@
+"""Planning: papers to runs, shared over papers, without the heavy libraries; pins of what the project ships."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from csebench import ROOT, cli
+from csebench.base import caches
+from csebench.base.errors import BadInput
+from csebench.base.files import sha256
+from csebench.plan import cache, catalog, forecast, grids, recipe, registry, targets
+from csebench.plan.papers import Recipe, Settings
+from csebench.plan.schema import POOLERS
+from csebench.report import audit, markdown
+
+PAPERS = catalog.paper_names()
+GRIDS = [(paper, name) for paper in PAPERS for name in targets.grid_names(paper)]
+CELLS = [(paper, name) for paper, name in GRIDS if not isinstance(grids.find_grid(paper, name), Settings)]
+SCALES = sorted(p.stem for p in (ROOT / "config").glob("*.yaml"))
+HEAVY = ("torch", "transformers", "tokenizers", "mteb", "beir", "sentence_transformers", "scipy", "sklearn")
+
+
+def row(paper, label, name="table2"):
+    """Position of a table's row."""
+    return grids.find_grid(paper, name).row(label)
+
+
+def runs_by_size(paper, label, scale):
+    """Run ids of a row, by the size of its column."""
+    cells = grids.plan_grid(paper, "table2", scale)[row(paper, label)]
+    return {cell.column.size: {s.run_id for s in cell.specs} for cell in cells}
+
+
+# ---------------------------------------------------------------- papers as data
+
+
+def test_all_papers_are_there():
+    assert PAPERS == ["infocse", "informin_cl", "micse", "msse"]
+    assert SCALES == ["mini", "paper", "smoke"]
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_a_paper_loads_under_its_file_name(name):
+    assert catalog.paper(name).name == name
+
+
+@pytest.mark.parametrize(("paper", "name"), CELLS)
+def test_a_copied_row_says_where_from(paper, name):
+    """That a row has a value a column, and a run or why there is none, the schema checks (test_papers.py)."""
+    for r in grids.find_grid(paper, name).rows:
+        assert (r.source == "copied") == (r.origin is not None), f"{r.label}: copied from where?"
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize(("paper", "name"), CELLS)
+def test_every_cell_has_runs_or_says_why_not(paper, name, scale):
+    for cells in grids.plan_grid(paper, name, scale):
+        for cell in cells:
+            if cell.column.task is None and cell.row.run is not None:
+                assert not cell.specs and not cell.missing, "derived of other cells"
+                continue
+            assert bool(cell.specs) != bool(cell.missing), cell.row.label
+            if cell.row.run is not None and not cell.specs:
+                assert scale in cell.missing, "a row that could be run says at which scale it is not"
+
+
+def test_rows_without_a_run_say_so():
+    cells = grids.plan_grid("infocse", "table2", "paper")[row("infocse", "IS-BERTbase")]
+    assert {c.missing for c in cells} == {"cited only"}
+    large = row("infocse", "SimCSE-BERTlarge")
+    assert {c.missing for c in grids.plan_grid("infocse", "table2", "smoke")[large]} == {
+        "no bert-large at scale smoke"
+    }
+    assert all(c.specs for c in grids.plan_grid("infocse", "table2", "paper")[large])
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_pretraining_is_one_run_that_comes_first(scale):
+    """Every InfoCSE run of a scale and an encoder starts from the same run, which the page needs, too."""
+    cells = [c for cells in grids.plan_grid("infocse", "table2", scale) for c in cells if c.specs]
+    started = [s for c in cells for s in c.specs if s.method == "infocse" and s.encoder.name.startswith("runs/")]
+    before = {s.run_id: s for c in cells for s in c.before}
+    assert started and {s.encoder.revision for s in started} == set(before)
+    for run_id, spec in before.items():
+        assert spec.method == "condenser" and targets.run(run_id, scale) == spec
+        assert spec.corpus.size == max(catalog.scale(scale).sizes.values())
+    needed = targets.page("table2", scale, "infocse")
+    assert set(before) <= set(needed.runs()) and not set(before) & {run for run, _ in needed.scores()}
+
+
+def test_without_pretraining_a_run_starts_from_the_encoder():
+    scale, alone = catalog.scale("smoke"), Recipe(method="infocse", params={"pretraining": "none"})
+    encoder = scale.encoders["bert-base"]
+    assert recipe.make_spec(alone, encoder, 24, 1, recipe.conditions(scale), "here").encoder == encoder
+
+
+# ---------------------------------------------------------------- published numbers
+
+
+MISPRINTS = {  # printed averages that their row does not give
+    ("infocse", "table10", "Avg. BERT embeddings"): ("84.954", "84.94"),
+    ("infocse", "table2", "Mirror-BERTbase"): ("75.414", "75.40"),
+    ("informin_cl", "table4", "Avg. BERT embeddings"): ("84.954", "84.94"),
+    ("informin_cl", "table4", "SCD-BERT_base"): ("85.477", "85.52"),
+    ("micse", "table1", "Mirror-BERT (Liu et al., 2021)"): ("75.414", "75.40"),
+    ("micse", "table1", "MoCoSE (Cao et al., 2022b)"): ("77.287", "77.27"),
+    ("msse", "table1", "MSSE-BERT_large"): ("81.374", "81.36"),
+    ("msse", "table3", "PromCSE"): ("81.664", "81.81"),
+}
+
+
+def averages():
+    """(paper, table, label, columns, printed average) of every row of the tables of tasks."""
+    for paper, name in CELLS:
+        grid = grids.find_grid(paper, name)
+        tasks = [c.task for c in grid.columns]
+        if len(tasks) == 8 and tasks[-1] == "Avg." != tasks[0]:
+            for r in grid.rows:
+                yield paper, name, r.label, [v.value for v in r.values[:-1]], r.values[-1]
+
+
+def test_printed_averages_are_the_mean_of_their_columns():
+    rows = list(averages())
+    assert len(rows) == 23 + 21 + 8 + 17 + 15 + 22 + 7 + 10
+    off = {}
+    for paper, name, label, values, printed in rows:
+        mean = sum(values) / 7
+        if abs(mean - printed.value) > 0.01 + 1e-9:
+            off[paper, name, label] = (f"{mean:.3f}", printed.text)
+    assert off == MISPRINTS
+
+
+def test_the_audit_finds_the_same_averages():
+    """Besides them it looks at the 14 datasets of BEIR, which print four decimals; none is off."""
+    found = {(f.paper, f.place, f.text.partition(": the columns")[0]): f.text for f in audit.averages()}
+    assert set(found) == set(MISPRINTS)
+    for key, (mean, printed) in MISPRINTS.items():
+        assert f"average {mean}, printed is {printed}" in found[key]
+
+
+def test_differences_are_the_printed_ones():
+    """MSSE's Table 4 prints them; an average or a difference that does not fit is a finding of the audit."""
+    assert {f.kind for f in audit.averages()} == {"average"}
+    printed = [r.values[1].text for r in grids.find_grid("msse", "table4").rows if r.values[1]]
+    assert printed == ["-1.43", "-2.05", "-4.01", "-3.27"]
+
+
+def test_a_number_copied_twice_from_the_same_paper_is_the_same():
+    """InfoCSE and InforMin-CL both copy from Gao et al.; their baselines on BERT-base must agree."""
+    found = {}
+    for paper in ("infocse", "informin_cl"):
+        for r in grids.find_grid(paper, "table2").rows:
+            if r.origin == "Gao et al. 2021":
+                label = re.sub(r"[\s_]", "", r.label)
+                found.setdefault(label, []).append([v.text for v in r.values])
+    shared = [values for values in found.values() if len(values) == 2]
+    assert len(shared) >= 6
+    assert all(one == two for one, two in shared)
+
+
+def test_msse_copies_micse_as_printed():
+    micse, msse = grids.find_grid("micse", "table2"), grids.find_grid("msse", "table2")
+    printed = dict(zip([c.size for c in micse.columns], micse.rows[row("micse", "miCSE")].values, strict=True))
+    copied = dict(zip([c.size for c in msse.columns], msse.rows[row("msse", "miCSE")].values, strict=True))
+    assert {size: copied[size].text for size in printed} == {size: v.text for size, v in printed.items()}
+
+
+def test_published_deviations_are_read():
+    value = grids.find_grid("micse", "table2").rows[row("micse", "miCSE")].values[0]
+    assert (value.value, value.std) == (73.68, 0.89)
+
+
+# ---------------------------------------------------------------- broken files
+
+
+def test_a_broken_method_leaves_other_tables_alone(monkeypatch):
+    def declaration(name, folder=registry.METHODS):
+        if name == "ct":
+            raise BadInput("methods/ct.py: version: broken")
+        return registry.declaration(name, folder)
+
+    monkeypatch.setattr(grids, "declaration", declaration)
+    monkeypatch.setattr(recipe, "declaration", declaration)
+    monkeypatch.setattr(markdown, "declaration", declaration)
+    caches.clear()
+    cells = grids.plan_grid("micse", "table2", "paper")
+    assert {c.missing for c in cells[row("micse", "AMI+CT")]} == {"methods/ct.py: version: broken"}
+    assert all(c.specs for c in cells[row("micse", "miCSE")]) and targets.runs("paper")
+    assert "methods/ct.py: version: broken" in markdown.render(targets.page("table2", "paper", "micse"))
+    caches.clear()
+
+
+# ---------------------------------------------------------------- sharing
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize(("msse", "micse"), [("SimCSE", "SimCSE (Gao et al., 2021)"), ("miCSE", "miCSE")])
+def test_msse_shares_the_runs_of_micse(msse, micse, scale):
+    theirs, ours = runs_by_size("micse", micse, scale), runs_by_size("msse", msse, scale)
+    assert len(theirs) == 4 and all(theirs.values())
+    assert {size: ours[size] for size in theirs} == theirs
+    sizes = catalog.scale(scale).sizes
+    shared = sizes["0.5%"] in {sizes[size] for size in theirs}  # as at smoke
+    assert bool(ours["0.5%"] & set().union(*theirs.values())) == shared
+
+
+def test_the_page_of_all_papers_counts_a_shared_run_once():
+    everything = targets.page("table2", "smoke").runs()
+    each = [targets.page("table2", "smoke", paper).runs() for paper in PAPERS]
+    assert set(everything) == set().union(*each)
+    assert len(everything) < sum(map(len, each))
+
+
+def test_seeds_of_a_cell():
+    at = catalog.scale("paper")
+    cells = grids.plan_grid("micse", "table2", "paper")[row("micse", "miCSE")]
+    assert [s.seed for s in cells[0].specs] == at.seeds
+    assert [s.corpus.size for s in (c.specs[0] for c in cells)] == [1000, 10_000, 100_000, 1_000_000]
+    assert len({c.specs[0].cell_id for c in cells}) == 4
+
+
+def test_a_trained_run_belongs_to_one_scale():
+    """Only what nothing is trained for may be the same at two scales (the same encoder as it is)."""
+    seen = {}
+    for name in SCALES:
+        for run, spec in targets.runs(name).items():
+            assert spec.corpus is None or run not in seen, f"{run} at {seen[run]} and {name}"
+            seen[run] = name
+
+
+def test_the_paper_scale_keeps_the_papers_settings():
+    (spec,) = grids.plan_grid("infocse", "table2", "paper")[row("infocse", "SimCSE-BERTlarge")][0].specs[:1]
+    assert (spec.params["learning_rate"], spec.params["batch_size"], spec.params["steps"]) == (1e-5, 64, 15625)
+    assert spec.encoder.name == "google-bert/bert-large-uncased"
+    assert spec.params["pooler"] in POOLERS
+
+
+# ---------------------------------------------------------------- targets
+
+
+@pytest.mark.parametrize(
+    ("target", "scale", "path"),
+    [
+        ("table2", "smoke", "results/table2.md"),
+        ("table2", "mini", "results/mini/table2.md"),
+        ("micse/table2", "smoke", "results/micse/table2.md"),
+        ("results/table2.md", "smoke", "results/table2.md"),
+        ("results/mini/table2.md", "smoke", "results/mini/table2.md"),
+        ("results/mini/micse/table2.md", "smoke", "results/mini/micse/table2.md"),
+        ("results/paper/msse/table2.md", "mini", "results/paper/msse/table2.md"),
+        ("micse/figure3", "smoke", "results/micse/figure3.svg"),
+        ("results/mini/micse/figure3.svg", "smoke", "results/mini/micse/figure3.svg"),
+        ("methods", "mini", "results/mini/methods.md"),
+    ],
+)
+def test_target(target, scale, path):
+    (page,) = targets.parse_target(target, scale)
+    assert str(page.path) == path
+
+
+def test_target_all_is_every_page():
+    found = {str(p.path) for p in targets.parse_target("all", "smoke")}
+    ending = {"table": "md", "figure": "svg"}
+    assert {f"results/{p}/{n}.{ending[n.rstrip('0123456789')]}" for p, n in GRIDS} <= found
+    assert {f"results/table{n}.md" for n in range(1, 13)} | {"results/methods.md"} <= found
+    assert len(found) == len(GRIDS) + 12 + 1
+
+
+@pytest.mark.parametrize("target", ["tabel2", "results/tabel2.md", "results/mini/tabel2.md", "table"])
+def test_an_unknown_target_suggests_the_nearest(target):
+    near = "table2" if "2" in target else r"table\d"
+    with pytest.raises(BadInput, match=f"Did you mean '{near}'"):
+        targets.parse_target(target, "smoke")
+
+
+def test_an_unknown_figure_suggests_the_nearest():
+    with pytest.raises(BadInput, match="Did you mean 'msse/figure4'"):
+        targets.parse_target("msse/figur4", "smoke")
+
+
+@pytest.mark.parametrize("target", ["results", "", "results/", "a/b/table2", "micse", "all.md"])
+def test_what_is_no_target_is_refused(target):
+    with pytest.raises(BadInput):
+        targets.parse_target(target, "smoke")
+
+
+def test_unknown_paper_and_table_are_refused():
+    with pytest.raises(BadInput, match="'micse'"):
+        targets.parse_target("micsee/table2", "smoke")
+    with pytest.raises(BadInput, match="99"):
+        targets.parse_target("micse/table99", "smoke")
+    with pytest.raises(BadInput, match="99"):
+        targets.parse_target("table99", "smoke")
+    with pytest.raises(BadInput, match="unknown figure of micse '99'"):
+        targets.parse_target("micse/figure99", "smoke")
+    with pytest.raises(BadInput, match="unknown figure of infocse '3'"):
+        targets.parse_target("infocse/figure3", "smoke")
+
+
+# ---------------------------------------------------------------- the command
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_plan_all(scale, capsys):
+    assert cli.main(["plan", "all", "--scale", scale]) == 0
+    shown, runs = capsys.readouterr().out, targets.runs(scale)
+    assert f"{len(runs)} runs at scale {scale}" in shown
+    listed = [line.split()[0] for line in shown.splitlines() if line.partition(" ")[0] in runs]
+    assert sorted(listed) == sorted(runs), "every run once"
+
+
+def test_plan_says_what_is_shared(capsys):
+    cli.main(["plan", "msse/table2"])
+    shown = capsys.readouterr().out
+    (shared,) = list(runs_by_size("msse", "miCSE", "smoke")["100%"])
+    (line,) = [line for line in shown.splitlines() if line.startswith(shared)]
+    assert {"micse/table2", "micse/figure4", "msse/table1"} <= set(line.split())
+
+
+def test_a_run_is_shown_in_a_table_once():
+    """The page of all papers' Table 9 is InfoCSE's Table 9 again, and is not counted beside it."""
+    pages = targets.parse_target("all", "smoke")
+    for run in forecast.needed(pages):
+        assert len(set(run.tables)) == len(run.tables), run.spec.run_id
+    apart = {n: set(targets.page(n, "smoke", p).runs()) for p, n in GRIDS if p == "infocse"}
+    of = {run.spec.run_id: run.tables for run in forecast.needed(pages)}
+    for name, runs in apart.items():
+        assert all(f"infocse/{name}" in of[run] for run in runs)
+
+
+def test_plan_counts_what_sharing_saves(capsys):
+    """Two tables of the same four rows: as many runs as one, twice as many without sharing."""
+    cli.main(["plan", "micse/table3"])
+    alone = re.search(r"(\d+) runs at scale smoke.* (\d+) without sharing", capsys.readouterr().out)
+    cli.main(["plan", "micse/table3", "micse/figure4"])
+    both = re.search(r"(\d+) runs at scale smoke.* (\d+) without sharing", capsys.readouterr().out)
+    assert alone.group(1) == both.group(1) == alone.group(2)
+    assert int(both.group(2)) == 2 * int(alone.group(2))
+
+
+def test_plan_tells_finished_from_missing_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    run = min(runs_by_size("micse", "miCSE", "smoke")["100%"])
+    report = tmp_path / "runs" / run / "train.json"
+    report.parent.mkdir(parents=True)
+    report.write_text('{"provenance": {"seconds": 12.5}}')
+    cli.main(["plan", "micse/table2"])
+    lines = capsys.readouterr().out.splitlines()
+    (done,) = [line for line in lines if " done " in line and line.startswith("micse-")]
+    assert done.startswith(run) and "12.5" in done
+    (total,) = [line for line in lines if "runs at scale smoke" in line]
+    assert " 1 done, " in total
+
+
+def test_plan_forecasts_hours(capsys):
+    """20,000 steps of miCSE at 0.27 s on miCSE's own device are 1.5 hours (data/step_times.yaml)."""
+    cli.main(["plan", "micse/table2", "--scale", "paper"])
+    shown = capsys.readouterr().out
+    assert re.search(r"NVIDIA V100 +google-bert/bert-base-uncased +\d+ of \d+ +\d+\.\d", shown)
+    assert "stated, not measured here" in shown
+    (times,) = [t for t in forecast.step_times() if t.device == "NVIDIA V100"]
+    spec = grids.plan_grid("micse", "table2", "paper")[row("micse", "miCSE")][3].specs[0]
+    assert forecast.seconds(spec, times) == pytest.approx(1.5 * 3600)
+    cli.main(["plan", "micse/table1", "--scale", "paper"])
+    assert "google-bert/bert-large" not in capsys.readouterr().out
+
+
+# ---------------------------------------------------------------- nothing heavy is imported
+
+
+def python(*arguments, **more):
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False, **more
+    )
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from csebench.plan import targets; [targets.runs(s) for s in ('smoke', 'mini', 'paper')]",
+        "import csebench.cli as c; assert c.main(['plan', 'all']) == 0",
+        "import csebench.cli as c; assert c.main(['methods']) == c.main(['evaluators']) == c.main(['papers']) == 0",
+        "import csebench.cli as c; assert c.main(['show', 'micse']) == c.main(['show', 'sts']) == 0",
+        "from csebench.plan.targets import pages; from csebench.report.markdown import render;"
+        "[render(p) for p in pages('smoke') if p.path.suffix == '.md']",
+        "from csebench.report import overview; overview.index('smoke')",
+    ],
+    ids=["plan", "csebench plan", "csebench methods", "csebench show", "render", "index"],
+)
+def test_imports_nothing_heavy(code):
+    done = python("-c", f"{code}\nimport sys\nprint('HEAVY', [m for m in {HEAVY!r} if m in sys.modules])")
+    assert done.returncode == 0, done.stderr
+    assert "HEAVY []" in done.stdout
+
+
+def test_the_workflow_plans_without_anything_heavy():
+    """Snakemake's parsing and its whole DAG of Table 2, from Python's own list of imports."""
+    done = python("-X", "importtime", "-m", "snakemake", "-n", "--nolock", "results/table2.md")
+    assert done.returncode == 0, done.stdout + done.stderr[-2000:]
+    imported = set(re.findall(r"^import time:.*\|\s+(\S+)$", done.stderr, flags=re.M))
+    assert "csebench.plan" in imported
+    assert not imported & set(HEAVY)
+
+
+# ---------------------------------------------------------------- the plan that jobs read
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_a_job_reads_what_was_planned(scale, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    runs, evaluators = targets.runs(scale), targets.evaluators(scale)
+    first = cache.find(next(iter(runs)), scale)
+    monkeypatch.setattr(cache, "make", None)  # the first has kept it for all
+    assert cache.find(next(iter(runs)), scale) == first
+    for run_id in [*runs][::10]:
+        spec, at, wanted = cache.find(run_id, scale)
+        assert spec == runs[run_id] and spec.run_id == run_id
+        assert at == catalog.scale(scale) and set(wanted) == evaluators[run_id]
+
+
+def test_a_job_plans_anew_when_a_file_changed(tmp_path, monkeypatch):
+    """A method's new default is another run; the one that was planned before is refused."""
+    project = tmp_path / "project"
+    for name in cache.READ:
+        source = ROOT / name
+        copy = shutil.copytree if source.is_dir() else shutil.copy
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        copy(source, project / name)
+    job = "import sys; from csebench import cli, kept_plan; print(cache.find(sys.argv[1], 'smoke')[0].run_id)"
+
+    def found(run_id):
+        env, command = {**os.environ, "PYTHONPATH": str(project)}, [sys.executable, "-c", job, run_id]
+        return subprocess.run(command, cwd=project, env=env, capture_output=True, text=True, check=False)
+
+    old = next(r for r in targets.runs("smoke") if r.startswith("micse-"))
+    assert found(old).stdout.strip() == old
+    config = project / "config" / "smoke.yaml"
+    config.write_text(config.read_text().replace("steps: 6", "steps: 7"))
+    again = found(old)
+    assert again.returncode == 1 and f"no table of scale smoke needs a run {old!r}" in again.stderr
+
+
+def test_a_plan_is_kept_of_the_files_it_was_made_from(tmp_path, monkeypatch):
+    """Not of files that were changed meanwhile, and a damaged one is made anew."""
+    monkeypatch.chdir(tmp_path)
+    run, file = next(iter(targets.runs("smoke"))), tmp_path / "runs/.plan/smoke.json"
+    keys = iter(["old", "new", "new", "new"])
+    monkeypatch.setattr(cache, "key", lambda: next(keys))
+    found = cache.find(run, "smoke")
+    assert not file.exists()
+    file.parent.mkdir(parents=True)
+    file.write_text('{"key": "new", "runs": {')
+    assert cache.find(run, "smoke") == found
+    assert json.loads(file.read_text())["key"] == "new"
+
+
+# ---------------------------------------------------------------- data
+
+SHIPPED = ["smoke", "stsb-dev-smoke"]
+
+
+def data_root():
+    """Real data, where there is some."""
+    found = Path(os.environ.get("CSEBENCH_DATA", ROOT.parent / "shared" / "data"))
+    return found if (found / "downstream" / "STS").is_dir() else None
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_data_is_what_the_registry_says(name):
+    found = catalog.dataset(name)
+    assert sha256(ROOT / "data" / "smoke" / found.path) == found.sha256
+
+
+@pytest.mark.parametrize("name", sorted(set(catalog.datasets()) - set(SHIPPED)))
+def test_real_data_is_what_the_registry_says(name):
+    root, found = data_root(), catalog.dataset(name)
+    if root is None or not (root / found.path).exists():
+        pytest.skip(f"no {found.path} (set CSEBENCH_DATA)")
+    assert sha256(root / found.path) == found.sha256
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_a_shipped_encoder_is_what_the_scale_says(scale):
+    """The pin of an encoder of the project is the hash of its weights, of one on the hub a commit."""
+    for role, ref in catalog.scale(scale).encoders.items():
+        folder = ROOT / ref.name
+        if ref.name.startswith("encoders/"):
+            assert sha256(folder / "model.safetensors") == ref.revision, f"{scale}: {role}"
+        else:
+            assert re.fullmatch(r"[0-9a-f]{40}", ref.revision), f"{scale}: {role}: not a commit"
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_a_scale_names_data_that_is_registered(scale):
+    at = catalog.scale(scale)
+    assert at.scale == scale
+    assert catalog.dataset(at.corpus) and catalog.dataset(at.dev)

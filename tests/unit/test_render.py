@@ -1,0 +1,304 @@
+"""Pages: a pure function of the papers' tables and the scores. Golden bytes, and what a page must say."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from csebench import ROOT
+from csebench.base import caches
+from csebench.base.errors import BadInput
+from csebench.plan import catalog, grids, targets
+from csebench.plan.registry import EVALUATORS, declaration
+from csebench.report import markdown, overview
+from csebench.report.stats import NOT_COMPARABLE
+from csebench.report.view import view
+from csebench.score import store
+
+GOLDEN = Path(__file__).parent / "golden"
+PROVENANCE = {
+    "commit": "0123456789abcdef",
+    "dirty_diff_sha256": None,
+    "packages": {"torch": "9.9"},
+    "gpu": None,
+    "processor": "a processor",
+}
+NONE = [None, None, None]
+# Scores by table, scale, row and column: a list has one number a seed; bert is not trained, so that it has one run.
+MEASURED = {
+    # SimCSE and Mirror-BERT tie in the second column as printed; one seed of Mirror-BERT is missing in the first, CT
+    # has nothing.
+    ("table7", "golden"): {
+        "BERT (avg.)": [[0.5], [0.7012]],
+        "SimCSE": [[0.70, 0.72, 0.74], [0.75001]],
+        "Mirror-BERT": [[0.60, 0.61, None], [0.75004]],
+    },
+    # The control is above all and never bold.
+    ("table8", "golden"): {
+        "BERT (avg.)": [[0.5], [0.6], [], [0.1]],
+        "SimCSE": [[0.60, 0.62, 0.64], [0.70, 0.70, 0.70], [], [0.25, 0.26, 0.27]],
+        "PCL": [NONE, [0.70, 0.74, None]],
+        "ESimCSE": [NONE, [0.60, 0.61, 0.62]],
+        "DiffCSE": [[0.59, 0.60, 0.61], [0.71, 0.71, 0.71], [], [0.30, 0.30, 0.30]],
+        "Random": [[0.90, 0.91, 0.92], NONE, [], [0.01, 0.01, 0.01]],
+    },
+    ("table10", "golden"): {  # the same runs again: a JSON holds every task of its evaluator
+        "BERT (avg.)": [[0.5], [0.5], [0.5]],
+        "SimCSE": [[0.70, 0.72, 0.74], [0.75], [0.60, 0.62, 0.64]],
+        "Mirror-BERT": [[0.60, 0.61, None], [0.75], [0.63, 0.65, None]],
+    },
+    ("table10", "paper"): {
+        "BERT (avg.)": [[0.47305], [0.47305], [0.39]],
+        "SimCSE": [[0.70, 0.71, 0.72, 0.73, 0.74], [0.72, 0.73], [0.70, 0.71, 0.72, 0.73, 0.74]],
+        "Mirror-BERT": [[0.70, 0.71, 0.72, 0.73, 0.74], [0.72, None], [0.73, 0.73, 0.73, 0.73, 0.73]],
+    },
+}
+STALE = {"ESimCSE"}  # scored, but by an older version of the method
+OLD = {"DiffCSE"}  # by an older version of an evaluator
+
+
+def clear():
+    caches.clear()
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """The golden paper at two scales, with a score JSON for every measured value."""
+    files = {"table.yaml": "papers/golden.yaml", "scale.yaml": "config/golden.yaml"}
+    for source, target in (files | {"paper_scale.yaml": "config/paper.yaml"}).items():
+        (tmp_path / target).parent.mkdir(exist_ok=True)
+        shutil.copy(GOLDEN / source, tmp_path / target)
+    (tmp_path / "data").mkdir()
+    shutil.copy(ROOT / "data" / "registry.yaml", tmp_path / "data" / "registry.yaml")
+    monkeypatch.setattr(catalog, "ROOT", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    clear()
+    for (name, scale), rows in MEASURED.items():
+        measure(name, scale, rows)
+    kept = targets.grid_path("golden", "table8", "golden", "items.json")
+    kept.parent.mkdir(parents=True)
+    shutil.copy(GOLDEN / "items.json", kept)
+    clear()
+    yield tmp_path
+    clear()
+
+
+@pytest.fixture
+def page(project):
+    return targets.page("table7", "golden", "golden")
+
+
+def measure(name, scale, rows):
+    """Score JSONs of a table's rows, from lists of values of its first columns."""
+    for cells in grids.plan_grid("golden", name, scale):
+        label = cells[0].row.label
+        for cell, values in zip(cells, rows.get(label, []), strict=False):
+            for spec, value in zip(cell.specs, values, strict=True):
+                if value is not None:
+                    write_score(spec, cell, value, scale, stale=label in STALE, old=label in OLD)
+    clear()
+
+
+def write_score(spec, cell, value, scale, stale=False, old=False):
+    """Adds a task's score to the JSON of a run."""
+    if stale:
+        spec = spec.model_copy(update={"method_version": spec.method_version - 1})
+    path = targets.score_path(spec.run_id, cell.evaluator, scale)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    version = declaration(cell.evaluator, EVALUATORS).version - (old and cell.evaluator == "geometry")
+    content = {"spec": spec.model_dump(), "training": {"provenance": PROVENANCE}, "provenance": PROVENANCE}
+    content |= {"run": spec.run_id, "evaluations": [{"evaluator": cell.evaluator, "version": version}]}
+    content["scores"] = json.loads(path.read_text())["scores"] if path.exists() else []
+    subset = "printed" if cell.task == "Avg." else "all"
+    row = {"evaluator": cell.evaluator, "protocol": "p", "task": cell.task, "subset": subset, "metric": cell.metric}
+    if row | {"value": value} not in content["scores"]:
+        content["scores"].append(row | {"value": value})
+    path.write_text(json.dumps(content))
+
+
+GOLDENS = {
+    "table.md": ("table7", "golden"),  # missing seeds, ties
+    "derived.md": (
+        "table8",
+        "golden",
+    ),  # a mean, a difference, less is better, stale cells, letters of ties, a control
+    "settings.md": ("table9", "golden"),
+    "verdicts.md": ("table10", "paper"),  # every sign, with half-widths
+}
+
+
+@pytest.mark.parametrize("file", GOLDENS)
+def test_golden_section(file, project):
+    """To change it on purpose: write what `section` gives into tests/unit/golden/, and read the diff."""
+    name, scale = GOLDENS[file]
+    shown = markdown.section(view("golden", name, scale)) + "\n"
+    assert shown == (GOLDEN / file).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("name", "scale"), GOLDENS.values(), ids=GOLDENS)
+def test_same_scores_same_bytes(name, scale, project):
+    first = markdown.render(targets.page(name, scale, "golden"))
+    clear()
+    assert markdown.render(targets.page(name, scale, "golden")) == first
+
+
+def test_the_page_says_what_it_is(page):
+    text = markdown.render(page)
+    for part in (
+        "# Table 7 at scale golden",
+        "a page whose bytes are known",
+        "Not comparable with the published numbers",
+        "`encoders/bert-mini-wiki` @ 000000000000",
+        "48, 49, 50 (100%: 48)",
+        "steps 6",
+        "ct: batch_size 16",
+        "1% = 96, 100% = 400",
+        "Runs: 8 of 13 scored",
+        "Commit: 0123456789; torch 9.9; hardware: a processor.",
+        "snakemake -j4 results/golden/golden/table7.md",
+    ):
+        assert part in text, part
+
+
+def test_a_page_of_the_papers_scale_says_how_it_judges(project):
+    text = markdown.render(targets.page("table10", "paper", "golden"))
+    assert "✓ reproduced, ≈ close, ↓ lower, ↑ higher, ? too few seeds" in text and "half-width" in text
+    assert "Not comparable" not in text and "the papers' own settings" in text
+
+
+def test_other_scales_judge_nothing(project):
+    for name in ("table7", "table8", "table10"):
+        cells = [cell for row in view("golden", name, "golden").rows for cell in row]
+        assert {cell.verdict.name for cell in cells if cell.verdict} <= {NOT_COMPARABLE}
+        text = markdown.section(view("golden", name, "golden"))
+        assert not any(sign in text for sign in markdown.SIGNS.values())
+
+
+def test_the_page_of_all_papers_is_the_papers_sections(page):
+    everything = markdown.render(targets.page("table7", "golden"))
+    assert markdown.section(view("golden", "table7", "golden")) in everything
+    assert everything.count("## Somebody, somewhere · Table 7") == 1
+
+
+def test_a_score_that_is_cut_short_is_named(page):
+    path = next(Path("results/golden/scores").iterdir())
+    path.write_text(path.read_text()[:-10])
+    clear()
+    with pytest.raises(BadInput, match=path.name):
+        markdown.render(page)
+
+
+def test_a_score_without_the_task_is_named(page):
+    spec = grids.plan_grid("golden", "table7", "golden")[1][0].specs[0]
+    path = targets.score_path(spec.run_id, "sts", "golden")
+    content = json.loads(path.read_text())
+    content["scores"] = [s for s in content["scores"] if s["task"] != "Avg."]
+    path.write_text(json.dumps(content))
+    clear()
+    with pytest.raises(BadInput, match=rf"{spec.run_id}.*'Avg\.'"):
+        markdown.render(page)
+
+
+def cell_of(row, column, name="table8", scale="golden"):
+    shown = view("golden", name, scale)
+    return shown.rows[shown.grid.row(row)][shown.grid.column(column)]
+
+
+def test_a_stale_score_gives_way_to_a_new_one(project):
+    assert "| 61.00 ± 1.00† " in markdown.section(view("golden", "table8", "golden"))
+    cell = cell_of("ESimCSE", "dev").plan
+    for spec in cell.specs:
+        write_score(spec, cell, 0.77, "golden")
+    clear()
+    assert "| **77.00 ± 0.00** " in markdown.section(view("golden", "table8", "golden"))
+
+
+def test_what_is_derived_of_stale_scores_is_stale(project):
+    measure("table8", "golden", {"ESimCSE": [[0.6, 0.6, 0.6]]})
+    for column in ("STS12", "mean", "Δ STS12"):
+        assert cell_of("ESimCSE", column).stale, column
+    assert not cell_of("DiffCSE", "mean").stale, "its stale column comes behind the mean"
+
+
+def test_what_is_derived_misses_the_runs_that_its_columns_miss(project):
+    measure("table8", "golden", {"PCL": [[0.7, 0.72, None]]})
+    for column in ("STS12", "mean", "Δ STS12"):
+        cell = cell_of("PCL", column)
+        assert cell.seeds == [48, 49] and cell.absent, column
+
+
+def test_a_control_is_the_best_of_no_column(project):
+    measure("table8", "golden", {"Random": [NONE, [0.9, 0.9, 0.9]]})
+    assert cell_of("Random", "mean").ours.mean > cell_of("SimCSE", "mean").ours.mean
+    assert not any(cell_of("Random", column).best for column in ("STS12", "dev", "mean", "alignment"))
+
+
+def test_a_mean_without_randomness_is_one_for_every_seed(project):
+    paper = project / "papers" / "golden.yaml"
+    paper.write_text(paper.read_text(encoding="utf-8").replace('delta: "STS12"', 'delta: "mean"'), encoding="utf-8")
+    clear()
+    assert cell_of("BERT (avg.)", "Δ STS12").ours.mean == pytest.approx(55 - 66)
+
+
+def test_retrieved_texts_stand_beside_the_printed_ones(project):
+    found = {"queries": ["A dog."], "found": {"SimCSE": [["A cat.", "A | b."]]}, "printed": {"MSSE": [["x", "y"]]}}
+    kept = targets.grid_path("golden", "table7", "golden", "items.json")
+    kept.write_text(json.dumps({"comparisons": {}, "neighbours": found}))
+    text = markdown.section(view("golden", "table7", "golden"))
+    assert "Query: A dog." in text
+    assert "| #1 | A cat." in text and "A \\| b." in text and "MSSE (printed)" in text
+
+
+def test_scores_csv_is_derived(page):
+    path = store.write_csv("golden")
+    lines = path.read_text().splitlines()
+    assert lines[0] == ",".join(store.COLUMNS)
+    kept = [json.loads(p.read_text()) for p in Path("results/golden/scores").glob("*.json")]
+    assert len(lines) == 1 + sum(len(content["scores"]) for content in kept)
+    assert (
+        sum(",simcse," in f",{line}" for line in lines) == 3 + 3 + 1 + 1 + 3 + 3
+    )  # Avg. and STS12, STS-B and Avg. of all data, dev, alignment
+    before = path.read_bytes()
+    path.unlink()
+    assert store.write_csv("golden").read_bytes() == before
+
+
+def test_the_index_says_how_much_there_is(project):
+    text = overview.index("golden")
+    assert "# Results at scale golden" in text and "Not comparable" in text
+    for part in (
+        "[partial, 8 of 13 runs](golden/table7.md)",
+        "[settings](golden/table9.md)",
+        "(table10.md)",
+        "[partial, 32 of 48 runs](golden/table8.md)",
+        "3 partial; 1 settings",
+        "(methods.md)",
+        "(claims.md)",
+        "(audit.md)",
+        "(html/index.html)",
+    ):
+        assert part in text, part
+    clear()
+    assert overview.index("golden") == text
+
+
+def test_rendering_imports_nothing_heavy(project):
+    """At a small scale, with scores, stale ones and letters of ties."""
+    code = f"""
+import sys
+from pathlib import Path
+from csebench import plan, render, reports
+catalog.ROOT = Path({str(project)!r})
+for page in targets.pages("golden"):
+    if "methods" not in str(page.path):
+        markdown.render(page)
+overview.index("golden")
+heavy = ("torch", "transformers", "tokenizers", "mteb", "beir", "sentence_transformers", "scipy", "sklearn")
+print("HEAVY", [m for m in (*heavy, "matplotlib", "networkx") if m in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "HEAVY []"

@@ -1,0 +1,79 @@
+"""The rooms of csebench/: who may import whom, derived from the source. A room imports only from rooms before it."""
+
+import ast
+import subprocess
+import sys
+from graphlib import CycleError, TopologicalSorter
+
+import pytest
+
+from csebench import ROOT
+
+ROOMS = ("base", "plan", "data", "model", "train", "score", "report")
+TOP = ("worker", "workflow", "versions", "cli", "__main__")  # modules that stand above all rooms
+ORDER = [*ROOMS, *TOP]
+HEAVY = ("torch", "transformers", "mteb", "beir")
+LIGHT_ROOMS = ("plan", "report")  # that never import them
+MODULES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in sorted((ROOT / "csebench").rglob("*.py"))
+}
+
+
+def imports(path):
+    """Dotted names that a file imports anywhere, `from a import b` as `a.b`."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def module_of(name):
+    """The module of csebench/ that a dotted name means: itself, or the one that defines it."""
+    return next((m for m in (name, name.rpartition(".")[0]) if m in MODULES), None)
+
+
+GRAPH = {module: {m for name in imports(path) if (m := module_of(name))} for module, path in MODULES.items()}
+
+
+def room(module):
+    return module.split(".")[1]
+
+
+def test_every_module_is_in_a_room():
+    strays = {m for m in MODULES if m != "csebench.__init__" and room(m) not in ORDER}
+    assert not strays, f"{strays}: put each into one of the rooms {ROOMS}, or name it in TOP with its reason"
+
+
+def test_no_room_imports_from_a_later_one():
+    upward = [(m, t) for m, targets in GRAPH.items() for t in targets if ORDER.index(room(t)) > ORDER.index(room(m))]
+    assert not upward
+
+
+def test_no_cycle():
+    try:
+        TopologicalSorter(GRAPH).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+@pytest.mark.parametrize("light", LIGHT_ROOMS)
+def test_no_heavy_import_in(light):
+    """Written anywhere in the room, also inside of a function."""
+    heavy = [
+        (m, n) for m, path in MODULES.items() if room(m) == light for n in imports(path) if n.split(".")[0] in HEAVY
+    ]
+    assert not heavy
+
+
+def test_planning_and_reporting_load_nothing_heavy():
+    """Nor by way of what they import from other rooms."""
+    names = [m.removesuffix(".__init__") for m in MODULES if room(m) in (*LIGHT_ROOMS, "workflow", "cli")]
+    code = f"import sys; [__import__(n) for n in {names}]; print(*({{*{HEAVY}}} & {{*sys.modules}}))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
+
+
+@pytest.mark.parametrize("folder", ["methods", "evaluators"])
+def test_adapters_import_the_engine_and_not_the_other_way(folder):
+    assert not [(m, n) for m, path in MODULES.items() for n in imports(path) if n.split(".")[0] == folder]

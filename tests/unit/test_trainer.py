@@ -1,0 +1,511 @@
+"""The training loop's promises, and the facts of the components that a run relies on."""
+
+import json
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from csebench.base.errors import BadInput, RunFailed, Stopped
+from csebench.data.corpus import draw_subset
+from csebench.plan import catalog
+
+
+def load_encoder(folder):
+    from csebench.model.encoder import Encoder
+    from csebench.plan.schema import EncoderRef
+
+    return Encoder.load(EncoderRef(name=str(folder), revision=""))
+
+
+def make_method(name, folder, **params):
+    """A method over a fresh tiny encoder, with its declared hyper-parameters but for `params`."""
+    import torch
+
+    from csebench.plan.registry import declaration, fill, load
+
+    torch.manual_seed(0)
+    return load(name)(load_encoder(folder), fill(declaration(name), params, name))
+
+
+def make_component(name, method, **params):
+    from csebench.plan.registry import COMPONENTS, declaration, fill, load
+
+    return load(name, COMPONENTS)(method, fill(declaration(name, COMPONENTS), params, name))
+
+
+# ---------------------------------------------------------------- what stops a run
+
+
+def test_loss_that_is_not_finite_stops_the_run(make_spec, train, tmp_path, monkeypatch):
+    from methods.simcse import Method
+
+    calls, loss = [], Method.loss
+
+    def poisoned(self, one, two):
+        calls.append(None)
+        return loss(self, one, two) * (float("nan") if len(calls) == 3 else 1.0)
+
+    monkeypatch.setattr(Method, "loss", poisoned)
+    spec = make_spec("simcse")
+    with pytest.raises(RunFailed, match=rf"{spec.run_id}.*nan.*step 3\b"):
+        train(spec, tmp_path / "run")
+    assert not (tmp_path / "run" / "model").exists()
+    assert not (tmp_path / "run" / "train.json").exists()
+
+
+def test_a_failed_run_can_be_run_again(make_spec, train, tmp_path, monkeypatch):
+    """A failure leaves nothing behind that a second try would start from."""
+    from methods.simcse import Method
+
+    spec = make_spec("simcse", params={"steps": 12, "evaluate_every": 2})
+    wanted = train(spec, tmp_path / "whole")
+    calls, loss = [], Method.loss
+
+    def poisoned(self, one, two):
+        calls.append(None)
+        return loss(self, one, two) * (float("inf") if len(calls) == 7 else 1.0)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Method, "loss", poisoned)
+        with pytest.raises(RunFailed, match="step 7"):
+            train(spec, tmp_path / "run", checkpoint_seconds=0)
+    again = train(spec, tmp_path / "run")
+    assert again["resumed_at"] is None
+    assert again["curve"] == wanted["curve"]
+
+
+@pytest.mark.parametrize("step", [7, 12])  # between two readings of the loss; the last one
+def test_sigterm_loses_nothing(step, make_spec, train, tmp_path, monkeypatch):
+    """The step is finished, the checkpoint written, and the next try ends as a run that was left alone."""
+    from csebench.train import trainer
+
+    spec = make_spec("simcse", params={"steps": 12, "evaluate_every": 4})
+    whole = train(spec, tmp_path / "whole")
+    batch_at, handler = trainer.batch_at, signal.getsignal(signal.SIGTERM)
+
+    def asked_to_end(at, *args):
+        if at == step - 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return batch_at(at, *args)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(trainer, "batch_at", asked_to_end)
+        with pytest.raises(Stopped, match=f"{spec.run_id}.*SIGTERM after step {step}"):
+            train(spec, tmp_path / "run")
+    assert signal.getsignal(signal.SIGTERM) is handler
+    assert (tmp_path / "run" / ".checkpoint.pt").exists() and not (tmp_path / "run" / "model").exists()
+    resumed = train(spec, tmp_path / "run")
+    assert resumed["resumed_at"] == step
+    assert weights(tmp_path / "run") == weights(tmp_path / "whole")
+    assert [resumed[fact] for fact in ("curve", "losses", "best_dev")] == [
+        whole[fact] for fact in ("curve", "losses", "best_dev")
+    ]
+
+
+def test_corpus_that_is_another_file(make_spec, train, tmp_path, corpus):
+    """Wrong by one byte: refused before anything is written."""
+    other = tmp_path / "other.txt"
+    other.write_bytes(corpus.read_bytes()[:-2] + b"!\n")
+    for method in ("simcse", "whitening"):
+        with pytest.raises(BadInput, match=r"other\.txt.*sha256"):
+            train(make_spec(method), tmp_path / "run", other)
+        with pytest.raises(BadInput, match=f"{method} needs a corpus"):
+            train(make_spec(method), tmp_path / "run", None)
+    assert not (tmp_path / "run").exists()
+
+
+def test_dev_set_that_is_another_file(make_spec, train, tmp_path):
+    spec = make_spec("simcse").model_copy(update={"dev_sha256": "0" * 64})
+    with pytest.raises(BadInput, match=r"sts-dev\.csv.*sha256"):
+        train(spec, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_encoder_that_is_not_there(make_spec, train, tmp_path):
+    spec = make_spec("bert")
+    spec = spec.model_copy(update={"encoder": spec.encoder.model_copy(update={"name": str(tmp_path / "nowhere")})})
+    with pytest.raises(BadInput, match="nowhere"):
+        train(spec, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+# ---------------------------------------------------------------- selection on STS-B dev
+
+
+def scores(monkeypatch, *values):
+    """Stand-ins for the scores on STS-B dev, in the order of the evaluations; the last one repeats."""
+    left = list(values)
+
+    def dev_point(encoder, pooler, dev, precision):
+        value = left.pop(0) if len(left) > 1 else left[0]
+        return {"spearman": value, "alignment": 0.0, "uniformity": 0.0}
+
+    monkeypatch.setattr("csebench.train.trainer.dev_point", dev_point)
+
+
+def weights(out):
+    return (out / "model" / "model.safetensors").read_bytes()
+
+
+def test_first_best_wins_ties(make_spec, train, tmp_path, monkeypatch):
+    spec = make_spec("simcse", params={"steps": 6, "evaluate_every": 2})
+    scores(monkeypatch, 0.1, 0.5, 0.5)
+    tied = train(spec, tmp_path / "tied")
+    assert (tied["best_step"], tied["best_dev"]) == (4, 0.5)
+    scores(monkeypatch, 0.1, 0.5, 0.4)
+    train(spec, tmp_path / "second")
+    scores(monkeypatch, 0.1, 0.5, 0.6)
+    assert train(spec, tmp_path / "last")["best_step"] == 6
+    assert weights(tmp_path / "tied") == weights(tmp_path / "second") != weights(tmp_path / "last")
+
+
+def test_better_of_two_encoders_is_kept(make_spec, train, tmp_path, monkeypatch):
+    """CT: both encoders are scored at every evaluation, the better is exported, the first at a tie."""
+    spec = make_spec("ct", params={"steps": 2, "evaluate_every": 2})
+    for name, points, kept in (("one", (0.5, 0.4), 0), ("two", (0.4, 0.5), 1), ("tie", (0.5, 0.5), 0)):
+        scores(monkeypatch, *points)
+        report = train(spec, tmp_path / name)
+        assert [point["encoder"] for point in report["curve"]] == [0, 1]
+        assert report["best_encoder"] == kept
+    assert weights(tmp_path / "one") == weights(tmp_path / "tie") != weights(tmp_path / "two")
+
+
+def test_last_step_is_evaluated(make_spec, train, tmp_path):
+    report = train(make_spec("simcse", params={"steps": 5, "evaluate_every": 3}), tmp_path / "run")
+    assert [point["step"] for point in report["curve"]] == [3, 5]
+
+
+# ---------------------------------------------------------------- sentences of a run
+
+
+def test_few_shot_subsets():
+    sentences = [f"sentence {i}" for i in range(1000)]
+    drawn = draw_subset(sentences, 50, 7)
+    assert drawn == draw_subset(sentences, 50, 7)
+    assert drawn != draw_subset(sentences, 50, 8)
+    assert len(set(drawn)) == 50 and set(drawn) <= set(sentences)
+    assert draw_subset(sentences, 1000, 7) == draw_subset(sentences, 5000, 7) == sentences
+
+
+def test_few_shot_run_uses_its_subset(make_spec, train, tmp_path):
+    assert train(make_spec("simcse", size=24), tmp_path / "run")["sentences"] == 24
+
+
+@pytest.mark.parametrize(("n", "size"), [(64, 8), (100, 8), (65, 8), (8, 8), (7, 8), (9, 8), (30, 15)])
+def test_an_epoch_shows_every_sentence_once(n, size):
+    from csebench.train.trainer import batch_at
+
+    sentences = [f"sentence {i}" for i in range(n)]
+    step, epochs = 0, []
+    for _ in range(3):
+        seen = []
+        while len(seen) < n:
+            batch = batch_at(step, sentences, size, seed=5)
+            assert 2 <= len(batch) <= size + 1
+            assert batch == batch_at(step, sentences, size, seed=5)
+            seen += batch
+            step += 1
+        assert sorted(seen) == sorted(sentences)
+        epochs.append(seen)
+    assert epochs[0] != epochs[1] != epochs[2]
+    assert batch_at(0, sentences, size, seed=5) != batch_at(0, sentences, size, seed=6)
+
+
+# ---------------------------------------------------------------- AMI
+
+
+def test_layers_of_the_paper_and_of_the_code():
+    from methods.components.ami import layers_read
+
+    assert list(layers_read("paper", 12)) == [8, 9, 10, 11]
+    assert list(layers_read("code", 12)) == [7, 8, 9, 10]
+
+
+@pytest.mark.parametrize("depth", range(2, 25))
+def test_layers_of_other_depths(depth):
+    from methods.components.ami import layers_read
+
+    paper, code = layers_read("paper", depth), layers_read("code", depth)
+    assert len(paper) >= 1 and paper[-1] == depth - 1
+    assert len(code) >= 2 and len(code) % 2 == 0
+    assert paper[0] >= 0 and code[0] >= 0 and code[-1] < depth
+
+
+@pytest.mark.parametrize("form", ["paper", "code"])
+def test_identical_views_give_a_finite_gradient(form, tiny_bert, sentences):
+    """CT starts from two equal encoders without dropout: rho is exactly 1."""
+    import torch
+
+    method = make_method("ct", tiny_bert).train()
+    component = make_component("ami", method, form=form)
+    one, two = method.views(sentences[:15])
+    loss = component.loss(method, one, two)
+    assert torch.isfinite(loss) and loss < 0
+    loss.backward()
+    gradients = [w.grad for w in method.parameters() if w.grad is not None]
+    assert gradients and all(torch.isfinite(g).all() for g in gradients)
+
+
+def test_padding_does_not_move_the_papers_term(tiny_bert, sentences):
+    """A longer sentence elsewhere in the batch pads the others; form paper does not see it."""
+    import torch
+
+    from csebench.train.losses import ami_paper
+    from methods.components.ami import aligned
+
+    def term(texts):
+        method = make_method("simcse", tiny_bert).eval()
+        make_component("ami", method)
+        one, two = method.views(texts)
+        a, b, real = aligned(one, two)
+        b = [m.roll(1, 1) for m in b]  # other heads, for there is no dropout
+        return ami_paper([m[:3] for m in a], [m[:3] for m in b], real[:3], samples=None)
+
+    short = sentences[:3]
+    torch.testing.assert_close(term([*short, " ".join(sentences[3:6])]), term([*short, "a b"]))
+
+
+def view(ids, mask, maps):
+    import torch
+
+    from csebench.train.method import View
+
+    batch = {"input_ids": torch.tensor(ids), "attention_mask": torch.tensor(mask)}
+    return View(None, None, batch, [maps])
+
+
+def test_only_equal_tokens_before_the_first_difference_count():
+    """A span mask shifts what is behind it: only the common beginning of the two views is compared."""
+    import torch
+
+    from methods.components.ami import aligned
+
+    maps = torch.rand(4, 2, 6, 6)
+    one = view([[1, 5, 6, 7, 2, 0], [1, 5, 6, 7, 2, 0], [1, 5, 6, 2, 0, 0], [1, 5, 6, 7, 8, 2]],
+               [[1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 0, 0], [1, 1, 1, 1, 1, 1]], maps)  # fmt: skip
+    two = view([[1, 5, 6, 7, 2, 0], [1, 5, 9, 7, 2, 0], [1, 5, 6, 2, 0, 0], [1, 5, 6, 2, 0, 0]],
+               [[1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 0, 0], [1, 1, 1, 1, 0, 0]], maps)  # fmt: skip
+    attention1, attention2, real = aligned(one, two)
+    assert real.sum(1).tolist() == [5, 2, 4, 3]  # equal; one token replaced; padding is not real; then shifted
+    assert (real.long().diff(dim=1) <= 0).all()  # a beginning, nothing behind it
+    width = real.shape[1]
+    for kept in (*attention1, *attention2):
+        assert torch.equal(kept, maps[:, :, :width, :width])
+
+
+def test_pairs_of_different_sentences_do_not_count():
+    import torch
+
+    from methods.components.ami import aligned
+
+    maps = torch.rand(3, 2, 4, 4)
+    one = view([[1, 5, 6, 2]] * 3, [[1] * 4] * 3, maps)
+    two = view([[1, 5, 6, 2]] * 3, [[1] * 4] * 3, maps)
+    one.same = two.same = torch.tensor([True, False, True])
+    attention1, _, real = aligned(one, two)
+    assert len(real) == 2
+    assert torch.equal(attention1[0], maps[[0, 2]])
+
+
+# ---------------------------------------------------------------- attention maps
+
+
+def test_attention_is_kept_of_the_layers_asked_for(tiny_bert, sentences):
+    import torch
+
+    encoder = load_encoder(tiny_bert).eval()
+    batch = encoder.tokenize(sentences[:4])
+    assert encoder(batch).attention == []
+    wanted = encoder.model(**batch, output_attentions=True).attentions
+    for layers in ((2,), (0, 2), (1,)):
+        encoder.keep_attention(layers)
+        kept = encoder(batch).attention
+        assert len(kept) == len(layers)
+        for index, found in zip(layers, kept, strict=True):
+            assert torch.equal(found, wanted[index])
+    encoder.keep_attention([])
+    assert encoder(batch).attention == []
+
+
+def test_each_of_two_encoders_keeps_its_own_attention(tiny_bert, sentences):
+    """CT: the maps of a view are of the encoder that made it."""
+    import torch
+
+    method = make_method("ct", tiny_bert).eval()
+    make_component("ami", method)
+    with torch.no_grad():
+        for weight in method.second.parameters():
+            weight.add_(0.1 * torch.randn_like(weight))
+    for made, encoder in zip(method.views(sentences[:15]), method.encoders(), strict=True):
+        wanted = encoder.model(**made.batch, output_attentions=True).attentions
+        assert torch.equal(made.attention[-1], wanted[-1])
+
+
+def test_a_twin_does_not_write_into_the_first_encoders_attention(tiny_bert, sentences):
+    """MoCo's momentum encoder runs between two steps of the encoder that AMI reads."""
+    encoder = load_encoder(tiny_bert)
+    encoder.keep_attention([0, 1])
+    twin = encoder.twin()
+    encoder.keep_attention([2])
+    batch = encoder.tokenize(sentences[:4])
+    assert twin(batch).attention == []
+    assert len(encoder(batch).attention) == 1
+
+
+@pytest.mark.parametrize("used_before", [False, True])
+def test_a_twin_gives_the_same_vectors(used_before, tiny_bert, sentences):
+    """Whatever the pooler, whether or not the encoder has been used before."""
+    import torch
+
+    from csebench.model.pooling import pool
+    from csebench.plan.schema import POOLERS
+
+    encoder = load_encoder(tiny_bert).eval()
+    batch = encoder.tokenize(sentences[:4])
+    if used_before:
+        encoder(batch)
+    twin = encoder.twin().eval()
+    for pooler in sorted({*POOLERS} - {"cls"}):
+        ours, theirs = (e(batch, pooler) for e in (encoder, twin))
+        assert torch.equal(pool(pooler, ours), pool(pooler, theirs))
+
+
+# ---------------------------------------------------------------- MoCo
+
+
+def test_queue_is_first_in_first_out_and_capped(tiny_bert, sentences):
+    import torch
+
+    method = make_method("simcse", tiny_bert).train()
+    moco = make_component("moco", method, queue=20)
+    assert moco.queue is None
+    for step, wanted in enumerate((8, 16, 20, 20)):
+        before = moco.queue
+        one, _ = method.views(sentences[8 * step : 8 * step + 8])
+        moco.after_step(method, one)
+        assert moco.queue.shape == (wanted, 32)
+        if before is not None:  # the newest are at the end, the oldest are gone
+            assert torch.equal(moco.queue[:-8], before[len(before) - (wanted - 8) :])
+
+
+def test_momentum_encoder_moves_towards_the_trained_one(tiny_bert, sentences):
+    """By 1 - m of the distance a step, and only it: the trained encoder is left alone."""
+    import torch
+
+    method = make_method("simcse", tiny_bert).train()
+    moco = make_component("moco", method, momentum=0.9)
+    start = [w.clone() for w in moco.momentum.parameters()]
+    one, _ = method.views(sentences[:8])
+    with torch.no_grad():  # an optimiser step
+        for weight in method.encoder.parameters():
+            weight.add_(torch.randn_like(weight))
+    online = [w.clone() for w in method.encoder.parameters()]
+    for slow, fast in zip(start, online, strict=True):
+        assert not torch.equal(slow, fast)
+    moco.after_step(method, one)
+    moved = zip(start, online, moco.momentum.parameters(), strict=True)
+    for slow, fast, now in moved:
+        torch.testing.assert_close(now, 0.9 * slow + 0.1 * fast)
+    assert all(torch.equal(a, b) for a, b in zip(online, method.encoder.parameters(), strict=True))
+
+
+def test_no_gradient_flows_into_momentum_encoder_or_queue(tiny_bert, sentences):
+    method = make_method("simcse", tiny_bert).train()
+    moco = make_component("moco", method)
+    moco.after_step(method, method.views(sentences[:8])[0])
+    assert not moco.queue.requires_grad
+    method.queue = moco.queue
+    one, two = method.views(sentences[8:16])
+    loss = method.loss(one, two)
+    loss.backward()
+    assert all(w.grad is None and not w.requires_grad for w in moco.parameters())
+    assert any(w.grad is not None for w in method.encoder.parameters())
+    method.queue = None
+    assert loss > method.loss(one, two)  # the queue stands in the denominator
+
+
+def test_dropout_of_the_momentum_encoder_is_its_own(tiny_bert, sentences):
+    """Without dropout its keys are those of the encoder at test; the trained encoder keeps its dropout."""
+    import torch
+
+    method = make_method("simcse", tiny_bert, pooler="avg").train()
+    one, two = method.views(sentences[:8])
+    moco = make_component("moco", method, dropout=0.0)
+    moco.after_step(method, one)
+    assert not torch.equal(one.z, two.z)
+    encoded = method.encoder.eval()(one.batch)
+    torch.testing.assert_close(moco.queue, method.project(method.pool(encoded)))
+
+
+# ---------------------------------------------------------------- identity of a run
+
+
+def test_what_a_user_sets_for_a_component_is_used(make_spec):
+    """Above the method's own and the variant's values, as for the method's hyper-parameters."""
+    assert make_spec("micse", variant="code").components["ami"].params["weight"] == 5e-4
+    assert make_spec("micse", components={"ami": {"weight": 0.5}}).components["ami"].params["weight"] == 0.5
+    both = make_spec("micse", variant="code", components={"ami": {"weight": 0.5}}).components["ami"].params
+    assert (both["weight"], both["form"]) == (0.5, "code")
+
+
+@pytest.mark.parametrize("first", ["finished", "killed"])
+def test_folder_of_another_run(first, make_spec, train, tmp_path, monkeypatch):
+    """A folder that holds another run is refused or made anew: never taken for this run's."""
+    from csebench.train import trainer
+
+    if first == "finished":
+        train(make_spec("simcse", seed=1), tmp_path / "run")
+    else:
+        batch_at = trainer.batch_at
+
+        def killed(step, *args):
+            if step == 3:
+                raise KeyboardInterrupt
+            return batch_at(step, *args)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(trainer, "batch_at", killed)
+            with pytest.raises(KeyboardInterrupt):
+                train(make_spec("simcse", seed=1), tmp_path / "run", checkpoint_seconds=0)
+    spec = make_spec("simcse", seed=2)
+    try:
+        report = train(spec, tmp_path / "run")
+    except BadInput:
+        return
+    assert report["run"] == spec.run_id
+    train(spec, tmp_path / "clean")
+    assert weights(tmp_path / "run") == weights(tmp_path / "clean")
+
+
+def test_a_model_that_is_not_ours_is_left_alone(make_spec, train, tmp_path):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "mine.txt").write_text("mine")
+    with pytest.raises(BadInput, match="not of this run"):
+        train(make_spec("simcse"), tmp_path)
+    assert (tmp_path / "model" / "mine.txt").exists()
+
+
+def test_a_dev_score_that_is_no_number_does_not_lose_the_run(make_spec, train, tmp_path, monkeypatch):
+    """One evaluation with constant vectors: the best of the others is kept."""
+    scores(monkeypatch, 0.5, float("nan"))
+    report = train(make_spec("simcse"), tmp_path / "run")
+    assert report["best_step"] == 2
+
+
+def test_smoke_data_is_what_the_registry_says(corpus, smoke_data):
+    from csebench.base.files import sha256
+
+    assert sha256(corpus) == catalog.dataset("smoke").sha256
+    dev = smoke_data / catalog.dataset("stsb-dev-smoke").path
+    assert sha256(dev) == catalog.dataset("stsb-dev-smoke").sha256
+
+
+def test_report_says_what_was_run(finished, make_spec):
+    out, spec = finished("simcse"), make_spec("simcse")
+    report = json.loads((out / "train.json").read_text())
+    assert report["run"] == spec.run_id
+    assert report["spec"] == spec.model_dump() == json.loads((out / "spec.json").read_text())
+    assert report["provenance"]["data_sha256"] == {"corpus": spec.corpus.sha256, "dev": spec.dev_sha256}
+    assert np.isfinite([point["spearman"] for point in report["curve"]]).all()
