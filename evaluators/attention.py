@@ -110,7 +110,7 @@ def dropout_views(model):
 
     encoder = copy.deepcopy(model.encoder).train()
     encoder.set_dropout(DROPOUT)
-    encoder.keep_attention(range(encoder.layers))
+    encoder.keep_attention(range(encoder.num_layers))
 
     def view(sentences, tokens=None):
         out = encoder(encoder.tokenize(sentences, tokens, model.pooler), model.pooler)
@@ -181,7 +181,9 @@ def histograms(view, views):
     from csebench.train.losses import gaussian_mi
 
     (one, _), (two, _) = (view([SENTENCE] * views) for _ in range(2))
-    one, two = (torch.stack([a.float().cpu() for a in side.attention]) for side in (one, two))  # (L, N, H, T, T)
+    one, two = (
+        torch.stack([a.float().cpu() for a in side.attention.values()]) for side in (one, two)
+    )  # (L, N, H, T, T)
     names, logs = [], []
     for layers in np.array_split(np.arange(len(one)), min(3, len(one))):
         for heads in np.array_split(np.arange(one.shape[2]), min(4, one.shape[2])):

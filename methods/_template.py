@@ -31,6 +31,6 @@ DECLARATION = {
 class Method(ClsHeadMethod):
     """`views` is inherited: two dropout masks over one forward pass. Override it for other views."""
 
-    def loss(self, one, two):
-        """one.z, two.z: (N, D) -> scalar. self.p has the parameters, self.queue the negatives of MoCo, if any."""
-        return info_nce(one.z, two.z, self.p.temperature, self.queue)
+    def loss(self, views):
+        """views.z1, views.z2: (N, D) -> scalar. self.p: the parameters; views.queue: negatives, or None."""
+        return info_nce(views.z1, views.z2, self.p.temperature, views.queue)

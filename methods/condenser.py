@@ -13,8 +13,11 @@ the masked-LM head from here; all infocse runs of a scale share one.
 Deviations: listed below.
 """
 
+from dataclasses import dataclass
+
 import torch
 
+from csebench.model.pooling import Encoded
 from csebench.train.method import Method as Base
 from csebench.train.mlm import mask_batch, masked_lm_loss
 
@@ -47,6 +50,18 @@ Retrieval}, author={Gao, Luyu and Callan, Jamie}, booktitle={EMNLP}, year={2021}
 }
 
 
+@dataclass
+class Masked:
+    """The one view of this method."""
+
+    encoded: Encoded  # of the masked batch
+    labels: torch.Tensor  # (N, T) of its masked tokens
+
+    def gathered(self):
+        """A loss over tokens compares no sentences."""
+        return self
+
+
 class Method(Base):
     keeps_last = True
 
@@ -56,18 +71,14 @@ class Method(Base):
         self.lm_head = encoder.lm_head()
 
     def views(self, sentences):
-        """The encoded masked batch, and the labels of its masked tokens (N, T)."""
         batch = self.tokenize(sentences)
         ids, labels = mask_batch(self.encoder.tokenizer, batch["input_ids"], self.p.probability)
-        return self.encoder({**batch, "input_ids": ids}), labels
+        return Masked(self.encoder({**batch, "input_ids": ids}), labels)
 
-    def gathered(self, encoded, labels):
-        """A loss over tokens compares no sentences."""
-        return encoded, labels
-
-    def loss(self, encoded, labels):
+    def loss(self, masked):
+        encoded, labels = masked.encoded, masked.labels
         states = encoded.output.hidden_states
-        middle, last = states[self.encoder.layers // 2], states[-1]
+        middle, last = states[self.encoder.num_layers // 2], states[-1]
         restored = self.upper(torch.cat([last[:, :1], middle[:, 1:]], dim=1), encoded.mask)
         return sum(masked_lm_loss(self.lm_head, s, labels)[0] for s in (restored, last))
 

@@ -16,8 +16,9 @@ import torch
 from torch.nn.functional import softplus
 
 from csebench.model.layers import to_device
-from csebench.train.losses import contrastive_tension, dots
+from csebench.train.losses import contrastive_tension, dot_score
 from csebench.train.method import Method as Base
+from csebench.train.method import Views
 
 NEGATIVES = 7  # for every positive (Training.py:18-39)
 GROUP = 1 + 2 * NEGATIVES  # sentences of a group: a negative pair shares none with the positive
@@ -58,7 +59,7 @@ class Method(Base):
 
     def __init__(self, encoder, params):
         super().__init__(encoder, params)
-        self.second = encoder.twin()
+        self.second = encoder.copy()
 
     def encoders(self):
         return [self.encoder, self.second]
@@ -73,14 +74,14 @@ class Method(Base):
             half = len(others) // 2
             left += [positive, *others[:half]]
             right += [positive, *others[half : 2 * half]]
-        one, two = self.view(left, self.encoder), self.view(right, self.second)
-        one.same = two.same = torch.tensor([a == b for a, b in zip(left, right, strict=True)])
-        return one, two
+        views = Views(self.view(left, self.encoder), self.view(right, self.second))
+        views.view1.same = views.view2.same = torch.tensor([a == b for a, b in zip(left, right, strict=True)])
+        return views
 
-    def loss(self, one, two):
-        loss = contrastive_tension(one.z, two.z, to_device(one.same, one.z.device))
-        if self.queue is not None:
-            loss = loss + softplus(dots(one.z, self.queue)).mean()
+    def loss(self, views):
+        loss = contrastive_tension(views.z1, views.z2, to_device(views.view1.same, views.z1.device))
+        if views.queue is not None:
+            loss = loss + softplus(dot_score(views.z1, views.queue)).mean()
         return loss
 
     def learning_rate_factor(self, step):

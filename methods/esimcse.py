@@ -15,6 +15,7 @@ Deviations: listed below, and in components/moco.
 from functools import partial
 
 from csebench.train.augment import double
+from csebench.train.method import Views
 from methods.simcse import Method as SimCSE
 
 DECLARATION = {
@@ -53,4 +54,4 @@ and Wang, Zhongyuan and Hu, Songlin}, booktitle={COLING}, year={2022}}""",
 class Method(SimCSE):
     def views(self, sentences):
         repeated = partial(double, rate=self.p.repetition, form=self.p.form)
-        return self.view(sentences), self.encode(self.tokenize_edited(sentences, [repeated]))
+        return Views(self.view(sentences), self.encode(self.tokenize_edited(sentences, [repeated])))

@@ -55,5 +55,5 @@ booktitle={Findings of EMNLP}, year={2022}}""",
 
 
 class Method(SimCSE):
-    def loss(self, one, two):
-        return self.p.contrast * super().loss(one, two)
+    def loss(self, views):
+        return self.p.contrast * super().loss(views)

@@ -61,5 +61,5 @@ booktitle={COLING}, year={2022}}""",
 
 
 class Method(SimCSE):
-    def loss(self, one, two):
-        return super().loss(one, two) + self.p.reconstruction * reconstruction(one.z, two.z, self.p.form)
+    def loss(self, views):
+        return super().loss(views) + self.p.reconstruction * reconstruction(views.z1, views.z2, self.p.form)

@@ -17,7 +17,7 @@ import math
 import torch
 from torch.nn.functional import normalize
 
-from csebench.train.losses import dots, full, info_nce
+from csebench.train.losses import dot_score, info_nce, upcast_fp32
 from methods.simcse import Method as SimCSE
 
 DECLARATION = {
@@ -62,18 +62,18 @@ class Method(SimCSE):
 
     def smooth(self, z):
         """(N, D) unit vectors -> (N, D): each averaged with its neighbours in the buffer; gradient through z alone."""
-        _, nearest = dots(z, self.kept).topk(self.p.neighbours + 1)
+        _, nearest = dot_score(z, self.kept).topk(self.p.neighbours + 1)
         group = torch.cat([z.unsqueeze(1), self.kept[nearest[:, 1:]]], dim=1)
         scores = (group * z.unsqueeze(1)).sum(-1, keepdim=True)
         return (torch.softmax(scores / self.p.smoothing_temperature, dim=1) * group).sum(1)
 
-    def loss(self, one, two):
-        z = normalize(full(two.z), dim=-1)
+    def loss(self, views):
+        z = normalize(upcast_fp32(views.z2), dim=-1)
         seen = [z.detach()] if self.kept is None else [self.kept, z.detach()]
         self.kept = torch.cat(seen)[-self.p.buffer :]
-        loss = super().loss(one, two)
+        loss = super().loss(views)
         if len(self.kept) == self.p.buffer:
-            loss = loss + self.weight() * info_nce(one.z, self.smooth(z), self.p.temperature)
+            loss = loss + self.weight() * info_nce(views.z1, self.smooth(z), self.p.temperature)
         return loss
 
     def weight(self):

@@ -17,6 +17,7 @@ import torch
 from csebench.model.pooling import mean_pool
 from csebench.train.losses import nt_xent
 from csebench.train.method import Method as Base
+from csebench.train.method import Views
 
 DECLARATION = {
     "name": "mirror_bert",
@@ -67,7 +68,8 @@ def randint(high):
 
 class Method(Base):
     def views(self, sentences):
-        return self.view(sentences), self.view([mask_span(s, randint, self.p.span) for s in sentences])
+        masked = [mask_span(s, randint, self.p.span) for s in sentences]
+        return Views(self.view(sentences), self.view(masked))
 
     def tokenize(self, sentences):
         ids = self.encoder.in_template(self.encoder.ids(sentences, self.p.max_length), self.p.pooler)
@@ -78,8 +80,8 @@ class Method(Base):
             return mean_pool(encoded.output.last_hidden_state, torch.ones_like(encoded.mask))
         return super().pool(encoded)
 
-    def loss(self, one, two):
-        return nt_xent(one.z, two.z, self.p.temperature, self.queue)
+    def loss(self, views):
+        return nt_xent(views.z1, views.z2, self.p.temperature, views.queue)
 
     def learning_rate_factor(self, step):
         return 1.0

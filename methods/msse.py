@@ -15,7 +15,7 @@ import torch
 
 from csebench.train import augment
 from csebench.train.losses import dimension_contrast, info_nce, layerwise_repulsion
-from csebench.train.method import ClsHeadMethod
+from csebench.train.method import ClsHeadMethod, Views
 
 NOISE = 0.01  # standard deviation (model.py:51-85)
 
@@ -93,9 +93,9 @@ class Method(ClsHeadMethod):
     def views(self, sentences):
         if self.p.augmentation == "back_translation":
             sentences, rewritten = zip(*sentences, strict=True)
-            return self.view(list(sentences)), self.view(list(rewritten))
+            return Views(self.view(list(sentences)), self.view(list(rewritten)))
         edited = self.tokenize_edited(sentences, [augment.find(self.p.augmentation)])
-        return self.view(sentences), self.encode(edited)
+        return Views(self.view(sentences), self.encode(edited))
 
     def reads(self):
         return None if self.p.form == "code" or self.p.layerwise else super().reads()
@@ -106,20 +106,21 @@ class Method(ClsHeadMethod):
             view.states = [s[:, 0] for s in encoded.output.hidden_states]
         return view
 
-    def loss(self, one, two):
-        hard = None if self.hard is None else self.hard.z
-        loss = self.p.contrast * info_nce(one.z, two.z, self.p.temperature, self.queue, hard=hard)
+    def loss(self, views):
+        hard = None if views.hard is None else views.hard.z
+        loss = self.p.contrast * info_nce(views.z1, views.z2, self.p.temperature, views.queue, hard=hard)
         if self.p.dimensions:
-            loss = loss + self.p.dimensions * self.dimension_term(one, two)
+            loss = loss + self.p.dimensions * self.dimension_term(*views)
         if self.p.layerwise:
-            noise = NOISE * torch.randn(3, *one.z.shape, device=one.z.device)
-            loss = loss - self.p.layerwise * layerwise_repulsion(one.states, noise)
+            noise = NOISE * torch.randn(3, *views.z1.shape, device=views.z1.device)
+            loss = loss - self.p.layerwise * layerwise_repulsion(views.view1.states, noise)
         return loss
 
-    def dimension_term(self, one, two):
-        a, b = (one.states[-1], two.states[-1]) if self.p.form == "code" else (one.pooled, two.pooled)
+    def dimension_term(self, view1, view2):
+        code = self.p.form == "code"
+        a, b = (view.states[-1] if code else view.pooled for view in (view1, view2))
         if self.p.released_pairing:
             rows = torch.cat([a, b])
             a, b = rows[0::2], rows[1::2]
-        term = dimension_contrast(a, b, "code" if self.p.form == "code" else "paper")
+        term = dimension_contrast(a, b, "code" if code else "paper")
         return term / a.shape[1] if self.p.form == "paper" else term

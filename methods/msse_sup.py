@@ -11,6 +11,7 @@ Relations: msse as simcse_sup is to simcse.
 Deviations: listed below.
 """
 
+from csebench.train.method import Views
 from methods.msse import Method as MSSE
 
 DECLARATION = {
@@ -48,6 +49,5 @@ DECLARATION = {
 class Method(MSSE):
     def views(self, triplets):
         anchors, positives, hard = map(list, zip(*triplets, strict=True))
-        if self.p.hard_negatives:
-            self.hard = self.view(hard)
-        return self.view(anchors), self.view(positives)
+        hard = self.view(hard) if self.p.hard_negatives else None
+        return Views(self.view(anchors), self.view(positives), hard)

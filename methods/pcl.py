@@ -17,7 +17,8 @@ import torch
 from torch.nn.functional import binary_cross_entropy_with_logits, cosine_similarity, kl_div
 
 from csebench.train import augment
-from csebench.train.losses import cosines, full, info_nce, off_diagonal
+from csebench.train.losses import cos_sim, info_nce, off_diagonal, upcast_fp32
+from csebench.train.method import Views
 from methods.simcse import Method as SimCSE
 
 DECLARATION = {
@@ -54,7 +55,7 @@ Jiang, Daxin}, booktitle={EMNLP}, year={2022}}""",
 class Method(SimCSE):
     def __init__(self, encoder, params):
         super().__init__(encoder, params)
-        self.peer = encoder.twin()
+        self.peer = encoder.copy()
 
     def encoders(self):
         return [self.encoder, self.peer]
@@ -63,23 +64,25 @@ class Method(SimCSE):
         """The rows of all K views through either network: (K·N, D) each."""
         edits = [augment.copy, augment.copy, *(augment.find(name) for name in self.p.edits.split())]
         batch = self.tokenize_edited(sentences, edits)
-        self.blocks = len(edits)
-        return self.encode(batch), self.encode(batch, self.peer)
+        views = Views(self.encode(batch), self.encode(batch, self.peer))
+        views.view1.blocks = views.view2.blocks = len(edits)
+        return views
 
     def rows(self, anchors, others):
         """(K, N, D) twice -> (N, K-1 + N-1): scaled cosines of view 0 with its positives and with other sentences."""
         positives = cosine_similarity(anchors[:1], others[1:], dim=-1).T
-        negatives = off_diagonal(cosines(anchors[0], others[0]))
+        negatives = off_diagonal(cos_sim(anchors[0], others[0]))
         return torch.cat([positives, negatives], dim=1) / self.p.temperature
 
-    def loss(self, one, two):
-        main, peer = (full(view.z).unflatten(0, (self.blocks, -1)) for view in (one, two))
+    def loss(self, views):
+        blocks = views.view1.blocks
+        main, peer = (upcast_fp32(view.z).unflatten(0, (blocks, -1)) for view in views)
         within = self.rows(main, main), self.rows(peer, peer)
         across = self.rows(main, peer), self.rows(peer, main)
         loss = divergence(*within) + divergence(*across)
         for z, row in zip((main, peer), within, strict=True):
             labels = torch.zeros_like(row)
-            labels[:, : self.blocks - 1] = 1
+            labels[:, : blocks - 1] = 1
             loss = loss + info_nce(z[0], z[1], self.p.temperature)
             loss = loss + binary_cross_entropy_with_logits(row.softmax(dim=1), labels)
         return loss

@@ -47,6 +47,6 @@ Zhao, Dongyan and Wang, Ran Lucien and Yan, Rui}, booktitle={ACL}, year={2023}}"
 
 
 class Method(SimCSE):
-    def loss(self, one, two):
-        consistency = ranking_consistency(one.z, two.z, self.p.temperature, self.p.form)
-        return super().loss(one, two) + self.p.consistency * consistency
+    def loss(self, views):
+        consistency = ranking_consistency(views.z1, views.z2, self.p.temperature, self.p.form)
+        return super().loss(views) + self.p.consistency * consistency

@@ -15,8 +15,9 @@ Deviations: listed below.
 from torch import nn
 from torch.nn.functional import cosine_similarity
 
-from csebench.train.losses import barlow_twins, full
+from csebench.train.losses import barlow_twins, upcast_fp32
 from csebench.train.method import Method as Base
+from csebench.train.method import Views
 
 DECLARATION = {
     "name": "scd",
@@ -69,9 +70,9 @@ class Method(Base):
         for dropout in (self.p.dropout, self.p.second_dropout):
             self.encoder.set_dropout(dropout)
             views.append(self.view(sentences))
-        return tuple(views)
+        return Views(*views)
 
-    def loss(self, one, two):
-        repulsion = cosine_similarity(full(one.z), full(two.z)).mean() / self.p.temperature
-        decorrelation = barlow_twins(self.projector(one.z), self.projector(two.z), self.p.off_diagonal)
+    def loss(self, views):
+        repulsion = cosine_similarity(upcast_fp32(views.z1), upcast_fp32(views.z2)).mean() / self.p.temperature
+        decorrelation = barlow_twins(self.projector(views.z1), self.projector(views.z2), self.p.off_diagonal)
         return self.p.repulsion * repulsion + self.p.decorrelation * decorrelation

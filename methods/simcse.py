@@ -13,7 +13,7 @@ Deviations: none known in the loss. The queue columns appear only with the compo
 
 from torch.nn.functional import cosine_similarity
 
-from csebench.train.losses import full, info_nce
+from csebench.train.losses import info_nce, upcast_fp32
 from csebench.train.method import ClsHeadMethod
 
 DECLARATION = {
@@ -46,7 +46,7 @@ author={Gao, Tianyu and Yao, Xingcheng and Chen, Danqi}, booktitle={EMNLP}, year
 
 
 class Method(ClsHeadMethod):
-    def loss(self, one, two):
+    def loss(self, views):
         if self.p.negatives == "none":
-            return -cosine_similarity(full(one.z), full(two.z)).mean() / self.p.temperature
-        return info_nce(one.z, two.z, self.p.temperature, self.queue, self.p.negatives == "batch")
+            return -cosine_similarity(upcast_fp32(views.z1), upcast_fp32(views.z2)).mean() / self.p.temperature
+        return info_nce(views.z1, views.z2, self.p.temperature, views.queue, self.p.negatives == "batch")

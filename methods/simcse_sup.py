@@ -13,7 +13,7 @@ Deviations: listed below.
 """
 
 from csebench.train.losses import info_nce
-from csebench.train.method import ClsHeadMethod
+from csebench.train.method import ClsHeadMethod, Views
 
 DECLARATION = {
     "name": "simcse_sup",
@@ -45,8 +45,8 @@ DECLARATION = {
 class Method(ClsHeadMethod):
     def views(self, triplets):
         every = self.view([sentence for triplet in triplets for sentence in triplet])
-        one, two, self.hard = (every.rows(slice(i, None, 3)) for i in range(3))
-        return one, two
+        return Views(*(every.rows(slice(i, None, 3)) for i in range(3)))
 
-    def loss(self, one, two):
-        return info_nce(one.z, two.z, self.p.temperature, self.queue, hard=self.hard.z, hard_weight=self.p.hard_weight)
+    def loss(self, views):
+        hard = {"hard": views.hard.z, "hard_weight": self.p.hard_weight}
+        return info_nce(views.z1, views.z2, self.p.temperature, views.queue, **hard)

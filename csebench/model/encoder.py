@@ -7,6 +7,7 @@ import inspect
 import itertools
 import shutil
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -43,7 +44,7 @@ class Encoder(nn.Module):
         self.model, self.tokenizer = model, tokenizer
         self.source = source  # where `from_pretrained` found it
         use_cheap_dropout(model)
-        self.kept = ()  # layers whose attention maps `forward` returns
+        self.attention_layers: set[int] = set()  # whose attention maps `forward` returns
         self.compiled = False
         self.tokens = None  # csebench.model.tokens.Tokens, where sentences come again
 
@@ -77,11 +78,11 @@ class Encoder(nn.Module):
         return self.model.config.hidden_size
 
     @property
-    def layers(self) -> int:
+    def num_layers(self) -> int:
         return self.model.config.num_hidden_layers
 
     @property
-    def longest(self) -> int:
+    def max_seq_length(self) -> int:
         """Tokens that the encoder can read; the positions of RoBERTa and its kin start behind that of padding."""
         positions = getattr(getattr(self.model, "embeddings", None), "position_embeddings", None)
         padding = getattr(positions, "padding_idx", None)
@@ -91,7 +92,7 @@ class Encoder(nn.Module):
     def device(self):
         return self.model.device
 
-    def twin(self, layers: int | None = None) -> Encoder:
+    def copy(self, layers: int | None = None) -> Encoder:
         """A second encoder with the same weights (CT's second, MoCo's momentum encoder), or its lowest layers only."""
         model = copy.deepcopy(self.model)
         if layers is not None:
@@ -133,9 +134,9 @@ class Encoder(nn.Module):
             if isinstance(module, nn.Dropout):
                 module.p = p
 
-    def keep_attention(self, layers) -> None:
-        """Keep the attention maps of these layers, and of no other, in what `forward` returns."""
-        self.kept = tuple(sorted(layers))
+    def keep_attention(self, layers: Iterable[int]) -> None:
+        """Keep the attention maps of these layers in what `forward` returns, besides those asked for before."""
+        self.attention_layers |= {*layers}
 
     @property
     def stack(self):
@@ -150,13 +151,13 @@ class Encoder(nn.Module):
             return
         torch._dynamo.config.recompile_limit = 64  # lengths, last batches, with and without gradient
         for number, layer in enumerate(self.stack[:-1]):
-            if number not in self.kept:
+            if number not in self.attention_layers:
                 layer.compile()
                 self.compiled = True
 
     def ids(self, sentences: list[str], max_length: int | None = None) -> list[list[int]]:
         """Token ids, cut at `max_length`, else at what the encoder can read."""
-        limit = min(max_length or self.longest, self.longest)
+        limit = min(max_length or self.max_seq_length, self.max_seq_length)
         if self.tokens is None:
             return self.tokenizer(sentences, truncation=True, max_length=limit)["input_ids"]
         return [row if len(row) <= limit else [*row[: limit - 1], row[-1]] for row in self.tokens.rows(sentences)]
@@ -167,7 +168,7 @@ class Encoder(nn.Module):
             return rows
         template = TEMPLATES[pooler].replace("[MASK]", self.tokenizer.mask_token)
         before, after = (self.tokenizer(t, add_special_tokens=False)["input_ids"] for t in template.split("[X]"))
-        room = self.longest - len(before) - len(after) - 2
+        room = self.max_seq_length - len(before) - len(after) - 2
         return [[row[0], *before, *row[1:-1][:room], *after, row[-1]] for row in rows]
 
     def pad(self, rows: list[list[int]], length: int | None = None) -> dict[str, torch.Tensor]:
@@ -180,7 +181,7 @@ class Encoder(nn.Module):
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
         if length is None:
             step = 8 if self.device.type == "cuda" else 1
-            length = max(lengths.max(), min(-(-lengths.max() // step) * step, self.longest))
+            length = max(lengths.max(), min(-(-lengths.max() // step) * step, self.max_seq_length))
         real = np.arange(length) < lengths[:, None]
         ids = np.full(real.shape, self.tokenizer.pad_token_id)
         ids[real] = np.fromiter(itertools.chain.from_iterable(rows), np.int64, lengths.sum())
@@ -198,7 +199,7 @@ class Encoder(nn.Module):
         inputs = {k: to_device(v, self.device) for k, v in batch.items() if k != "labels"}
         encoded = Encoded(None, inputs["input_ids"], inputs["attention_mask"].bool(), self.tokenizer.mask_token_id)
         maps, hooks = {}, []
-        for i in self.kept:
+        for i in sorted(self.attention_layers):
             keep = lambda _, __, out, i=i: maps.__setitem__(i, out[1])  # noqa: E731
             hooks.append(self.stack[i].attention.self.register_forward_hook(keep))
         if pooler in ONE_POSITION and self.stack:
@@ -212,7 +213,7 @@ class Encoder(nn.Module):
         finally:
             for hook in hooks:
                 hook.remove()
-        encoded.attention = [maps[i] for i in self.kept]
+        encoded.attention = maps
         return encoded
 
 

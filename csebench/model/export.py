@@ -41,13 +41,15 @@ def save_encoder(folder: Path, encoder: Encoder, pooler: str, transform=None) ->
             folder / "modules.json", [{"idx": 0, "name": "0", "path": "", "type": "csebench.model.prompt.Prompt"}]
         )
         return
-    write_json(folder / "sentence_bert_config.json", {"max_seq_length": encoder.longest, "do_lower_case": False})
+    write_json(
+        folder / "sentence_bert_config.json", {"max_seq_length": encoder.max_seq_length, "do_lower_case": False}
+    )
     modules = [("", "Transformer")]
     if pooler in TWO_LAYERS:
         modules.append(("1_WeightedLayerPooling", "WeightedLayerPooling"))
-        weights = np.zeros(encoder.layers + 1, dtype=np.float32)  # of the embeddings and every layer
+        weights = np.zeros(encoder.num_layers + 1, dtype=np.float32)  # of the embeddings and every layer
         weights[list(TWO_LAYERS[pooler])] = 1
-        config = {"word_embedding_dimension": encoder.size, "num_hidden_layers": encoder.layers, "layer_start": 0}
+        config = {"word_embedding_dimension": encoder.size, "num_hidden_layers": encoder.num_layers, "layer_start": 0}
         write_json(folder / modules[-1][0] / "config.json", config)
         save_file({"layer_weights": weights}, folder / modules[-1][0] / "model.safetensors")
     modules.append((f"{len(modules)}_Pooling", "Pooling"))

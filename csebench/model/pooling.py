@@ -22,7 +22,7 @@ class Encoded:
     ids: torch.Tensor  # (N, T)
     mask: torch.Tensor  # (N, T) bool, True at real tokens
     mask_id: int  # of the token [MASK]
-    attention: list = field(default_factory=list)  # (N, H, T, T) of the layers asked for, after attention dropout
+    attention: dict[int, torch.Tensor] = field(default_factory=dict)  # by layer (N, H, T, T), after attention dropout
 
     def position(self, pooler: str) -> torch.Tensor | None:
         """(N,) the last [MASK] of each row, that of the template, for a pooler that reads there; else None."""

@@ -26,7 +26,7 @@ class SentenceEncoder(Embedder):
 
     def __init__(self, encoder: Encoder, pooler: str, transform=None, evaluation: Evaluation = Evaluation()):
         self.encoder, self.pooler, self.transform, self.evaluation = encoder, pooler, transform, evaluation
-        check_length(evaluation.max_length or 0, encoder.longest, "this encoder")
+        check_length(evaluation.max_length or 0, encoder.max_seq_length, "this encoder")
 
     def vectors(self, sentences: list[str]) -> np.ndarray:
         if self.encoder.compiled:  # for the shapes of training
@@ -51,7 +51,7 @@ class SentenceEncoder(Embedder):
         return vectors if self.transform is None else self.transform(vectors)
 
 
-class WholeTransformer(Embedder):
+class SentenceTransformerEmbedder(Embedder):
     """A sentence-transformers folder or hub id with all its modules, as its own library encodes."""
 
     def __init__(self, ref: EncoderRef, evaluation: Evaluation):

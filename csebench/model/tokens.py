@@ -27,7 +27,7 @@ class Tokens:
     """
 
     def __init__(self, tokenizer, longest: int):
-        self.tokenizer, self.longest = tokenizer, longest
+        self.tokenizer, self.max_seq_length = tokenizer, longest
         self.known: dict[str, np.ndarray] = {}
         self.lines: dict[str, int] = {}  # of the corpus file
         self.ids = self.ends = None  # of the corpus file: (tokens,), (sentences,)
@@ -39,7 +39,7 @@ class Tokens:
         return [(self.known[s] if s in self.known else self._line(self.lines[s])).tolist() for s in sentences]
 
     def _tokenise(self, sentences):
-        return self.tokenizer(sentences, truncation=True, max_length=self.longest)["input_ids"]
+        return self.tokenizer(sentences, truncation=True, max_length=self.max_seq_length)["input_ids"]
 
     def _small(self, row: list[int]) -> np.ndarray:
         return np.array(row, np.uint16 if len(self.tokenizer) <= 2**16 else np.uint32)
@@ -51,7 +51,7 @@ class Tokens:
     def keep(self, sentences: Sequence[str], folder: Path | None = None) -> None:
         """Tokenise a corpus as a whole, once for all runs, processes and seeds: memory-mapped arrays under the hash of
         its sentences and of the tokenizer. One process makes them, others that want them wait for it."""
-        made_of = hashlib.sha256(f"{self.longest}\0{self.tokenizer.backend_tokenizer.to_str()}\0".encode())
+        made_of = hashlib.sha256(f"{self.max_seq_length}\0{self.tokenizer.backend_tokenizer.to_str()}\0".encode())
         made_of.update("\n".join(sentences).encode("utf-8", "surrogatepass"))
         folder = folder or FOLDER
         path = folder / made_of.hexdigest()[:16]

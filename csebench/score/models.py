@@ -10,7 +10,7 @@ from huggingface_hub import hf_hub_download
 from csebench.base.errors import BadInput
 from csebench.model.embedder import EmbeddingFile
 from csebench.model.encoder import Encoder
-from csebench.model.sentence_encoder import Affine, SentenceEncoder, WholeTransformer
+from csebench.model.sentence_encoder import Affine, SentenceEncoder, SentenceTransformerEmbedder
 from csebench.plan.registry import load
 from csebench.plan.schema import POOLERS, EncoderRef, Evaluation
 
@@ -52,7 +52,7 @@ def open_model(name: str, pooler: str | None = None, evaluation: Evaluation = Ev
     pooler = pooler or pooler_of(folder)
     ref = EncoderRef.parse(name)
     if pooler is None and has_modules(ref):
-        return WholeTransformer(ref, evaluation)
+        return SentenceTransformerEmbedder(ref, evaluation)
     if pooler is None:
         raise BadInput(f"{name}: does not say how to pool; give --pooler ({', '.join(POOLERS)}).")
     encoder = Encoder.load(ref, with_pooler=pooler == "cls")

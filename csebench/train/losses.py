@@ -11,20 +11,20 @@ import torch
 import torch.nn.functional as F
 
 
-def full(x):
+def upcast_fp32(x):
     """At least fp32: what autocast left in half precision is widened before it is compared."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
-def dots(a, b):
+def dot_score(a, b):
     """(N, D), (M, D) -> (N, M) dot products, in fp32 under autocast, too: a temperature magnifies their rounding."""
     with torch.autocast(a.device.type, enabled=False):
-        return full(a) @ full(b).T
+        return upcast_fp32(a) @ upcast_fp32(b).T
 
 
-def cosines(a, b):
+def cos_sim(a, b):
     """(N, D), (M, D) -> (N, M) cosine similarities, in fp32 under autocast, too."""
-    return dots(F.normalize(full(a), dim=-1), F.normalize(full(b), dim=-1))
+    return dot_score(F.normalize(upcast_fp32(a), dim=-1), F.normalize(upcast_fp32(b), dim=-1))
 
 
 def info_nce(z1, z2, temperature, queue=None, in_batch_negatives=True, hard=None, hard_weight=0.0):
@@ -40,14 +40,14 @@ def info_nce(z1, z2, temperature, queue=None, in_batch_negatives=True, hard=None
         hard: (N, D) hard negatives: columns of every row.
         hard_weight: added to the logit of a row's own hard negative (the paper's log α).
     """
-    logits = cosines(z1, z2) / temperature
+    logits = cos_sim(z1, z2) / temperature
     if not in_batch_negatives:
         logits = torch.diag_embed(logits.diagonal())
     if hard is not None:
         own = hard_weight * torch.eye(len(z1), device=z1.device)
-        logits = torch.cat([logits, cosines(z1, hard) / temperature + own], dim=1)
+        logits = torch.cat([logits, cos_sim(z1, hard) / temperature + own], dim=1)
     if queue is not None:
-        logits = torch.cat([logits, cosines(z1, queue.detach()) / temperature], dim=1)
+        logits = torch.cat([logits, cos_sim(z1, queue.detach()) / temperature], dim=1)
     return F.cross_entropy(logits, torch.arange(len(z1), device=z1.device))
 
 
@@ -57,10 +57,10 @@ def nt_xent(z1, z2, temperature, queue=None):
     Mirror-BERT Eq. 1 as coded with pytorch-metric-learning's NTXent (contrastive_learning.py:31, 57-63).
     """
     z, n = torch.cat([z1, z2]), len(z1)
-    logits = cosines(z, z) / temperature
+    logits = cos_sim(z, z) / temperature
     logits = logits.masked_fill(torch.eye(2 * n, dtype=torch.bool, device=z.device), float("-inf"))
     if queue is not None:
-        logits = torch.cat([logits, cosines(z, queue.detach()) / temperature], dim=1)
+        logits = torch.cat([logits, cos_sim(z, queue.detach()) / temperature], dim=1)
     return F.cross_entropy(logits, torch.arange(2 * n, device=z.device).roll(n))
 
 
@@ -72,7 +72,7 @@ def contrastive_tension(e1, e2, labels, reduction="mean"):
         labels: (B,) 1 where both encoded the same sentence, else 0.
         reduction: `mean` as the official code, `sum` as sentence-transformers.
     """
-    logits = (full(e1) * full(e2)).sum(-1)
+    logits = (upcast_fp32(e1) * upcast_fp32(e2)).sum(-1)
     return F.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype), reduction=reduction)
 
 
@@ -87,8 +87,8 @@ def reconstruction(z1, z2, form="paper"):
             twice, informin-cl/models.py:20-22, 227-230); `raw`: the paper's without normalisation.
     """
     if form != "raw":
-        z1, z2 = F.normalize(full(z1), dim=-1), F.normalize(full(z2), dim=-1)
-    distance = (full(z1) - full(z2)).square().sum(-1).mean()
+        z1, z2 = F.normalize(upcast_fp32(z1), dim=-1), F.normalize(upcast_fp32(z2), dim=-1)
+    distance = (upcast_fp32(z1) - upcast_fp32(z2)).square().sum(-1).mean()
     return distance * 2 / z1.shape[-1] if form == "code" else distance
 
 
@@ -103,7 +103,7 @@ def off_diagonal(square):
 
 def cross_correlation(a, b, eps, unbiased=False):
     """(N, D), (N, D) -> (D, D): mean over the batch of products of columns standardised over it."""
-    a, b = full(a), full(b)
+    a, b = upcast_fp32(a), upcast_fp32(b)
     with torch.autocast(a.device.type, enabled=False):
         if unbiased:
             a, b = ((x - x.mean(0)) / (x.std(0) + eps) for x in (a, b))
@@ -133,7 +133,7 @@ def dimension_contrast(a, b, form="paper"):
     if form == "code":
         c = cross_correlation(a, b, eps=1e-6, unbiased=True)
         return 2 * (c.diagonal() - 1).square().mean() + 0.05 * off_diagonal(c).square().mean()
-    c = cosines(a.T, b.T)
+    c = cos_sim(a.T, b.T)
     return (c - torch.eye(len(c), device=c.device)).square().sum()
 
 
@@ -147,7 +147,7 @@ def layerwise_repulsion(states, noise):
         states: list of (N, D), the embedding output and every layer's, at position 0.
         noise: (3, N, D).
     """
-    stack, total = torch.stack([full(s) for s in states]), 0.0
+    stack, total = torch.stack([upcast_fp32(s) for s in states]), 0.0
     for weight, part, drawn in zip((0.25, 0.5, 1.0), thirds(len(states)), noise, strict=True):
         mean = stack[part].mean(0)
         distance = (mean + drawn).unsqueeze(1).sub(mean).square().sum(-1)
@@ -170,7 +170,7 @@ def ranking_consistency(z1, z2, temperature, form="js"):
             computes, -½(H(p) + H(q)), for the logarithm of the mean is clamped at a positive number
             (perceptiveshawty/RankCSE models.py:60).
     """
-    p, q = (F.log_softmax(cosines(a, b) / temperature, dim=-1) for a, b in ((z1, z2), (z2, z1)))
+    p, q = (F.log_softmax(cos_sim(a, b) / temperature, dim=-1) for a, b in ((z1, z2), (z2, z1)))
     if form == "entropy":
         return 0.5 * sum((x.exp() * x).sum(-1).mean() for x in (p, q))
     mean = torch.logsumexp(torch.stack([p, q]), dim=0) - math.log(2)

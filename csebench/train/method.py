@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
@@ -17,43 +18,72 @@ from csebench.train.augment import edited
 
 @dataclass
 class View:
-    """One view of a batch."""
+    """One view of a batch of N sentences."""
 
     z: torch.Tensor  # (N, D) what the loss compares: behind the head
     pooled: torch.Tensor  # (N, D) the sentence vector: before the head
     batch: dict[str, torch.Tensor]  # the tokenised sentences, (N, T) each, on the host; with `labels` where masked
-    attention: list[torch.Tensor] = field(default_factory=list)  # (N, H, T, T) of the layers a component asked for
+    attention: dict[int, torch.Tensor] = field(default_factory=dict)  # by layer (N, H, T, T), where a component asked
     same: torch.Tensor | None = None  # (N,) bool on the host, rows whose other view is of the same text; None: all
     states: list[torch.Tensor] = field(default_factory=list)  # (N, D) at position 0 of every layer, if wanted
+    blocks: int = 1  # how often the view shows the batch, one time behind the other
 
-    def gathered(self, blocks: int = 1) -> View:
+    def gathered(self) -> View:
         """The vectors of all processes' sentences; tokens and attention stay this process's."""
-        z, pooled, *states = (parallel.gather(x, blocks) for x in (self.z, self.pooled, *self.states))
-        same = None if self.same is None else parallel.gather(to_device(self.same, z.device), blocks)
+        z, pooled, *states = (parallel.gather(x, self.blocks) for x in (self.z, self.pooled, *self.states))
+        same = None if self.same is None else parallel.gather(to_device(self.same, z.device), self.blocks)
         return replace(self, z=z, pooled=pooled, states=states, same=same)
 
     def rows(self, index) -> View:
-        batch = {k: v[index] for k, v in self.batch.items()}
-        return View(self.z[index], self.pooled[index], batch, [a[index] for a in self.attention])
+        batch = {key: value[index] for key, value in self.batch.items()}
+        return View(self.z[index], self.pooled[index], batch, {i: a[index] for i, a in self.attention.items()})
 
     @property
-    def ids(self):
+    def ids(self) -> torch.Tensor:
         return self.batch["input_ids"]
 
     @property
-    def mask(self):
+    def mask(self) -> torch.Tensor:
         return self.batch["attention_mask"].bool()
 
 
-def both(one: View, two: View, padding_id: int) -> dict[str, torch.Tensor]:
-    """The tokenised batch of both views, (2N, T): the rows of `one`, then those of `two`, padded to the longer."""
-    longest = max(one.ids.shape[1], two.ids.shape[1])
+@dataclass
+class Views:
+    """What a loss compares: two views of a batch, and what stands beside them."""
+
+    view1: View
+    view2: View
+    hard: View | None = None  # hard negatives, of supervised methods
+    queue: torch.Tensor | None = None  # (Q, D) further negatives, where components give some
+
+    def __iter__(self) -> Iterator[View]:
+        return iter((self.view1, self.view2))
+
+    @property
+    def z1(self) -> torch.Tensor:
+        return self.view1.z
+
+    @property
+    def z2(self) -> torch.Tensor:
+        return self.view2.z
+
+    def gathered(self) -> Views:
+        """Those of the whole batch, where several processes share it (csebench/train/parallel.py)."""
+        if parallel.world_size() == 1:
+            return self
+        hard = None if self.hard is None else self.hard.gathered()
+        return replace(self, view1=self.view1.gathered(), view2=self.view2.gathered(), hard=hard)
+
+
+def concat_views(view1: View, view2: View, padding_id: int) -> dict[str, torch.Tensor]:
+    """The tokenised batch of both views, (2N, T): the rows of `view1`, then those of `view2`, padded to the longer."""
+    length = max(view1.ids.shape[1], view2.ids.shape[1])
     padding = {"input_ids": padding_id, "labels": -100}  # 0 for the rest
 
     def padded(key, value):
-        return torch.nn.functional.pad(value, (0, longest - value.shape[1]), value=padding.get(key, 0))
+        return torch.nn.functional.pad(value, (0, length - value.shape[1]), value=padding.get(key, 0))
 
-    return {key: torch.cat([padded(key, one.batch[key]), padded(key, two.batch[key])]) for key in one.batch}
+    return {key: torch.cat([padded(key, view1.batch[key]), padded(key, view2.batch[key])]) for key in view1.batch}
 
 
 class Method(nn.Module):
@@ -62,22 +92,18 @@ class Method(nn.Module):
     Attributes:
         encoder: the encoder that is trained and exported.
         p: hyper-parameters, as attributes.
-        queue: (Q, D) further negatives, set by the trainer where a component (MoCo) provides them.
-        corrupt: what a component does to a tokenised batch before it is encoded, or None.
-        hard: the view of hard negatives, which supervised methods set in `views`.
+        edits: what components do to a tokenised batch before it is encoded; set once, when they are plugged in.
         keeps_last: the last step is exported instead of the best on STS-B dev (pre-training).
         group: sentences of a batch that belong together, and stay in one process.
-        blocks: how often a view shows the batch, one time behind the other.
     """
 
-    keeps_last, group, blocks = False, 1, 1
+    keeps_last, group = False, 1
 
     def __init__(self, encoder: Encoder, params: dict):
         super().__init__()
         self.encoder, self.p = encoder, SimpleNamespace(**params)
-        self.queue = self.hard = None
-        self.head = None
-        self.corrupt = None
+        self.head: nn.Module | None = None
+        self.edits: list[Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]] = []
 
     def encoders(self) -> list[Encoder]:
         """The encoders trained; of several, the better on STS-B dev is kept."""
@@ -91,11 +117,9 @@ class Method(nn.Module):
 
     def tokenize_edited(self, sentences: list[str], edits: list) -> dict[str, torch.Tensor]:
         """The sentences after each edit (train/augment.py), (edits * N, T): all of the first, then the next."""
-        rows = self.encoder.ids(sentences, self.p.max_length)
+        rows, limit = self.encoder.ids(sentences, self.p.max_length), self.encoder.max_seq_length
         rows = [row for edit in edits for row in edited(rows, edit)]
-        rows = [
-            row if len(row) <= self.encoder.longest else [*row[: self.encoder.longest - 1], row[-1]] for row in rows
-        ]
+        rows = [row if len(row) <= limit else [*row[: limit - 1], row[-1]] for row in rows]
         return self.encoder.pad(self.encoder.in_template(rows, self.p.pooler))
 
     def pool(self, encoded: Encoded) -> torch.Tensor:
@@ -110,8 +134,8 @@ class Method(nn.Module):
         return self.encode(self.tokenize(sentences), encoder)
 
     def encode(self, batch: dict[str, torch.Tensor], encoder: Encoder | None = None) -> View:
-        if self.corrupt is not None:
-            batch = self.corrupt(batch)
+        for edit in self.edits:
+            batch = edit(batch)
         return self.as_view((encoder or self.encoder)(batch, self.reads()), batch)
 
     def reads(self) -> str | None:
@@ -122,22 +146,14 @@ class Method(nn.Module):
         pooled = self.pool(encoded)
         return View(self.project(pooled), pooled, batch, encoded.attention)
 
-    def views(self, sentences: list[str]) -> tuple[View, View]:
+    def views(self, sentences: list[str]) -> Views:
         """Two dropout masks over one forward pass; rows 2i and 2i+1 are the views of sentence i (SimCSE)."""
-        rows = self.view([s for s in sentences for _ in range(2)])
-        return rows.rows(slice(0, None, 2)), rows.rows(slice(1, None, 2))
+        both = self.view([sentence for sentence in sentences for _ in range(2)])
+        return Views(both.rows(slice(0, None, 2)), both.rows(slice(1, None, 2)))
 
-    def gathered(self, one: View, two: View) -> tuple[View, View]:
-        """The views of the whole batch where several processes share it (csebench/train/parallel.py)."""
-        if parallel.count() == 1:
-            return one, two
-        if self.hard is not None:
-            self.hard = self.hard.gathered()
-        return one.gathered(self.blocks), two.gathered(self.blocks)
-
-    def loss(self, one: View, two: View) -> torch.Tensor:
+    def loss(self, views: Views) -> torch.Tensor:
         """Scalar to be minimised."""
-        raise NotImplementedError(f"{type(self).__module__} must define loss(one, two)")
+        raise NotImplementedError(f"{type(self).__module__} must define loss(views)")
 
     def after_step(self) -> None:
         """Called after every optimiser step."""
@@ -175,7 +191,7 @@ class ClsHeadMethod(Method):
 
 
 class Component(nn.Module):
-    """A plug-in that any two-view method can take: it may add a term to the loss, or give it a queue of negatives.
+    """A plug-in for two-view methods: it adds a term to the loss, gives it negatives, or edits what is encoded.
 
     Attributes:
         queue: (Q, D) negatives for the method's own loss, or None.
@@ -187,9 +203,9 @@ class Component(nn.Module):
         super().__init__()
         self.p = SimpleNamespace(**params)
 
-    def loss(self, method: Method, one: View, two: View) -> torch.Tensor | float:
-        """The term added to the method's loss, weight included."""
+    def term(self, method: Method, views: Views) -> torch.Tensor | float:
+        """What is added to the method's loss, weight included."""
         return 0.0
 
-    def after_step(self, method: Method, one: View) -> None:
-        """Called after every optimiser step with the first view of its batch."""
+    def after_step(self, method: Method, views: Views) -> None:
+        """Called after every optimiser step with the views of its batch."""

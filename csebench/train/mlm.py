@@ -6,7 +6,7 @@ import torch
 
 from csebench.model.layers import to_device
 from csebench.train import parallel
-from csebench.train.losses import full
+from csebench.train.losses import upcast_fp32
 
 
 def mask_tokens(ids, maskable, mask_id, vocab_size, probability=0.15):
@@ -52,10 +52,10 @@ def masked_lm_loss(head, states, labels):
         (mean loss over chosen tokens, share predicted correctly); a batch without chosen tokens gives zeros.
     """
     rows, places = (labels != -100).nonzero(as_tuple=True)
-    weight = parallel.weight(len(rows), states.device)
+    weight = parallel.mean_weight(len(rows), states.device)
     if len(rows) == 0:
         return states.sum() * 0.0, torch.zeros((), device=states.device)
     chosen = to_device(labels[rows, places], states.device)
-    logits = full(head(states[to_device(rows, states.device), to_device(places, states.device)]))
+    logits = upcast_fp32(head(states[to_device(rows, states.device), to_device(places, states.device)]))
     loss = torch.nn.functional.cross_entropy(logits, chosen)
     return weight * loss, (logits.argmax(-1) == chosen).float().mean()

@@ -32,13 +32,13 @@ def stop() -> None:
         dist.destroy_process_group()
 
 
-def count() -> int:
+def world_size() -> int:
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
-def share(batch: list, group: int = 1) -> list:
+def shard(batch: list, group: int = 1) -> list:
     """This process's part of a batch: equal parts of whole groups of sentences; what is left over is left out."""
-    size = len(batch) // (count() * group) * group if count() > 1 else len(batch)
+    size = len(batch) // (world_size() * group) * group if world_size() > 1 else len(batch)
     return batch[rank() * size : (rank() + 1) * size]
 
 
@@ -48,48 +48,48 @@ class Gathered(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, x):
-        parts = [torch.empty_like(x) for _ in range(count())]
+        parts = [torch.empty_like(x) for _ in range(world_size())]
         dist.all_gather(parts, x.contiguous())
         ctx.rows = len(x)
         return torch.cat(parts)
 
     @staticmethod
     def backward(ctx, gradient):
-        return count() * gradient[rank() * ctx.rows : (rank() + 1) * ctx.rows]
+        return world_size() * gradient[rank() * ctx.rows : (rank() + 1) * ctx.rows]
 
 
 def gather(x: torch.Tensor, blocks: int = 1) -> torch.Tensor:
     """(blocks * n, …) of every process -> (blocks * N, …): the rows of all, each block in the order of the batch."""
-    if count() == 1:
+    if world_size() == 1:
         return x
-    found = Gathered.apply(x).unflatten(0, (count(), blocks, -1))
+    found = Gathered.apply(x).unflatten(0, (world_size(), blocks, -1))
     return found.transpose(0, 1).flatten(0, 2)
 
 
 def mean(x: torch.Tensor) -> torch.Tensor:
     """Over the processes, without gradient."""
-    if count() == 1:
+    if world_size() == 1:
         return x
     total = x.detach().clone()
     dist.all_reduce(total)
-    return total / count()
+    return total / world_size()
 
 
-def any_of(flag: bool, device) -> bool:
+def any_rank(flag: bool, device) -> bool:
     """Whether it is true in any process. Waits for the device."""
     return bool(mean(torch.full((), float(flag), device=device)) > 0)
 
 
-def weight(items: int, device) -> torch.Tensor | float:
+def mean_weight(items: int, device) -> torch.Tensor | float:
     """What a mean over this process's items counts in the mean over processes, which have not equally many."""
-    if count() == 1:
+    if world_size() == 1:
         return 1.0
     own = torch.full((), float(items), device=device)
     return own / mean(own)
 
 
 def average_gradients(parameters: list[torch.nn.Parameter]) -> None:
-    if count() == 1:
+    if world_size() == 1:
         return
     for p in parameters:
         p.grad = torch.zeros_like(p) if p.grad is None else p.grad

@@ -1,23 +1,22 @@
-"""A run: gather its inputs, fit, export. `train` leaves a finished model, or nothing that looks like one."""
+"""One run, in three steps: gather its inputs, fit, export. Ends with a finished model, or with nothing that looks
+like one."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import signal
-import threading
-from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
+from torch import nn
 
-from csebench.base.errors import BadInput
-from csebench.base.files import sha256, write_json
+from csebench.base.files import write_json
+from csebench.base.processes import is_main_process
 from csebench.base.progress import Progress
 from csebench.base.provenance import Stopwatch
 from csebench.base.run_dir import REPORT, finish, is_done
-from csebench.data.corpus import draw_subset, read_corpus, read_positives
-from csebench.data.sts import read_sts
+from csebench.data.corpus import draw_subset
 from csebench.model.encoder import Encoder
 from csebench.model.export import save_encoder, save_modules
 from csebench.model.sentence_encoder import Affine, SentenceEncoder
@@ -25,7 +24,19 @@ from csebench.plan.registry import declaration, load
 from csebench.plan.schema import TEMPLATES
 from csebench.plan.spec import Spec
 from csebench.train import parallel
-from csebench.train.trainer import CHECKPOINT_SECONDS, fit
+from csebench.train.inputs import Inputs, gather
+from csebench.train.loop import CHECKPOINT_SECONDS, sigterm
+from csebench.train.trainer import fit
+
+
+@dataclass
+class Fitted:
+    """What a run ends with."""
+
+    encoder: Encoder | None = None  # None: a control
+    transform: Affine | None = None  # fitted on its vectors
+    modules: dict[str, nn.Module] = field(default_factory=dict)  # exported beside the encoder
+    report: dict = field(default_factory=dict)
 
 
 def train(
@@ -38,111 +49,87 @@ def train(
 ) -> None:
     """Make the model of a run: `out/model/`, moved there when it is whole, and `out/train.json`, its report.
 
-    Continues from `out/.checkpoint.pt` where a killed run left one, and ends with the same weights. A finished
-    model is kept as it is, whatever asks for it again.
+    Continues from the checkpoint that a killed run left, and ends with the same weights. A finished model is kept as
+    it is.
 
     Args:
-        corpus: the file that the spec means, which its sha256 must confirm.
-        data_root: holds STS-B dev, which selects the best step.
-        positives: the corpus back-translated, for a run that takes its positives from there.
+        corpus, data_root, positives: what is read; see `gather`.
 
     Raises:
         BadInput: a file is missing or not the one the spec names, or `out` holds another run.
         RunFailed: the loss is not finite.
-        Stopped: SIGTERM asked for an end, before which the checkpoint was written.
+        Stopped: SIGTERM asked for an end; the checkpoint was written.
     """
     parallel.start()
-    model, part = out / "model", out / "model.part"
     if is_done(out, spec):
         return finish(out)
     watch = Stopwatch()
-    found = declaration(spec.method)
-    sentences, dev = None, None
-    if spec.corpus is not None:
-        if corpus is None:
-            raise BadInput(f"method {spec.method} needs a corpus: give --corpus FILE.")
-        sentences = read_corpus(corpus, spec.corpus.sha256, found.corpus)
-        if spec.back_translated:
-            if positives is None:
-                raise BadInput(
-                    f"{spec.run_id} takes back-translations as positives: give --positives FILE, which `csebench"
-                    " back-translate` makes from the corpus, or another `augmentation`."
-                )
-            translators = spec.params["translators"]
-            rewritten = read_positives(positives, spec.corpus.sha256, translators, len(sentences))
-            sentences = list(zip(sentences, rewritten, strict=True))
-        sentences = draw_subset(sentences, spec.corpus.size, spec.corpus.subset_seed)
-    if spec.dev_sha256 is not None:
-        dev = _read_dev(spec, data_root)
+    inputs = gather(spec, corpus, data_root, positives)
     torch.set_num_threads(spec.threads)
-    facts, report = {"run": spec.run_id, "method": spec.method, "seed": spec.seed}, {}
-    encoder = transform = pooler = None
-    modules = {}
-    if found.kind == "control":
-        facts |= {"control": spec.method, "params": spec.params}
-    else:
-        facts["pooler"] = pooler = spec.params["pooler"]
-        encoder = Encoder.load(spec.encoder, spec.params.get("dropout"), with_pooler=pooler == "cls")
-    if parallel.rank() == 0:
+    fitted = Fitted(load_encoder(spec))
+    if is_main_process():
         write_json(out / "spec.json", spec.model_dump())  # nothing is written before every input has been read
-    if found.kind == "fitted":
-        some = draw_subset(sentences, spec.params["fit_sentences"], spec.corpus.subset_seed)
-        transform = Affine(*load(spec.method).fit(SentenceEncoder(encoder, pooler).embed(some), spec.params))
-    elif found.kind == "trained":
-        with Progress(out, spec.run_id) as progress, sigterm() as stop:
-            report, modules = fit(spec, out, encoder, sentences, dev, checkpoint_seconds, progress, stop)
+    match declaration(spec.method).kind:
+        case "fitted":
+            fitted.transform = fit_transform(spec, fitted.encoder, inputs)
+        case "trained":
+            with Progress(out, spec.run_id) as progress, sigterm() as stop:
+                fitted.report, fitted.modules = fit(
+                    spec, out, fitted.encoder, inputs, progress, stop, checkpoint_seconds
+                )
     parallel.stop()
-    if parallel.rank() > 0:
-        return
-    data = {"corpus": spec.corpus and sha256(corpus), "dev": spec.dev_sha256}
-    if spec.back_translated:
-        data["positives"] = sha256(positives)
-    report |= {"run": spec.run_id, "spec": spec.model_dump(), "provenance": watch.record(data_sha256=data)}
+    if is_main_process():
+        fitted.report |= {"run": spec.run_id, "spec": spec.model_dump()}
+        fitted.report |= {"provenance": watch.record(data_sha256=inputs.sha256)}
+        export(spec, out, fitted)
+        finish(out)
+    return None
+
+
+def load_encoder(spec: Spec) -> Encoder | None:
+    """The encoder that a run starts from; None for a control."""
+    if declaration(spec.method).kind == "control":
+        return None
+    return Encoder.load(spec.encoder, spec.params.get("dropout"), with_pooler=spec.params["pooler"] == "cls")
+
+
+def fit_transform(spec: Spec, encoder: Encoder, inputs: Inputs) -> Affine:
+    """The map that a method of kind `fitted` finds for the vectors of some sentences."""
+    some = draw_subset(inputs.sentences, spec.params["fit_sentences"], spec.corpus.subset_seed)
+    return Affine(*load(spec.method).fit(SentenceEncoder(encoder, spec.params["pooler"]).embed(some), spec.params))
+
+
+def export(spec: Spec, out: Path, fitted: Fitted) -> None:
+    """Write `out/model/`, which takes its name when it is whole."""
+    model, part = out / "model", out / "model.part"
     for stale in (model, part):
         shutil.rmtree(stale, ignore_errors=True)
+    facts = {"run": spec.run_id, "method": spec.method, "seed": spec.seed}
+    if fitted.encoder is None:
+        facts |= {"control": spec.method, "params": spec.params}
+    else:
+        facts["pooler"] = spec.params["pooler"]
     write_json(part / "csebench.json", facts)
-    if encoder is not None:
-        save_encoder(part, encoder, pooler, transform)
-    if modules:
-        save_modules(part, modules)
-    write_json(part / REPORT, report)
+    if fitted.encoder is not None:
+        save_encoder(part, fitted.encoder, spec.params["pooler"], fitted.transform)
+    if fitted.modules:
+        save_modules(part, fitted.modules)
+    write_json(part / REPORT, fitted.report)
     (part / "README.md").write_text(card(spec))
     os.replace(part, model)
-    finish(out)
-
-
-@contextmanager
-def sigterm():
-    """An event that SIGTERM sets instead of ending the process: clusters send it some seconds before they kill."""
-    event = threading.Event()
-    before = signal.signal(signal.SIGTERM, lambda *_: event.set())
-    try:
-        yield event
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _read_dev(spec: Spec, data_root: Path):
-    path = data_root / "downstream/STS/STSBenchmark/sts-dev.csv"
-    if (found := sha256(path)) != spec.dev_sha256:
-        raise BadInput(
-            f"{path}: sha256 is {found[:12]}…, expected {spec.dev_sha256[:12]}…: another release of STS-B dev."
-        )
-    (dev,) = read_sts(data_root, "STS-B", "dev")
-    return dev
 
 
 def card(spec: Spec) -> str:
     """The model card of a run."""
-    found = declaration(spec.method)
-    corpus = f"{spec.corpus.size:,} {found.corpus} of {spec.corpus.name}" if spec.corpus else "nothing"
+    method = declaration(spec.method)
+    corpus = f"{spec.corpus.size:,} {method.corpus} of {spec.corpus.name}" if spec.corpus else "nothing"
     pooler = spec.params.get("pooler")
-    loads = "AutoModel" if found.kind == "fitted" else "AutoModel and SentenceTransformer"
+    loads = "AutoModel" if method.kind == "fitted" else "AutoModel and SentenceTransformer"
     if pooler in TEMPLATES:
         loads += f", of which the second needs csebench and trust_remote_code=True; template: {TEMPLATES[pooler]}"
     return (
-        f"# {spec.run_id}\n\n{found.title}, trained by csebench on {corpus} from {spec.encoder.name}"
+        f"# {spec.run_id}\n\n{method.title}, trained by csebench on {corpus} from {spec.encoder.name}"
         f" (revision {spec.encoder.revision[:12]}), seed {spec.seed}.\n\n"
         f"Sentence vector: {pooler}. Loads with {loads}.\n\n"
-        f"Paper: {found.paper}\n\n```bibtex\n{found.citation}\n```\n"
+        f"Paper: {method.paper}\n\n```bibtex\n{method.citation}\n```\n"
     )

@@ -59,24 +59,25 @@ def layers_read(form: str, depth: int) -> range:
 class Component(Base):
     def __init__(self, method, params):
         super().__init__(method, params)
+        self.layers = layers_read(self.p.form, method.encoder.num_layers)
         for encoder in method.encoders():
-            encoder.keep_attention(layers_read(self.p.form, encoder.layers))
+            encoder.keep_attention(self.layers)
 
-    def loss(self, method, one, two):
-        attention1, attention2, real = aligned(one, two)
+    def term(self, method, views):
+        attention1, attention2, real = aligned(*views, self.layers)
         if self.p.form == "code":
             return -self.p.weight * ami_code(attention1, attention2, self.p.samples)
         return -self.p.weight * ami_paper(attention1, attention2, real, self.p.samples)
 
 
-def aligned(one, two):
-    """Attention of the rows that show the same sentence twice, and their tokens up to the first difference."""
-    rows = slice(None) if one.same is None else one.same.nonzero()[:, 0]
-    mask1, mask2 = one.mask[rows], two.mask[rows]
+def aligned(view1, view2, layers):
+    """Attention maps of rows that show the same sentence twice, and their tokens up to the first difference."""
+    rows = slice(None) if view1.same is None else view1.same.nonzero()[:, 0]
+    mask1, mask2 = view1.mask[rows], view2.mask[rows]
     length = int(torch.minimum(mask1.sum(1), mask2.sum(1)).max())
-    equal = (one.ids[rows][:, :length] == two.ids[rows][:, :length]) & mask1[:, :length] & mask2[:, :length]
+    equal = (view1.ids[rows][:, :length] == view2.ids[rows][:, :length]) & mask1[:, :length] & mask2[:, :length]
     real = equal.long().cumprod(1).bool()
-    device = one.attention[0].device
-    rows = rows if one.same is None else to_device(rows, device)
-    attention = ([a[rows][:, :, :length, :length].float() for a in view.attention] for view in (one, two))
+    device = view1.attention[layers[0]].device
+    rows = rows if view1.same is None else to_device(rows, device)
+    attention = ([view.attention[i][rows][:, :, :length, :length].float() for i in layers] for view in (view1, view2))
     return *attention, to_device(real, device)

@@ -16,7 +16,7 @@ Deviations: listed below.
 import torch
 
 from csebench.train.method import Component as Base
-from csebench.train.method import both
+from csebench.train.method import concat_views
 from csebench.train.mlm import mask_batch, masked_lm_loss
 
 DECLARATION = {
@@ -50,16 +50,16 @@ class Component(Base):
         super().__init__(method, params)
         encoder = method.encoder
         self.tokenizer, self.head = encoder.tokenizer, encoder.lm_head()
-        self.lower = encoder.twin(encoder.layers // 2).requires_grad_(not self.p.detach)
+        self.lower = encoder.copy(encoder.num_layers // 2).requires_grad_(not self.p.detach)
         self.lower.set_dropout(self.p.lower_dropout)
         self.upper = encoder.new_layers(self.p.layers)
         encoder.load_module("upper", self.upper)
 
-    def loss(self, method, one, two):
-        batch = both(one, two, self.tokenizer.pad_token_id)
+    def term(self, method, views):
+        batch = concat_views(*views, self.tokenizer.pad_token_id)
         ids, labels = mask_batch(self.tokenizer, batch["input_ids"], self.p.probability)
         with torch.set_grad_enabled(not self.p.detach):
             states = self.lower({**batch, "input_ids": ids}, "avg").output.last_hidden_state
-        vectors = torch.cat([one.pooled, two.pooled]).to(states.dtype)
+        vectors = torch.cat([view.pooled for view in views]).to(states.dtype)
         states = torch.cat([vectors.unsqueeze(1), states[:, 1:]], dim=1)
         return self.p.weight * masked_lm_loss(self.head, self.upper(states, batch["attention_mask"]), labels)[0]

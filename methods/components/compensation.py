@@ -57,11 +57,11 @@ class Component(Base):
         self.decoder = nn.TransformerDecoder(layer, self.p.layers)
         use_cheap_dropout(self.decoder)
 
-    def loss(self, method, one, two):
-        batch = (one if self.p.target == "original" else two).batch
+    def term(self, method, views):
+        batch = (views.view1 if self.p.target == "original" else views.view2).batch
         ids, padding = batch["input_ids"], batch["attention_mask"] == 0
         with torch.no_grad():
-            embedded = method.encoder.model.embeddings(to_device(ids, one.z.device))
+            embedded = method.encoder.model.embeddings(to_device(ids, views.z1.device))
         embedded = dropout(embedded, self.p.input_dropout, self.training)
         targets = ids.masked_fill(padding | (ids == self.tokenizer.mask_token_id), -100)
         look_ahead = None
@@ -70,7 +70,7 @@ class Component(Base):
             length = embedded.shape[1]
             look_ahead = torch.ones(length, length, dtype=torch.bool, device=embedded.device).triu(1)
         padding = to_device(padding, embedded.device)
-        memory = one.z.unsqueeze(1).to(embedded.dtype)
+        memory = views.z1.unsqueeze(1).to(embedded.dtype)
         masks = {"tgt_mask": look_ahead, "tgt_is_causal": self.p.causal, "tgt_key_padding_mask": padding}
         states = self.decoder(embedded, memory, **masks)
         return self.p.weight * masked_lm_loss(self.head, states, targets)[0]

@@ -14,7 +14,7 @@ Deviations: listed below.
 """
 
 from csebench.train.method import Component as Base
-from csebench.train.method import both
+from csebench.train.method import concat_views
 from csebench.train.mlm import mask_batch, masked_lm_loss
 
 DECLARATION = {
@@ -45,14 +45,14 @@ class Component(Base):
         super().__init__(method, params)
         self.tokenizer, self.head = method.encoder.tokenizer, method.encoder.lm_head()
         if self.p.form == "in_place":
-            method.corrupt = self.mask
+            method.edits.append(self.mask)
 
     def mask(self, batch):
         ids, labels = mask_batch(self.tokenizer, batch["input_ids"], self.p.probability)
         return {**batch, "input_ids": ids, "labels": labels}
 
-    def loss(self, method, one, two):
-        batch = both(one, two, self.tokenizer.pad_token_id)
+    def term(self, method, views):
+        batch = concat_views(*views, self.tokenizer.pad_token_id)
         if "labels" not in batch:
             batch = self.mask(batch)
         states = method.encoder(batch, "avg").output.last_hidden_state

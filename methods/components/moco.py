@@ -42,14 +42,14 @@ DECLARATION = {
 class Component(Base):
     def __init__(self, method, params):
         super().__init__(method, params)
-        self.momentum = method.encoder.twin().requires_grad_(False)
+        self.momentum = method.encoder.copy().requires_grad_(False)
         self.momentum.set_dropout(self.p.dropout)
 
     @torch.no_grad()
-    def after_step(self, method, one):
+    def after_step(self, method, views):
         self.momentum.train()
-        keys = method.project(method.pool(self.momentum(one.batch, method.p.pooler))).float()
-        keys = parallel.gather(keys, method.blocks)
+        keys = method.project(method.pool(self.momentum(views.view1.batch, method.p.pooler))).float()
+        keys = parallel.gather(keys, views.view1.blocks)
         self.queue = keys if self.queue is None else torch.cat([self.queue, keys])[-self.p.queue :]
         slow, fast = (list(encoder.parameters()) for encoder in (self.momentum, method.encoder))
         torch._foreach_lerp_(slow, fast, 1 - self.p.momentum)

@@ -20,9 +20,9 @@ from csebench.base.errors import BadInput
 from csebench.model.encoder import Encoder
 from csebench.model.layers import additive, to_device
 from csebench.plan.schema import EncoderRef
-from csebench.train.losses import full
+from csebench.train.losses import upcast_fp32
 from csebench.train.method import Component as Base
-from csebench.train.method import both
+from csebench.train.method import concat_views
 from csebench.train.mlm import mask_batch
 
 DECLARATION = {
@@ -56,7 +56,7 @@ class Component(Base):
         encoder = method.encoder
         self.tokenizer = encoder.tokenizer
         self.generator = self.masked_lm(encoder).requires_grad_(False)
-        self.discriminator = encoder.twin()
+        self.discriminator = encoder.copy()
         self.classify = nn.Linear(encoder.size, 2)
 
     def masked_lm(self, encoder):
@@ -78,10 +78,10 @@ class Component(Base):
         filled[:, 0] = ids[:, 0]
         return filled * mask, ((filled != ids) & mask.bool()).long()
 
-    def loss(self, method, one, two):
-        batch = both(one, two, self.tokenizer.pad_token_id)
+    def term(self, method, views):
+        batch = concat_views(*views, self.tokenizer.pad_token_id)
         edited, replaced = self.edit(batch)
-        vectors = torch.cat([one.z, two.z]).unsqueeze(1)
+        vectors = torch.cat([views.z1, views.z2]).unsqueeze(1)
 
         def condition(_, __, embedded):  # the output of the embedding layer, behind its normalisation
             return torch.cat([vectors.to(embedded.dtype), embedded[:, 1:]], dim=1)
@@ -89,4 +89,4 @@ class Component(Base):
         hook = self.discriminator.model.embeddings.register_forward_hook(condition)
         states = self.discriminator({**batch, "input_ids": edited}, "avg").output.last_hidden_state
         hook.remove()
-        return self.p.weight * cross_entropy(full(self.classify(states)).flatten(0, 1), replaced.flatten())
+        return self.p.weight * cross_entropy(upcast_fp32(self.classify(states)).flatten(0, 1), replaced.flatten())

@@ -126,7 +126,7 @@ def test_ami_alone_falls(host, form, losses_on_one_batch, monkeypatch):
     """The term itself trains the encoder: without the host's loss, mutual information rises."""
     from csebench.plan.registry import load
 
-    monkeypatch.setattr(load(host), "loss", lambda self, one, two: 0.0 * (one.z.sum() + two.z.sum()))
+    monkeypatch.setattr(load(host), "loss", lambda self, views: 0.0 * (views.z1.sum() + views.z2.sum()))
     dropout = {"dropout": 0.1}  # two equal encoders without dropout (CT as declared) have nothing to raise
     values = losses_on_one_batch(method=host, components={"ami": {"weight": 1.0, "form": form}}, more=dropout)
     assert_falls(values)

@@ -2,6 +2,8 @@
 
 import pytest
 
+from csebench.train.method import Views
+
 
 @pytest.fixture
 def build(make_spec, tiny_bert):
@@ -31,7 +33,7 @@ def test_clean_masks_leave_the_views_alone(build, sentences):
     masked = component.mask(one.batch)
     assert masked["input_ids"].tolist() != clean.tolist()
     assert one.ids.tolist() == clean.tolist()
-    component.loss(method, one, two).backward()
+    component.term(method, Views(one, two)).backward()
 
 
 def test_masks_in_place_are_those_of_the_views(build, sentences):
@@ -45,7 +47,7 @@ def test_masks_in_place_are_those_of_the_views(build, sentences):
         assert chosen.any()
         assert view.ids[~chosen].tolist() == clean[~chosen].tolist()
         assert view.batch["labels"][chosen].tolist() == clean[chosen].tolist()
-    component.loss(method, one, two).backward()
+    component.term(method, Views(one, two)).backward()
 
 
 @pytest.mark.parametrize("detach", [True, False])
@@ -55,10 +57,10 @@ def test_gradient_of_the_auxiliary_network(detach, build, sentences):
 
     method, component = build("infocse", components={"auxiliary_mlm": {"detach": detach}})
     one, two = method.views(sentences[:8])
-    component.loss(method, one, two).backward()
+    component.term(method, Views(one, two)).backward()
     assert len(component.lower.model.encoder.layer) == 1  # of 3
     assert any(w.grad is not None for w in component.lower.parameters()) != detach
-    (used,) = torch.autograd.grad(component.loss(method, *method.views(sentences[:8])), [encoder_bias(method)])
+    (used,) = torch.autograd.grad(component.term(method, method.views(sentences[:8])), [encoder_bias(method)])
     assert used.abs().sum() > 0
 
 
@@ -108,7 +110,7 @@ def test_replaced_tokens(build, sentences):
     assert not replaced[:, 0].any() and edited[:, 0].tolist() == one.ids[:, 0].tolist()
     assert not replaced[~one.mask].any() and not edited[~one.mask].any()
     assert ((edited != one.ids) & one.mask).long().tolist() == replaced.tolist()
-    component.loss(method, one, two).backward()
+    component.term(method, Views(one, two)).backward()
     assert encoder_bias(method).grad.abs().sum() > 0
     assert all(w.grad is None for w in component.generator.parameters())
 
@@ -208,7 +210,7 @@ def test_a_prompt_is_the_sentence_in_its_template(pooler, text, tiny_bert, sente
     torch.testing.assert_close(pool(pooler, encoded), wanted)
     (long,) = encoder.in_template(encoder.ids([sentences[0] * 50]), pooler)
     end = encoder.tokenizer(text.partition("{}")[2], add_special_tokens=False)["input_ids"]
-    assert len(long) == encoder.longest and long[-1 - len(end) : -1] == end
+    assert len(long) == encoder.max_seq_length and long[-1 - len(end) : -1] == end
 
 
 # ---------------------------------------------------------------- losses and views of single methods
@@ -241,9 +243,9 @@ def test_informin_cl_pulls_the_views_together(build, vectors):
     one, two = vectors
     (method,) = build("informin_cl")
     distance = sum(2 - 2 * cosine(a, b) for a, b in zip(one.z, two.z, strict=True)) / 4
-    assert float(method.loss(one, two)) == pytest.approx(by_hand(one.z, two.z) + 0.4 * distance)
+    assert float(method.loss(Views(one, two))) == pytest.approx(by_hand(one.z, two.z) + 0.4 * distance)
     (method,) = build("informin_cl", variant="code")
-    assert float(method.loss(one, two)) == pytest.approx(by_hand(one.z, two.z) + 0.4 * distance * 2 / 6)
+    assert float(method.loss(Views(one, two))) == pytest.approx(by_hand(one.z, two.z) + 0.4 * distance * 2 / 6)
 
 
 def test_scd_pushes_the_views_apart(build, vectors):
@@ -257,7 +259,7 @@ def test_scd_pushes_the_views_apart(build, vectors):
     method.projector = torch.nn.Identity()
     repulsion = sum(cosine(a, b) for a, b in zip(one.z, two.z, strict=True)) / 4 / 0.05
     wanted = repulsion + 0.005225 * float(barlow_twins(one.z, two.z, 0.012))
-    assert float(method.loss(one, two)) == pytest.approx(wanted)
+    assert float(method.loss(Views(one, two))) == pytest.approx(wanted)
 
 
 def test_rankcse_adds_its_consistency(build, vectors):
@@ -266,7 +268,7 @@ def test_rankcse_adds_its_consistency(build, vectors):
     one, two = vectors
     (method,) = build("rankcse", params={"consistency": 0.5})
     wanted = by_hand(one.z, two.z) + 0.5 * float(ranking_consistency(one.z, two.z, 0.05))
-    assert float(method.loss(one, two)) == pytest.approx(wanted)
+    assert float(method.loss(Views(one, two))) == pytest.approx(wanted)
 
 
 def test_smoothing_is_over_the_nearest_but_its_own(build):
@@ -291,7 +293,6 @@ def test_loss_of_pcl(build):
     import torch
 
     method, *_ = build("pcl")
-    method.blocks = 3
     torch.manual_seed(0)
     main, peer = torch.randn(2, 3, 2, 5, dtype=torch.float64)
 
@@ -317,8 +318,8 @@ def test_loss_of_pcl(build):
             wanted += sum(a * log(a / b) for a, b in zip(p, q, strict=True)) / 6
     from types import SimpleNamespace
 
-    views = [SimpleNamespace(z=z.flatten(0, 1)) for z in (main, peer)]
-    assert float(method.loss(*views)) == pytest.approx(wanted)
+    views = [SimpleNamespace(z=z.flatten(0, 1), blocks=3) for z in (main, peer)]
+    assert float(method.loss(Views(*views))) == pytest.approx(wanted)
 
 
 def test_each_view_of_scd_has_its_dropout(build, sentences, monkeypatch):
@@ -342,7 +343,7 @@ def test_smoothing_waits_for_a_full_buffer(build, sentences):
     (method,) = build("iscse")
     for step in range(4):
         one, two = method.views(sentences[4 * step : 4 * step + 4])
-        plain, loss = info_nce(one.z, two.z, method.p.temperature), method.loss(one, two)
+        plain, loss = info_nce(one.z, two.z, method.p.temperature), method.loss(Views(one, two))
         assert (loss > plain) if step >= 2 else (loss == plain)
     assert method.kept.requires_grad is False
     loss.backward()
@@ -366,12 +367,12 @@ def test_consistency_of_rankings():
     from scipy.special import softmax
     from scipy.stats import entropy
 
-    from csebench.train.losses import cosines, ranking_consistency
+    from csebench.train.losses import cos_sim, ranking_consistency
 
     torch.manual_seed(0)
     z1, z2 = torch.randn(2, 6, 5, dtype=torch.float64)
     assert ranking_consistency(z1, z1, 0.05) == pytest.approx(0, abs=1e-12)
-    s = cosines(z1, z2).numpy() / 0.05
+    s = cos_sim(z1, z2).numpy() / 0.05
     p, q = softmax(s, axis=1), softmax(s.T, axis=1)
     assert ranking_consistency(z1, z2, 0.05) == pytest.approx(np.mean(jensenshannon(p, q, axis=1) ** 2))
     by_hand = -0.5 * np.mean(entropy(p, axis=1) + entropy(q, axis=1))
@@ -394,8 +395,8 @@ def test_ablations_of_msse_are_what_is_left(params, component, build, sentences)
     one, two = method.views(sentences[:8])
     wanted = method.p.contrast * info_nce(one.z, two.z, 0.05)
     wanted = wanted + method.p.dimensions * dimension_contrast(one.pooled, two.pooled) / 32
-    assert float(method.loss(one, two).detach()) == pytest.approx(float(wanted.detach()))
-    term = compensation.loss(method, one, two)
+    assert float(method.loss(Views(one, two)).detach()) == pytest.approx(float(wanted.detach()))
+    term = compensation.term(method, Views(one, two))
     assert (term == 0) == (component == {"weight": 0.0})
     assert one.ids.shape != two.ids.shape or one.ids.tolist() != two.ids.tolist()  # the positive is an edited copy
 
@@ -413,22 +414,21 @@ def test_triplets_become_three_views(name, build, triplets):
     from csebench.train.losses import info_nce
 
     method, *_ = build(name, params={"dropout": 0.0, "pooler": "avg"})
-    one, two = method.views(triplets)
-    for view, sentences in zip((one, two, method.hard), zip(*triplets, strict=True), strict=True):
+    views = method.views(triplets)
+    for view, sentences in zip((*views, views.hard), zip(*triplets, strict=True), strict=True):
         shown = method.encoder.tokenizer.batch_decode(view.ids, skip_special_tokens=True)
         assert [s.split() for s in shown] == [
             method.encoder.tokenizer.decode(ids, skip_special_tokens=True).split()
             for ids in method.encoder.ids(list(sentences), 32)
         ]
     method.p.dimensions = 0.0
-    wanted = info_nce(one.z, two.z, 0.05, hard=method.hard.z)
-    assert float(method.loss(one, two).detach()) == pytest.approx(float(wanted.detach()))
+    wanted = info_nce(views.z1, views.z2, 0.05, hard=views.hard.z)
+    assert float(method.loss(views).detach()) == pytest.approx(float(wanted.detach()))
 
 
 def test_the_code_of_msse_leaves_hard_negatives_out(build, triplets):
     method, *_ = build("msse_sup", params={"hard_negatives": False})
-    method.views(triplets)
-    assert method.hard is None
+    assert method.views(triplets).hard is None
 
 
 @pytest.mark.parametrize("name", ["simcse_sup", "simcse"])
@@ -455,11 +455,11 @@ def test_a_causal_decoder_does_not_look_ahead(causal, build, sentences, monkeypa
     one, _ = method.eval().views(sentences[:1])
     said = []
     component.head.register_forward_hook(lambda _, __, logits: said.append(logits.detach()))
-    component.loss(method, one, one)
+    component.term(method, Views(one, one))
     one.batch = {**one.batch, "input_ids": one.ids.clone()}
     at = 5
     one.ids[0, at] = one.ids[0, at + 1]
-    component.loss(method, one, one)
+    component.term(method, Views(one, one))
     changed = (~torch.isclose(said[0], said[1], atol=1e-6)).any(-1).nonzero().flatten().tolist()
     # logits of a causal decoder: of tokens 1, 2, …; token 5 is read first when 6 is said
     assert min(changed) == at if causal else 0 in changed
@@ -474,6 +474,6 @@ def test_peers_see_the_same_rows(build, sentences):
     assert one.ids[:4].tolist() == one.ids[4:8].tolist()  # the sentence and its copy
     z = one.z.unflatten(0, (10, 4))
     assert method.rows(z, z).shape == (4, 12)
-    method.loss(one, two).backward()
+    method.loss(Views(one, two)).backward()
     assert encoder_bias(method).grad is not None
     assert method.peer.model.encoder.layer[0].output.dense.bias.grad is not None

@@ -196,7 +196,7 @@ def test_mutual_information_of_a_pair_is_that_of_ami(encoder, sentences):
         (one, _), (two, _) = map(attention.dropout_views(encoder), (left, right))
     for number in range(len(left)):
         size = min(int(side.mask[number].sum()) for side in (one, two))
-        last = [[side.attention[-1][number : number + 1, :, :size, :size]] for side in (one, two)]
+        last = [[side.attention[max(side.attention)][number : number + 1, :, :size, :size]] for side in (one, two)]
         expected = ami_paper(*last, torch.ones(1, size, dtype=torch.bool), samples=None).item()
         assert attention.mutual_information(one, two, number) == expected
     assert attention.mutual_information(one, one, 0) == pytest.approx(-0.5 * np.log1p(-RHO2_MAX), rel=0.05)
@@ -215,7 +215,12 @@ def measured(encoder, smoke_data):
 
     def state():
         noise = [m.p for m in encoder.encoder.modules() if hasattr(m, "p")]
-        return torch.random.get_rng_state().tolist(), encoder.encoder.kept, encoder.encoder.training, noise
+        return (
+            torch.random.get_rng_state().tolist(),
+            sorted(encoder.encoder.attention_layers),
+            encoder.encoder.training,
+            noise,
+        )
 
     before = state()
     found = attention.evaluate(encoder, smoke_data, **params("attention", sentences=40, parsed=0, views=2))

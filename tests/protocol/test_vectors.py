@@ -14,6 +14,7 @@ import torch
 
 from csebench import ROOT
 from csebench.train import losses
+from csebench.train.method import Views
 
 PUBLIC = Path(os.environ.get("CSEBENCH_VECTORS", ROOT.parent / "shared" / "vectors" / "public"))
 OWN = Path(__file__).parent / "vectors.npz"
@@ -371,8 +372,8 @@ class Network:
     def loss(self):
         both = self.method.encode(self.batch())
         one, two = both.rows(slice(0, None, 2)), both.rows(slice(1, None, 2))
-        contrast = self.method.loss(one, two)
-        return contrast, contrast + self.component.loss(self.method, one, two)
+        contrast = self.method.loss(Views(one, two))
+        return contrast, contrast + self.component.term(self.method, Views(one, two))
 
     def rows(self, name):
         """An array of the case in the order of the component's rows: first views, then second ones."""

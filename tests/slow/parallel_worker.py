@@ -58,7 +58,7 @@ def step(case: str, encoder: Path) -> list[float]:
     losses = []
     for number in range(3):
         batch = trainer.batch_at(number, sentences, method.sentences_per_step(), 1)
-        batch = parallel.share(batch, method.group)
+        batch = parallel.shard(batch, method.group)
         loss = trainer.optimise(method, list(state["components"]), optimizer, batch, "fp32")
         losses.append(float(parallel.mean(loss)))
     return [*losses, *norms]

@@ -60,7 +60,7 @@ def test_rows_are_the_tokenizers(tiny_bert, sentences):
     encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local"))
     some = [*sentences[:20], "a long walk along the river " * 60]
     wanted = {length: encoder.ids(some, length) for length in (4, 8, 32, None)}
-    encoder.tokens = Tokens(encoder.tokenizer, encoder.longest)
+    encoder.tokens = Tokens(encoder.tokenizer, encoder.max_seq_length)
     for _ in range(2):  # the second from what is remembered
         assert {length: encoder.ids(some, length) for length in wanted} == wanted
 
@@ -71,7 +71,7 @@ def test_a_corpus_is_tokenised_once_for_all_runs(tiny_bert, sentences, tmp_path,
     plain = Tokens._tokenise
     monkeypatch.setattr(Tokens, "_tokenise", lambda self, texts: asked.append(len(texts)) or plain(self, texts))
     for _ in range(2):
-        encoder.tokens = Tokens(encoder.tokenizer, encoder.longest)
+        encoder.tokens = Tokens(encoder.tokenizer, encoder.max_seq_length)
         encoder.tokens.keep(sentences, tmp_path)
         assert encoder.ids(sentences) == wanted
         assert isinstance(encoder.tokens.ids, np.memmap)

@@ -263,9 +263,9 @@ def failing(make_spec, train, tmp_path, monkeypatch):
     def run(change, **settings):
         calls, loss = [], Method.loss
 
-        def changed(self, one, two):
+        def changed(self, views):
             calls.append(None)
-            return change(loss(self, one, two)) if len(calls) == 3 else loss(self, one, two)
+            return change(loss(self, views)) if len(calls) == 3 else loss(self, views)
 
         monkeypatch.setattr(Method, "loss", changed)
         with pytest.raises(Exception) as caught:

@@ -10,6 +10,7 @@ import pytest
 from csebench.base.errors import BadInput, RunFailed, Stopped
 from csebench.data.corpus import draw_subset
 from csebench.plan import catalog
+from csebench.train.method import Views
 
 
 def load_encoder(folder):
@@ -43,9 +44,9 @@ def test_loss_that_is_not_finite_stops_the_run(make_spec, train, tmp_path, monke
 
     calls, loss = [], Method.loss
 
-    def poisoned(self, one, two):
+    def poisoned(self, views):
         calls.append(None)
-        return loss(self, one, two) * (float("nan") if len(calls) == 3 else 1.0)
+        return loss(self, views) * (float("nan") if len(calls) == 3 else 1.0)
 
     monkeypatch.setattr(Method, "loss", poisoned)
     spec = make_spec("simcse")
@@ -63,9 +64,9 @@ def test_a_failed_run_can_be_run_again(make_spec, train, tmp_path, monkeypatch):
     wanted = train(spec, tmp_path / "whole")
     calls, loss = [], Method.loss
 
-    def poisoned(self, one, two):
+    def poisoned(self, views):
         calls.append(None)
-        return loss(self, one, two) * (float("inf") if len(calls) == 7 else 1.0)
+        return loss(self, views) * (float("inf") if len(calls) == 7 else 1.0)
 
     with monkeypatch.context() as patched:
         patched.setattr(Method, "loss", poisoned)
@@ -241,7 +242,7 @@ def test_identical_views_give_a_finite_gradient(form, tiny_bert, sentences):
     method = make_method("ct", tiny_bert).train()
     component = make_component("ami", method, form=form)
     one, two = method.views(sentences[:15])
-    loss = component.loss(method, one, two)
+    loss = component.term(method, Views(one, two))
     assert torch.isfinite(loss) and loss < 0
     loss.backward()
     gradients = [w.grad for w in method.parameters() if w.grad is not None]
@@ -257,9 +258,8 @@ def test_padding_does_not_move_the_papers_term(tiny_bert, sentences):
 
     def term(texts):
         method = make_method("simcse", tiny_bert).eval()
-        make_component("ami", method)
-        one, two = method.views(texts)
-        a, b, real = aligned(one, two)
+        layers = make_component("ami", method).layers
+        a, b, real = aligned(*method.views(texts), layers)
         b = [m.roll(1, 1) for m in b]  # other heads, for there is no dropout
         return ami_paper([m[:3] for m in a], [m[:3] for m in b], real[:3], samples=None)
 
@@ -273,7 +273,7 @@ def view(ids, mask, maps):
     from csebench.train.method import View
 
     batch = {"input_ids": torch.tensor(ids), "attention_mask": torch.tensor(mask)}
-    return View(None, None, batch, [maps])
+    return View(None, None, batch, {0: maps})
 
 
 def test_only_equal_tokens_before_the_first_difference_count():
@@ -287,7 +287,7 @@ def test_only_equal_tokens_before_the_first_difference_count():
                [[1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 0, 0], [1, 1, 1, 1, 1, 1]], maps)  # fmt: skip
     two = view([[1, 5, 6, 7, 2, 0], [1, 5, 9, 7, 2, 0], [1, 5, 6, 2, 0, 0], [1, 5, 6, 2, 0, 0]],
                [[1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 0, 0], [1, 1, 1, 1, 0, 0]], maps)  # fmt: skip
-    attention1, attention2, real = aligned(one, two)
+    attention1, attention2, real = aligned(one, two, [0])
     assert real.sum(1).tolist() == [5, 2, 4, 3]  # equal; one token replaced; padding is not real; then shifted
     assert (real.long().diff(dim=1) <= 0).all()  # a beginning, nothing behind it
     width = real.shape[1]
@@ -304,7 +304,7 @@ def test_pairs_of_different_sentences_do_not_count():
     one = view([[1, 5, 6, 2]] * 3, [[1] * 4] * 3, maps)
     two = view([[1, 5, 6, 2]] * 3, [[1] * 4] * 3, maps)
     one.same = two.same = torch.tensor([True, False, True])
-    attention1, _, real = aligned(one, two)
+    attention1, _, real = aligned(one, two, [0])
     assert len(real) == 2
     assert torch.equal(attention1[0], maps[[0, 2]])
 
@@ -317,16 +317,13 @@ def test_attention_is_kept_of_the_layers_asked_for(tiny_bert, sentences):
 
     encoder = load_encoder(tiny_bert).eval()
     batch = encoder.tokenize(sentences[:4])
-    assert encoder(batch).attention == []
+    assert encoder(batch).attention == {}
     wanted = encoder.model(**batch, output_attentions=True).attentions
-    for layers in ((2,), (0, 2), (1,)):
+    for layers, kept in (((2,), {2}), ((0, 2), {0, 2}), ((1,), {0, 1, 2})):  # of two components, both are heard
         encoder.keep_attention(layers)
-        kept = encoder(batch).attention
-        assert len(kept) == len(layers)
-        for index, found in zip(layers, kept, strict=True):
-            assert torch.equal(found, wanted[index])
-    encoder.keep_attention([])
-    assert encoder(batch).attention == []
+        maps = encoder(batch).attention
+        assert set(maps) == kept
+        assert all(torch.equal(maps[layer], wanted[layer]) for layer in kept)
 
 
 def test_each_of_two_encoders_keeps_its_own_attention(tiny_bert, sentences):
@@ -340,18 +337,19 @@ def test_each_of_two_encoders_keeps_its_own_attention(tiny_bert, sentences):
             weight.add_(0.1 * torch.randn_like(weight))
     for made, encoder in zip(method.views(sentences[:15]), method.encoders(), strict=True):
         wanted = encoder.model(**made.batch, output_attentions=True).attentions
-        assert torch.equal(made.attention[-1], wanted[-1])
+        last = encoder.num_layers - 1
+        assert torch.equal(made.attention[last], wanted[last])
 
 
 def test_a_twin_does_not_write_into_the_first_encoders_attention(tiny_bert, sentences):
     """MoCo's momentum encoder runs between two steps of the encoder that AMI reads."""
     encoder = load_encoder(tiny_bert)
     encoder.keep_attention([0, 1])
-    twin = encoder.twin()
+    twin = encoder.copy()
     encoder.keep_attention([2])
     batch = encoder.tokenize(sentences[:4])
-    assert twin(batch).attention == []
-    assert len(encoder(batch).attention) == 1
+    assert twin(batch).attention == {}
+    assert set(encoder(batch).attention) == {0, 1, 2}
 
 
 @pytest.mark.parametrize("used_before", [False, True])
@@ -366,7 +364,7 @@ def test_a_twin_gives_the_same_vectors(used_before, tiny_bert, sentences):
     batch = encoder.tokenize(sentences[:4])
     if used_before:
         encoder(batch)
-    twin = encoder.twin().eval()
+    twin = encoder.copy().eval()
     for pooler in sorted({*POOLERS} - {"cls"}):
         ours, theirs = (e(batch, pooler) for e in (encoder, twin))
         assert torch.equal(pool(pooler, ours), pool(pooler, theirs))
@@ -384,7 +382,7 @@ def test_queue_is_first_in_first_out_and_capped(tiny_bert, sentences):
     for step, wanted in enumerate((8, 16, 20, 20)):
         before = moco.queue
         one, _ = method.views(sentences[8 * step : 8 * step + 8])
-        moco.after_step(method, one)
+        moco.after_step(method, Views(one, one))
         assert moco.queue.shape == (wanted, 32)
         if before is not None:  # the newest are at the end, the oldest are gone
             assert torch.equal(moco.queue[:-8], before[len(before) - (wanted - 8) :])
@@ -404,7 +402,7 @@ def test_momentum_encoder_moves_towards_the_trained_one(tiny_bert, sentences):
     online = [w.clone() for w in method.encoder.parameters()]
     for slow, fast in zip(start, online, strict=True):
         assert not torch.equal(slow, fast)
-    moco.after_step(method, one)
+    moco.after_step(method, Views(one, one))
     moved = zip(start, online, moco.momentum.parameters(), strict=True)
     for slow, fast, now in moved:
         torch.testing.assert_close(now, 0.9 * slow + 0.1 * fast)
@@ -414,16 +412,14 @@ def test_momentum_encoder_moves_towards_the_trained_one(tiny_bert, sentences):
 def test_no_gradient_flows_into_momentum_encoder_or_queue(tiny_bert, sentences):
     method = make_method("simcse", tiny_bert).train()
     moco = make_component("moco", method)
-    moco.after_step(method, method.views(sentences[:8])[0])
+    moco.after_step(method, method.views(sentences[:8]))
     assert not moco.queue.requires_grad
-    method.queue = moco.queue
     one, two = method.views(sentences[8:16])
-    loss = method.loss(one, two)
+    loss = method.loss(Views(one, two, queue=moco.queue))
     loss.backward()
     assert all(w.grad is None and not w.requires_grad for w in moco.parameters())
     assert any(w.grad is not None for w in method.encoder.parameters())
-    method.queue = None
-    assert loss > method.loss(one, two)  # the queue stands in the denominator
+    assert loss > method.loss(Views(one, two))  # the queue stands in the denominator
 
 
 def test_dropout_of_the_momentum_encoder_is_its_own(tiny_bert, sentences):
@@ -433,7 +429,7 @@ def test_dropout_of_the_momentum_encoder_is_its_own(tiny_bert, sentences):
     method = make_method("simcse", tiny_bert, pooler="avg").train()
     one, two = method.views(sentences[:8])
     moco = make_component("moco", method, dropout=0.0)
-    moco.after_step(method, one)
+    moco.after_step(method, Views(one, one))
     assert not torch.equal(one.z, two.z)
     encoded = method.encoder.eval()(one.batch)
     torch.testing.assert_close(moco.queue, method.project(method.pool(encoded)))
