@@ -181,9 +181,8 @@ def histograms(view, views):
     from csebench.train.losses import gaussian_mi
 
     (one, _), (two, _) = (view([SENTENCE] * views) for _ in range(2))
-    one, two = (
-        torch.stack([a.float().cpu() for a in side.attention.values()]) for side in (one, two)
-    )  # (L, N, H, T, T)
+    maps = ([a.float().cpu() for a in side.attention.values()] for side in (one, two))
+    one, two = map(torch.stack, maps)  # (L, N, H, T, T)
     names, logs = [], []
     for layers in np.array_split(np.arange(len(one)), min(3, len(one))):
         for heads in np.array_split(np.arange(one.shape[2]), min(4, one.shape[2])):

@@ -28,7 +28,11 @@ DECLARATION = {
     "paper": "Gao & Callan 2021 (EMNLP), sec. 3; Wu et al. 2022 (Findings of EMNLP), sec. 3.1 and 4.2",
     "citation": """@inproceedings{gao2021condenser, title={{Condenser}: a Pre-training Architecture for Dense
 Retrieval}, author={Gao, Luyu and Callan, Jamie}, booktitle={EMNLP}, year={2021}}""",
-    "takes_queue": False,
+    "refuses": {
+        "queue": "its loss restores tokens and compares no sentences",
+        "attention": "it has one view of a sentence, and attention is compared between two",
+        "tokens": "it has one, masked, view of a sentence, and its own loss over tokens",
+    },
     "trains": "encoder, upper layers, masked-LM head",
     "params": {
         "steps": (7813, "InfoCSE sec. 4.2: 8 epochs at batch 1024, here of 10^6 sentences"),

@@ -29,7 +29,7 @@ DECLARATION = {
     "citation": """@inproceedings{wu2022pcl, title={{PCL}: Peer-Contrastive Learning with Diverse Augmentations for
 Unsupervised Sentence Embeddings}, author={Wu, Qiyu and Tao, Chongyang and Shen, Tao and Xu, Can and Geng, Xiubo and
 Jiang, Daxin}, booktitle={EMNLP}, year={2022}}""",
-    "takes_queue": False,
+    "refuses": {"queue": "its loss ranks the sentences of a batch, each through all its edits, and reads no others"},
     "trains": "two encoders, head",
     "params": {
         "steps": (15625, "README: 1 epoch of 10^6 sentences at batch 64"),

@@ -26,7 +26,7 @@ DECLARATION = {
     "paper": "Klein & Nabi 2022 (ACL), sec. 2 and 3",
     "citation": """@inproceedings{klein2022scd, title={{SCD}: Self-Contrastive Decorrelation of Sentence Embeddings},
 author={Klein, Tassilo and Nabi, Moin}, booktitle={ACL}, year={2022}}""",
-    "takes_queue": False,
+    "refuses": {"queue": "its loss has no negatives"},
     "trains": "encoder, projector",
     "params": {
         "steps": (5209, "README: 1 epoch of 10^6 sentences at batch 192"),

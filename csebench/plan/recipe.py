@@ -95,10 +95,8 @@ def make_spec(recipe: Recipe, encoder: EncoderRef, size: int, seed: int, given: 
 
 
 def refusal(method: Declaration, component: Declaration) -> str | None:
-    """Why a method cannot take a component, in its own words; None where it can."""
-    if component.gives_queue and not method.takes_queue:
-        return "its loss has no use for a queue of negatives"
-    return None
+    """Why a method cannot take a component, as its declaration says; None where it can."""
+    return next((method.refuses[need] for need in component.asks if need in method.refuses), None)
 
 
 def pretraining(params: dict, encoder: EncoderRef, given: Conditions, where: str) -> Spec | None:

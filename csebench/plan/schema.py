@@ -56,8 +56,8 @@ class Declaration(Strict):
     corpus: Literal["sentences", "triplets"] = "sentences"  # that it trains on
     choices: dict[str, list[str]] = {}  # allowed values of a text parameter
     components: dict[str, dict[str, Value]] = {}  # plug-ins that are part of the method
-    takes_queue: bool = True  # of a method: whether its loss reads the negatives that a component gives
-    gives_queue: bool = False  # of a component
+    asks: list[Literal["queue", "attention", "tokens"]] = []  # of a component: what its method must have for it
+    refuses: dict[Literal["queue", "attention", "tokens"], str] = {}  # of a method: what it has not, and why
     variants: dict[str, dict[str, Any]] = {}  # name: parameters that differ from the defaults
     deviations: list[str] = []  # from the paper, and what the paper leaves open and we chose
 

@@ -22,6 +22,7 @@ DECLARATION = {
     "version": 1,
     "title": "Attention-level mutual information",
     "kind": "component",
+    "asks": ["attention"],
     "paper": "Klein & Nabi 2023 (ACL), sec. 2.2",
     "citation": "see methods/micse.py",
     "trains": "nothing",

@@ -24,6 +24,7 @@ DECLARATION = {
     "version": 1,
     "title": "Auxiliary masked language modelling",
     "kind": "component",
+    "asks": ["tokens"],
     "paper": "Wu et al. 2022 (Findings of EMNLP), sec. 3",
     "citation": "see methods/infocse.py",
     "trains": "auxiliary layers, masked-LM head",

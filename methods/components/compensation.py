@@ -24,6 +24,7 @@ DECLARATION = {
     "version": 1,
     "title": "Information compensation",
     "kind": "component",
+    "asks": ["tokens"],
     "paper": "MSSE, sec. 3.3",
     "citation": "see methods/msse.py",
     "trains": "decoder, masked-LM head",

@@ -22,6 +22,7 @@ DECLARATION = {
     "version": 1,
     "title": "Masked language modelling",
     "kind": "component",
+    "asks": ["tokens"],
     "paper": "Gao et al. 2021 (EMNLP), sec. 3; Chen et al. 2022 (COLING), sec. 4.1 and 4.3",
     "citation": "see methods/simcse.py and methods/informin_cl.py",
     "trains": "masked-LM head",

@@ -22,7 +22,7 @@ DECLARATION = {
     "kind": "component",
     "paper": "He et al. 2020 (CVPR); Klein & Nabi 2023 (ACL), sec. 2.1 and 3.1",
     "citation": "see methods/micse.py",
-    "gives_queue": True,
+    "asks": ["queue"],
     "trains": "nothing: a moving average",
     "params": {
         "queue": (384, "miCSE sec. 3.1"),

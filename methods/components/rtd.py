@@ -30,6 +30,7 @@ DECLARATION = {
     "version": 1,
     "title": "Replaced-token detection",
     "kind": "component",
+    "asks": ["tokens"],
     "paper": "Chuang et al. 2022 (NAACL), sec. 3.2",
     "citation": "see methods/diffcse.py",
     "needs": "a generator",

@@ -215,12 +215,8 @@ def measured(encoder, smoke_data):
 
     def state():
         noise = [m.p for m in encoder.encoder.modules() if hasattr(m, "p")]
-        return (
-            torch.random.get_rng_state().tolist(),
-            sorted(encoder.encoder.attention_layers),
-            encoder.encoder.training,
-            noise,
-        )
+        layers, training = {*encoder.encoder.attention_layers}, encoder.encoder.training
+        return torch.random.get_rng_state().tolist(), layers, training, noise
 
     before = state()
     found = attention.evaluate(encoder, smoke_data, **params("attention", sentences=40, parsed=0, views=2))
