@@ -1,4 +1,4 @@
-"""Every method with every component: two steps, or the reason why not. `pytest tests/conformance/test_pairs.py -k NAME`"""
+"""Every method with every component: two steps, or why not. `pytest tests/conformance/test_pairs.py -k NAME`."""
 
 import pytest
 
