@@ -129,8 +129,8 @@ def evaluate(model, data_root, task):
         rows = rows_of(result, wanted.metadata.main_score)
         if not np.isfinite([row["value"] for row in rows]).all():
             raise RunFailed(f"mteb: {task}: a score is not a number: the model gives every sentence the same vector.")
-        if model.beside is not None:
-            mteb.ResultCache(model.beside / "mteb").save_to_cache(result, encoder.mteb_model_meta)
+        if model.artifacts_dir is not None:
+            mteb.ResultCache(model.artifacts_dir / "mteb").save_to_cache(result, encoder.mteb_model_meta)
         return rows, items_of(Path(predictions), wanted)
 
 

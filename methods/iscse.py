@@ -57,22 +57,22 @@ year={2023}}""",
 class Method(SimCSE):
     def __init__(self, encoder, params):
         super().__init__(encoder, params)
-        self.kept = None  # (buffer, D)
+        self.buffer = None  # (buffer, D)
         self.step = 0
 
     def smooth(self, z):
         """(N, D) unit vectors -> (N, D): each averaged with its neighbours in the buffer; gradient through z alone."""
-        _, nearest = dot_score(z, self.kept).topk(self.p.neighbours + 1)
-        group = torch.cat([z.unsqueeze(1), self.kept[nearest[:, 1:]]], dim=1)
+        _, nearest = dot_score(z, self.buffer).topk(self.p.neighbours + 1)
+        group = torch.cat([z.unsqueeze(1), self.buffer[nearest[:, 1:]]], dim=1)
         scores = (group * z.unsqueeze(1)).sum(-1, keepdim=True)
         return (torch.softmax(scores / self.p.smoothing_temperature, dim=1) * group).sum(1)
 
     def loss(self, views):
         z = normalize(upcast_fp32(views.z2), dim=-1)
-        seen = [z.detach()] if self.kept is None else [self.kept, z.detach()]
-        self.kept = torch.cat(seen)[-self.p.buffer :]
+        seen = [z.detach()] if self.buffer is None else [self.buffer, z.detach()]
+        self.buffer = torch.cat(seen)[-self.p.buffer :]
         loss = super().loss(views)
-        if len(self.kept) == self.p.buffer:
+        if len(self.buffer) == self.p.buffer:
             loss = loss + self.weight() * info_nce(views.z1, self.smooth(z), self.p.temperature)
         return loss
 
@@ -84,7 +84,7 @@ class Method(SimCSE):
         self.step += 1
 
     def get_extra_state(self):
-        return {"kept": self.kept, "step": self.step}
+        return {"buffer": self.buffer, "step": self.step}
 
     def set_extra_state(self, state):
-        self.kept, self.step = state["kept"], state["step"]
+        self.buffer, self.step = state["buffer"], state["step"]

@@ -58,8 +58,8 @@ def mask_span(text, randint, length=5):
     if len(text) < 30 or len(text) <= length:
         return text
     start = randint(len(text) - length)
-    at = text.index(text[start : start + length])
-    return f"{text[:at]} [MASK] {text[at + length :]}"
+    first = text.index(text[start : start + length])
+    return f"{text[:first]} [MASK] {text[first + length :]}"
 
 
 def randint(high):

@@ -1,4 +1,4 @@
-"""Reading of the data root (SentEval's layout): training corpora, few-shot subsets, STS pairs. No torch."""
+"""What methods train on: corpora of sentences or triplets, their back-translations, few-shot subsets. No torch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ TRIPLET = ("sent0", "sent1", "hard_neg")  # SimCSE's nli_for_simcse.csv
 
 
 class Lines(Sequence):
-    """Lines of a UTF-8 file, each decoded when it is asked for: of a million sentences a run may see a few thousand.
+    """Lines of a UTF-8 file, each decoded on access: a run may see a few thousand of a million sentences.
+
     Only line feeds end a line (a sentence may hold U+0085 or U+2028).
 
     Raises:
@@ -64,9 +65,9 @@ def check_sha256(path: Path, expected: str | None) -> None:
     """Raises BadInput where a file is not the one that a run's key was made from."""
     if expected is None or expected.startswith("hub:"):
         return
-    if (found := sha256(path)) != expected:
+    if (actual := sha256(path)) != expected:
         raise BadInput(
-            f"{path}: sha256 is {found[:12]}…, expected {expected[:12]}… (data/registry.yaml): truncated or"
+            f"{path}: sha256 is {actual[:12]}…, expected {expected[:12]}… (data/registry.yaml): truncated or"
             " another file. Fetch it again, or register the new file under a name of its own."
         )
 
@@ -93,11 +94,11 @@ def _read_triplets(path: Path) -> list[tuple[str, str, str]]:
     rows = csv.DictReader(io.StringIO(read_text(path), newline=""))
     if rows.fieldnames is None or not {*TRIPLET} <= {*rows.fieldnames}:
         raise BadInput(f"{path}: line 1: columns are {rows.fieldnames}, expected {', '.join(TRIPLET)}.")
-    found = [tuple(row[column] for column in TRIPLET) for row in rows]
-    short = next((number for number, row in enumerate(found, 2) if None in row), None)
-    if short is not None or not found:
+    triplets = [tuple(row[column] for column in TRIPLET) for row in rows]
+    short = next((number for number, row in enumerate(triplets, 2) if None in row), None)
+    if short is not None or not triplets:
         raise BadInput(f"{path}: row {short or 2}: fewer than {len(TRIPLET)} columns; truncated?")
-    return found
+    return triplets
 
 
 def read_positives(path: Path, corpus_sha256: str, translators: str, count: int) -> list[str]:
@@ -107,14 +108,14 @@ def read_positives(path: Path, corpus_sha256: str, translators: str, count: int)
         BadInput: missing, of another corpus, made in another way, or of another length.
     """
     facts = path.with_name(f"{path.name}.json")
-    made = json.loads(read_text(facts))
+    stated = json.loads(read_text(facts))
     for key, wanted in back_translation_facts(corpus_sha256, translators).items():
-        if made.get(key) != wanted:
-            raise BadInput(f"{facts}: {key}: is {made.get(key)!r}, this run wants {wanted!r}; translate again.")
-    found = lines(path)
-    if len(found) != count:
-        raise BadInput(f"{path}: {len(found)} lines for a corpus of {count}: truncated; translate again.")
-    return found
+        if stated.get(key) != wanted:
+            raise BadInput(f"{facts}: {key}: is {stated.get(key)!r}, this run wants {wanted!r}; translate again.")
+    positives = lines(path)
+    if len(positives) != count:
+        raise BadInput(f"{path}: {len(positives)} lines for a corpus of {count}: truncated; translate again.")
+    return positives
 
 
 def draw_subset(sentences: Sequence, size: int, seed: int) -> Sequence:

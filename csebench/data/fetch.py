@@ -41,8 +41,8 @@ def download(name: str) -> Path:
             f"{REPOSITORY}/{name}: cannot be fetched ({e}). Without a connection, set CSEBENCH_DATA to a folder"
             " in the layout of docs/data.md."
         ) from None
-    if (found := sha256(path)) != expected:
-        raise RunFailed(f"{path}: sha256 is {found[:12]}…, the hub says {expected[:12]}…: fetch it again.")
+    if (actual := sha256(path)) != expected:
+        raise RunFailed(f"{path}: sha256 is {actual[:12]}…, the hub says {expected[:12]}…: fetch it again.")
     return path
 
 
@@ -64,10 +64,10 @@ def fetch_senteval(root: Path) -> None:
     """SimCSE's copy of SentEval's data; unpacked, then every STS set is read and counted."""
     with tarfile.open(download("senteval.tar")) as tar:
         marker = "STS/STSBenchmark/sts-dev.csv"
-        found = next((n for n in tar.getnames() if n.endswith(marker)), None)
-        if found is None:
+        name = next((name for name in tar.getnames() if name.endswith(marker)), None)
+        if name is None:
             raise RunFailed(f"senteval.tar: no {marker} in it.")
-        prefix = found.removesuffix(marker)
+        prefix = name.removesuffix(marker)
         part = root / "downstream.part"
         shutil.rmtree(part, ignore_errors=True)
         tar.extractall(part, filter="data")
@@ -100,16 +100,16 @@ def fetch_beir(name: str, root: Path) -> None:
             f"{url}: cannot be fetched ({e}). Without a connection, CSEBENCH_DATA names a folder with beir/{name}."
         ) from None
     with open(archive, "rb") as file:
-        found = hashlib.file_digest(file, "md5").hexdigest()
-    if found != beir().md5[name]:
+        md5 = hashlib.file_digest(file, "md5").hexdigest()
+    if md5 != beir().md5[name]:
         archive.unlink()
-        raise RunFailed(f"{url}: md5 is {found}, data/beir.yaml states {beir().md5[name]}: fetch it again.")
+        raise RunFailed(f"{url}: md5 is {md5}, data/beir.yaml states {beir().md5[name]}: fetch it again.")
     part = root / "beir" / f"{name}.part"
     shutil.rmtree(part, ignore_errors=True)
     shutil.unpack_archive(archive, part, "zip")
     shutil.rmtree(root / "beir" / name, ignore_errors=True)
     os.replace(part / name, root / "beir" / name)
-    write_json(root / "beir" / name / "source.json", {"url": url, "md5": found})
+    write_json(root / "beir" / name / "source.json", {"url": url, "md5": md5})
     shutil.rmtree(part)
     archive.unlink()
 
@@ -120,7 +120,7 @@ def beir() -> Beir:
 
 
 def sources() -> dict:
-    """What can be fetched, and by what."""
+    """Functions that fetch, by the name of what they fetch."""
     return {
         "wiki": partial(fetch_file, "wiki1m-simcse"),
         "nli": partial(fetch_file, "nli-simcse"),

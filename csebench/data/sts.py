@@ -81,11 +81,11 @@ def read_sts(root: Path, task: str, split: str = "test") -> list[Pairs]:
 def expected_counts(root: Path, task: str, published: dict[str, dict[str, int]]) -> dict[str, int]:
     """How many items each part of a task must have: the published numbers, or those of the data root's own
     `counts.yaml`, where it has one."""
-    own = root / "counts.yaml"
-    found = read_yaml(own, RootModel[dict[str, dict[str, int]]]).root if own.exists() else published
-    if task not in found:
-        raise BadInput(f"{own}: {task}: missing; every task needs the counts of its parts.")
-    return found[task]
+    file = root / "counts.yaml"
+    counts = read_yaml(file, RootModel[dict[str, dict[str, int]]]).root if file.exists() else published
+    if task not in counts:
+        raise BadInput(f"{file}: {task}: missing; every task needs the counts of its parts.")
+    return counts[task]
 
 
 def _score(text: str, path: Path, number: int) -> float:

@@ -22,7 +22,7 @@ CHUNK = 1024  # sentences between two writes; a killed run continues behind the 
 class Translator:
     """A MarianMT model, from a folder or the hub (`ID@COMMIT`); beam search, in batches of like length."""
 
-    def __init__(self, name: str, batch_size: int, beams: int, longest: int):
+    def __init__(self, name: str, batch_size: int, beams: int, max_length: int):
         ref = EncoderRef.parse(name)
         source = {"pretrained_model_name_or_path": ref.name, "revision": ref.revision}
         try:
@@ -31,26 +31,28 @@ class Translator:
         except OSError as e:
             raise BadInput(f"translator {name}: neither a model folder nor to be had from the hub: {e}") from None
         self.model = model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
-        self.batch_size, self.beams, self.longest = batch_size, beams, longest
+        self.batch_size, self.beams, self.max_length = batch_size, beams, max_length
 
     @torch.inference_mode()
     def __call__(self, sentences: list[str]) -> list[str]:
         order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
-        found = [""] * len(sentences)
+        translations = [""] * len(sentences)
         for start in range(0, len(order), self.batch_size):
             index = order[start : start + self.batch_size]
             batch = self.tokenizer(
                 [sentences[i] for i in index],
                 padding=True,
                 truncation=True,
-                max_length=self.longest,
+                max_length=self.max_length,
                 return_tensors="pt",
             ).to(self.model.device)
-            made = self.model.generate(**batch, num_beams=self.beams, max_new_tokens=self.longest, do_sample=False)
-            texts = self.tokenizer.batch_decode(made, skip_special_tokens=True)
+            output = self.model.generate(
+                **batch, num_beams=self.beams, max_new_tokens=self.max_length, do_sample=False
+            )
+            texts = self.tokenizer.batch_decode(output, skip_special_tokens=True)
             for i, text in zip(index, texts, strict=True):
-                found[i] = " ".join(text.split()) or sentences[i]
-        return found
+                translations[i] = " ".join(text.split()) or sentences[i]
+        return translations
 
 
 def back_translate(corpus: Path, out: Path, translators: str, batch_size: int = 64) -> None:
@@ -64,24 +66,24 @@ def back_translate(corpus: Path, out: Path, translators: str, batch_size: int = 
     """
     sentences = lines(corpus)
     facts = back_translation_facts(sha256(corpus), translators)
-    part, begun = out.with_name(f"{out.name}.part"), out.with_name(f"{out.name}.part.json")
-    if begun.exists() and json.loads(begun.read_text()) != facts:
-        raise BadInput(f"{part}: the beginning of another translation ({begun.name} differs); delete both first.")
+    part, settings = out.with_name(f"{out.name}.part"), out.with_name(f"{out.name}.part.json")
+    if settings.exists() and json.loads(settings.read_text()) != facts:
+        raise BadInput(f"{part}: the beginning of another translation ({settings.name} differs); delete both first.")
     if len(translators.split()) != 2:
         raise BadInput(f"translators {translators!r}: give two names, there and back, with a blank between.")
-    there, back = (Translator(name, batch_size, facts["beams"], facts["longest"]) for name in translators.split())
-    write_json(begun, facts)
-    kept = part.read_bytes().split(b"\n")[:-1] if part.exists() else []
-    kept = kept[: len(kept) // CHUNK * CHUNK]
-    part.write_bytes(b"".join(line + b"\n" for line in kept))
-    bar = tqdm(total=len(sentences), initial=len(kept), desc="back-translation", unit="sentence")
+    forth, back = (Translator(name, batch_size, facts["beams"], facts["longest"]) for name in translators.split())
+    write_json(settings, facts)
+    finished = part.read_bytes().split(b"\n")[:-1] if part.exists() else []
+    finished = finished[: len(finished) // CHUNK * CHUNK]
+    part.write_bytes(b"".join(line + b"\n" for line in finished))
+    bar = tqdm(total=len(sentences), initial=len(finished), desc="back-translation", unit="sentence")
     with open(part, "a", encoding="utf-8") as file:
-        for start in range(len(kept), len(sentences), CHUNK):
+        for start in range(len(finished), len(sentences), CHUNK):
             chunk = sentences[start : start + CHUNK]
-            file.write("".join(f"{text}\n" for text in back(there(chunk))))
+            file.write("".join(f"{text}\n" for text in back(forth(chunk))))
             file.flush()
             bar.update(len(chunk))
     bar.close()
     write_json(out.with_name(f"{out.name}.json"), facts)
     os.replace(part, out)
-    begun.unlink()
+    settings.unlink()

@@ -28,17 +28,19 @@ def shards(texts: Iterable) -> Iterator[list]:
 class Embedder:
     """A model behind one method, `vectors`.
 
-    Evaluators say what is true of a sentence, which only the control `oracle` reads: the class or the item that it
-    stands for, by name, or several of them with weights.
+    Evaluators also pass the truth about a sentence, which only the control `oracle` reads: the class or the item that
+    it stands for, by name, or several of them with weights.
 
     Attributes:
         seconds: spent in embedding so far.
         embedded: sentences embedded so far.
-        scratch: where `stream` keeps its shards; None: nowhere.
-        beside: where an evaluator may leave files that go with its scores.
+        cache_dir: where `stream` keeps its shards; None: nowhere.
+        artifacts_dir: where an evaluator may leave files that go with its scores.
     """
 
-    seconds, embedded, scratch, beside = 0.0, 0, None, None
+    seconds, embedded = 0.0, 0
+    cache_dir: Path | None = None
+    artifacts_dir: Path | None = None
 
     @cached_property
     def known(self) -> dict[str, np.ndarray]:
@@ -62,26 +64,26 @@ class Embedder:
 
     def _timed(self, sentences: list[str]) -> np.ndarray:
         started = time.perf_counter()
-        found = self.vectors(sentences)
+        vectors = self.vectors(sentences)
         self.seconds += time.perf_counter() - started
         self.embedded += len(sentences)
-        if not np.isfinite(found).all():
+        if not np.isfinite(vectors).all():
             raise RunFailed("the model gives vectors that are not finite.")
-        return found
+        return vectors
 
     def stream(self, texts: Iterable[str], name: str, truth: Iterable | None = None) -> Iterator[np.ndarray]:
         """Vectors of a corpus of any size, in shards of SHARD rows that are never in memory together.
 
-        Every shard is kept below `scratch` under a hash of its texts, of the model and of its settings, so that a
+        Every shard is kept below `cache_dir` under a hash of its texts, of the model and of its settings, so that a
         killed evaluation goes on behind the last one, and a second search of the corpus embeds nothing.
         """
         model = f"{getattr(self, 'evaluation', '')} {hashlib.sha256(self.vectors([PROBE]).tobytes()).hexdigest()}"
         for number, shard in enumerate(shards(texts)):
-            if self.scratch is None:
+            if self.cache_dir is None:
                 yield self._timed(shard)
                 continue
             made_of = hashlib.sha256("\0".join([model, *shard]).encode("utf-8", "surrogatepass")).hexdigest()
-            file = self.scratch / name / f"{number:05}-{made_of[:16]}.npy"
+            file = self.cache_dir / name / f"{number:05}-{made_of[:16]}.npy"
             if not file.exists():
                 file.parent.mkdir(parents=True, exist_ok=True)
                 part = file.with_name(f"{os.getpid()}.part.npy")
@@ -91,7 +93,7 @@ class Embedder:
 
 
 class Recorder(Embedder):
-    """Notes in `known` which sentences evaluators ask for; its vectors say nothing."""
+    """Notes in `known` which sentences evaluators ask for; its vectors mean nothing."""
 
     def vectors(self, sentences):
         return np.random.default_rng(0).standard_normal((len(sentences), 8)).astype(np.float32)

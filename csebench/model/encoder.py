@@ -1,4 +1,4 @@
-"""Encoders: loading (hub, folder), pooling, embedding of many sentences, export for Hugging Face and ST."""
+"""A Hugging Face encoder with its tokenizer: loading, tokenising, one forward pass, attention maps on request."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Encoder(nn.Module):
         use_cheap_dropout(model)
         self.attention_layers: set[int] = set()  # whose attention maps `forward` returns
         self.compiled = False
-        self.tokens = None  # csebench.model.tokens.Tokens, where sentences come again
+        self.tokens = None  # csebench.model.tokens.Tokens, where sentences are seen again
 
     @classmethod
     def load(cls, ref: EncoderRef, dropout: float | None = None, with_pooler: bool = False) -> Encoder:
@@ -56,10 +56,10 @@ class Encoder(nn.Module):
             BadInput: neither can be had.
         """
         folder = next((p for p in (ROOT / ref.name, Path(ref.name)) if (p / "config.json").exists()), None)
-        if folder and len(ref.revision) == 64 and (found := sha256(folder / "model.safetensors")) != ref.revision:
+        if folder and len(ref.revision) == 64 and (actual := sha256(folder / "model.safetensors")) != ref.revision:
             raise BadInput(
-                f"{folder}/model.safetensors: sha256 is {found[:12]}…, expected {ref.revision[:12]}…: another encoder;"
-                " name it under its own sha256 in config/."
+                f"{folder}/model.safetensors: sha256 is {actual[:12]}…, expected {ref.revision[:12]}…: another"
+                " encoder; name it under its own sha256 in config/."
             )
         source = {"pretrained_model_name_or_path": folder or ref.name, "revision": None if folder else ref.revision}
         changes = {} if dropout is None else dict(hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
@@ -140,12 +140,12 @@ class Encoder(nn.Module):
 
     @property
     def stack(self):
-        """The layers of a BERT; of another kind none that anything here could look into."""
+        """The layers of a BERT or RoBERTa; empty for other kinds, whose layout is not known here."""
         return self.model.encoder.layer if self.model.config.model_type in BERTS else ()
 
     def compile_layers(self) -> None:
-        """Let torch.compile fuse the layers that nothing looks into: not those whose attention is kept, and not the
-        last, which may work on one position only. Layers are alike, so one is compiled for all of them."""
+        """Let torch.compile fuse the layers whose internals are not read: not those whose attention is kept, and not
+        the last, which may work on one position only. Layers have equal code, so one is compiled for all of them."""
         if not (shutil.which("cc") or shutil.which("gcc")):
             print("no C compiler, which torch.compile needs: layers run as they are, slower", file=sys.stderr)
             return
@@ -203,9 +203,9 @@ class Encoder(nn.Module):
             keep = lambda _, __, out, i=i: maps.__setitem__(i, out[1])  # noqa: E731
             hooks.append(self.stack[i].attention.self.register_forward_hook(keep))
         if pooler in ONE_POSITION and self.stack:
-            at = encoded.position(pooler)
-            one = lambda _, states: tuple(at_position(s, at) for s in states)  # noqa: E731
-            hooks.append(self.stack[-1].attention.output.register_forward_pre_hook(one))
+            position = encoded.position(pooler)
+            select = lambda _, states: tuple(at_position(s, position) for s in states)  # noqa: E731
+            hooks.append(self.stack[-1].attention.output.register_forward_pre_hook(select))
         if self.stack:
             inputs["attention_mask"] = additive(encoded.mask)
         try:

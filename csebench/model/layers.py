@@ -17,12 +17,12 @@ class Dropout(nn.Dropout):
             return super().forward(x)
         words = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
         dropped = round(self.p * 2**16)  # of the values of 16 bits
-        kept = words.view(torch.int16)[: x.numel()].view(x.shape) >= dropped - 2**15
-        return x * kept.to(x.dtype) * (1 / (1 - dropped / 2**16))
+        keep = words.view(torch.int16)[: x.numel()].view(x.shape) >= dropped - 2**15
+        return x * keep.to(x.dtype) * (1 / (1 - dropped / 2**16))
 
 
 def to_device(tensor: torch.Tensor, device) -> torch.Tensor:
-    """A tensor of the host on a device, without waiting for what the device is at: through pinned memory."""
+    """A tensor of the host on a device, through pinned memory: without waiting for work queued on the device."""
     if tensor.device.type == "cpu" and torch.device(device).type == "cuda":
         tensor = pinned(tensor)
     return tensor.to(device, non_blocking=True)

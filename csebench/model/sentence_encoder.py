@@ -15,14 +15,14 @@ from csebench.model.pooling import pool
 from csebench.plan.schema import EncoderRef, Evaluation
 
 
-def check_length(wanted: int, longest: int, name: str) -> None:
-    """Raises BadInput: the protocol would name a length that nothing was read at."""
-    if wanted > longest:
-        raise BadInput(f"--max-length {wanted}: {name} reads {longest} tokens at most.")
+def check_length(wanted: int, max_seq_length: int, name: str) -> None:
+    """Raises BadInput where the model cannot read so many tokens: the protocol would name a wrong length."""
+    if wanted > max_seq_length:
+        raise BadInput(f"--max-length {wanted}: {name} reads {max_seq_length} tokens at most.")
 
 
 class SentenceEncoder(Embedder):
-    """An encoder with the pooler of its test; embeds in batches of like length."""
+    """An encoder with the pooler of its test; embeds in batches of similar length."""
 
     def __init__(self, encoder: Encoder, pooler: str, transform=None, evaluation: Evaluation = Evaluation()):
         self.encoder, self.pooler, self.transform, self.evaluation = encoder, pooler, transform, evaluation

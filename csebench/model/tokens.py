@@ -1,4 +1,4 @@
-"""Token ids of sentences that training sees again: in memory, a large corpus in a file that all runs share."""
+"""Token ids of sentences that training sees again: in memory, or for a large corpus in a file that all runs share."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Tokens:
 
     Args:
         tokenizer: of the encoder.
-        longest: tokens that it reads.
+        max_seq_length: tokens that it reads.
     """
 
-    def __init__(self, tokenizer, longest: int):
-        self.tokenizer, self.max_seq_length = tokenizer, longest
+    def __init__(self, tokenizer, max_seq_length: int):
+        self.tokenizer, self.max_seq_length = tokenizer, max_seq_length
         self.known: dict[str, np.ndarray] = {}
         self.lines: dict[str, int] = {}  # of the corpus file
         self.ids = self.ends = None  # of the corpus file: (tokens,), (sentences,)
@@ -51,10 +51,10 @@ class Tokens:
     def keep(self, sentences: Sequence[str], folder: Path | None = None) -> None:
         """Tokenise a corpus as a whole, once for all runs, processes and seeds: memory-mapped arrays under the hash of
         its sentences and of the tokenizer. One process makes them, others that want them wait for it."""
-        made_of = hashlib.sha256(f"{self.max_seq_length}\0{self.tokenizer.backend_tokenizer.to_str()}\0".encode())
-        made_of.update("\n".join(sentences).encode("utf-8", "surrogatepass"))
+        key = hashlib.sha256(f"{self.max_seq_length}\0{self.tokenizer.backend_tokenizer.to_str()}\0".encode())
+        key.update("\n".join(sentences).encode("utf-8", "surrogatepass"))
         folder = folder or FOLDER
-        path = folder / made_of.hexdigest()[:16]
+        path = folder / key.hexdigest()[:16]
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / f"{path.name}.lock"):
             if not path.exists():

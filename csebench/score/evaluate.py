@@ -88,7 +88,7 @@ def score(opened, model: str, evaluators: list[str], data_root: Path, out: Path,
     from csebench.score.models import pooler_of
 
     watch, pooler = Stopwatch(), pooler or pooler_of(Path(model))
-    opened.scratch, opened.beside = out.with_name(f".{out.stem}.shards"), out.with_suffix(".files")
+    opened.cache_dir, opened.artifacts_dir = out.with_name(f".{out.stem}.shards"), out.with_suffix(".files")
     scores, items, timings = [], {}, {}
     for e in evaluators:
         wanted, started, embedding, embedded = protocol(e), time.perf_counter(), opened.seconds, opened.embedded
@@ -120,7 +120,7 @@ def score(opened, model: str, evaluators: list[str], data_root: Path, out: Path,
     np.savez_compressed(temporary, **items)
     temporary.replace(out.with_suffix(".items.npz"))
     write_json(out, result)
-    shutil.rmtree(opened.scratch, ignore_errors=True)
+    shutil.rmtree(opened.cache_dir, ignore_errors=True)
     return result
 
 

@@ -29,15 +29,15 @@ def reverse(ids):
 
 def delete(ids, rate=0.2):
     """Leaves out a share of the tokens, at random positions."""
-    kept = torch.randperm(len(ids))[round(rate * len(ids)) :]
-    return ids[kept.sort().values]
+    remaining = torch.randperm(len(ids))[round(rate * len(ids)) :]
+    return ids[remaining.sort().values]
 
 
 def insert_copies(ids, rate=0.2):
     """Copies of random tokens, each put at a random position."""
     for _ in range(round(rate * len(ids))):
-        token, at = ids[int(torch.randint(len(ids), ()))], int(torch.randint(len(ids) + 1, ()))
-        ids = torch.cat([ids[:at], token[None], ids[at:]])
+        token, place = ids[int(torch.randint(len(ids), ()))], int(torch.randint(len(ids) + 1, ()))
+        ids = torch.cat([ids[:place], token[None], ids[place:]])
     return ids
 
 

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 
 
 def upcast_fp32(x):
-    """At least fp32: what autocast left in half precision is widened before it is compared."""
+    """At least fp32: half precision, which autocast leaves, is widened before a comparison."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
@@ -44,8 +44,8 @@ def info_nce(z1, z2, temperature, queue=None, in_batch_negatives=True, hard=None
     if not in_batch_negatives:
         logits = torch.diag_embed(logits.diagonal())
     if hard is not None:
-        own = hard_weight * torch.eye(len(z1), device=z1.device)
-        logits = torch.cat([logits, cos_sim(z1, hard) / temperature + own], dim=1)
+        weight = hard_weight * torch.eye(len(z1), device=z1.device)
+        logits = torch.cat([logits, cos_sim(z1, hard) / temperature + weight], dim=1)
     if queue is not None:
         logits = torch.cat([logits, cos_sim(z1, queue.detach()) / temperature], dim=1)
     return F.cross_entropy(logits, torch.arange(len(z1), device=z1.device))
@@ -265,9 +265,9 @@ def ami_paper(attention1, attention2, real, samples=AMI_SAMPLES, sampler=None):
     if samples is None:
         return gaussian_mi(a, b, valid).mean()
     draw = sampler or (lambda v, s: sample_positions(v, s, replacement=True))
-    at = draw(valid, samples)
-    drawn = valid.gather(-1, at)
-    return gaussian_mi(a.gather(-1, at), b.gather(-1, at), drawn).mean()
+    positions = draw(valid, samples)
+    drawn = valid.gather(-1, positions)
+    return gaussian_mi(a.gather(-1, positions), b.gather(-1, positions), drawn).mean()
 
 
 def ami_code(attention1, attention2, samples=AMI_SAMPLES, sampler=None):
@@ -291,6 +291,6 @@ def ami_code(attention1, attention2, samples=AMI_SAMPLES, sampler=None):
             return (a * 0.0).sum()
     a, b, valid = a[keep], b[keep], valid[keep]
     draw = sampler or (lambda v, s: sample_positions(v, s, replacement=False))
-    at = draw(valid, samples)
+    positions = draw(valid, samples)
     scale = valid.to(a.dtype).mean().square() + 1e-6
-    return gaussian_mi(a.gather(-1, at), b.gather(-1, at)).mean() * scale
+    return gaussian_mi(a.gather(-1, positions), b.gather(-1, positions)).mean() * scale

@@ -62,8 +62,8 @@ def gather(x: torch.Tensor, blocks: int = 1) -> torch.Tensor:
     """(blocks * n, …) of every process -> (blocks * N, …): the rows of all, each block in the order of the batch."""
     if world_size() == 1:
         return x
-    found = Gathered.apply(x).unflatten(0, (world_size(), blocks, -1))
-    return found.transpose(0, 1).flatten(0, 2)
+    rows = Gathered.apply(x).unflatten(0, (world_size(), blocks, -1))
+    return rows.transpose(0, 1).flatten(0, 2)
 
 
 def mean(x: torch.Tensor) -> torch.Tensor:
@@ -81,11 +81,11 @@ def any_rank(flag: bool, device) -> bool:
 
 
 def mean_weight(items: int, device) -> torch.Tensor | float:
-    """What a mean over this process's items counts in the mean over processes, which have not equally many."""
+    """The weight of a mean over this process's items in the mean over processes, which may have fewer or more."""
     if world_size() == 1:
         return 1.0
-    own = torch.full((), float(items), device=device)
-    return own / mean(own)
+    count = torch.full((), float(items), device=device)
+    return count / mean(count)
 
 
 def average_gradients(parameters: list[torch.nn.Parameter]) -> None:

@@ -46,7 +46,7 @@ def run(finished, tmp_path):
         from csebench.score.models import open_model
 
         model = open_model(str(finished(method) / "model"))
-        model.scratch, model.beside = tmp_path / "scratch", tmp_path / "beside"
+        model.cache_dir, model.artifacts_dir = tmp_path / "scratch", tmp_path / "beside"
         return load(protocol(evaluator).declaration.name, EVALUATORS)(model, data, **protocol(evaluator).params)
 
     return run

@@ -278,9 +278,9 @@ def test_smoothing_is_over_the_nearest_but_its_own(build):
 
     (method,) = build("iscse")  # 12 entries, 3 neighbours
     torch.manual_seed(0)
-    method.kept = normalize(torch.randn(12, 5), dim=1)
-    z = method.kept[[7]]
-    others = sorted((e for i, e in enumerate(method.kept) if i != 7), key=lambda e: -cosine(z[0], e))[:3]
+    method.buffer = normalize(torch.randn(12, 5), dim=1)
+    z = method.buffer[[7]]
+    others = sorted((e for i, e in enumerate(method.buffer) if i != 7), key=lambda e: -cosine(z[0], e))[:3]
     group = [z[0], *others]
     weights = torch.softmax(torch.tensor([cosine(z[0], e) / 2 for e in group]), dim=0)
     torch.testing.assert_close(method.smooth(z)[0], sum(w * e for w, e in zip(weights, group, strict=True)))
@@ -345,7 +345,7 @@ def test_smoothing_waits_for_a_full_buffer(build, sentences):
         one, two = method.views(sentences[4 * step : 4 * step + 4])
         plain, loss = info_nce(one.z, two.z, method.p.temperature), method.loss(Views(one, two))
         assert (loss > plain) if step >= 2 else (loss == plain)
-    assert method.kept.requires_grad is False
+    assert method.buffer.requires_grad is False
     loss.backward()
 
 

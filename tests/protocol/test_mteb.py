@@ -166,7 +166,7 @@ def test_another_model_is_another_revision(smoke_data, tmp_path):
     found = []
     for seed in (0, 1):
         model = random(seed)
-        model.beside = tmp_path
+        model.artifacts_dir = tmp_path
         found.append(evaluate(model, smoke_data, "STS12")[0])
     assert found[0] != found[1]
     assert len(list((tmp_path / "mteb/results/csebench__encoder").iterdir())) == 2
@@ -252,7 +252,7 @@ def hub(monkeypatch, smoke_data):
 )
 def test_retrieval(task, metric, hub, smoke_data, tmp_path):
     model = Words()
-    model.scratch, model.beside = tmp_path / "shards", tmp_path / "files"
+    model.cache_dir, model.artifacts_dir = tmp_path / "shards", tmp_path / "files"
     rows, items = evaluate(model, smoke_data, task)
     assert rows == [{"task": task, "subset": "all", "metric": metric, "value": rows[0]["value"]}]
     assert evaluate(random(), smoke_data, task)[0][0]["value"] + 0.1 < rows[0]["value"] <= 1

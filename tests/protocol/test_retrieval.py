@@ -120,7 +120,7 @@ def test_cqadupstack_is_the_mean_of_its_forums(random, smoke_data):
 def test_shards_change_nothing_and_are_not_made_twice(random, smoke_data, monkeypatch, tmp_path):
     whole, _ = retrieval.evaluate(random, smoke_data, "smoke", "cos")
     monkeypatch.setattr(embedder, "SHARD", 7)
-    random.scratch, random.embedded = tmp_path, 0
+    random.cache_dir, random.embedded = tmp_path, 0
     assert retrieval.evaluate(random, smoke_data, "smoke", "cos")[0] == whole
     assert random.embedded == 48  # queries were known
     assert len(list((tmp_path / "smoke").glob("*.npy"))) == 7
@@ -130,15 +130,15 @@ def test_shards_change_nothing_and_are_not_made_twice(random, smoke_data, monkey
 
 def test_a_killed_search_goes_on(random, smoke_data, monkeypatch, tmp_path):
     monkeypatch.setattr(embedder, "SHARD", 10)
-    random.scratch = tmp_path
+    random.cache_dir = tmp_path
     whole, _ = retrieval.evaluate(random, smoke_data, "smoke", "cos")
     next((tmp_path / "smoke").glob("00003-*.npy")).unlink()  # as if killed before the fourth shard was whole
     again = load("random")({"dimensions": 16}, 1)
-    again.scratch = tmp_path
+    again.cache_dir = tmp_path
     assert retrieval.evaluate(again, smoke_data, "smoke", "cos")[0] == whole
     assert again.embedded == 16 + 10  # queries and one shard
     other = load("random")({"dimensions": 16}, 2)
-    other.scratch = tmp_path
+    other.cache_dir = tmp_path
     assert retrieval.evaluate(other, smoke_data, "smoke", "cos")[0] != whole
     assert other.embedded == 16 + 48  # another model trusts none of the shards
 
