@@ -10,8 +10,10 @@ Relations: which method here it extends, and by what.
 Deviations: what the paper leaves open and you chose (list it below, too).
 """
 
+from torch import Tensor
+
 from csebench.train.losses import info_nce
-from csebench.train.method import ClsHeadMethod
+from csebench.train.method import ClsHeadMethod, Views
 
 # A literal: it is read without running the file, so no calls and no names in it.
 DECLARATION = {
@@ -31,6 +33,6 @@ DECLARATION = {
 class Method(ClsHeadMethod):
     """`views` is inherited: two dropout masks over one forward pass. Override it for other views."""
 
-    def loss(self, views):
+    def loss(self, views: Views) -> Tensor:
         """views.z1, views.z2: (N, D) -> scalar. self.p: the parameters; views.queue: negatives, or None."""
         return info_nce(views.z1, views.z2, self.p.temperature, views.queue)

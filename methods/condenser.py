@@ -14,11 +14,15 @@ Deviations: listed below.
 """
 
 from dataclasses import dataclass
+from typing import Self
 
 import torch
+from torch import Tensor, nn
 
+from csebench.model.encoder import Encoder
 from csebench.model.pooling import Encoded
 from csebench.train.method import Method as Base
+from csebench.train.method import Views
 from csebench.train.mlm import mask_batch, masked_lm_loss
 
 DECLARATION = {
@@ -61,7 +65,7 @@ class Masked:
     encoded: Encoded  # of the masked batch
     labels: torch.Tensor  # (N, T) of its masked tokens
 
-    def gathered(self):
+    def gathered(self) -> Self:
         """A loss over tokens compares no sentences."""
         return self
 
@@ -69,22 +73,22 @@ class Masked:
 class Method(Base):
     keeps_last = True
 
-    def __init__(self, encoder, params):
+    def __init__(self, encoder: Encoder, params: dict):
         super().__init__(encoder, params)
         self.upper = encoder.new_layers(self.p.layers)
         self.lm_head = encoder.lm_head()
 
-    def views(self, sentences):
+    def views(self, sentences: list[str]) -> Views:
         batch = self.tokenize(sentences)
         ids, labels = mask_batch(self.encoder.tokenizer, batch["input_ids"], self.p.probability)
         return Masked(self.encoder({**batch, "input_ids": ids}), labels)
 
-    def loss(self, masked):
+    def loss(self, masked: Masked) -> Tensor:
         encoded, labels = masked.encoded, masked.labels
         states = encoded.output.hidden_states
         middle, last = states[self.encoder.num_layers // 2], states[-1]
         restored = self.upper(torch.cat([last[:, :1], middle[:, 1:]], dim=1), encoded.mask)
         return sum(masked_lm_loss(self.lm_head, s, labels)[0] for s in (restored, last))
 
-    def exported(self):
+    def exported(self) -> dict[str, nn.Module]:
         return {"upper": self.upper, "lm_head": self.lm_head}

@@ -13,8 +13,10 @@ Deviations: listed below.
 """
 
 import torch
+from torch import Tensor
 from torch.nn.functional import softplus
 
+from csebench.model.encoder import Encoder
 from csebench.model.layers import to_device
 from csebench.train.losses import contrastive_tension, dot_score
 from csebench.train.method import Method as Base
@@ -57,17 +59,17 @@ Hellqvist, Erik Ylip{\\"a}{\\"a} and Sahlgren, Magnus}, booktitle={ICLR}, year={
 class Method(Base):
     group = GROUP
 
-    def __init__(self, encoder, params):
+    def __init__(self, encoder: Encoder, params: dict):
         super().__init__(encoder, params)
         self.second = encoder.copy()
 
-    def encoders(self):
+    def encoders(self) -> list[Encoder]:
         return [self.encoder, self.second]
 
-    def sentences_per_step(self):
+    def sentences_per_step(self) -> int:
         return max(1, self.p.batch_size // (1 + NEGATIVES)) * GROUP
 
-    def views(self, sentences):
+    def views(self, sentences: list[str]) -> Views:
         left, right = [], []
         for start in range(0, len(sentences), GROUP):
             positive, *others = sentences[start : start + GROUP]
@@ -78,11 +80,11 @@ class Method(Base):
         views.view1.same = views.view2.same = torch.tensor([a == b for a, b in zip(left, right, strict=True)])
         return views
 
-    def loss(self, views):
+    def loss(self, views: Views) -> Tensor:
         loss = contrastive_tension(views.z1, views.z2, to_device(views.view1.same, views.z1.device))
         if views.queue is not None:
             loss = loss + softplus(dot_score(views.z1, views.queue)).mean()
         return loss
 
-    def learning_rate_factor(self, step):
+    def learning_rate_factor(self, step: int) -> float:
         return max(0.2, 1 - 0.2 * (10 * step // self.p.steps))

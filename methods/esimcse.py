@@ -52,6 +52,6 @@ and Wang, Zhongyuan and Hu, Songlin}, booktitle={COLING}, year={2022}}""",
 
 
 class Method(SimCSE):
-    def views(self, sentences):
+    def views(self, sentences: list[str]) -> Views:
         repeated = partial(double, rate=self.p.repetition, form=self.p.form)
         return Views(self.view(sentences), self.encode(self.tokenize_edited(sentences, [repeated])))

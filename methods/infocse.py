@@ -12,6 +12,9 @@ Relations: simcse + components/auxiliary_mlm; with components/rtd, diffcse's ter
 Deviations: listed below.
 """
 
+from torch import Tensor
+
+from csebench.train.method import Views
 from methods.simcse import Method as SimCSE
 
 DECLARATION = {
@@ -55,5 +58,5 @@ booktitle={Findings of EMNLP}, year={2022}}""",
 
 
 class Method(SimCSE):
-    def loss(self, views):
+    def loss(self, views: Views) -> Tensor:
         return self.p.contrast * super().loss(views)

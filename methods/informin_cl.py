@@ -11,7 +11,10 @@ Relations: simcse + a term; with component mlm it is the paper's "w/ MLM".
 Deviations: listed below.
 """
 
+from torch import Tensor
+
 from csebench.train.losses import reconstruction
+from csebench.train.method import Views
 from methods.simcse import Method as SimCSE
 
 DECLARATION = {
@@ -61,5 +64,5 @@ booktitle={COLING}, year={2022}}""",
 
 
 class Method(SimCSE):
-    def loss(self, views):
+    def loss(self, views: Views) -> Tensor:
         return super().loss(views) + self.p.reconstruction * reconstruction(views.z1, views.z2, self.p.form)

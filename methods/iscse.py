@@ -15,9 +15,12 @@ Deviations: listed below.
 import math
 
 import torch
+from torch import Tensor
 from torch.nn.functional import normalize
 
+from csebench.model.encoder import Encoder
 from csebench.train.losses import dot_score, info_nce, upcast_fp32
+from csebench.train.method import Views
 from methods.simcse import Method as SimCSE
 
 DECLARATION = {
@@ -55,19 +58,19 @@ year={2023}}""",
 
 
 class Method(SimCSE):
-    def __init__(self, encoder, params):
+    def __init__(self, encoder: Encoder, params: dict):
         super().__init__(encoder, params)
         self.buffer = None  # (buffer, D)
         self.step = 0
 
-    def smooth(self, z):
+    def smooth(self, z: Tensor) -> Tensor:
         """(N, D) unit vectors -> (N, D): each averaged with its neighbours in the buffer; gradient through z alone."""
         _, nearest = dot_score(z, self.buffer).topk(self.p.neighbours + 1)
         group = torch.cat([z.unsqueeze(1), self.buffer[nearest[:, 1:]]], dim=1)
         scores = (group * z.unsqueeze(1)).sum(-1, keepdim=True)
         return (torch.softmax(scores / self.p.smoothing_temperature, dim=1) * group).sum(1)
 
-    def loss(self, views):
+    def loss(self, views: Views) -> Tensor:
         z = normalize(upcast_fp32(views.z2), dim=-1)
         seen = [z.detach()] if self.buffer is None else [self.buffer, z.detach()]
         self.buffer = torch.cat(seen)[-self.p.buffer :]
@@ -76,15 +79,15 @@ class Method(SimCSE):
             loss = loss + self.weight() * info_nce(views.z1, self.smooth(z), self.p.temperature)
         return loss
 
-    def weight(self):
+    def weight(self) -> float:
         start, end = self.p.smoothing_start, self.p.smoothing
         return min(end, math.cos(math.pi * self.step / self.p.steps) * (start - end) + end)
 
-    def after_step(self):
+    def after_step(self) -> None:
         self.step += 1
 
-    def get_extra_state(self):
+    def get_extra_state(self) -> dict:
         return {"buffer": self.buffer, "step": self.step}
 
-    def set_extra_state(self, state):
+    def set_extra_state(self, state: dict) -> None:
         self.buffer, self.step = state["buffer"], state["step"]

@@ -12,9 +12,12 @@ Relations: simcse with another second view, both directions, τ 0.04 and no head
 Deviations: listed below.
 """
 
-import torch
+from collections.abc import Callable
 
-from csebench.model.pooling import mean_pool
+import torch
+from torch import Tensor
+
+from csebench.model.pooling import Encoded, mean_pool
 from csebench.train.losses import nt_xent
 from csebench.train.method import Method as Base
 from csebench.train.method import Views
@@ -50,7 +53,7 @@ Collier, Nigel}, booktitle={EMNLP}, year={2021}}""",
 }
 
 
-def mask_span(text, randint, length=5):
+def mask_span(text: str, randint: Callable[[int], int], length: int = 5) -> str:
     """A random window of `length` characters becomes " [MASK] "; short texts are left alone.
 
     The window is located by its first occurrence in the text, as the official code does (data_loader.py:15-25).
@@ -62,26 +65,26 @@ def mask_span(text, randint, length=5):
     return f"{text[:first]} [MASK] {text[first + length :]}"
 
 
-def randint(high):
+def randint(high: int) -> int:
     return int(torch.randint(high, ()))
 
 
 class Method(Base):
-    def views(self, sentences):
+    def views(self, sentences: list[str]) -> Views:
         masked = [mask_span(s, randint, self.p.span) for s in sentences]
         return Views(self.view(sentences), self.view(masked))
 
-    def tokenize(self, sentences):
+    def tokenize(self, sentences: list[str]) -> dict[str, Tensor]:
         ids = self.encoder.in_template(self.encoder.ids(sentences, self.p.max_length), self.p.pooler)
         return self.encoder.pad(ids, self.p.max_length if self.p.mean_over_padding else None)
 
-    def pool(self, encoded):
+    def pool(self, encoded: Encoded) -> Tensor:
         if self.p.mean_over_padding and self.p.pooler == "avg":
             return mean_pool(encoded.output.last_hidden_state, torch.ones_like(encoded.mask))
         return super().pool(encoded)
 
-    def loss(self, views):
+    def loss(self, views: Views) -> Tensor:
         return nt_xent(views.z1, views.z2, self.p.temperature, views.queue)
 
-    def learning_rate_factor(self, step):
+    def learning_rate_factor(self, step: int) -> float:
         return 1.0

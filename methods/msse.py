@@ -12,10 +12,12 @@ Deviations: listed below.
 """
 
 import torch
+from torch import Tensor
 
+from csebench.model.pooling import Encoded
 from csebench.train import augment
 from csebench.train.losses import dimension_contrast, info_nce, layerwise_repulsion
-from csebench.train.method import ClsHeadMethod, Views
+from csebench.train.method import ClsHeadMethod, View, Views
 
 NOISE = 0.01  # standard deviation (model.py:51-85)
 
@@ -90,23 +92,23 @@ Sentence Embedding Enhancement}, booktitle={ICASSP}, year={2025}}""",
 
 
 class Method(ClsHeadMethod):
-    def views(self, sentences):
+    def views(self, sentences: list[str]) -> Views:
         if self.p.augmentation == "back_translation":
             sentences, rewritten = zip(*sentences, strict=True)
             return Views(self.view(list(sentences)), self.view(list(rewritten)))
         edited = self.tokenize_edited(sentences, [augment.find(self.p.augmentation)])
         return Views(self.view(sentences), self.encode(edited))
 
-    def reads(self):
+    def reads(self) -> str | None:
         return None if self.p.form == "code" or self.p.layerwise else super().reads()
 
-    def as_view(self, encoded, batch):
+    def as_view(self, encoded: Encoded, batch: dict[str, Tensor]) -> View:
         view = super().as_view(encoded, batch)
         if self.reads() is None:
             view.states = [s[:, 0] for s in encoded.output.hidden_states]
         return view
 
-    def loss(self, views):
+    def loss(self, views: Views) -> Tensor:
         hard = None if views.hard is None else views.hard.z
         loss = self.p.contrast * info_nce(views.z1, views.z2, self.p.temperature, views.queue, hard=hard)
         if self.p.dimensions:
@@ -116,7 +118,7 @@ class Method(ClsHeadMethod):
             loss = loss - self.p.layerwise * layerwise_repulsion(views.view1.states, noise)
         return loss
 
-    def dimension_term(self, view1, view2):
+    def dimension_term(self, view1: View, view2: View) -> Tensor:
         code = self.p.form == "code"
         a, b = (view.states[-1] if code else view.pooled for view in (view1, view2))
         if self.p.released_pairing:

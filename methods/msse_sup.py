@@ -47,7 +47,7 @@ DECLARATION = {
 
 
 class Method(MSSE):
-    def views(self, triplets):
+    def views(self, triplets: list[tuple[str, str, str]]) -> Views:
         anchors, positives, hard = map(list, zip(*triplets, strict=True))
         hard = self.view(hard) if self.p.hard_negatives else None
         return Views(self.view(anchors), self.view(positives), hard)

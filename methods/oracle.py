@@ -4,8 +4,11 @@ Idea: look the answer up. Paper: none. Inputs: what is true of a sentence; one g
 Relations: the upper end, as random is the lower. Deviations: none.
 """
 
+from collections.abc import Iterable, Iterator
+
 import numpy as np
 
+from csebench.data.sts import Pairs
 from csebench.model.embedder import Embedder, shards
 from methods.random import code
 
@@ -25,16 +28,16 @@ DIMENSIONS = 1024
 class Method(Embedder):
     """A class, or an item, is a direction of its own; what stands for several is the sum of theirs."""
 
-    def __init__(self, params, seed):
+    def __init__(self, params: dict, seed: int):
         pass
 
-    def pairs(self, pairs):
+    def pairs(self, pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
         """Two vectors whose cosine is the gold score."""
         angle = np.arccos(np.clip(pairs.gold / 5, 0, 1))
         left = np.stack([np.ones_like(angle), np.zeros_like(angle)], axis=1)
         return left, np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
-    def embed(self, sentences, truth=None):
+    def embed(self, sentences: list[str], truth: list | None = None) -> np.ndarray:
         if truth is None:
             raise NotImplementedError("the oracle cannot embed what nothing is known of")
         known = {}
@@ -47,6 +50,6 @@ class Method(Embedder):
         items = [t if isinstance(t, dict) else {t: 1.0} for t in truth]
         return np.stack([sum(weight * direction(name) for name, weight in item.items()) for item in items])
 
-    def stream(self, texts, name, truth=None):
+    def stream(self, texts: Iterable[str], name: str, truth: Iterable | None = None) -> Iterator[np.ndarray]:
         for shard, known in zip(shards(texts), shards(truth), strict=True):
             yield self.embed(shard, known)

@@ -14,8 +14,10 @@ Deviations: listed below.
 """
 
 import torch
+from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cosine_similarity, kl_div
 
+from csebench.model.encoder import Encoder
 from csebench.train import augment
 from csebench.train.losses import cos_sim, info_nce, off_diagonal, upcast_fp32
 from csebench.train.method import Views
@@ -53,14 +55,14 @@ Jiang, Daxin}, booktitle={EMNLP}, year={2022}}""",
 
 
 class Method(SimCSE):
-    def __init__(self, encoder, params):
+    def __init__(self, encoder: Encoder, params: dict):
         super().__init__(encoder, params)
         self.peer = encoder.copy()
 
-    def encoders(self):
+    def encoders(self) -> list[Encoder]:
         return [self.encoder, self.peer]
 
-    def views(self, sentences):
+    def views(self, sentences: list[str]) -> Views:
         """The rows of all K views through either network: (K·N, D) each."""
         edits = [augment.copy, augment.copy, *(augment.find(name) for name in self.p.edits.split())]
         batch = self.tokenize_edited(sentences, edits)
@@ -68,13 +70,13 @@ class Method(SimCSE):
         views.view1.blocks = views.view2.blocks = len(edits)
         return views
 
-    def rows(self, anchors, others):
+    def rows(self, anchors: Tensor, others: Tensor) -> Tensor:
         """(K, N, D) twice -> (N, K-1 + N-1): scaled cosines of view 0 with its positives and with other sentences."""
         positives = cosine_similarity(anchors[:1], others[1:], dim=-1).T
         negatives = off_diagonal(cos_sim(anchors[0], others[0]))
         return torch.cat([positives, negatives], dim=1) / self.p.temperature
 
-    def loss(self, views):
+    def loss(self, views: Views) -> Tensor:
         blocks = views.view1.blocks
         main, peer = (upcast_fp32(view.z).unflatten(0, (blocks, -1)) for view in views)
         within = self.rows(main, main), self.rows(peer, peer)
@@ -88,6 +90,6 @@ class Method(SimCSE):
         return loss
 
 
-def divergence(main, peer):
+def divergence(main: Tensor, peer: Tensor) -> Tensor:
     """KL(peer ‖ main) of the softmax of two (N, M) rows, as a mean over entries."""
     return kl_div(main.log_softmax(dim=1), peer.log_softmax(dim=1), reduction="none", log_target=True).mean()

@@ -22,15 +22,15 @@ DECLARATION = {
 }
 
 
-def code(name, dimensions):
+def code(name: str, dimensions: int) -> np.ndarray:
     """(dimensions,) normal numbers, the same for the same name."""
     key = hashlib.sha256(name.encode()).digest()[:8]
     return np.random.default_rng(int.from_bytes(key, "little")).standard_normal(dimensions)
 
 
 class Method(Embedder):
-    def __init__(self, params, seed):
+    def __init__(self, params: dict, seed: int):
         self.dimensions, self.seed = params["dimensions"], seed
 
-    def vectors(self, sentences):
+    def vectors(self, sentences: list[str]) -> np.ndarray:
         return np.stack([code(f"{self.seed}\n{s}", self.dimensions) for s in sentences]).astype(np.float32)

@@ -12,7 +12,10 @@ Relations: simcse + a term.
 Deviations: listed below.
 """
 
+from torch import Tensor
+
 from csebench.train.losses import ranking_consistency
+from csebench.train.method import Views
 from methods.simcse import Method as SimCSE
 
 DECLARATION = {
@@ -47,6 +50,6 @@ Zhao, Dongyan and Wang, Ran Lucien and Yan, Rui}, booktitle={ACL}, year={2023}}"
 
 
 class Method(SimCSE):
-    def loss(self, views):
+    def loss(self, views: Views) -> Tensor:
         consistency = ranking_consistency(views.z1, views.z2, self.p.temperature, self.p.form)
         return super().loss(views) + self.p.consistency * consistency

@@ -12,9 +12,10 @@ Relations: the only method that repels its views; its second term is Barlow Twin
 Deviations: listed below.
 """
 
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity
 
+from csebench.model.encoder import Encoder
 from csebench.train.losses import barlow_twins, upcast_fp32
 from csebench.train.method import Method as Base
 from csebench.train.method import Views
@@ -52,7 +53,7 @@ author={Klein, Tassilo and Nabi, Moin}, booktitle={ACL}, year={2022}}""",
 
 
 class Method(Base):
-    def __init__(self, encoder, params):
+    def __init__(self, encoder: Encoder, params: dict):
         super().__init__(encoder, params)
         width = self.p.projector
         self.projector = nn.Sequential(
@@ -65,14 +66,14 @@ class Method(Base):
             nn.Linear(width, width, bias=False),
         )
 
-    def views(self, sentences):
+    def views(self, sentences: list[str]) -> Views:
         views = []
         for dropout in (self.p.dropout, self.p.second_dropout):
             self.encoder.set_dropout(dropout)
             views.append(self.view(sentences))
         return Views(*views)
 
-    def loss(self, views):
+    def loss(self, views: Views) -> Tensor:
         repulsion = cosine_similarity(upcast_fp32(views.z1), upcast_fp32(views.z2)).mean() / self.p.temperature
         decorrelation = barlow_twins(self.projector(views.z1), self.projector(views.z2), self.p.off_diagonal)
         return self.p.repulsion * repulsion + self.p.decorrelation * decorrelation

@@ -11,10 +11,11 @@ Relations: every other contrastive method here starts from this one; with compon
 Deviations: none known in the loss. The queue columns appear only with the component moco.
 """
 
+from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
 from csebench.train.losses import info_nce, upcast_fp32
-from csebench.train.method import ClsHeadMethod
+from csebench.train.method import ClsHeadMethod, Views
 
 DECLARATION = {
     "name": "simcse",
@@ -46,7 +47,7 @@ author={Gao, Tianyu and Yao, Xingcheng and Chen, Danqi}, booktitle={EMNLP}, year
 
 
 class Method(ClsHeadMethod):
-    def loss(self, views):
+    def loss(self, views: Views) -> Tensor:
         if self.p.negatives == "none":
             return -cosine_similarity(upcast_fp32(views.z1), upcast_fp32(views.z2)).mean() / self.p.temperature
         return info_nce(views.z1, views.z2, self.p.temperature, views.queue, self.p.negatives == "batch")

@@ -12,6 +12,8 @@ Relations: simcse with given positives and further columns; the head is kept at 
 Deviations: listed below.
 """
 
+from torch import Tensor
+
 from csebench.train.losses import info_nce
 from csebench.train.method import ClsHeadMethod, Views
 
@@ -43,10 +45,10 @@ DECLARATION = {
 
 
 class Method(ClsHeadMethod):
-    def views(self, triplets):
+    def views(self, triplets: list[tuple[str, str, str]]) -> Views:
         every = self.view([sentence for triplet in triplets for sentence in triplet])
         return Views(*(every.rows(slice(i, None, 3)) for i in range(3)))
 
-    def loss(self, views):
+    def loss(self, views: Views) -> Tensor:
         hard = {"hard": views.hard.z, "hard_weight": self.p.hard_weight}
         return info_nce(views.z1, views.z2, self.p.temperature, views.queue, **hard)

@@ -34,7 +34,7 @@ year={2021}}""",
 
 class Method:
     @staticmethod
-    def fit(vectors, params):
+    def fit(vectors: np.ndarray, params: dict) -> tuple[np.ndarray, np.ndarray]:
         """(S, D) -> (shift (D,), matrix (D, D)); the whitened vector is (x - shift) @ matrix."""
         shift = vectors.mean(0)
         u, variance, _ = np.linalg.svd(np.cov((vectors - shift).T))

@@ -12,10 +12,12 @@ Deviations: listed below; `form: code` is the released term, with its undocument
 """
 
 import torch
+from torch import Tensor
 
 from csebench.model.layers import to_device
 from csebench.train.losses import ami_code, ami_paper
 from csebench.train.method import Component as Base
+from csebench.train.method import Method, View, Views
 
 DECLARATION = {
     "name": "ami",
@@ -58,20 +60,20 @@ def layers_read(form: str, depth: int) -> range:
 
 
 class Component(Base):
-    def __init__(self, method, params):
+    def __init__(self, method: Method, params: dict):
         super().__init__(method, params)
         self.layers = layers_read(self.p.form, method.encoder.num_layers)
         for encoder in method.encoders():
             encoder.keep_attention(self.layers)
 
-    def term(self, method, views):
+    def term(self, method: Method, views: Views) -> Tensor:
         attention1, attention2, real = aligned(*views, self.layers)
         if self.p.form == "code":
             return -self.p.weight * ami_code(attention1, attention2, self.p.samples)
         return -self.p.weight * ami_paper(attention1, attention2, real, self.p.samples)
 
 
-def aligned(view1, view2, layers):
+def aligned(view1: View, view2: View, layers: range) -> tuple[list[Tensor], list[Tensor], Tensor]:
     """Attention maps of rows that show the same sentence twice, and their tokens up to the first difference."""
     rows = slice(None) if view1.same is None else view1.same.nonzero()[:, 0]
     mask1, mask2 = view1.mask[rows], view2.mask[rows]

@@ -14,9 +14,10 @@ Deviations: listed below.
 """
 
 import torch
+from torch import Tensor
 
 from csebench.train.method import Component as Base
-from csebench.train.method import concat_views
+from csebench.train.method import Method, Views, concat_views
 from csebench.train.mlm import mask_batch, masked_lm_loss
 
 DECLARATION = {
@@ -47,7 +48,7 @@ DECLARATION = {
 
 
 class Component(Base):
-    def __init__(self, method, params):
+    def __init__(self, method: Method, params: dict):
         super().__init__(method, params)
         encoder = method.encoder
         self.tokenizer, self.head = encoder.tokenizer, encoder.lm_head()
@@ -56,7 +57,7 @@ class Component(Base):
         self.upper = encoder.new_layers(self.p.layers)
         encoder.load_module("upper", self.upper)
 
-    def term(self, method, views):
+    def term(self, method: Method, views: Views) -> Tensor:
         batch = concat_views(*views, self.tokenizer.pad_token_id)
         ids, labels = mask_batch(self.tokenizer, batch["input_ids"], self.p.probability)
         with torch.set_grad_enabled(not self.p.detach):

@@ -12,11 +12,12 @@ Deviations: listed below.
 """
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.functional import dropout
 
 from csebench.model.layers import to_device, use_cheap_dropout
 from csebench.train.method import Component as Base
+from csebench.train.method import Method, Views
 from csebench.train.mlm import masked_lm_loss
 
 DECLARATION = {
@@ -49,7 +50,7 @@ DECLARATION = {
 
 
 class Component(Base):
-    def __init__(self, method, params):
+    def __init__(self, method: Method, params: dict):
         super().__init__(method, params)
         encoder = method.encoder
         config, self.tokenizer, self.head = encoder.model.config, encoder.tokenizer, encoder.lm_head()
@@ -58,7 +59,7 @@ class Component(Base):
         self.decoder = nn.TransformerDecoder(layer, self.p.layers)
         use_cheap_dropout(self.decoder)
 
-    def term(self, method, views):
+    def term(self, method: Method, views: Views) -> Tensor:
         batch = (views.view1 if self.p.target == "original" else views.view2).batch
         ids, padding = batch["input_ids"], batch["attention_mask"] == 0
         with torch.no_grad():

@@ -13,8 +13,10 @@ itself restores the tokens, from their own states.
 Deviations: listed below.
 """
 
+from torch import Tensor
+
 from csebench.train.method import Component as Base
-from csebench.train.method import concat_views
+from csebench.train.method import Method, Views, concat_views
 from csebench.train.mlm import mask_batch, masked_lm_loss
 
 DECLARATION = {
@@ -42,17 +44,17 @@ DECLARATION = {
 
 
 class Component(Base):
-    def __init__(self, method, params):
+    def __init__(self, method: Method, params: dict):
         super().__init__(method, params)
         self.tokenizer, self.head = method.encoder.tokenizer, method.encoder.lm_head()
         if self.p.form == "in_place":
             method.edits.append(self.mask)
 
-    def mask(self, batch):
+    def mask(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         ids, labels = mask_batch(self.tokenizer, batch["input_ids"], self.p.probability)
         return {**batch, "input_ids": ids, "labels": labels}
 
-    def term(self, method, views):
+    def term(self, method: Method, views: Views) -> Tensor:
         batch = concat_views(*views, self.tokenizer.pad_token_id)
         if "labels" not in batch:
             batch = self.mask(batch)

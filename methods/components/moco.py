@@ -11,9 +11,11 @@ Deviations: listed below.
 """
 
 import torch
+from torch import Tensor
 
 from csebench.train import parallel
 from csebench.train.method import Component as Base
+from csebench.train.method import Method, Views
 
 DECLARATION = {
     "name": "moco",
@@ -40,13 +42,13 @@ DECLARATION = {
 
 
 class Component(Base):
-    def __init__(self, method, params):
+    def __init__(self, method: Method, params: dict):
         super().__init__(method, params)
         self.momentum = method.encoder.copy().requires_grad_(False)
         self.momentum.set_dropout(self.p.dropout)
 
     @torch.no_grad()
-    def after_step(self, method, views):
+    def after_step(self, method: Method, views: Views) -> None:
         self.momentum.train()
         keys = method.project(method.pool(self.momentum(views.view1.batch, method.p.pooler))).float()
         keys = parallel.gather(keys, views.view1.blocks)
@@ -54,8 +56,8 @@ class Component(Base):
         slow, fast = (list(encoder.parameters()) for encoder in (self.momentum, method.encoder))
         torch._foreach_lerp_(slow, fast, 1 - self.p.momentum)
 
-    def get_extra_state(self):
+    def get_extra_state(self) -> Tensor | None:
         return self.queue
 
-    def set_extra_state(self, queue):
+    def set_extra_state(self, queue: Tensor | None) -> None:
         self.queue = queue

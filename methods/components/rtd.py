@@ -13,7 +13,7 @@ Deviations: listed below.
 """
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from csebench.base.errors import BadInput
@@ -22,7 +22,7 @@ from csebench.model.layers import additive, to_device
 from csebench.plan.schema import EncoderRef
 from csebench.train.losses import upcast_fp32
 from csebench.train.method import Component as Base
-from csebench.train.method import concat_views
+from csebench.train.method import Method, Views, concat_views
 from csebench.train.mlm import mask_batch
 
 DECLARATION = {
@@ -52,7 +52,7 @@ DECLARATION = {
 
 
 class Component(Base):
-    def __init__(self, method, params):
+    def __init__(self, method: Method, params: dict):
         super().__init__(method, params)
         encoder = method.encoder
         self.tokenizer = encoder.tokenizer
@@ -60,7 +60,7 @@ class Component(Base):
         self.discriminator = encoder.copy()
         self.classify = nn.Linear(encoder.size, 2)
 
-    def masked_lm(self, encoder):
+    def masked_lm(self, encoder: Encoder) -> nn.Module:
         if self.p.generator == "self":
             return encoder.masked_lm()
         ref = EncoderRef.parse(self.p.generator)
@@ -70,7 +70,7 @@ class Component(Base):
         return generator.masked_lm()
 
     @torch.no_grad()
-    def edit(self, batch):
+    def edit(self, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         """Ids with masked tokens filled in, (2N, T), and whether each differs from the original."""
         ids, mask = batch["input_ids"], batch["attention_mask"]
         masked, _ = mask_batch(self.tokenizer, ids, self.p.probability)
@@ -79,7 +79,7 @@ class Component(Base):
         filled[:, 0] = ids[:, 0]
         return filled * mask, ((filled != ids) & mask.bool()).long()
 
-    def term(self, method, views):
+    def term(self, method: Method, views: Views) -> Tensor:
         batch = concat_views(*views, self.tokenizer.pad_token_id)
         edited, replaced = self.edit(batch)
         vectors = torch.cat([views.z1, views.z2]).unsqueeze(1)
