@@ -49,6 +49,14 @@ def positive(text: str) -> int:
     return number
 
 
+def count(text: str) -> int:
+    """A large whole number, also as 1e9."""
+    number = float(text)
+    if not (number >= 1 and number.is_integer()):
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1 (got {text})")
+    return int(number)
+
+
 def parser() -> Parser:
     top = Parser(prog="csebench", description=__doc__.splitlines()[0])
     verbs = top.add_subparsers(required=True, metavar="VERB")
@@ -147,14 +155,20 @@ def parser() -> Parser:
     v.add_argument("--batch-size", type=positive, default=64)
 
     v = verb("pretrain", pretrain, "make a WordPiece vocabulary and a small BERT by masked LM")
-    v.add_argument("corpus", type=Path)
-    v.add_argument("--out", type=Path, required=True)
-    v.add_argument("--steps", type=positive, required=True)
-    for name, default in (("layers", 4), ("hidden", 256), ("heads", 4), ("vocab-size", 8192), ("batch-size", 96)):
-        v.add_argument(f"--{name}", type=positive, default=default)
-    v.add_argument("--learning-rate", type=float, default=1e-3)
-    v.add_argument("--seed", type=int, default=42)
-    v.add_argument("--threads", type=positive, default=2)
+    v.add_argument("corpus", type=Path, help="one sentence per line")
+    v.add_argument("--out", type=Path, required=True, help="folder of the encoder")
+    v.add_argument("--tokens", type=count, required=True, help="seen in all, with repetition: 1e9")
+    for name, default in (("layers", 4), ("hidden", 256), ("heads", 4), ("vocab-size", 8192), ("max-length", 128)):
+        v.add_argument(f"--{name}", type=positive, default=default, help="default: %(default)s")
+    v.add_argument("--batch-tokens", type=positive, default=4096, help="of a step, with padding; default: %(default)s")
+    v.add_argument("--learning-rate", type=float, default=1e-3, help="at its peak; default: %(default)s")
+    v.add_argument("--mask-probability", type=float, default=0.2, help="default: %(default)s")
+    v.add_argument("--whole-word", action="store_true", help="mask all pieces of a word or none")
+    v.add_argument(
+        "--snapshots", type=count, nargs="+", default=[], help="token counts after which the encoder is also kept"
+    )
+    v.add_argument("--seed", type=int, default=42, help="default: %(default)s")
+    v.add_argument("--threads", type=positive, default=2, help="of the CPU; default: %(default)s")
     return top
 
 
@@ -392,11 +406,12 @@ def back_translate(args):
 
 def pretrain(args):
     read_text(args.corpus)
-    settings = {k: v for k, v in vars(args).items() if k not in ("run", "corpus", "out")}
     with gpus.claimed():
+        from csebench.train.pretrain import Settings
         from csebench.train.pretrain import pretrain as run
 
-        run(args.corpus, args.out, name=args.out.name, **settings)
+        values = {name: getattr(args, name) for name in Settings.__dataclass_fields__ if hasattr(args, name)}
+        run(args.corpus, args.out, Settings(**values | {"snapshots": tuple(args.snapshots)}), args.threads)
 
 
 if __name__ == "__main__":

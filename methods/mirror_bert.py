@@ -71,8 +71,8 @@ def randint(high: int) -> int:
 
 class Method(Base):
     def views(self, sentences: list[str]) -> Views:
-        masked = [mask_span(s, randint, self.p.span) for s in sentences]
-        return Views(self.view(sentences), self.view(masked))
+        view1 = self.view(sentences)
+        return Views(view1, self.view([mask_span(s, randint, self.p.span) for s in sentences]))
 
     def tokenize(self, sentences: list[str]) -> dict[str, Tensor]:
         ids = self.encoder.in_template(self.encoder.ids(sentences, self.p.max_length), self.p.pooler)

@@ -52,12 +52,15 @@ class Task(Protocol):
 class TrainState:
     """All that a run resumes from, saved and restored as a whole."""
 
+    PLAIN = ("step", "curve", "losses", "pending", "seconds", "best")
+
     def __init__(self, modules: nn.Module, optimizer: torch.optim.Optimizer):
         self.modules, self.optimizer = modules, optimizer
         self.step = 0  # steps done
         self.curve: list[dict] = []  # of evaluations
         self.losses: list[list[float]] = []  # [step, mean since the reading before]
         self.pending: list[torch.Tensor] = []  # losses not yet read from the device
+        self.seconds = 0.0  # spent in the loop, before and after interruptions
         self.best: dict = {"score": -np.inf}  # of the evaluations: score, step, encoder, weights
 
     @property
@@ -65,14 +68,14 @@ class TrainState:
         return next(self.modules.parameters()).device
 
     def state_dict(self) -> dict:
-        values = {name: getattr(self, name) for name in ("step", "curve", "losses", "pending", "best")}
+        values = {name: getattr(self, name) for name in self.PLAIN}
         values |= {"state": self.modules.state_dict(), "optimizer": self.optimizer.state_dict()}
         values |= {"rng": torch.get_rng_state()}
         return values | ({"cuda_rng": torch.cuda.get_rng_state()} if self.device.type == "cuda" else {})
 
     def load_state_dict(self, values: dict) -> None:
-        for name in ("step", "curve", "losses", "pending", "best"):
-            setattr(self, name, values[name])
+        for name in self.PLAIN:
+            setattr(self, name, values.get(name, getattr(self, name)))  # an older checkpoint may lack one
         self.modules.load_state_dict(values["state"])
         self.optimizer.load_state_dict(values["optimizer"])
         if "weights" in self.best:
@@ -88,7 +91,7 @@ class TrainState:
     def resume(self, folder: Path) -> None:
         """Go on from the checkpoint of a folder, if there is one."""
         if (folder / CHECKPOINT).exists():
-            self.load_state_dict(torch.load(folder / CHECKPOINT, map_location=self.device, weights_only=False))
+            self.load_state_dict(torch.load(folder / CHECKPOINT, map_location=self.device, weights_only=True))
 
     def read_losses(self, task: Task) -> None:
         """Read the pending losses from the device. Raises RunFailed where one is not finite."""
@@ -126,7 +129,7 @@ def run_steps(
         Stopped: `stop` was set.
     """
     cuda = task.device.type == "cuda"
-    first, started, saved = state.step, time.perf_counter(), time.perf_counter()
+    first, before, started, saved = state.step, state.seconds, time.perf_counter(), time.perf_counter()
     progress.start(state.step, task.steps, torch.cuda.get_device_name(task.device) if cuda else None)
 
     while state.step < task.steps:
@@ -137,6 +140,7 @@ def run_steps(
         # forward, backward, optimiser
         state.pending.append(task.make_step(state.step))
         state.step += 1
+        state.seconds = before + time.perf_counter() - started
 
         # the losses since the last reading
         evaluates = task.evaluates(state.step)

@@ -1,26 +1,37 @@
-"""`csebench pretrain`: a WordPiece vocabulary and a small BERT by masked LM, from one sentence a line."""
+"""`csebench pretrain`: a WordPiece vocabulary and a small BERT by masked LM, from one sentence per line."""
 
 from __future__ import annotations
 
+import copy
 import json
-import math
-import time
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
-from tqdm import tqdm
 from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast
 
 from csebench.base.errors import BadInput, RunFailed
-from csebench.base.files import sha256, write_json
-from csebench.data.corpus import lines
-from csebench.train.mlm import mask_batch, masked_lm_loss
+from csebench.base.files import sha256, write_json, write_text
+from csebench.base.progress import Progress
+from csebench.base.provenance import processor
+from csebench.base.run_dir import CHECKPOINT, PROGRESS
+from csebench.data.corpus import Lines
+from csebench.model.layers import additive, to_device
+from csebench.train.loop import CHECKPOINT_SECONDS, TrainState, run_steps, sigterm
+from csebench.train.mlm import mask_batch, mask_tokens, masked_lm_loss
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 HELD_OUT = 2_000  # last lines of the corpus, for the loss in the model card
-CHECK_EVERY = 1_000  # steps between held-out evaluations, which also write the checkpoint
+EVALUATIONS = 20  # points of the held-out curve
+CHUNK = 5_000  # sentences tokenised in one call
+POSITIONS = 256  # that the encoder can read
+PRECISION = torch.bfloat16  # of matrix products; weights and the loss are in fp32
 
 
 def train_tokenizer(sentences, vocab_size: int) -> BertTokenizerFast:
@@ -38,182 +49,315 @@ def train_tokenizer(sentences, vocab_size: int) -> BertTokenizerFast:
     return BertTokenizerFast(vocab=dict(sorted(vocab.items(), key=lambda item: item[1])), do_lower_case=True)
 
 
-def batches(lengths: np.ndarray, size: int, rng: np.random.Generator):
-    """Index arrays of one epoch: random order, but sentences of like length together so that little is padded."""
+@dataclass(frozen=True)
+class Settings:
+    """What decides the encoder, besides the corpus and the seed."""
+
+    tokens: int  # seen, with repetition and without padding
+    layers: int = 4
+    hidden: int = 256
+    heads: int = 4
+    vocab_size: int = 8192
+    batch_tokens: int = 4096  # of a step, with padding
+    max_length: int = 128
+    learning_rate: float = 1e-3
+    warmup: float = 0.03  # share of the steps
+    weight_decay: float = 0.01
+    mask_probability: float = 0.2
+    whole_word: bool = False  # mask all pieces of a word, or none
+    snapshots: tuple[int, ...] = ()  # token counts after which the encoder is also kept
+    seed: int = 42
+
+    def check(self) -> None:
+        """Raises BadInput where a size is impossible."""
+        if self.hidden % self.heads:
+            raise BadInput(f"--hidden {self.hidden} is not a multiple of --heads {self.heads}.")
+        if self.max_length > POSITIONS:
+            raise BadInput(f"--max-length {self.max_length}: the encoder reads {POSITIONS} tokens at most.")
+        if self.vocab_size > 2**16:
+            raise BadInput(f"--vocab-size {self.vocab_size}: token ids are kept in 2 bytes, at most {2**16}.")
+
+
+# ---------------------------------------------------------------- data
+
+
+@dataclass
+class TokenIds:
+    """Token ids of many sentences in one array: 2 bytes per token, nothing per sentence but its end."""
+
+    ids: np.ndarray  # (tokens,) uint16
+    ends: np.ndarray  # (sentences,)
+
+    @classmethod
+    def tokenise(cls, sentences: Sequence[str], tokenizer, max_length: int) -> TokenIds:
+        ids, lengths = [], []
+        for start in range(0, len(sentences), CHUNK):
+            rows = tokenizer(sentences[start : start + CHUNK], truncation=True, max_length=max_length)["input_ids"]
+            ids.append(np.concatenate(rows, dtype=np.uint16, casting="unsafe"))
+            lengths += map(len, rows)
+        return cls(np.concatenate(ids), np.cumsum(lengths))
+
+    @property
+    def lengths(self) -> np.ndarray:
+        return np.diff(self.ends, prepend=0)
+
+    def batch(self, index: np.ndarray, length: int, pad_id: int) -> torch.Tensor:
+        """(len(index), length) int64 on the host: these sentences, padded."""
+        ends = self.ends[index, None]
+        positions = np.where(index > 0, self.ends[index - 1], 0)[:, None] + np.arange(length)
+        ids = np.where(positions < ends, self.ids[np.minimum(positions, ends - 1)], pad_id)
+        return torch.from_numpy(ids.astype(np.int64))
+
+
+def batches(lengths: np.ndarray, batch_tokens: int, multiple: int, rng: np.random.Generator) -> list:
+    """One epoch in random order, as (indices, padded length) of sentences of similar length.
+
+    All batches of one padded length have equally many rows, as many as fit into `batch_tokens`: with `multiple` 8
+    there are max_length / 8 shapes. What does not fill a batch of its length joins the next length; what is left
+    over in the end, less than one batch, is not in this epoch.
+    """
     order = rng.permutation(len(lengths))
-    pools = np.array_split(order, max(1, len(order) // (size * 64)))
-    epoch = [b for pool in pools for b in np.array_split(pool[np.argsort(lengths[pool])], max(1, len(pool) // size))]
+    padded = -(-lengths[order] // multiple) * multiple
+    epoch, rest = [], order[:0]
+    for length in np.unique(padded):
+        rest = np.concatenate([rest, order[padded == length]])
+        rows = max(1, batch_tokens // length)
+        full = len(rest) // rows * rows
+        epoch += [(index, int(length)) for index in rest[:full].reshape(-1, rows)]
+        rest = rest[full:]
+    epoch = epoch or [(rest, int(length))]
     return [epoch[i] for i in rng.permutation(len(epoch))]
 
 
-def collate(encoded, index, pad_id):
-    rows = [encoded[i] for i in index]
-    ids = torch.full((len(rows), max(map(len, rows))), pad_id, dtype=torch.long)
-    for row, tokens in zip(ids, rows, strict=True):
-        row[: len(tokens)] = torch.from_numpy(tokens.astype(np.int64))
-    return ids
+# ---------------------------------------------------------------- masked language modelling
 
 
-def loss_of(model, tokenizer, ids, probability):
-    """MLM loss and accuracy of one batch of ids, masked anew."""
-    masked, labels = mask_batch(tokenizer, ids, probability)
-    with torch.autocast(ids.device.type, torch.bfloat16):
-        states = model.bert(masked, attention_mask=(ids != tokenizer.pad_token_id).long()).last_hidden_state
-        return masked_lm_loss(model.cls, states, labels)
+def mask_words(tokenizer, ids, probability, continues):
+    """As `mask_batch`, with one decision per word: all pieces of a chosen word are chosen (whole-word masking of
+    Devlin et al.'s later checkpoints). 80 / 10 / 10 is still drawn per piece, as there.
 
-
-@torch.no_grad()
-def held_out(model, tokenizer, encoded, device, probability):
-    """(loss, accuracy) on held-out sentences under one fixed mask; leaves the training's random state alone."""
-    model.eval()
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        order = np.argsort([len(e) for e in encoded])
-        parts = [
-            loss_of(model, tokenizer, collate(encoded, b, tokenizer.pad_token_id).to(device), probability)
-            for b in np.array_split(order, max(1, len(order) // 128))
-        ]
-    model.train()
-    return [float(torch.stack(x).mean()) for x in zip(*parts, strict=True)]
-
-
-def pretrain(
-    corpus: Path,
-    out: Path,
-    *,
-    steps: int,
-    layers: int = 4,
-    hidden: int = 256,
-    heads: int = 4,
-    vocab_size: int = 8192,
-    batch_size: int = 96,
-    max_length: int = 128,
-    learning_rate: float = 1e-3,
-    warmup: float = 0.03,
-    weight_decay: float = 0.01,
-    mask_probability: float = 0.2,
-    seed: int = 42,
-    threads: int = 2,
-    name: str = "bert-mini",
-) -> dict:
-    """Train and write a BertForMaskedLM (fp16 safetensors) with its tokenizer; returns what the card reports.
-
-    Dropout is off during pre-training (a small model on much text underfits), and back at BERT's 0.1 in
-    the config that is written, which the contrastive methods need. Resumes from `out/.checkpoint.pt`.
+    Args:
+        ids: (rows, length) on the host.
+        continues: (vocabulary,) bool, True at pieces that continue a word (`##…`).
     """
-    torch.set_num_threads(threads)
-    torch.manual_seed(seed)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    sentences = lines(corpus)
-    held = min(HELD_OUT, len(sentences) // 20)
-    if held == 0:
-        raise BadInput(f"{corpus}: {len(sentences)} lines; at least 20 are needed, some are held out.")
-    settings = dict(sha256=sha256(corpus), steps=steps, batch_size=batch_size, learning_rate=learning_rate, seed=seed)
-    settings |= dict(size=[layers, hidden, heads, vocab_size, max_length])
-    checkpoint, begun = out / ".checkpoint.pt", out / ".settings.json"
-    if begun.exists() and json.loads(begun.read_text()) != settings:
-        raise BadInput(f"{out}: holds the beginning of another pre-training ({begun.name} differs); delete it first.")
-    write_json(begun, settings)
+    special = torch.isin(ids, torch.tensor(tokenizer.all_special_ids))
+    places = torch.arange(ids.shape[1]).expand_as(ids)
+    word = places.masked_fill(continues[ids], 0).cummax(1).values  # where the word of each piece begins
+    chosen = torch.rand(ids.shape).gather(1, word) < probability
+    return mask_tokens(ids, chosen & ~special, tokenizer.mask_token_id, len(tokenizer), probability=1.0)
 
-    if not (out / "tokenizer.json").exists():
-        train_tokenizer(sentences[:-held], vocab_size).save_pretrained(out)
-    tokenizer = BertTokenizerFast.from_pretrained(out)
-    encoded = []
-    for start in tqdm(range(0, len(sentences), 20_000), desc="tokenise", disable=None):
-        rows = tokenizer(sentences[start : start + 20_000], truncation=True, max_length=max_length)["input_ids"]
-        encoded += [np.array(r, dtype=np.uint16) for r in rows]
-    train, test = encoded[:-held], encoded[-held:]
-    lengths = np.array([len(e) for e in train])
 
+class MaskedLanguageModelling:
+    """Pre-training as a task of the loop. Masks are drawn on the host, seeded for each batch, so that a resumed run
+    needs no random state and the loop does not wait for a GPU."""
+
+    def __init__(self, name, model, tokenizer, rows, test, settings: Settings, out: Path):
+        self.name, self.model, self.tokenizer, self.out = name, model, tokenizer, out
+        self.rows, self.test, self.settings = rows, test, settings
+        self.device, self.peak_learning_rate = model.device, settings.learning_rate
+        self.optimizer = make_optimizer(model, settings.learning_rate, settings.weight_decay)
+        self.multiple = 8 if model.device.type == "cuda" else 1  # few shapes to compile, or little padding
+        pieces = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
+        self.continues = torch.tensor([piece.startswith("##") for piece in pieces])
+        self.epoch = lru_cache(maxsize=1)(self._epoch)
+        first = self.epoch(0)
+        self.per_epoch = len(first)  # the same in every epoch
+        self.per_step = sum(rows.lengths[index].sum() for index, _ in first) / self.per_epoch  # tokens, on average
+        self.steps = self.step_after(settings.tokens)
+        self.snapshots = {self.step_after(tokens): tokens for tokens in settings.snapshots}
+        self.evaluations = {round(self.steps * (i + 1) / EVALUATIONS) for i in range(EVALUATIONS)} | {*self.snapshots}
+
+    def step_after(self, tokens: int) -> int:
+        return max(1, round(tokens / self.per_step))
+
+    def _epoch(self, number: int) -> list:
+        rng = np.random.default_rng([self.settings.seed, number])
+        return batches(self.rows.lengths, self.settings.batch_tokens, self.multiple, rng)
+
+    def learning_rate(self, step: int) -> float:
+        """Linear warm-up, then linear decay to zero."""
+        warm = max(1, round(self.settings.warmup * self.steps))
+        return self.peak_learning_rate * min((step + 1) / warm, (self.steps - step) / max(1, self.steps - warm))
+
+    def make_step(self, step: int) -> torch.Tensor:
+        number, position = divmod(step, self.per_epoch)
+        index, length = self.epoch(number)[position]
+        ids = self.rows.batch(index, length, self.tokenizer.pad_token_id)
+        loss, _ = self.loss(ids, self.settings.seed * 1_000_003 + step)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        return loss.detach()
+
+    def loss(self, ids: torch.Tensor, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """(loss, share of the masked tokens predicted correctly) of ids (rows, length) on the host."""
+        torch.manual_seed(seed)
+        if self.settings.whole_word:
+            masked, labels = mask_words(self.tokenizer, ids, self.settings.mask_probability, self.continues)
+        else:
+            masked, labels = mask_batch(self.tokenizer, ids, self.settings.mask_probability)
+        masked, real = (to_device(t, self.device) for t in (masked, ids != self.tokenizer.pad_token_id))
+        with torch.autocast(self.device.type, PRECISION, enabled=torch.float32 != PRECISION):
+            states = self.model.bert(masked, attention_mask=additive(real, PRECISION)).last_hidden_state
+            return masked_lm_loss(self.model.cls, states, labels)
+
+    def evaluates(self, step: int) -> bool:
+        return step in self.evaluations
+
+    def evaluate(self, state: TrainState) -> None:
+        """The held-out loss; and a copy of the encoder where a snapshot is wanted."""
+        loss, accuracy = self.held_out()
+        if not np.isfinite(loss):
+            raise RunFailed(f"{self.name}: held-out loss is {loss} at step {state.step}; lower the learning rate.")
+        tokens = round(state.step * self.per_step)
+        point = {"step": state.step, "tokens": tokens, "loss": loss, "accuracy": accuracy}
+        state.curve.append(point | {"seconds": round(state.seconds)})
+        if state.step in self.snapshots:
+            write_model(self.model, self.tokenizer, self.out / "snapshots" / str(self.snapshots[state.step]))
+
+    @torch.no_grad()
+    def held_out(self) -> tuple[float, float]:
+        """(loss, accuracy) on all held-out sentences, always under the same masks."""
+        lengths = self.test.lengths
+        parts = np.array_split(np.argsort(lengths, kind="stable"), max(1, lengths.sum() // self.settings.batch_tokens))
+        self.model.eval()
+        with torch.compiler.set_stance("force_eager"):  # their shapes are not those of training
+            values = [
+                torch.stack(self.loss(self.test.batch(index, lengths[index].max(), self.tokenizer.pad_token_id), seed))
+                for seed, index in enumerate(parts)
+            ]
+        self.model.train()
+        loss, accuracy = torch.stack(values).mean(0).tolist()
+        return loss, accuracy
+
+
+# ---------------------------------------------------------------- the model
+
+
+def new_model(tokenizer, layers: int, hidden: int, heads: int) -> BertForMaskedLM:
+    """A BERT with random weights, without dropout; on the GPU, its layers compiled, if there is one."""
     config = BertConfig(
         vocab_size=len(tokenizer),
         hidden_size=hidden,
         num_hidden_layers=layers,
         num_attention_heads=heads,
         intermediate_size=4 * hidden,
-        max_position_embeddings=256,
+        max_position_embeddings=POSITIONS,
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,
     )
-    model = BertForMaskedLM._from_config(config, attn_implementation="eager").to(device)
+    gpu = torch.cuda.is_available()
+    attention = "sdpa" if gpu else "eager"  # eager is a quarter faster on a CPU at these lengths
+    model = BertForMaskedLM._from_config(config, attn_implementation=attention)
+    if gpu:
+        model.to("cuda")
+        compile_layers(model)
+    return model.train()
+
+
+def compile_layers(model) -> None:
+    """Let torch.compile fuse the layers, once for each shape of a batch; needs a C compiler, as Encoder's does."""
+    if not shutil.which("cc"):
+        print("no C compiler, which torch.compile needs: layers run as they are, slower", file=sys.stderr)
+        return
+    torch._dynamo.config.recompile_limit = 64  # shapes: a length is a multiple of 8
+    for layer in model.bert.encoder.layer:
+        layer.compile(dynamic=False)
+
+
+def make_optimizer(model, learning_rate: float, weight_decay: float):
     decayed = [p for p in model.parameters() if p.ndim > 1]
     rest = [p for p in model.parameters() if p.ndim <= 1]
     groups = [{"params": decayed, "weight_decay": weight_decay}, {"params": rest, "weight_decay": 0.0}]
-    optimizer = torch.optim.AdamW(groups, lr=learning_rate, betas=(0.9, 0.98), eps=1e-6, fused=True)
-    warm = max(1, round(warmup * steps))
-    scheduler = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda s: min((s + 1) / warm, (steps - s) / max(1, steps - warm))
-    )
+    return torch.optim.AdamW(groups, lr=learning_rate, betas=(0.9, 0.98), eps=1e-6, fused=True)
 
-    step, tokens, seconds, curve = 0, 0, 0.0, []
-    if checkpoint.exists():
-        state = torch.load(checkpoint, map_location=device, weights_only=False)
-        model.load_state_dict(state["model"])
-        optimizer.load_state_dict(state["optimizer"])
-        scheduler.load_state_dict(state["scheduler"])
-        torch.set_rng_state(state["rng"].cpu())
-        step, tokens, seconds, curve = state["step"], state["tokens"], state["seconds"], state["curve"]
 
-    model.train()
-    started = time.perf_counter()
-    per_epoch = len(batches(lengths, batch_size, np.random.default_rng(0)))
-    bar = tqdm(total=steps, initial=step, desc=name, mininterval=5, disable=None)
-    while step < steps:
-        epoch, first = divmod(step, per_epoch)
-        for index in batches(lengths, batch_size, np.random.default_rng([seed, epoch]))[first:]:
-            ids = collate(train, index, tokenizer.pad_token_id).to(device)
-            loss, _ = loss_of(model, tokenizer, ids, mask_probability)
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimizer.step()
-            scheduler.step()
-            optimizer.zero_grad(set_to_none=True)
-            step, tokens = step + 1, tokens + int(lengths[index].sum())
-            bar.update()
-            if step % CHECK_EVERY == 0 or step == steps:
-                test_loss, accuracy = held_out(model, tokenizer, test, device, mask_probability)
-                if not math.isfinite(test_loss):
-                    raise RunFailed(f"{name}: held-out loss is {test_loss} at step {step}; lower the learning rate.")
-                elapsed = seconds + time.perf_counter() - started
-                point = dict(step=step, tokens=tokens, loss=test_loss, accuracy=accuracy, seconds=round(elapsed))
-                curve.append(point)
-                bar.write(json.dumps(point))
-                state = dict(model=model.state_dict(), optimizer=optimizer.state_dict(), step=step, tokens=tokens)
-                state |= dict(
-                    scheduler=scheduler.state_dict(), rng=torch.get_rng_state(), seconds=elapsed, curve=curve
-                )
-                torch.save(state, checkpoint.with_suffix(".tmp"))
-                checkpoint.with_suffix(".tmp").replace(checkpoint)
-            if step == steps:
-                break
-    bar.close()
-    model.config.hidden_dropout_prob = model.config.attention_probs_dropout_prob = 0.1
-    model.half().save_pretrained(out)
-    written = json.loads((out / "config.json").read_text())
-    written["dtype"] = "float32"  # stored in half precision, computed in single
-    (out / "config.json").write_text(json.dumps(written, indent=2, sort_keys=True) + "\n")
-    report = dict(name=name, corpus=corpus.name, sha256=sha256(corpus), sentences=len(train), held_out=held)
-    report |= dict(steps=steps, batch_size=batch_size, learning_rate=learning_rate, mask_probability=mask_probability)
-    report |= dict(seed=seed, threads=threads, curve=curve)
-    (out / "pretraining.json").write_text(json.dumps(report, indent=2) + "\n")
-    (out / "README.md").write_text(card(report, config))
-    checkpoint.unlink()
-    begun.unlink()
+def write_model(model: BertForMaskedLM, tokenizer, folder: Path) -> None:
+    """In half precision, to be computed in single; with BERT's dropout."""
+    config = copy.deepcopy(model.config)
+    config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0.1
+    half = BertForMaskedLM(config).half()
+    half.load_state_dict(model.state_dict())
+    half.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    written = json.loads((folder / "config.json").read_text()) | {"dtype": "float32"}
+    (folder / "config.json").write_text(json.dumps(written, indent=2, sort_keys=True) + "\n")
+
+
+# ---------------------------------------------------------------- the whole
+
+
+def pretrain(corpus: Path, out: Path, settings: Settings, threads: int = 2, name: str | None = None) -> dict:
+    """Train and write a BertForMaskedLM (fp16 safetensors) with its tokenizer; returns what the card reports.
+
+    Dropout is off during pre-training (a small model on much text underfits), and back at BERT's 0.1 in the config
+    that is written, which the contrastive methods need. A tokenizer that lies in `out` is used as it is. Resumes from
+    a checkpoint that is written every minute. A snapshot's learning rate has not fallen yet, so it is a little worse
+    than a run that ends there.
+
+    Raises:
+        BadInput: the corpus is too short, a size is impossible, or `out` holds the beginning of another pre-training.
+        RunFailed: the loss is not finite.
+        Stopped: SIGTERM asked for an end; the checkpoint was written.
+    """
+    settings.check()
+    torch.set_num_threads(threads)
+    name, sentences = name or out.name, Lines(corpus)
+    held = min(HELD_OUT, len(sentences) // 20)
+    if held == 0:
+        raise BadInput(f"{corpus}: {len(sentences)} lines; at least 20 are needed, some are held out.")
+    facts = json.loads(json.dumps({"corpus": corpus.name, "sha256": sha256(corpus), **vars(settings)}))
+    unfinished = out / ".settings.json"
+    if unfinished.exists() and json.loads(unfinished.read_text()) != facts:
+        raise BadInput(
+            f"{out}: holds the beginning of another pre-training ({unfinished.name} differs); delete it first."
+        )
+    write_json(unfinished, facts)
+
+    if not (out / "tokenizer.json").exists():
+        texts = (sentences[i] for i in range(len(sentences) - held))
+        train_tokenizer(texts, settings.vocab_size).save_pretrained(out)
+    tokenizer = BertTokenizerFast.from_pretrained(out)
+    print(f"{name}  tokenising {len(sentences):,} sentences", file=sys.stderr, flush=True)
+    test = TokenIds.tokenise(sentences[-held:], tokenizer, settings.max_length)
+    rows = TokenIds.tokenise(sentences, tokenizer, settings.max_length)
+    rows.ends = rows.ends[:-held]
+    del sentences
+
+    torch.manual_seed(settings.seed)
+    model = new_model(tokenizer, settings.layers, settings.hidden, settings.heads)
+    task = MaskedLanguageModelling(name, model, tokenizer, rows, test, settings, out)
+    state = TrainState(model, task.optimizer)
+    state.resume(out)
+    with Progress(out, name) as progress, sigterm() as stop:
+        run_steps(task, state, out, progress, stop, CHECKPOINT_SECONDS)
+
+    write_model(model, tokenizer, out)
+    report = {"name": name, **facts, "sentences": len(rows.ends), "held_out": held, "steps": state.step}
+    report |= {"threads": threads, "processor": processor(), "curve": state.curve}
+    report |= {"gpu": torch.cuda.get_device_name() if model.device.type == "cuda" else None}
+    write_text(out / "pretraining.json", json.dumps(report, indent=2) + "\n")
+    write_text(out / "README.md", card(report))
+    for path in (out / CHECKPOINT, out / PROGRESS, unfinished):
+        path.unlink(missing_ok=True)
     return report
 
 
-def card(report: dict, config) -> str:
+def card(report: dict) -> str:
     """The model card: what it is, what it was made from, and how good its masked LM is on held-out text."""
     last = report["curve"][-1]
+    masked = f"{report['mask_probability']:.0%} of the {'words' if report['whole_word'] else 'tokens'} masked"
     return (
-        f"# {report['name']}\n\nA BERT of {config.num_hidden_layers} layers, hidden size {config.hidden_size},"
-        f" {config.num_attention_heads} heads, {config.vocab_size} lower-cased WordPieces, pre-trained from scratch by"
-        f" `csebench pretrain` with masked LM only ({report['mask_probability']:.0%} of the tokens masked, bf16"
-        " autocast, no dropout). Weights are stored in half precision.\n\n"
-        f"- Corpus: {report['sentences']:,} sentences of `{report['corpus']}` (sha256 {report['sha256']}).\n"
-        f"- Trained on {last['tokens']:,} tokens: {report['steps']:,} steps of {report['batch_size']} sentences,"
+        f"# {report['name']}\n\nA BERT of {report['layers']} layers, hidden size {report['hidden']},"
+        f" {report['heads']} heads, {report['vocab_size']} lower-cased WordPieces, pre-trained from scratch by"
+        f" `csebench pretrain` with masked LM only ({masked}, bf16 autocast, no dropout). Weights are stored in half"
+        " precision.\n\n"
+        f"- Corpus: {report['sentences']:,} sentences of `{report['corpus']}` (sha256 {report['sha256']}), cut after"
+        f" {report['max_length']} tokens.\n"
+        f"- Trained on {last['tokens']:,} tokens: {report['steps']:,} steps of {report['batch_tokens']:,} tokens,"
         f" learning rate {report['learning_rate']:g}, seed {report['seed']}, {last['seconds'] / 60:.0f} minutes on"
-        f" {report['threads']} threads.\n"
+        f" {report['gpu'] or str(report['threads']) + ' threads'}.\n"
         f"- Held-out ({report['held_out']:,} sentences): loss {last['loss']:.3f}, {last['accuracy']:.1%} of the masked"
         " tokens right.\n"
     )

@@ -3,61 +3,141 @@
 import json
 import shutil
 
+import numpy as np
 import pytest
 
 from csebench import ROOT
 from csebench.base.errors import BadInput
 
 CORPUS = ROOT / "data" / "smoke" / "wiki" / "smoke.txt"
-SMALL = {"steps": 8, "layers": 1, "hidden": 16, "heads": 2, "vocab_size": 300, "batch_size": 16, "threads": 1}
+SMALL = {"tokens": 6000, "layers": 1, "hidden": 16, "heads": 2, "vocab_size": 300, "batch_tokens": 800}
+SMALL |= {"max_length": 40, "snapshots": (2000,)}
+
+
+def make(out, **changes):
+    from csebench.train.pretrain import Settings, pretrain
+
+    return pretrain(CORPUS, out, Settings(**SMALL | changes), threads=1)
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    import csebench.pretrain as pretraining
-
-    patch = pytest.MonkeyPatch()
-    patch.setattr(pretraining, "CHECK_EVERY", 2)
     out = tmp_path_factory.mktemp("pretrain") / "small"
-    report = pretraining.pretrain(CORPUS, out, name="small", **SMALL)
-    yield pretraining, out, report
-    patch.undo()
+    return out, make(out)
 
 
 def test_loads_as_an_encoder_and_learns(made):
     import torch
     from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-    _, out, report = made
+    out, report = made
     model, tokenizer = AutoModelForMaskedLM.from_pretrained(out), AutoTokenizer.from_pretrained(out)
     assert model.config.hidden_dropout_prob == 0.1 and model.dtype == torch.float32
     logits = model(**tokenizer("a lighthouse stands on the rock", return_tensors="pt")).logits
     assert logits.shape[-1] == len(tokenizer) and torch.isfinite(logits).all()
     assert report["curve"][-1]["loss"] < report["curve"][0]["loss"]
     assert f"{report['curve'][-1]['loss']:.3f}" in (out / "README.md").read_text()
+    assert report["curve"][-1]["tokens"] == pytest.approx(SMALL["tokens"], rel=0.1)
     assert not (out / ".checkpoint.pt").exists()
 
 
+def test_keeps_a_snapshot_on_the_way(made):
+    from transformers import AutoModel, AutoTokenizer
+
+    out, _ = made
+    snapshot = out / "snapshots" / "2000"
+    early, last = (AutoModel.from_pretrained(f).get_input_embeddings().weight for f in (snapshot, out))
+    assert not (early == last).all() and early.shape == last.shape
+    assert len(AutoTokenizer.from_pretrained(snapshot)) == len(early)
+
+
 def test_killed_pretraining_ends_with_the_same_weights(made, tmp_path, monkeypatch):
-    pretraining, out, _ = made
-    calls, held_out = [], pretraining.held_out
+    import csebench.train.pretrain as pretraining
 
-    def dies_at_the_third(*args):
-        calls.append(1)
-        if len(calls) == 3:
+    out, _ = made
+    monkeypatch.setattr(pretraining, "CHECKPOINT_SECONDS", 0)
+    evaluate, points = pretraining.MaskedLanguageModelling.evaluate, []
+
+    def dies_late(self, state):
+        points.append(state.step)
+        if len(points) == 8:
             raise KeyboardInterrupt
-        return held_out(*args)
+        evaluate(self, state)
 
-    monkeypatch.setattr(pretraining, "held_out", dies_at_the_third)
+    monkeypatch.setattr("csebench.train.loop.LOG_EVERY", 1)
+    monkeypatch.setattr(pretraining.MaskedLanguageModelling, "evaluate", dies_late)
     (tmp_path / "small").mkdir()
     for name in ("tokenizer.json", "tokenizer_config.json"):  # its training breaks ties at random
         shutil.copy(out / name, tmp_path / "small")
     with pytest.raises(KeyboardInterrupt):
-        pretraining.pretrain(CORPUS, tmp_path / "small", name="small", **SMALL)
+        make(tmp_path / "small")
+    assert (tmp_path / "small/.checkpoint.pt").exists()
     with pytest.raises(BadInput, match="another pre-training"):
-        pretraining.pretrain(CORPUS, tmp_path / "small", name="small", **SMALL | {"learning_rate": 1e-4})
-    pretraining.pretrain(CORPUS, tmp_path / "small", name="small", **SMALL)
+        make(tmp_path / "small", learning_rate=1e-4)
+    make(tmp_path / "small")
     assert (tmp_path / "small/model.safetensors").read_bytes() == (out / "model.safetensors").read_bytes()
+
+
+def test_says_how_far_it_is(tmp_path, capsys):
+    make(tmp_path / "small")
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("small  step")]
+    assert lines[0].startswith("small  step 0/") and "loss" in lines[-1] and "(100 %)" in lines[-1]
+
+
+def test_an_epoch_has_each_sentence_once_in_batches_of_few_shapes():
+    from csebench.train.pretrain import batches
+
+    lengths = np.random.default_rng(1).integers(3, 65, 20_000)
+    epoch = batches(lengths, 2048, 8, np.random.default_rng(0))
+    index = np.concatenate([rows for rows, _ in epoch])
+    assert len(set(index.tolist())) == len(index) > 20_000 - 2048 // 64
+    assert all(lengths[rows].max() <= length <= 64 for rows, length in epoch)
+    assert len({(len(rows), length) for rows, length in epoch}) <= 64 // 8
+    padded = sum(len(rows) * length for rows, length in epoch)
+    assert lengths[index].sum() > 0.85 * padded
+
+
+def test_token_ids_are_the_tokenizers(made):
+    import torch
+    from transformers import AutoTokenizer
+
+    from csebench.train.pretrain import TokenIds
+
+    tokenizer = AutoTokenizer.from_pretrained(made[0])
+    sentences = CORPUS.read_text(encoding="utf-8").splitlines()[:50]
+    rows = TokenIds.tokenise(sentences, tokenizer, 24)
+    index = np.array([0, 17, 49])
+    wanted = tokenizer([sentences[i] for i in index], truncation=True, max_length=24, padding="max_length")
+    assert torch.equal(rows.batch(index, 24, tokenizer.pad_token_id), torch.tensor(wanted["input_ids"]))
+    assert rows.ids.dtype == np.uint16
+
+
+def test_a_word_is_masked_as_a_whole(made):
+    """Every piece of a chosen word is predicted, at the rate asked for; special tokens never."""
+    import torch
+    from transformers import AutoTokenizer
+
+    from csebench.train.pretrain import mask_words
+
+    tokenizer = AutoTokenizer.from_pretrained(made[0])
+    pieces = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
+    continues = torch.tensor([piece.startswith("##") for piece in pieces])
+    ids = tokenizer(CORPUS.read_text(encoding="utf-8").splitlines(), padding=True, return_tensors="pt")["input_ids"]
+    torch.manual_seed(0)
+    masked, labels = mask_words(tokenizer, ids, 0.2, continues)
+    chosen, special = labels != -100, torch.isin(ids, torch.tensor(tokenizer.all_special_ids))
+    inner = continues[ids]
+    assert inner.any() and torch.equal(chosen[:, 1:][inner[:, 1:]], chosen[:, :-1][inner[:, 1:]])
+    assert not chosen[special].any() and torch.equal(masked[~chosen], ids[~chosen])
+    assert chosen[~special].float().mean() == pytest.approx(0.2, abs=0.02)
+    assert (masked[chosen] == tokenizer.mask_token_id).float().mean() == pytest.approx(0.8, abs=0.03)
+
+
+@pytest.mark.parametrize("wrong", [{"hidden": 17}, {"max_length": 300}, {"vocab_size": 70_000}])
+def test_impossible_sizes_are_refused_before_anything_is_written(wrong, tmp_path):
+    with pytest.raises(BadInput, match=f"--{next(iter(wrong)).replace('_', '-')}"):
+        make(tmp_path / "small", **wrong)
+    assert not (tmp_path / "small").exists()
 
 
 def test_the_shipped_encoder_is_what_its_card_says():

@@ -1,0 +1,127 @@
+"""On a real GPU: a step of every method and component, and of pre-training, gives the CPU's loss and gradients.
+
+`pytest tests/conformance/test_real_gpu.py`; without a GPU every test is skipped. Random numbers that are drawn on the
+device are drawn on the host here, the same for both. Matrix products are in fp32, not TF32 (PyTorch's default), and
+layers are not compiled (tests/slow/test_gpu_path.py compares those).
+"""
+
+import copy
+
+import pytest
+import torch
+from test_conformance import RUNS, TRAINED, runs
+
+from csebench.model.encoder import Encoder
+from csebench.model.layers import Dropout
+from csebench.plan.registry import declaration
+from csebench.train import trainer
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch finds no CUDA GPU on this machine")
+
+DEVICE = "cuda"
+LOSS = {"rel": 1e-4, "abs": 1e-5}  # fp32 sums in another order
+GRADIENT = 1e-3  # ‖gpu - cpu‖ / ‖cpu‖ over all parameters
+
+
+def host_dropout(x, p=0.5, training=True, inplace=False):
+    """Dropout whose mask is drawn on the host, so that it is the same for every device."""
+    if not training or p == 0:
+        return x
+    return x * (torch.rand(x.shape) >= p).to(x.device) / (1 - p)
+
+
+@pytest.fixture(autouse=True)
+def same_on_both(monkeypatch):
+    monkeypatch.setattr(torch.nn.functional, "dropout", host_dropout)
+    monkeypatch.setattr(Dropout, "forward", torch.nn.Dropout.forward)
+    monkeypatch.setattr(Encoder, "compile_layers", lambda self: None)
+    randn, multinomial = torch.randn, torch.multinomial
+    monkeypatch.setattr(torch, "randn", lambda *size, device: randn(*size).to(device))
+    monkeypatch.setattr(torch, "multinomial", lambda w, *a, **k: multinomial(w.cpu(), *a, **k).to(w.device))
+
+
+def on_cpu(spec, monkeypatch):
+    """A run's method and components as they are on a machine without a GPU."""
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.cuda, "is_available", lambda: False)
+        torch.manual_seed(0)
+        encoder = Encoder.load(spec.encoder, spec.params["dropout"], spec.params["pooler"] == "cls")
+        plugins = {name: component.params for name, component in spec.components.items()}
+        state, _ = trainer.assemble(spec.method, encoder, spec.params, plugins)
+    return state
+
+
+def loss_and_gradients(state, steps):
+    """Losses of the steps, and all gradients of the last as one vector on the CPU. Learns nothing: rate 0."""
+    kept = []
+    optimizer = torch.optim.SGD([w for w in state.parameters() if w.requires_grad], lr=0.0)
+    parameters = optimizer.param_groups[0]["params"]
+
+    def gradients(*_):
+        kept[:] = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
+        kept[:] = [torch.cat([g.detach().flatten().cpu() for g in kept])]
+
+    optimizer.register_step_pre_hook(gradients)
+    losses = []
+    for batch in steps:
+        torch.manual_seed(1)  # masks, edits and augmentations are drawn on the host
+        loss = trainer.optimise(state["method"], state["components"], optimizer, batch, "fp32")
+        losses.append(loss.item())
+    return losses, kept[0]
+
+
+def assert_equal(cpu, gpu):
+    (cpu_losses, cpu_gradients), (gpu_losses, gpu_gradients) = cpu, gpu
+    assert gpu_losses == pytest.approx(cpu_losses, **LOSS)
+    assert cpu_gradients.norm() > 0
+    assert (gpu_gradients - cpu_gradients).norm() / cpu_gradients.norm() < GRADIENT
+
+
+@runs(TRAINED)
+def test_a_step_is_the_cpus(run, make_spec, sentences, monkeypatch):
+    """Of any method or component; the second of two steps, which has a queue where there is one."""
+    spec = make_spec(**RUNS[run])
+    state = on_cpu(spec, monkeypatch)
+    size = state["method"].sentences_per_step()
+    rows = sentences
+    if declaration(spec.method).corpus == "triplets":
+        rows = list(zip(sentences, sentences[1:], sentences[2:], strict=False))
+    steps = [rows[:size], rows[size : 2 * size]]
+    on_gpu = copy.deepcopy(state).to(DEVICE)
+    assert_equal(loss_and_gradients(state, steps), loss_and_gradients(on_gpu, steps))
+
+
+@pytest.mark.parametrize("whole_word", [False, True])
+def test_a_step_of_pretraining_is_the_cpus(whole_word, tiny_bert, sentences, tmp_path, monkeypatch):
+    """Eager attention on the CPU, fused on the GPU, both in fp32."""
+    from transformers import AutoTokenizer
+
+    from csebench.train import pretrain
+
+    tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
+    rows = pretrain.TokenIds.tokenise(sentences, tokenizer, 40)
+    ids = tokenizer(sentences[:16], padding=True, return_tensors="pt")["input_ids"]
+    monkeypatch.setattr(pretrain, "PRECISION", torch.float32)
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.cuda, "is_available", lambda: False)
+        torch.manual_seed(0)
+        model = pretrain.new_model(tokenizer, layers=2, hidden=32, heads=4)
+    on_gpu = pretrain.new_model(tokenizer, layers=2, hidden=32, heads=4)
+    on_gpu.load_state_dict(model.state_dict())
+    settings, results = pretrain.Settings(tokens=1000, whole_word=whole_word), []
+    for copied in (model, on_gpu):
+        task = pretrain.MaskedLanguageModelling("test", copied, tokenizer, rows, rows, settings, tmp_path)
+        loss, _ = task.loss(ids, seed=0)
+        loss.backward()
+        gradients = [p.grad.flatten().cpu() for p in copied.parameters() if p.grad is not None]
+        results.append(([loss.item()], torch.cat(gradients)))
+    assert_equal(*results)
+
+
+def test_pretraining_learns_on_the_gpu(tmp_path, corpus):
+    """In bf16, layers compiled: the held-out loss falls."""
+    from csebench.train.pretrain import Settings, pretrain
+
+    small = {"layers": 2, "hidden": 64, "heads": 2, "vocab_size": 600, "batch_tokens": 2048, "max_length": 40}
+    curve = pretrain(corpus, tmp_path / "small", Settings(tokens=60_000, **small))["curve"]
+    assert curve[-1]["loss"] < curve[0]["loss"] - 0.2
