@@ -1,7 +1,7 @@
 """A step of every method, and of pre-training, on a made-up GPU. `pytest tests/conformance/made_up_gpu.py -k NAME`.
 
-tests/slow/test_gpu_path.py runs this file in a process of its own: PyTorch counts devices at the first backward pass of
-a process.
+tests/slow/test_gpu_path.py runs this file in a process of its own: PyTorch counts devices at the first backward
+pass of a process.
 
 `Gpu` lets every operation on a device of PyTorch's own for extensions go by without data, and raises where the host
 would wait for it or a tensor of the host would be mixed with one of the device.
