@@ -1,58 +1,125 @@
-"""The version lock: code that changes a number bumps a version, or says that it changes none.
+"""The version lock: code that changes a number bumps a version, or it is stated that it changes none.
 
-`tests/version_lock.json` holds, for every method, component, evaluator and for the trainer, its version and a
-hash of its syntax tree, so that comments and layout do not count. `python -m csebench.versions` brings it up to
-date; it refuses a unit whose code changed under an unchanged version, unless called with `--bless UNIT`.
+`tests/version_lock.json` holds the version of every unit and a hash of its code. Units: each method, component and
+evaluator with what it imports from methods/ and evaluators/; the trainer, which is whole rooms of csebench/;
+back-translation. What cannot change a number does not count: comments, layout, docstrings, the types of arguments,
+what an error says, and the text for readers in a declaration, which csebench/plan/schema.py marks.
+
+`python -m csebench.versions` brings the lock up to date; it refuses a unit whose code changed under an unchanged
+version, unless called with `--bless UNIT …`.
 """
 
 from __future__ import annotations
 
 import ast
-import hashlib
 import json
 import sys
 from pathlib import Path
 
 from csebench import ROOT
-from csebench.base.errors import BadInput
+from csebench.base.errors import BadInput, unknown
+from csebench.base.files import read_text, write_json
 from csebench.plan.recipe import back_translation_facts
-from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, declaration, files, names
-from csebench.plan.spec import TRAINER_VERSION
+from csebench.plan.registry import (
+    COMPONENTS,
+    EVALUATORS,
+    METHODS,
+    declaration,
+    files,
+    literal,
+    names,
+    schema,
+    with_imports,
+)
+from csebench.plan.schema import without_text
+from csebench.plan.spec import TRAINER_VERSION, digest
 
 LOCK = ROOT / "tests" / "version_lock.json"
-TRAINER = ["trainer", "method", "encoder", "embed", "losses", "data", "metrics", "mlm", "augment"]
+DECLARATION = "DECLARATION"
+TRAINER = ("data", "model", "train")  # rooms of csebench/
+TRANSLATE = ROOT / "csebench" / "data" / "translate.py"  # has a version of its own
 
 
-def syntax_sha256(*paths: Path) -> str:
-    """Hash of the code without comments, layout and docstrings."""
-    digest = hashlib.sha256()
-    for path in paths:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node, clean=False):
-                node.body = node.body[1:] or [ast.Pass()]
-        digest.update(ast.dump(tree).encode())
-    return digest.hexdigest()[:16]
+class _Arithmetic(ast.NodeTransformer):
+    """Drops from a module what cannot change a number.
+
+    Args:
+        declared: what counts of its declaration; None: nothing.
+    """
+
+    def __init__(self, declared: dict | None):
+        self.declared = declared
+
+    def _without_docstring(self, node):
+        if ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+        return self.generic_visit(node)
+
+    visit_Module = visit_ClassDef = _without_docstring
+
+    def visit_FunctionDef(self, node):
+        node.returns = None
+        return self._without_docstring(node)
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+
+    def visit_arg(self, node):
+        node.annotation = None
+        return node
+
+    def visit_Raise(self, node):
+        return ast.Raise(exc=node.exc.func if isinstance(node.exc, ast.Call) else node.exc)
+
+    def visit_Assign(self, node):
+        if any(getattr(target, "id", None) == DECLARATION for target in node.targets):
+            node.value = ast.Constant(repr(self.declared))
+        return self.generic_visit(node)
 
 
-def with_parents(path: Path) -> list[Path]:
-    """A file and the files of methods/ or evaluators/ that it imports from: what they change, it changes."""
-    found = [path]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("methods.", "evaluators.")):
-            found += with_parents(ROOT / (node.module.replace(".", "/") + ".py"))
+def normalised(path: Path, imported: bool = False) -> list:
+    """The code of a file without what cannot change a number.
+
+    Args:
+        imported: by another unit, which has a declaration of its own: this one counts only if its code reads it.
+    """
+    tree = ast.parse(read_text(path))
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == DECLARATION]
+    read = any(isinstance(name.ctx, ast.Load) for name in names)
+    declared = without_text(literal(path, DECLARATION), schema(path.parent)) if names else None
+    return _plain(_Arithmetic(None if imported and not read else declared).visit(tree))
+
+
+def _plain(node):
+    """A syntax tree as nested lists, the same for every Python: `ast.dump` also shows what is empty, and later
+    Pythons have more of it."""
+    if isinstance(node, list):
+        return [_plain(item) for item in node]
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    fields = [(name, value) for name, value in ast.iter_fields(node) if value not in (None, [])]
+    return [type(node).__name__, *([name, _plain(value)] for name, value in fields)]
+
+
+def code_hash(path: Path, *others: Path) -> str:
+    """Of a unit's file, and of those that it consists of besides."""
+    return digest([normalised(path), *(normalised(other, imported=True) for other in others)], 16)
+
+
+def units() -> dict[str, tuple[int, list[Path]]]:
+    """Version and files of every unit."""
+    rooms = [path for room in TRAINER for path in sorted((ROOT / "csebench" / room).rglob("*.py"))]
+    found = {"trainer": (TRAINER_VERSION, [path for path in rooms if path != TRANSLATE])}
+    found["translate"] = (back_translation_facts("", "")["version"], [TRANSLATE])
+    for folder in (METHODS, COMPONENTS, EVALUATORS):
+        for name in names(folder):
+            unit = f"{folder.relative_to(ROOT)}/{name}"
+            found[unit] = (declaration(name, folder).version, with_imports(files(folder)[name]))
     return found
 
 
 def current() -> dict[str, dict]:
-    """Every unit with its version and its code as they are now."""
-    found = {"trainer": (TRAINER_VERSION, [ROOT / "csebench" / f"{f}.py" for f in TRAINER])}
-    found["translate"] = (back_translation_facts("", "")["version"], [ROOT / "csebench" / "translate.py"])
-    for folder in (METHODS, COMPONENTS, EVALUATORS):
-        for name in names(folder):
-            unit = f"{folder.relative_to(ROOT)}/{name}"
-            found[unit] = (declaration(name, folder).version, with_parents(files(folder)[name]))
-    return {unit: {"version": v, "syntax": syntax_sha256(*paths)} for unit, (v, paths) in found.items()}
+    """Every unit's version and the hash of its code as they are now."""
+    return {unit: {"version": version, "code": code_hash(*paths)} for unit, (version, paths) in units().items()}
 
 
 def locked() -> dict[str, dict]:
@@ -66,18 +133,23 @@ def changed_without_bump() -> list[str]:
 
 
 def main(arguments: list[str]) -> None:
-    blessed = set(arguments[arguments.index("--bless") + 1 :]) if "--bless" in arguments else set()
-    refused = [u for u in changed_without_bump() if u not in blessed]
+    blessed = arguments[arguments.index("--bless") + 1 :] if "--bless" in arguments else []
+    now = current()
+    for unit in blessed:
+        if unit not in now:
+            raise unknown("unit", unit, now, "--bless")
+    refused = [unit for unit in changed_without_bump() if unit not in blessed]
     if refused:
         raise BadInput(
             f"{', '.join(refused)}: the code changed, the version did not. Bump `version` if a number can change;"
             " if none can: python -m csebench.versions --bless UNIT …"
         )
-    LOCK.write_text(json.dumps(current(), indent=1, sort_keys=True) + "\n")
+    write_json(LOCK, now)
 
 
 if __name__ == "__main__":
     try:
         main(sys.argv[1:])
-    except BadInput as e:
-        sys.exit(str(e))
+    except BadInput as error:
+        print(f"csebench.versions: {error}", file=sys.stderr)
+        sys.exit(2)

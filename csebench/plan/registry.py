@@ -72,6 +72,34 @@ def literal(path: Path, variable: str):
     raise BadInput(f"{path}: no {variable} = {{...}} at the top of the file; copy methods/_template.py.")
 
 
+def with_imports(path: Path) -> list[Path]:
+    """A file, and the files of methods/ and evaluators/ that it imports from, directly or through one another."""
+    files, waiting = [], [path]
+    while waiting:
+        file = waiting.pop()
+        if file not in files:
+            files.append(file)
+            waiting += sorted(_imported(file))
+    return files
+
+
+def _imported(path: Path) -> set[Path]:
+    found = set()
+    for node in ast.walk(ast.parse(read_text(path))):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [node.module or "", *(f"{node.module}.{name}" for name in names)]
+        folders = tuple(f"{folder.name}." for folder in (METHODS, EVALUATORS))
+        candidates = (ROOT / (name.replace(".", "/") + ".py") for name in names if name.startswith(folders))
+        found |= {candidate for candidate in candidates if candidate.is_file()}
+    return found
+
+
+def schema(folder: Path) -> type[Declaration] | type[EvaluatorDeclaration]:
+    """What the declarations in a folder must fit."""
+    return EvaluatorDeclaration if folder.name == EVALUATORS.name else Declaration
+
+
 def check_name(name: str, folder: Path, where: str = "") -> None:
     """Raises BadInput, with `where` in its message, if there is no such method, component or evaluator."""
     if name not in names(folder):
@@ -84,7 +112,7 @@ def check_name(name: str, folder: Path, where: str = "") -> None:
 def declaration(name: str, folder: Path = METHODS) -> Declaration | EvaluatorDeclaration:
     """The checked declaration of a method, a component or an evaluator, by the folder it is in."""
     check_name(name, folder)
-    model = EvaluatorDeclaration if folder == EVALUATORS else Declaration
+    model = schema(folder)
     path = files(folder)[name]
     where = str(path.relative_to(ROOT))
     try:

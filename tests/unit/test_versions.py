@@ -1,6 +1,11 @@
-"""The version lock: a change of code that can change a number must be declared."""
+"""The version lock: a change of code that can change a number must be declared, and no other change must."""
 
-from csebench import versions
+import re
+
+import pytest
+
+from csebench import ROOT, versions
+from csebench.base.errors import BadInput
 
 
 def test_code_changes_only_with_its_version():
@@ -17,9 +22,90 @@ def test_lock_is_up_to_date():
     assert versions.locked() == {unit: now.get(unit) for unit in versions.locked()}, "run: python -m csebench.versions"
 
 
-def test_comments_and_layout_do_not_count(tmp_path):
-    one, two, three = tmp_path / "1.py", tmp_path / "2.py", tmp_path / "3.py"
-    one.write_text('"""Doc."""\nx = 1 + 2\n')
-    two.write_text("# comment\nx = (1 +\n  2)\n")
-    three.write_text("x = 1 + 3\n")
-    assert versions.syntax_sha256(one) == versions.syntax_sha256(two) != versions.syntax_sha256(three)
+# ---------------------------------------------------------------- what is asked for after an edit
+
+NUMBERS = {  # what changes a number: file, what is there (a pattern), what it becomes, the unit that must be asked
+    "a sum over processes for a mean": ("csebench/train/parallel.py", r"total / \w+\(\)", "total", "trainer"),
+    "a token less": ("csebench/model/tokens.py", r"(truncation=True, max_length=[\w.]+)", r"\1 - 1", "trainer"),
+    "lines that end elsewhere": ("csebench/data/corpus.py", r"ord\(.+?\)", "32", "trainer"),
+    "a default value": ("methods/simcse.py", r'"temperature": \(0.05,', '"temperature": (0.06,', "methods/simcse"),
+    "a metric": ("evaluators/sts.py", '"best": {"spearman"', '"best": {"pearson"', "evaluators/sts"),
+    "what an evaluator imports": ("evaluators/_probe.py", "SEED = 1111", "SEED = 1112", "evaluators/transfer"),
+    "another search": ("csebench/data/translate.py", r"num_beams=\S+?([,)])", r"num_beams=1\1", "translate"),
+}
+
+NO_NUMBERS = {
+    "a comma in BibTeX": ("methods/simcse.py", "booktitle={EMNLP}, year", "booktitle={EMNLP} year"),
+    "a title": ("methods/simcse.py", '"title": "', '"title": "The '),
+    "a deviation": ("methods/simcse.py", '"deviations": \\[', '"deviations": ["another",'),
+    "where a value comes from": ("methods/simcse.py", "README table, BERT", "the README's table, BERT"),
+    "an evaluator's source": ("evaluators/sts.py", '"source": "', '"source": "see '),
+    "an error message": ("csebench/data/corpus.py", r'raise BadInput\(\s*f"', 'raise BadInput(f"Sorry: '),
+    "a docstring": ("csebench/train/losses.py", '"""', '"""Losses. '),
+    "a comment": ("csebench/train/losses.py", "from __future__", "# what is needed\nfrom __future__"),
+    "the type of an argument": ("csebench/data/corpus.py", r"def lines\(path: Path\)", "def lines(path)"),
+    "a room that computes no score": ("csebench/report/markdown.py", "ddof = 1", "ddof=1"),
+}
+
+
+@pytest.fixture(scope="module")
+def now():
+    return versions.current()
+
+
+def asked(now, tmp_path, file, old, new):
+    """The units whose code counts as changed after an edit of a file."""
+    text, copy = (ROOT / file).read_text(), tmp_path / file
+    edited, count = re.subn(old, new, text, count=1)
+    assert count == 1, f"{file}: nothing there is {old}"
+    copy.parent.mkdir(parents=True)
+    copy.write_text(edited)
+    made_of = {unit: paths for unit, (_, paths) in versions.units().items() if ROOT / file in paths}
+    after = {unit: [copy if path == ROOT / file else path for path in paths] for unit, paths in made_of.items()}
+    return [unit for unit in made_of if versions.code_hash(*after[unit]) != now[unit]["code"]]
+
+
+@pytest.mark.parametrize("edit", NUMBERS)
+def test_a_change_of_a_number_needs_a_version(now, tmp_path, edit):
+    *change, unit = NUMBERS[edit]
+    assert asked(now, tmp_path, *change) == [unit]
+
+
+@pytest.mark.parametrize("edit", NO_NUMBERS)
+def test_what_changes_no_number_needs_none(now, tmp_path, edit):
+    assert asked(now, tmp_path, *NO_NUMBERS[edit]) == []
+
+
+def test_a_changed_method_asks_those_that_extend_it(now, tmp_path):
+    assert asked(now, tmp_path, "methods/msse.py", r"def loss\(", "def other(") == ["methods/msse", "methods/msse_sup"]
+
+
+@pytest.fixture
+def unit(tmp_path, monkeypatch):
+    """A unit of one file, with a lock that has it noted."""
+    file = tmp_path / "unit.py"
+    file.write_text("x = 1\n")
+    monkeypatch.setattr(versions, "LOCK", tmp_path / "lock.json")
+    monkeypatch.setattr(versions, "units", lambda: {"unit": (file.read_text().count("version"), [file])})
+    versions.main([])
+    return file
+
+
+def test_changed_code_is_refused_and_the_lock_left_alone(unit):
+    before = versions.LOCK.read_text()
+    unit.write_text("x = 2\n")
+    with pytest.raises(BadInput, match=r"unit: the code changed, the version did not"):
+        versions.main([])
+    assert versions.LOCK.read_text() == before
+
+
+@pytest.mark.parametrize("text, arguments", [("x = 2  # version\n", []), ("x = 2\n", ["--bless", "unit"])])
+def test_a_new_version_or_a_blessing_settles_it(unit, text, arguments):
+    unit.write_text(text)
+    versions.main(arguments)
+    assert not versions.changed_without_bump()
+
+
+def test_a_blessing_of_an_unknown_unit_is_refused(unit):
+    with pytest.raises(BadInput, match=r"unknown unit 'units'\. Did you mean 'unit'"):
+        versions.main(["--bless", "units"])
