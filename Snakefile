@@ -33,4 +33,4 @@ rule all:
             for name in ("index", "claims", "audit")
         ],
         html=catalog.results_folder(SCALE) / "html",
-        scores=workflow.scores_of_scale(SCALE),  # so that a deleted one is made again under a page that needs nothing else
+        scores=jobs.scores_of_scale(SCALE),  # so that a deleted one is made again under a page that needs nothing else

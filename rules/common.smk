@@ -3,7 +3,7 @@ import os
 import sys
 from pathlib import Path
 
-from csebench import workflow
+from csebench import workflow as jobs  # `workflow` is a name of Snakemake
 from csebench.base import gpus
 from csebench.base.errors import BadInput
 from csebench.plan import catalog, forecast, targets
@@ -25,17 +25,17 @@ GPU = int(bool(gpus.cards()))  # GPUs that a run asks for
 try:
     targets.runs(SCALE)
 except BadInput as error:
-    workflow.refuse(error)
+    jobs.refuse(error)
 
 
 def page(wildcards):
     """The page of a job, whose scale --config must not contradict."""
     path = wildcards.get("page") or wildcards.grid
-    return workflow.page_of(path, SCALE if "scale" in config else None)
+    return jobs.page_of(path, SCALE if "scale" in config else None)
 
 
 def scale_of(wildcards):
-    return workflow.scale_of_folder(wildcards.folder)
+    return jobs.scale_of_folder(wildcards.folder)
 
 
 def evaluator_of(wildcards):

@@ -1,5 +1,5 @@
 # One score JSON per run and evaluator; scores that the training job has already made, mostly all, are only published.
-# So no GPU is asked for: what has to be computed after all waits for one by itself (csebench/gpus.py), or takes the
+# So no GPU is asked for: what has to be computed after all waits for one by itself (csebench/base/gpus.py), or takes the
 # CPU where a cluster assigned none.
 
 
@@ -7,7 +7,7 @@ rule evaluate:
     input:
         run="runs/{run}/train.json",
         data=ancient(
-            lambda wildcards: workflow.evaluator_data(
+            lambda wildcards: jobs.evaluator_data(
                 evaluator_of(wildcards), scale_of(wildcards)
             )
         ),
@@ -17,14 +17,14 @@ rule evaluate:
         "runs/{run}/{folder}{evaluator}.log",
     conda:
         "../envs/evaluate.yaml"
-    threads: lambda wildcards: workflow.threads(wildcards.run, SCALE)
+    threads: lambda wildcards: jobs.threads(wildcards.run, SCALE)
     resources:
         mem_mb=16000,
-        runtime=lambda _, attempt: workflow.evaluation_minutes(attempt),
+        runtime=lambda _, attempt: jobs.evaluation_minutes(attempt),
     params:
         scale=scale_of,
         evaluator=evaluator_of,
-        identity=lambda wildcards: workflow.identity(
+        identity=lambda wildcards: jobs.identity(
             evaluator_of(wildcards), scale_of(wildcards)
         ),
     shell:

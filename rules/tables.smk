@@ -13,8 +13,8 @@ localrules:
 
 rule compare:
     input:
-        scores=lambda wildcards: workflow.scores_of_page(page(wildcards)),
-        text=lambda wildcards: workflow.text_of_page(page(wildcards)),
+        scores=lambda wildcards: jobs.scores_of_page(page(wildcards)),
+        text=lambda wildcards: jobs.text_of_page(page(wildcards)),
     output:
         "results/{grid}.items.json",
     log:
@@ -27,13 +27,13 @@ rule compare:
 
 rule table:
     input:
-        scores=lambda wildcards: workflow.scores_of_page(page(wildcards)),
-        compared=lambda wildcards: workflow.comparisons_of_page(page(wildcards)),
-        text=lambda wildcards: workflow.text_of_page(page(wildcards)),
+        scores=lambda wildcards: jobs.scores_of_page(page(wildcards)),
+        compared=lambda wildcards: jobs.comparisons_of_page(page(wildcards)),
+        text=lambda wildcards: jobs.text_of_page(page(wildcards)),
     output:
         report(
             "results/{page}.md",
-            category=lambda wildcards: workflow.category(page(wildcards)),
+            category=lambda wildcards: jobs.category(page(wildcards)),
             labels={"page": "{page}"},
             caption="../docs/report.rst",
         ),
@@ -47,12 +47,12 @@ rule table:
 
 rule figure:
     input:
-        scores=lambda wildcards: workflow.scores_of_page(page(wildcards)),
-        text=lambda wildcards: workflow.text_of_page(page(wildcards)),
+        scores=lambda wildcards: jobs.scores_of_page(page(wildcards)),
+        text=lambda wildcards: jobs.text_of_page(page(wildcards)),
     output:
         report(
             "results/{grid}.svg",
-            category=lambda wildcards: workflow.category(page(wildcards)),
+            category=lambda wildcards: jobs.category(page(wildcards)),
             labels={"page": "{grid}"},
             caption="../docs/report.rst",
         ),
@@ -71,7 +71,7 @@ rule report_page:
         pages=lambda wildcards: [
             page.path for page in targets.pages(scale_of(wildcards))
         ],
-        text=lambda _: workflow.text_of_all(),
+        text=lambda _: jobs.text_of_all(),
     output:
         report(
             "results/{folder}{name}.md",
@@ -94,7 +94,7 @@ rule html:
         pages=lambda wildcards: [
             page.path for page in targets.pages(scale_of(wildcards))
         ],
-        text=lambda _: workflow.text_of_all(),
+        text=lambda _: jobs.text_of_all(),
     output:
         directory("results/{folder}html"),
     log:
@@ -109,10 +109,8 @@ rule html:
 
 rule partial_table:
     input:
-        scores=lambda wildcards: workflow.existing(
-            workflow.scores_of_page(page(wildcards))
-        ),
-        text=lambda wildcards: workflow.text_of_page(page(wildcards)),
+        scores=lambda wildcards: jobs.existing(jobs.scores_of_page(page(wildcards))),
+        text=lambda wildcards: jobs.text_of_page(page(wildcards)),
     output:
         "results/partial/{page}.md",
     log:
@@ -125,10 +123,10 @@ rule partial_table:
 
 rule partial_report:
     input:
-        scores=lambda wildcards: workflow.existing(
-            workflow.scores_of_scale(scale_of(wildcards))
+        scores=lambda wildcards: jobs.existing(
+            jobs.scores_of_scale(scale_of(wildcards))
         ),
-        text=lambda _: workflow.text_of_all(),
+        text=lambda _: jobs.text_of_all(),
     output:
         "results/partial/{folder}{name}.md",
     log:

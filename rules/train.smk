@@ -4,19 +4,19 @@
 
 rule train:
     input:
-        ancient(lambda wildcards: workflow.run_data(wildcards.run, SCALE)),
+        ancient(lambda wildcards: jobs.run_data(wildcards.run, SCALE)),
     output:
         "runs/{run}/train.json",
     log:
         "runs/{run}/train.log",
     conda:
         "../envs/train.yaml"
-    threads: lambda wildcards: workflow.threads(wildcards.run, SCALE)
+    threads: lambda wildcards: jobs.threads(wildcards.run, SCALE)
     resources:
         gpu=GPU,
         runs_per_gpu=1,
         mem_mb=16000,  # BERT-large's optimiser and best weights, on a CPU too
-        runtime=lambda wildcards, attempt: workflow.training_minutes(
+        runtime=lambda wildcards, attempt: jobs.training_minutes(
             wildcards.run, SCALE, attempt
         ),
     params:

@@ -10,7 +10,8 @@ from csebench.plan.schema import Scale
 from csebench.plan.spec import Spec, digest
 
 FOLDER = catalog.RUNS / ".plan"
-READ = ("config", "data/registry.yaml", "papers", "methods", "evaluators", "csebench")  # what decides a plan
+ROOMS = ("csebench/base", "csebench/plan")  # this room, and those it imports from
+READ = ("config", "data/registry.yaml", "papers", "methods", "evaluators", *ROOMS)  # what decides a plan
 
 
 def find(run_id: str, scale_name: str) -> tuple[Spec, Scale, list[str]]:
@@ -35,6 +36,7 @@ def find(run_id: str, scale_name: str) -> tuple[Spec, Scale, list[str]]:
 
 
 def make(scale_name: str) -> dict:
+    """The scale, and every run of it with its evaluators, as JSON."""
     evaluators = targets.evaluators(scale_name)
     runs = {
         run_id: [spec.model_dump(), sorted(evaluators[run_id])] for run_id, spec in targets.runs(scale_name).items()
@@ -43,7 +45,8 @@ def make(scale_name: str) -> dict:
 
 
 def key() -> str:
+    """Hash of the files that decide a plan, by their names below the project."""
     root = catalog.ROOT
-    there = (path for name in READ for path in (root / name, *(root / name).rglob("*")))
-    read = [path for path in there if path.suffix in (".py", ".yaml") and path.is_file()]
+    files = (path for name in READ for path in (root / name, *(root / name).rglob("*")))
+    read = [path for path in files if path.suffix in (".py", ".yaml") and path.is_file()]
     return digest({str(path.relative_to(root)): sha256(path) for path in read}, 16)

@@ -432,7 +432,8 @@ def test_a_job_plans_anew_when_a_file_changed(tmp_path, monkeypatch):
         copy = shutil.copytree if source.is_dir() else shutil.copy
         (project / name).parent.mkdir(parents=True, exist_ok=True)
         copy(source, project / name)
-    job = "import sys; from csebench import cli, kept_plan; print(cache.find(sys.argv[1], 'smoke')[0].run_id)"
+    shutil.copy(ROOT / "csebench" / "__init__.py", project / "csebench")
+    job = "import sys; from csebench.plan import cache; print(cache.find(sys.argv[1], 'smoke')[0].run_id)"
 
     def found(run_id):
         env, command = {**os.environ, "PYTHONPATH": str(project)}, [sys.executable, "-c", job, run_id]
@@ -444,6 +445,33 @@ def test_a_job_plans_anew_when_a_file_changed(tmp_path, monkeypatch):
     config.write_text(config.read_text().replace("steps: 6", "steps: 7"))
     again = found(old)
     assert again.returncode == 1 and f"no table of scale smoke needs a run {old!r}" in again.stderr
+
+
+@pytest.mark.parametrize(
+    "file, decides",
+    [
+        ("csebench/plan/recipe.py", True),
+        ("csebench/base/files.py", True),
+        ("methods/components/ami.py", True),
+        ("config/smoke.yaml", True),
+        ("csebench/report/markdown.py", False),
+        ("csebench/cli.py", False),
+    ],
+)
+def test_a_kept_plan_depends_on_what_decides_it(file, decides, tmp_path, monkeypatch):
+    monkeypatch.setattr(catalog, "ROOT", tmp_path)
+    (tmp_path / file).parent.mkdir(parents=True)
+    (tmp_path / file).write_text("one")
+    before = cache.key()
+    (tmp_path / file).write_text("another")
+    assert (cache.key() != before) == decides
+
+
+def test_a_plan_is_made_by_the_rooms_that_its_cache_watches():
+    """What csebench/plan/ imports, and nothing else of csebench/, decides a plan."""
+    code = "import sys\nfrom csebench.plan import cache\nprint(*(m for m in sys.modules if m.startswith('csebench.')))"
+    loaded = {m.replace(".", "/") for m in python("-c", code).stdout.split()}
+    assert {"/".join(m.split("/")[:2]) for m in loaded} == set(cache.ROOMS)
 
 
 def test_a_plan_is_kept_of_the_files_it_was_made_from(tmp_path, monkeypatch):
