@@ -234,13 +234,22 @@ class Erratum(Strict):
     says: str
 
 
+def _file_name(key):
+    if not re.fullmatch(r"\w+", str(key)):
+        raise ValueError("must be of letters and digits, as its page is named after it: 2, A1")
+    return key
+
+
+Key = Annotated[str, BeforeValidator(_file_name)]  # of a table or figure
+
+
 class Paper(Strict):
     name: str
     label: str = ""  # as people call it
     title: str
     reference: str
     url: str | None = None
-    tables: dict[str, AnyTable]
-    figures: dict[str, Figure] = {}
+    tables: dict[Key, AnyTable]
+    figures: dict[Key, Figure] = {}
     claims: list[Claim] = []
     errata: list[Erratum] = []

@@ -21,12 +21,11 @@ class ForReaders:
     """Marks what a declaration says to readers only: it is printed, and cannot change a number."""
 
 
-Text = Annotated[str, ForReaders]
-Texts = Annotated[list[str], ForReaders]
+Prose = Annotated[str, ForReaders]
 
 
 def without_text(declared: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
-    """A literal declaration less the parts whose type is marked with `ForReaders`."""
+    """A literal declaration less the parts whose type, or the type of whose items, is marked with `ForReaders`."""
     kinds = get_type_hints(model, include_extras=True)
     counting = {key: kinds.get(key) for key in declared if not _marked(kinds.get(key))}
     return {key: _without_text(declared[key], kind) for key, kind in counting.items()}
@@ -42,7 +41,8 @@ def _without_text(value, kind):
 
 
 def _marked(kind) -> bool:
-    return ForReaders in getattr(kind, "__metadata__", ())
+    marks = getattr(kind, "__metadata__", ())
+    return ForReaders in marks or (get_origin(kind) is list and _marked(get_args(kind)[0]))
 
 
 # ---------------------------------------------------------------- methods
@@ -74,20 +74,20 @@ class Declaration(Strict):
 
     name: str
     version: int = Field(ge=1)  # bump it when a change of the code changes a number
-    title: Text
-    paper: Text
-    citation: Text
+    title: Prose
+    paper: Prose
+    citation: Prose
     kind: Literal["trained", "fitted", "untrained", "control", "component"] = "trained"
-    needs: Text = ""  # besides an encoder and a corpus of sentences
-    trains: Text = "encoder"  # what the optimiser sees
-    params: dict[str, tuple[Value, Text]] = {}  # name: (the paper's value, where it comes from)
+    needs: Prose = ""  # besides an encoder and a corpus of sentences
+    trains: Prose = "encoder"  # what the optimiser sees
+    params: dict[str, tuple[Value, Prose]] = {}  # name: (the paper's value, where it comes from)
     corpus: Literal["sentences", "triplets"] = "sentences"  # that it trains on
     choices: dict[str, list[str]] = {}  # allowed values of a text parameter
     components: dict[str, dict[str, Value]] = {}  # plug-ins that are part of the method
     asks: list[Literal["queue", "attention", "tokens"]] = []  # of a component: what its method must have for it
     refuses: dict[Literal["queue", "attention", "tokens"], str] = {}  # of a method: what it has not, and why
     variants: dict[str, dict[str, Any]] = {}  # name: parameters that differ from the defaults
-    deviations: Texts = []  # from the paper, and what the paper leaves open and we chose
+    deviations: list[Prose] = []  # from the paper, and what the paper leaves open and we chose
 
     @property
     def stages(self) -> list[str]:
@@ -116,22 +116,22 @@ class EvaluatorDeclaration(Strict):
 
     name: str
     version: int = Field(ge=1)
-    title: Text
+    title: Prose
     protocol: str  # forks differ silently, so the reading has a name, in which {settings} may stand
     tasks: list[str]  # as in the papers' columns
     average: bool = False  # whether it also gives the average of its tasks, `Avg.`
     files: list[str] | dict[str, list[str]]  # below the data root, names or patterns of all that it reads; or by task
     takes: str | None = None  # a parameter without a default, what stands behind the colon: `beir:scifact`
     example: str | None = None  # of it, what data/smoke has: `beir:smoke` is what the conformance suite runs
-    ordered: Text = ""  # why the order of items matters, where the protocol itself makes it matter
+    ordered: Prose = ""  # why the order of items matters, where the protocol itself makes it matter
     params: dict[str, Value] = {}
     variants: dict[str, dict[str, Value]] = {}  # also behind a colon: `transfer:fasttest`
     metric: str | None = None  # what a cell shows, a task's first row; None: the first of `best`
     best: dict[str, float]  # metric: what a perfect model scores
     chance: dict[str, tuple[float, float]]  # metric: between what random vectors score on data/smoke
-    needs: Text = ""  # besides what the project installs
-    source: Text  # official file, paper section
-    deviations: Texts = []
+    needs: Prose = ""  # besides what the project installs
+    source: Prose  # official file, paper section
+    deviations: list[Prose] = []
 
 
 # ---------------------------------------------------------------- data and scales

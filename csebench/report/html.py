@@ -160,15 +160,14 @@ def _item(line: str) -> Markup:
 
 def short(name: str) -> str:
     """`Table 2` of `table2`."""
-    kind = name.rstrip("0123456789")
-    return f"{kind.capitalize()} {name.removeprefix(kind)}".strip()
+    return targets.grid_label(name)
 
 
 def place_link(paper_name: str, place: str) -> str | None:
     """Where a place such as `table2` or `Section 4 and Table 2` is on the paper's page."""
     if paper_name not in catalog.paper_names():
         return None
-    named = ["".join(found).lower() for found in re.findall(r"(table|figure)\s*(\d+)", place, re.IGNORECASE)]
+    named = [kind.lower() + key for kind, key in re.findall(r"(table|figure)\s*(\w+)", place, re.IGNORECASE)]
     there = [name for name in named if name in targets.grid_names(paper_name)]
     return f"{paper_name}.html" + (f"#{there[0]}" if there else "")
 
@@ -357,7 +356,7 @@ def index_values(found: Site) -> dict:
 def grid_names(found: Site) -> list[str]:
     """Columns of the matrix: tables by number, then figures."""
     names = {shown.name for name in catalog.paper_names() for shown in found.views[name]}
-    return sorted(names, key=lambda name: (name.startswith("figure"), int(re.sub(r"\D", "", name))))
+    return sorted(names, key=lambda name: (name.startswith("figure"), targets.grid_order(name)))
 
 
 def set_against(claim) -> str:

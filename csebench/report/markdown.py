@@ -10,7 +10,7 @@ from csebench.plan.grids import find_grid, settings_of, substitute, substitute_s
 from csebench.plan.papers import Settings, SettingsRow
 from csebench.plan.recipe import corpus_of
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, declaration, protocol
-from csebench.plan.targets import Page, score_path
+from csebench.plan.targets import Page, grid_label, score_path
 from csebench.report import stats
 from csebench.report.view import PAPER_SCALE, Cell, View, view
 from csebench.score.store import read
@@ -39,8 +39,7 @@ def heading(shown: View) -> str:
     about = paper(shown.paper)
     if shown.paper == SIDE_BY_SIDE:
         return shown.grid.title
-    kind = shown.name.rstrip("0123456789")
-    return f"{about.reference} · {kind.capitalize()} {shown.name.removeprefix(kind)}: {shown.grid.title}"
+    return f"{about.reference} · {grid_label(shown.name)}: {shown.grid.title}"
 
 
 def section(shown: View) -> str:
@@ -151,7 +150,7 @@ def texts(shown: View) -> list[str]:
 def head(page: Page) -> str:
     """Scale, encoder, data and seeds, so that no small-scale number can be taken for a result."""
     at = read_scale(page.scale)
-    title = "All methods" if page.name == SIDE_BY_SIDE else page.name.replace("table", "Table ")
+    title = "All methods" if page.name == SIDE_BY_SIDE else grid_label(page.name)
     metrics = sorted({cell.metric for cell in page.cells() if cell.metric})
     lines = [
         f"# {title} at scale {at.scale}",

@@ -6,7 +6,7 @@ from collections import Counter
 
 from csebench.plan.catalog import SIDE_BY_SIDE, paper, paper_names
 from csebench.plan.catalog import scale as read_scale
-from csebench.plan.targets import grid_names
+from csebench.plan.targets import grid_label, grid_names, grid_order
 from csebench.report.audit import findings
 from csebench.report.claims import (
     HOLDS,
@@ -49,10 +49,10 @@ def index(scale: str) -> str:
     for kind, ending in (("table", "md"), ("figure", "svg")):
         names = {v.name for own in every.values() for v in own if v.name.startswith(kind)}
         body = []
-        for number in sorted(int(name.removeprefix(kind)) for name in names):
-            of = {name: v for name, own in every.items() for v in own if v.name == f"{kind}{number}"}
-            link = f"[{kind.capitalize()} {number}]({kind}{number}.md)" if kind == "table" else f"Figure {number}"
-            cells = [f"[{counted(of[n])}]({n}/{kind}{number}.{ending})" if n in of else "" for n in paper_names()]
+        for grid_name in sorted(names, key=grid_order):
+            of = {name: v for name, own in every.items() for v in own if v.name == grid_name}
+            link = f"[{grid_label(grid_name)}]({grid_name}.md)" if kind == "table" else grid_label(grid_name)
+            cells = [f"[{counted(of[n])}]({n}/{grid_name}.{ending})" if n in of else "" for n in paper_names()]
             body.append([link, *cells])
         parts.append(grid(["", *(paper(name).label for name in paper_names())], body))
     states = Counter(v.state for own in every.values() for v in own)

@@ -1,0 +1,85 @@
+"""Tables and figures of an appendix, whose keys are no numbers: every verb takes them."""
+
+import re
+import shutil
+
+import pytest
+
+from csebench import ROOT, cli
+from csebench.base import caches
+from csebench.base.errors import BadInput
+from csebench.plan import catalog, targets
+
+COLUMNS = "[{label: Avg., task: Avg.}]"
+ROWS = "[{label: BERT, run: {method: bert}, source: measured, values: ['31.40']}]"
+GRID = f"title: scores, columns: {COLUMNS}, rows: {ROWS}"
+PAPER = f"""
+name: tiny
+label: Tiny
+title: A paper with an appendix
+reference: Nobody 2026
+tables:
+  "10": {{{GRID}}}
+  "A1": {{{GRID}}}
+  "2": {{{GRID}}}
+figures:
+  "B2": {{{GRID}, kind: bars, axis: Spearman}}
+claims:
+  - {{says: one row, section: "A", table: "A1", row: BERT, columns: [Avg.]}}
+"""
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    for name in ("config", "data/smoke/downstream", "encoders"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    shutil.copy(ROOT / "data" / "registry.yaml", tmp_path / "data")
+    (tmp_path / "papers").mkdir()
+    (tmp_path / "papers" / "tiny.yaml").write_text(PAPER)
+    monkeypatch.setattr(catalog, "ROOT", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    caches.clear()
+    yield tmp_path
+    caches.clear()
+
+
+@pytest.mark.parametrize(
+    "command, shown",
+    [
+        ("plan all", "tiny/tableA1"),
+        ("plan tableA1", "tiny/figureB2"),  # which shares the run
+        ("status tiny/tableA1", "1 runs"),
+        ("render tableA1", "# Table A1 at scale smoke"),
+        ("render tiny/tableA1", "Nobody 2026 · Table A1: scores"),
+        ("render index", "| [Table A1](tableA1.md) | [missing, 0 of 1 runs](tiny/tableA1.md) |"),
+        ("render claims", "[tableA1](tiny/tableA1.md)"),
+        ("claims", "tableA1"),
+        ("audit", "finding"),
+        ("show tiny", "tableA1"),
+        ("papers", "10, A1, 2"),
+        ("html", "results/html/index.html"),
+    ],
+)
+def test_every_verb_takes_an_appendix(project, capsys, command, shown):
+    assert cli.main(command.split()) == 0, capsys.readouterr().err
+    assert shown in re.sub(r" +", " ", capsys.readouterr().out)
+
+
+def test_an_appendix_comes_after_the_numbers(project):
+    names = [page.name for page in targets.pages("smoke") if not page.path.is_relative_to("results/tiny")]
+    assert names == ["table2", "table10", "tableA1", "methods"]
+
+
+def test_pages_to_browse_name_an_appendix(project):
+    assert cli.main(["html"]) == 0
+    folder = project / "results" / "html"
+    assert "<h2>Table A1: scores</h2>" in (folder / "tiny.html").read_text()
+    assert ">T10<" in (index := (folder / "index.html").read_text()) and index.index(">T10<") < index.index(">TA1<")
+
+
+@pytest.mark.parametrize("key", ["A 1", "A.1", "a/b", ""])
+def test_a_key_that_no_file_can_be_named_after_is_refused(project, key):
+    paper = project / "papers" / "tiny.yaml"
+    paper.write_text(PAPER.replace('"A1":', f'"{key}":'))
+    with pytest.raises(BadInput, match=r"papers/tiny\.yaml: tables.*letters and digits"):
+        catalog.paper("tiny")
