@@ -13,10 +13,11 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from csebench import worker
+from csebench import __version__, worker
 from csebench.base import gpus
 from csebench.base.errors import BadInput, RunFailed, unknown
 from csebench.base.files import read_text, write_text
+from csebench.base.provenance import code_state
 from csebench.data.corpus import read_corpus
 from csebench.plan import by_hand, catalog, grids, targets
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, declaration, names
@@ -27,6 +28,7 @@ def main(argv: list[str] | None = None) -> int:
     gc.set_threshold(1_000_000)  # importing torch makes 640,000 objects and drops none, nor does any step of training
     try:
         args = parser().parse_args(argv)
+        catalog.require_checkout()
         args.run(args)
     except BadInput as e:
         print(f"csebench: {e}", file=sys.stderr)
@@ -40,6 +42,26 @@ def main(argv: list[str] | None = None) -> int:
 class Parser(argparse.ArgumentParser):
     def error(self, message):
         raise BadInput(f"{message} ({self.prog} --help)")
+
+
+class ShowVersion(argparse.Action):
+    """Prints the version, and the commit of a checkout, which git is asked for only then."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, nargs=0, **kwargs)
+
+    def __call__(self, parser, *_):
+        print(version_text())
+        parser.exit()
+
+
+def version_text() -> str:
+    """`csebench 0.1.0 (commit 0123456789, with changes)`; without a commit outside of a checkout."""
+    code = code_state() if catalog.is_checkout() else {"commit": None}
+    if code["commit"] is None:
+        return f"csebench {__version__}"
+    changes = ", with changes" if code["dirty_diff_sha256"] else ""
+    return f"csebench {__version__} (commit {code['commit'][:10]}{changes})"
 
 
 def positive(text: str) -> int:
@@ -59,6 +81,7 @@ def count(text: str) -> int:
 
 def parser() -> Parser:
     top = Parser(prog="csebench", description=__doc__.splitlines()[0])
+    top.add_argument("--version", action=ShowVersion, help="show the version and the commit")
     verbs = top.add_subparsers(required=True, metavar="VERB")
 
     def verb(name, run, help):

@@ -19,6 +19,7 @@ from pathlib import Path
 from csebench import ROOT
 from csebench.base.errors import BadInput, unknown
 from csebench.base.files import read_text, write_json
+from csebench.plan.catalog import require_checkout
 from csebench.plan.recipe import back_translation_facts
 from csebench.plan.registry import (
     COMPONENTS,
@@ -133,6 +134,7 @@ def changed_without_bump() -> list[str]:
 
 
 def main(arguments: list[str]) -> None:
+    require_checkout()
     blessed = arguments[arguments.index("--bless") + 1 :] if "--bless" in arguments else []
     now = current()
     for unit in blessed:

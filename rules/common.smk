@@ -23,6 +23,7 @@ SCALE = config.get("scale", catalog.DEFAULT_SCALE)
 GPU = int(bool(gpus.cards()))  # GPUs that a run asks for
 
 try:
+    catalog.require_checkout()
     targets.runs(SCALE)
 except BadInput as error:
     jobs.refuse(error)

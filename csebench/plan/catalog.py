@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import RootModel, ValidationError
 
-from csebench import ROOT
+from csebench import REPOSITORY, ROOT
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, explain, unknown
 from csebench.base.files import read_yaml
@@ -23,6 +23,20 @@ FETCHED = "data/official"  # where rules/data.smk puts what it downloads
 POSITIVES = Path("data/back-translation")
 SIDE_BY_SIDE = "methods"  # the page of all methods
 STS_COLUMNS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R", "Avg.")
+
+
+def is_checkout() -> bool:
+    """Whether the project's data files are there: an installed package is its code alone."""
+    return all((ROOT / folder).is_dir() for folder in ("config", "data", "papers"))
+
+
+def require_checkout() -> None:
+    """Raises BadInput, with how to get one, where there is no checkout of the project."""
+    if not is_checkout():
+        raise BadInput(
+            f"this csebench is installed without its project: {ROOT} has no config/, data/ and papers/. Get a"
+            f" checkout: git clone {REPOSITORY} && cd {REPOSITORY.rpartition('/')[2]} && pip install -e ."
+        )
 
 
 def scale_names() -> list[str]:

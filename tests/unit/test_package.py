@@ -1,0 +1,104 @@
+"""The package: what it says of itself, and what it does where it is installed without its checkout."""
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+
+import pytest
+import yaml
+
+import csebench
+from csebench import ROOT, cli
+from csebench.plan import catalog
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+NEEDED = {  # arguments without which a verb cannot be parsed
+    "show": "simcse",
+    "plan": "all",
+    "train": "--method simcse --out out",
+    "evaluate": "--model model --out out.json",
+    "sentences": "--out out.jsonl",
+    "plot": "scores.json --out out",
+    "work": "simcse-0123456789",
+    "publish": "simcse-0123456789 sts",
+    "compare": "table2",
+    "render": "table2",
+    "fetch": "wiki --out out",
+    "back-translate": "corpus.txt --translators two --out out",
+    "pretrain": "corpus.txt --out out --steps 1",
+}
+VERBS = next(a for a in cli.parser()._actions if isinstance(a, argparse._SubParsersAction)).choices
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_outside_a_checkout_a_verb_says_how_to_get_one(verb, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(catalog, "ROOT", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert cli.main([verb, *NEEDED.get(verb, "").split()]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and f"git clone {PROJECT['urls']['Repository']} && cd csebench" in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_version_names_the_commit_of_a_checkout(capsys, monkeypatch):
+    monkeypatch.setattr(cli, "code_state", lambda: {"commit": "0123456789abcdef", "dirty_diff_sha256": "ab"})
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"csebench {csebench.__version__} (commit 0123456789, with changes)\n"
+
+
+def test_version_outside_a_checkout_names_no_commit(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(catalog, "ROOT", tmp_path)
+    with pytest.raises(SystemExit):
+        cli.main(["--version"])
+    assert capsys.readouterr().out == f"csebench {csebench.__version__}\n"
+
+
+def test_citation_file_fits_the_package():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == csebench.__version__
+    assert citation["license"] == PROJECT["license"]
+    assert citation["repository-code"] == PROJECT["urls"]["Repository"] == csebench.REPOSITORY
+
+
+def test_changelog_has_the_version_and_what_is_unreleased():
+    headings = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert headings[:2] == ["Unreleased", csebench.__version__]
+
+
+def test_before_a_commit_runs_what_ci_runs():
+    (local,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    hooks = [hook["entry"] for hook in local["hooks"]]
+    lines = (ROOT / ".ci" / "run").read_text().splitlines()
+    start = lines.index(hooks[0])
+    assert lines[start : start + len(hooks)] == hooks
+    assert lines[start + len(hooks)] == ""
+
+
+@pytest.mark.slow
+def test_a_wheel_holds_every_room_and_says_that_it_is_no_checkout(tmp_path):
+    source, site = tmp_path / "source", tmp_path / "site"
+    ignored = shutil.ignore_patterns("__pycache__")
+    for name in ("csebench", "methods", "evaluators"):
+        shutil.copytree(ROOT / name, source / name, ignore=ignored)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-q", "-w", str(tmp_path), "."]
+    subprocess.run(build, cwd=source, check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    files = {
+        path.relative_to(source)
+        for name in ("csebench", "methods", "evaluators")
+        for path in (source / name).rglob("*")
+    }
+    assert not [file for file in files if (source / file).is_file() and not (site / file).is_file()]
+    command = [sys.executable, "-m", "csebench", "methods"]
+    done = subprocess.run(command, cwd=tmp_path, env={"PYTHONPATH": str(site)}, capture_output=True, text=True)
+    assert done.returncode == 2 and "git clone" in done.stderr and done.stdout == ""
