@@ -12,7 +12,7 @@ from typing import NoReturn
 from csebench import ROOT
 from csebench.base.errors import BadInput
 from csebench.plan import catalog, forecast, recipe, targets
-from csebench.plan.registry import METHODS, protocol
+from csebench.plan.registry import METHODS, protocol, with_imports
 from csebench.plan.targets import Page
 from csebench.score.evaluate import evaluation_key
 
@@ -73,12 +73,12 @@ def sources(*folders: str) -> list[str]:
     return [str(path.relative_to(ROOT)) for path in paths if path.is_file() and "__pycache__" not in path.parts]
 
 
-CODE = ("csebench/plan", "csebench/score", "csebench/report")  # rooms that decide what a page says
+CODE = ("csebench/base", "csebench/plan", "csebench/data", "csebench/score", "csebench/report")  # write the pages
 
 
 def text_of_page(page: Page) -> list[str]:
-    """Code, papers, scale and declarations that a page prints from: an edited label renders again, and trains
-    nothing."""
+    """Code, papers, scale, and files of methods and evaluators that a page prints from: an edited label renders again,
+    and trains nothing."""
     papers = [f"papers/{name}.yaml" for name in page.papers if name != catalog.SIDE_BY_SIDE]
     specs = page.runs().values()
     if catalog.SIDE_BY_SIDE in page.papers:
@@ -86,8 +86,9 @@ def text_of_page(page: Page) -> list[str]:
     else:
         declared = [f"methods/{spec.method}.py" for spec in specs]
         declared += [f"methods/components/{name}.py" for spec in specs for name in spec.components]
-    evaluators = [protocol(evaluator).file for _, evaluator in page.scores()]
-    return [f"config/{page.scale}.yaml", *papers, *sorted({*declared, *evaluators}), *sources(*CODE)]
+    for evaluator in {evaluator for _, evaluator in page.scores()}:
+        declared += [str(path.relative_to(ROOT)) for path in with_imports(ROOT / protocol(evaluator).file)]
+    return [f"config/{page.scale}.yaml", *papers, *sorted({*declared}), *sources(*CODE)]
 
 
 def text_of_all() -> list[str]:

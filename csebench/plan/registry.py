@@ -72,6 +72,7 @@ def literal(path: Path, variable: str):
     raise BadInput(f"{path}: no {variable} = {{...}} at the top of the file; copy methods/_template.py.")
 
 
+@cached
 def with_imports(path: Path) -> list[Path]:
     """A file, and the files of methods/ and evaluators/ that it imports from, directly or through one another."""
     files, waiting = [], [path]

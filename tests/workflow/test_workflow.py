@@ -8,11 +8,9 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
-
-from csebench import ROOT
+from project import Project
 
 pytestmark = pytest.mark.slow
 
@@ -54,40 +52,9 @@ REPORTS = ["index.md", "claims.md", "audit.md", "html/index.html"]
 DRAWN = ["tiny/figure1.svg", "tiny/figure1.png", "tiny/figure1.csv"]
 
 
-class Project:
-    """A copy of the project, run as a user would: with its own code, methods and results."""
-
-    def __init__(self, folder: Path):
-        self.folder = folder
-        ignored = shutil.ignore_patterns(".git", ".venv", "runs", "results", ".snakemake", "__pycache__", "*.egg-info")
-        shutil.copytree(ROOT, folder, ignore=ignored)
-        for paper in (folder / "papers").glob("*.yaml"):
-            paper.unlink()
-        (folder / "papers" / "tiny.yaml").write_text(PAPER)
-        self.env = {**os.environ, "PYTHONPATH": str(folder), "HF_HUB_OFFLINE": "1"}
-        self.env.pop("CSEBENCH_DATA", None)
-
-    def run(self, *command, module="snakemake", **more):
-        command = [sys.executable, "-m", module, *command]
-        return subprocess.run(command, cwd=self.folder, env=self.env, capture_output=True, text=True, **more)
-
-    def snakemake(self, *arguments):
-        return self.run(*arguments, "-j2")
-
-    def started(self, done) -> set[str]:
-        """Rules that a call of Snakemake ran."""
-        return set(re.findall(r"\(Rule: (\w+)\)", done.stdout + done.stderr))
-
-    def jobs(self, done, rule) -> int:
-        return len(set(re.findall(rf"jobid: (\d+) \(Rule: {rule}\)", done.stdout + done.stderr)))
-
-    def read(self, name) -> str:
-        return (self.folder / "results" / name).read_text(encoding="utf-8")
-
-
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    made = Project(tmp_path_factory.mktemp("workflow") / "csebench")
+    made = Project(tmp_path_factory.mktemp("workflow") / "csebench", PAPER)
     for path in (made.folder / "methods").glob("[!_]*.py"):
         if path.stem not in ("bert", "simcse", "random"):
             path.unlink()
@@ -140,6 +107,11 @@ def test_pages_link_to_what_there_is(project):
 def test_second_call_does_nothing(project):
     done = project.snakemake("all")
     assert done.returncode == 0 and "Nothing to be done" in done.stdout + done.stderr
+
+
+def test_a_copied_checkout_plans_nothing_anew(project, tmp_path):
+    done = project.copy_to(tmp_path / "copy").run("all", "-n")
+    assert done.returncode == 0 and "Nothing to be done" in done.stdout + done.stderr, done.stdout
 
 
 WRITTEN = {"compare", "table", "figure", "report_page", "html", "all"}

@@ -1,0 +1,125 @@
+"""What an edit makes again, as `snakemake -n` plans it: the pages that show it, and never a training."""
+
+import re
+from pathlib import Path
+
+import pytest
+from project import Project
+
+pytestmark = pytest.mark.slow
+
+PAPER = """
+name: tiny
+label: Tiny
+title: A paper with an appendix
+reference: "Nobody 2026"
+tables:
+  "2":
+    title: one method
+    columns: [{label: Avg., task: Avg.}]
+    rows:
+      - {label: SimCSE + AMI, run: {method: simcse, components: {ami: {}}}, source: measured, values: ["67.94"]}
+  "A1":
+    title: another, by another evaluator
+    evaluator: transfer
+    columns: [{label: Avg., task: Avg.}]
+    rows:
+      - {label: CT, run: {method: ct}, source: measured, values: ["80.00"]}
+figures:
+  "1":
+    title: the other method
+    kind: bars
+    axis: Spearman
+    columns: [{label: Avg., task: Avg.}]
+    rows:
+      - {label: CT, run: {method: ct}, source: measured, values: ["70.00"]}
+"""
+TABLE2 = {"results/table2.md", "results/tiny/table2.md"}
+APPENDIX = {"results/tableA1.md", "results/tiny/tableA1.md"}
+FIGURE = {"results/tiny/figure1.svg"}
+METHODS = {"results/methods.md"}
+OVER_ALL = {"results/index.md", "results/claims.md", "results/audit.md", "results/html"}
+PAGES = TABLE2 | APPENDIX | FIGURE | METHODS | OVER_ALL
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A project whose outputs are there and up to date; nothing was run for them."""
+    project = Project(tmp_path_factory.mktemp("finished") / "csebench", PAPER)
+    for path in (project.folder / "methods").glob("[!_]*.py"):
+        if path.stem not in ("ct", "simcse"):
+            path.unlink()
+    for name in ("mini", "paper"):  # these scales name methods that are not there
+        (project.folder / "config" / f"{name}.yaml").unlink()
+    smoke = project.folder / "config" / "smoke.yaml"
+    smoke.write_text(smoke.read_text().partition("methods:")[0])
+    for line in project.run("--summary", "all").stdout.splitlines()[1:]:
+        output = project.folder / line.split("\t")[0]
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text("{}") if output.suffix else output.mkdir()
+    done = project.run("all", "--touch", "-j1")
+    assert done.returncode == 0, done.stderr
+    return project
+
+
+@pytest.fixture
+def project(finished, tmp_path):
+    return finished.copy_to(tmp_path / "copy")
+
+
+def planned(project) -> tuple[set[str], set[str]]:
+    """Rules that `all` would run, and the pages that they write."""
+    done = project.run("all", "-n")
+    assert done.returncode == 0, done.stderr
+    printed = done.stdout + done.stderr
+    rules = set(re.findall(r"^(?:local)?rule (\w+):", printed, re.M)) - {"all"}
+    outputs = re.findall(r"^    output: (.+)$", printed, re.M)
+    return rules, {path for line in outputs for path in line.split(", ")} & PAGES
+
+
+def append(path: Path, line: str) -> None:
+    path.write_text(path.read_text() + f"\n{line}\n")
+
+
+def test_untouched_nothing_is_to_be_done(project):
+    assert planned(project) == (set(), set())
+
+
+def test_an_edited_deviation_rebuilds_the_pages_that_print_it(project):
+    method = project.folder / "methods" / "simcse.py"
+    method.write_text(method.read_text().replace('"deviations": [', '"deviations": ["another",'))
+    rules, pages = planned(project)
+    assert pages == TABLE2 | METHODS | OVER_ALL
+    assert not rules & {"train", "evaluate"}
+
+
+def test_an_edited_component_rebuilds_the_pages_that_print_it(project):
+    append(project.folder / "methods" / "components" / "ami.py", "# a note")
+    assert planned(project)[1] == TABLE2 | METHODS | OVER_ALL
+
+
+def test_an_edited_evaluator_rebuilds_the_pages_that_show_it(project):
+    append(project.folder / "evaluators" / "transfer.py", "# a note")
+    assert planned(project)[1] == APPENDIX | OVER_ALL
+
+
+@pytest.mark.parametrize("module", ["report/panels.py", "report/figures.py", "score/store.py", "plan/papers.py"])
+def test_an_edited_page_writer_rebuilds_every_page_and_figure(project, module):
+    append(project.folder / "csebench" / module, "# a note")
+    rules, pages = planned(project)
+    assert pages == PAGES
+    assert not rules & {"train", "evaluate"}
+
+
+@pytest.mark.parametrize("module", ["train/losses.py", "model/tokens.py", "worker.py"])
+def test_an_edited_trainer_makes_nothing_again(project, module):
+    """What it changes has a new version, and with it other runs."""
+    append(project.folder / "csebench" / module, "# a note")
+    assert planned(project) == (set(), set())
+
+
+def test_an_edited_setting_trains_again(project):
+    smoke = project.folder / "config" / "smoke.yaml"
+    smoke.write_text(smoke.read_text().replace("steps: 6", "steps: 7"))
+    rules, pages = planned(project)
+    assert {"train", "evaluate"} <= rules and pages == PAGES
