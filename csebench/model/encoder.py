@@ -21,8 +21,8 @@ from csebench import ROOT
 from csebench.base.errors import BadInput
 from csebench.base.files import sha256
 from csebench.model.layers import Layers, additive, at_position, to_device, use_cheap_dropout
-from csebench.model.pooling import ONE_POSITION, TWO_LAYERS, Encoded
-from csebench.plan.schema import TEMPLATES, EncoderRef
+from csebench.model.pooling import ONE_POSITION, TEMPLATES, TWO_LAYERS, Encoded
+from csebench.plan.schema import EncoderRef
 
 logging.set_verbosity_error()  # else every load reports the masked-LM head that we do not want
 

@@ -10,8 +10,7 @@ from torch import nn
 
 from csebench.base.files import write_json
 from csebench.model.encoder import MODULES, Encoder
-from csebench.model.pooling import TWO_LAYERS
-from csebench.plan.schema import TEMPLATES
+from csebench.model.pooling import TEMPLATES, TWO_LAYERS
 
 TANH = "torch.nn.modules.activation.Tanh"
 

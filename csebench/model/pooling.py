@@ -8,8 +8,8 @@ import torch
 
 from csebench.base.errors import BadInput
 from csebench.model.layers import at_position
-from csebench.plan.schema import TEMPLATES
 
+TEMPLATES = {"mask": '"[X]" means [MASK].', "mask_bare": "[X] means [MASK]"}  # MSSE args.py:15, and its config
 TWO_LAYERS = {"avg_top2": (-2, -1), "avg_first_last_2021": (0, -1), "avg_first_last_2022": (1, -1)}  # pooler: states
 ONE_POSITION = ("cls_before_pooler", *TEMPLATES)  # poolers that read one state of the last layer
 

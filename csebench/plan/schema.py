@@ -9,8 +9,17 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 Value = bool | int | float | str
-TEMPLATES = {"mask": '"[X]" means [MASK].', "mask_bare": "[X] means [MASK]"}  # MSSE args.py:15, and its config
-POOLERS = ("cls", "cls_before_pooler", "avg", "avg_top2", "avg_first_last_2021", "avg_first_last_2022", *TEMPLATES)
+Pooler = Literal[
+    "cls",
+    "cls_before_pooler",
+    "avg",
+    "avg_top2",
+    "avg_first_last_2021",
+    "avg_first_last_2022",
+    "mask",
+    "mask_bare",
+]  # csebench/model/pooling.py defines each
+POOLERS: tuple[Pooler, ...] = get_args(Pooler)
 
 
 class Strict(BaseModel):
@@ -66,7 +75,7 @@ class Training(BaseModel):
     clip: float = Field(1.0, gt=0)  # gradient norm
     dropout: float = Field(0.1, ge=0, lt=1)  # hidden and attention
     evaluate_every: int = Field(125, ge=1)  # steps between evaluations on STS-B dev
-    pooler: Literal[POOLERS] = "cls_before_pooler"  # in training, on STS-B dev and at test
+    pooler: Pooler = "cls_before_pooler"  # in training, on STS-B dev and at test
 
 
 class Declaration(Strict):
@@ -149,7 +158,7 @@ class Calibration(Strict):
     """Published values that a setting of the retrieval protocol can be found by."""
 
     model: str
-    pooler: list[Literal[POOLERS]]
+    pooler: list[Pooler]
     similarity: list[Literal["cos", "dot"]]
     max_length: list[int]
     printed: dict[str, float]  # dataset: nDCG@10

@@ -19,9 +19,9 @@ from csebench.base.run_dir import REPORT, finish, is_done
 from csebench.data.corpus import draw_subset
 from csebench.model.encoder import Encoder
 from csebench.model.export import save_encoder, save_modules
+from csebench.model.pooling import TEMPLATES
 from csebench.model.sentence_encoder import Affine, SentenceEncoder
 from csebench.plan.registry import declaration, load
-from csebench.plan.schema import TEMPLATES
 from csebench.plan.spec import Spec
 from csebench.train import parallel
 from csebench.train.inputs import Inputs, gather

@@ -9,8 +9,9 @@ import re
 import numpy as np
 import pytest
 
+from csebench.model.pooling import TEMPLATES
 from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill, literal, names
-from csebench.plan.schema import POOLERS, TEMPLATES
+from csebench.plan.schema import POOLERS
 
 SECTIONS = ("Idea", "Paper", "Inputs", "Relations", "Deviations")
 HOSTS = ("simcse", "ct", "mirror_bert")  # methods that every component is tried on

@@ -27,6 +27,7 @@ def test_lock_is_up_to_date():
 NUMBERS = {  # what changes a number: file, what is there (a pattern), what it becomes, the unit that must be asked
     "a sum over processes for a mean": ("csebench/train/parallel.py", r"total / \w+\(\)", "total", "trainer"),
     "a token less": ("csebench/model/tokens.py", r"(truncation=True, max_length=[\w.]+)", r"\1 - 1", "trainer"),
+    "another prompt": ("csebench/model/pooling.py", r"means \[MASK\]", "is [MASK]", "trainer"),
     "lines that end elsewhere": ("csebench/data/corpus.py", r"ord\(.+?\)", "32", "trainer"),
     "a default value": ("methods/simcse.py", r'"temperature": \(0.05,', '"temperature": (0.06,', "methods/simcse"),
     "a metric": ("evaluators/sts.py", '"best": {"spearman"', '"best": {"pearson"', "evaluators/sts"),
