@@ -16,29 +16,20 @@ from csebench import ROOT, cli
 from csebench.plan import catalog
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-NEEDED = {  # arguments without which a verb cannot be parsed
-    "show": "simcse",
-    "plan": "all",
-    "train": "--method simcse --out out",
-    "evaluate": "--model model --out out.json",
-    "sentences": "--out out.jsonl",
-    "plot": "scores.json --out out",
-    "work": "simcse-0123456789",
-    "publish": "simcse-0123456789 sts",
-    "compare": "table2",
-    "render": "table2",
-    "fetch": "wiki --out out",
-    "back-translate": "corpus.txt --translators two --out out",
-    "pretrain": "corpus.txt --out out --steps 1",
-}
 VERBS = next(a for a in cli.parser()._actions if isinstance(a, argparse._SubParsersAction)).choices
+
+
+def required(verb):
+    """Arguments without which a verb cannot be parsed."""
+    actions = [action for action in VERBS[verb]._actions if action.required]
+    return [text for action in actions for text in (*action.option_strings[:1], "1")]
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_outside_a_checkout_a_verb_says_how_to_get_one(verb, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(catalog, "ROOT", tmp_path)
     monkeypatch.chdir(tmp_path)
-    assert cli.main([verb, *NEEDED.get(verb, "").split()]) == 2
+    assert cli.main([verb, *required(verb)]) == 2
     out, err = capsys.readouterr()
     assert out == "" and f"git clone {PROJECT['urls']['Repository']} && cd csebench" in err
     assert not list(tmp_path.iterdir())
