@@ -144,7 +144,6 @@ def parser() -> Parser:
 
     v = verb("plot", plot, "the figures that scores have the data for: SVG, PNG and CSV")
     v.add_argument("scores", type=Path, help="JSON of `csebench evaluate`")
-    v.add_argument("--data", type=Path, help="the data root that was scored, for the figure of cosine against gold")
     v.add_argument("--out", type=Path, required=True, help="folder")
 
     v = verb("work", work, "train a planned run and score it, as the workflow does")
@@ -348,7 +347,7 @@ def list_sentences(args):
 def plot(args):
     from csebench.report.panels import plot as run
 
-    for path in run(args.scores, args.out, args.data):
+    for path in run(args.scores, args.out):
         print(path)
 
 

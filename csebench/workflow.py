@@ -117,11 +117,11 @@ def run_data(run_id: str, first_scale: str) -> list[Path]:
 
 
 def evaluator_data(evaluator: str, scale_name: str) -> list[Path]:
-    """What an evaluator reads, where no data root is given: files by name, and the mark of a fetched BEIR corpus."""
+    """What an evaluator reads, where no data root is given: files by name, or the one that says they are fetched."""
     root, wanted = catalog.data_root(catalog.scale(scale_name)), protocol(evaluator)
     files = [root / file for file in wanted.files if "*" not in file]
-    if wanted.declaration.name == "beir" and root == Path(catalog.FETCHED):
-        files.append(root / "beir" / wanted.params["dataset"] / "source.json")
+    if wanted.fetched and root == Path(catalog.FETCHED):
+        files.append(root / wanted.fetched)
     return files
 
 

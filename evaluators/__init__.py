@@ -1,1 +1,1 @@
-"""The evaluators, one file a protocol family: `DECLARATION`, and `evaluate(model, data_root)` -> rows and items."""
+"""The evaluators, one file per protocol family. The contract of a file: evaluators/_template.py."""

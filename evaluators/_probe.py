@@ -9,6 +9,7 @@ Official code: princeton-nlp/SimCSE SentEval/senteval/tools/classifier.py:44-103
 validation.py. Its `size_average = False` has had no effect since torch 1.0: the loss is a mean over the batch.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,11 +22,11 @@ OPTIMIZERS = {"adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}  # torch
 
 @dataclass(frozen=True)
 class Fold:
-    """Row numbers that one fit trains on and stops by."""
+    """Row numbers that one fit trains on, and those whose accuracy stops it."""
 
     train: np.ndarray
     dev: np.ndarray
-    drawn: int = 0  # length of a permutation that was drawn before the first epoch
+    drawn: int = 0  # length of a permutation that was drawn before the first epoch; 0: none
 
 
 def held_out(rows: np.ndarray, share: float = 0.05) -> Fold:
@@ -35,8 +36,10 @@ def held_out(rows: np.ndarray, share: float = 0.05) -> Fold:
     return Fold(rows[order[cut:]], rows[order[:cut]], drawn=len(rows))
 
 
-def fit(x, y, classes: int, folds: list[Fold], decay, settings: dict):
-    """Train every fold with every of its regularisers.
+def fit(
+    x: torch.Tensor, y: torch.Tensor, classes: int, folds: list[Fold], decay: Sequence[Sequence[float]], settings: dict
+) -> tuple[torch.Tensor, np.ndarray]:
+    """Train every fold with each of its regularisers.
 
     Args:
         x: (N, D) float32 features; y: (N,) class numbers; both on one device.
@@ -54,21 +57,23 @@ def fit(x, y, classes: int, folds: list[Fold], decay, settings: dict):
     for number, fold in enumerate(folds):
         groups.setdefault((len(fold.train), fold.drawn), []).append(number)
     for members in groups.values():
-        found = _fit_equal(x, y, classes, [folds[m] for m in members], decay[members], settings)
-        weights[members], accuracy[members] = found
+        fitted = _fit_equal(x, y, classes, [folds[m] for m in members], decay[members], settings)
+        weights[members], accuracy[members] = fitted
     return weights, accuracy
 
 
-def with_ones(x):
+def with_ones(x: torch.Tensor) -> torch.Tensor:
     return torch.cat([x, x.new_ones(len(x), 1)], dim=1)
 
 
-def predict(weights, x):
+def predict(weights: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     """(C, D + 1), (N, D) -> (N,) class numbers."""
     return (with_ones(x) @ weights.T).argmax(1)
 
 
-def _fit_equal(x, y, classes, folds, decay, settings):
+def _fit_equal(
+    x: torch.Tensor, y: torch.Tensor, classes: int, folds: list[Fold], decay: torch.Tensor, settings: dict
+) -> tuple[torch.Tensor, np.ndarray]:
     """`fit` for folds that draw the same batches."""
     fits, regularisers = decay.shape
     with torch.random.fork_rng():
@@ -109,7 +114,7 @@ def _fit_equal(x, y, classes, folds, decay, settings):
     return best_w.unflatten(1, (regularisers, classes)), best
 
 
-def gradient(w, x, y, rows, classes):
+def gradient(w: torch.Tensor, x: torch.Tensor, y: torch.Tensor, rows: torch.Tensor, classes: int) -> torch.Tensor:
     """Of the mean cross-entropy over batches of row numbers (fits, batch), for weights (fits, R * classes, D + 1)."""
     batch = x.index_select(0, rows.flatten()).view(*rows.shape, -1)  # thrice as fast as x[rows]
     logits = torch.bmm(w, batch.transpose(1, 2))  # (fits, R * classes, batch): the fast order
@@ -118,14 +123,16 @@ def gradient(w, x, y, rows, classes):
     return torch.bmm(error.div_(rows.shape[1]), batch)
 
 
-def make_optimizer(w, name: str):
+def make_optimizer(w: torch.Tensor, name: str) -> torch.optim.Optimizer:
     return OPTIMIZERS[name]([w], **({"fused": True} if name == "adam" else {}))
 
 
-def keep(w, optimizer, index, name: str):
-    """The fits of an index only, with what the optimiser remembers of them."""
+def keep(
+    w: torch.Tensor, optimizer: torch.optim.Optimizer, index: torch.Tensor, name: str
+) -> tuple[torch.Tensor, torch.optim.Optimizer]:
+    """The fits of an index only, with the optimiser's state of them."""
     kept = w[index].clone()
     smaller = make_optimizer(kept, name)
-    memory = optimizer.state[w].items()
-    smaller.state[kept] = {k: v[index].clone() if v.shape == w.shape else v for k, v in memory}
+    state = optimizer.state[w].items()
+    smaller.state[kept] = {k: v[index].clone() if v.shape == w.shape else v for k, v in state}
     return kept, smaller

@@ -1,16 +1,36 @@
 """What the attention of two views has in common: against the cosine of the views, by syntax, and as histograms.
 
-Idea: miCSE aligns attention maps of dropout views, so that mutual information on attention stands for likeness of
-syntax. Paper: miCSE Figures 5, 6, 8 and App. B, D; no code was released for them, nor a number.
+Idea: miCSE aligns attention maps of dropout views, so mutual information of attention should be higher for sentences
+of the same syntax.
+Score: cosine and mutual information at the centroid of positive and negative pairs, and of pairs with identical and
+non-identical trees, the distance of the two; mutual information of every slice of layers and heads.
+Paper: miCSE Figures 5, 6, 8 and App. B, D, which print no number. Official code: none.
+Items: `similarity/GROUP` and `syntax/GROUP` (pairs, 2), cosine and mutual information, with their `sentences`;
+`syntax/parser`; `histogram/joint` (slices, BINS, BINS), each summing to one, with `edges` (slices, BINS + 1) and
+`slices` (slices,) names.
+Relations: the mutual information is that of methods/components/ami.py.
 """
 
+from __future__ import annotations
+
 import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from csebench.base.errors import BadInput, RunFailed
+from csebench.base.errors import BadInput
 from csebench.data.corpus import draw_subset, read_corpus
 from csebench.model.metrics import cosine
+from csebench.score.rows import Items, Score
+
+if TYPE_CHECKING:
+    from matplotlib.figure import FigureBase
+
+    from csebench.model.pooling import Encoded
+    from csebench.model.sentence_encoder import SentenceEncoder
+    from csebench.report.panels import Source
 
 DECLARATION = {
     "name": "attention",
@@ -23,6 +43,23 @@ DECLARATION = {
     "params": {"sentences": 1000, "parsed": 10000, "words": 10, "views": 16, "tokens": 32, "seed": 42},
     "best": {},
     "chance": {},
+    "panels": {
+        "attention_histograms": {"item": "histogram/joint", "ending": ".histograms", "width": 9.6, "height": 7},
+        "attention_similarity": {
+            "item": "similarity/positive",
+            "ending": ".similarity",
+            "width": 5.2,
+            "height": 4.6,
+            "shared_axes": True,
+        },
+        "attention_syntax": {
+            "item": "syntax/identical",
+            "ending": ".syntax",
+            "width": 5.2,
+            "height": 4.6,
+            "shared_axes": True,
+        },
+    },
     "needs": "a BERT or RoBERTa encoder; for the task syntax spaCy with en_core_web_sm",
     "source": "miCSE Figures 5, 6, 8 and App. B, D (no code)",
     "deviations": [
@@ -44,21 +81,28 @@ DROPOUT = 0.1
 BATCH = 32
 BINS = 40
 SENTENCE = "the best thing you can do is to know your stuff."
+NATS = "mutual information of attention (nats)"
 
 
-def evaluate(model, data_root, sentences, parsed, words, views, tokens, seed):
+def evaluate(
+    model: SentenceEncoder,
+    data_root: Path,
+    sentences: int,
+    parsed: int,
+    words: int,
+    views: int,
+    tokens: int,
+    seed: int,
+) -> tuple[list[Score], Items]:
     """Attention of a model.
 
     Args:
-        model: csebench.model.sentence_encoder.SentenceEncoder.
         sentences: drawn for the pairs; parsed: drawn for the split by syntax, of at most `words` words.
         views: pairs of dropout views behind the histograms.
+        tokens: at which sentences of a pair are cut.
 
     Returns:
-        (rows, items): cosine and mutual information at the centroid of positive and negative pairs, and of identical
-        and non-identical trees, the distance of the two; mutual information of every slice. Items:
-        `similarity/GROUP` and `syntax/GROUP` (pairs, 2), cosine and mutual information, with their `sentences`;
-        `syntax/parser`; `histogram/joint` (slices, BINS, BINS), each summing to one, with `edges` and `slices`.
+        rows and items (module docstring).
     """
     import torch
 
@@ -73,38 +117,43 @@ def evaluate(model, data_root, sentences, parsed, words, views, tokens, seed):
         raise BadInput(f"attention: needs a model with attention maps: an encoder of the kinds {', '.join(BERTS)}.")
     short = draw_subset([s for s in corpus if len(s.split()) <= words and s.endswith(".")], parsed, seed)
     trees, parser = parse(short)
-    pairs = by_syntax(short, trees)
-    asked = {"similarity/positive": (drawn, drawn), "similarity/negative": (drawn, drawn[1:] + drawn[:1])}
-    if pairs:
-        anchors, same, others = map(list, zip(*pairs, strict=True))
-        asked |= {"syntax/identical": (anchors, same), "syntax/non-identical": (anchors, others)}
+    triples = by_syntax(short, trees)
+    pairs = {"similarity/positive": (drawn, drawn), "similarity/negative": (drawn, drawn[1:] + drawn[:1])}
+    if triples:
+        anchors, same, others = map(list, zip(*triples, strict=True))
+        pairs |= {"syntax/identical": (anchors, same), "syntax/non-identical": (anchors, others)}
     with torch.random.fork_rng(), torch.inference_mode():
         torch.manual_seed(seed)
         view = dropout_views(model)
         joint, edges, slices, shared = histograms(view, views)  # first: its masks are the same without spaCy
-        groups = {name: compare(view, *sides, tokens) for name, sides in asked.items()}
+        groups = {name: compare(view, *sides, tokens) for name, sides in pairs.items()}
 
-    rows = [row("syntax", "identical", "pairs", len(pairs))]
-    rows += [row("histogram", name, "mutual information", v) for name, v in zip(slices, shared, strict=True)]
+    rows = [row("syntax", "identical", "pairs", len(triples))]
+    rows += [row("histogram", name, "mutual information", nats) for name, nats in zip(slices, shared, strict=True)]
     rows += [row("histogram", "all", "mutual information", np.mean(shared))]
-    centres = {name: points.mean(0, dtype=np.float64) for name, points in groups.items()}
-    for name, centre in centres.items():
-        rows += [row(*name.split("/"), m, v) for m, v in zip(("cosine", "mutual information"), centre, strict=True)]
-    for task in dict.fromkeys(name.split("/")[0] for name in centres):
-        one, two = (centre for name, centre in centres.items() if name.startswith(task))
-        rows += [row(task, "all", "distance", np.linalg.norm(one - two))]
-    if not np.isfinite([r["value"] for r in rows]).all():
-        raise RunFailed("attention: a value is not a number: the model's vectors or attention are not finite.")
+    centroids = {name: values.mean(0, dtype=np.float64) for name, values in groups.items()}
+    for name, centroid in centroids.items():
+        metrics = zip(("cosine", "mutual information"), centroid, strict=True)
+        rows += [row(*name.split("/"), metric, value) for metric, value in metrics]
+    for task in dict.fromkeys(name.split("/")[0] for name in centroids):
+        first, second = (centroid for name, centroid in centroids.items() if name.startswith(task))
+        rows += [row(task, "all", "distance", np.linalg.norm(first - second))]
     items = groups | {"similarity/sentences": np.array(drawn), "syntax/parser": np.array(parser)}
-    items |= {"syntax/sentences": np.array(pairs)} if pairs else {}
+    items |= {"syntax/sentences": np.array(triples)} if triples else {}
     return rows, items | {"histogram/joint": joint, "histogram/edges": edges, "histogram/slices": np.array(slices)}
 
 
-def row(task, subset, metric, value):
-    return {"task": task, "subset": subset, "metric": metric, "value": float(value)}
+def row(task: str, subset: str, metric: str, value: float) -> Score:
+    return Score(task, subset, metric, float(value))
 
 
-def dropout_views(model):
+# ---------------------------------------------------------------- attention of dropout views
+
+
+DropoutView = Callable[..., "tuple[Encoded, np.ndarray]"]  # of `dropout_views`
+
+
+def dropout_views(model: SentenceEncoder) -> DropoutView:
     """`view(sentences, tokens)`: a pass with all its attention, each under other dropout masks, and its vectors."""
     from csebench.model.pooling import pool
 
@@ -112,38 +161,44 @@ def dropout_views(model):
     encoder.set_dropout(DROPOUT)
     encoder.keep_attention(range(encoder.num_layers))
 
-    def view(sentences, tokens=None):
-        out = encoder(encoder.tokenize(sentences, tokens, model.pooler), model.pooler)
-        vectors = pool(model.pooler, out).float().cpu().numpy()
-        return out, vectors if model.transform is None else model.transform(vectors)
+    def view(sentences: list[str], tokens: int | None = None) -> tuple[Encoded, np.ndarray]:
+        output = encoder(encoder.tokenize(sentences, tokens, model.pooler), model.pooler)
+        vectors = pool(model.pooler, output).float().cpu().numpy()
+        return output, vectors if model.transform is None else model.transform(vectors)
 
     return view
 
 
-def compare(view, left, right, tokens):
-    """(pairs, 2) cosine and attention mutual information of pairs of sentences, each in a view of its own."""
-    found = []
+def compare(view: DropoutView, left: list[str], right: list[str], tokens: int) -> np.ndarray:
+    """(pairs, 2) cosine and attention mutual information of pairs of sentences, each sentence in another view."""
+    batches = []
     for start in range(0, len(left), BATCH):
-        (one, u), (two, v) = (view(side[start : start + BATCH], tokens) for side in (left, right))
-        shared = [mutual_information(one, two, number) for number in range(len(u))]
-        found.append(np.stack([cosine(u, v), shared], axis=1))
-    return np.concatenate(found).astype(np.float32)
+        (output1, u), (output2, v) = (view(side[start : start + BATCH], tokens) for side in (left, right))
+        nats = [mutual_information(output1, output2, number) for number in range(len(u))]
+        batches.append(np.stack([cosine(u, v), nats], axis=1))
+    return np.concatenate(batches).astype(np.float32)
 
 
-def mutual_information(one, two, number):
+def mutual_information(view1: Encoded, view2: Encoded, number: int) -> float:
     """AMI of one pair of sentences of two passes, over all entries that both have."""
     import torch
 
     from csebench.train.losses import ami_paper
     from methods.components.ami import layers_read
 
-    size = int(torch.minimum(one.mask[number].sum(), two.mask[number].sum()))
-    layers = layers_read("paper", len(one.attention))
-    maps = ([side.attention[i][number, None, :, :size, :size].float() for i in layers] for side in (one, two))
-    return ami_paper(*maps, one.mask[number, None, :size], samples=None).item()
+    size = int(torch.minimum(view1.mask[number].sum(), view2.mask[number].sum()))
+    layers = layers_read("paper", len(view1.attention))
+    maps = ([view.attention[i][number, None, :, :size, :size].float() for i in layers] for view in (view1, view2))
+    return ami_paper(*maps, view1.mask[number, None, :size], samples=None).item()
 
 
-def parse(sentences):
+# ---------------------------------------------------------------- pairs by syntax
+
+
+Tree = tuple[tuple[str, int], ...]  # relation and head of every word
+
+
+def parse(sentences: list[str]) -> tuple[list[Tree], str]:
     """The linearised dependency tree of every sentence, and with what; ([], why not) without spaCy."""
     try:
         import spacy
@@ -155,22 +210,25 @@ def parse(sentences):
     return trees, f"spaCy {spacy.__version__}, {parser.meta['name']} {parser.meta['version']}"
 
 
-def by_syntax(sentences, trees):
+def by_syntax(sentences: list[str], trees: list[Tree]) -> list[tuple[str, str, str]]:
     """(sentence, one of the same tree, one of another tree of as many words) of every tree that has two sentences."""
     of_tree, of_length = {}, {}
     for sentence, tree in zip(sentences, trees, strict=False):
         of_tree.setdefault(tree, []).append(sentence)
     for tree in of_tree:
         of_length.setdefault(len(tree), []).append(tree)
-    found = []
-    for alike in of_length.values():
-        for tree, other in zip(alike, alike[1:] + alike[:1], strict=True):
+    triples = []
+    for equally_long in of_length.values():
+        for tree, other in zip(equally_long, equally_long[1:] + equally_long[:1], strict=True):
             if len(of_tree[tree]) > 1 and other != tree:
-                found.append((*of_tree[tree][:2], of_tree[other][0]))
-    return found
+                triples.append((*of_tree[tree][:2], of_tree[other][0]))
+    return triples
 
 
-def histograms(view, views):
+# ---------------------------------------------------------------- histograms
+
+
+def histograms(view: DropoutView, views: int) -> tuple[np.ndarray, np.ndarray, list[str], list[float]]:
     """Joint histograms of the log attention of both views of SENTENCE, over slices of adjacent layers and heads.
 
     Returns:
@@ -180,23 +238,85 @@ def histograms(view, views):
 
     from csebench.train.losses import gaussian_mi
 
-    (one, _), (two, _) = (view([SENTENCE] * views) for _ in range(2))
-    maps = ([a.float().cpu() for a in side.attention.values()] for side in (one, two))
-    one, two = map(torch.stack, maps)  # (L, N, H, T, T)
+    passes = [view([SENTENCE] * views)[0] for _ in range(2)]
+    maps = ([layer.float().cpu() for layer in output.attention.values()] for output in passes)
+    view1, view2 = map(torch.stack, maps)  # (L, N, H, T, T)
     names, logs = [], []
-    for layers in np.array_split(np.arange(len(one)), min(3, len(one))):
-        for heads in np.array_split(np.arange(one.shape[2]), min(4, one.shape[2])):
-            a, b = (x[layers][:, :, heads].flatten() for x in (one, two))
-            both = (a > 0) & (b > 0)
-            logs.append((a[both].double().log(), b[both].double().log()))
+    for layers in np.array_split(np.arange(len(view1)), min(3, len(view1))):
+        for heads in np.array_split(np.arange(view1.shape[2]), min(4, view1.shape[2])):
+            a, b = (x[layers][:, :, heads].flatten() for x in (view1, view2))
+            positive = (a > 0) & (b > 0)
+            logs.append((a[positive].double().log(), b[positive].double().log()))
             names.append(f"{span('layer', layers)}, {span('head', heads)}")
     edges = np.stack([np.linspace(*map(float, torch.cat(pair).aminmax()), BINS + 1) for pair in logs])
-    counts = [np.histogram2d(a.numpy(), b.numpy(), own)[0] for (a, b), own in zip(logs, edges, strict=True)]
+    counts = [np.histogram2d(a.numpy(), b.numpy(), bins)[0] for (a, b), bins in zip(logs, edges, strict=True)]
     shared = [gaussian_mi(a.exp(), b.exp()).item() for a, b in logs]
     return np.stack([c / c.sum() for c in counts]).astype(np.float32), edges, names, shared
 
 
-def span(kind, numbers):
+def span(kind: str, numbers: np.ndarray) -> str:
     """Counted from one: layer 4, layers 4-6."""
     first, last = numbers[0] + 1, numbers[-1] + 1
     return f"{kind} {first}" if first == last else f"{kind}s {first}-{last}"
+
+
+# ---------------------------------------------------------------- figures
+
+
+def draw_attention_similarity(figure: FigureBase, items: Items, source: Source) -> list[list]:
+    """miCSE Figure 5."""
+    groups = {g: items[f"similarity/{g}"] for g in ("negative", "positive")}
+    heading = "pairs of dropout views: same sentence, two sentences"
+    return clouds(figure, groups, "similarity", source, heading, "cosine of the pair (−1 to 1)", NATS)
+
+
+def draw_attention_syntax(figure: FigureBase, items: Items, source: Source) -> list[list]:
+    """miCSE Figure 6."""
+    groups = {g: items[f"syntax/{g}"] for g in ("non-identical", "identical")}
+    centroids = [values.mean(0) for values in groups.values()]
+    groups = {g: values - other for (g, values), other in zip(groups.items(), reversed(centroids), strict=True)}
+    labels = ("cosine of the pair, less that of the other centroid", f"{NATS},\nless that of the other centroid")
+    return clouds(figure, groups, "syntax", source, "negative pairs by dependency tree", *labels)
+
+
+def clouds(
+    figure: FigureBase, groups: dict[str, np.ndarray], task: str, source: Source, heading: str, x: str, y: str
+) -> list[list]:
+    """A cloud of (pairs, 2) points for each group, and the distance of their centroids."""
+    from csebench.report.drawing import COLOURS, points
+    from csebench.score.store import value
+
+    axes, centroids = figure.subplots(), []
+    for place, (group, values) in enumerate(groups.items()):
+        points(axes, *values.T, place, label=f"{group} ({len(values):,} pairs)", alpha=0.35)
+        centroids.append(values.mean(0))
+        axes.plot(*centroids[-1], "o", c=COLOURS[place], ms=10, mec="black", mew=1.5, zorder=3)
+    axes.annotate("", *centroids, arrowprops={"arrowstyle": "<->", "linewidth": 1.5, "shrinkA": 6, "shrinkB": 6})
+    distance = value(source.content, task, "distance")
+    axes.set(xlabel=x, ylabel=y, title=f"{source.model}: centroids {distance:.3f} apart\n{heading}")
+    axes.legend(frameon=False, loc="best", markerscale=2)
+    rows = [[group, *point] for group, values in groups.items() for point in values]
+    return [["pair", "cosine", "mutual_information_nats"], *rows]
+
+
+def draw_attention_histograms(figure: FigureBase, items: Items, source: Source) -> list[list]:
+    """miCSE Figure 8."""
+    from matplotlib.colors import LogNorm
+
+    from csebench.score.store import value
+
+    joint, edges, names = (items[f"histogram/{name}"] for name in ("joint", "edges", "slices"))
+    columns = min(4, len(joint))
+    axes = figure.subplots(-(-len(joint) // columns), columns, squeeze=False)
+    norm = LogNorm(joint[joint > 0].min(), joint.max())
+    for ax, name, bins, share in zip(axes.flat, names, edges, joint, strict=True):
+        mesh = ax.pcolormesh(bins, bins, np.ma.masked_equal(share.T, 0), norm=norm, cmap="cividis", rasterized=True)
+        ax.set_title(name, fontsize=8)
+        ax.set_aspect("equal")
+    figure.colorbar(mesh, ax=axes, label="share of the slice's entries", shrink=0.8)
+    figure.supxlabel("ln of the attention weight (no unit), view 1", fontsize=9)
+    figure.supylabel("ln of the attention weight (no unit), view 2", fontsize=9)
+    shared = value(source.content, "histogram", "mutual information")
+    figure.suptitle(f"{source.model}\njoint attention of two dropout views, mutual information {shared:.3f} nats")
+    rows = [[names[s], *edges[s, i : i + 2], *edges[s, j : j + 2], joint[s, i, j]] for s, i, j in np.argwhere(joint)]
+    return [["slice", "view1_from", "view1_to", "view2_from", "view2_to", "share"], *rows]

@@ -1,14 +1,32 @@
 """Clusters of unlabelled sentences: k-means and t-SNE, with the clusters' purity where sentences have labels.
 
-Paper: InforMin-CL Figure 2 (2,000 sentences of IMDB, 10 clusters), MSSE Figure 4 (20,000 titles of StackOverflow, 30
-clusters). Neither released code for it, nor a number.
+Idea: sentences of one topic form a cluster that needs no labels to be seen.
+Score: purity, normalised mutual information and adjusted Rand index of k-means clusters against the labels; ours, as
+the papers print no number.
+Paper: InforMin-CL Figure 2 (2,000 sentences of IMDB, 10 clusters); MSSE Figure 4 (20,000 titles of StackOverflow, 30
+clusters). Official code: none.
+Items: `cluster` (sentences,), `label` (sentences,) names, `text` (sentences,) their first 100 characters; `shown`
+(points,) row numbers and their t-SNE `coordinates` (points, 2). No score is a mean over them.
+Relations: `geometry` describes the same space without labels.
 """
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from csebench.base.errors import BadInput
 from csebench.data.corpus import draw_subset, lines
+from csebench.model.embedder import Embedder
 from csebench.model.metrics import unit
+from csebench.score.rows import Items, Score
+
+if TYPE_CHECKING:
+    from matplotlib.figure import FigureBase
+
+    from csebench.report.panels import Source
 
 DECLARATION = {
     "name": "clusters",
@@ -26,6 +44,7 @@ DECLARATION = {
     "params": {"points": 5000, "seed": 42},
     "best": {"purity": 1.0, "nmi": 1.0, "ari": 1.0},
     "chance": {"purity": (0.2, 0.8), "nmi": (0.0, 0.4), "ari": (-0.1, 0.1)},
+    "panels": {"clusters": {"item": "coordinates", "width": 10.8, "height": 4.8}},
     "source": "InforMin-CL Figure 2; MSSE Figure 4 (no code)",
     "deviations": [
         "k-means on vectors of length one (k-means++, the best of 10 starts); the papers do not say",
@@ -46,17 +65,15 @@ TAGS = [  # of StackOverflow's labels 1 to 20
 # fmt: on
 
 
-def evaluate(model, data_root, dataset, points, seed):
+def evaluate(model: Embedder, data_root: Path, dataset: str, points: int, seed: int) -> tuple[list[Score], Items]:
     """Clusters of a model's vectors.
 
     Args:
-        model: csebench.model.embedder.Embedder.
         dataset: imdb or stackoverflow.
         points: shown by t-SNE.
 
     Returns:
-        (rows, items): purity, nmi and ari; items: `cluster` (sentences,), `label` names, `text` their first 100
-        characters; `shown` (points,) row numbers and `coordinates` (points, 2).
+        rows of purity, nmi and ari; items (module docstring).
     """
     import warnings
 
@@ -79,26 +96,29 @@ def evaluate(model, data_root, dataset, points, seed):
         warnings.filterwarnings("ignore", "invalid value encountered in divide")  # nor do they have a main direction
         cluster = kmeans.fit_predict(vectors)
         coordinates = tsne.fit_transform(vectors[shown])
-    scores = {
+    values = {
         "purity": purity(labels, cluster),
         "nmi": normalized_mutual_info_score(labels, cluster),
         "ari": adjusted_rand_score(labels, cluster),
     }
-    rows = [{"task": dataset, "subset": "all", "metric": m, "value": float(v)} for m, v in scores.items()]
-    items = {"cluster": cluster, "label": np.array(labels), "text": np.array([t[:100] for t in texts])}
+    rows = [Score(dataset, "all", metric, float(value)) for metric, value in values.items()]
+    items = {"cluster": cluster, "label": np.array(labels), "text": np.array([text[:100] for text in texts])}
     return rows, items | {"shown": shown, "coordinates": coordinates}
 
 
-def purity(labels, cluster):
+def purity(labels: tuple[str, ...], cluster: np.ndarray) -> float:
     """Share of sentences that bear the commonest label of their cluster."""
     from sklearn.metrics.cluster import contingency_matrix
 
     return float(contingency_matrix(labels, cluster).max(axis=0).sum() / len(labels))
 
 
-def imdb(data_root):
+# ---------------------------------------------------------------- reading
+
+
+def imdb(data_root: Path) -> list[tuple[str, str]]:
     """(review, class) of all files, which have a header, tabs and no quoting."""
-    found = []
+    reviews = []
     for path in sorted(data_root.glob(DECLARATION["files"]["imdb"][0])):
         header, *rest = lines(path)
         if header.split("\t") != ["label", "id", "rating", "text"] or not rest:
@@ -107,21 +127,50 @@ def imdb(data_root):
             label, text = line.split("\t")[0], line.split("\t")[-1]
             if line.count("\t") != 3 or label not in ("0", "1") or not text.strip():
                 raise BadInput(f"{path}: line {number}: expected 0 or 1, id, rating, text (got {line[:60]!r}).")
-            found.append((" ".join(text.replace("<br />", " ").split()), ("negative", "positive")[int(label)]))
-    return found
+            reviews.append((" ".join(text.replace("<br />", " ").split()), ("negative", "positive")[int(label)]))
+    return reviews
 
 
-def stackoverflow(data_root):
+def stackoverflow(data_root: Path) -> list[tuple[str, str]]:
     """(title, tag)"""
-    titles, labels = (data_root / name for name in DECLARATION["files"]["stackoverflow"])
-    found = list(zip(lines(titles), numbers := lines(labels), strict=False))
-    if len(lines(titles)) != len(numbers):
-        raise BadInput(f"{labels}: {len(numbers)} labels for {len(lines(titles))} titles.")
-    known = {str(number): tag for number, tag in enumerate(TAGS, 1)}
-    for number, (title, label) in enumerate(found, 1):
-        if label.strip() not in known or not title.strip():
-            raise BadInput(f"{labels}: line {number}: expected a title and its label, 1 to 20 (got {label[:20]!r}).")
-    return [(title, known[label.strip()]) for title, label in found]
+    title_file, label_file = (data_root / name for name in DECLARATION["files"]["stackoverflow"])
+    titles, labels = lines(title_file), lines(label_file)
+    if len(titles) != len(labels):
+        raise BadInput(f"{label_file}: {len(labels)} labels for {len(titles)} titles.")
+    tags = {str(number): tag for number, tag in enumerate(TAGS, 1)}
+    for number, (title, label) in enumerate(zip(titles, labels, strict=True), 1):
+        if label.strip() not in tags or not title.strip():
+            got = f"(got {label[:20]!r})"
+            raise BadInput(f"{label_file}: line {number}: expected a title and its label, 1 to 20 {got}.")
+    return [(title, tags[label.strip()]) for title, label in zip(titles, labels, strict=True)]
 
 
 READERS = {"imdb": imdb, "stackoverflow": stackoverflow}
+
+
+# ---------------------------------------------------------------- figure
+
+
+def draw_clusters(figure: FigureBase, items: Items, source: Source) -> list[list]:
+    """InforMin-CL Figure 2, MSSE Figure 4: the same points by cluster and by label."""
+    from csebench.report.drawing import points
+    from csebench.score.store import value
+
+    shown, coordinates, dataset = items["shown"], items["coordinates"], source.evaluator.split(":")[1]
+    cluster, label = items["cluster"][shown], items["label"][shown]
+    axes = figure.subplots(1, 2, sharex=True, sharey=True)
+    for ax, groups, name in zip(axes, (cluster, label), ("cluster of k-means", "label"), strict=True):
+        for place, group in enumerate(np.unique(groups)):
+            members = coordinates[groups == group]
+            points(ax, *members.T, place, label=str(group))
+            if groups is cluster:
+                box = {"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.6}
+                ax.text(*np.median(members, axis=0), str(group), fontsize=7, ha="center", va="center", bbox=box)
+        ax.set(xlabel="t-SNE dimension 1 (no unit)", title=f"by {name}")
+    axes[0].set_ylabel("t-SNE dimension 2 (no unit)")
+    axes[1].legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, markerscale=2, fontsize=8)
+    count = f"{len(shown):,} of {len(items['cluster']):,} sentences"
+    percent = 100 * value(source.content, dataset, "purity")
+    figure.suptitle(f"{source.model}\n{dataset}: {count}, purity {percent:.2f} %")
+    rows = zip(shown, *coordinates.T, cluster, label, items["text"][shown], strict=True)
+    return [["sentence", "x", "y", "cluster", "label", "text"], *rows]

@@ -1,8 +1,16 @@
 """Tasks of MTEB through the real mteb package: MSSE's Figure 5, and STS with mteb's own texts.
 
-mteb draws, fits, searches and scores; from us it gets vectors, and the data where the data root has them. Its own
-result file, which its tools read, is left beside the scores.
+Idea: the same vectors, scored by the package whose numbers others publish.
+Score: mteb's main score of the task first, then others. mteb draws, fits, searches and scores; from us it gets
+vectors, and the data where the data root has them.
+Paper: Muennighoff et al. 2023 (EACL); MSSE Figure 5. Official code: embeddings-benchmark/mteb 2.26.24.
+Items: `TASK/SUBSET` (pairs,) cosines, of a classification (sentences,) the share of draws that got a sentence right,
+of retrieval none. No one rule makes every task's score of them, so rows are compared over seeds alone. mteb's own
+result file, which its tools read, is left next to the scores.
+Relations: `sts` reads SentEval's texts, `transfer` fits on whole training sets, `beir` searches in larger corpora.
 """
+
+from __future__ import annotations
 
 import csv
 import hashlib
@@ -11,15 +19,24 @@ import itertools
 import json
 import logging
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from csebench.base.errors import BadInput, RunFailed
 from csebench.base.files import read_text
 from csebench.data.sts import read_sts
-from csebench.model.embedder import PROBE
+from csebench.model.embedder import PROBE, Embedder
+from csebench.score.rows import Items, Score
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+    from mteb.abstasks import AbsTask
+    from mteb.models.abs_encoder import AbsEncoder
+    from mteb.results import TaskResult
 
 DECLARATION = {
     "name": "mteb",
@@ -79,22 +96,20 @@ SPLITS = ("train", "test")
 SICK = ["pair_ID", "sentence_A", "sentence_B", "relatedness_score", "entailment_judgment"]
 
 
-def evaluate(model, data_root, task):
+def evaluate(model: Embedder, data_root: Path, task: str) -> tuple[list[Score], Items]:
     """Scores of a model on one task.
 
     Args:
-        model: csebench.model.embedder.Embedder.
         data_root: holds the files that the declaration names for the task, if any.
         task: mteb's name.
 
     Returns:
-        (rows, items): mteb's main score first, as `all`, then others, and those of every subset where English has
-        several; items `{task/subset: (pairs,) cosines}`, of a classification the share of draws that got a sentence
-        right, of retrieval none.
+        rows, mteb's main score first, as `all`, then others, and those of every subset where English has several;
+        items (module docstring).
 
     Raises:
-        BadInput: no such task, a file that cannot be used, or the oracle where mteb has no classes.
-        RunFailed: the hub cannot be reached, or a score is not a number.
+        BadInput: a file that cannot be used, or the oracle where mteb has no classes.
+        RunFailed: the hub cannot be reached.
     """
     with warnings.catch_warnings(), TemporaryDirectory() as predictions:
         warnings.simplefilter("ignore")  # superseded tasks, fits that are cut off
@@ -108,9 +123,9 @@ def evaluate(model, data_root, task):
         load(wanted, data_root)
         truth = None
         if wanted.metadata.type == "Classification":
-            every = [split for subset in wanted.hf_subsets for split in splits_of(wanted, subset).values()]
+            splits = [split for subset in wanted.hf_subsets for split in splits_of(wanted, subset).values()]
             truth = {
-                text: str(label) for split in every for text, label in zip(split["text"], split["label"], strict=True)
+                text: str(label) for split in splits for text, label in zip(split["text"], split["label"], strict=True)
             }
         try:
             encoder = wrap(model, task, truth)
@@ -127,14 +142,12 @@ def evaluate(model, data_root, task):
         except NotImplementedError:
             raise BadInput(f"mteb: {task}: mteb tells no model what is true of a pair, nor of a document.") from None
         rows = rows_of(result, wanted.metadata.main_score)
-        if not np.isfinite([row["value"] for row in rows]).all():
-            raise RunFailed(f"mteb: {task}: a score is not a number: the model gives every sentence the same vector.")
         if model.artifacts_dir is not None:
             mteb.ResultCache(model.artifacts_dir / "mteb").save_to_cache(result, encoder.mteb_model_meta)
         return rows, items_of(Path(predictions), wanted)
 
 
-def wrap(model, task, truth):
+def wrap(model: Embedder, task: str, truth: dict[str, str] | None) -> AbsEncoder:
     """The model as mteb takes it; its revision is a hash of what it makes of PROBE. `truth`: the class of a text."""
     from mteb.models import ModelMeta
     from mteb.models.abs_encoder import AbsEncoder
@@ -151,7 +164,7 @@ def wrap(model, task, truth):
     class Encoder(AbsEncoder):
         mteb_model_meta = ModelMeta.create_empty(facts)
 
-        def encode(self, inputs, *, prompt_type=None, **_):
+        def encode(self, inputs: Any, *, prompt_type: PromptType | None = None, **_: Any) -> np.ndarray:
             texts = [text for batch in inputs for text in batch["text"]]
             if prompt_type == PromptType.document:  # of which there are too many to remember
                 vectors = np.concatenate(list(model.stream(texts, f"mteb-{task}-{next(corpora)}")))
@@ -162,31 +175,32 @@ def wrap(model, task, truth):
     return Encoder()
 
 
-def rows_of(result, main):
-    scores = {own["hf_subset"]: own for own in result.scores["test"]}
+def rows_of(result: TaskResult, main: str) -> list[Score]:
+    scores = {values["hf_subset"]: values for values in result.scores["test"]}
     subsets = {"all": scores["en" if "en" in scores else "default"], **(scores if len(scores) > 1 else {})}
     return [
-        {"task": result.task_name, "subset": subset, "metric": metric, "value": float(own[metric])}
-        for subset, own in subsets.items()
+        Score(result.task_name, subset, metric, float(values[metric]))
+        for subset, values in subsets.items()
         for metric in (main, *METRICS)
-        if metric in own
+        if metric in values
     ]
 
 
-def splits_of(task, subset):
+def splits_of(task: AbsTask, subset: str) -> dict[str, Dataset]:
     return task.dataset if subset == "default" else task.dataset[subset]
 
 
-def items_of(folder, task):
+def items_of(folder: Path, task: AbsTask) -> Items:
+    """Of the predictions that mteb left in a folder."""
     items = {}
     for file in folder.glob("*.json"):
         content = json.loads(file.read_text(encoding="utf-8"))
         for subset in task.hf_subsets:
-            found = content[subset]["test"]
-            if isinstance(found, dict):
-                values = np.array(found["cosine_scores"])
+            predictions = content[subset]["test"]
+            if isinstance(predictions, dict):
+                values = np.array(predictions["cosine_scores"])
             else:
-                values = (np.array(found) == np.array(splits_of(task, subset)["test"]["label"])).mean(0)
+                values = (np.array(predictions) == np.array(splits_of(task, subset)["test"]["label"])).mean(0)
             name = "all" if subset in ("default", "en") else subset
             items[f"{task.metadata.name}/{name}"] = values.astype(np.float32)
     return items
@@ -195,14 +209,15 @@ def items_of(folder, task):
 # ---------------------------------------------------------------- data
 
 
-def load(task, data_root):
+def load(task: AbsTask, data_root: Path) -> None:
     """Gives a task the data root's data as the hub would: rows in its order, classes by its numbers."""
     from datasets import Dataset, DatasetDict
 
     name = task.metadata.name
     if name not in DECLARATION["files"]:
         try:
-            return task.load_data()
+            task.load_data()
+            return
         except Exception as e:  # of any library on the way
             raise RunFailed(
                 f"mteb: {name}: its data, {task.metadata.dataset['path']} at {task.metadata.revision}, come from the"
@@ -219,12 +234,12 @@ def load(task, data_root):
                 f"{data_root}: {name} {subset} {split}: {len(rows)} examples, mteb has {wanted}: a file is cut short"
                 " or another release."
             )
-        own = dict(zip(columns, zip(*rows, strict=True), strict=True))
-        data.setdefault(subset, DatasetDict())[split] = Dataset.from_dict(own)
+        by_column = dict(zip(columns, zip(*rows, strict=True), strict=True))
+        data.setdefault(subset, DatasetDict())[split] = Dataset.from_dict(by_column)
     task.dataset, task.data_loaded = data.get("default", data), True
 
 
-def read(data_root, task):
+def read(data_root: Path, task: str) -> dict[tuple[str, str], list[tuple]]:
     """`{(subset, split): rows}` of a task, rows tuples of what mteb's columns hold.
 
     Raises:
@@ -253,18 +268,21 @@ def read(data_root, task):
     return {("default", "test"): rows}
 
 
-def labelled(names):
+def labelled(names: list[str]) -> tuple[Callable[[list[str]], tuple], str]:
+    """How a row of a sentence and its class is read, and how such a row is called in a message."""
     numbers = {name: number for number, name in enumerate(names)}
 
-    def parse(row):
+    def parse(row: list[str]) -> tuple[str, int]:
         text, label = row
         return text, numbers[label]
 
     return parse, "a sentence and its class"
 
 
-def graded(left, right, score):
-    def parse(row):
+def graded(left: int, right: int, score: int) -> tuple[Callable[[list[str]], tuple], str]:
+    """The same for a graded pair, by the numbers of its columns."""
+
+    def parse(row: list[str]) -> tuple[str, str, float]:
         if not 0 <= float(row[score]) <= 5:
             raise ValueError
         return row[left], row[right], float(row[score])
@@ -272,17 +290,19 @@ def graded(left, right, score):
     return parse, "two sentences and their score, 0 to 5"
 
 
-def table(path, header, parse, wanted, **dialect):
+def table(
+    path: Path, header: list[str] | None, parse: Callable[[list[str]], tuple], wanted: str, **dialect: Any
+) -> list[tuple]:
     """What `parse` makes of every row of a csv file, texts as they are."""
-    rows, row, found = csv.reader(io.StringIO(read_text(path), newline=""), strict=True, **dialect), [], []
+    rows, row, parsed = csv.reader(io.StringIO(read_text(path), newline=""), strict=True, **dialect), [], []
     try:
         if header and (row := next(rows, [])) != header:
             raise BadInput(f"{path}: line 1: columns are {', '.join(row) or 'none'}, expected {', '.join(header)}.")
         for row in rows:
-            found.append(parse(row))
+            parsed.append(parse(row))
     except (csv.Error, LookupError, ValueError) as e:
         got = e if isinstance(e, csv.Error) else repr(" | ".join(row)[:60])
         raise BadInput(f"{path}: line {rows.line_num}: expected {wanted} (got {got}).") from None
-    if not found:
+    if not parsed:
         raise BadInput(f"{path}: holds no example.")
-    return found
+    return parsed

@@ -1,16 +1,25 @@
 """Nearest neighbours among captions of Flickr30k, as MSSE shows them.
 
-Idea: of each query that the paper prints, the captions with the highest cosine; and, so that there is a number, how
-often a caption's nearest neighbour is of the same image. Paper: MSSE Table 8 and App. G; no code was released.
+Idea: captions of one image say the same in other words, so they should be nearest neighbours.
+Score: recall@1, ours: how often a caption's nearest neighbour is of the same image. The paper prints no number, only
+the three nearest captions of four queries.
+Paper: MSSE Table 8 and App. G. Official code: none.
+Items: `queries` (4,), `neighbours` and `cosines` (4, 3); `published` (4, 2, 3) what RankCSE and MSSE retrieve in the
+paper; `searched` (images,) the first captions and `hit` (images,) bool, whether each retrieved its image.
+Relations: `stsb_retrieval` and `beir` search, too; here the texts themselves are shown.
 """
+
+from pathlib import Path
 
 import numpy as np
 
 from csebench.base.errors import BadInput
 from csebench.data.corpus import draw_subset, lines
+from csebench.model.embedder import Embedder
 from csebench.model.metrics import unit
+from csebench.score.rows import Items, Score
 
-PUBLISHED = {  # query: the three captions that RankCSE finds, and MSSE, as printed
+PUBLISHED = {  # query: the three captions of RankCSE, then those of MSSE, as printed
     "A group of men climb ladders outdoors.": (
         "Two people standing on a roof while another climbs a ladder.",
         "A firefighter climbs a ladder towards the fire above him.",
@@ -55,6 +64,13 @@ DECLARATION = {
     "params": {"images": 6000, "seed": 42},
     "best": {"recall@1": 1.0},
     "chance": {"recall@1": (0.0, 0.2)},
+    "texts": {
+        "queries": "queries",
+        "retrieved": "neighbours",
+        "cosines": "cosines",
+        "printed": "published",
+        "labels": ["RankCSE", "MSSE"],
+    },
     "source": "MSSE App. G and Table 8 (no code)",
     "deviations": [
         "the paper searches an unknown sample of 30k captions, of all five of an image (its sentences are numbers 0 to"
@@ -63,87 +79,90 @@ DECLARATION = {
         "recall@1 is ours: the first caption of every image searches all other captions of the sample",
     ],
 }
-FOUND = 3  # neighbours of a query
+NEAREST = 3  # captions of a query
 CHUNK = 500  # queries compared at a time
 
 
-def evaluate(model, data_root, images, seed):
+def evaluate(model: Embedder, data_root: Path, images: int, seed: int) -> tuple[list[Score], Items]:
     """Neighbours of a model.
 
     Args:
-        model: csebench.model.embedder.Embedder.
         images: drawn, besides those of the paper's sentences.
 
     Returns:
-        (rows, items): recall@1; items: `queries` (4,), `neighbours` and `cosines` (4, 3), `published` (4, 2, 3) what
-        RankCSE and MSSE find in the paper, `searched` the first captions and `hit`, whether each found its image.
+        one row, recall@1; items (module docstring).
     """
-    captions = read(data_root / DECLARATION["files"][0])
+    file = data_root / DECLARATION["files"][0]
+    captions = read(file)
     image_of = {key(text): image for image, text in captions}
     text_of = {key(text): text for _, text in captions}
-    printed = {image_of.get(key(s)) for query, own in PUBLISHED.items() for s in (query, *own)} - {None}
+    printed = {image_of.get(key(s)) for query, texts in PUBLISHED.items() for s in (query, *texts)} - {None}
     drawn = printed.union(draw_subset(list(dict.fromkeys(image for image, _ in captions)), images, seed))
     owners, pool = map(list, zip(*(c for c in captions if c[0] in drawn), strict=True))
     queries = [text_of.get(key(q), q) for q in PUBLISHED]
     of_query = [image_of.get(key(q), q) for q in PUBLISHED]
+    text, image = (np.unique(names, return_inverse=True)[1] for names in (pool + queries, owners + of_query))
+    asked = np.arange(len(pool), len(text))
+    candidates = [((text[: len(pool)] != text[q]) & (image[: len(pool)] != image[q])).sum() for q in asked]
+    if min(candidates) < NEAREST or len(set(pool)) < 2:
+        raise BadInput(f"{file}: too few captions to find {NEAREST} of other images.")
 
     vectors = unit(model.embed(pool + queries, owners + of_query)).astype(np.float32)
-    text, image = (np.unique(names, return_inverse=True)[1] for names in (pool + queries, owners + of_query))
-    asked, searched = np.arange(len(pool), len(vectors)), np.sort(np.unique(image[: len(pool)], return_index=True)[1])
-    found, cosines = nearest(vectors, asked, len(pool), (text, image), FOUND)
-    first, best = nearest(vectors, searched, len(pool), (text,), 1)
-    if not (np.isfinite(cosines).all() and np.isfinite(best).all()):
-        raise BadInput(f"{data_root / DECLARATION['files'][0]}: too few captions to find {FOUND} of other images.")
+    searched = np.sort(np.unique(image[: len(pool)], return_index=True)[1])
+    neighbours, cosines = nearest(vectors, asked, len(pool), (text, image), NEAREST)
+    first, _ = nearest(vectors, searched, len(pool), (text,), 1)
     hit = image[first[:, 0]] == image[searched]
     items = {
         "queries": np.array(queries),
-        "neighbours": np.array(pool)[found],
+        "neighbours": np.array(pool)[neighbours],
         "cosines": cosines,
-        "published": np.array(list(PUBLISHED.values())).reshape(-1, 2, FOUND),
+        "published": np.array(list(PUBLISHED.values())).reshape(-1, 2, NEAREST),
         "searched": np.array(pool)[searched],
         "hit": hit,
     }
-    return [{"task": "Flickr30k", "subset": "all", "metric": "recall@1", "value": float(hit.mean())}], items
+    return [Score("Flickr30k", "all", "recall@1", float(hit.mean()))], items
 
 
-def nearest(vectors, asked, pool, groups, count):
+def nearest(
+    vectors: np.ndarray, asked: np.ndarray, pool: int, groups: tuple[np.ndarray, ...], count: int
+) -> tuple[np.ndarray, np.ndarray]:
     """The rows of the pool closest to some rows; of equals, the first.
 
     Args:
         vectors: (N, D) of length one; the pool is the first `pool` rows.
         asked: (Q,) row numbers.
-        groups: each (N,) ints; no row finds one of its own group.
+        groups: each (N,) ints; no row retrieves one of its own group.
 
     Returns:
         (Q, count) row numbers, and their cosines: -inf where too few rows are left.
     """
-    found = np.empty((len(asked), count), dtype=np.int64)
+    neighbours = np.empty((len(asked), count), dtype=np.int64)
     cosines = np.empty((len(asked), count), dtype=np.float32)
     for start in range(0, len(asked), CHUNK):
         rows = asked[start : start + CHUNK]
-        near = vectors[rows] @ vectors[:pool].T
+        similarity = vectors[rows] @ vectors[:pool].T
         for group in groups:
-            near[group[rows][:, None] == group[:pool]] = -np.inf
+            similarity[group[rows][:, None] == group[:pool]] = -np.inf
         for place in range(count):
-            at = near.argmax(1)
-            found[start : start + CHUNK, place] = at
-            cosines[start : start + CHUNK, place] = near[np.arange(len(rows)), at]
-            near[np.arange(len(rows)), at] = -np.inf
-    return found, cosines
+            best = similarity.argmax(1)
+            neighbours[start : start + CHUNK, place] = best
+            cosines[start : start + CHUNK, place] = similarity[np.arange(len(rows)), best]
+            similarity[np.arange(len(rows)), best] = -np.inf
+    return neighbours, cosines
 
 
-def key(text):
+def key(text: str) -> str:
     """Original and detokenised captions differ in blanks only."""
     return text.replace(" ", "")
 
 
-def read(path):
+def read(path: Path) -> list[tuple[str, str]]:
     """(image, caption) of every line `image#number TAB caption`."""
-    found = []
+    captions = []
     for number, line in enumerate(lines(path), 1):
         image, hash_, rest = line.partition("#")
         _, tab, text = rest.partition("\t")
         if not (image and hash_ and tab and text.strip()):
             raise BadInput(f"{path}: line {number}: expected IMAGE#NUMBER, a tab, a caption (got {line[:60]!r}).")
-        found.append((image, text))
-    return found
+        captions.append((image, text))
+    return captions

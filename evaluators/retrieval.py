@@ -1,13 +1,21 @@
 """BEIR: zero-shot retrieval, exact search, nDCG@10, MAP and Recall@100 by pytrec_eval.
 
-A document is its title, a blank and its text; the 1000 best documents of a query count, but never the one of its own
-id; cqadupstack is the mean of its forums. The papers publish no setting (InfoCSE Table 3), so pooler, similarity,
-length and precision are in the protocol's name, and data/beir.yaml has published values to calibrate them on.
-Queries and judgements are read by `beir`; its search holds a corpus in memory, ours reads it in shards
-(csebench/model/embedder.py: stream) and gives the same scores (tests/protocol/test_retrieval.py).
+Idea: the documents that answer a query are those nearest to it, on a corpus that the model was not trained on.
+Score: means over queries; cqadupstack is the mean of its forums. A document is its title, a blank and its text; the
+1000 best documents of a query count, but never the one of its own id. The papers publish no setting (InfoCSE Table 3),
+so pooler, similarity, length and precision are in the protocol's name, and data/beir.yaml has published values to
+calibrate them on.
+Paper: Thakur et al. 2021 (NeurIPS); InfoCSE Table 3. Official code: beir-cellar/beir, exact_search.py, evaluation.py.
+Its search holds a corpus in memory, ours reads it in shards (csebench/model/embedder.py: stream) and gives the same
+scores (tests/protocol/test_retrieval.py).
+Items: `METRIC` (queries,) of every query with their `queries` (queries,) ids, in the order of the ids; of several
+forums `FORUM/METRIC` and `FORUM/queries`. The means over queries are the scores, each forum weighing the same.
+Relations: `stsb_retrieval` searches STS-B's sentences; `mteb:QuoraRetrieval` is a corpus of BEIR in MTEB's reading.
 """
 
 import json
+from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytrec_eval
@@ -15,6 +23,8 @@ import torch
 from beir.datasets.data_loader import GenericDataLoader
 
 from csebench.base.errors import BadInput
+from csebench.model.embedder import Embedder
+from csebench.score.rows import Items, Score
 
 DECLARATION = {
     "name": "beir",
@@ -44,10 +54,12 @@ DECLARATION = {
         "beir/{dataset}/**/queries.jsonl",
         "beir/{dataset}/**/qrels/test.tsv",
     ],
+    "fetched": "beir/{dataset}/source.json",
     "params": {"similarity": "cos"},
     "variants": {"dot": {"similarity": "dot"}},
     "best": {"ndcg@10": 1.0, "map": 1.0, "recall@100": 1.0},
     "chance": {"ndcg@10": (0.0, 0.35), "map": (0.0, 0.35)},
+    "items": {"values": "**/{metric}", "score": "mean"},
     "source": "Thakur et al. 2021 (NeurIPS); beir 2.2 exact_search.py, evaluation.py",
     "deviations": ["any folder below beir/ can be named, known to BEIR or not"],
 }
@@ -56,82 +68,98 @@ QUERIES = 1024  # scored against a shard at a time
 METRICS = {"ndcg@10": "ndcg_cut_10", "map": "map_cut_1000", "recall@100": "recall_100"}
 
 
-def evaluate(model, data_root, dataset, similarity):
+Queries = dict[str, str]  # text by id
+Qrels = dict[str, dict[str, int]]  # grades of documents, by query and document
+
+
+def evaluate(model: Embedder, data_root: Path, dataset: str, similarity: str) -> tuple[list[Score], Items]:
     """Scores of a model on one dataset.
 
     Args:
-        model: csebench.model.embedder.Embedder.
         dataset: folder below `beir/`: corpus.jsonl, queries.jsonl and qrels/test.tsv, or folders of such (forums).
         similarity: `cos` or `dot`.
 
     Returns:
-        (rows, items): the mean over queries, subset `all`, of several forums also each one's own; items
-        `{metric: (queries,) values}` with their `queries` (ids), in the order of the ids.
+        rows, the mean over queries, subset `all`, of several forums also each forum's; items (module docstring).
     """
     root = data_root / "beir" / dataset
-    folders = sorted(path.parent for path in root.glob("**/corpus.jsonl"))
-    found = {str(folder.relative_to(root)): one(model, folder, similarity) for folder in folders}
-    means = {name: {m: float(np.mean(values[m])) for m in METRICS} for name, values in found.items()}
-    rows = [row(dataset, "all", m, float(np.mean([own[m] for own in means.values()]))) for m in METRICS]
-    if len(folders) == 1:
-        return rows, next(iter(found.values()))
-    rows += [row(dataset, name, m, value) for name, own in means.items() for m, value in own.items()]
-    return rows, {f"{name}/{key}": values for name, own in found.items() for key, values in own.items()}
+    folders = {str(path.parent.relative_to(root)): path.parent for path in sorted(root.glob("**/corpus.jsonl"))}
+    corpora = {name: read(folder) for name, folder in folders.items()}
+    by_forum = {name: values_of(model, folder, *corpora[name], similarity) for name, folder in folders.items()}
+    means = {name: {m: float(np.mean(items[m])) for m in METRICS} for name, items in by_forum.items()}
+    rows = [Score(dataset, "all", m, float(np.mean([values[m] for values in means.values()]))) for m in METRICS]
+    if len(by_forum) == 1:
+        return rows, next(iter(by_forum.values()))
+    rows += [Score(dataset, name, m, value) for name, values in means.items() for m, value in values.items()]
+    return rows, {f"{name}/{item}": array for name, items in by_forum.items() for item, array in items.items()}
 
 
-def row(task, subset, metric, value):
-    return {"task": task, "subset": subset, "metric": metric, "value": value}
-
-
-def one(model, folder, similarity):
+def values_of(model: Embedder, folder: Path, ids: list[str], queries: Queries, qrels: Qrels, similarity: str) -> Items:
     """Per-query values of one corpus."""
-    queries, qrels = judged(folder)
-    ranking = search(model, folder, queries, qrels, similarity)
-    found = pytrec_eval.RelevanceEvaluator(qrels, set(METRICS.values())).evaluate(ranking)
-    ids = sorted(found)
-    return {"queries": np.array(ids)} | {m: np.array([found[q][own] for q in ids]) for m, own in METRICS.items()}
+    ranking = search(model, folder, ids, queries, qrels, similarity)
+    results = pytrec_eval.RelevanceEvaluator(qrels, set(METRICS.values())).evaluate(ranking)
+    judged = sorted(results)
+    values = {metric: np.array([results[query][name] for query in judged]) for metric, name in METRICS.items()}
+    return {"queries": np.array(judged), **values}
 
 
-def search(model, folder, queries, qrels, similarity):
+def search(
+    model: Embedder, folder: Path, ids: list[str], queries: Queries, qrels: Qrels, similarity: str
+) -> dict[str, dict[str, float]]:
     """The best documents of every query with their scores, {query: {document: score}}."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
 
-    def comparable(vectors):
+    def comparable(vectors: np.ndarray) -> torch.Tensor:
         vectors = torch.from_numpy(np.asarray(vectors, dtype=np.float32)).to(device)
         return torch.nn.functional.normalize(vectors) if similarity == "cos" else vectors
 
     relevant = [{d: float(g) for d, g in qrels[q].items() if g > 0} or {"none": 1.0} for q in queries]
-    wanted = comparable(model.embed(list(queries.values()), relevant))
-    scores = torch.full((len(queries), 0), -torch.inf, device=device)
-    places = torch.zeros((len(queries), 0), dtype=torch.long, device=device)
-    ids, seen = [], 0
-
-    def texts():
-        for id_, text in documents(folder / "corpus.jsonl"):
-            ids.append(id_)
-            yield text
-
-    for shard in model.stream(texts(), folder.name, (id_ for id_, _ in documents(folder / "corpus.jsonl"))):
-        own, best = comparable(shard), []
-        for start in range(0, len(wanted), QUERIES):
+    query_vectors = comparable(model.embed(list(queries.values()), relevant))
+    scores = torch.full((len(queries), 0), -torch.inf, device=device)  # of the best documents so far
+    numbers = torch.zeros((len(queries), 0), dtype=torch.long, device=device)  # their places in the corpus
+    searched, texts = 0, (text for _, text in documents(folder / "corpus.jsonl"))
+    for shard in model.stream(texts, folder.name, iter(ids)):
+        shard_vectors, best = comparable(shard), []
+        for start in range(0, len(query_vectors), QUERIES):
             rows = slice(start, start + QUERIES)
-            new = torch.cat([scores[rows], wanted[rows] @ own.T], dim=1)
-            kept, index = new.topk(min(RETRIEVED + 1, new.shape[1]), dim=1)
-            counted = torch.arange(seen, seen + len(own), device=device).expand(len(new), -1)
-            best.append((kept, torch.cat([places[rows], counted], dim=1).gather(1, index)))
-        scores, places = (torch.cat(parts) for parts in zip(*best, strict=True))
-        seen += len(own)
+            merged = torch.cat([scores[rows], query_vectors[rows] @ shard_vectors.T], dim=1)
+            kept, index = merged.topk(min(RETRIEVED + 1, merged.shape[1]), dim=1)
+            new = torch.arange(searched, searched + len(shard_vectors), device=device).expand(len(merged), -1)
+            best.append((kept, torch.cat([numbers[rows], new], dim=1).gather(1, index)))
+        scores, numbers = (torch.cat(parts) for parts in zip(*best, strict=True))
+        searched += len(shard_vectors)
     ranking = {}
-    for query, own, numbers in zip(queries, scores.tolist(), places.tolist(), strict=True):
-        found = [(ids[n], score) for n, score in zip(numbers, own, strict=True) if ids[n] != query]
-        ranking[query] = dict(found[:RETRIEVED])
+    for query, query_scores, places in zip(queries, scores.tolist(), numbers.tolist(), strict=True):
+        hits = [(ids[place], score) for place, score in zip(places, query_scores, strict=True) if ids[place] != query]
+        ranking[query] = dict(hits[:RETRIEVED])
     return ranking
 
 
 # ---------------------------------------------------------------- reading
 
 
-def documents(path):
+def read(folder: Path) -> tuple[list[str], Queries, Qrels]:
+    """Ids of the documents, in the order of the corpus, queries that have judgements, and the judgements.
+
+    Raises:
+        BadInput: a file is malformed. The texts of the corpus, too large for memory, are read again for the search.
+    """
+    for _ in documents(folder / "queries.jsonl"):  # refuses a malformed line by its number, which beir does not
+        pass
+    ids = [id_ for id_, _ in documents(folder / "corpus.jsonl")]
+    loader = GenericDataLoader(str(folder))
+    loader.corpus = {"": {}}  # else it would read the corpus into memory
+    try:
+        _, queries, qrels = loader.load("test")
+    except KeyError as e:
+        raise BadInput(f"{folder}/qrels/test.tsv: judges a query {e} that queries.jsonl has not.") from None
+    except (ValueError, IndexError, StopIteration) as e:
+        where = f"{folder}/qrels/test.tsv"
+        raise BadInput(f"{where}: expected a header, then query, document and grade between tabs: {e}.") from None
+    return ids, queries, qrels
+
+
+def documents(path: Path) -> Iterator[tuple[str, str]]:
     """(id, text) of every line of a corpus, or of queries, one at a time.
 
     Raises:
@@ -150,19 +178,3 @@ def documents(path):
             yield id_, text
     if number == 0:
         raise BadInput(f"{path}: is empty.")
-
-
-def judged(folder):
-    """Queries that have judgements, {id: text}, and the judgements, {query: {document: grade}}."""
-    for _ in documents(folder / "queries.jsonl"):  # names the line that is malformed
-        pass
-    loader = GenericDataLoader(str(folder))
-    loader.corpus = {"": {}}  # else it would read the corpus into memory
-    try:
-        _, queries, qrels = loader.load("test")
-    except KeyError as e:
-        raise BadInput(f"{folder}/qrels/test.tsv: judges a query {e} that queries.jsonl has not.") from None
-    except (ValueError, IndexError, StopIteration) as e:
-        where = f"{folder}/qrels/test.tsv"
-        raise BadInput(f"{where}: expected a header, then query, document and grade between tabs: {e}.") from None
-    return queries, qrels

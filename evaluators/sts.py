@@ -1,15 +1,30 @@
 """STS12-16, STS-B and SICK-R in the protocol of SimCSE's SentEval.
 
-Cosine of the two vectors, Spearman's rank correlation with the gold scores. `all`: one correlation over the
-concatenated subsets (what the papers print); also every subset's own, and their mean. STS-B and SICK-R: the
-test split. Official code: princeton-nlp/SimCSE SentEval/senteval/sts.py:59-112, evaluation.py:182-188.
+Idea: the closer two sentences are in meaning, the higher the cosine of their vectors.
+Score: Spearman's rank correlation of cosines with gold scores. `all`: one correlation over the concatenated subsets
+(what the papers print); also every subset's own, and their mean. STS-B and SICK-R: the test split.
+Paper: Gao et al. 2021, SimCSE, sec. 6. Official code: princeton-nlp/SimCSE SentEval/senteval/sts.py:59-112,
+evaluation.py:182-188.
+Items: `TASK/SUBSET` (pairs,) cosines and `gold/TASK/SUBSET` (pairs,), whose rank correlation is the score.
+Relations: `stsb_dev` is the same score of STS-B's dev set; `mteb:STS12` … read MTEB's texts.
 """
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from csebench.base.errors import RunFailed
 from csebench.data.sts import Pairs, read_sts
+from csebench.model.embedder import Embedder
 from csebench.model.metrics import averages, cosine, spearman
+from csebench.score.rows import Items, Score
+
+if TYPE_CHECKING:
+    from matplotlib.figure import FigureBase
+
+    from csebench.report.panels import Source
 
 DECLARATION = {
     "name": "sts",
@@ -25,49 +40,67 @@ DECLARATION = {
     ],
     "best": {"spearman": 1.0},
     "chance": {"spearman": (-0.45, 0.45)},
+    "items": {"values": "{task}/*", "score": "spearman", "gold": "gold/{task}/*"},
+    "panels": {
+        "cosine_gold": {
+            "item": "gold/STS-B/test",
+            "ending": ".cosine-gold",
+            "width": 5.2,
+            "height": 4.2,
+            "shared_axes": True,
+        }
+    },
     "source": "SimCSE evaluation.py:182-188; SentEval/senteval/sts.py:59-112",
     "deviations": [],
 }
 
 
-def evaluate(model, data_root):
+def evaluate(model: Embedder, data_root: Path) -> tuple[list[Score], Items]:
     """Scores of a model.
 
     Args:
-        model: csebench.model.embedder.Embedder.
         data_root: in SentEval's layout.
 
     Returns:
-        (rows, items): rows `{task, subset, metric, value}`, values as fractions, unrounded; items
-        `{task/subset: (pairs,) cosines}`.
+        rows of every task and subset, and the average of the tasks as it is and as printed; items (module docstring).
     """
-    read = {task: read_sts(data_root, task) for task in DECLARATION["tasks"]}
-    everything = [p for subsets in read.values() for p in subsets]
-    left, right = model.pairs(concatenate("all", everything))
-    cosines = iter(np.split(cosine(left, right), np.cumsum([len(p) for p in everything])[:-1]))
+    tasks = {task: read_sts(data_root, task) for task in DECLARATION["tasks"]}
+    subsets = [pairs for parts in tasks.values() for pairs in parts]
+    left, right = model.pairs(concatenate("all", subsets))
+    splits = iter(np.split(cosine(left, right), np.cumsum([len(pairs) for pairs in subsets])[:-1]))
     rows, items = [], {}
-    for task, subsets in read.items():
-        own = [next(cosines) for _ in subsets]
-        of_subset = [spearman(c, p.gold) for c, p in zip(own, subsets, strict=True)]
-        whole = spearman(np.concatenate(own), np.concatenate([p.gold for p in subsets]))
-        rows += [row(task, p.subset, value) for p, value in zip(subsets, of_subset, strict=True)]
-        rows += [row(task, "mean", float(np.mean(of_subset))), row(task, "all", whole)]
-        items |= {f"{task}/{p.subset}": c.astype(np.float32) for c, p in zip(own, subsets, strict=True)}
-    values = [r["value"] for r in rows]
-    if not np.isfinite(values).all():
-        raise RunFailed("STS: a correlation is not a number: the model gives every sentence the same vector.")
-    mean, printed = averages([r["value"] for r in rows if r["subset"] == "all"])
+    for task, parts in tasks.items():
+        cosines = [next(splits) for _ in parts]
+        values = [spearman(c, pairs.gold) for c, pairs in zip(cosines, parts, strict=True)]
+        whole = spearman(np.concatenate(cosines), np.concatenate([pairs.gold for pairs in parts]))
+        rows += [row(task, pairs.subset, value) for pairs, value in zip(parts, values, strict=True)]
+        rows += [row(task, "mean", float(np.mean(values))), row(task, "all", whole)]
+        for c, pairs in zip(cosines, parts, strict=True):
+            items |= {f"{task}/{pairs.subset}": c.astype(np.float32), f"gold/{task}/{pairs.subset}": pairs.gold}
+    mean, printed = averages([score.value for score in rows if score.subset == "all"])
     return [*rows, row("Avg.", "all", mean), row("Avg.", "printed", printed)], items
 
 
-def row(task, subset, value):
-    return {"task": task, "subset": subset, "metric": "spearman", "value": value}
+def row(task: str, subset: str, value: float) -> Score:
+    return Score(task, subset, "spearman", value)
 
 
-def concatenate(name, parts):
+def concatenate(name: str, parts: list[Pairs]) -> Pairs:
     return Pairs(
         name,
         [s for p in parts for s in p.left],
         [s for p in parts for s in p.right],
         np.concatenate([p.gold for p in parts]),
     )
+
+
+def draw_cosine_gold(figure: FigureBase, items: Items, source: Source) -> list[list]:
+    """miCSE Figure 7: STS-B's test pairs."""
+    from csebench.report.drawing import points
+
+    cosines, gold = items["STS-B/test"], items["gold/STS-B/test"]
+    axes = figure.subplots()
+    points(axes, gold, cosines, c=gold, cmap="cividis", alpha=0.7)
+    axes.set(xlabel="gold score of the pair (0 to 5)", ylabel="cosine of the pair (−1 to 1)")
+    axes.set_title(f"{source.model}\nSTS-B test, Spearman {100 * spearman(cosines, gold):.2f}")
+    return [["gold", "cosine"], *zip(gold, cosines, strict=True)]

@@ -1,13 +1,20 @@
 """STS-B dev: the number that InfoCSE's ablations print (Tables 4 to 9 and 12), and that selects a run's best step.
 
-Cosine of the two vectors, Spearman's rank correlation with the gold scores, as `sts` takes it of the test sets.
+Idea: as `sts`: the closer two sentences are in meaning, the higher the cosine of their vectors.
+Score: Spearman's rank correlation of cosines with gold scores.
+Paper: Wu et al. 2022, InfoCSE, sec. 5. Official code: princeton-nlp/SimCSE simcse/trainers.py:119-140.
+Items: `STS-B/dev` (pairs,) cosines and `gold/STS-B/dev` (pairs,), whose rank correlation is the score.
+Relations: `sts` takes the same score of the test sets.
 """
+
+from pathlib import Path
 
 import numpy as np
 
-from csebench.base.errors import RunFailed
 from csebench.data.sts import read_sts
+from csebench.model.embedder import Embedder
 from csebench.model.metrics import cosine, spearman
+from csebench.score.rows import Items, Score
 
 DECLARATION = {
     "name": "stsb_dev",
@@ -18,21 +25,15 @@ DECLARATION = {
     "files": ["downstream/STS/STSBenchmark/sts-dev.csv"],
     "best": {"spearman": 1.0},
     "chance": {"spearman": (-0.45, 0.45)},
+    "items": {"values": "{task}/*", "score": "spearman", "gold": "gold/{task}/*"},
     "source": "SimCSE trainers.py:119-140; InfoCSE sec. 5",
     "deviations": ["the dev set also selected the step that is scored, as in the papers: the number is optimistic"],
 }
 
 
-def evaluate(model, data_root):
-    """Score of a model.
-
-    Returns:
-        (rows, items): one row; items `STS-B/dev` (pairs,) cosines.
-    """
+def evaluate(model: Embedder, data_root: Path) -> tuple[list[Score], Items]:
+    """Score of a model: one row; items (module docstring)."""
     (pairs,) = read_sts(data_root, "STS-B", "dev")
     cosines = cosine(*model.pairs(pairs))
-    value = spearman(cosines, pairs.gold)
-    if not np.isfinite(value):
-        raise RunFailed("STS-B dev: the correlation is not a number: the model gives every sentence the same vector.")
-    row = {"task": "STS-B", "subset": "all", "metric": "spearman", "value": value}
-    return [row], {"STS-B/dev": cosines.astype(np.float32)}
+    rows = [Score("STS-B", "all", "spearman", spearman(cosines, pairs.gold))]
+    return rows, {"STS-B/dev": cosines.astype(np.float32), "gold/STS-B/dev": pairs.gold}

@@ -1,11 +1,19 @@
 """Transfer: a logistic regression on fixed sentence vectors, in the protocol of SentEval as SimCSE runs it.
 
-MR, CR, SUBJ, MPQA: nested stratified k-fold. TREC, MRPC: k-fold on the training set chooses the regulariser. SST:
-its own validation set does. The regulariser is the optimiser's weight decay, from 1e-5 to 1e-2; a fit stops behind
-`tenacity` looks without a gain in all. MRPC's features are |u - v| and u * v. Official code: princeton-nlp/SimCSE
-SentEval/senteval/{binary,sst,trec,mrpc}.py, tools/validation.py, tools/classifier.py; settings: evaluation.py:75-86.
+Idea: what a sentence is about, and how it is meant, can be read off its vector by a linear classifier.
+Score: accuracy on the test set. MR, CR, SUBJ, MPQA: nested stratified k-fold. TREC, MRPC: k-fold on the training set
+chooses the regulariser. SST: its validation set does. The regulariser is the optimiser's weight decay, from 1e-5 to
+1e-2; a fit stops after `tenacity` looks without a gain in all. MRPC's features are |u - v| and u * v.
+Paper: Conneau & Kiela 2018, SentEval. Official code: princeton-nlp/SimCSE SentEval/senteval/{binary,sst,trec,mrpc}.py,
+tools/validation.py, tools/classifier.py; settings: evaluation.py:75-86.
+Items: `TASK` (sentences,) bool, whether each was classified right, in SentEval's order; their mean is the accuracy
+(where there are outer folds, up to the mean over folds of unequal size).
+Relations: the classifier is evaluators/_probe.py; `mteb:Banking77Classification` fits on few sentences of each class.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +24,9 @@ from sklearn.model_selection import StratifiedKFold
 
 from csebench.base.errors import BadInput
 from csebench.data.sts import expected_counts
+from csebench.model.embedder import Embedder
 from csebench.model.metrics import averages
+from csebench.score.rows import Items, Score
 from evaluators._probe import SEED, Fold, fit, held_out, predict
 
 DECLARATION = {
@@ -26,6 +36,7 @@ DECLARATION = {
     "protocol": "simcse-senteval-{optimizer}-{batch_size}-{kfold}fold",
     "tasks": ["MR", "CR", "SUBJ", "MPQA", "SST", "TREC", "MRPC"],
     "average": True,
+    "counts": {"SST": 1821, "TREC": 500, "MRPC": 1725},
     "files": [
         "downstream/MR/rt-polarity.*",
         "downstream/CR/custrev.*",
@@ -43,6 +54,7 @@ DECLARATION = {
     "ordered": "SentEval cuts folds in the order of its files among sentences of equal length and class",
     "best": {"accuracy": 1.0, "f1": 1.0},
     "chance": {"accuracy": (0.0, 0.75), "f1": (0.0, 0.85)},
+    "items": {"values": "{task}", "score": "mean", "metric": "accuracy"},
     "source": "SimCSE evaluation.py:75-86; SentEval/senteval/tools/{validation,classifier}.py",
     "deviations": [
         "all folds and regularisers of a task train at once; sums of products are in another order than one by one",
@@ -66,7 +78,7 @@ TREC = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
 
 
 @dataclass
-class Items:
+class Labelled:
     """Sentences, or pairs, with their classes, in the order in which SentEval cuts folds."""
 
     sentences: list[str]
@@ -74,39 +86,42 @@ class Items:
     others: list[str] | None = None  # second sentences of pairs
 
 
-def evaluate(model, data_root, **settings):
+Row = tuple[str, "str | None", int]  # a sentence, the second one of a pair, the class
+Settings = dict[str, "int | str"]  # `params` of the declaration
+Arrays = dict[str, np.ndarray]  # features or labels, by split
+Fit = Callable[..., "tuple[torch.Tensor, np.ndarray]"]  # evaluators/_probe.py: fit
+
+
+def evaluate(model: Embedder, data_root: Path, **settings: int | str) -> tuple[list[Score], Items]:
     """Scores of a model.
 
     Args:
-        model: csebench.model.embedder.Embedder.
         data_root: in SentEval's layout.
         settings: of the protocol (`params` of the declaration).
 
     Returns:
-        (rows, items): per task accuracy on the test set (`all`; of a task without one, over the outer folds) and in
-        validation (`dev`), MRPC's F1, the average of the seven as it is and as printed; items
-        `{task: (sentences,) bool}`, whether each was classified right, in SentEval's order.
+        rows: per task accuracy on the test set (`all`; of a task without one, over the outer folds) and in validation
+        (`dev`), MRPC's F1, the average of the seven as it is and as printed; items (module docstring).
     """
     rows, items = [], {}
-    for task in DECLARATION["tasks"]:
-        splits = read(data_root, task)
+    tasks = {task: read(data_root, task) for task in DECLARATION["tasks"]}
+    for task, splits in tasks.items():
         features = {name: embed(model, task, name, split) for name, split in splits.items()}
         labels = {name: split.labels for name, split in splits.items()}
         dev, accuracy, predicted = SOLVERS[task](features, labels, settings)
         test = labels.get("test", labels.get("all"))
         rows += [row(task, "all", accuracy), row(task, "dev", dev)]
-        if task == "MRPC":
-            rows.append({**row(task, "all", float(f1_score(test, predicted))), "metric": "f1"})
+        rows += [Score(task, "all", "f1", float(f1_score(test, predicted)))] if task == "MRPC" else []
         items[task] = predicted == test
-    mean, printed = averages([r["value"] for r in rows if (r["subset"], r["metric"]) == ("all", "accuracy")])
+    mean, printed = averages([r.value for r in rows if (r.subset, r.metric) == ("all", "accuracy")])
     return [*rows, row("Avg.", "all", mean), row("Avg.", "printed", printed)], items
 
 
-def row(task, subset, value):
-    return {"task": task, "subset": subset, "metric": "accuracy", "value": float(value)}
+def row(task: str, subset: str, value: float) -> Score:
+    return Score(task, subset, "accuracy", float(value))
 
 
-def embed(model, task, name, split):
+def embed(model: Embedder, task: str, name: str, split: Labelled) -> np.ndarray:
     """(N, D) features; of pairs, (N, 2D)."""
     if split.others is None:
         return model.embed(split.sentences, [f"{task} {label}" for label in split.labels])
@@ -119,32 +134,36 @@ def embed(model, task, name, split):
 # ---------------------------------------------------------------- what is trained on what
 
 
-def tensors(features, labels):
+def tensors(features: np.ndarray, labels: np.ndarray) -> tuple[torch.Tensor, torch.Tensor, int]:
+    """Features and classes on the device, and the number of classes."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     x = torch.from_numpy(np.ascontiguousarray(features, dtype=np.float32)).to(device)
     return x, torch.from_numpy(labels).to(device), int(labels.max()) + 1
 
 
-def folds_of(labels, rows, kfold):
+def folds_of(labels: np.ndarray, rows: np.ndarray, kfold: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """Stratified folds of some rows, as (train, rest) row numbers."""
     cut = StratifiedKFold(kfold, shuffle=True, random_state=SEED).split(rows, labels[rows])
     return [(rows[train], rows[rest]) for train, rest in cut]
 
 
-def choose(accuracy):
+def choose(accuracy: np.ndarray) -> tuple[int, float]:
     """The regulariser with the best mean over folds, (folds, R), rounded as SentEval rounds; the first of equals."""
     means = [round(100 * mean, 2) for mean in accuracy.mean(0)]
     return int(np.argmax(means)), max(means) / 100
 
 
-def nested(features, labels, settings, fit=fit):
-    """MR, CR, SUBJ, MPQA: an inner k-fold chooses the regulariser of every outer fold."""
+def nested(features: Arrays, labels: Arrays, settings: Settings, fit: Fit = fit) -> tuple[float, float, np.ndarray]:
+    """Accuracy in validation and in test, and what is predicted for the test set, as of `kfold` and `dev_set`.
+
+    MR, CR, SUBJ, MPQA: an inner k-fold chooses the regulariser of every outer fold.
+    """
     y = labels["all"]
     x, targets, classes = tensors(features["all"], y)
     outer = folds_of(y, np.arange(len(y)), settings["kfold"])
     inner = [Fold(*cut) for train, _ in outer for cut in folds_of(y, train, settings["kfold"])]
     _, accuracy = fit(x, targets, classes, inner, [REGULARISERS] * len(inner), settings)
-    chosen = [choose(own) for own in accuracy.reshape(len(outer), -1, len(REGULARISERS))]
+    chosen = [choose(of_fold) for of_fold in accuracy.reshape(len(outer), -1, len(REGULARISERS))]
     decay = [[REGULARISERS[number]] for number, _ in chosen]
     weights, _ = fit(x, targets, classes, [held_out(train) for train, _ in outer], decay, settings)
     predicted, tested = np.empty(len(y), dtype=int), []
@@ -155,40 +174,39 @@ def nested(features, labels, settings, fit=fit):
     return dev, round(float(np.mean(tested)), 2) / 100, predicted
 
 
-def kfold(features, labels, settings, fit=fit):
+def kfold(features: Arrays, labels: Arrays, settings: Settings, fit: Fit = fit) -> tuple[float, float, np.ndarray]:
     """TREC, MRPC: k-fold on the training set chooses the regulariser."""
     x, targets, classes = tensors(features["train"], labels["train"])
-    every = np.arange(len(x))
-    folds = [Fold(*cut) for cut in folds_of(labels["train"], every, settings["kfold"])]
+    rows = np.arange(len(x))
+    folds = [Fold(*cut) for cut in folds_of(labels["train"], rows, settings["kfold"])]
     _, accuracy = fit(x, targets, classes, folds, [REGULARISERS] * len(folds), settings)
     number, dev = choose(accuracy)
-    weights, _ = fit(x, targets, classes, [held_out(every)], [[REGULARISERS[number]]], settings)
+    weights, _ = fit(x, targets, classes, [held_out(rows)], [[REGULARISERS[number]]], settings)
     return tested(weights[0, 0], features, labels, dev)
 
 
-def split(features, labels, settings, fit=fit):
+def dev_set(features: Arrays, labels: Arrays, settings: Settings, fit: Fit = fit) -> tuple[float, float, np.ndarray]:
     """SST: its validation set chooses the regulariser, and stops the fit that is tested."""
-    both = [np.concatenate([own["train"], own["dev"]]) for own in (features, labels)]
-    x, targets, classes = tensors(*both)
+    x, targets, classes = tensors(*(np.concatenate([arrays["train"], arrays["dev"]]) for arrays in (features, labels)))
     fold = Fold(*np.split(np.arange(len(x)), [len(labels["train"])]))
     weights, accuracy = fit(x, targets, classes, [fold], [REGULARISERS], settings)
     number, dev = choose(accuracy)  # fitting it again, as SentEval does, gives the same weights
     return tested(weights[0, number], features, labels, dev)
 
 
-def tested(weights, features, labels, dev):
+def tested(weights: torch.Tensor, features: Arrays, labels: Arrays, dev: float) -> tuple[float, float, np.ndarray]:
     x, _, _ = tensors(features["test"], labels["test"])
     predicted = predict(weights, x).cpu().numpy()
     return dev, round(100 * float(np.mean(predicted == labels["test"])), 2) / 100, predicted
 
 
-SOLVERS = {**dict.fromkeys(BINARY, nested), "SST": split, "TREC": kfold, "MRPC": kfold}
+SOLVERS = {**dict.fromkeys(BINARY, nested), "SST": dev_set, "TREC": kfold, "MRPC": kfold}
 
 
 # ---------------------------------------------------------------- SentEval's readers, quirks included
 
 
-def read(data_root: Path, task: str) -> dict[str, Items]:
+def read(data_root: Path, task: str) -> dict[str, Labelled]:
     """The splits of a task; one that has none is `all`.
 
     Raises:
@@ -208,11 +226,11 @@ def read(data_root: Path, task: str) -> dict[str, Items]:
     return {name: ordered(part) for name, part in zip(names, parts, strict=True)}
 
 
-def ordered(found) -> Items:
+def ordered(rows: list[Row]) -> Labelled:
     """By number of words, then class, ties in the order of the files: SentEval sorts before it cuts folds."""
-    found = sorted(found, key=lambda f: (len(f[0].split()), len((f[1] or "").split()), f[2]))
-    left, right, labels = zip(*found, strict=True)
-    return Items(list(left), np.array(labels), None if right[0] is None else list(right))
+    rows = sorted(rows, key=lambda row: (len(row[0].split()), len((row[1] or "").split()), row[2]))
+    left, right, labels = zip(*rows, strict=True)
+    return Labelled(list(left), np.array(labels), None if right[0] is None else list(right))
 
 
 def text_of(path: Path, encoding: str) -> str:
@@ -228,42 +246,42 @@ def clean(text: str) -> str:
     return " ".join(text.split())
 
 
-def phrases(path):
+def phrases(path: Path) -> list[tuple[str, None]]:
     """Read as latin-1; every line counts, blank ones and those behind a control character that ends a line, too."""
     return [(clean(line), None) for line in text_of(path, "latin-1").splitlines()]
 
 
-def lines_of(path, encoding, malformed, parse):
+def lines_of(path: Path, encoding: str, malformed: str, parse: Callable[[str], Row]) -> list[Row]:
     """What `parse` makes of every line; what it cannot read is refused by number."""
-    text, found = text_of(path, encoding), []
+    text, rows = text_of(path, encoding), []
     for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
         try:
-            found.append(parse(line.strip()))
+            rows.append(parse(line.strip()))
         except (ValueError, IndexError):
             raise BadInput(f"{path}: line {number}: {malformed} (got {line[:60]!r}).") from None
-    return found
+    return rows
 
 
-def sst(path):
-    def parse(line):
+def sst(path: Path) -> list[Row]:
+    def parse(line: str) -> Row:
         sentence, label, *_ = line.split("\t")
         return clean(sentence), None, ("0", "1").index(label)
 
     return lines_of(path, "utf-8", "expected a sentence, a tab, 0 or 1", parse)
 
 
-def trec(path):
-    def parse(line):
+def trec(path: Path) -> list[Row]:
+    def parse(line: str) -> Row:
         coarse, rest = line.split(":", 1)
         return clean(rest.split(" ", 1)[1]), None, TREC.index(coarse)
 
     return lines_of(path, "latin-1", f"expected CLASS:kind and a question, CLASS one of {', '.join(TREC)}", parse)
 
 
-def mrpc(path):
+def mrpc(path: Path) -> list[Row]:
     """A header, then label, two ids and two sentences; quotes are text."""
 
-    def parse(line):
+    def parse(line: str) -> Row:
         label, _, _, left, right = line.split("\t")[:5]
         return clean(left), clean(right), -1 if label.endswith("Quality") else ("0", "1").index(label)
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, unknown
 from csebench.plan.catalog import paper, scale
-from csebench.plan.papers import Column, Figure, Grid, Recipe, Row, Settings, Table
+from csebench.plan.papers import FIGURES_OF_SCORES, Column, Figure, Grid, Recipe, Row, Settings, Table
 from csebench.plan.recipe import conditions, corpus_of, make_spec, pretraining
-from csebench.plan.registry import COMPONENTS, METHODS, check_name, declaration, protocol
+from csebench.plan.registry import COMPONENTS, METHODS, check_name, declaration, panels, protocol
 from csebench.plan.schema import Scale, Value
 from csebench.plan.spec import Spec
 
@@ -38,6 +38,8 @@ def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan
     grid, where = find_grid(paper_name, name), f"papers/{paper_name}.yaml: {name}"
     if isinstance(grid, Settings):
         return []
+    if isinstance(grid, Figure) and grid.kind not in FIGURES_OF_SCORES and grid.kind not in panels():
+        raise unknown("kind of figure", grid.kind, [*FIGURES_OF_SCORES, *panels()], f"{where}: kind")
     for column in grid.columns:
         if column.task is not None:
             evaluator = column.evaluator or grid.evaluator

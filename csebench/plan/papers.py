@@ -169,26 +169,19 @@ AnyTable = Annotated[
 ]
 
 
+FIGURES_OF_SCORES = ("curves", "bars", "scatter", "training")
+
+
 class Figure(Grid):
     """A data figure: a grid of cells, and how it is drawn.
 
     curves: a row is a line over the sizes of its columns, with a band of the deviation over seeds; with a baseline
     also the differences to it. bars: a row is a bar in each column; with a baseline, of the differences. scatter: a
     row is a point; its columns are x, y and colour. training: a row is the path of alignment and uniformity over
-    steps. The others draw what an evaluator kept of each row's run, one panel a row.
+    steps. Any other kind is a panel that an evaluator draws from the per-item values of each row's run.
     """
 
-    kind: Literal[
-        "curves",
-        "bars",
-        "scatter",
-        "training",
-        "clusters",
-        "cosine_gold",
-        "attention_similarity",
-        "attention_syntax",
-        "attention_histograms",
-    ]
+    kind: str  # of FIGURES_OF_SCORES, or a panel that an evaluator declares (checked by grids.plan_grid)
     axis: str  # title of the value axis, with its unit
 
 

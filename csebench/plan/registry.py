@@ -6,8 +6,11 @@ import ast
 import importlib
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -15,7 +18,7 @@ from csebench import ROOT
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, explain, field_names, unknown
 from csebench.base.files import read_text
-from csebench.plan.schema import Declaration, EvaluatorDeclaration, Value
+from csebench.plan.schema import Declaration, EvaluatorDeclaration, Panel, Value
 
 METHODS = ROOT / "methods"
 COMPONENTS = METHODS / "components"
@@ -37,14 +40,14 @@ def files(folder: Path) -> dict[str, Path]:
 
 @cached
 def _files(folder: Path, listed: tuple[tuple[str, int], ...]) -> dict[str, Path]:
-    found = {}
+    paths = {}
     for file, modified in listed:
         path = folder / file
         name = _declared_name(path, modified) if folder == EVALUATORS else path.stem
-        if name in found:
-            raise BadInput(f"{found[name]} and {path.name}: both declare the name {name!r}; give one another.")
-        found[name] = path
-    return found
+        if name in paths:
+            raise BadInput(f"{paths[name]} and {path.name}: both declare the name {name!r}; give one another.")
+        paths[name] = path
+    return paths
 
 
 @cached
@@ -117,22 +120,48 @@ def declaration(name: str, folder: Path = METHODS) -> Declaration | EvaluatorDec
     path = files(folder)[name]
     where = str(path.relative_to(ROOT))
     try:
-        found = model.model_validate(literal(path, "DECLARATION"))
+        declared = model.model_validate(literal(path, "DECLARATION"))
         if model is Declaration:
-            found.hyperparameters()
+            declared.hyperparameters()
     except ValidationError as e:
         raise explain(e, where, field_names(model)) from None
-    if found.name != name:
-        raise BadInput(f"{where}: name: is {found.name!r} but the file is {name}.py; make them agree.")
-    return found
+    if declared.name != name:
+        raise BadInput(f"{where}: name: is {declared.name!r} but the file is {name}.py; make them agree.")
+    return declared
 
 
 def load(name: str, folder: Path = METHODS):
     """The class (of an evaluator, the function) behind a declaration: imports torch, so only workers call it."""
+    return getattr(module(name, folder), {METHODS: "Method", COMPONENTS: "Component", EVALUATORS: "evaluate"}[folder])
+
+
+def module(name: str, folder: Path) -> ModuleType:
+    """The file behind a declaration, imported."""
     declaration(name, folder)
     path = files(folder)[name].relative_to(ROOT).with_suffix("")
-    module = importlib.import_module(".".join(path.parts))
-    return getattr(module, {METHODS: "Method", COMPONENTS: "Component", EVALUATORS: "evaluate"}[folder])
+    return importlib.import_module(".".join(path.parts))
+
+
+@cached
+def panels() -> dict[str, tuple[str, Panel]]:
+    """What evaluators draw, by kind: the evaluator's name and the panel.
+
+    Raises:
+        BadInput: two evaluators declare one kind.
+    """
+    by_kind = {}
+    for name in names(EVALUATORS):
+        for kind, panel in declaration(name, EVALUATORS).panels.items():
+            if kind in by_kind:
+                raise BadInput(f"evaluators {by_kind[kind][0]} and {name}: panels: both declare the kind {kind!r}.")
+            by_kind[kind] = name, panel
+    return by_kind
+
+
+def load_drawing(kind: str) -> Callable[[Any, dict, Any], list[list]]:
+    """The function `draw_KIND(figure, items, source)` of the evaluator that declares a panel."""
+    name, _ = panels()[kind]
+    return getattr(module(name, EVALUATORS), f"draw_{kind}")
 
 
 @dataclass(frozen=True)
@@ -146,14 +175,20 @@ class Protocol:
     @property
     def files(self) -> list[str]:
         """Patterns below the data root of what it reads."""
-        found = self.declaration.files
-        if isinstance(found, dict):
-            found = found.get(self.params[self.declaration.takes], [])
-        return [pattern.format(**self.params) for pattern in found]
+        patterns = self.declaration.files
+        if isinstance(patterns, dict):
+            patterns = patterns.get(self.params[self.declaration.takes], [])
+        return [pattern.format(**self.params) for pattern in patterns]
+
+    @property
+    def fetched(self) -> str | None:
+        """The file below the data root that is there once `csebench fetch` has the data."""
+        pattern = self.declaration.fetched
+        return pattern.format(**self.params) if pattern else None
 
     @property
     def file(self) -> str:
-        """The evaluator's own file, below the project."""
+        """The evaluator's source file, below the project."""
         return str(files(EVALUATORS)[self.declaration.name].relative_to(ROOT))
 
     @property
@@ -182,21 +217,21 @@ def protocol(text: str, where: str = "") -> Protocol:
     """
     name, *rest = text.split(":")
     check_name(name, EVALUATORS, where)
-    found = declaration(name, EVALUATORS)
-    params = dict(found.params)
-    if found.takes is not None:
+    declared = declaration(name, EVALUATORS)
+    params, takes = dict(declared.params), declared.takes
+    if takes is not None:
         if not rest or not rest[0]:
-            raise BadInput(f"{where + ': ' if where else ''}{name}: needs a {found.takes}: {name}:NAME.")
-        params[found.takes] = rest.pop(0)
-        if not re.fullmatch(r"[\w-]+", params[found.takes]):
-            raise BadInput(f"{text}: a {found.takes} is written with letters, digits, - and _ only.")
-        if isinstance(found.files, dict) and params[found.takes] not in found.tasks:
-            raise unknown(f"{found.takes} of {name}", params[found.takes], found.tasks, where)
+            raise BadInput(f"{where + ': ' if where else ''}{name}: needs a {takes}: {name}:NAME.")
+        params[takes] = rest.pop(0)
+        if not re.fullmatch(r"[\w-]+", params[takes]):
+            raise BadInput(f"{text}: a {takes} is written with letters, digits, - and _ only.")
+        if isinstance(declared.files, dict) and params[takes] not in declared.tasks:
+            raise unknown(f"{takes} of {name}", params[takes], declared.tasks, where)
     for variant in rest:
-        if variant not in found.variants:
-            raise unknown(f"variant of {name}", variant, found.variants, where)
-        params |= found.variants[variant]
-    return Protocol(text, found, params)
+        if variant not in declared.variants:
+            raise unknown(f"variant of {name}", variant, declared.variants, where)
+        params |= declared.variants[variant]
+    return Protocol(text, declared, params)
 
 
 def fill(found: Declaration, values: dict, where: str) -> dict:

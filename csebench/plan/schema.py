@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 Value = bool | int | float | str
 Pooler = Literal[
@@ -120,6 +120,51 @@ class Declaration(Strict):
         return create_model(self.name, __base__=Training, **fields)
 
 
+# ---------------------------------------------------------------- evaluators
+
+
+class ItemScore(Strict):
+    """How an evaluator's per-item values make its score of a task, so that rows can be tested over test items.
+
+    Patterns name items as `files` names files: `*` is any text between slashes, `**/` any folders or none, `{task}`
+    and `{metric}` are those of the score.
+    """
+
+    values: str  # of the items that hold a value per test item; of several, each weighs the same in a mean
+    score: Literal["mean", "spearman"]  # of the values; or their rank correlation with the gold values, concatenated
+    gold: str | None = None  # of the items that hold the gold values, in the order of `values`
+    metric: str | None = None  # the only one that is made so; None: every metric
+
+    @model_validator(mode="after")
+    def gold_fits(self):
+        if (self.score == "spearman") != (self.gold is not None):
+            raise ValueError("`gold` is needed by `spearman`, and by nothing else")
+        return self
+
+
+class Panel(Strict):
+    """A figure of one model, drawn by the function `draw_KIND(figure, items, source)` of the evaluator's file."""
+
+    item: str  # without which there is nothing to draw
+    ending: str = ""  # of the names of the files that `csebench plot` writes
+    width: float  # inches
+    height: float
+    shared_axes: bool = False  # whether the panels of a figure have the same limits
+
+
+class Texts(Strict):
+    """Items that are read rather than plotted: what was retrieved for each query, beside what papers print of theirs.
+
+    Q queries, K texts each, L models that papers print.
+    """
+
+    queries: str  # item (Q,)
+    retrieved: str  # item (Q, K), the closest first
+    cosines: str  # item (Q, K)
+    printed: str  # item (Q, L, K)
+    labels: list[str]  # of the L
+
+
 class EvaluatorDeclaration(Strict):
     """The literal `DECLARATION` at the top of an evaluator file."""
 
@@ -129,7 +174,9 @@ class EvaluatorDeclaration(Strict):
     protocol: str  # forks differ silently, so the reading has a name, in which {settings} may stand
     tasks: list[str]  # as in the papers' columns
     average: bool = False  # whether it also gives the average of its tasks, `Avg.`
+    counts: Annotated[dict[str, int], ForReaders] = {}  # task: its test items, where an accuracy or recall is a share of them
     files: list[str] | dict[str, list[str]]  # below the data root, names or patterns of all that it reads; or by task
+    fetched: str | None = None  # below the data root: the file that is there once `csebench fetch` has the data
     takes: str | None = None  # a parameter without a default, what stands behind the colon: `beir:scifact`
     example: str | None = None  # of it, what data/smoke has: `beir:smoke` is what the conformance suite runs
     ordered: Prose = ""  # why the order of items matters, where the protocol itself makes it matter
@@ -138,6 +185,9 @@ class EvaluatorDeclaration(Strict):
     metric: str | None = None  # what a cell shows, a task's first row; None: the first of `best`
     best: dict[str, float]  # metric: what a perfect model scores
     chance: dict[str, tuple[float, float]]  # metric: between what random vectors score on data/smoke
+    items: ItemScore | None = None  # None: rows are compared over seeds alone
+    panels: Annotated[dict[str, Panel], ForReaders] = {}  # by the kind that a paper's figure names
+    texts: Annotated[Texts | None, ForReaders] = None
     needs: Prose = ""  # besides what the project installs
     source: Prose  # official file, paper section
     deviations: list[Prose] = []

@@ -12,7 +12,8 @@ from csebench.base.caches import cached
 from csebench.base.errors import BadInput
 from csebench.plan.catalog import paper, paper_names
 from csebench.plan.grids import find_grid
-from csebench.plan.papers import Claim, Published, Settings
+from csebench.plan.papers import Claim, Grid, Published, Settings
+from csebench.plan.registry import protocol
 from csebench.plan.targets import grid_names
 from csebench.report import stats
 from csebench.report.view import Cell, View, combined, is_control, on_print, view
@@ -20,7 +21,6 @@ from csebench.report.view import digits as column_digits
 
 HOLDS, WEAK, REVERSED, UNTESTABLE = "holds", "holds but not significant", "reversed", "not testable"
 SPREAD_SIZE = "10%"  # the largest training set at which the papers print deviations
-SPREAD_OF = ("sts", "stsb_dev")  # evaluators whose single runs it stands in for
 
 
 @dataclass(frozen=True)
@@ -178,8 +178,9 @@ def printed_spread(cell: Cell) -> tuple[float, float] | None:
             return None
         parts = [printed_spread(part) for part in cell.parts]
         return None if None in parts else (sum(v for v, _ in parts), stats.satterthwaite(*parts))
-    evaluator = cell.plan.evaluator or cell.plan.column.evaluator or "sts"
-    if evaluator.partition(":")[0] not in SPREAD_OF or typical_spread() is None:
+    evaluator = cell.plan.evaluator or cell.plan.column.evaluator or Grid.model_fields["evaluator"].default
+    rule = protocol(evaluator).declaration.items
+    if rule is None or rule.score != "spearman" or typical_spread() is None:  # deviations that papers print are of it
         return None
     return (typical_spread() * cell.factor) ** 2, inf
 

@@ -2,9 +2,10 @@
 
 Rows are compared in the columns that papers compare them in: the averages where a table has some, else every score. A
 test set is a sample of items, seeds are a sample of trainings; the variance of a difference is the sum of both
-(csebench/report/stats.py: paired). Items: for Spearman a bootstrap of the graded pairs, the same resamples for every
-row; for accuracy, recall and nDCG the permutation of signs of the items' differences, which for one seed of accuracies
-is McNemar's test. Where a score is no mean over items (alignment, purity, tasks of MTEB) seeds are all there is.
+(csebench/report/stats.py: paired). An evaluator declares how its items make a score. A rank correlation: a bootstrap
+of the graded pairs, the same resamples for every row. A mean (accuracy, recall, nDCG): the permutation of signs of the
+items' differences, which for one seed of accuracies is McNemar's test. Where it declares nothing (alignment, purity,
+tasks of MTEB) rows are compared over seeds alone.
 """
 
 from __future__ import annotations
@@ -17,13 +18,12 @@ import numpy as np
 
 from csebench.base.caches import cached
 from csebench.base.files import write_json
-from csebench.data.sts import read_sts
-from csebench.plan.catalog import data_root
-from csebench.plan.catalog import scale as read_scale
 from csebench.plan.registry import protocol
+from csebench.plan.spec import Spec
 from csebench.plan.targets import grid_path, score_path
 from csebench.report.stats import LEVEL, Difference, holm, paired, tie_groups
 from csebench.report.view import Cell, View, combined, is_control, view
+from csebench.score.rows import Items, Sample, sample
 from csebench.score.store import items, score
 
 RESAMPLES = 500
@@ -32,29 +32,22 @@ RESAMPLES = 500
 def compare(paper_name: str, name: str, scale: str) -> Path:
     """Writes what a page shows of per-item values, which are not published with the scores."""
     out, shown = grid_path(paper_name, name, scale, "items.json"), view(paper_name, name, scale)
-    write_json(out, {"comparisons": comparisons(shown), "neighbours": neighbours(shown)})
+    write_json(out, {"comparisons": comparisons(shown), "texts": texts(shown)})
     return out
 
 
-def neighbours(shown: View) -> dict | None:
-    """What the first run of every row found, and what the paper prints (MSSE Table 8)."""
-    if getattr(shown.grid, "evaluator", None) != "neighbours":
-        return None
-    kept = {}
-    for (cell, *_), row in zip(shown.rows, shown.grid.rows, strict=True):
-        for spec in cell.plan.specs[:1]:
-            content, _ = score(spec, cell.plan.evaluator, shown.scale)
-            path = score_path(spec.run_id, cell.plan.evaluator, shown.scale)
-            if content and (found := (items(content, path) or {}).get("neighbours")):
-                kept[row.label] = found
-    if not kept:
-        return None
-    first = next(iter(kept.values()))
-    return {
-        "queries": first["queries"].tolist(),
-        "found": {label: found["neighbours"].tolist() for label, found in kept.items()},
-        "printed": dict(zip(("RankCSE", "MSSE"), first["published"].swapaxes(0, 1).tolist(), strict=True)),
-    }
+def texts(shown: View) -> dict | None:
+    """What the first run of every row retrieved, and what papers print; None where the evaluator has no texts."""
+    retrieved, queries, printed = {}, None, None
+    for cell, *_ in shown.rows:
+        declared = protocol(cell.plan.evaluator).declaration.texts if cell.plan.specs else None
+        arrays = items_of_run(cell.plan.specs[0], cell.plan.evaluator, shown.scale) if declared else {}
+        if arrays:
+            retrieved[cell.plan.row.label] = arrays[declared.retrieved].tolist()
+            queries = arrays[declared.queries].tolist()
+            of_labels = arrays[declared.printed].swapaxes(0, 1).tolist()  # (L, Q, K)
+            printed = dict(zip(declared.labels, of_labels, strict=True))
+    return {"queries": queries, "retrieved": retrieved, "printed": printed} if retrieved else None
 
 
 def comparisons(shown: View) -> dict:
@@ -62,21 +55,22 @@ def comparisons(shown: View) -> dict:
     columns = shown.grid.columns if shown.rows else []
     averages = [c for c in columns if c.mean or c.task == "Avg."]
     scored = averages or [c for c in columns if c.delta is None]
-    found = {}
+    by_column = {}
     for column in scored:
         cells = {i: cell for i, cell in enumerate(shown.column(column.label)) if comparable(cell)}
         order = sorted(cells, key=lambda i: (cells[i].ours.mean * (1 if column.lower else -1), i))
         tests = [(a, b, difference(cells[a], cells[b], shown.scale)) for a, b in combinations(order, 2)]
         if tests and all(test.p is not None for *_, test in tests):  # what cannot be tested is no tie
             pairs = [{"a": a, "b": b, **vars(test)} for a, b, test in tests]
-            found[column.label] = {"order": order, "pairs": pairs}
-    every = [pair for own in found.values() for pair in own["pairs"]]
+            by_column[column.label] = {"order": order, "pairs": pairs}
+    every = [pair for comparison in by_column.values() for pair in comparison["pairs"]]
     for pair, adjusted in zip(every, holm([pair["p"] for pair in every]), strict=True):
         pair["holm"] = adjusted
-    for own in found.values():
-        differ = {frozenset((p["a"], p["b"])) for p in own["pairs"] if p["holm"] < LEVEL}
-        own["letters"] = {str(row): letters for row, letters in tie_groups(own["order"], differ).items()}
-    return found
+    for comparison in by_column.values():
+        differ = {frozenset((p["a"], p["b"])) for p in comparison["pairs"] if p["holm"] < LEVEL}
+        letters = tie_groups(comparison["order"], differ)
+        comparison["letters"] = {str(row): row_letters for row, row_letters in letters.items()}
+    return by_column
 
 
 def comparable(cell: Cell) -> bool:
@@ -87,16 +81,19 @@ def difference(a: Cell, b: Cell, scale: str) -> Difference:
     return paired(combined(lambda x, y: x - y, a, b).values(), item_variance(a, b, scale))
 
 
+# ---------------------------------------------------------------- test items
+
+
 def item_variance(a: Cell, b: Cell, scale: str) -> float | None:
     """Of the difference of two cells in printed units; None where items are not known."""
-    found = []
+    variances = []
     for x, y in zip(a.parts or (a,), b.parts or (b,), strict=True):
         for task in tasks(x):
-            own = [sample(cell, task, scale) for cell in (x, y)]
-            if any(values is None for values in own):
+            both = [samples(cell, task, scale) for cell in (x, y)]
+            if None in both or not same_items(both[0] + both[1]):
                 return None
-            found.append(variance(*own, task, x.plan.evaluator, scale))
-    return a.factor**2 * sum(found) / len(found) ** 2
+            variances.append(variance(*both))
+    return a.factor**2 * sum(variances) / len(variances) ** 2
 
 
 def tasks(cell: Cell) -> list[str]:
@@ -104,52 +101,58 @@ def tasks(cell: Cell) -> list[str]:
     return protocol(cell.plan.evaluator).declaration.tasks if cell.plan.task == "Avg." else [cell.plan.task]
 
 
-def sample(cell: Cell, task: str, scale: str) -> np.ndarray | None:
-    """(seeds, items): what each test item adds to the score of a task, or its cosine where that is Spearman's."""
-    own = [of_run(spec, cell.plan.evaluator, task, cell.plan.metric, scale) for spec in cell.plan.specs]
-    return None if any(values is None for values in own) else np.stack(own)
+def samples(cell: Cell, task: str, scale: str) -> list[Sample] | None:
+    """Of every seed of a cell the test items behind its score of a task; None where those of one are not known."""
+    plan = cell.plan
+    of_seeds = [_sample(*_items_file(spec, plan.evaluator, scale), task, plan.metric) for spec in plan.specs]
+    return None if None in of_seeds else of_seeds
 
 
-def of_run(spec, evaluator: str, task: str, metric: str | None, scale: str) -> np.ndarray | None:
+def same_items(of_seeds: list[Sample]) -> bool:
+    """Whether samples are of the same test items, as far as their number and their gold values show it."""
+    return len({(len(s.values), None if s.gold is None else s.gold.tobytes()) for s in of_seeds}) == 1
+
+
+def items_of_run(spec: Spec, evaluator: str, scale: str) -> Items:
+    """Per-item values of a run by their names; none where it is not scored, or they are not kept."""
+    return _items(*_items_file(spec, evaluator, scale))
+
+
+def _items_file(spec: Spec, evaluator: str, scale: str) -> tuple[str, Path, str | None]:
+    """Evaluator, path of the score JSON, and the file of items that it names; None without a JSON."""
     content, _ = score(spec, evaluator, scale)
-    kept = known_items(score_path(spec.run_id, evaluator, scale), content["items"]).get(evaluator, {})
-    name = evaluator.partition(":")[0]
-    if name in ("sts", "stsb_dev"):
-        found = [values for part, values in kept.items() if part.startswith(f"{task}/")]  # in the order of read_sts
-        return np.concatenate(found) if found else None
-    if name == "transfer":
-        return kept.get(task)
-    if name == "beir":  # of several forums each counts the same, however many queries it has
-        wanted = metric or protocol(evaluator).metric
-        parts = [values for key, values in kept.items() if key.rpartition("/")[2] == wanted]
-        queries = sum(map(len, parts))
-        weighted = [values * queries / (len(parts) * len(values)) for values in parts]
-        return np.concatenate(weighted) if parts else None
-    if name == "stsb_retrieval" and "rank" in kept:
-        return kept["rank"] <= int((metric or protocol(evaluator).metric).partition("@")[2])
-    return None
+    return evaluator, score_path(spec.run_id, evaluator, scale), content["items"] if content else None
 
 
 @cached
-def known_items(path: Path, kept: str) -> dict:
-    return items({"items": kept}, path) or {}
+def _items(evaluator: str, path: Path, file: str | None) -> Items:
+    return ((items({"items": file}, path) if file else None) or {}).get(evaluator, {})
 
 
-def variance(a: np.ndarray, b: np.ndarray, task: str, evaluator: str, scale: str) -> float:
-    """Of the difference of two rows' means over seeds, as items vary; of values (seeds, items)."""
-    if evaluator.partition(":")[0] not in ("sts", "stsb_dev"):
-        change = a.astype(float).mean(0) - b.astype(float).mean(0)
+@cached
+def _sample(evaluator: str, path: Path, file: str | None, task: str, metric: str) -> Sample | None:
+    return sample(_items(evaluator, path, file), protocol(evaluator).declaration.items, task, metric)
+
+
+def variance(a: list[Sample], b: list[Sample]) -> float:
+    """Of the difference of two rows' means over seeds, as items vary.
+
+    Args:
+        a: of a row, one sample a seed; b: of the other. All of the same test items.
+    """
+    if a[0].gold is None:
+        change = mean_values(a) - mean_values(b)
         return float(np.square(change).mean() / len(change))
-    gold = graded(task, "dev" if evaluator == "stsb_dev" else "test", scale)
-    replicates = [np.mean([_replicates(own.tobytes(), str(own.dtype), gold) for own in row], 0) for row in (a, b)]
+    replicates = [
+        np.mean([_replicates(s.values.tobytes(), str(s.values.dtype), s.gold.tobytes()) for s in row], 0)
+        for row in (a, b)
+    ]
     return float(np.var(replicates[0] - replicates[1], ddof=1))
 
 
-@cached
-def graded(task: str, split: str, scale: str) -> bytes:
-    """Gold scores of a task's pairs, hashable."""
-    parts = read_sts(data_root(read_scale(scale)), task, split)
-    return np.concatenate([p.gold for p in parts]).astype(np.float64).tobytes()
+def mean_values(row: list[Sample]) -> np.ndarray:
+    """(items,) each the mean over seeds."""
+    return np.stack([seed.values for seed in row]).mean(0)
 
 
 @cached
@@ -165,7 +168,11 @@ def _replicates(cosines: bytes, dtype: str, gold: bytes) -> np.ndarray:
 
 
 def spearman_resampled(cosines: np.ndarray, gold: bytes) -> np.ndarray:
-    """(RESAMPLES,) Spearman's correlation of each resample, ranks taken anew in each, ties by their middle."""
+    """(RESAMPLES,) Spearman's correlation of each resample, ranks taken anew in each, ties by their middle.
+
+    Args:
+        cosines: (items,); gold: the bytes of (items,) float64.
+    """
     (x, xx), (y, yy) = centred_ranks(cosines.tobytes(), str(cosines.dtype)), centred_ranks(gold, "float64")
     return np.einsum("bi,bi,bi->b", resamples(len(cosines)), x, y) / np.sqrt(xx * yy)
 
@@ -173,9 +180,9 @@ def spearman_resampled(cosines: np.ndarray, gold: bytes) -> np.ndarray:
 @lru_cache(16)  # for the gold scores, which every row shares
 def centred_ranks(values: bytes, dtype: str) -> tuple[np.ndarray, np.ndarray]:
     """(RESAMPLES, items) ranks in each resample less their mean, and (RESAMPLES,) their sums of squares."""
-    found = np.frombuffer(values, dtype)
-    weights = resamples(len(found))
-    ranks = resampled_ranks(found, weights) - np.float32((len(found) + 1) / 2)
+    numbers = np.frombuffer(values, dtype)
+    weights = resamples(len(numbers))
+    ranks = resampled_ranks(numbers, weights) - np.float32((len(numbers) + 1) / 2)
     return ranks, np.einsum("bi,bi,bi->b", weights, ranks, ranks)
 
 

@@ -1,4 +1,8 @@
-"""The papers' data figures, drawn from our scores: SVG, PNG, and what is plotted as CSV. Same scores, same bytes."""
+"""The papers' data figures, drawn from our scores: SVG, PNG, and what is plotted as CSV. Same scores, same bytes.
+
+Here are figures of cells and of training curves. Panels of per-item values are drawn by the evaluator that declares
+them and only laid out here.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,18 @@ from operator import sub
 from pathlib import Path
 from typing import NamedTuple
 
-from csebench.plan.catalog import data_root
 from csebench.plan.catalog import scale as read_scale
+from csebench.plan.papers import Row
+from csebench.plan.registry import load_drawing
+from csebench.plan.registry import panels as declared_panels
+from csebench.plan.schema import Panel
 from csebench.plan.targets import grid_path, page, score_path
 from csebench.report import stats
+from csebench.report.drawing import COLOURS, MARKERS, STYLE, figure_files, write_files
 from csebench.report.markdown import heading, substitutions
-from csebench.report.panels import COLOURS, MARKERS, PANELS, STYLE, Source, write
+from csebench.report.panels import Source
 from csebench.report.view import PAPER_SCALE, Cell, View, combined, view
+from csebench.score.rows import Items
 from csebench.score.store import items, score
 
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
@@ -22,10 +31,9 @@ GREY = "#595959"
 COLUMNS = ["row", "column", "size", "mean", "std", "n", "seeds", "values", "published", "published_std", "unit"]
 COLUMNS += ["runs"]
 SMALL = 8  # points
-BESIDE = {"loc": "upper left", "bbox_to_anchor": (1, 1), "frameon": False, "handlelength": 3}  # a legend of its axes
+RIGHT_OF_AXES = {"loc": "upper left", "bbox_to_anchor": (1, 1), "frameon": False, "handlelength": 3}  # of a legend
 NO_SCORES = "no scores"
 CURVE = ("alignment", "uniformity", "spearman")  # of a run's training, on STS-B dev
-SHARED = {"attention_similarity", "attention_syntax", "cosine_gold"}  # whose panels have the same axes
 # Where the name of a point may stand: points to the right of it and above, and how it is aligned.
 PLACES = [(8, 0, "left", "center"), (-8, 0, "right", "center"), (0, 8, "center", "bottom"), (0, -8, "center", "top")]
 PLACES += [(x, y, "left" if x > 0 else "right", "center") for y in (12, -12, 22, -22) for x in (8, -8)]
@@ -48,7 +56,7 @@ def draw(paper_name: str, name: str, scale: str) -> list[Path]:
         the files written.
 
     Raises:
-        BadInput: a score JSON cannot be read, or the gold scores are of other data than was scored.
+        BadInput: a score JSON cannot be read.
     """
     import matplotlib
     from matplotlib.figure import Figure
@@ -57,17 +65,17 @@ def draw(paper_name: str, name: str, scale: str) -> list[Path]:
     with matplotlib.rc_context(STYLE):
         figure = Figure(layout="constrained")
         table, notes = DRAWERS.get(shown.grid.kind, panels)(figure, shown)
-        around(figure, shown, notes)
-    return write(grid_path(paper_name, name, scale, "svg").with_suffix(""), figure, table)
+        add_title_and_notes(figure, shown, notes)
+    return write_files(grid_path(paper_name, name, scale, "svg").with_suffix(""), figure_files(figure, table))
 
 
-def around(figure, shown: View, notes: list[str]) -> None:
+def add_title_and_notes(figure, shown: View, notes: list[str]) -> None:
     """A figure's title and the notes below it, for which it grows."""
     apart = "" if shown.scale == PAPER_SCALE else ": not comparable with the paper"
     stale = {cell.plan.row.label: None for cells in shown.rows for cell in cells if cell.stale}
     notes += [f"of an older version of the code: {', '.join(stale)}"] if stale else []
-    played = substitutions(page(shown.name, shown.scale, shown.paper))
-    notes += [f"played by others here: {'; '.join(played)}"] if played else []
+    substituted = substitutions(page(shown.name, shown.scale, shown.paper))
+    notes += [f"played by others here: {'; '.join(substituted)}"] if substituted else []
     above, below = [*heading(shown).split(" · "), f"scale {shown.scale}{apart}"], notes
     above, below = (wrapped(texts, figure, size) for texts, size in ((above, 10), (below, SMALL)))
     width, height = figure.get_size_inches()
@@ -82,21 +90,21 @@ def wrapped(texts: list[str], figure, size: float) -> str:
     return "\n".join(textwrap.fill(text, width, break_on_hyphens=False) for text in texts)
 
 
-def look(place: int) -> dict:
-    """Colour, marker and line of a row: each alone tells it from its neighbours."""
-    own = {"color": COLOURS, "marker": MARKERS, "linestyle": LINES}
-    return {key: values[place % len(values)] for key, values in own.items()}
+def row_style(place: int) -> dict:
+    """Colour, marker and line of a row: each alone tells it from the rows next to it."""
+    cycles = {"color": COLOURS, "marker": MARKERS, "linestyle": LINES}
+    return {key: values[place % len(values)] for key, values in cycles.items()}
 
 
 def missing(shown: View, reasons: list[list[str | None]], columns: list[str]) -> list[str]:
     """`missing: miCSE, SCD at 0.1%, 10% (no scores); VaSCL (no adapter)`, from the reason of every cell."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for row, own in zip(shown.grid.rows, reasons, strict=True):
-        for reason in dict.fromkeys(filter(None, own)):
-            those = [column for column, r in zip(columns, own, strict=True) if r == reason]
-            at = "" if len(those) == len(own) else f" at {', '.join(dict.fromkeys(those))}"
-            found.setdefault((at, reason), []).append(row.label)
-    parts = [f"{', '.join(labels)}{at} ({reason})" for (at, reason), labels in found.items()]
+    labels_by_reason: dict[tuple[str, str], list[str]] = {}
+    for row, row_reasons in zip(shown.grid.rows, reasons, strict=True):
+        for reason in dict.fromkeys(filter(None, row_reasons)):
+            affected = [column for column, r in zip(columns, row_reasons, strict=True) if r == reason]
+            where = "" if len(affected) == len(row_reasons) else f" at {', '.join(dict.fromkeys(affected))}"
+            labels_by_reason.setdefault((where, reason), []).append(row.label)
+    parts = [f"{', '.join(labels)}{where} ({reason})" for (where, reason), labels in labels_by_reason.items()]
     return [f"missing: {'; '.join(parts)}"] if parts else []
 
 
@@ -111,21 +119,22 @@ def marks(shown: View, to_baseline: bool = False) -> list[list[Mark]]:
     """Of every cell; or of its difference to the baseline's, seed by seed, and none of the baseline itself."""
     if not to_baseline:
         return [[mark(cell.values, cell.published, shown) for cell in cells] for cells in shown.rows]
-    base, found = shown.rows[shown.grid.row(shown.grid.baseline)], []
-    for cells in shown.rows:
-        found.append([Mark() if cells is base else difference(*pair, shown) for pair in zip(cells, base, strict=True)])
-    return found
+    base = shown.rows[shown.grid.row(shown.grid.baseline)]
+    return [
+        [Mark() if cells is base else difference(*pair, shown) for pair in zip(cells, base, strict=True)]
+        for cells in shown.rows
+    ]
 
 
 def mark(values, published, shown: View) -> Mark:
-    theirs = (published.value, published.std) if published and shown.scale == PAPER_SCALE else None
-    return Mark(stats.summarise(values.values()) if values else None, theirs)
+    drawn = (published.value, published.std) if published and shown.scale == PAPER_SCALE else None
+    return Mark(stats.summarise(values.values()) if values else None, drawn)
 
 
-def difference(own: Cell, base: Cell, shown: View) -> Mark:
-    values = combined(sub, own, base) if own.values and base.values else {}
-    found = mark(values, own.published if base.published else None, shown)
-    return found._replace(published=(found.published[0] - base.published.value, None) if found.published else None)
+def difference(cell: Cell, base: Cell, shown: View) -> Mark:
+    values = combined(sub, cell, base) if cell.values and base.values else {}
+    change = mark(values, cell.published if base.published else None, shown)
+    return change._replace(published=(change.published[0] - base.published.value, None) if change.published else None)
 
 
 def cell_table(shown: View) -> list[list]:
@@ -144,8 +153,8 @@ def cell_table(shown: View) -> list[list]:
     return [head, *rows]
 
 
-def numbers(found: stats.Summary | None) -> list:
-    return [found.mean, found.std, found.n] if found else [None, None, 0]
+def numbers(summary: stats.Summary | None) -> list:
+    return [summary.mean, summary.std, summary.n] if summary else [None, None, 0]
 
 
 def joined(values) -> str:
@@ -177,62 +186,61 @@ def reason(cell: Cell) -> str | None:
 
 def curves(figure, shown: View):
     """A line a row over sizes: percent of 10⁶ sentences as the papers have them, at other scales sentences."""
-    grid, at = shown.grid, read_scale(shown.scale).sizes
+    grid, sentences = shown.grid, read_scale(shown.scale).sizes
     percent = shown.scale == PAPER_SCALE
-    x = [at[column.size] / 10_000 if percent else at[column.size] for column in grid.columns]
+    x = [sentences[column.size] / 10_000 if percent else sentences[column.size] for column in grid.columns]
     figure.set_size_inches(11.4 if grid.baseline else 7.4, 4.2)
     axes = figure.subplots(1, 2 if grid.baseline else 1, squeeze=False)[0]
     handles = lines(axes[0], x, marks(shown), grid.rows)
     axes[0].set_ylabel(grid.axis)
     if grid.baseline:
         lines(axes[1], x, marks(shown, True), grid.rows)
-        own = look(grid.row(grid.baseline)) | {"marker": ""}
-        axes[1].axhline(0, **own, linewidth=1, zorder=1)
+        axes[1].axhline(0, **row_style(grid.row(grid.baseline)) | {"marker": "", "linewidth": 1, "zorder": 1})
         axes[1].set_ylabel(f"{grid.axis},\ndifference to {grid.baseline}, paired by seed")
     for ax in axes:
         sizes(ax, x)
         ax.set_xlabel(f"size of the training set ({'% of 10⁶ sentences' if percent else 'sentences'})")
     if handles:
-        axes[-1].legend(handles=handles, **BESIDE)
+        axes[-1].legend(handles=handles, **RIGHT_OF_AXES)
     return cell_table(shown), cell_notes(shown, None if percent else [f"{size:,}" for size in x])
 
 
-def lines(axes, x, found, rows) -> list:
+def lines(axes, x: list[float], marks: list[list[Mark]], rows: list[Row]) -> list:
     """A line a row over the sizes that it has values of; returns what a legend shows."""
     from matplotlib.lines import Line2D
 
     handles = []
-    for place, (row, own) in enumerate(zip(rows, found, strict=True)):
-        style, more = look(place), {"markersize": 5, "linewidth": 1.5}
-        points = sorted((at, m.ours.mean, m.ours.std) for at, m in zip(x, own, strict=True) if m.ours)
+    for place, (row, row_marks) in enumerate(zip(rows, marks, strict=True)):
+        style, more = row_style(place), {"markersize": 5, "linewidth": 1.5}
+        points = sorted((size, m.ours.mean, m.ours.std) for size, m in zip(x, row_marks, strict=True) if m.ours)
         if points:
             axes.plot(*zip(*(point[:2] for point in points), strict=True), **style, **more)
             handles.append(Line2D([], [], **style, **more, label=row.label))
         if deviating := [point for point in points if point[2] is not None]:
-            at, mean, std = zip(*deviating, strict=True)
+            size, mean, std = zip(*deviating, strict=True)
             low, high = ([m + sign * s for m, s in zip(mean, std, strict=True)] for sign in (-1, 1))
-            axes.fill_between(at, low, high, color=style["color"], alpha=0.15, linewidth=0)
-            axes.errorbar(at, mean, std, ecolor=style["color"], elinewidth=0.8, linestyle="")
-        for at, m in zip(x, own, strict=True):
-            hollow(axes, at, m, style)
-    handles += legend_of_published(found)
+            axes.fill_between(size, low, high, color=style["color"], alpha=0.15, linewidth=0)
+            axes.errorbar(size, mean, std, ecolor=style["color"], elinewidth=0.8, linestyle="")
+        for size, m in zip(x, row_marks, strict=True):
+            draw_published(axes, size, m, style)
+    handles += legend_of_published(marks)
     if not handles:
         empty(axes)
     return handles
 
 
-def legend_of_published(found) -> list:
+def legend_of_published(marks: list[list[Mark]]) -> list:
     from matplotlib.lines import Line2D
 
     style = {"color": GREY, "marker": "D", "markerfacecolor": "white", "linestyle": ""}
-    return [Line2D([], [], **style, label="published")] if any(m.published for own in found for m in own) else []
+    return [Line2D([], [], **style, label="published")] if any(m.published for row in marks for m in row) else []
 
 
-def hollow(axes, x, of: Mark, style) -> None:
-    """A published value with its deviation."""
-    if of.published:
-        own = style | {"linestyle": "", "markerfacecolor": "white", "markersize": 6, "elinewidth": 0.8, "zorder": 4}
-        axes.errorbar(x, *of.published, **own)
+def draw_published(axes, x: float, mark: Mark, style: dict) -> None:
+    """A published value with its deviation, as a hollow marker."""
+    if mark.published:
+        hollow = {"linestyle": "", "markerfacecolor": "white", "markersize": 6, "elinewidth": 0.8, "zorder": 4}
+        axes.errorbar(x, *mark.published, **style | hollow)
 
 
 def sizes(axes, x) -> None:
@@ -251,8 +259,8 @@ def bars(figure, shown: View):
     """A group of bars a column; where there is one column, a bar a row."""
     from matplotlib.patches import Patch
 
-    grid, found = shown.grid, marks(shown, shown.grid.baseline is not None)
-    rows = [i for i, own in enumerate(found) if any(m.ours or m.published for m in own)]
+    grid, of_rows = shown.grid, marks(shown, shown.grid.baseline is not None)
+    rows = [i for i, row_marks in enumerate(of_rows) if any(m.ours or m.published for m in row_marks)]
     one, count = len(grid.columns) == 1, max(1, len(rows))
     ticks = [grid.rows[i].label for i in rows] if one else [column.label for column in grid.columns]
     width = 0.7 if one else 0.84 / count
@@ -260,14 +268,14 @@ def bars(figure, shown: View):
     axes = figure.subplots()
     handles = []
     for nth, i in enumerate(rows):
-        fill = {"facecolor": look(i)["color"], "hatch": HATCHES[i % len(HATCHES)], "edgecolor": "white"}
+        fill = {"facecolor": row_style(i)["color"], "hatch": HATCHES[i % len(HATCHES)], "edgecolor": "white"}
         handles += [] if one else [Patch(**fill, label=grid.rows[i].label)]
-        for j, m in enumerate(found[i]):
-            at = nth if one else j + (nth - (count - 1) / 2) * width
+        for j, m in enumerate(of_rows[i]):
+            x = nth if one else j + (nth - (count - 1) / 2) * width
             if m.ours:
-                axes.bar(at, m.ours.mean, width, yerr=m.ours.std, ecolor="black", capsize=3, **fill)
-                above(axes, at, m.ours, f"{m.ours.mean:{'+' if grid.baseline else ''}.{shown.rows[i][j].digits}f}")
-            hollow(axes, at, m, {"color": "black", "marker": "D"})
+                axes.bar(x, m.ours.mean, width, yerr=m.ours.std, ecolor="black", capsize=3, **fill)
+                label_bar(axes, x, m.ours, f"{m.ours.mean:{'+' if grid.baseline else ''}.{shown.rows[i][j].digits}f}")
+            draw_published(axes, x, m, {"color": "black", "marker": "D"})
     axes.axhline(0, color="black", linewidth=0.8)
     axes.set_xticks(range(len(ticks)), ticks)
     axes.set_xlim(-0.6, max(1, len(ticks)) - 0.4)
@@ -275,12 +283,12 @@ def bars(figure, shown: View):
     axes.margins(y=0.12)
     if not rows:
         empty(axes)
-    elif handles := handles + legend_of_published(found):
-        axes.legend(handles=handles, **BESIDE)
+    elif handles := handles + legend_of_published(of_rows):
+        axes.legend(handles=handles, **RIGHT_OF_AXES)
     return cell_table(shown), cell_notes(shown)
 
 
-def above(axes, x, ours: stats.Summary, text: str) -> None:
+def label_bar(axes, x: float, ours: stats.Summary, text: str) -> None:
     """A bar's value, beyond the end of its error bar."""
     sign = 1 if ours.mean >= 0 else -1
     more = {"textcoords": "offset points", "ha": "center", "va": "bottom" if sign > 0 else "top", "fontsize": SMALL}
@@ -292,7 +300,7 @@ def scatter(figure, shown: View):
     grid, points = shown.grid, marks(shown)
     figure.set_size_inches(7.8, 5)
     axes = figure.subplots()
-    drawn = [(row.label, *(m.ours for m in own)) for row, own in zip(grid.rows, points, strict=True)]
+    drawn = [(row.label, *(m.ours for m in row_marks)) for row, row_marks in zip(grid.rows, points, strict=True)]
     drawn = [(label, x, y, colour) for label, x, y, colour in drawn if x and y]
     for _, x, y, _ in drawn:
         axes.errorbar(x.mean, y.mean, y.std, x.std, ecolor=GREY, elinewidth=1)
@@ -328,9 +336,10 @@ def printed(axes, label: str, x, y) -> None:
 
 def title(shown: View, column: int) -> str:
     """Of an axis: `Avg. STS (spearman x 100)`."""
-    of, measure = shown.grid.columns[column], unit(shown, column)
-    facts = [fact for fact in (measure if measure != of.label else "", "less is better" if of.lower else "") if fact]
-    return f"{of.label} ({', '.join(facts)})" if facts else of.label
+    label, measure = shown.grid.columns[column].label, unit(shown, column)
+    facts = [measure] if measure not in ("", label) else []
+    facts += ["less is better"] if shown.grid.columns[column].lower else []
+    return f"{label} ({', '.join(facts)})" if facts else label
 
 
 def label_points(figure, axes, points) -> None:
@@ -342,16 +351,16 @@ def label_points(figure, axes, points) -> None:
             low, high = axes.transData.transform([(x.mean - dx, y.mean - dy), (x.mean + dx, y.mean + dy)])
             taken.append((*(low - 6), *(high + 6)))
     for label, x, y in points:
-        found = []
+        tried = []
         for dx, dy, ha, va in PLACES:
             where = {"textcoords": "offset points", "ha": ha, "va": va}
             text = axes.annotate(label, (x.mean, y.mean), xytext=(dx, dy), fontsize=SMALL, **where)
             box = text.get_window_extent().extents
             covered = sum(overlap(box, other) for other in taken)
             outside = box[0] < axes.bbox.x0 or axes.bbox.x1 < box[2]
-            found.append((covered + outside, len(found), text, box))
-        *_, best, box = min(found, key=lambda place: place[:2])
-        for *_, text, _ in found:
+            tried.append((covered + outside, len(tried), text, box))
+        *_, best, box = min(tried, key=lambda place: place[:2])
+        for *_, text, _ in tried:
             if text is not best:
                 text.remove()
         taken.append(box)
@@ -378,15 +387,15 @@ def training(figure, shown: View):
         if not steps:
             table.append([row.label] + [None] * (len(table[0]) - 1))
             continue
-        for step, own in steps.items():
-            of_keys = [value for key in CURVE for value in (own[key].mean, own[key].std)]
-            table.append([row.label, step, *of_keys, own[CURVE[0]].n, joined(runs)])
-        path(axes, steps, row.label, look(place))
+        for step, summaries in steps.items():
+            values = [value for key in CURVE for value in (summaries[key].mean, summaries[key].std)]
+            table.append([row.label, step, *values, summaries[CURVE[0]].n, joined(runs)])
+        path(axes, steps, row.label, row_style(place))
     axes.set_xlabel("uniformity on STS-B dev (log of the mean potential, less is better)")
     axes.set_ylabel("alignment on STS-B dev\n(mean squared distance, less is better)")
     axes.margins(0.12)
     if axes.lines:
-        axes.legend(**BESIDE, title="STS-B dev Spearman x 100\nat the last step", alignment="left")
+        axes.legend(**RIGHT_OF_AXES, title="STS-B dev Spearman x 100\nat the last step", alignment="left")
     else:
         empty(axes)
     return table, ["numbers beside the paths: steps of training; means over seeds", *missing(shown, reasons, [""])]
@@ -394,63 +403,65 @@ def training(figure, shown: View):
 
 def curve(cell: Cell, scale: str) -> tuple[dict[int, dict[str, stats.Summary]], list[str]]:
     """What the runs of a cell measured in training, by step, of the encoder that each kept; and the runs."""
-    found: dict[int, list[dict]] = {}
+    points: dict[int, list[dict]] = {}
     runs = []
     for spec in cell.plan.specs:
         content, _ = score(spec, cell.plan.evaluator, scale)
-        own = content["training"] if content else {}
-        for point in own.get("curve") or []:
-            if point.get("encoder", 0) == own.get("best_encoder", 0) and all(point[key] is not None for key in CURVE):
-                found.setdefault(point["step"], []).append(point)
-        runs += [spec.run_id] if own.get("curve") else []
-    of_step = {step: {k: stats.summarise(point[k] for point in found[step]) for k in CURVE} for step in sorted(found)}
-    return of_step, runs
+        training = content["training"] if content else {}
+        kept_encoder = training.get("best_encoder", 0)
+        for point in training.get("curve") or []:
+            if point.get("encoder", 0) == kept_encoder and all(point[key] is not None for key in CURVE):
+                points.setdefault(point["step"], []).append(point)
+        runs += [spec.run_id] if training.get("curve") else []
+    steps = {step: {k: stats.summarise(point[k] for point in points[step]) for k in CURVE} for step in sorted(points)}
+    return steps, runs
 
 
 def path(axes, steps, label: str, style) -> None:
     """Of a row, from the number of its first step to an arrow head at its last."""
-    at = [(own["uniformity"].mean, own["alignment"].mean) for own in steps.values()]
+    places = [(summaries["uniformity"].mean, summaries["alignment"].mean) for summaries in steps.values()]
     first, last = min(steps), max(steps)
-    more = {"markersize": 4.5, "linewidth": 1.2, "markevery": range(max(1, len(at) - 1))}
-    axes.plot(*zip(*at, strict=True), **style, **more, label=f"{label}: {100 * steps[last]['spearman'].mean:.2f}")
-    if len(at) > 1:
+    more = {"markersize": 4.5, "linewidth": 1.2, "markevery": range(max(1, len(places) - 1))}
+    axes.plot(*zip(*places, strict=True), **style, **more, label=f"{label}: {100 * steps[last]['spearman'].mean:.2f}")
+    if len(places) > 1:
         arrow = {"arrowstyle": "-|>,head_width=0.35,head_length=0.8", "shrinkA": 0, "shrinkB": 0}
-        axes.annotate("", at[-1], at[-2], arrowprops=arrow | {"color": style["color"]})
-    for step, place in {first: at[0], last: at[-1]}.items():
-        beside = {"xytext": (6, 6), "textcoords": "offset points", "fontsize": SMALL, "color": style["color"]}
-        axes.annotate(str(step), place, **beside)
+        axes.annotate("", places[-1], places[-2], arrowprops=arrow | {"color": style["color"]})
+    for step, place in {first: places[0], last: places[-1]}.items():
+        text = {"xytext": (6, 6), "textcoords": "offset points", "fontsize": SMALL, "color": style["color"]}
+        axes.annotate(str(step), place, **text)
 
 
 def panels(figure, shown: View):
-    """What an evaluator kept of the run of each row's first seed, one part of the figure a row."""
-    panel, root = PANELS[shown.grid.kind], data_root(read_scale(shown.scale))
-    kept = [of_first_run(cell, panel, shown.scale) for cell, *_ in shown.rows]
-    there = [own is not None for own, _, _ in kept]
-    stacked, count = panel.width > 6, max(1, sum(there))
+    """What an evaluator draws of the run of each row's first seed, one part of the figure a row."""
+    kind = shown.grid.kind
+    (_, panel), draw_panel = declared_panels()[kind], load_drawing(kind)
+    runs = [items_of_first_run(cell, panel, shown.scale) for cell, *_ in shown.rows]
+    count = max(1, sum(arrays is not None for arrays, _, _ in runs))
+    stacked = panel.width > 6
     rows, columns = (count, 1) if stacked else (1, count)
     figure.set_size_inches(max(6.4, columns * panel.width), rows * panel.height)
     parts = iter(figure.subfigures(rows, columns, squeeze=False).flat)
     table, drawn = [["model"]], []
-    for row, (cell, *_), (own, content, _) in zip(shown.grid.rows, shown.rows, kept, strict=True):
-        if own is None:
+    for row, (cell, *_), (arrays, content, _) in zip(shown.grid.rows, shown.rows, runs, strict=True):
+        if arrays is None:
             table.append([row.label])
             continue
         drawn.append(next(parts))
-        head, *found = panel.draw(drawn[-1], own, Source(cell.plan.evaluator, row.label, content, root))
-        wanted = [i for i, name in enumerate(head) if name != "text"]  # sentences are their owners'
-        table[0] = ["model", *(head[i] for i in wanted)]
-        table += [[row.label, *(line[i] for i in wanted)] for line in found]
+        head, *lines = draw_panel(drawn[-1], arrays, Source(cell.plan.evaluator, row.label, content))
+        published = [i for i, name in enumerate(head) if name != "text"]  # sentences belong to others
+        table[0] = ["model", *(head[i] for i in published)]
+        table += [[row.label, *(line[i] for i in published)] for line in lines]
     if not drawn:
         axes = next(parts).subplots()
         axes.set_ylabel(shown.grid.axis)
         empty(axes)
-    if shown.grid.kind in SHARED:
+    if panel.shared_axes:
         same_axes([part.axes[0] for part in drawn])
     table = [line + [None] * (len(table[0]) - len(line)) for line in table]
-    return table, ["of every row the run of the first seed", *missing(shown, [[why] for *_, why in kept], [""])]
+    return table, ["of every row the run of the first seed", *missing(shown, [[why] for *_, why in runs], [""])]
 
 
-def of_first_run(cell: Cell, panel, scale: str) -> tuple[dict | None, dict | None, str | None]:
+def items_of_first_run(cell: Cell, panel: Panel, scale: str) -> tuple[Items | None, dict | None, str | None]:
     """Per-item values and score JSON of a cell's first run; or None and why there are none."""
     if not cell.plan.specs:
         return None, None, cell.plan.missing
@@ -458,10 +469,12 @@ def of_first_run(cell: Cell, panel, scale: str) -> tuple[dict | None, dict | Non
     content, _ = score(spec, cell.plan.evaluator, scale)
     if content is None:
         return None, None, NO_SCORES
-    own = (items(content, score_path(spec.run_id, cell.plan.evaluator, scale)) or {}).get(cell.plan.evaluator, {})
-    if panel.item not in own:
-        return None, None, f"no {panel.item} among its per-item values" if own else "its per-item values are not here"
-    return own, content, None
+    file = score_path(spec.run_id, cell.plan.evaluator, scale)
+    arrays = (items(content, file) or {}).get(cell.plan.evaluator, {})
+    if panel.item not in arrays:
+        reason = f"no {panel.item} among its per-item values" if arrays else "its per-item values are not here"
+        return None, None, reason
+    return arrays, content, None
 
 
 def same_axes(axes) -> None:
@@ -472,4 +485,4 @@ def same_axes(axes) -> None:
             ax.set(**{which: (min(low for low, _ in limits), max(high for _, high in limits))})
 
 
-DRAWERS = {"curves": curves, "bars": bars, "scatter": scatter, "training": training}  # the other kinds: panels
+DRAWERS = {"curves": curves, "bars": bars, "scatter": scatter, "training": training}  # any other kind: panels

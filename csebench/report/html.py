@@ -229,12 +229,12 @@ def pairs(shown: View) -> list[tuple[str, str, str, dict]]:
 
 def texts(shown: View) -> list[tuple[str, list[tuple]]]:
     """(query, rows) of what was retrieved: a place's texts, ours, then those printed."""
-    if shown.neighbours is None:
+    if shown.texts is None:
         return []
-    own = (*shown.neighbours["found"].values(), *shown.neighbours["printed"].values())
+    columns = (*shown.texts["retrieved"].values(), *shown.texts["printed"].values())
     return [
-        (query, list(zip(*(texts[number] for texts in own), strict=True)))
-        for number, query in enumerate(shown.neighbours["queries"])
+        (query, list(zip(*(column[number] for column in columns), strict=True)))
+        for number, query in enumerate(shown.texts["queries"])
     ]
 
 

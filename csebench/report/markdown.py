@@ -135,15 +135,15 @@ def tied(shown: View) -> str:
 
 
 def texts(shown: View) -> list[str]:
-    """What was retrieved, beside what the paper prints (MSSE Table 8)."""
-    if shown.neighbours is None:
+    """What was retrieved for each query, and what the paper prints, as tables (MSSE Table 8)."""
+    if shown.texts is None:
         return []
-    found, printed = shown.neighbours["found"], shown.neighbours["printed"]
-    head = ["", *found, *(f"{label} (printed)" for label in printed)]
+    retrieved, printed = shown.texts["retrieved"], shown.texts["printed"]
+    head = ["", *retrieved, *(f"{label} (printed)" for label in printed)]
     parts = []
-    for number, query in enumerate(shown.neighbours["queries"]):
-        places = zip(*(own[number] for own in (*found.values(), *printed.values())), strict=True)
-        parts += [f"Query: {query}", grid(head, [[f"#{i}", *own] for i, own in enumerate(places, 1)])]
+    for number, query in enumerate(shown.texts["queries"]):
+        places = zip(*(of_row[number] for of_row in (*retrieved.values(), *printed.values())), strict=True)
+        parts += [f"Query: {query}", grid(head, [[f"#{i}", *cells] for i, cells in enumerate(places, 1)])]
     return parts
 
 

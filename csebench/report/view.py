@@ -64,7 +64,7 @@ class View:
     comparisons: dict = field(
         default_factory=dict
     )  # of the columns that rows are compared in (csebench/report/compare.py)
-    neighbours: dict | None = None  # texts that were retrieved
+    texts: dict | None = None  # that were retrieved, and printed ones
 
     def column(self, label: str) -> list[Cell]:
         place = self.grid.column(label)
@@ -97,8 +97,7 @@ def view(paper_name: str, name: str, scale: str) -> View:
     rows = _best([[_judged(cell, scale) for cell in row] for row in rows])
     kept = grid_path(paper_name, name, scale, "items.json")
     items = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
-    found = {"comparisons": items.get("comparisons") or {}, "neighbours": items.get("neighbours")}
-    return View(paper_name, name, scale, grid, rows, **found)
+    return View(paper_name, name, scale, grid, rows, items.get("comparisons") or {}, items.get("texts"))
 
 
 def on_print(paper_name: str, name: str, scale: str) -> View:

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import shutil
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from csebench.base import gpus
-from csebench.base.errors import BadInput
+from csebench.base.errors import BadInput, RunFailed
 from csebench.base.files import sha256, write_json
 from csebench.base.provenance import Stopwatch
 from csebench.plan.registry import EVALUATORS, Protocol, load, protocol
 from csebench.plan.schema import Evaluation
 from csebench.plan.spec import digest
+
+if TYPE_CHECKING:
+    from csebench.model.embedder import Embedder
+    from csebench.score.rows import Items, Score
 
 SCHEMA = 1
 
@@ -26,13 +32,13 @@ def data_sha256(wanted: Protocol, data_root: Path) -> str:
     Raises:
         BadInput: a pattern of its declaration matches no file.
     """
-    found = []
+    files = []
     for pattern in wanted.files:
         matches = sorted(data_root.glob(pattern))
         if not matches:
             raise BadInput(f"{data_root / pattern}: no such file; --data or CSEBENCH_DATA names it (docs/data.md).")
-        found += [f"{path.relative_to(data_root)} {sha256(path)}" for path in matches]
-    return hashlib.sha256("\n".join(found).encode()).hexdigest()
+        files += [f"{path.relative_to(data_root)} {sha256(path)}" for path in matches]
+    return hashlib.sha256("\n".join(files).encode()).hexdigest()
 
 
 def has_data(evaluator: str, data_root: Path) -> bool:
@@ -46,8 +52,8 @@ def has_data(evaluator: str, data_root: Path) -> bool:
 def settings(wanted: Protocol, evaluation: Evaluation) -> dict:
     """What decides the scores of a given model on given data, but its pooler."""
     params = {"params": wanted.params} if wanted.params else {}
-    named = {"evaluator": wanted.declaration.name, "version": wanted.declaration.version}
-    return {**named, "protocol": wanted.declaration.protocol, **params, **evaluation.model_dump()}
+    identified = {"evaluator": wanted.declaration.name, "version": wanted.declaration.version}
+    return {**identified, "protocol": wanted.declaration.protocol, **params, **evaluation.model_dump()}
 
 
 def evaluation_key(evaluator: str, evaluation: Evaluation) -> str:
@@ -60,6 +66,24 @@ def identity(evaluator: str, data_root: Path, pooler: str | None, evaluation: Ev
     return {**settings(wanted, evaluation), "pooler": pooler, "data_sha256": data_sha256(wanted, data_root)}
 
 
+def run_evaluator(evaluator: str, model: Embedder, data_root: Path) -> tuple[list[Score], Items]:
+    """The rows and the per-item values of one evaluator.
+
+    Raises:
+        BadInput: its data cannot be used, or the model is of a kind that it cannot score.
+        RunFailed: a value is not a finite number. Evaluators need not check it themselves.
+    """
+    wanted = protocol(evaluator)
+    scores, items = load(wanted.declaration.name, EVALUATORS)(model, data_root, **wanted.params)
+    for task, subset, metric, value in scores:
+        if not math.isfinite(value):
+            raise RunFailed(
+                f"{evaluator}: {task}, {subset}, {metric}: the score is {value}, not a finite number. Usually the"
+                " model gives every sentence the same vector."
+            )
+    return scores, items
+
+
 def evaluate(
     model: str, evaluators: list[str], data_root: Path, out: Path, pooler: str | None = None, evaluation=Evaluation()
 ) -> dict:
@@ -70,10 +94,10 @@ def evaluate(
 
     Raises:
         BadInput: unknown evaluator or model, or missing data; nothing is written.
-        RunFailed: a score is not a number.
+        RunFailed: a score is not a finite number.
     """
-    for e in evaluators:
-        data_sha256(protocol(e), data_root)  # refuses a data root before torch is imported
+    for evaluator in evaluators:
+        data_sha256(protocol(evaluator), data_root)  # refuses a data root before torch is imported
 
     from csebench.score.models import open_model
 
@@ -81,7 +105,15 @@ def evaluate(
     return score(opened, model, evaluators, data_root, out, pooler, evaluation)
 
 
-def score(opened, model: str, evaluators: list[str], data_root: Path, out: Path, pooler, evaluation) -> dict:
+def score(
+    opened: Embedder,
+    model: str,
+    evaluators: list[str],
+    data_root: Path,
+    out: Path,
+    pooler: str | None,
+    evaluation: Evaluation,
+) -> dict:
     """`evaluate` for a model that is open: what it has embedded for one evaluator is there for the next."""
     import numpy as np
 
@@ -90,20 +122,21 @@ def score(opened, model: str, evaluators: list[str], data_root: Path, out: Path,
     watch, pooler = Stopwatch(), pooler or pooler_of(Path(model))
     opened.cache_dir, opened.artifacts_dir = out.with_name(f".{out.stem}.shards"), out.with_suffix(".files")
     scores, items, timings = [], {}, {}
-    for e in evaluators:
-        wanted, started, embedding, embedded = protocol(e), time.perf_counter(), opened.seconds, opened.embedded
+    for evaluator in evaluators:
+        wanted, started = protocol(evaluator), time.perf_counter()
+        embedding, embedded = opened.seconds, opened.embedded
         setting = {"pooler": pooler or "own", "precision": evaluation.precision}
         setting |= {"max_length": evaluation.max_length or "full"} | wanted.params
         name = wanted.declaration.protocol.format(**setting)
-        rows, of_items = load(wanted.declaration.name, EVALUATORS)(opened, data_root, **wanted.params)
+        rows, values = run_evaluator(evaluator, opened, data_root)
         embedding = opened.seconds - embedding
-        timings[e] = {
+        timings[evaluator] = {
             "embedding_seconds": round(embedding, 3),
             "scoring_seconds": round(time.perf_counter() - started - embedding, 3),
             "sentences_embedded": opened.embedded - embedded,
         }
-        scores += [{"evaluator": wanted.declaration.name, "protocol": name, **row} for row in rows]
-        items |= {f"{wanted.text}/{name}": values for name, values in of_items.items()}
+        scores += [{"evaluator": wanted.declaration.name, "protocol": name, **row._asdict()} for row in rows]
+        items |= {f"{wanted.text}/{item}": array for item, array in values.items()}
     run = Path(model) / "csebench.json"
     result = {
         "schema": SCHEMA,
@@ -166,8 +199,7 @@ def sentences(evaluators: list[str], data_root: Path) -> list[str]:
     from csebench.model.embedder import Recorder
 
     recorder = Recorder()
-    for e in evaluators:
-        wanted = protocol(e)
-        data_sha256(wanted, data_root)
-        load(wanted.declaration.name, EVALUATORS)(recorder, data_root, **wanted.params)
+    for evaluator in evaluators:
+        data_sha256(protocol(evaluator), data_root)
+        run_evaluator(evaluator, recorder, data_root)
     return list(recorder.known)

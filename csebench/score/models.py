@@ -8,7 +8,7 @@ from pathlib import Path
 from huggingface_hub import hf_hub_download
 
 from csebench.base.errors import BadInput
-from csebench.model.embedder import EmbeddingFile
+from csebench.model.embedder import Embedder, EmbeddingFile
 from csebench.model.encoder import Encoder
 from csebench.model.sentence_encoder import Affine, SentenceEncoder, SentenceTransformerEmbedder
 from csebench.plan.registry import load
@@ -17,12 +17,17 @@ from csebench.plan.schema import POOLERS, EncoderRef, Evaluation
 
 def pooler_of(folder: Path) -> str | None:
     """The pooler that a folder of ours states."""
-    own = folder / "csebench.json"
-    return json.loads(own.read_text()).get("pooler") if own.exists() else None
+    return facts_of(folder).get("pooler")
+
+
+def facts_of(folder: Path) -> dict:
+    """What the `csebench.json` of a folder of ours states; of any other model nothing."""
+    file = folder / "csebench.json"
+    return json.loads(file.read_text()) if file.exists() else {}
 
 
 def has_modules(ref: EncoderRef) -> bool:
-    """Whether sentence-transformers says how its sentences are pooled; a hub that cannot be reached says nothing."""
+    """Whether it is a model of sentence-transformers, which states its pooling; False if the hub cannot be reached."""
     if Path(ref.name).exists():
         return (Path(ref.name) / "modules.json").exists()
     try:
@@ -31,7 +36,7 @@ def has_modules(ref: EncoderRef) -> bool:
         return False
 
 
-def open_model(name: str, pooler: str | None = None, evaluation: Evaluation = Evaluation()):
+def open_model(name: str, pooler: str | None = None, evaluation: Evaluation = Evaluation()) -> Embedder:
     """A model ready for the evaluators: a run's folder, a control, any Hugging Face or sentence-transformers encoder.
 
     Args:
@@ -40,13 +45,12 @@ def open_model(name: str, pooler: str | None = None, evaluation: Evaluation = Ev
             unless a pooler is given.
 
     Raises:
-        BadInput: there is no such model, or nobody says how to pool it.
+        BadInput: there is no such model, or its pooling is not known.
     """
     folder = Path(name)
     if folder.suffix == ".npz":
         return EmbeddingFile(folder)
-    own = folder / "csebench.json"
-    facts = json.loads(own.read_text()) if own.exists() else {}
+    facts = facts_of(folder)
     if "control" in facts:
         return load(facts["control"])(facts["params"], facts["seed"])
     pooler = pooler or pooler_of(folder)

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput
@@ -13,6 +14,9 @@ from csebench.base.files import write_text
 from csebench.plan.catalog import results_folder
 from csebench.plan.spec import Spec, digest
 from csebench.plan.targets import score_path
+
+if TYPE_CHECKING:
+    from csebench.score.rows import Items
 
 COLUMNS = ["method", "encoder", "corpus", "size", "seed", "components", "evaluator", "protocol", "task", "subset"]
 COLUMNS += ["metric", "value", "run", "cell"]
@@ -38,42 +42,42 @@ def value(content: dict, task: str, metric: str | None = None) -> float | None:
     Returns:
         None where the evaluator gave the task no such metric, as `attention` gives no split by syntax without spaCy.
     """
-    own = [score for score in content["scores"] if score["task"] == task]
-    if not own:
+    rows = [score for score in content["scores"] if score["task"] == task]
+    if not rows:
         raise BadInput(f"scores of {content['run']}: none for task {task!r}.")
     subset = "printed" if task == "Avg." else "all"
-    found = [s["value"] for s in own if s["subset"] == subset and metric in (None, s["metric"])]
-    return found[0] if found else None
+    values = [row["value"] for row in rows if row["subset"] == subset and metric in (None, row["metric"])]
+    return values[0] if values else None
 
 
-def items(content: dict, path: Path) -> dict[str, dict] | None:
+def items(content: dict, path: Path) -> dict[str, Items] | None:
     """Per-item values behind a score JSON, by evaluator and name; None where the file is gone (it is not published).
 
     Args:
-        path: of the JSON, beside which the file may lie.
+        path: of the JSON, in whose folder the file may lie.
     """
     import numpy as np
 
-    there = next((p for p in (path.with_suffix(".items.npz"), Path(content["items"])) if p.exists()), None)
-    if there is None:
+    file = next((p for p in (path.with_suffix(".items.npz"), Path(content["items"])) if p.exists()), None)
+    if file is None:
         return None
-    found: dict[str, dict] = {}
-    with np.load(there) as archive:
+    by_evaluator: dict[str, Items] = {}
+    with np.load(file) as archive:
         for name in archive.files:
-            text, _, item = name.partition("/")
-            found.setdefault(text, {})[item] = archive[name]
-    return found
+            evaluator, _, item = name.partition("/")
+            by_evaluator.setdefault(evaluator, {})[item] = archive[name]
+    return by_evaluator
 
 
 @cached
 def outdated(scale: str) -> dict[tuple[str, str], dict]:
     """Score JSONs of a scale by what was run and scored, whatever the versions of the code that did it."""
-    found = {}
+    contents = {}
     for path in sorted((results_folder(scale) / "scores").glob("*.json")):
         content = read(path)
         evaluator = path.name.removesuffix(".json").partition(".")[2].replace(".", ":")
-        found[unversioned(Spec.model_validate(content["spec"])), evaluator] = content
-    return found
+        contents[unversioned(Spec.model_validate(content["spec"])), evaluator] = content
+    return contents
 
 
 def unversioned(spec: Spec) -> str:

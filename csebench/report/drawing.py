@@ -1,0 +1,64 @@
+"""What all figures share: style, colours, clouds of points, and the files that they are written to. What is drawn is
+in csebench/report/figures.py and in the evaluators that declare panels."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+
+from csebench.base.files import write_bytes
+
+# Okabe and Ito's colours, which the colour-blind tell apart; more than eight groups also differ in their marker.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000", "#B8A900")
+MARKERS = ("o", "s", "^", "D", "v")
+STYLE = {
+    "svg.hashsalt": "csebench",
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "figure.titlesize": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+METADATA = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
+
+
+def points(axes, x, y, group: int = 0, **style):
+    """A cloud of points in the colour and marker of its group; in an SVG as pixels, or it would have megabytes."""
+    colour, marker = COLOURS[group % len(COLOURS)], MARKERS[group // len(COLOURS) % len(MARKERS)]
+    defaults = {"c": colour, "marker": marker, "s": 9, "alpha": 0.5, "linewidths": 0, "rasterized": True}
+    return axes.scatter(x, y, **defaults | style)
+
+
+def figure_files(figure, table: list[list]) -> dict[str, bytes]:
+    """A figure as SVG and PNG and what it plots as CSV: contents of files by their ending."""
+    import matplotlib
+
+    files = {".csv": csv_bytes(table)}
+    for kind, metadata in METADATA.items():
+        buffer = io.BytesIO()
+        with matplotlib.rc_context(STYLE):
+            figure.savefig(buffer, format=kind, dpi=150, metadata=metadata)
+        files[f".{kind}"] = buffer.getvalue()
+    return files
+
+
+def write_files(stem: Path, files: dict[str, bytes]) -> list[Path]:
+    """Writes `stem` with each of the endings; a file is there whole or not at all."""
+    paths = {stem.with_name(stem.name + ending): content for ending, content in files.items()}
+    for path, content in paths.items():
+        write_bytes(path, content)
+    return list(paths)
+
+
+def csv_bytes(table: list[list]) -> bytes:
+    """A table as CSV, floats with six digits."""
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows([[number(value) for value in row] for row in table])
+    return text.getvalue().encode()
+
+
+def number(value):
+    return f"{value:.6g}" if isinstance(value, float | np.floating) else value

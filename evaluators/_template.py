@@ -1,0 +1,79 @@
+"""NAME: one line on what is measured. Copy this file to evaluators/<name>.py; nothing else needs to be touched.
+
+Idea: what is asked of the vectors, and what a good model does.
+Score: how a number is made: metric, subsets, averages.
+Paper: authors, year, section or table. Official code: repository, file, lines.
+Items: what is kept of every pair, sentence or query, with shapes, and how it makes the score.
+Relations: which evaluator here reads the same data or asks the same question, and what differs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from csebench.data.sts import read_sts
+from csebench.model.embedder import Embedder
+from csebench.model.metrics import cosine, spearman
+from csebench.score.rows import Items, Score
+
+if TYPE_CHECKING:
+    from matplotlib.figure import FigureBase
+
+    from csebench.report.panels import Source
+
+# A literal: it is read without running the file, so no calls and no names in it. Every key: csebench/plan/schema.py.
+DECLARATION = {
+    "name": "template",  # as people write it
+    "version": 1,  # bump it when a change of this file changes a number
+    "title": "Template",
+    "protocol": "whose-reading-of-what",  # forks differ silently, so the reading has a name
+    "tasks": ["STS-B"],  # as in the papers' columns
+    "files": ["downstream/STS/STSBenchmark/sts-dev.csv"],  # below the data root: all that is read
+    "params": {"shown": 100},  # arguments of `evaluate`
+    "variants": {"all": {"shown": 1500}},  # of them: `template:all`
+    "best": {"spearman": 1.0},  # metric: what a perfect model scores
+    "chance": {"spearman": (-0.45, 0.45)},  # metric: between what random vectors score on data/smoke
+    # How items make the score of a {task} and {metric}, by which rows are tested over them: `mean`, or `spearman`
+    # with gold values. Leave it out where the score is neither.
+    "items": {"values": "{task}/*", "score": "spearman", "gold": "gold/{task}/*"},
+    # "counts": {"SST": 1821},  # task: test items, where an accuracy or recall is a share of them
+    # Figures of one model, each drawn by a function draw_KIND; a paper's figure names the kind. Optional.
+    "panels": {"template": {"item": "shown", "width": 5.2, "height": 4.2, "shared_axes": True}},
+    "source": "official file, paper section",
+    "deviations": [],  # from the source, and what it leaves open and you chose
+}
+
+
+def evaluate(model: Embedder, data_root: Path, shown: int) -> tuple[list[Score], Items]:
+    """Scores of a model.
+
+    Read everything first: bad data is refused (BadInput, with file and line) before anything is embedded. Values
+    need no check: one that is not finite ends as a failed run, whichever the evaluator.
+
+    Args:
+        data_root: in SentEval's layout.
+        shown: pairs that are drawn.
+
+    Returns:
+        rows; items: `STS-B/dev` (pairs,) cosines, `gold/STS-B/dev` (pairs,), `shown` (shown,) numbers of pairs.
+    """
+    (pairs,) = read_sts(data_root, "STS-B", "dev")
+    left, right = model.embed(pairs.left), model.embed(pairs.right)  # (pairs, D) each
+    cosines = cosine(left, right)
+    rows = [Score("STS-B", "all", "spearman", spearman(cosines, pairs.gold))]
+    items = {"STS-B/dev": cosines.astype(np.float32), "gold/STS-B/dev": pairs.gold}
+    return rows, items | {"shown": np.arange(len(pairs))[:shown]}
+
+
+def draw_template(figure: FigureBase, items: Items, source: Source) -> list[list]:
+    """Fills a figure; returns what it plots as a table, of which a column `text` is not published."""
+    from csebench.report.drawing import points
+
+    gold, cosines = (items[name][items["shown"]] for name in ("gold/STS-B/dev", "STS-B/dev"))
+    axes = figure.subplots()
+    points(axes, gold, cosines)
+    axes.set(xlabel="gold score (0 to 5)", ylabel="cosine (−1 to 1)", title=source.model)
+    return [["gold", "cosine"], *zip(gold, cosines, strict=True)]
