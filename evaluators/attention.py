@@ -22,6 +22,7 @@ import numpy as np
 
 from csebench.base.errors import BadInput
 from csebench.data.corpus import draw_subset, read_corpus
+from csebench.model.embedder import check_finite
 from csebench.model.metrics import cosine
 from csebench.score.rows import Items, Score
 
@@ -164,6 +165,7 @@ def dropout_views(model: SentenceEncoder) -> DropoutView:
     def view(sentences: list[str], tokens: int | None = None) -> tuple[Encoded, np.ndarray]:
         output = encoder(encoder.tokenize(sentences, tokens, model.pooler), model.pooler)
         vectors = pool(model.pooler, output).float().cpu().numpy()
+        check_finite(vectors)
         return output, vectors if model.transform is None else model.transform(vectors)
 
     return view

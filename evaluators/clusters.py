@@ -93,9 +93,11 @@ def evaluate(model: Embedder, data_root: Path, dataset: str, points: int, seed: 
     tsne = TSNE(perplexity=min(30, (len(shown) - 1) // 3), init="pca", random_state=seed)
     with threadpool_limits(1), warnings.catch_warnings():  # sums in one order: the same bytes on any number of cores
         warnings.simplefilter("ignore", ConvergenceWarning)  # equal vectors make fewer clusters
-        warnings.filterwarnings("ignore", "invalid value encountered in divide")  # nor do they have a main direction
         cluster = kmeans.fit_predict(vectors)
-        coordinates = tsne.fit_transform(vectors[shown])
+        if np.ptp(vectors[shown], axis=0).any():
+            coordinates = tsne.fit_transform(vectors[shown])
+        else:  # no main direction to start from: t-SNE would crash
+            coordinates = np.full((len(shown), 2), np.nan, dtype=np.float32)
     values = {
         "purity": purity(labels, cluster),
         "nmi": normalized_mutual_info_score(labels, cluster),

@@ -25,6 +25,11 @@ def shards(texts: Iterable) -> Iterator[list]:
         yield shard
 
 
+def check_finite(vectors: np.ndarray) -> None:
+    if not np.isfinite(vectors).all():
+        raise RunFailed("the model gives vectors that are not finite.")
+
+
 class Embedder:
     """A model behind one method, `vectors`.
 
@@ -67,8 +72,7 @@ class Embedder:
         vectors = self.vectors(sentences)
         self.seconds += time.perf_counter() - started
         self.embedded += len(sentences)
-        if not np.isfinite(vectors).all():
-            raise RunFailed("the model gives vectors that are not finite.")
+        check_finite(vectors)
         return vectors
 
     def stream(self, texts: Iterable[str], name: str, truth: Iterable | None = None) -> Iterator[np.ndarray]:

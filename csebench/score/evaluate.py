@@ -20,6 +20,8 @@ from csebench.plan.schema import Evaluation
 from csebench.plan.spec import digest
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from csebench.model.embedder import Embedder
     from csebench.score.rows import Items, Score
 
@@ -71,17 +73,24 @@ def run_evaluator(evaluator: str, model: Embedder, data_root: Path) -> tuple[lis
 
     Raises:
         BadInput: its data cannot be used, or the model is of a kind that it cannot score.
-        RunFailed: a value is not a finite number. Evaluators need not check it themselves.
+        RunFailed: a score or a per-item value is not a finite number. Evaluators need not check it themselves.
     """
     wanted = protocol(evaluator)
     scores, items = load(wanted.declaration.name, EVALUATORS)(model, data_root, **wanted.params)
-    for task, subset, metric, value in scores:
-        if not math.isfinite(value):
-            raise RunFailed(
-                f"{evaluator}: {task}, {subset}, {metric}: the score is {value}, not a finite number. Usually the"
-                " model gives every sentence the same vector."
-            )
+    broken = [f"{s.task}, {s.subset}, {s.metric}: the score" for s in scores if not math.isfinite(s.value)]
+    broken += [f"{name}: a per-item value" for name, array in items.items() if not is_finite(array)]
+    if broken:
+        raise RunFailed(
+            f"{evaluator}: {broken[0]} is not a finite number. Usually the model gives every sentence the same vector."
+        )
     return scores, items
+
+
+def is_finite(array: np.ndarray) -> bool:
+    """Whether every number of an array is finite; texts are."""
+    import numpy as np
+
+    return array.dtype.kind != "f" or bool(np.isfinite(array).all())
 
 
 def evaluate(

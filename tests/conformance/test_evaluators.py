@@ -1,20 +1,30 @@
 """What every evaluator must do, found by file name: `pytest tests/conformance/test_evaluators.py -k NAME`.
 
-A new file in evaluators/ needs no test of its own for this: it declares what a perfect model scores (`best`) and
-between what random vectors score on data/smoke (`chance`).
+A new file in evaluators/ needs no test of its own for this: it declares what a perfect model scores (`best`),
+between what random vectors score on data/smoke (`chance`), how its items make its scores and what it draws.
 """
 
+import ast
 import csv
 import json
+import re
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
+from csebench import ROOT
 from csebench.base.errors import BadInput, RunFailed
 from csebench.model.embedder import Embedder
-from csebench.plan.registry import EVALUATORS, declaration, load, names, protocol
-from csebench.score.evaluate import evaluate
+from csebench.model.metrics import spearman
+from csebench.plan.registry import EVALUATORS, declaration, files, literal, names, panels, protocol
+from csebench.plan.schema import EvaluatorDeclaration
+from csebench.score.evaluate import evaluate, run_evaluator
+from csebench.score.rows import Score, sample
+
+TEMPLATE = EVALUATORS / "_template.py"
 
 
 def every():
@@ -46,46 +56,144 @@ def run(finished, tmp_path):
         from csebench.score.models import open_model
 
         model = open_model(str(finished(method) / "model"))
-        model.cache_dir, model.artifacts_dir = tmp_path / "scratch", tmp_path / "beside"
-        return load(protocol(evaluator).declaration.name, EVALUATORS)(model, data, **protocol(evaluator).params)
+        model.cache_dir, model.artifacts_dir = tmp_path / "cache", tmp_path / "artifacts"
+        return run_evaluator(evaluator, model, data)
 
     return run
+
+
+# ---------------------------------------------------------------- the file
+
+
+SOURCES = [*files(EVALUATORS).values(), TEMPLATE]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_docstring_in_the_fixed_order(path):
+    """That of the template: one line, then every section once, in its order, each at the start of a line."""
+    assert sections(path) == sections(TEMPLATE)
+
+
+def sections(path):
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    return re.findall(r"^([A-Z]\w+):", text.partition("\n\n")[2], re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", [*SOURCES, EVALUATORS / "_probe.py"], ids=lambda path: path.stem)
+def test_every_signature_is_typed(path):
+    untyped = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef):
+            arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+            arguments += [a for a in (node.args.vararg, node.args.kwarg) if a]
+            untyped += [f"{node.name}({a.arg})" for a in arguments if a.annotation is None and a.arg != "self"]
+            untyped += [f"{node.name} ->"] if node.returns is None else []
+    assert not untyped
+
+
+def test_the_template_is_a_valid_evaluator(smoke_data):
+    from evaluators import _template
+
+    declared = EvaluatorDeclaration.model_validate(literal(TEMPLATE, "DECLARATION"))
+    rows, items = _template.evaluate(Letters(), smoke_data, **declared.params)
+    check_items_make_scores(declared, rows, items)
+    assert {*_template.DECLARATION["panels"]} == drawn_by(TEMPLATE)
+
+
+@pytest.mark.parametrize("name", names(EVALUATORS))
+def test_every_panel_has_its_function(name):
+    assert {*declaration(name, EVALUATORS).panels} == drawn_by(files(EVALUATORS)[name])
+
+
+def drawn_by(path):
+    """Kinds of the functions `draw_KIND` of a file."""
+    functions = (n.name for n in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(n, ast.FunctionDef))
+    return {name.removeprefix("draw_") for name in functions if name.startswith("draw_")}
+
+
+def test_importing_an_evaluator_that_draws_imports_no_torch():
+    """A page with its figure is rendered where torch is not installed."""
+    modules = sorted({f"evaluators.{files(EVALUATORS)[name].stem}" for name, _ in panels().values()})
+    code = f"import sys; [__import__(m) for m in {modules}]; print(*({{'torch', 'transformers'}} & {{*sys.modules}}))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert modules and done.stdout.strip() == ""
+
+
+ALLOWED = {  # module: the names that it may hold as text, and why
+    "plan/papers.py": {"sts"},  # the evaluator of a table that names none
+    "cli.py": {"sts"},  # and of a command
+    "data/fetch.py": {"beir"},  # a source that is fetched, and its folder
+    "base/provenance.py": {"beir", "mteb"},  # packages whose versions are recorded
+}
+
+
+def test_the_engine_names_no_evaluator():
+    """What it needs to know of one, the evaluator declares."""
+    folder, named = ROOT / "csebench", {}
+    for path in folder.rglob("*.py"):
+        texts = (n.value for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(n, ast.Constant))
+        found = {t.partition(":")[0] for t in texts if isinstance(t, str)} & {*names(EVALUATORS)}
+        if found:
+            named[str(path.relative_to(folder))] = found
+    assert named == ALLOWED
+
+
+# ---------------------------------------------------------------- scores
 
 
 @pytest.mark.parametrize("evaluator", WITH_TRUTH)
 def test_oracle_gets_the_top_score(evaluator, run, smoke_data):
     best = protocol(evaluator).declaration.best
     rows, _ = run("oracle", evaluator, smoke_data)
-    assert {r["metric"] for r in rows} >= set(best)
+    assert {row.metric for row in rows} >= set(best)
     for row in rows:
-        if row["metric"] in best:
-            assert row["value"] == pytest.approx(best[row["metric"]], abs=1e-9), row
+        if row.metric in best:
+            assert row.value == pytest.approx(best[row.metric], abs=1e-9), row
 
 
 @pytest.mark.parametrize("evaluator", ALL)
 def test_random_gets_chance(evaluator, run, smoke_data):
     d = protocol(evaluator).declaration
     rows, _ = run("bert" if not d.chance else "random", evaluator, smoke_data)
-    assert {r["metric"] for r in rows} >= set(d.chance)
+    assert {row.metric for row in rows} >= set(d.chance)
     for row in rows:
-        if row["metric"] in d.chance and row["subset"] == "all":
-            low, high = d.chance[row["metric"]]
-            assert low <= row["value"] <= high, row
-            assert not low <= d.best.get(row["metric"], np.inf) <= high, "chance says nothing"
+        if row.metric in d.chance and row.subset == "all":
+            low, high = d.chance[row.metric]
+            assert low <= row.value <= high, row
+            assert not low <= d.best.get(row.metric, np.inf) <= high, "chance says nothing"
 
 
 @pytest.mark.parametrize("evaluator", ALL)
 def test_rows_are_tidy(evaluator, run, smoke_data):
-    """Every row has the four keys and a finite value, none twice; a task that stands for itself is declared."""
+    """Every row is a Score with a finite value, none twice; a task that stands for itself is declared."""
     d = protocol(evaluator).declaration
     rows, items = run("bert", evaluator, smoke_data)
     for row in rows:
-        assert set(row) == {"task", "subset", "metric", "value"}
-        assert type(row["value"]) is float and np.isfinite(row["value"]), row
-        assert d.takes or row["task"] in (*d.tasks, "Avg."), row
-    keys = [(r["task"], r["subset"], r["metric"]) for r in rows]
+        assert type(row) is Score and type(row.value) is float and np.isfinite(row.value), row
+        assert d.takes or row.task in (*d.tasks, "Avg."), row
+    keys = [row[:3] for row in rows]
     assert len(set(keys)) == len(keys)
     assert all(np.asarray(values).dtype != object for values in items.values())
+    check_items_make_scores(d, rows, items)
+    if d.texts:
+        assert {d.texts.queries, d.texts.retrieved, d.texts.cosines, d.texts.printed} <= {*items}
+        assert items[d.texts.printed].shape == (
+            len(items[d.texts.queries]),
+            len(d.texts.labels),
+            items[d.texts.retrieved].shape[1],
+        )
+
+
+def check_items_make_scores(declared, rows, items):
+    """Whose items have a rule, their mean or their rank correlation is the score of every task."""
+    checked = 0
+    for row in rows:
+        if row.subset != "all" or (own := sample(items, declared.items, row.task, row.metric)) is None:
+            continue
+        score = own.values.mean() if own.gold is None else spearman(own.values, own.gold)
+        assert score == pytest.approx(row.value, abs=0.01), row  # SentEval averages over folds of unequal size
+        checked += 1
+    assert bool(checked) == (declared.items is not None)
 
 
 @pytest.mark.parametrize("evaluator", ALL)
@@ -100,16 +208,74 @@ def test_two_runs_are_byte_identical(evaluator, finished, smoke_data, tmp_path):
     assert items[0] == items[1]
 
 
+# ---------------------------------------------------------------- vectors that say nothing
+
+
+class Letters(Embedder):
+    """Counts of letters."""
+
+    def vectors(self, sentences):
+        return np.array([[s.count(letter) + 0.1 for letter in "aeiou"] for s in sentences], dtype=np.float32)
+
+
+class Constant(Embedder):
+    def vectors(self, sentences):
+        return np.ones((len(sentences), 4), dtype=np.float32)
+
+
 class Broken(Embedder):
     def vectors(self, sentences):
         return np.full((len(sentences), 4), np.nan, dtype=np.float32)
 
 
-@pytest.mark.parametrize("evaluator", WITH_TRUTH)
-def test_vectors_that_are_no_numbers(evaluator, smoke_data):
-    wanted = protocol(evaluator)
-    with pytest.raises(RunFailed, match="not finite"):
-        load(wanted.declaration.name, EVALUATORS)(Broken(), smoke_data, **wanted.params)
+def filled(tiny_bert, value):
+    """An encoder with one value for every weight, for an evaluator that looks inside of the model."""
+    import torch
+
+    from csebench.score.models import open_model
+
+    model = open_model(str(tiny_bert), "avg")
+    for parameter in model.encoder.parameters():
+        torch.nn.init.constant_(parameter, value)
+    return model
+
+
+def model_of(evaluator, embedder, tiny_bert, value):
+    return embedder() if protocol(evaluator).declaration.best else filled(tiny_bert, value)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("evaluator", PLAIN)
+def test_equal_vectors(evaluator, tiny_bert, smoke_data):
+    """They have a score, or end as a failed run with the one message that says what is usually wrong."""
+    try:
+        rows, _ = run_evaluator(evaluator, model_of(evaluator, Constant, tiny_bert, 0.0), smoke_data)
+        assert rows
+    except RunFailed as error:
+        assert re.fullmatch(rf"{evaluator}: .* is not a finite number\. Usually the model gives .*\.", str(error))
+
+
+@pytest.mark.parametrize("evaluator", PLAIN)
+def test_vectors_that_are_no_numbers(evaluator, tiny_bert, smoke_data):
+    with pytest.raises(RunFailed, match="the model gives vectors that are not finite"):
+        run_evaluator(evaluator, model_of(evaluator, Broken, tiny_bert, float("nan")), smoke_data)
+
+
+@pytest.mark.parametrize("place", ["score", "item"])
+def test_an_evaluator_need_not_check_its_values(place, monkeypatch, tmp_path, finished, smoke_data):
+    """One file that checks nothing: the run fails with evaluator, task, subset and metric, and nothing is written."""
+    from csebench.score import evaluate as module
+
+    def careless(model, data_root):
+        value = float("nan")
+        rows = [Score("STS-B", "all", "spearman", value if place == "score" else 0.5)]
+        return rows, {"STS-B/dev": np.array([0.1, value if place == "item" else 0.2])}
+
+    monkeypatch.setattr(module, "load", lambda *_: careless)
+    named = {"score": "STS-B, all, spearman: the score", "item": "STS-B/dev: a per-item value"}[place]
+    with pytest.raises(RunFailed, match=f"^stsb_dev: {named} is not a finite number"):
+        evaluate(str(finished("random") / "model"), ["stsb_dev"], smoke_data, tmp_path / "out.json")
+    assert not list(tmp_path.iterdir())
 
 
 # ---------------------------------------------------------------- data
@@ -150,8 +316,8 @@ def test_order_of_items_does_not_matter(evaluator, run, smoke_data, tmp_path):
     assert any(p.read_bytes() != (smoke_data / p.relative_to(other)).read_bytes() for p in read_by(evaluator, other))
     methods = ["oracle"] if protocol(evaluator).declaration.ordered else ["oracle", "random"]
     for method in methods:
-        one, two = (run(method, evaluator, data)[0] for data in (smoke_data, other))
-        assert [{**r, "value": pytest.approx(r["value"], abs=1e-9)} for r in one] == two
+        scores, shuffled_scores = (run(method, evaluator, data)[0] for data in (smoke_data, other))
+        assert [score._replace(value=pytest.approx(score.value, abs=1e-9)) for score in scores] == shuffled_scores
 
 
 def read_by(evaluator, data):
@@ -172,15 +338,24 @@ def test_missing_data(evaluator, finished, smoke_data, tmp_path):
         shutil.copytree(smoke_data, data, dirs_exist_ok=True)
 
 
+class Untouched(Embedder):
+    def vectors(self, sentences):
+        pytest.fail("sentences were embedded before all data had been read")
+
+
 @pytest.mark.parametrize("evaluator", PLAIN)
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe no such form\n"], ids=["empty", "garbage"])
-def test_malformed_data(evaluator, content, finished, smoke_data, tmp_path):
+def test_malformed_data(evaluator, content, monkeypatch, smoke_data, tmp_path):
+    """Whatever file is malformed, of whatever task, it is refused before a sentence is embedded."""
+    import csebench.score.models
+
+    monkeypatch.setattr(csebench.score.models, "open_model", lambda *_: Untouched())
     data = shutil.copytree(smoke_data, tmp_path / "data")
     for path in read_by(evaluator, data):
         kept = path.read_bytes()
         path.write_bytes(content)
         with pytest.raises(BadInput) as error:
-            evaluate(str(finished("random") / "model"), [evaluator], data, tmp_path / "out.json")
+            evaluate("a model", [evaluator], data, tmp_path / "out.json")
         message = str(error.value)
         assert "\n" not in message and (str(path) in message or str(path.parent) in message), message
         assert not (tmp_path / "out.json").exists()

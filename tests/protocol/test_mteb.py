@@ -16,7 +16,7 @@ from csebench.model.embedder import Embedder
 from csebench.model.metrics import cosine, spearman
 from csebench.plan.registry import load, protocol
 from csebench.score.evaluate import evaluate as evaluate_model
-from csebench.score.evaluate import sentences
+from csebench.score.evaluate import run_evaluator, sentences
 from evaluators.mteb import DECLARATION, evaluate, read
 
 OFFLINE = list(DECLARATION["files"])
@@ -50,7 +50,7 @@ class Words(Embedder):
 
 
 def value(rows, metric, subset="all"):
-    (found,) = [r["value"] for r in rows if (r["metric"], r["subset"]) == (metric, subset)]
+    (found,) = [r.value for r in rows if (r.metric, r.subset) == (metric, subset)]
     return found
 
 
@@ -64,7 +64,7 @@ def data(smoke_data, tmp_path):
 
 def test_planning_imports_neither_mteb_nor_torch():
     code = (
-        "import sys, evaluators.mteb; from csebench.registry import protocol; protocol('mteb:STS12').files;"
+        "import sys, evaluators.mteb; from csebench.plan.registry import protocol; protocol('mteb:STS12').files;"
         "print(sorted({'mteb', 'torch', 'datasets'} & {*sys.modules}))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -78,8 +78,8 @@ def test_sts_is_spearman_of_the_cosines(smoke_data):
     _, _, _, _, gold, left, right, *_ = zip(*(line.split("\t")[:7] for line in text.splitlines()), strict=True)
     wanted = cosine(model.embed(list(left)), model.embed(list(right)))
     np.testing.assert_allclose(items["STSBenchmark/all"], wanted, atol=1e-6)
-    assert rows[0]["metric"] == "cosine_spearman"
-    assert rows[0]["value"] == pytest.approx(spearman(wanted, np.array(gold, dtype=float)), abs=1e-12)
+    assert rows[0].metric == "cosine_spearman"
+    assert rows[0].value == pytest.approx(spearman(wanted, np.array(gold, dtype=float)), abs=1e-12)
     assert "The bank's finance director will step down in June after two years. " in right  # true-case, blank and all
 
 
@@ -87,24 +87,22 @@ def test_sts_is_spearman_of_the_cosines(smoke_data):
 def test_sts_of_single_years_is_that_of_sentevals_protocol(task, smoke_data):
     from evaluators.sts import evaluate as evaluate_sts
 
-    (wanted,) = [
-        r["value"] for r in evaluate_sts(random(), smoke_data)[0] if (r["task"], r["subset"]) == (task, "all")
-    ]
-    assert evaluate(random(), smoke_data, task)[0][0]["value"] == pytest.approx(wanted, abs=1e-12)
+    (wanted,) = [r.value for r in evaluate_sts(random(), smoke_data)[0] if (r.task, r.subset) == (task, "all")]
+    assert evaluate(random(), smoke_data, task)[0][0].value == pytest.approx(wanted, abs=1e-12)
 
 
 @pytest.mark.parametrize("task", OFFLINE)
 def test_random_vectors_say_nothing(task, smoke_data):
     rows, _ = evaluate(random(), smoke_data, task)
     for row in rows:
-        assert row["task"] == task
-        assert abs(row["value"]) < (0.7 if row["metric"].startswith("cosine") else 0.9), row
+        assert row.task == task
+        assert abs(row.value) < (0.7 if row.metric.startswith("cosine") else 0.9), row
 
 
 @pytest.mark.parametrize("task", CLASSES)
 def test_oracle_knows_every_class(task, smoke_data):
     rows, items = evaluate(load("oracle")({}, 0), smoke_data, task)
-    assert {row["value"] for row in rows} == {1.0}
+    assert {row.value for row in rows} == {1.0}
     assert all((values == 1).all() for values in items.values())
 
 
@@ -119,8 +117,8 @@ def test_two_runs_are_the_same(task, smoke_data, capfd):
 
 def test_counterfactual_prints_english(smoke_data):
     rows, items = evaluate(random(), smoke_data, "AmazonCounterfactualClassification")
-    assert {r["subset"] for r in rows} == {"all", "en", "en-ext"}
-    assert rows[0]["subset"] == "all" and rows[0]["metric"] == "accuracy"
+    assert {r.subset for r in rows} == {"all", "en", "en-ext"}
+    assert rows[0].subset == "all" and rows[0].metric == "accuracy"
     for subset in ("all", "en-ext"):
         own = items[f"AmazonCounterfactualClassification/{subset}"]
         assert own.mean() == pytest.approx(value(rows, "accuracy", subset), abs=1e-6)
@@ -177,7 +175,7 @@ def test_file_of_vectors(smoke_data, tmp_path):
     wanted, model = sentences(["mteb:STSBenchmark"], smoke_data), random()
     np.savez(tmp_path / "own.npz", sentences=wanted, vectors=model.embed(wanted))
     found = evaluate_model(str(tmp_path / "own.npz"), ["mteb:STSBenchmark"], smoke_data, tmp_path / "out.json")
-    assert found["scores"][0]["value"] == evaluate(model, smoke_data, "STSBenchmark")[0][0]["value"]
+    assert found["scores"][0]["value"] == evaluate(model, smoke_data, "STSBenchmark")[0][0].value
 
 
 # ---------------------------------------------------------------- the hub
@@ -188,8 +186,8 @@ def test_hub_out_of_reach(smoke_data):
     assert [protocol(f"mteb:{task}").files for task in tasks] == [[], [], []]
     code = f"""
 from pathlib import Path
-from csebench.errors import RunFailed
-from csebench.registry import load
+from csebench.base.errors import RunFailed
+from csebench.plan.registry import load
 from evaluators.mteb import evaluate
 for task in {tasks}:
     try:
@@ -254,8 +252,8 @@ def test_retrieval(task, metric, hub, smoke_data, tmp_path):
     model = Words()
     model.cache_dir, model.artifacts_dir = tmp_path / "shards", tmp_path / "files"
     rows, items = evaluate(model, smoke_data, task)
-    assert rows == [{"task": task, "subset": "all", "metric": metric, "value": rows[0]["value"]}]
-    assert evaluate(random(), smoke_data, task)[0][0]["value"] + 0.1 < rows[0]["value"] <= 1
+    assert rows == [(task, "all", metric, rows[0].value)]
+    assert evaluate(random(), smoke_data, task)[0][0].value + 0.1 < rows[0].value <= 1
     assert items == {}
     assert list((tmp_path / "shards").rglob("*.npy"))  # a killed run goes on behind the last one
     embedded = model.embedded
@@ -265,7 +263,7 @@ def test_retrieval(task, metric, hub, smoke_data, tmp_path):
 
 def test_massive_is_english(hub, smoke_data):
     rows, items = evaluate(Words(), smoke_data, "MassiveIntentClassification")
-    assert [(r["subset"], r["metric"], r["value"]) for r in rows] == [("all", "accuracy", 1.0), ("all", "f1", 1.0)]
+    assert [(r.subset, r.metric, r.value) for r in rows] == [("all", "accuracy", 1.0), ("all", "f1", 1.0)]
     assert items["MassiveIntentClassification/all"].tolist() == [1, 1, 1]
 
 
@@ -278,8 +276,8 @@ def test_unknown_task():
 
 
 def test_one_vector_for_all(smoke_data):
-    with pytest.raises(RunFailed, match="STS12: a score is not a number"):
-        evaluate(Constant(), smoke_data, "STS12")
+    with pytest.raises(RunFailed, match="mteb:STS12: STS12, all, cosine_spearman: the score is not a finite number"):
+        run_evaluator("mteb:STS12", Constant(), smoke_data)
 
 
 @pytest.mark.parametrize("task", ["STS12", "Banking77Classification"])

@@ -53,10 +53,10 @@ def test_beir_itself_gives_the_same(similarity, function, random, smoke_data):
     ranking = search.retrieve(corpus, queries)
     ndcg, mean_precision, recall, _ = search.evaluate(qrels, ranking, [10, 100, 1000])
     rows, items = retrieval.evaluate(random, smoke_data, "smoke", similarity)
-    ours = {r["metric"]: round(r["value"], 5) for r in rows}
+    ours = {r.metric: round(r.value, 5) for r in rows}
     assert ours == {"ndcg@10": ndcg["NDCG@10"], "map": mean_precision["MAP@1000"], "recall@100": recall["Recall@100"]}
     assert 0 < ours["ndcg@10"] < 1 and len(items["queries"]) == len(queries)
-    own = retrieval.search(random, folder, queries, qrels, similarity)
+    own = retrieval.search(random, folder, [*corpus], queries, qrels, similarity)
     assert all(own[q] == pytest.approx(ranking[q], abs=1e-5) for q in queries)
 
 
@@ -112,7 +112,7 @@ def test_a_title_comes_first(tmp_path):
 
 def test_cqadupstack_is_the_mean_of_its_forums(random, smoke_data):
     rows, items = retrieval.evaluate(random, smoke_data, "cqadupstack", "cos")
-    by_subset = {r["subset"]: r["value"] for r in rows if r["metric"] == "ndcg@10"}
+    by_subset = {r.subset: r.value for r in rows if r.metric == "ndcg@10"}
     assert by_subset["all"] == pytest.approx((by_subset["android"] + by_subset["english"]) / 2)
     assert items["android/ndcg@10"].mean() == pytest.approx(by_subset["android"])
 
@@ -179,6 +179,7 @@ def test_copies_of_the_query_are_no_candidates(tmp_path):
     _, removed = stsb_retrieval.evaluate(model, data, "removed")
     _, kept = stsb_retrieval.evaluate(model, data, "kept")
     assert (removed["rank"].tolist(), kept["rank"].tolist()) == ([1], [3])
+    assert (kept["recall@1"].tolist(), kept["recall@5"].tolist()) == ([False], [True])
 
 
 def test_recall_counts_what_is_nearer_as_often_as_it_occurs(tmp_path):
@@ -186,7 +187,7 @@ def test_recall_counts_what_is_nearer_as_often_as_it_occurs(tmp_path):
     model = Known({"s": [1, 0, 0], "near": [1, 0.01, 0], "answer": [1, 1, 0], "t": [0, 0, 1], "t2": [0, 0, 2]})
     rows, items = stsb_retrieval.evaluate(model, stsb(tmp_path, rows), "removed")
     assert items["rank"].tolist() == [3, 1]
-    assert [r["value"] for r in rows] == [0.5, 1.0, 1.0]
+    assert [r.value for r in rows] == [0.5, 1.0, 1.0]
 
 
 def test_no_pair_graded_five(tmp_path):
@@ -198,7 +199,7 @@ def test_geometry_by_hand(tmp_path):
     """Three orthogonal directions, the pair above 4 at right angles: squared distance 2, all cosines 0."""
     data = stsb(tmp_path, [("a", "b", 5.0), ("a", "c", 4.0)], "dev")
     rows, items = geometry.evaluate(Known({"a": [2, 0, 0], "b": [0, 1, 0], "c": [0, 0, 3]}), data)
-    found = {r["metric"]: r["value"] for r in rows}
+    found = {r.metric: r.value for r in rows}
     assert found["alignment"] == pytest.approx(2)
     assert found["uniformity"] == pytest.approx(-4)
     assert found["mean_cosine"] == pytest.approx(0, abs=1e-12)
@@ -310,7 +311,7 @@ def test_a_length_that_the_model_cannot_read_is_refused(tiny_bert, smoke_data, t
 def test_one_forum_alone(random, smoke_data, tmp_path):
     shutil.copytree(smoke_data / "beir/cqadupstack/android", tmp_path / "beir/mine/android")
     rows, items = retrieval.evaluate(random, tmp_path, "mine", "cos")
-    assert [r["subset"] for r in rows] == ["all"] * 3 and len(items["queries"]) == 4
+    assert [r.subset for r in rows] == ["all"] * 3 and len(items["queries"]) == 4
 
 
 def test_a_name_that_is_no_name():

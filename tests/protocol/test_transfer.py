@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +39,7 @@ def test_senteval_to_the_digit(setting, smoke_data):
     data/smoke; its `.cuda()` taken out, `getargspec` replaced, nothing else touched."""
     official = json.loads((ROOT / "tests/protocol/transfer.json").read_text())[setting]
     rows, items = transfer.evaluate(load("random")({"dimensions": 64}, 1), smoke_data, **SETTINGS[setting])
-    ours = {(r["task"], r["subset"], r["metric"]): round(100 * r["value"], 2) for r in rows}
+    ours = {(r.task, r.subset, r.metric): round(100 * r.value, 2) for r in rows}
     for task, printed in official.items():
         assert ours[task, "all", "accuracy"] == printed["acc"], task
         assert ours[task, "dev", "accuracy"] == printed["devacc"], task
@@ -139,6 +140,20 @@ def test_malformed_lines(reader, content, message, tmp_path):
         getattr(transfer, reader)(write(tmp_path / "file", content))
 
 
+def test_a_bad_file_of_the_last_task_is_refused_before_any_fit(smoke_data, tmp_path, monkeypatch):
+    data = shutil.copytree(smoke_data, tmp_path / "data")
+    file = data / "downstream/MRPC/msr_paraphrase_test.txt"
+    file.write_text(file.read_text(encoding="utf-8-sig").replace("1\t", "2\t", 1), encoding="utf-8")
+    monkeypatch.setattr(transfer, "SOLVERS", {})
+    with pytest.raises(BadInput, match=r"msr_paraphrase_test\.txt: line 2: expected label, two ids"):
+        transfer.evaluate(load("random")({"dimensions": 8}, 1), data, **SETTINGS["fasttest"])
+
+
+def test_declared_counts_are_those_of_the_test_files():
+    counts = {task: transfer.COUNTS[task] for task in ("SST", "TREC", "MRPC")}
+    assert transfer.DECLARATION["counts"] == {task: [*files.values()][-1] for task, files in counts.items()}
+
+
 def test_published_counts_where_the_data_are_there():
     import os
 
@@ -154,5 +169,5 @@ def test_pairs_are_difference_and_product(monkeypatch):
         def embed(self, sentences, truth):
             return np.array([[1.0, -2.0]]) if sentences == ["u"] else np.array([[3.0, 5.0]])
 
-    items = transfer.Items(["u"], np.array([1]), ["v"])
-    assert transfer.embed(Two(), "MRPC", "train", items).tolist() == [[2.0, 7.0, 3.0, -10.0]]
+    pair = transfer.Labelled(["u"], np.array([1]), ["v"])
+    assert transfer.embed(Two(), "MRPC", "train", pair).tolist() == [[2.0, 7.0, 3.0, -10.0]]

@@ -194,12 +194,12 @@ def test_the_test_of_a_page_is_the_test_of_its_claims(project):
     pair = {"a": 0, "b": 1, "mean": 4.9, "p": 0.4, "holm": 1.0, "seeds": 3, "item_variance": 0.04}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"comparisons": {"x": {"order": [0, 1], "pairs": [pair], "letters": {}}}}))
-    claims.cached.cache_clear()
+    clear()
     seeds = [a - b for a, b in zip((70, 71, 72), (65, 66, 67.2), strict=True)]
     assert judge(than=["B"]).ours.detail.endswith(f"p = {stats.paired(seeds, 0.04).p:.2g}")
     assert judge(than=["B"], columns=["y"]).ours.detail.endswith("p = 0.67")  # by -1, 1 and 1
     path.unlink()
-    claims.cached.cache_clear()
+    clear()
 
 
 # ---------------------------------------------------------------- what does not fit

@@ -15,6 +15,7 @@ from csebench.plan import catalog, grids, targets
 from csebench.plan.registry import EVALUATORS, declaration
 from csebench.report import compare
 from csebench.report.view import view
+from csebench.score.rows import Sample, sample
 
 SCALE = "smoke"
 SMOKE = ROOT / "data" / "smoke"
@@ -122,8 +123,47 @@ def test_variance_of_a_difference_is_the_bootstraps():
         own = rng.integers(0, len(gold), len(gold))
         mean = [np.mean([scipy.stats.spearmanr(seed[own], gold[own]).statistic for seed in row]) for row in (a, b)]
         drawn.append(mean[0] - mean[1])
-    found = compare.variance(a, b, "SICK-R", "sts", SCALE)
+    found = compare.variance(*([Sample(seed, gold) for seed in row] for row in (a, b)))
     assert np.sqrt(found) == pytest.approx(np.std(drawn), rel=0.12)
+
+
+# ---------------------------------------------------------------- which items make a score
+
+
+def rule(name):
+    return declaration(name, EVALUATORS).items
+
+
+ITEMS = {"STS12/a": [1, 2], "STS12/b": [3], "gold/STS12/a": [4, 5], "gold/STS12/b": [6], "STS1/a": [7], "MR": [8]}
+ITEMS |= {"recall@1": [0, 1], "x/recall@1": [9, 9, 9, 9], "x/y/recall@1": [9]}
+ITEMS = {name: np.array(values) for name, values in ITEMS.items()}
+
+
+def test_a_rank_correlation_concatenates_its_items_and_their_gold_values():
+    found = sample(ITEMS, rule("sts"), "STS12", "spearman")
+    assert (found.values.tolist(), found.gold.tolist()) == ([1, 2, 3], [4, 5, 6])
+
+
+def test_a_mean_weighs_arrays_the_same():
+    """The forums of a corpus, of two, four and one queries."""
+    found = sample(ITEMS, rule("beir"), "any", "recall@1")
+    assert found.values.mean() == pytest.approx((0.5 + 9 + 9) / 3) and len(found.values) == 7
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "task", "metric", "values"),
+    [
+        ("transfer", "MR", "accuracy", [8]),
+        ("transfer", "MR", "f1", None),  # which is no mean over sentences
+        ("transfer", "CR", "accuracy", None),
+        ("stsb_retrieval", "STS-B", "recall@1", [0, 1]),
+        ("sts", "STS1", "spearman", None),  # without gold values
+        ("geometry", "STS-B", "alignment", None),
+    ],
+)
+def test_items_behind_a_score(evaluator, task, metric, values):
+    found = sample(ITEMS, rule(evaluator), task, metric)
+    assert (found and found.values.tolist()) == values
 
 
 # ---------------------------------------------------------------- from score files to letters
@@ -189,7 +229,7 @@ def write_sts(spec, noise, seed):
         own = {f"{task}/{p.subset}": (p.gold / 5 + rng.normal(0, noise, len(p))).astype(np.float32) for p in pairs}
         gold, cosines = np.concatenate([p.gold for p in pairs]), np.concatenate(list(own.values()))
         values[task, "spearman"] = scipy.stats.spearmanr(cosines, gold).statistic
-        items |= own
+        items |= own | {f"gold/{task}/{p.subset}": p.gold for p in pairs}
     values["Avg.", "spearman"] = np.mean(list(values.values()))
     write_scores(spec, "sts", values, items)
     return 100 * values["Avg.", "spearman"]
@@ -222,7 +262,7 @@ def test_letters_of_rows(sts):
 def test_an_average_of_tasks_has_the_variance_of_its_tasks(sts):
     """Test sets are drawn apart: their variances add up, over 49."""
     a, b = (view("made_up", "table1", SCALE).rows[row][1] for row in (0, 2))
-    parts = [compare.variance(*(compare.sample(c, t, SCALE) for c in (a, b)), t, "sts", SCALE) for t in STS]
+    parts = [compare.variance(*(compare.samples(c, t, SCALE) for c in (a, b))) for t in STS]
     (pair,) = [p for p in compared(1)["Avg."]["pairs"] if {p["a"], p["b"]} == {0, 2}]
     d = np.subtract(sts["Good"], sts["Bad"])
     seeds, items = d.var(ddof=1) / 3, 100**2 * sum(parts) / 49
@@ -236,6 +276,26 @@ def test_without_items_seeds_are_compared(sts):
     (pair,) = [p for p in compared(1)["Avg."]["pairs"] if {p["a"], p["b"]} == {0, 2}]
     assert pair["item_variance"] is None
     assert pair["p"] == pytest.approx(scipy.stats.ttest_rel(sts["Good"], sts["Bad"]).pvalue)
+
+
+def test_without_gold_seeds_are_compared(sts):
+    """Scored by code that kept no gold values yet."""
+    for path in (catalog.results_folder(SCALE) / "scores").glob("*.npz"):
+        with np.load(path) as archive:
+            items = {name: archive[name] for name in archive.files if "gold" not in name}
+        np.savez(path, **items)
+    assert {pair["item_variance"] for pair in compared(1)["Avg."]["pairs"]} == {None}
+
+
+def test_rows_of_other_test_items_are_compared_over_seeds(sts):
+    """The gold values show that one row was scored on other data."""
+    for spec in specs(1, "Bad"):
+        path = targets.score_path(spec.run_id, "sts", SCALE).with_suffix(".items.npz")
+        with np.load(path) as archive:
+            items = {name: archive[name] + ("gold" in name) for name in archive.files}
+        np.savez(path, **items)
+    variances = {frozenset((p["a"], p["b"])): p["item_variance"] for p in compared(1)["Avg."]["pairs"]}
+    assert {pair for pair, variance in variances.items() if variance is None} == {p for p in variances if 2 in p}
 
 
 def test_same_scores_same_bytes(sts):
@@ -308,7 +368,10 @@ def test_recalls_are_compared_over_queries(project):
     write_pair(
         3,
         "stsb_retrieval",
-        *(({("STS-B", f"recall@{k}"): rank <= k for k in (1, 5)}, {"rank": rank}) for rank in ranks),
+        *(
+            ({("STS-B", metric): hits for metric, hits in row.items()}, row)
+            for row in ({f"recall@{k}": rank <= k for k in (1, 5)} for rank in ranks)
+        ),
     )
     found = compared(3)
     for k in (1, 5):

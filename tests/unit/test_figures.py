@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from csebench.base import caches
+from csebench.base.errors import BadInput
 from csebench.plan import catalog, grids, targets
-from csebench.plan.papers import Published
-from csebench.plan.registry import EVALUATORS, declaration, protocol
+from csebench.plan.papers import FIGURES_OF_SCORES, Published
+from csebench.plan.registry import EVALUATORS, declaration, panels, protocol
 from csebench.report import figures, view
-from csebench.score.evaluate import data_sha256
 
+GOLD = np.arange(9) / 2
 ALL = [(p, f"figure{n}") for p in catalog.paper_names() for n in catalog.paper(p).figures]
 
 
@@ -32,8 +33,6 @@ def write(spec, evaluator, scale, scores=(), curve=None, items=None):
     path.parent.mkdir(parents=True, exist_ok=True)
     content = {"spec": spec.model_dump(), "run": spec.run_id, "training": {"curve": curve, "best_encoder": 0}}
     evaluation = {"evaluator": wanted.name, "version": wanted.version}
-    if wanted.name == "sts":
-        evaluation["data_sha256"] = data_sha256(protocol("sts"), catalog.data_root(catalog.scale("smoke")))
     content |= {"items": "gone.npz", "scores": [], "evaluations": [evaluation]}
     content = json.loads(path.read_text()) if path.exists() else content
     for task, metric, value in scores:
@@ -164,19 +163,13 @@ def kept(kind):
         names = {"cluster": group, "label": group.astype(str), "text": np.array(["a sentence"] * 12)}
         return names | {"shown": np.arange(8), "coordinates": random.random((8, 2))}, ("purity", 0.5)
     if kind == "cosine_gold":
-        return {"STS-B/test": random.random(len(gold()))}, None
+        return {"STS-B/test": random.random(9), "gold/STS-B/test": GOLD}, None
     groups = ("similarity/positive", "similarity/negative", "syntax/identical", "syntax/non-identical")
     pairs = {group: random.random((9, 2)) for group in groups}
     joint = np.full((3, 4, 4), 1 / 16)
     edges = {"histogram/edges": np.sort(random.random((3, 5))), "histogram/slices": np.array(["a", "b", "c"])}
     metric = "mutual information" if kind == "attention_histograms" else "distance"
     return pairs | edges | {"histogram/joint": joint}, (metric, 0.5)
-
-
-def gold():
-    from csebench.data.sts import read_sts
-
-    return read_sts(catalog.data_root(catalog.scale("smoke")), "STS-B")[0].gold
 
 
 def score_panels(paper, name, last=None):
@@ -188,7 +181,7 @@ def score_panels(paper, name, last=None):
         write(cell.specs[0], cell.evaluator, "smoke", [*scores, (cell.task, cell.metric, 0.5)], items=own)
 
 
-PANELS = [(p, n) for p, n in ALL if grids.find_grid(p, n).kind in figures.PANELS]
+PANELS = [(p, n) for p, n in ALL if grids.find_grid(p, n).kind in panels()]
 
 
 @pytest.mark.parametrize(("paper", "name"), PANELS, ids=["/".join(pair) for pair in PANELS])
@@ -206,7 +199,21 @@ def test_cosine_and_gold():
     score_panels("micse", "figure7")
     rows, _ = drawn("micse", "figure7", "smoke")
     assert list(rows[0]) == ["model", "gold", "cosine"]
-    assert [float(row["gold"]) for row in rows] == pytest.approx([*gold()] * 2)
+    assert [float(row["gold"]) for row in rows] == pytest.approx([*GOLD] * 2)
+
+
+def test_every_kind_of_figure_is_drawn():
+    assert {*figures.DRAWERS} == {*FIGURES_OF_SCORES} and not {*figures.DRAWERS} & {*panels()}
+
+
+def test_an_unknown_kind_is_refused_with_file_and_key(monkeypatch):
+    found = grids.find_grid("micse", "figure7").model_copy(update={"kind": "cosine_golds"})
+    monkeypatch.setattr(grids, "find_grid", lambda *_: found)
+    message = (
+        r"^papers/micse\.yaml: figure7: kind: unknown kind of figure 'cosine_golds'\. Did you mean 'cosine_gold'\?"
+    )
+    with pytest.raises(BadInput, match=message + " Known: .*bars, clusters, .*curves"):
+        grids.plan_grid("micse", "figure7", "smoke")
 
 
 def test_items_that_are_gone():

@@ -244,9 +244,9 @@ def test_a_mean_without_randomness_is_one_for_every_seed(project):
 
 
 def test_retrieved_texts_stand_beside_the_printed_ones(project):
-    found = {"queries": ["A dog."], "found": {"SimCSE": [["A cat.", "A | b."]]}, "printed": {"MSSE": [["x", "y"]]}}
-    kept = targets.grid_path("golden", "table7", "golden", "items.json")
-    kept.write_text(json.dumps({"comparisons": {}, "neighbours": found}))
+    retrieved, printed = {"SimCSE": [["A cat.", "A | b."]]}, {"MSSE": [["x", "y"]]}
+    content = {"comparisons": {}, "texts": {"queries": ["A dog."], "retrieved": retrieved, "printed": printed}}
+    targets.grid_path("golden", "table7", "golden", "items.json").write_text(json.dumps(content))
     text = markdown.section(view("golden", "table7", "golden"))
     assert "Query: A dog." in text
     assert "| #1 | A cat." in text and "A \\| b." in text and "MSSE (printed)" in text
