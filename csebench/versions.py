@@ -3,7 +3,8 @@
 `tests/version_lock.json` holds the version of every unit and a hash of its code. Units: each method, component and
 evaluator with what it imports from methods/ and evaluators/; the trainer, which is whole rooms of csebench/;
 back-translation. What cannot change a number does not count: comments, layout, docstrings, the types of arguments,
-what an error says, and the text for readers in a declaration, which csebench/plan/schema.py marks.
+what an error says, an evaluator's figures, and the text for readers in a declaration, which csebench/plan/schema.py
+marks.
 
 `python -m csebench.versions` brings the lock up to date; it refuses a unit whose code changed under an unchanged
 version, unless called with `--bless UNIT …`.
@@ -46,10 +47,11 @@ class _Arithmetic(ast.NodeTransformer):
 
     Args:
         declared: what counts of its declaration; None: nothing.
+        draws: whether its functions `draw_…` make figures, as an evaluator's do.
     """
 
-    def __init__(self, declared: dict | None):
-        self.declared = declared
+    def __init__(self, declared: dict | None, draws: bool):
+        self.declared, self.draws = declared, draws
 
     def _without_docstring(self, node):
         if ast.get_docstring(node, clean=False) is not None:
@@ -59,6 +61,8 @@ class _Arithmetic(ast.NodeTransformer):
     visit_Module = visit_ClassDef = _without_docstring
 
     def visit_FunctionDef(self, node):
+        if self.draws and node.name.startswith("draw_"):
+            return None
         node.returns = None
         return self._without_docstring(node)
 
@@ -87,7 +91,8 @@ def normalised(path: Path, imported: bool = False) -> list:
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == DECLARATION]
     read = any(isinstance(name.ctx, ast.Load) for name in names)
     declared = without_text(literal(path, DECLARATION), schema(path.parent)) if names else None
-    return _plain(_Arithmetic(None if imported and not read else declared).visit(tree))
+    counted = None if imported and not read else declared
+    return _plain(_Arithmetic(counted, draws=path.parent.name == EVALUATORS.name).visit(tree))
 
 
 def _plain(node):

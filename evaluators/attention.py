@@ -269,7 +269,7 @@ def draw_attention_similarity(figure: FigureBase, items: Items, source: Source) 
     """miCSE Figure 5."""
     groups = {g: items[f"similarity/{g}"] for g in ("negative", "positive")}
     heading = "pairs of dropout views: same sentence, two sentences"
-    return clouds(figure, groups, "similarity", source, heading, "cosine of the pair (−1 to 1)", NATS)
+    return draw_clouds(figure, groups, "similarity", source, heading, "cosine of the pair (−1 to 1)", NATS)
 
 
 def draw_attention_syntax(figure: FigureBase, items: Items, source: Source) -> list[list]:
@@ -278,10 +278,10 @@ def draw_attention_syntax(figure: FigureBase, items: Items, source: Source) -> l
     centroids = [values.mean(0) for values in groups.values()]
     groups = {g: values - other for (g, values), other in zip(groups.items(), reversed(centroids), strict=True)}
     labels = ("cosine of the pair, less that of the other centroid", f"{NATS},\nless that of the other centroid")
-    return clouds(figure, groups, "syntax", source, "negative pairs by dependency tree", *labels)
+    return draw_clouds(figure, groups, "syntax", source, "negative pairs by dependency tree", *labels)
 
 
-def clouds(
+def draw_clouds(
     figure: FigureBase, groups: dict[str, np.ndarray], task: str, source: Source, heading: str, x: str, y: str
 ) -> list[list]:
     """A cloud of (pairs, 2) points for each group, and the distance of their centroids."""

@@ -27,7 +27,7 @@ class Strict(BaseModel):
 
 
 class ForReaders:
-    """Marks what a declaration says to readers only: it is printed, and cannot change a number."""
+    """Marks what a declaration has for readers only: it is printed or drawn, and cannot change a score."""
 
 
 Prose = Annotated[str, ForReaders]
@@ -174,7 +174,7 @@ class EvaluatorDeclaration(Strict):
     protocol: str  # forks differ silently, so the reading has a name, in which {settings} may stand
     tasks: list[str]  # as in the papers' columns
     average: bool = False  # whether it also gives the average of its tasks, `Avg.`
-    counts: Annotated[dict[str, int], ForReaders] = {}  # task: its test items, where an accuracy or recall is a share of them
+    counts: Annotated[dict[str, int], ForReaders] = {}  # task: test items, where its accuracy or recall is a share
     files: list[str] | dict[str, list[str]]  # below the data root, names or patterns of all that it reads; or by task
     fetched: str | None = None  # below the data root: the file that is there once `csebench fetch` has the data
     takes: str | None = None  # a parameter without a default, what stands behind the colon: `beir:scifact`

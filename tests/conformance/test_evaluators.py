@@ -97,12 +97,12 @@ def test_the_template_is_a_valid_evaluator(smoke_data):
     declared = EvaluatorDeclaration.model_validate(literal(TEMPLATE, "DECLARATION"))
     rows, items = _template.evaluate(Letters(), smoke_data, **declared.params)
     check_items_make_scores(declared, rows, items)
-    assert {*_template.DECLARATION["panels"]} == drawn_by(TEMPLATE)
+    assert {*_template.DECLARATION["panels"]} <= drawn_by(TEMPLATE)
 
 
 @pytest.mark.parametrize("name", names(EVALUATORS))
 def test_every_panel_has_its_function(name):
-    assert {*declaration(name, EVALUATORS).panels} == drawn_by(files(EVALUATORS)[name])
+    assert {*declaration(name, EVALUATORS).panels} <= drawn_by(files(EVALUATORS)[name])
 
 
 def drawn_by(path):
@@ -121,7 +121,8 @@ def test_importing_an_evaluator_that_draws_imports_no_torch():
 
 ALLOWED = {  # module: the names that it may hold as text, and why
     "plan/papers.py": {"sts"},  # the evaluator of a table that names none
-    "cli.py": {"sts"},  # and of a command
+    "plan/schema.py": {"attention"},  # what a component asks of a method
+    "cli.py": {"sts"},  # the evaluator of a command that names none
     "data/fetch.py": {"beir"},  # a source that is fetched, and its folder
     "base/provenance.py": {"beir", "mteb"},  # packages whose versions are recorded
 }

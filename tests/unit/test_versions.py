@@ -41,6 +41,8 @@ NO_NUMBERS = {
     "a deviation": ("methods/simcse.py", '"deviations": \\[', '"deviations": ["another",'),
     "where a value comes from": ("methods/simcse.py", "README table, BERT", "the README's table, BERT"),
     "an evaluator's source": ("evaluators/sts.py", '"source": "', '"source": "see '),
+    "an evaluator's figure": ("evaluators/sts.py", "gold score of the pair", "gold score"),
+    "the size of its panel": ("evaluators/sts.py", '"width": 5.2', '"width": 6'),
     "an error message": ("csebench/data/corpus.py", r'raise BadInput\(\s*f"', 'raise BadInput(f"Sorry: '),
     "a docstring": ("csebench/train/losses.py", '"""', '"""Losses. '),
     "a comment": ("csebench/train/losses.py", "from __future__", "# what is needed\nfrom __future__"),
