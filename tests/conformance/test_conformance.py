@@ -14,21 +14,33 @@ from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill, liter
 from csebench.plan.schema import POOLERS
 
 SECTIONS = ("Idea", "Paper", "Inputs", "Relations", "Deviations")
-HOSTS = ("simcse", "ct", "mirror_bert")  # methods that every component is tried on
+HOSTS = ("simcse", "ct", "mirror_bert")  # methods that AMI is tried on by itself
 LONG = "a long walk along the river and over the hills " * 40  # longer than any encoder reads
 
 
 def all_runs():
-    """Every method with every variant, and every component on every host, as keyword arguments of make_spec."""
-    found = {}
+    """Every method, its variants that take another path through the code, and every component on SimCSE, as keyword
+    arguments of make_spec. Every pair of method and component: test_pairs.py."""
+    runs, seen = {}, set()
     for name in names(METHODS):
-        found[name] = {"method": name}
-        for variant in declaration(name).variants:
-            found[f"{name}-{variant}"] = {"method": name, "variant": variant}
-    for host in HOSTS:
-        for component in names(COMPONENTS):
-            found[f"{host}+{component}"] = {"method": host, "components": {component: {}}}
-    return found
+        for variant in (None, *declaration(name).variants):
+            if (path := code_path(name, variant)) not in seen:
+                seen.add(path)
+                runs[f"{name}-{variant}" if variant else name] = {"method": name, "variant": variant}
+    for component in names(COMPONENTS):
+        runs[f"simcse+{component}"] = {"method": "simcse", "components": {component: {}}}
+    return runs
+
+
+def code_path(name, variant):
+    """What of a variant's settings can choose another branch: texts, truth values, and numbers that are zero."""
+    method = declaration(name)
+    changed = dict(method.variants[variant]) if variant else {}
+    components = {part: {} for part in method.components} | changed.pop("components", {})
+    settings = [fill(method, changed, name) if method.kind == "trained" else changed]
+    settings += [fill(declaration(part, COMPONENTS), params, part) for part, params in components.items()]
+    branches = [sorted((k, v) for k, v in s.items() if isinstance(v, str | bool) or v == 0) for s in settings]
+    return name, str(sorted(components)), str(branches)
 
 
 RUNS = all_runs()
