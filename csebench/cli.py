@@ -304,7 +304,7 @@ def train(args):
     spec = by_hand.read_spec(args.spec) if args.spec else by_hand.spec_from(request(args))
     if args.corpus is not None and spec.corpus is not None:
         read_corpus(args.corpus, spec.corpus.sha256, declaration(spec.method).corpus)  # before torch is imported
-    with gpus.claimed():
+    with gpus.acquire_gpus():
         from csebench.train.run import train as run
 
         run(spec, args.out, args.corpus, by_hand.data_root(args.data), positives=args.positives)
@@ -325,7 +325,7 @@ def evaluate(args):
     if args.max_length is not None and args.max_length < 4:
         raise BadInput(f"--max-length {args.max_length}: must be at least 4.")
     settings = Evaluation(precision=args.precision, batch_size=args.batch_size, max_length=args.max_length)
-    with gpus.claimed():
+    with gpus.acquire_gpus():
         result = run(
             args.model, args.evaluators.split(","), by_hand.data_root(args.data), args.out, args.pooler, settings
         )
@@ -420,7 +420,7 @@ def fetch(args):
 
 def back_translate(args):
     read_text(args.corpus)
-    with gpus.claimed():
+    with gpus.acquire_gpus():
         from csebench.data.translate import back_translate as run
 
         run(args.corpus, args.out, args.translators, args.batch_size)
@@ -428,7 +428,7 @@ def back_translate(args):
 
 def pretrain(args):
     read_text(args.corpus)
-    with gpus.claimed():
+    with gpus.acquire_gpus():
         from csebench.train.pretrain import Settings
         from csebench.train.pretrain import pretrain as run
 

@@ -29,7 +29,7 @@ def work(run_id: str, scale_name: str, processes: int = 1, runs_per_gpu: int = 1
     spec, scale, evaluators = cache.find(run_id, scale_name)  # refuses before anything is waited for
     if (catalog.RUNS / run_id / "model" / REPORT).exists():  # only a missing score waits for a GPU
         return train_and_score(spec, scale, evaluators, runs_per_gpu)
-    with gpus.claimed(max(1, processes), runs_per_gpu):
+    with gpus.acquire_gpus(max(1, processes), runs_per_gpu):
         if processes > 1 and not is_distributed():
             torchrun = ["torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", "-m"]
             command = [sys.executable, "-m", *torchrun, "csebench", "work", run_id, "--scale", scale_name]

@@ -20,7 +20,7 @@ os.environ["PATH"] = os.pathsep.join(
 # A shell around a job would end at SIGTERM, and what waits for it would kill the job while it writes its checkpoint.
 shell.prefix("set -euo pipefail; exec ")
 SCALE = config.get("scale", catalog.DEFAULT_SCALE)
-GPU = int(bool(gpus.cards()))  # GPUs that a run asks for
+GPU = int(bool(gpus.visible_gpus()))  # GPUs that a run asks for
 
 try:
     catalog.require_checkout()

@@ -1,4 +1,8 @@
-"""Results that a process keeps: declared by `cached`, cleared in one place."""
+"""The one cache policy: a function whose result is kept for the life of a process is decorated with `cached`.
+
+`clear` empties every such cache. Results that must not change while a process runs, such as the state of the code, use
+`functools.cache` and say so.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,13 @@ _caches: list = []
 
 
 def cached(function):
-    """`functools.cache` that `clear` knows of."""
-    kept = functools.cache(function)
-    _caches.append(kept)
-    return kept
+    """`functools.cache`, registered so that `clear` empties it."""
+    wrapper = functools.cache(function)
+    _caches.append(wrapper)
+    return wrapper
 
 
 def clear() -> None:
-    """Forget every result: what is read again is read from disk."""
-    for kept in _caches:
-        kept.cache_clear()
+    """Empty every registered cache, so that files are read again."""
+    for wrapper in _caches:
+        wrapper.cache_clear()

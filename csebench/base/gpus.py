@@ -1,6 +1,6 @@
-"""Which GPU a process works on: one that is free, of those that it may use, held by a lock file while it works.
+"""GPUs of this machine: which ones a process may use, and lock files that assign free ones to it while it works.
 
-Planning and what only reads scores never come here; torch must not have been imported when a GPU is claimed.
+Only code that trains or embeds acquires GPUs. It does so before it imports torch, which reads CUDA_VISIBLE_DEVICES once.
 """
 
 from __future__ import annotations
@@ -19,51 +19,51 @@ from csebench.base.errors import BadInput
 from csebench.base.processes import is_distributed
 
 POLL_SECONDS = 1
-_held: list[int] = []  # file descriptors of this process
+_held: list[int] = []  # file descriptors of the locks of this process
 
 
-def cards() -> list[str]:
-    """UUIDs of the GPUs that this process may use, those in CUDA_VISIBLE_DEVICES if it is set."""
+def visible_gpus() -> list[str]:
+    """UUIDs of the GPUs that this process may use: those in CUDA_VISIBLE_DEVICES if it is set, else all."""
     if shutil.which("nvidia-smi") is None:
         return []
     query = ["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader"]
     printed = subprocess.run(query, capture_output=True, text=True, check=False).stdout.split()
-    listed = [uuid for uuid in printed if uuid.startswith("GPU-")]  # else it says why there is none
+    installed = [uuid for uuid in printed if uuid.startswith("GPU-")]  # without a GPU it prints an error message
     allowed = os.environ.get("CUDA_VISIBLE_DEVICES")
     if allowed is None:
-        return listed
-    named = [name.strip() for name in allowed.split(",") if name.strip()]
-    return [listed[int(n)] if n.isdigit() and int(n) < len(listed) else n for n in named]
+        return installed
+    names = [name.strip() for name in allowed.split(",") if name.strip()]
+    return [installed[int(n)] if n.isdigit() and int(n) < len(installed) else n for n in names]
 
 
 @contextmanager
-def claimed(count: int = 1, sharing: int = 1):
-    """Holds `count` GPUs, waiting until they are free; CUDA_VISIBLE_DEVICES names them.
+def acquire_gpus(count: int = 1, sharing: int = 1):
+    """Wait until `count` GPUs are free, lock them, and name them in CUDA_VISIBLE_DEVICES until the block ends.
 
-    Does nothing where there is none, in a process that torchrun started, and inside of itself. In a job of SLURM that
-    was assigned none, none is seen.
+    Does nothing on a machine without GPUs, in a process that torchrun started, and inside another such block. A SLURM
+    job without an assigned GPU sees none.
 
     Args:
-        sharing: runs that may be on one card at a time; a run that shares never joins one that does not.
+        sharing: runs that may be on one GPU at a time; a run that shares never joins one that does not.
 
     Raises:
-        BadInput: there are not so many.
+        BadInput: the machine has fewer GPUs.
     """
     if "SLURM_JOB_ID" in os.environ:
         os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
-    found = [] if is_distributed() or _held else cards()
-    if not found:
+    gpus = [] if is_distributed() or _held else visible_gpus()
+    if not gpus:
         yield
         return
-    if count > len(found):
-        raise BadInput(f"{count} GPUs asked for, {len(found)} there: {', '.join(found)}.")
-    before, told = os.environ.get("CUDA_VISIBLE_DEVICES"), False
-    while (taken := _take(found, count, sharing)) is None:
-        if not told:
-            print(f"waiting for {count} of {len(found)} GPUs to be free", file=sys.stderr, flush=True)
-            told = True
+    if count > len(gpus):
+        raise BadInput(f"{count} GPUs requested, {len(gpus)} available: {', '.join(gpus)}; ask for fewer processes.")
+    before, announced = os.environ.get("CUDA_VISIBLE_DEVICES"), False
+    while (locked := _lock_gpus(gpus, count, sharing)) is None:
+        if not announced:
+            print(f"waiting for {count} of {len(gpus)} GPUs to be free", file=sys.stderr, flush=True)
+            announced = True
         time.sleep(POLL_SECONDS)
-    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(taken)
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(locked)
     try:
         yield
     finally:
@@ -74,19 +74,23 @@ def claimed(count: int = 1, sharing: int = 1):
             os.environ["CUDA_VISIBLE_DEVICES"] = before
 
 
-def _take(found: list[str], count: int, sharing: int) -> list[str] | None:
-    """Locks that end with the process, however it ends: one of a card, alone or shared, and one of a place on it."""
-    taken = []
-    for card in found:
-        kept = len(_held)
-        if _lock(card, fcntl.LOCK_SH if sharing > 1 else fcntl.LOCK_EX) and any(
-            _lock(f"{card}.{place}", fcntl.LOCK_EX) for place in range(sharing)
+def _lock_gpus(gpus: list[str], count: int, sharing: int) -> list[str] | None:
+    """The first `count` free GPUs, locked; None where fewer are free.
+
+    A GPU has one lock, exclusive or shared, and one per place for the runs that share it. Locks end with the process,
+    however it ends.
+    """
+    locked = []
+    for gpu in gpus:
+        held_before = len(_held)
+        if _lock(gpu, fcntl.LOCK_SH if sharing > 1 else fcntl.LOCK_EX) and any(
+            _lock(f"{gpu}.{place}", fcntl.LOCK_EX) for place in range(sharing)
         ):
-            taken.append(card)
+            locked.append(gpu)
         else:
-            _release(kept)
-        if len(taken) == count:
-            return taken
+            _release(held_before)
+        if len(locked) == count:
+            return locked
     _release()
     return None
 
@@ -94,7 +98,7 @@ def _take(found: list[str], count: int, sharing: int) -> list[str] | None:
 def _lock(name: str, kind: int) -> bool:
     path = Path(tempfile.gettempdir()) / f"csebench-{name}.lock"
     try:
-        file = os.open(path, os.O_RDONLY)  # another user's may not be opened as if to be made
+        file = os.open(path, os.O_RDONLY)  # a file of another user can be read, but not opened with O_CREAT
     except FileNotFoundError:
         file = os.open(path, os.O_CREAT | os.O_RDONLY, 0o644)
     try:
@@ -102,11 +106,12 @@ def _lock(name: str, kind: int) -> bool:
     except BlockingIOError:
         os.close(file)
         return False
-    os.set_inheritable(file, True)  # by torchrun, which takes the place of this process
+    os.set_inheritable(file, True)  # torchrun replaces this process and keeps the lock
     _held.append(file)
     return True
 
 
-def _release(kept: int = 0) -> None:
-    while len(_held) > kept:
+def _release(keep: int = 0) -> None:
+    """Release the locks of this process but the first `keep`."""
+    while len(_held) > keep:
         os.close(_held.pop())

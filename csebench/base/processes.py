@@ -1,5 +1,7 @@
-"""Which of several processes this one is, as torchrun states it in the environment. What they exchange:
-csebench/train/parallel.py."""
+"""The rank of this process among those that torchrun started, read from the environment.
+
+The exchange of tensors between processes is in csebench/train/parallel.py.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,10 @@ def is_distributed() -> bool:
 
 
 def rank() -> int:
-    """Number of this process, from 0; 0 where there is only one."""
+    """Number of this process, from 0; 0 for a single process."""
     return int(os.environ.get("RANK", 0)) if is_distributed() else 0
 
 
 def is_main_process() -> bool:
-    """Whether this process writes files and log lines: one of several does."""
+    """Whether this process writes files and log lines: only the process of rank 0 does."""
     return rank() == 0

@@ -185,7 +185,7 @@ def evaluate_run(
     kept = {e: run / "scores" / f"{protocol(e).key}-{key}.json" for e, key in kept.items()}
     missing = [e for e in evaluators if not kept[e].exists()]
     if missing:
-        with gpus.claimed(sharing=sharing):
+        with gpus.acquire_gpus(sharing=sharing):
             from csebench.score.models import open_model
 
             opened = open_model(str(run / "model"), evaluation=evaluation)

@@ -1,4 +1,4 @@
-"""Cards of a made-up nvidia-smi are handed out by lock files, to processes as the workflow starts them."""
+"""GPUs of a simulated nvidia-smi are assigned by lock files to processes that start as in the workflow."""
 
 import os
 import subprocess
@@ -15,8 +15,8 @@ from csebench.plan import targets
 
 HOLD = """
 import sys, time
-from csebench import gpus
-with gpus.claimed(int(sys.argv[1]), int(sys.argv[2])):
+from csebench.base import gpus
+with gpus.acquire_gpus(int(sys.argv[1]), int(sys.argv[2])):
     import os
     print(os.environ.get("CUDA_VISIBLE_DEVICES"), flush=True)
     sys.stdin.read()
@@ -25,7 +25,7 @@ with gpus.claimed(int(sys.argv[1]), int(sys.argv[2])):
 
 @pytest.fixture(autouse=True)
 def box(tmp_path, monkeypatch):
-    """A machine with two cards, and lock files of its own."""
+    """A machine with two GPUs, and lock files of its own."""
     program = tmp_path / "nvidia-smi"
     program.write_text("#!/bin/sh\necho GPU-one\necho GPU-two\n")
     program.chmod(0o755)
@@ -62,7 +62,7 @@ def waits(process):
     return "waiting for" in process.stderr.readline()
 
 
-def test_every_run_has_a_card_of_its_own(hold):
+def test_every_run_has_its_own_gpu(hold):
     first, second = hold(), hold()
     assert {held(first), held(second)} == {"GPU-one", "GPU-two"}
     third = hold()
@@ -71,13 +71,13 @@ def test_every_run_has_a_card_of_its_own(hold):
     assert held(third)
 
 
-def test_seeds_share_a_card_but_not_with_others(hold):
+def test_seeds_share_a_gpu_but_not_with_others(hold):
     assert held(hold()) == "GPU-one"
     assert [held(hold(sharing=2)) for _ in range(2)] == ["GPU-two"] * 2
     assert waits(hold(sharing=2)) and waits(hold())
 
 
-def test_several_cards_for_one_run(hold):
+def test_several_gpus_for_one_run(hold):
     both = hold(count=2)
     assert held(both) == "GPU-one,GPU-two"
     alone = hold()
@@ -86,24 +86,24 @@ def test_several_cards_for_one_run(hold):
     assert held(alone) == "GPU-one"
 
 
-def test_more_than_there_are():
-    with pytest.raises(BadInput, match="3 GPUs asked for, 2 there"), gpus.claimed(3):
+def test_more_gpus_than_the_machine_has():
+    with pytest.raises(BadInput, match="3 GPUs requested, 2 available"), gpus.acquire_gpus(3):
         pass
 
 
 @pytest.mark.parametrize("visible", ["1", "GPU-two"])
-def test_of_those_that_may_be_used(visible, monkeypatch):
+def test_only_visible_gpus_are_used(visible, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    with gpus.claimed():
+    with gpus.acquire_gpus():
         assert os.environ["CUDA_VISIBLE_DEVICES"] == "GPU-two"
-        with gpus.claimed():  # an evaluation inside of a run
+        with gpus.acquire_gpus():  # an evaluation inside of a run
             assert os.environ["CUDA_VISIBLE_DEVICES"] == "GPU-two"
     assert os.environ["CUDA_VISIBLE_DEVICES"] == visible
 
 
 def test_what_torchrun_has_assigned_is_left_alone(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with gpus.claimed():
+    with gpus.acquire_gpus():
         assert "CUDA_VISIBLE_DEVICES" not in os.environ
 
 
@@ -112,36 +112,36 @@ def test_a_job_of_slurm_sees_what_it_was_assigned(assigned, seen, monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     if assigned:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", assigned)
-    with gpus.claimed():
+    with gpus.acquire_gpus():
         assert os.environ["CUDA_VISIBLE_DEVICES"] == seen
 
 
-def test_a_driver_without_cards(tmp_path):
+def test_a_driver_without_gpus(tmp_path):
     (tmp_path / "nvidia-smi").write_text("#!/bin/sh\necho No devices were found\nexit 6\n")
-    assert gpus.cards() == []
+    assert gpus.visible_gpus() == []
 
 
 @pytest.mark.parametrize("done", [True, False])
-def test_a_finished_run_waits_for_no_card(done, monkeypatch, tmp_path):
+def test_a_finished_run_waits_for_no_gpu(done, monkeypatch, tmp_path):
     run, seen, asked = next(iter(targets.runs("smoke"))), [], []
     if done:
         (tmp_path / "runs" / run / "model").mkdir(parents=True)
         (tmp_path / "runs" / run / "model" / REPORT).touch()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(worker, "train_and_score", lambda *_: seen.append(os.environ.get("CUDA_VISIBLE_DEVICES")))
-    monkeypatch.setattr(gpus, "_take", lambda found, count, sharing: asked.append(sharing) or ["GPU-two"])
+    monkeypatch.setattr(gpus, "_lock_gpus", lambda gpus, count, sharing: asked.append(sharing) or ["GPU-two"])
     assert cli.main(["work", run, "--runs-per-gpu", "4"]) == 0
     assert (seen, asked) == ([None], []) if done else (["GPU-two"], [4])
 
 
-def test_no_card(monkeypatch, tmp_path):
+def test_no_gpu(monkeypatch, tmp_path):
     (tmp_path / "nvidia-smi").unlink()
-    with gpus.claimed(4):
+    with gpus.acquire_gpus(4):
         assert "CUDA_VISIBLE_DEVICES" not in os.environ
     assert not list(tmp_path.glob("*.lock"))
 
 
-def test_locks_outlive_what_takes_the_place_of_the_process(hold, tmp_path):
+def test_locks_outlive_a_replaced_process(hold, tmp_path):
     """`csebench work --processes 2` becomes torchrun."""
     script = HOLD.split("    import os")[0] + "    import os; os.execvp('sleep', ['sleep', '30'])\n"
     process = subprocess.Popen([sys.executable, "-c", script, "2", "1"], cwd=ROOT)
