@@ -1,4 +1,7 @@
-"""Errors for people, and the reading of YAML with messages that name file and key."""
+"""The exceptions that end a command with a message, and the wording of messages about names and keys.
+
+A message says what is wrong, where (file, key, line), and what to do. Reading of files: csebench/base/files.py.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,19 @@ from pydantic import BaseModel, ValidationError
 
 
 class BadInput(Exception):
-    """Something the user wrote cannot be used: exit code 2, nothing written."""
+    """Invalid input: exit code 2, nothing is written."""
 
 
 class RunFailed(Exception):
-    """A run went wrong after it had started: exit code 1, other runs are left alone."""
+    """A run failed after it had started: exit code 1, other runs continue."""
 
 
 class Stopped(RunFailed):
-    """A run was asked to end and left a checkpoint, from which it goes on."""
+    """A run was stopped from outside and wrote a checkpoint, from which it resumes."""
 
 
 def unknown(kind: str, name: str, known, where: str = "") -> BadInput:
-    """The one message for a name that does not exist."""
+    """The error for a name that does not exist, with the nearest known name and the list of all."""
     known = sorted(map(str, known))
     near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
     hint = f" Did you mean {near[0]!r}?" if near else ""
@@ -30,7 +33,7 @@ def unknown(kind: str, name: str, known, where: str = "") -> BadInput:
 
 
 def explain(error: ValidationError, where: str, known=()) -> BadInput:
-    """A pydantic error as lines of `file: key: what is wrong`."""
+    """A pydantic error as lines of `file: key: what is wrong`, with the nearest of the `known` keys."""
     lines = []
     for e in error.errors():
         key = ".".join(map(str, e["loc"])) or "(top level)"
@@ -38,14 +41,14 @@ def explain(error: ValidationError, where: str, known=()) -> BadInput:
             near = difflib.get_close_matches(str(e["loc"][-1]), list(known), n=1, cutoff=0.5)
             lines.append(f"{where}: {key}: unknown key." + (f" Did you mean {near[0]!r}?" if near else ""))
         else:
-            whole = e["type"] == "missing" or isinstance(e["input"], dict | list)  # which would be repeated at length
-            got = "" if whole else f" (got {e['input']!r})"
+            is_long = e["type"] == "missing" or isinstance(e["input"], dict | list)  # the input is a whole section
+            got = "" if is_long else f" (got {e['input']!r})"
             lines.append(f"{where}: {key}: {e['msg'].removeprefix('Value error, ')}{got}.")
     return BadInput("\n".join(lines))
 
 
 def field_names(model: type[BaseModel]) -> set[str]:
-    """Every key that may occur in a model or the models inside it, for suggestions."""
+    """Every key of a model and of the models inside it, for suggestions."""
     schema = model.model_json_schema()
     parts = [schema, *schema.get("$defs", {}).values()]
     return {name for part in parts for name in part.get("properties", {})}

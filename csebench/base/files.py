@@ -1,4 +1,7 @@
-"""Files: their hash, text and YAML with messages that name file, line and key, and the one atomic write."""
+"""Reading, hashing and writing of files: errors name file, line and key, and every write is atomic.
+
+What a file means is not decided here.
+"""
 
 from __future__ import annotations
 
@@ -6,35 +9,38 @@ import hashlib
 import json
 import os
 import uuid
-from functools import cache
 from pathlib import Path
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from csebench.base.caches import cached
 from csebench.base.errors import BadInput, explain, field_names
 
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's is four times as fast
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the loader of libyaml is four times as fast
 
 
 def read_text(path: Path) -> str:
+    """The text of a UTF-8 file, with its line ends unchanged.
+
+    Raises:
+        BadInput: the file is missing, is a folder, or is not UTF-8; the message names the line.
+    """
     try:
-        return path.read_bytes().decode("utf-8")  # read_text would take a lone carriage return for a line's end
-    except FileNotFoundError:
-        raise BadInput(f"{path}: no such file.") from None
-    except IsADirectoryError:
-        raise BadInput(f"{path}: is a folder, not a file.") from None
+        return path.read_bytes().decode("utf-8")  # Path.read_text would translate a lone carriage return
+    except (FileNotFoundError, IsADirectoryError) as e:
+        raise _unreadable(path, e) from None
     except UnicodeDecodeError as e:
         line = path.read_bytes()[: e.start].count(b"\n") + 1
         raise BadInput(f"{path}: line {line}: not UTF-8 (byte {e.object[e.start]:#04x}); save it as UTF-8.") from None
 
 
 def read_yaml(path: Path, model: type[BaseModel]):
-    """A YAML file checked against a pydantic model.
+    """The content of a YAML file as a pydantic model.
 
     Raises:
-        BadInput: the file is missing, is not UTF-8 or YAML, or does not fit the schema; the message names
-            file and key, and the nearest valid key for an unknown one.
+        BadInput: the file is missing, is not UTF-8 or YAML, or does not fit the model; the message names the key,
+            and the nearest valid key for an unknown one.
     """
     try:
         content = yaml.load(read_text(path), LOADER)
@@ -49,9 +55,9 @@ def read_yaml(path: Path, model: type[BaseModel]):
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Atomic: a killed process leaves the old file or the new one, never a half."""
+    """Write a file, and its folder, atomically: a killed process leaves the old file or the new one, complete."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}")  # processes of several hosts share a folder
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}")  # unique among hosts that share a folder
     try:
         temporary.write_bytes(content)
         os.replace(temporary, path)
@@ -61,31 +67,38 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """UTF-8, line feeds as they are; atomic."""
+    """`write_bytes` of UTF-8; line ends stay as they are."""
     write_bytes(path, text.encode("utf-8"))
 
 
 def write_json(path: Path, content) -> None:
-    """Keys sorted, so that equal content gives equal bytes; atomic. Raises ValueError for NaN and infinity."""
+    """`write_text` of JSON with sorted keys, so that equal content gives equal bytes.
+
+    Raises:
+        ValueError: the content has NaN or infinity.
+    """
     write_text(path, json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n")
 
 
 def sha256(path: Path) -> str:
-    """Read once by a process, as long as the file has not changed.
+    """Hash of a file as 64 hex digits; computed once per process while size and modification time stay the same.
 
     Raises:
-        BadInput: no such file.
+        BadInput: the file is missing or is a folder.
     """
     try:
         state = os.stat(path)
         return _sha256(Path(path), state.st_mtime_ns, state.st_size)
-    except FileNotFoundError:
-        raise BadInput(f"{path}: no such file.") from None
-    except IsADirectoryError:
-        raise BadInput(f"{path}: is a folder, not a file.") from None
+    except (FileNotFoundError, IsADirectoryError) as e:
+        raise _unreadable(path, e) from None
 
 
-@cache
+@cached
 def _sha256(path: Path, _modified: int, _size: int) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _unreadable(path: Path, error: OSError) -> BadInput:
+    reason = "is a folder, not a file" if isinstance(error, IsADirectoryError) else "no such file"
+    return BadInput(f"{path}: {reason}.")

@@ -1,6 +1,6 @@
 """GPUs of this machine: which ones a process may use, and lock files that assign free ones to it while it works.
 
-Only code that trains or embeds acquires GPUs. It does so before it imports torch, which reads CUDA_VISIBLE_DEVICES once.
+Only code that trains or embeds acquires GPUs, and before it imports torch, which reads CUDA_VISIBLE_DEVICES once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What a worker notes beside every result: enough to say where a number comes from."""
+"""Provenance of a result: code, command, packages, hardware and time, as they are written into every score JSON.
+
+Nothing here is part of a run's identity (csebench/plan/spec.py).
+"""
 
 from __future__ import annotations
 
@@ -16,23 +19,21 @@ from pathlib import Path
 from csebench import ROOT
 
 PACKAGES = ("csebench", "torch", "transformers", "tokenizers", "numpy", "scipy", "pydantic", "safetensors")
-
-
 PACKAGES += ("scikit-learn", "beir", "pytrec-eval-terrier", "mteb", "sentence-transformers", "matplotlib", "spacy")
 
 
-def git(*args: str) -> str | None:
+def run_git(*args: str) -> str | None:
+    """What a git command prints about the project; None where it fails, as outside a checkout."""
     done = subprocess.run(["git", "-C", str(ROOT), *args], capture_output=True, text=True, check=False)
     return done.stdout if done.returncode == 0 else None
 
 
-@cache
+@cache  # not `cached`: a process imports its code once, and later edits are not what it runs
 def code_state() -> dict:
-    """Commit and a hash of what differs from it, new files included (None: a clean tree, or no checkout), as
-    the process first finds them."""
-    commit = git("rev-parse", "HEAD")
-    diff = git("diff", "HEAD", "--", ".", ":!results") or ""
-    for new in (git("ls-files", "--others", "--exclude-standard", "--", ".", ":!results") or "").splitlines():
+    """Commit, and sha256 of all changes since, new files included; None for a clean tree, or outside a checkout."""
+    commit = run_git("rev-parse", "HEAD")
+    diff = run_git("diff", "HEAD", "--", ".", ":!results") or ""
+    for new in (run_git("ls-files", "--others", "--exclude-standard", "--", ".", ":!results") or "").splitlines():
         diff += f"{new} {hashlib.sha256((ROOT / new).read_bytes()).hexdigest()}\n"
     return {
         "commit": commit.strip() if commit else None,
@@ -50,6 +51,7 @@ def _version(package: str) -> str | None:
 
 @cache
 def processor() -> str:
+    """Name of the CPU."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
@@ -58,13 +60,14 @@ def processor() -> str:
 
 
 class Stopwatch:
-    """Provenance of the work between its making and `record()`."""
+    """Provenance of the work between construction and `record()`."""
 
     def __init__(self):
         self.started = time.time()
         self.code = code_state()
 
     def record(self, **more) -> dict:
+        """Provenance as JSON values, with `more` added; times in seconds, memory in MiB."""
         import torch
 
         gpu = torch.cuda.is_available()

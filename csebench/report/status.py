@@ -19,7 +19,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from csebench.base.progress import clock, read
+from csebench.base.progress import format_duration, read_progress
 from csebench.base.run_dir import PROGRESS
 from csebench.plan import catalog, forecast, targets
 from csebench.plan.spec import Spec
@@ -71,7 +71,7 @@ def find(plan: dict[str, tuple[Spec, str]]) -> list[Run]:
 
 def state_of(run_id: str) -> tuple[str, dict]:
     """State and facts of a run. A failure counts though the model may be whole: its scores are missing."""
-    progress = read(catalog.RUNS / run_id / PROGRESS)
+    progress = read_progress(catalog.RUNS / run_id / PROGRESS)
     if progress is not None and progress["state"] == "failed":
         return "failed", progress
     facts = made(catalog.RUNS / run_id / "train.json")
@@ -200,7 +200,7 @@ def running(runs: list[Run]) -> Table:
             f"{facts['step']}/{facts['steps']}" if begun else "–",
             "–" if facts["loss"] is None else f"{facts['loss']:.3f}",
             "–" if facts["dev"] is None else f"{100 * facts['dev']:.2f}",
-            "–" if facts["left"] is None else clock(facts["left"]),
+            "–" if facts["left"] is None else format_duration(facts["left"]),
             Text(run.device or "–"),
             Text(facts["host"]),
         )

@@ -181,9 +181,9 @@ def test_a_target_that_is_none(runs, capsys):
 
 def test_a_thousand_runs_without_torch():
     code = (
-        "import sys, time\nfrom csebench import status\nfrom csebench.cli import main\n"
+        "import sys, time\nfrom csebench.cli import main\nfrom csebench.plan import targets\nfrom csebench.report import status\n"
         "main(['status', 'all', '--scale', 'paper'])\n"
-        "from csebench import plan\nplanned = status.planned(targets.pages('paper'))\nstarted = time.perf_counter()\n"
+        "planned = status.planned(targets.pages('paper'))\nstarted = time.perf_counter()\n"
         "status.view(status.find(planned))\nassert time.perf_counter() - started < 1\n"
         f"print('HEAVY', [m for m in {HEAVY!r} if m in sys.modules])"
     )
@@ -243,7 +243,7 @@ def test_a_terminal_has_a_bar(tmp_path, monkeypatch, capsys):
 
 
 def test_clock():
-    assert [progress.clock(s) for s in (36.6, 725, 10_820)] == ["0:37", "12:05", "3:00:20"]
+    assert [progress.format_duration(s) for s in (36.6, 725, 10_820)] == ["0:37", "12:05", "3:00:20"]
 
 
 def test_bad_input_lets_no_folder_come_into_being(tmp_path):
