@@ -31,7 +31,7 @@ from csebench.base.provenance import code_state, processor
 from csebench.data.corpus import read_corpus
 from csebench.data.sts import read_sts
 from csebench.model.encoder import Encoder
-from csebench.plan.forecast import device
+from csebench.plan.forecast import device_name
 from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill, names
 from csebench.plan.schema import EncoderRef, Evaluation
 from csebench.score.models import open_model
@@ -121,7 +121,7 @@ def save(args, seconds):
     """An entry of data/step_times.yaml (csebench/plan/forecast.py: StepTimes)."""
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
     entry = {
-        "device": device(gpu, processor(), args.threads),
+        "device": device_name(gpu, processor(), args.threads),
         "encoder": args.name or args.encoder,
         "batch_size": args.batch,
         "max_length": args.length,

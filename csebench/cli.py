@@ -264,15 +264,15 @@ def _show_declaration(d):
 
 
 def show_plan(args):
-    from csebench.plan.forecast import show
+    from csebench.plan.forecast import plan_report
 
-    print(show(pages_of(args)))
+    print(plan_report(pages_of(args)))
 
 
 def show_status(args):
-    from csebench.report.status import show
+    from csebench.report.status import show_status
 
-    show(pages_of(args), args.watch)
+    show_status(pages_of(args), args.watch)
 
 
 def pages_of(args) -> list[targets.Page]:
@@ -284,7 +284,8 @@ def list_claims(args):
     from csebench.report.claims import judge_all
 
     catalog.scale(args.scale)
-    rows = [[j.paper, j.place, j.claim.says, j.published.verdict, j.ours.verdict] for j in judge_all(args.scale)]
+    judged = judge_all(args.scale)
+    rows = [[j.paper, j.claim.place, j.claim.quote, j.published.verdict, j.ours.verdict] for j in judged]
     head = ["paper", "place", "claim", "on the printed numbers", f"on ours, scale {args.scale}"]
     print(tabulate(rows, head, maxcolwidths=[None, None, 60, None, None]))
 
@@ -307,7 +308,7 @@ def train(args):
     with gpus.acquire_gpus():
         from csebench.train.run import train as run
 
-        run(spec, args.out, args.corpus, by_hand.data_root(args.data), positives=args.positives)
+        run(spec, args.out, args.corpus, by_hand.data_root_or_default(args.data), positives=args.positives)
     print(f"{spec.run_id}: {args.out / 'model'}")
 
 
@@ -327,7 +328,12 @@ def evaluate(args):
     settings = Evaluation(precision=args.precision, batch_size=args.batch_size, max_length=args.max_length)
     with gpus.acquire_gpus():
         result = run(
-            args.model, args.evaluators.split(","), by_hand.data_root(args.data), args.out, args.pooler, settings
+            args.model,
+            args.evaluators.split(","),
+            by_hand.data_root_or_default(args.data),
+            args.out,
+            args.pooler,
+            settings,
         )
     shown = [s for s in result["scores"] if s["subset"] in ("all", "printed")]
     rows = [[s["evaluator"], s["task"], s["subset"], s["metric"], s["value"], s["protocol"]] for s in shown]
@@ -339,7 +345,7 @@ def evaluate(args):
 def list_sentences(args):
     from csebench.score.evaluate import sentences
 
-    found = sentences(args.evaluators.split(","), by_hand.data_root(args.data))
+    found = sentences(args.evaluators.split(","), by_hand.data_root_or_default(args.data))
     write_text(args.out, "".join(json.dumps(s, ensure_ascii=False) + "\n" for s in found))
     print(f"{len(found)} sentences, a JSON string a line: {args.out}")
 
@@ -388,7 +394,7 @@ def render(args):
 
             print(*draw(*page.grids()[0], page.scale), sep="\n")
         else:
-            from csebench.report.markdown import render as page_text
+            from csebench.report.markdown import render_page as page_text
 
             show_or_write(page_text(page), args.out)
             if args.out is not None:
@@ -404,7 +410,7 @@ def show_or_write(text: str, out: Path | None):
 
 
 def site(args):
-    from csebench.report.html import site as write
+    from csebench.report.html import write_site as write
 
     catalog.scale(args.scale)
     print(write(args.scale))

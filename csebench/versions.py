@@ -28,8 +28,8 @@ from csebench.plan.registry import (
     METHODS,
     declaration,
     files,
-    literal,
     names,
+    read_literal,
     schema,
     with_imports,
 )
@@ -90,7 +90,7 @@ def normalised(path: Path, imported: bool = False) -> list:
     tree = ast.parse(read_text(path))
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == DECLARATION]
     read = any(isinstance(name.ctx, ast.Load) for name in names)
-    declared = without_text(literal(path, DECLARATION), schema(path.parent)) if names else None
+    declared = without_text(read_literal(path, DECLARATION), schema(path.parent)) if names else None
     counted = None if imported and not read else declared
     return _plain(_Arithmetic(counted, draws=path.parent.name == EVALUATORS.name).visit(tree))
 

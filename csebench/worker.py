@@ -26,7 +26,7 @@ def work(run_id: str, scale_name: str, processes: int = 1, runs_per_gpu: int = 1
         BadInput: no page of the scale needs the run, or its data is missing.
         RunFailed: training or scoring failed.
     """
-    spec, scale, evaluators = cache.find(run_id, scale_name)  # refuses before anything is waited for
+    spec, scale, evaluators = cache.find_run(run_id, scale_name)  # refuses before anything is waited for
     if (catalog.RUNS / run_id / "model" / REPORT).exists():  # only a missing score waits for a GPU
         return train_and_score(spec, scale, evaluators, runs_per_gpu)
     with gpus.acquire_gpus(max(1, processes), runs_per_gpu):
@@ -57,7 +57,7 @@ def publish(run_id: str, evaluator: str, scale_name: str) -> Path:
     """Put the scores of a finished run into results/; returns the file."""
     from csebench.score.evaluate import publish as write_scores
 
-    _, scale, _ = cache.find(run_id, scale_name)
+    _, scale, _ = cache.find_run(run_id, scale_name)
     out = targets.score_path(run_id, evaluator, scale_name)
     write_scores(catalog.RUNS / run_id, evaluator, catalog.data_root(scale), scale.evaluation, out)
     return out

@@ -137,8 +137,8 @@ def threads(run_id: str, first_scale: str) -> int:
 def training_minutes(run_id: str, first_scale: str, attempt: int) -> int:
     """What a cluster is asked for."""
     scale_name = targets.scale_of_run(run_id, first_scale)
-    return forecast.minutes(forecast.fastest(targets.run(run_id, scale_name), scale_name), attempt)
+    return forecast.job_minutes(forecast.fastest_seconds(targets.run(run_id, scale_name), scale_name), attempt)
 
 
 def evaluation_minutes(attempt: int) -> int:
-    return forecast.minutes(0, attempt)
+    return forecast.job_minutes(0, attempt)

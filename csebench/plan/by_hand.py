@@ -59,7 +59,7 @@ def spec_from(request: Request) -> Spec:
             raise BadInput(f"train: method {request.method} needs --corpus FILE.")
         corpus = Dataset(path=request.corpus.name, sha256=sha256(request.corpus))
     if method.kind == "trained":
-        dev = sha256(data_root(request.data) / STSB_DEV)
+        dev = sha256(data_root_or_default(request.data) / STSB_DEV)
     if method.stages and params.get("pretraining") != "none":
         stage = method.stages[0]
         raise BadInput(
@@ -117,6 +117,6 @@ def find_encoder(name: str) -> EncoderRef:
     raise unknown("encoder", name, {ref.name for ref in known} | {"ID@COMMIT of the hub", "a model folder"})
 
 
-def data_root(given: Path | None) -> Path:
+def data_root_or_default(given: Path | None) -> Path:
     """The data root that a command names, else that of scale paper."""
     return given or catalog.data_root(catalog.scale("paper"))

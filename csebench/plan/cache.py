@@ -1,4 +1,7 @@
-"""The plan of a scale, kept for the jobs of a workflow: each needs one run of it, and need not plan all."""
+"""The plan of a scale, stored on disk for the jobs of a workflow: each needs one run, and should not plan all.
+
+Results kept in memory: csebench/base/caches.py.
+"""
 
 from __future__ import annotations
 
@@ -11,32 +14,31 @@ from csebench.plan.spec import Spec, digest
 
 FOLDER = catalog.RUNS / ".plan"
 ROOMS = ("csebench/base", "csebench/plan")  # this room, and those it imports from
-READ = ("config", "data/registry.yaml", "papers", "methods", "evaluators", *ROOMS)  # what decides a plan
+SOURCES = ("config", "data/registry.yaml", "papers", "methods", "evaluators", *ROOMS)  # of a plan
 
 
-def find(run_id: str, scale_name: str) -> tuple[Spec, Scale, list[str]]:
-    """A run, its scale, and what it is scored by, as these files plan them. For the start of a process: what one has
-    planned before is not planned anew.
+def find_run(run_id: str, scale_name: str) -> tuple[Spec, Scale, list[str]]:
+    """A run, its scale, and the evaluators that score it, from the stored plan if no source has changed since.
 
     Raises:
-        BadInput: no table of the scale needs the run, or the files cannot be planned from.
+        BadInput: no table of the scale needs the run, or a source is invalid.
     """
-    path, now = FOLDER / f"{scale_name}.json", key()
+    path, key = FOLDER / f"{scale_name}.json", source_key()
     try:
-        kept = json.loads(path.read_text())
+        plan = json.loads(path.read_text())
     except (FileNotFoundError, ValueError):
-        kept = {"key": None}
-    if kept["key"] != now or run_id not in kept["runs"]:
-        targets.run(run_id, scale_name)  # refuses what no table needs
-        kept = {"key": now, **make(scale_name)}
-        if key() == now:  # else a file was changed while it was planned
-            write_json(path, kept)
-    spec, evaluators = kept["runs"][run_id]
-    return Spec.model_validate(spec), Scale.model_validate(kept["scale"]), evaluators
+        plan = {"key": None}
+    if plan["key"] != key or run_id not in plan["runs"]:
+        targets.run(run_id, scale_name)  # raises BadInput for a run that no table needs
+        plan = {"key": key, **plan_scale(scale_name)}
+        if source_key() == key:  # else a source changed during planning
+            write_json(path, plan)
+    spec, evaluators = plan["runs"][run_id]
+    return Spec.model_validate(spec), Scale.model_validate(plan["scale"]), evaluators
 
 
-def make(scale_name: str) -> dict:
-    """The scale, and every run of it with its evaluators, as JSON."""
+def plan_scale(scale_name: str) -> dict:
+    """The plan of a scale as JSON values: the scale, and (spec, evaluators) by run id."""
     evaluators = targets.evaluators(scale_name)
     runs = {
         run_id: [spec.model_dump(), sorted(evaluators[run_id])] for run_id, spec in targets.runs(scale_name).items()
@@ -44,9 +46,9 @@ def make(scale_name: str) -> dict:
     return {"scale": catalog.scale(scale_name).model_dump(), "runs": runs}
 
 
-def key() -> str:
-    """Hash of the files that decide a plan, by their names below the project."""
+def source_key() -> str:
+    """Hash over the names and contents of all sources of a plan."""
     root = catalog.ROOT
-    files = (path for name in READ for path in (root / name, *(root / name).rglob("*")))
-    read = [path for path in files if path.suffix in (".py", ".yaml") and path.is_file()]
-    return digest({str(path.relative_to(root)): sha256(path) for path in read}, 16)
+    paths = (path for name in SOURCES for path in (root / name, *(root / name).rglob("*")))
+    sources = [path for path in paths if path.suffix in (".py", ".yaml") and path.is_file()]
+    return digest({str(path.relative_to(root)): sha256(path) for path in sources}, 16)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, unknown
 from csebench.plan.catalog import paper, scale
-from csebench.plan.papers import FIGURES_OF_SCORES, Column, Figure, Grid, Recipe, Row, Settings, Table
+from csebench.plan.papers import FIGURES_OF_SCORES, Column, Figure, Grid, Recipe, Row, SettingsTable, Table
 from csebench.plan.recipe import conditions, corpus_of, make_spec, pretraining
 from csebench.plan.registry import COMPONENTS, METHODS, check_name, declaration, panels, protocol
 from csebench.plan.schema import Scale, Value
@@ -36,7 +36,7 @@ def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan
         BadInput: a row or column names something that does not exist.
     """
     grid, where = find_grid(paper_name, name), f"papers/{paper_name}.yaml: {name}"
-    if isinstance(grid, Settings):
+    if isinstance(grid, SettingsTable):
         return []
     if isinstance(grid, Figure) and grid.kind not in FIGURES_OF_SCORES and grid.kind not in panels():
         raise unknown("kind of figure", grid.kind, [*FIGURES_OF_SCORES, *panels()], f"{where}: kind")
@@ -48,7 +48,7 @@ def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan
                 raise unknown(f"task of {evaluator}", column.task, tasks, f"{where}: {column.label}")
     rows = []
     for row in grid.rows:
-        missing = row.missing or _broken(row.run, f"{where}: {row.label}")
+        missing = row.missing or _defect(row.run, f"{where}: {row.label}")
         rows.append([_plan_cell(grid, row, column, missing, scale(scale_name), where) for column in grid.columns])
     return rows
 
@@ -106,7 +106,7 @@ def substitute_sweep(sweep: dict[str, Value], scale: Scale) -> tuple[dict[str, V
     return values, "; ".join(absent) or None
 
 
-def _broken(recipe: Recipe, where: str) -> str | None:
+def _defect(recipe: Recipe, where: str) -> str | None:
     """What is wrong with the files that a recipe needs; a name that does not exist is raised."""
     needed = [(recipe.method, METHODS), *((name, COMPONENTS) for name in recipe.components)]
     for name, folder in needed:
@@ -121,7 +121,7 @@ def _broken(recipe: Recipe, where: str) -> str | None:
     return None
 
 
-def find_grid(paper_name: str, name: str) -> Table | Settings | Figure:
+def find_grid(paper_name: str, name: str) -> Table | SettingsTable | Figure:
     """`table2` or `figure3` of a paper; the page of all methods is a table of a paper of its own."""
     about = paper(paper_name)
     for kind, known in (("table", about.tables), ("figure", about.figures)):
@@ -132,7 +132,7 @@ def find_grid(paper_name: str, name: str) -> Table | Settings | Figure:
     return about.tables[name]
 
 
-def settings_of(paper_name: str, name: str, param: str) -> list[Value]:
+def recipe_values(paper_name: str, name: str, param: str) -> list[Value]:
     """What the recipe of each column of a printed table of settings has for a parameter, at the paper's own scale."""
     table, at_print, values = find_grid(paper_name, name), scale("paper"), []
     for column in table.columns:

@@ -1,4 +1,7 @@
-"""A paper as data (`papers/*.yaml`), as types: tables, figures, published numbers, claims, misprints."""
+"""The schema of `papers/*.yaml`: tables, figures, published numbers, claims and errata.
+
+What follows from them (runs, verdicts, pages) is in the other modules of plan/ and in report/.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,19 @@ from csebench.plan.schema import Strict, Value
 
 
 class Published(Strict):
+    """A number as a paper prints it, in the paper's units."""
+
     value: float
     std: float | None = None
-    text: str  # as printed
+    text: str  # as printed: `78.13 ± 0.31`
 
     @property
     def unit(self) -> float:
-        """One unit of the last printed digit: 0.01 of `78.13`."""
+        """One unit of the last printed digit: 0.01 for `78.13`."""
         return 10.0 ** -len(self.text.split("±")[0].strip().partition(".")[2])
 
 
-def _published(text):
+def _parse_published(text) -> Published:
     match = re.fullmatch(r"(-?\d+(?:\.\d+)?)(?:\s*±\s*(\d+(?:\.\d+)?))?", str(text).strip())
     if match is None:
         raise ValueError(f"not a number, nor a number ± a number: {text!r}")
@@ -29,65 +34,67 @@ def _published(text):
     return Published(value=float(mean), std=float(std) if std else None, text=str(text).strip())
 
 
-Cell = Annotated[Published, BeforeValidator(_published)]
+PublishedValue = Annotated[Published, BeforeValidator(_parse_published)]
 
 
 class Recipe(Strict):
-    """How a row is run here: differences from the method's defaults."""
+    """How a row is run: a method, and what differs from its defaults."""
 
     method: str
     variant: str | None = None
     params: dict[str, Value] = {}
     components: dict[str, dict[str, Value]] = {}
-    encoder: str | None = None
-    sweep: dict[str, Value] = {}  # parameters that the table varies: a scale's settings do not replace them
+    encoder: str | None = None  # role, where it differs from the table's
+    sweep: dict[str, Value] = {}  # parameters that the table varies; a scale's settings do not override them
 
 
 class Row(Strict):
+    """A row of a table or figure: its recipe, or the reason why it has none, and the published values."""
+
     label: str
     run: Recipe | None = None
     missing: str | None = None  # why nothing is run
-    source: Literal["measured", "copied", "rerun"]
-    origin: str | None = Field(None, alias="from")
+    source: Literal["measured", "copied", "rerun"]  # how the authors obtained the values
+    origin: str | None = Field(None, alias="from")  # paper that copied values come from
     note: str | None = None
-    values: list[Cell | None]
+    values: list[PublishedValue | None]  # one per column
 
 
 class Column(Strict):
-    """What a column shows of a row's run: a task's score, or something derived from other columns."""
+    """What a column shows: the score of a task, or a value derived from other columns."""
 
     label: str
     task: str | None = None  # None: derived
     evaluator: str | None = None  # where it differs from the table's
-    metric: str | None = None  # where it is not the evaluator's own
+    metric: str | None = None  # where it differs from the evaluator's main metric
     size: str = "100%"  # of the training set
-    sweep: dict[str, Value] = {}  # joins the row's
-    seeds: int | None = None  # of the paper, where the column differs from the table
-    delta: str | None = None  # label of the column of which it is the difference to the baseline row
-    mean: bool = False  # of the columns before it
+    sweep: dict[str, Value] = {}  # added to the row's
+    seeds: int | None = None  # behind a published value, where it differs from the table's
+    delta: str | None = None  # label of a column: shows its difference to the baseline row
+    mean: bool = False  # shows the mean of the columns before it
     lower: bool = False  # whether less is better
-    factor: float | None = None  # where they differ from the table's
-    digits: int | None = None
+    factor: float | None = None  # where it differs from the table's
+    digits: int | None = None  # where they differ from the table's
 
     @model_validator(mode="after")
     def shows_one_thing(self):
         if sum([self.task is not None, self.delta is not None, self.mean]) != 1:
-            raise ValueError(f"{self.label}: needs one of `task`, `delta`, `mean`")
+            raise ValueError(f"{self.label}: needs exactly one of `task`, `delta`, `mean`")
         return self
 
 
 class Grid(Strict):
-    """Rows of runs and columns of what they score: what a table and a figure have in common."""
+    """Rows of runs and columns of scores: what a table and a figure have in common."""
 
     title: str
     caption: str = ""
     section: str | None = None
-    encoder: str = "bert-base"
-    evaluator: str = "sts"
+    encoder: str = "bert-base"  # role of the encoder, for rows that name none
+    evaluator: str = "sts"  # for columns that name none
     seeds: int = 1  # behind a published value
-    factor: float = 100  # from a score to what is printed
-    digits: int = 2
-    baseline: str | None = None  # label of the row that differences are taken to
+    factor: float = 100  # printed value / score
+    digits: int = 2  # printed after the decimal point
+    baseline: str | None = None  # label of the row that is subtracted in differences
     columns: list[Column]
     rows: list[Row]
     notes: list[str] = []
@@ -99,9 +106,9 @@ class Grid(Strict):
             if len(row.values) != len(self.columns):
                 raise ValueError(f"{row.label}: {len(row.values)} values for {len(self.columns)} columns")
             if (row.run is None) == (row.missing is None):
-                raise ValueError(f"{row.label}: needs either `run`, or `missing` with the reason why there is none")
+                raise ValueError(f"{row.label}: needs either `run`, or `missing` with the reason why nothing is run")
         if self.baseline is not None and labels.count(self.baseline) != 1:
-            raise ValueError(f"baseline: no one row has the label {self.baseline!r}")
+            raise ValueError(f"baseline: exactly one row must have the label {self.baseline!r}")
         for column in self.columns:
             if column.delta is not None and (
                 self.baseline is None or column.delta not in [c.label for c in self.columns]
@@ -110,18 +117,28 @@ class Grid(Strict):
         return self
 
     def row(self, label: str) -> int:
-        """Position of the one row of a label. Raises ValueError."""
-        found = [i for i, row in enumerate(self.rows) if row.label == label]
-        if len(found) != 1:
-            raise ValueError(f"{len(found)} rows have the label {label!r}; there are {[r.label for r in self.rows]}")
-        return found[0]
+        """Index of the only row with a label. Raises ValueError."""
+        return _index("rows", self.rows, label)
 
     def column(self, label: str) -> int:
-        """Position of the one column of a label. Raises ValueError."""
-        found = [i for i, column in enumerate(self.columns) if column.label == label]
-        if len(found) != 1:
-            raise ValueError(f"{len(found)} columns are called {label!r}; there are {[c.label for c in self.columns]}")
-        return found[0]
+        """Index of the only column with a label. Raises ValueError."""
+        return _index("columns", self.columns, label)
+
+    def column_evaluator(self, column: Column) -> str:
+        return column.evaluator or self.evaluator
+
+    def column_factor(self, column: Column) -> float:
+        return column.factor or self.factor
+
+    def column_digits(self, column: Column) -> int:
+        return self.digits if column.digits is None else column.digits
+
+
+def _index(kind: str, items: list, label: str) -> int:
+    labels = [item.label for item in items]
+    if labels.count(label) != 1:
+        raise ValueError(f"{labels.count(label)} {kind} have the label {label!r}; the labels are {labels}")
+    return labels.index(label)
 
 
 class Table(Grid):
@@ -129,18 +146,22 @@ class Table(Grid):
 
 
 class SettingsColumn(Strict):
+    """A run whose hyper-parameters a table of settings prints."""
+
     label: str
     run: Recipe
 
 
 class SettingsRow(Strict):
+    """A hyper-parameter, and its printed value for each run."""
+
     label: str
     param: str  # of the method; `ami.weight` of a component
     values: list[str | None]  # as printed
 
 
-class Settings(Strict):
-    """A printed table of hyper-parameters: each is compared with what a recipe has here."""
+class SettingsTable(Strict):
+    """A printed table of hyper-parameters: each value is compared with the value in the recipe of its column."""
 
     kind: Literal["settings"]
     title: str
@@ -160,7 +181,7 @@ class Settings(Strict):
 
 
 AnyTable = Annotated[
-    Annotated[Table, Tag("scores")] | Annotated[Settings, Tag("settings")],
+    Annotated[Table, Tag("scores")] | Annotated[SettingsTable, Tag("settings")],
     Discriminator(
         lambda v: v.get("kind", "scores") if isinstance(v, dict) else v.kind,
         custom_error_type="kind",
@@ -175,56 +196,63 @@ FIGURES_OF_SCORES = ("curves", "bars", "scatter", "training")
 class Figure(Grid):
     """A data figure: a grid of cells, and how it is drawn.
 
-    curves: a row is a line over the sizes of its columns, with a band of the deviation over seeds; with a baseline
-    also the differences to it. bars: a row is a bar in each column; with a baseline, of the differences. scatter: a
-    row is a point; its columns are x, y and colour. training: a row is the path of alignment and uniformity over
-    steps. Any other kind is a panel that an evaluator draws from the per-item values of each row's run.
+    curves: each row is a line over the sizes of its columns, with a band of one deviation over seeds; with a baseline,
+    a second panel shows the differences to it.
+    bars: each row is a bar in each column; with a baseline, bars of the differences.
+    scatter: each row is a point; its columns are x, y and colour.
+    training: each row is the path of alignment and uniformity over steps.
+    Any other kind is a panel that an evaluator draws from the per-item values of each row's run, one panel per row.
     """
 
     kind: str  # of FIGURES_OF_SCORES, or a panel that an evaluator declares (checked by grids.plan_grid)
-    axis: str  # title of the value axis, with its unit
+    axis: str  # title of the value axis, with the unit
 
 
 class Claim(Strict):
-    """A sentence that a paper draws from a table, as a predicate over its cells.
+    """A conclusion that a paper draws from a table, as a predicate over its cells.
 
-    In each of `columns` (on_average: in their mean) the value of `row` is above that of every row of `than`.
+    In each of `columns` (with `on_average`: in their mean) the value of `row` is above that of every row of `versus`.
     """
 
-    says: str  # the paper's own words, a few
+    quote: str  # from the paper, a few words
     section: str
     table: str | None = None
     figure: str | None = None
     row: str
-    than: list[str] | Literal["others"] = "others"  # every other row
-    but: list[str] = []  # rows that `others` leaves out
+    versus: list[str] | Literal["others"] = "others"  # labels of rows; `others`: every other row
+    exclude: list[str] = []  # rows that `others` leaves out
     columns: list[str]
-    than_column: str | None = None  # where the other cell is in another column
-    than_table: str | None = None  # or in another table of the paper
+    versus_column: str | None = None  # column of the other cell, where it is another one
+    versus_table: str | None = None  # table of the other cell, where it is another one of the paper
     lower: bool = False  # below, not above
-    of: Literal["value", "std"] = "value"
+    statistic: Literal["value", "std"] = "value"  # what is compared
     on_average: bool = False
-    by: Cell | None = None  # how large it says the difference is, with the digits that it says it in
-    up_to: Cell | None = None  # or its largest
-    at_least: Cell | None = None
-    within: Cell | None = None  # no larger than this, either way: `comparable`
+    by: PublishedValue | None = None  # the difference that the paper states, with the digits that it states
+    up_to: PublishedValue | None = None  # or the largest difference
+    at_least: PublishedValue | None = None  # or the smallest
+    within: PublishedValue | None = None  # the largest difference, in either direction, that counts as `comparable`
 
     @model_validator(mode="after")
-    def says_one_thing(self):
+    def states_one_thing(self):
         if (self.table is None) == (self.figure is None):
-            raise ValueError(f"{self.says!r}: needs either `table` or `figure`")
+            raise ValueError(f"{self.quote!r}: needs either `table` or `figure`")
         if sum(size is not None for size in (self.by, self.up_to, self.at_least, self.within)) > 1:
-            raise ValueError(f"{self.says!r}: needs at most one of `by`, `up_to`, `at_least`, `within`")
-        if self.of == "std" and self.on_average:
-            raise ValueError(f"{self.says!r}: deviations have no average")
+            raise ValueError(f"{self.quote!r}: needs at most one of `by`, `up_to`, `at_least`, `within`")
+        if self.statistic == "std" and self.on_average:
+            raise ValueError(f"{self.quote!r}: `statistic: std` cannot be combined with `on_average`")
         return self
+
+    @property
+    def place(self) -> str:
+        """Name of the table or figure: `table2`, `figure3`."""
+        return f"table{self.table}" if self.table else f"figure{self.figure}"
 
 
 class Erratum(Strict):
-    """What is wrong in print and no arithmetic finds."""
+    """An error in print that no check of csebench/report/audit.py can find."""
 
     where: str
-    says: str
+    text: str
 
 
 def _file_name(key):
@@ -238,7 +266,7 @@ Key = Annotated[str, BeforeValidator(_file_name)]  # of a table or figure
 
 class Paper(Strict):
     name: str
-    label: str = ""  # as people call it
+    label: str = ""  # short name of the method
     title: str
     reference: str
     url: str | None = None

@@ -53,12 +53,12 @@ def _files(folder: Path, listed: tuple[tuple[str, int], ...]) -> dict[str, Path]
 @cached
 def _declared_name(path: Path, _modified: int) -> str:
     try:
-        return literal(path, "DECLARATION")["name"]
+        return read_literal(path, "DECLARATION")["name"]
     except (BadInput, LookupError, TypeError):
         return path.stem
 
 
-def literal(path: Path, variable: str):
+def read_literal(path: Path, variable: str):
     """The value of a module-level literal, read without running the file."""
     try:
         tree = ast.parse(read_text(path))
@@ -120,7 +120,7 @@ def declaration(name: str, folder: Path = METHODS) -> Declaration | EvaluatorDec
     path = files(folder)[name]
     where = str(path.relative_to(ROOT))
     try:
-        declared = model.model_validate(literal(path, "DECLARATION"))
+        declared = model.model_validate(read_literal(path, "DECLARATION"))
         if model is Declaration:
             declared.hyperparameters()
     except ValidationError as e:

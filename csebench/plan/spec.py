@@ -1,4 +1,7 @@
-"""A run as a value: what was asked for, and the key under which its result is kept."""
+"""A run as a value: its settings, and the id that is computed from them.
+
+From a table row to a spec: csebench/plan/recipe.py.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,11 @@ from pydantic import BaseModel, ConfigDict
 
 from csebench.plan.schema import EncoderRef, Value
 
-TRAINER_VERSION = 1  # bump it when a change of the engine changes a trained model
+TRAINER_VERSION = 1  # increase it when a change of the engine changes a trained model
 
 
 def digest(content, length: int = 10) -> str:
-    """Short sha256 of the canonical JSON of a value; the order of keys does not matter."""
+    """The first `length` hex digits of the sha256 of a value's canonical JSON; the order of keys does not matter."""
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(canonical.encode()).hexdigest()[:length]
 
@@ -31,14 +34,14 @@ class ComponentSpec(Frozen):
 class CorpusSpec(Frozen):
     name: str
     sha256: str
-    size: int  # sentences drawn; all of them where it is at least the corpus' size
+    size: int  # sentences drawn; all if the corpus has no more
     subset_seed: int
 
 
 class Spec(Frozen):
-    """Everything that decides which model a run ends with, typed and filled in.
+    """Everything that decides the model of a run, typed and complete.
 
-    Not here, but in the provenance that the worker writes: commit, hardware, library versions, paths, labels.
+    Commit, hardware, library versions, paths and labels are not part of it; they go into the provenance.
     """
 
     method: str
@@ -47,7 +50,7 @@ class Spec(Frozen):
     components: dict[str, ComponentSpec] = {}
     encoder: EncoderRef
     corpus: CorpusSpec | None = None  # None: nothing is trained or fitted
-    dev_sha256: str | None = None  # of the STS-B dev file that selects the best step
+    dev_sha256: str | None = None  # of the STS-B dev file on which the best step is selected
     seed: int
     precision: Literal["fp32", "bf16"]
     threads: int  # one and two threads give different bits
@@ -55,15 +58,16 @@ class Spec(Frozen):
 
     @property
     def run_id(self) -> str:
+        """`simcse-0123456789`: folder name of the run, and its name in every command."""
         return f"{self.method}-{digest(self.model_dump())}"
 
     @property
     def back_translated(self) -> bool:
-        """Whether its positives are read from a file that csebench/data/translate.py makes of its corpus."""
+        """Whether its positives are the back-translated corpus that csebench/data/translate.py writes."""
         return self.params.get("augmentation") == "back_translation"
 
     @property
     def cell_id(self) -> str:
-        """The key without the seed: the runs that one cell averages."""
+        """The id without the seeds, which is common to the runs that one cell averages."""
         content = self.model_dump(exclude={"seed": True, "corpus": {"subset_seed"}})
         return f"{self.method}-{digest(content)}"

@@ -1,9 +1,14 @@
-"""The sentences that papers draw from their tables, judged on the printed numbers and on ours."""
+"""The claims that papers make about their tables, judged on the printed numbers and on our runs.
+
+A claim is data (csebench/plan/papers.py: Claim). It becomes comparisons of two rows each, these become tests, and the
+tests a verdict. Tests between all rows of a table: csebench/report/compare.py.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from math import inf, sqrt
 
 import numpy as np
@@ -12,25 +17,25 @@ from csebench.base.caches import cached
 from csebench.base.errors import BadInput
 from csebench.plan.catalog import paper, paper_names
 from csebench.plan.grids import find_grid
-from csebench.plan.papers import Claim, Grid, Published, Settings
+from csebench.plan.papers import Claim, Grid, Published, SettingsTable
 from csebench.plan.registry import protocol
 from csebench.plan.targets import grid_names
 from csebench.report import stats
-from csebench.report.view import Cell, View, combined, is_control, on_print, view
-from csebench.report.view import digits as column_digits
+from csebench.report.view import Cell, GridView, combine_by_seed, grid_view, is_control, printed_view
 
 HOLDS, WEAK, REVERSED, UNTESTABLE = "holds", "holds but not significant", "reversed", "not testable"
 SPREAD_SIZE = "10%"  # the largest training set at which the papers print deviations
+SLACK = 1e-9  # rounding error of binary fractions
 
 
 @dataclass(frozen=True)
-class Compared:
-    """One comparison that a claim makes."""
+class Comparison:
+    """One difference that a claim is about, in printed units."""
 
-    than: str
+    versus: str  # label of the other row
     column: str
-    difference: float  # positive: as the claim says
-    error: float | None = None  # its standard error, of `df` degrees of freedom; None: nothing to tell it by
+    difference: float  # positive where it agrees with the claim
+    error: float | None = None  # its standard error, with `df` degrees of freedom; None where unknown
     df: float = inf
     p: float | None = None  # two-sided
     unit: float = 0.0  # of the last printed digit
@@ -40,143 +45,177 @@ class Compared:
 class Judgement:
     verdict: str
     detail: str
-    stated: bool | None = None  # whether the size of the difference is what the claim states; None: it states none
+    stated: bool | None = None  # whether the difference has the size that the claim states; None where it states none
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedClaim:
     paper: str
     claim: Claim
     published: Judgement
     ours: Judgement
 
-    @property
-    def place(self) -> str:
-        return place(self.claim)
 
-
-def place(claim: Claim) -> str:
-    return f"table{claim.table}" if claim.table else f"figure{claim.figure}"
-
-
-def judge_all(scale: str) -> list[Judged]:
+def judge_all(scale: str) -> list[JudgedClaim]:
     """Every claim of every paper, on the printed numbers and on ours."""
     return [judge(name, claim, scale) for name in paper_names() for claim in paper(name).claims]
 
 
-def judge(paper_name: str, claim: Claim, scale: str) -> Judged:
-    ours = judgement_on(paper_name, claim, lookup(view, scale), on_runs)
-    return Judged(paper_name, claim, judge_print(paper_name, claim, scale), ours)
+def judge(paper_name: str, claim: Claim, scale: str) -> JudgedClaim:
+    ours = _judge(paper_name, claim, partial(_our_view, scale=scale), compare_runs)
+    return JudgedClaim(paper_name, claim, judge_print(paper_name, claim, scale), ours)
 
 
 def judge_print(paper_name: str, claim: Claim, scale: str) -> Judgement:
-    """On the printed numbers alone: no score is read."""
-    return judgement_on(paper_name, claim, lookup(on_print, scale), on_paper)
+    """A claim on the printed numbers alone: no score is read."""
+    return _judge(paper_name, claim, partial(_printed_view, scale=scale), compare_printed)
 
 
-@cached
-def lookup(function, scale: str):
-    """`function(paper, name)` at a scale, computed once per table or figure."""
-    return cache(partial(function, scale=scale))
+_our_view, _printed_view = cached(grid_view), cached(printed_view)  # many claims are about one table
 
 
-def judgement_on(paper_name: str, claim: Claim, shown, compared) -> Judgement:
+def _judge(paper_name: str, claim: Claim, view: Callable[[str, str], GridView], compare: Callable) -> Judgement:
     """A claim on one side.
 
+    Args:
+        view: (paper, name of a table or figure) to its cells.
+        compare: `compare_printed` or `compare_runs`.
+
     Raises:
-        BadInput: it names a table, row or column that there is not.
+        BadInput: the claim names a table, row or column that does not exist.
     """
-    where = f"papers/{paper_name}.yaml: claim {claim.says!r}"
+    where = f"papers/{paper_name}.yaml: claim {claim.quote!r}"
     try:
-        here = shown(paper_name, place(claim))
-        there = shown(paper_name, f"table{claim.than_table}") if claim.than_table else here
-        if isinstance(here.grid, Settings) or isinstance(there.grid, Settings):
+        here = view(paper_name, claim.place)
+        there = view(paper_name, f"table{claim.versus_table}") if claim.versus_table else here
+        if isinstance(here.grid, SettingsTable) or isinstance(there.grid, SettingsTable):
             raise ValueError("a table of settings has no values to compare")
-        groups = comparisons(claim, here, there)
-        digits = max(column_digits(here.grid, here.grid.columns[here.grid.column(label)]) for label in claim.columns)
+        pairings = pair_cells(claim, here, there)
+        columns = [here.grid.columns[here.grid.column(label)] for label in claim.columns]
+        digits = max(here.grid.column_digits(column) for column in columns)
     except (BadInput, ValueError) as error:
         raise BadInput(f"{where}: {str(error).rstrip('.')}.") from None
-    found = [compared(claim, here, *group) for group in groups]
-    if compared is on_paper and claim.than == "others":  # of which some are not printed
-        found = [c for c in found if c is not None]
-    return judgement(claim, found, digits)
+    comparisons = [compare(claim, here, *pairing) for pairing in pairings]
+    if compare is compare_printed and claim.versus == "others":  # papers leave some cells of a row empty
+        comparisons = [comparison for comparison in comparisons if comparison is not None]
+    return combine_comparisons(claim, comparisons, digits)
 
 
-def comparisons(claim: Claim, here: View, there: View) -> list[tuple[str, str, list[tuple[Cell, Cell]]]]:
-    """(other row, column, pairs of cells) of every comparison; of an average all columns' pairs are one comparison."""
+def pair_cells(claim: Claim, here: GridView, there: GridView) -> list[tuple[str, str, list[tuple[Cell, Cell]]]]:
+    """(other row, column, pairs of cells) of every comparison; with `on_average`, one comparison has all columns."""
     row = here.rows[here.grid.row(claim.row)]
-    for label in (*claim.but, *(claim.than if claim.than != "others" else ())):
+    versus = [] if claim.versus == "others" else claim.versus
+    for label in (*claim.exclude, *versus):
         there.grid.row(label)
-    left_out = {*claim.but} | ({claim.row} if here is there and claim.than_column is None else set())
-    asked = [r.label for r in there.grid.rows if r.label not in left_out] if claim.than == "others" else claim.than
-    found = []
+    if claim.versus == "others":
+        excluded = {*claim.exclude} | ({claim.row} if here is there and claim.versus_column is None else set())
+        versus = [r.label for r in there.grid.rows if r.label not in excluded]
+    pairings = []
     for other, cells in zip(there.grid.rows, there.rows, strict=True):
-        if other.label in asked:
-            pairs = [
-                (row[here.grid.column(c)], cells[there.grid.column(claim.than_column or c)]) for c in claim.columns
-            ]
-            if claim.on_average:
-                found.append((other.label, "average", pairs))
-            else:
-                found += [(other.label, column, [pair]) for column, pair in zip(claim.columns, pairs, strict=True)]
-    return found
+        if other.label not in versus:
+            continue
+        pairs = [(row[here.grid.column(c)], cells[there.grid.column(claim.versus_column or c)]) for c in claim.columns]
+        if claim.on_average:
+            pairings.append((other.label, "average", pairs))
+        else:
+            pairings += [(other.label, column, [pair]) for column, pair in zip(claim.columns, pairs, strict=True)]
+    return pairings
 
 
 # ---------------------------------------------------------------- differences
 
 
-def on_paper(claim: Claim, here: View, than: str, column: str, pairs: list[tuple[Cell, Cell]]) -> Compared | None:
-    """Of the printed numbers; None where one is not printed."""
+def compare_printed(
+    claim: Claim, here: GridView, versus: str, column: str, pairs: list[tuple[Cell, Cell]]
+) -> Comparison | None:
+    """The comparison of printed numbers; None where one is not printed."""
     printed = [cell.published for pair in pairs for cell in pair]
     if None in printed:
         return None
     sign, unit = (-1 if claim.lower else 1), max(value.unit for value in printed)
-    if claim.of == "std":
+    if claim.statistic == "std":
         if any(value.std is None for value in printed):
             return None
         ((a, b),) = pairs
-        p = variances_differ(a.published.std, a.published_seeds, b.published.std, b.published_seeds)
-        return Compared(than, column, sign * (a.published.std - b.published.std), p=p, unit=unit)
-    found = Compared(
-        than,
-        column,
-        sign * float(np.mean([a.value - b.value for a, b in zip(printed[::2], printed[1::2], strict=True)])),
+        p = f_test(a.published.std, a.published_seeds, b.published.std, b.published_seeds)
+        return Comparison(versus, column, sign * (a.published.std - b.published.std), p=p, unit=unit)
+    difference = float(np.mean([a.value - b.value for a, b in zip(printed[::2], printed[1::2], strict=True)]))
+    parts = [part for row in zip(*pairs, strict=True) for part in row_variances(row)]
+    return with_test(Comparison(versus, column, sign * difference, unit=unit), parts)
+
+
+def compare_runs(
+    claim: Claim, here: GridView, versus: str, column: str, pairs: list[tuple[Cell, Cell]]
+) -> Comparison | None:
+    """The comparison of our runs, paired by seed; None where a run is missing, stale or a control."""
+    cells = [cell for pair in pairs for cell in pair]
+    if any(not c.values or c.absent or c.stale or is_control(c) for c in cells):
+        return None
+    sign = -1 if claim.lower else 1
+    if claim.statistic == "std":
+        a, b = (cell.ours for cell in cells)
+        if a.std is None or b.std is None:
+            return None
+        return Comparison(versus, column, sign * (a.std - b.std), p=f_test(a.std, a.n, b.std, b.n))
+    differences = combine_by_seed(
+        lambda *v: sum(a - b for a, b in zip(v[::2], v[1::2], strict=True)) / len(pairs), *cells
     )
-    parts = [part for side in zip(*pairs, strict=True) for part in spread(side)]
-    return tested(found, parts, unit)
+    summary = stats.summarise(differences.values())
+    parts = [(summary.std**2 / summary.n, summary.n - 1)] if summary.n > 1 else []
+    if parts and len(pairs) == 1 and (items := stored_item_variance(here, *cells)) is not None:
+        parts.append((items, inf))
+    return with_test(Comparison(versus, column, sign * summary.mean), parts)
 
 
-def tested(found: Compared, parts: list[tuple[float, float] | None], unit: float = 0.0) -> Compared:
-    """With the standard error from parts, each (variance, its degrees of freedom); one unknown, and all is."""
+def with_test(comparison: Comparison, parts: list[tuple[float, float] | None]) -> Comparison:
+    """The comparison with its standard error and p, from parts (variance, its degrees of freedom).
+
+    Without parts, or with an unknown one (None), error and p stay unknown.
+    """
     if not parts or None in parts:
-        return replace(found, unit=unit)
+        return comparison
     error, df = sqrt(sum(variance for variance, _ in parts)), stats.satterthwaite(*parts)
-    p = stats.two_sided(found.difference, *parts)
-    return replace(found, error=error, df=df, p=p, unit=unit)
+    return replace(comparison, error=error, df=df, p=stats.two_sided(comparison.difference, *parts))
 
 
-def spread(cells: tuple[Cell, ...]) -> list[tuple[float, float] | None]:
-    """Variances of the mean of one row's printed cells: columns of one training set are one run, others are apart."""
+def f_test(std1: float, n1: int, std2: float, n2: int) -> float | None:
+    """Two-sided p of the F test that two deviations over n1 and n2 seeds are equal; None where it is undefined."""
+    from scipy.special import fdtrc
+
+    if not (std1 and std2 and n1 > 1 and n2 > 1):
+        return None
+    upper = float(fdtrc(n1 - 1, n2 - 1, (std1 / std2) ** 2))
+    return 2 * min(upper, 1 - upper)
+
+
+# ---------------------------------------------------------------- variances
+
+
+def row_variances(cells: tuple[Cell, ...]) -> list[tuple[float, float] | None]:
+    """Parts of the variance of the mean of a row's printed cells.
+
+    Cells of one training set come from one run, so their deviations add up; runs of different sets are independent.
+    """
     by_size: dict[str, list] = {}
     for cell in cells:
-        by_size.setdefault(cell.plan.column.size, []).append(printed_spread(cell))
-    found = []
-    for own in by_size.values():
-        if None in own:
+        by_size.setdefault(cell.plan.column.size, []).append(printed_variance(cell))
+    variances = []
+    for parts in by_size.values():
+        if None in parts:
             return [None]
-        deviation = sum(sqrt(variance) for variance, _ in own) / len(cells)
-        found.append((deviation**2, min(df for _, df in own)))
-    return found
+        deviation = sum(sqrt(variance) for variance, _ in parts) / len(cells)
+        variances.append((deviation**2, min(df for _, df in parts)))
+    return variances
 
 
-def printed_spread(cell: Cell) -> tuple[float, float] | None:
-    """Variance of a printed value and its degrees of freedom; of a single run the typical one, taken as known."""
+def printed_variance(cell: Cell) -> tuple[float, float] | None:
+    """Variance of a printed value and its degrees of freedom; a single run has the typical spread, taken as known."""
     if cell.published.std is not None and cell.published_seeds > 1:
         return cell.published.std**2 / cell.published_seeds, cell.published_seeds - 1
     if cell.parts:
         if cell.plan.column.delta is None:
             return None
-        parts = [printed_spread(part) for part in cell.parts]
+        parts = [printed_variance(part) for part in cell.parts]
         return None if None in parts else (sum(v for v, _ in parts), stats.satterthwaite(*parts))
     evaluator = cell.plan.evaluator or cell.plan.column.evaluator or Grid.model_fields["evaluator"].default
     rule = protocol(evaluator).declaration.items
@@ -187,55 +226,24 @@ def printed_spread(cell: Cell) -> tuple[float, float] | None:
 
 @cached
 def typical_spread() -> float | None:
-    """The median of the deviations that the papers print of the largest training set that has some, as a fraction."""
-    found = [
+    """Median of the deviations that the papers print at SPREAD_SIZE, as a fraction; None where they print none."""
+    deviations = [
         value.std / grid.factor
-        for name in paper_names()
-        for grid in (find_grid(name, own) for own in grid_names(name))
-        if not isinstance(grid, Settings)
+        for paper_name in paper_names()
+        for grid in (find_grid(paper_name, name) for name in grid_names(paper_name))
+        if not isinstance(grid, SettingsTable)
         for row in grid.rows
         if row.source != "copied"
         for value, column in zip(row.values, grid.columns, strict=True)
         if value is not None and value.std is not None and column.size == SPREAD_SIZE
     ]
-    return float(np.median(found)) if found else None
+    return float(np.median(deviations)) if deviations else None
 
 
-def variances_differ(one: float, n: int, other: float, m: int) -> float | None:
-    """p of the F test of two deviations, two-sided."""
-    from scipy.special import fdtrc
-
-    if not (one and other and n > 1 and m > 1):
-        return None
-    upper = float(fdtrc(n - 1, m - 1, (one / other) ** 2))
-    return 2 * min(upper, 1 - upper)
-
-
-def on_runs(claim: Claim, here: View, than: str, column: str, pairs: list[tuple[Cell, Cell]]) -> Compared | None:
-    """Of our runs, paired by seed; None where one is missing, or is a control."""
-    cells = [cell for pair in pairs for cell in pair]
-    if any(not c.values or c.absent or c.stale or is_control(c) for c in cells):
-        return None
-    sign = -1 if claim.lower else 1
-    if claim.of == "std":
-        one, other = (cell.ours for cell in cells)
-        if one.std is None or other.std is None:
-            return None
-        p = variances_differ(one.std, one.n, other.std, other.n)
-        return Compared(than, column, sign * (one.std - other.std), p=p)
-    count = len(pairs)
-    differences = combined(lambda *v: sum(a - b for a, b in zip(v[::2], v[1::2], strict=True)) / count, *cells)
-    found = stats.summarise(differences.values())
-    parts = [(found.std**2 / found.n, found.n - 1)] if found.n > 1 else []
-    if parts and count == 1 and (items := item_variance(here, *cells)) is not None:
-        parts.append((items, inf))
-    return tested(Compared(than, column, sign * found.mean), parts)
-
-
-def item_variance(here: View, a: Cell, b: Cell) -> float | None:
-    """Of two rows of one column, as the table's comparisons have it (csebench/report/compare.py)."""
-    rows = {id(cell): i for i, own in enumerate(here.rows) for cell in own}
-    for pair in here.comparisons.get(a.plan.column.label, {"pairs": []})["pairs"]:
+def stored_item_variance(view: GridView, a: Cell, b: Cell) -> float | None:
+    """Variance over test items of the difference of two cells of one column, as `csebench compare` stored it."""
+    rows = {id(cell): i for i, cells in enumerate(view.rows) for cell in cells}
+    for pair in view.comparisons.get(a.plan.column.label, {"pairs": []})["pairs"]:
         if a.plan.column is b.plan.column and {pair["a"], pair["b"]} == {rows[id(a)], rows.get(id(b))}:
             return pair.get("item_variance")
     return None
@@ -244,62 +252,67 @@ def item_variance(here: View, a: Cell, b: Cell) -> float | None:
 # ---------------------------------------------------------------- verdicts
 
 
-def judgement(claim: Claim, every: list[Compared | None], digits: int) -> Judgement:
-    """What the comparisons come to: each must go as the claim says, and be significant."""
-    found = [c for c in every if c is not None]
-    if not found:
+def combine_comparisons(claim: Claim, comparisons: list[Comparison | None], digits: int) -> Judgement:
+    """The verdict on all comparisons: each must agree with the claim and be significant; None cannot be made."""
+    made = [comparison for comparison in comparisons if comparison is not None]
+    if not made:
         return Judgement(UNTESTABLE, "no numbers to compare")
-    lacking = f"{len(found)} of {len(every)} comparisons can be made" if len(found) < len(every) else ""
-    made = equivalent(claim.within, found, digits) if claim.within else greater(claim, found, digits)
-    detail = "; ".join(filter(None, (made.detail, lacking)))
-    verdict = UNTESTABLE if lacking and made.verdict in (HOLDS, WEAK) else made.verdict
-    return Judgement(verdict, detail, made.stated)
+    lacking = f"{len(made)} of {len(comparisons)} comparisons can be made" if len(made) < len(comparisons) else ""
+    judged = judge_equivalence(claim.within, made, digits) if claim.within else judge_difference(claim, made, digits)
+    verdict = UNTESTABLE if lacking and judged.verdict in (HOLDS, WEAK) else judged.verdict
+    return Judgement(verdict, "; ".join(filter(None, (judged.detail, lacking))), judged.stated)
 
 
-def greater(claim: Claim, found: list[Compared], digits: int) -> Judgement:
-    stated, said = as_stated(claim, found, digits)
+def judge_difference(claim: Claim, comparisons: list[Comparison], digits: int) -> Judgement:
+    """The verdict on a claim that one row is above others."""
+    stated, size_detail = check_stated_size(claim, comparisons, digits)
     tests = 1
     if claim.up_to:  # the largest of several was picked
-        tests, found = len(found), [max(found, key=lambda c: c.difference)]
-    weakest = min(found, key=lambda c: c.difference)
-    against = [c for c in found if c.difference < 0]
-    detail = f"{weakest.difference:+.{digits}f} than {weakest.than}, {weakest.column}"
-    if len(found) > 1:
-        detail = f"{len(found) - len(against)} of {len(found)} comparisons; smallest {detail}"
-    detail += said
-    if any(c.p is None for c in found):
-        verdict = REVERSED if against else WEAK if all(c.unit for c in found) else UNTESTABLE
+        tests, comparisons = len(comparisons), [max(comparisons, key=lambda c: c.difference)]
+    weakest = min(comparisons, key=lambda c: c.difference)
+    against = [c for c in comparisons if c.difference < 0]
+    detail = f"{weakest.difference:+.{digits}f} than {weakest.versus}, {weakest.column}"
+    if len(comparisons) > 1:
+        detail = f"{len(comparisons) - len(against)} of {len(comparisons)} comparisons; smallest {detail}"
+    detail += size_detail
+    if any(c.p is None for c in comparisons):
+        verdict = REVERSED if against else WEAK if all(c.unit for c in comparisons) else UNTESTABLE
         return Judgement(verdict, f"{detail}; the spread is not known", stated)
-    highest = weakest.p if against else max(min(1.0, tests * c.p) for c in found)
-    verdict = REVERSED if against else HOLDS if highest < stats.LEVEL else WEAK
-    return Judgement(verdict, f"{detail}, p = {highest:.2g}", stated)
+    p = weakest.p if against else max(min(1.0, tests * c.p) for c in comparisons)
+    verdict = REVERSED if against else HOLDS if p < stats.LEVEL else WEAK
+    return Judgement(verdict, f"{detail}, p = {p:.2g}", stated)
 
 
-def equivalent(within: Published, found: list[Compared], digits: int) -> Judgement:
-    """`comparable`: no difference is larger than what the claim allows, nor may it be, by two one-sided tests."""
-    largest = max(found, key=lambda c: abs(c.difference))
-    detail = f"largest difference {largest.difference:+.{digits}f} than {largest.than}, {largest.column}"
+def judge_equivalence(within: Published, comparisons: list[Comparison], digits: int) -> Judgement:
+    """The verdict on a claim that rows are comparable, by two one-sided tests.
+
+    No difference may be larger than `within`, and a larger true difference must be implausible.
+    """
+    largest = max(comparisons, key=lambda c: abs(c.difference))
+    detail = f"largest difference {largest.difference:+.{digits}f} than {largest.versus}, {largest.column}"
     if round(abs(largest.difference), 9) > within.value:
         return Judgement(REVERSED, detail)
-    if any(c.error is None for c in found):
-        return Judgement(WEAK if all(c.unit for c in found) else UNTESTABLE, f"{detail}; the spread is not known")
-    highest = max(
-        stats.upper_tail((within.value - abs(c.difference)) / c.error, c.df) if c.error else 0.0 for c in found
+    if any(c.error is None for c in comparisons):
+        verdict = WEAK if all(c.unit for c in comparisons) else UNTESTABLE
+        return Judgement(verdict, f"{detail}; the spread is not known")
+    p = max(
+        stats.upper_tail((within.value - abs(c.difference)) / c.error, c.df) if c.error else 0.0 for c in comparisons
     )
-    return Judgement(HOLDS if highest < stats.LEVEL else WEAK, f"{detail}, p of a larger one = {highest:.2g}")
+    return Judgement(HOLDS if p < stats.LEVEL else WEAK, f"{detail}, p of a larger one = {p:.2g}")
 
 
-def as_stated(claim: Claim, found: list[Compared], digits: int) -> tuple[bool | None, str]:
-    """Whether the size of the difference is what the claim says, to its digits and the rounding of both numbers."""
-    for stated, differences in (
-        (claim.by, [c.difference for c in found]),
-        (claim.up_to, [max(c.difference for c in found)]),
-        (claim.at_least, [min(c.difference for c in found)]),
+def check_stated_size(claim: Claim, comparisons: list[Comparison], digits: int) -> tuple[bool | None, str]:
+    """Whether the difference has the size that the claim states, up to the rounding of both; and a text about it."""
+    differences = [c.difference for c in comparisons]
+    for stated, candidates in (
+        (claim.by, differences),
+        (claim.up_to, [max(differences)]),
+        (claim.at_least, [min(differences)]),
     ):
         if stated is None:
             continue
-        slack = stated.unit / 2 + max(c.unit for c in found) + 1e-9
-        off = [d for d in differences if abs(d - stated.value) > slack]
+        slack = stated.unit / 2 + max(c.unit for c in comparisons) + SLACK
+        off = [d for d in candidates if abs(d - stated.value) > slack]
         if stated is claim.at_least:
             off = [d for d in off if d < stated.value]
         if off:

@@ -2,8 +2,8 @@
 
 Rows are compared in the columns that papers compare them in: the averages where a table has some, else every score. A
 test set is a sample of items, seeds are a sample of trainings; the variance of a difference is the sum of both
-(csebench/report/stats.py: paired). An evaluator declares how its items make a score. A rank correlation: a bootstrap
-of the graded pairs, the same resamples for every row. A mean (accuracy, recall, nDCG): the permutation of signs of the
+(csebench/report/stats.py: paired_difference). An evaluator declares how its items make a score. A rank correlation: a
+bootstrap of the graded pairs, the same resamples for every row. A mean (accuracy, recall, nDCG): the permutation of signs of the
 items' differences, which for one seed of accuracies is McNemar's test. Where it declares nothing (alignment, purity,
 tasks of MTEB) rows are compared over seeds alone.
 """
@@ -21,8 +21,8 @@ from csebench.base.files import write_json
 from csebench.plan.registry import protocol
 from csebench.plan.spec import Spec
 from csebench.plan.targets import grid_path, score_path
-from csebench.report.stats import LEVEL, Difference, holm, paired, tie_groups
-from csebench.report.view import Cell, View, combined, is_control, view
+from csebench.report.stats import LEVEL, Difference, holm, paired_difference, tie_groups
+from csebench.report.view import Cell, GridView, combine_by_seed, grid_view, is_control
 from csebench.score.rows import Items, Sample, sample
 from csebench.score.store import items, score
 
@@ -31,12 +31,12 @@ RESAMPLES = 500
 
 def compare(paper_name: str, name: str, scale: str) -> Path:
     """Writes what a page shows of per-item values, which are not published with the scores."""
-    out, shown = grid_path(paper_name, name, scale, "items.json"), view(paper_name, name, scale)
+    out, shown = grid_path(paper_name, name, scale, "items.json"), grid_view(paper_name, name, scale)
     write_json(out, {"comparisons": comparisons(shown), "texts": texts(shown)})
     return out
 
 
-def texts(shown: View) -> dict | None:
+def texts(shown: GridView) -> dict | None:
     """What the first run of every row retrieved, and what papers print; None where the evaluator has no texts."""
     retrieved, queries, printed = {}, None, None
     for cell, *_ in shown.rows:
@@ -50,7 +50,7 @@ def texts(shown: View) -> dict | None:
     return {"queries": queries, "retrieved": retrieved, "printed": printed} if retrieved else None
 
 
-def comparisons(shown: View) -> dict:
+def comparisons(shown: GridView) -> dict:
     """For each column the rows from the best, their letters, every pair's test."""
     columns = shown.grid.columns if shown.rows else []
     averages = [c for c in columns if c.mean or c.task == "Avg."]
@@ -78,7 +78,7 @@ def comparable(cell: Cell) -> bool:
 
 
 def difference(a: Cell, b: Cell, scale: str) -> Difference:
-    return paired(combined(lambda x, y: x - y, a, b).values(), item_variance(a, b, scale))
+    return paired_difference(combine_by_seed(lambda x, y: x - y, a, b).values(), item_variance(a, b, scale))
 
 
 # ---------------------------------------------------------------- test items

@@ -21,7 +21,7 @@ from csebench.report import stats
 from csebench.report.drawing import COLOURS, MARKERS, STYLE, figure_files, write_files
 from csebench.report.markdown import heading, substitutions
 from csebench.report.panels import Source
-from csebench.report.view import PAPER_SCALE, Cell, View, combined, view
+from csebench.report.view import PAPER_SCALE, Cell, GridView, combine_by_seed, grid_view
 from csebench.score.rows import Items
 from csebench.score.store import items, score
 
@@ -61,7 +61,7 @@ def draw(paper_name: str, name: str, scale: str) -> list[Path]:
     import matplotlib
     from matplotlib.figure import Figure
 
-    shown = view(paper_name, name, scale)
+    shown = grid_view(paper_name, name, scale)
     with matplotlib.rc_context(STYLE):
         figure = Figure(layout="constrained")
         table, notes = DRAWERS.get(shown.grid.kind, panels)(figure, shown)
@@ -69,7 +69,7 @@ def draw(paper_name: str, name: str, scale: str) -> list[Path]:
     return write_files(grid_path(paper_name, name, scale, "svg").with_suffix(""), figure_files(figure, table))
 
 
-def add_title_and_notes(figure, shown: View, notes: list[str]) -> None:
+def add_title_and_notes(figure, shown: GridView, notes: list[str]) -> None:
     """A figure's title and the notes below it, for which it grows."""
     apart = "" if shown.scale == PAPER_SCALE else ": not comparable with the paper"
     stale = {cell.plan.row.label: None for cells in shown.rows for cell in cells if cell.stale}
@@ -96,7 +96,7 @@ def row_style(place: int) -> dict:
     return {key: values[place % len(values)] for key, values in cycles.items()}
 
 
-def missing(shown: View, reasons: list[list[str | None]], columns: list[str]) -> list[str]:
+def missing(shown: GridView, reasons: list[list[str | None]], columns: list[str]) -> list[str]:
     """`missing: miCSE, SCD at 0.1%, 10% (no scores); VaSCL (no adapter)`, from the reason of every cell."""
     labels_by_reason: dict[tuple[str, str], list[str]] = {}
     for row, row_reasons in zip(shown.grid.rows, reasons, strict=True):
@@ -115,7 +115,7 @@ def empty(axes) -> None:
 # ---------------------------------------------------------------- figures of cells
 
 
-def marks(shown: View, to_baseline: bool = False) -> list[list[Mark]]:
+def marks(shown: GridView, to_baseline: bool = False) -> list[list[Mark]]:
     """Of every cell; or of its difference to the baseline's, seed by seed, and none of the baseline itself."""
     if not to_baseline:
         return [[mark(cell.values, cell.published, shown) for cell in cells] for cells in shown.rows]
@@ -126,18 +126,18 @@ def marks(shown: View, to_baseline: bool = False) -> list[list[Mark]]:
     ]
 
 
-def mark(values, published, shown: View) -> Mark:
+def mark(values, published, shown: GridView) -> Mark:
     drawn = (published.value, published.std) if published and shown.scale == PAPER_SCALE else None
     return Mark(stats.summarise(values.values()) if values else None, drawn)
 
 
-def difference(cell: Cell, base: Cell, shown: View) -> Mark:
-    values = combined(sub, cell, base) if cell.values and base.values else {}
+def difference(cell: Cell, base: Cell, shown: GridView) -> Mark:
+    values = combine_by_seed(sub, cell, base) if cell.values and base.values else {}
     change = mark(values, cell.published if base.published else None, shown)
     return change._replace(published=(change.published[0] - base.published.value, None) if change.published else None)
 
 
-def cell_table(shown: View) -> list[list]:
+def cell_table(shown: GridView) -> list[list]:
     """One line a cell, with the difference to the baseline's where there is one."""
     head = COLUMNS + (["difference", "difference_std", "difference_n"] if shown.grid.baseline else [])
     changes = marks(shown, True) if shown.grid.baseline else None
@@ -161,7 +161,7 @@ def joined(values) -> str:
     return ";".join(map(str, values))
 
 
-def unit(shown: View, column: int) -> str:
+def unit(shown: GridView, column: int) -> str:
     """`spearman x 100`"""
     of = shown.grid.columns[column]
     metric = next((cells[column].plan.metric for cells in shown.rows if cells[column].plan.metric), of.metric or "")
@@ -169,7 +169,7 @@ def unit(shown: View, column: int) -> str:
     return metric if factor == 1 else f"{metric} x {factor:g}"
 
 
-def cell_notes(shown: View, columns: list[str] | None = None) -> list[str]:
+def cell_notes(shown: GridView, columns: list[str] | None = None) -> list[str]:
     columns = columns or [column.label for column in shown.grid.columns]
     notes = missing(shown, [[reason(cell) for cell in cells] for cells in shown.rows], columns)
     if shown.scale != PAPER_SCALE and any(cell.published for cells in shown.rows for cell in cells):
@@ -184,7 +184,7 @@ def reason(cell: Cell) -> str | None:
     return f"{cell.absent} of {len(cell.plan.specs)} runs" if cell.values else NO_SCORES
 
 
-def curves(figure, shown: View):
+def curves(figure, shown: GridView):
     """A line a row over sizes: percent of 10⁶ sentences as the papers have them, at other scales sentences."""
     grid, sentences = shown.grid, read_scale(shown.scale).sizes
     percent = shown.scale == PAPER_SCALE
@@ -255,7 +255,7 @@ def sizes(axes, x) -> None:
             label.set(rotation=45, ha="right", rotation_mode="anchor", fontsize=SMALL)
 
 
-def bars(figure, shown: View):
+def bars(figure, shown: GridView):
     """A group of bars a column; where there is one column, a bar a row."""
     from matplotlib.patches import Patch
 
@@ -295,7 +295,7 @@ def label_bar(axes, x: float, ours: stats.Summary, text: str) -> None:
     axes.annotate(text, (x, ours.mean + sign * (ours.std or 0)), xytext=(0, 4 * sign), **more)
 
 
-def scatter(figure, shown: View):
+def scatter(figure, shown: GridView):
     """A point a row: x, y and, where it has a value, the third column as colour."""
     grid, points = shown.grid, marks(shown)
     figure.set_size_inches(7.8, 5)
@@ -334,7 +334,7 @@ def printed(axes, label: str, x, y) -> None:
         axes.text(1, y[0], label, transform=axes.get_yaxis_transform(), ha="right", **text)
 
 
-def title(shown: View, column: int) -> str:
+def title(shown: GridView, column: int) -> str:
     """Of an axis: `Avg. STS (spearman x 100)`."""
     label, measure = shown.grid.columns[column].label, unit(shown, column)
     facts = [measure] if measure not in ("", label) else []
@@ -373,7 +373,7 @@ def overlap(a, b) -> bool:
 # ---------------------------------------------------------------- figures of what runs keep
 
 
-def training(figure, shown: View):
+def training(figure, shown: GridView):
     """A row is a path in the plane of uniformity and alignment over the evaluated steps, the mean of its seeds."""
     figure.set_size_inches(7.8, 4.4)
     axes = figure.subplots()
@@ -431,7 +431,7 @@ def path(axes, steps, label: str, style) -> None:
         axes.annotate(str(step), place, **text)
 
 
-def panels(figure, shown: View):
+def panels(figure, shown: GridView):
     """What an evaluator draws of the run of each row's first seed, one part of the figure a row."""
     kind = shown.grid.kind
     (_, panel), draw_panel = declared_panels()[kind], load_drawing(kind)

@@ -1,4 +1,7 @@
-"""Pages over all papers: what there is (index), what the papers say (claims), what the print contradicts (audit)."""
+"""Markdown pages about all papers: the coverage matrix (index), the claims, and the audit of the printed numbers.
+
+Pages of single tables: csebench/report/markdown.py.
+"""
 
 from __future__ import annotations
 
@@ -14,51 +17,53 @@ from csebench.report.claims import (
     SPREAD_SIZE,
     UNTESTABLE,
     WEAK,
-    Judged,
+    JudgedClaim,
     Judgement,
     judge_all,
     typical_spread,
 )
-from csebench.report.markdown import NOT_COMPARABLE, grid
-from csebench.report.view import PAPER_SCALE, View, view
+from csebench.report.markdown import NOT_COMPARABLE, markdown_table
+from csebench.report.view import PAPER_SCALE, GridView, grid_view
 
 VERDICTS = (HOLDS, WEAK, REVERSED, UNTESTABLE)
-STATES = {
-    "complete": "complete",
-    "partial": "partial",
-    "missing": "missing",
-    "settings": "settings",
-    "nothing to run": "cited only",
-}
+STATE_LABELS = {"nothing to run": "cited only"}  # other states are printed as they are
 
 
-def warning(scale: str) -> str:
-    about = f"**Scale `{scale}`: {read_scale(scale).purpose}**"
-    return about if scale == PAPER_SCALE else f"{about} {NOT_COMPARABLE}"
+def scale_warning(scale: str) -> str:
+    """The purpose of a scale, and that its numbers are not comparable unless it is scale paper."""
+    purpose = f"**Scale `{scale}`: {read_scale(scale).purpose}**"
+    return purpose if scale == PAPER_SCALE else f"{purpose} {NOT_COMPARABLE}"
 
 
-def coverage(scale: str) -> dict[str, list[View]]:
+def views_by_paper(scale: str) -> dict[str, list[GridView]]:
     """Every table and figure of every paper."""
-    return {name: [view(name, own, scale) for own in grid_names(name)] for name in paper_names()}
+    return {
+        paper_name: [grid_view(paper_name, name, scale) for name in grid_names(paper_name)]
+        for paper_name in paper_names()
+    }
 
 
-def index(scale: str) -> str:
-    """Table by paper: how much of what can be run at a scale has been."""
-    every = coverage(scale)
-    parts = [f"# Results at scale {scale}", warning(scale)]
+# ---------------------------------------------------------------- index
+
+
+def index_page(scale: str) -> str:
+    """The coverage matrix, tables and figures × papers: how many of the runs of each have scores."""
+    views = {(view.paper, view.name): view for of_paper in views_by_paper(scale).values() for view in of_paper}
+    parts = [f"# Results at scale {scale}", scale_warning(scale)]
     for kind, ending in (("table", "md"), ("figure", "svg")):
-        names = {v.name for own in every.values() for v in own if v.name.startswith(kind)}
         body = []
-        for grid_name in sorted(names, key=grid_order):
-            of = {name: v for name, own in every.items() for v in own if v.name == grid_name}
-            link = f"[{grid_label(grid_name)}]({grid_name}.md)" if kind == "table" else grid_label(grid_name)
-            cells = [f"[{counted(of[n])}]({n}/{grid_name}.{ending})" if n in of else "" for n in paper_names()]
+        for name in sorted({name for _, name in views if name.startswith(kind)}, key=grid_order):
+            link = f"[{grid_label(name)}]({name}.md)" if kind == "table" else grid_label(name)
+            cells = [
+                f"[{progress_label(views[p, name])}]({p}/{name}.{ending})" if (p, name) in views else ""
+                for p in paper_names()
+            ]
             body.append([link, *cells])
-        parts.append(grid(["", *(paper(name).label for name in paper_names())], body))
-    states = Counter(v.state for own in every.values() for v in own)
+        parts.append(markdown_table(["", *(paper(name).label for name in paper_names())], body))
+    states = Counter(view.state for view in views.values())
     parts += [
         "A cell: how many of the runs that the table or figure shows have their scores. "
-        + "; ".join(f"{count} {STATES[state]}" for state, count in sorted(states.items()))
+        + "; ".join(f"{count} {STATE_LABELS.get(state, state)}" for state, count in sorted(states.items()))
         + ".",
         f"[All methods side by side]({SIDE_BY_SIDE}.md) · [what the papers say of their tables](claims.md) ·"
         " [what the print contradicts](audit.md) · [the same to browse](html/index.html) · [every score](scores.csv)",
@@ -66,34 +71,39 @@ def index(scale: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def counted(shown: View) -> str:
-    """`complete, 48 runs`, `partial, 12 of 48 runs`."""
-    done, every = shown.progress
-    if not every:
-        return STATES[shown.state]
-    return f"{STATES[shown.state]}, {every if done == every else f'{done} of {every}'} runs"
+def progress_label(view: GridView) -> str:
+    """`complete, 48 runs`, `partial, 12 of 48 runs`, `cited only`."""
+    done, shown = view.progress
+    state = STATE_LABELS.get(view.state, view.state)
+    if not shown:
+        return state
+    return f"{state}, {shown if done == shown else f'{done} of {shown}'} runs"
 
 
-def claims(scale: str) -> str:
+# ---------------------------------------------------------------- claims
+
+
+def claims_page(scale: str) -> str:
     """Every claim of every paper, on the printed numbers and on ours."""
     judged = judge_all(scale)
     parts = [
         f"# What the papers say of their tables, at scale {scale}",
-        warning(scale),
-        legend(),
-        tally(judged),
+        scale_warning(scale),
+        claims_legend(),
+        verdict_counts(judged),
     ]
     for name in paper_names():
-        own = [j for j in judged if j.paper == name]
         body = [
-            [f"“{j.claim.says}” (sec. {j.claim.section})", linked(j), *map(said, (j.published, j.ours))] for j in own
+            [f"“{j.claim.quote}” (sec. {j.claim.section})", claim_link(j), *map(judgement_text, (j.published, j.ours))]
+            for j in judged
+            if j.paper == name
         ]
         head = ["claim", "of", "on the printed numbers", "on ours"]
-        parts += [f"## {paper(name).label}: {paper(name).reference}", grid(head, body)]
+        parts += [f"## {paper(name).label}: {paper(name).reference}", markdown_table(head, body)]
     return "\n\n".join(parts) + "\n"
 
 
-def legend() -> str:
+def claims_legend() -> str:
     """How claims are judged."""
     typical = typical_spread()
     single = "unknown" if typical is None else f"{100 * typical:.2f} points"
@@ -108,25 +118,29 @@ def legend() -> str:
     )
 
 
-def said(judgement: Judgement) -> str:
+def judgement_text(judgement: Judgement) -> str:
     return f"*{judgement.verdict}*: {judgement.detail}"
 
 
-def linked(judged: Judged) -> str:
-    ending = "md" if judged.claim.table else "svg"
-    return f"[{judged.place}]({judged.paper}/{judged.place}.{ending})"
+def claim_link(judged: JudgedClaim) -> str:
+    """A link to the page of the table or figure that a claim is about."""
+    place, ending = judged.claim.place, "md" if judged.claim.table else "svg"
+    return f"[{place}]({judged.paper}/{place}.{ending})"
 
 
-def tally(judged: list[Judged]) -> str:
-    """Counts of verdicts, on the printed numbers and on ours."""
+def verdict_counts(judged: list[JudgedClaim]) -> str:
+    """A table with the number of claims per verdict, on the printed numbers and on ours."""
     counts = [Counter(j.published.verdict for j in judged), Counter(j.ours.verdict for j in judged)]
     body = [[verdict, *(str(count[verdict]) for count in counts)] for verdict in VERDICTS]
-    return grid([f"{len(judged)} claims", "on the printed numbers", "on ours"], body)
+    return markdown_table([f"{len(judged)} claims", "on the printed numbers", "on ours"], body)
 
 
-def audit(scale: str) -> str:
-    """Every finding; the same at every scale, as nothing is run for it."""
-    found = findings()
+# ---------------------------------------------------------------- audit
+
+
+def audit_page(scale: str) -> str:
+    """Every finding of the audit; the same at every scale, as it needs no run."""
+    all_findings = findings()
     parts = [
         "# What the printed tables contradict",
         "Recomputed from the numbers as printed: averages and differences of rows, sentences of the text, settings"
@@ -135,9 +149,9 @@ def audit(scale: str) -> str:
         " fit, not which of them is wrong.",
     ]
     for name in paper_names():
-        body = [[f.place, f.kind, f.text] for f in found if f.paper == name]
-        parts += [f"## {paper(name).label}: {len(body)}", grid(["place", "kind", "finding"], body)]
+        body = [[f.place, f.kind, f.text] for f in all_findings if f.paper == name]
+        parts += [f"## {paper(name).label}: {len(body)}", markdown_table(["place", "kind", "finding"], body)]
     return "\n\n".join(parts) + "\n"
 
 
-REPORTS = {"index": index, "claims": claims, "audit": audit}
+REPORTS = {"index": index_page, "claims": claims_page, "audit": audit_page}

@@ -75,7 +75,7 @@ def verdict(values, published: Published, seeds: int = 1, deterministic: bool = 
     ours = summarise(values)
     off = ours.mean - published.value
     if deterministic:
-        return Verdict(_name(off, published.unit, 10 * published.unit), published.unit)
+        return Verdict(_verdict_name(off, published.unit, 10 * published.unit), published.unit)
     if ours.n < SEEDS_NEEDED:
         return Verdict(TOO_FEW, None, f"{ours.n} of at least {SEEDS_NEEDED} seeds")
     own = ours.std**2 / ours.n
@@ -85,10 +85,10 @@ def verdict(values, published: Published, seeds: int = 1, deterministic: bool = 
     else:
         error, df = ours.std * sqrt(1 / seeds + 1 / ours.n), ours.n - 1
     inner, outer = (quantile(level, df) * error + published.unit / 2 for level in (0.95, 0.99))
-    return Verdict(_name(off, inner, outer), inner)
+    return Verdict(_verdict_name(off, inner, outer), inner)
 
 
-def _name(off: float, inner: float, outer: float) -> str:
+def _verdict_name(off: float, inner: float, outer: float) -> str:
     slack = 1e-9  # what binary fractions do to decimal ones
     if abs(off) <= inner + slack:
         return REPRODUCED
@@ -106,7 +106,7 @@ class Difference:
     item_variance: float | None  # of it, as the test set is a sample of items; None where items are not known
 
 
-def paired(differences, item_variance: float | None = None) -> Difference:
+def paired_difference(differences, item_variance: float | None = None) -> Difference:
     """The difference of two rows over seeds and items.
 
     Args:

@@ -23,7 +23,7 @@ COLUMNS += ["metric", "value", "run", "cell"]
 
 
 @cached
-def read(path: Path) -> dict | None:
+def read_scores(path: Path) -> dict | None:
     """A score JSON, or None where there is none."""
     if not path.exists():
         return None
@@ -74,7 +74,7 @@ def outdated(scale: str) -> dict[tuple[str, str], dict]:
     """Score JSONs of a scale by what was run and scored, whatever the versions of the code that did it."""
     contents = {}
     for path in sorted((results_folder(scale) / "scores").glob("*.json")):
-        content = read(path)
+        content = read_scores(path)
         evaluator = path.name.removesuffix(".json").partition(".")[2].replace(".", ":")
         contents[unversioned(Spec.model_validate(content["spec"])), evaluator] = content
     return contents
@@ -90,7 +90,7 @@ def unversioned(spec: Spec) -> str:
 
 def score(spec: Spec, evaluator: str, scale: str) -> tuple[dict | None, bool]:
     """The score JSON of a run, and whether it is stale: of an older version of the method's code."""
-    if (content := read(score_path(spec.run_id, evaluator, scale))) is not None:
+    if (content := read_scores(score_path(spec.run_id, evaluator, scale))) is not None:
         return content, False
     stale = outdated(scale).get((unversioned(spec), evaluator))
     return stale, stale is not None
@@ -100,7 +100,7 @@ def write_csv(scale: str) -> Path:
     """`scores.csv` from every score JSON of a scale, sorted, so that equal scores give equal bytes."""
     folder, rows = results_folder(scale), []
     for path in sorted((folder / "scores").glob("*.json")):
-        content = read(path)
+        content = read_scores(path)
         spec = Spec.model_validate(content["spec"])
         about = {
             "method": spec.method,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from csebench.model.pooling import TEMPLATES
-from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill, literal, names
+from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill, names, read_literal
 from csebench.plan.schema import POOLERS
 
 SECTIONS = ("Idea", "Paper", "Inputs", "Relations", "Deviations")
@@ -103,7 +103,7 @@ def test_docstring_in_the_fixed_order(name, folder):
 def test_the_template_is_a_valid_method():
     from csebench.plan.schema import Declaration
 
-    found = Declaration.model_validate(literal(METHODS / "_template.py", "DECLARATION"))
+    found = Declaration.model_validate(read_literal(METHODS / "_template.py", "DECLARATION"))
     assert found.hyperparameters().temperature == 0.05
 
 

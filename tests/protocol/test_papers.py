@@ -11,7 +11,7 @@ from csebench import ROOT
 from csebench.base.errors import BadInput
 from csebench.base.files import read_yaml
 from csebench.plan import catalog, grids, targets
-from csebench.plan.papers import Paper, Published, Recipe, Settings
+from csebench.plan.papers import Paper, Published, Recipe, SettingsTable
 from csebench.report.claims import judge, place
 
 TABLES = {"micse": range(1, 5), "infocse": range(1, 13), "informin_cl": range(2, 8), "msse": range(1, 9)}
@@ -21,7 +21,9 @@ EXCHANGED = {("infocse", "3"), ("infocse", "7"), ("infocse", "8"), ("informin_cl
 BLOCKS = {("msse", "6")}  # pairs of lines below one another, settings and their values
 LETTERS = {"λ": "lambda", "β": "beta", "τ": "tau", "Δ": "delta"}
 CLAIMS = [(p, claim) for p in catalog.paper_names() for claim in catalog.paper(p).claims]
-SETTINGS = [(p, f"table{n}") for p in TABLES for n, t in catalog.paper(p).tables.items() if isinstance(t, Settings)]
+SETTINGS = [
+    (p, f"table{n}") for p in TABLES for n, t in catalog.paper(p).tables.items() if isinstance(t, SettingsTable)
+]
 
 
 # ---------------------------------------------------------------- every published number
@@ -143,7 +145,7 @@ def test_what_one_side_lacks_is_found(name):
 @pytest.mark.parametrize(("name", "grid"), SETTINGS)
 def test_settings_are_the_printed_ones(name, grid):
     table = grids.find_grid(name, grid)
-    ours = {row.label: [float(v) for v in grids.settings_of(name, grid, row.param)] for row in table.rows}
+    ours = {row.label: [float(v) for v in grids.recipe_values(name, grid, row.param)] for row in table.rows}
     assert ours == {row.label: [float(v) for v in row.values] for row in table.rows}
 
 
@@ -151,10 +153,10 @@ def test_a_setting_may_be_of_a_component(monkeypatch):
     table = grids.find_grid("msse", "table5")
     columns = [c.model_copy(update={"run": Recipe(method="micse")}) for c in table.columns[:1]]
     monkeypatch.setattr(grids, "find_grid", lambda *_: table.model_copy(update={"columns": columns}))
-    assert grids.settings_of("msse", "table5", "ami.weight") == [2.5e-3]
+    assert grids.recipe_values("msse", "table5", "ami.weight") == [2.5e-3]
     for wrong, near in (("ami.wieght", "'weight'"), ("amii.weight", "'ami'"), ("batch_sise", "'batch_size'")):
         with pytest.raises(BadInput, match=f"papers/msse.yaml: table5.*{near}"):
-            grids.settings_of("msse", "table5", wrong)
+            grids.recipe_values("msse", "table5", wrong)
 
 
 # ---------------------------------------------------------------- what there is
@@ -185,21 +187,21 @@ def test_claims_there_are():
     assert len(set(written)) == len(written), "none twice"
 
 
-@pytest.mark.parametrize(("name", "claim"), CLAIMS, ids=lambda v: v if isinstance(v, str) else v.says[:30])
+@pytest.mark.parametrize(("name", "claim"), CLAIMS, ids=lambda v: v if isinstance(v, str) else v.quote[:30])
 def test_a_claim_names_what_exists(name, claim):
-    assert 0 < len(claim.says.strip()) <= 120 and claim.section
+    assert 0 < len(claim.quote.strip()) <= 120 and claim.section
     here = grids.find_grid(name, place(claim))
-    there = catalog.paper(name).tables[claim.than_table] if claim.than_table else here
+    there = catalog.paper(name).tables[claim.versus_table] if claim.versus_table else here
     here.row(claim.row)
     for label in claim.columns:
         here.column(label)
-        there.column(claim.than_column or label)
-    others = [] if claim.than == "others" else claim.than
-    for label in (*claim.but, *others):
+        there.column(claim.versus_column or label)
+    others = [] if claim.versus == "others" else claim.versus
+    for label in (*claim.exclude, *others):
         there.row(label)
-    assert claim.columns and (others or claim.than == "others")
-    assert claim.than != "others" or set(r.label for r in there.rows) - {claim.row, *claim.but}
-    assert not (claim.but and others), "`but` leaves out of `others`"
+    assert claim.columns and (others or claim.versus == "others")
+    assert claim.versus != "others" or set(r.label for r in there.rows) - {claim.row, *claim.exclude}
+    assert not (claim.exclude and others), "`exclude` leaves out of `others`"
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -240,7 +242,7 @@ figures:
     columns: [{label: STS-B, task: STS-B}]
     rows: [{label: one, run: {method: simcse}, source: measured, values: [null]}]
 claims:
-  - {says: one is better, section: "4", table: "1", row: one, than: [two], columns: [STS-B], by: "1.0"}
+  - {quote: one is better, section: "4", table: "1", row: one, versus: [two], columns: [STS-B], by: "1.0"}
 """
 REFUSED = {
     "a value too many": ('["1.00", null]', '["1.00", null, null]', "tables.1", "one: 3 values for 2 columns"),
@@ -252,12 +254,12 @@ REFUSED = {
     "run and missing": ("missing:", "run: {method: bert}, missing:", "tables.1", "two: needs either"),
     "unknown column of a difference": ("delta: STS-B", "delta: STSB", "tables.1", "change: `delta` needs a column"),
     "difference without a baseline": ("    baseline: one\n", "", "tables.1", "change: `delta` needs", "`baseline`"),
-    "baseline that is no row": ("baseline: one", "baseline: three", "tables.1", "baseline: no one row", "'three'"),
-    "baseline of two rows": ("label: two", "label: one", "tables.1", "baseline: no one row", "'one'"),
+    "baseline that is no row": ("baseline: one", "baseline: three", "tables.1", "baseline: exactly one", "'three'"),
+    "baseline of two rows": ("label: two", "label: one", "tables.1", "baseline: exactly one row", "'one'"),
     "column of nothing": (
-        "- {label: STS-B, task: STS-B}", "- {label: STS-B}", "columns.0", "needs one of `task`, `delta`, `mean`"
+        "- {label: STS-B, task: STS-B}", "- {label: STS-B}", "columns.0", "exactly one of `task`, `delta`, `mean`"
     ),
-    "column of two things": ("task: STS-B}\n", "task: STS-B, mean: true}\n", "tables.1", "columns.0", "needs one of"),
+    "column of two things": ("task: STS-B}\n", "task: STS-B, mean: true}\n", "tables.1", "columns.0", "one of"),
     "source": ("source: measured", "source: mesured", "tables.1", "source", "'mesured'", "'measured'"),
     "kind of a table": ("kind: settings", "kind: setings", "tables.2", "'settings'"),
     "kind of a figure": ("kind: bars", "kind: bar", "figures.1.kind", "'bar'", "'bars'"),

@@ -92,7 +92,7 @@ CLEAN = {
         ),
         "5": table({"again": ("simcse", ["78.66"])}, columns("STS-B")),
     },
-    "claims": [{"says": "better", "section": "9", "table": "1", "row": "Ours", "columns": ["Avg."], "by": "1.76"}],
+    "claims": [{"quote": "better", "section": "9", "table": "1", "row": "Ours", "columns": ["Avg."], "by": "1.76"}],
 }
 
 

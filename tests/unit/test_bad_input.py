@@ -234,7 +234,7 @@ def test_what_does_not_fit_is_named_with_file_and_key(project, file, old, new, p
     [
         ("by (+0.44)", 'by (+0.44)"\n    whatever: "', ["claims.4.whatever: unknown key"]),
         ('    row: "miCSE"\n', '    row: "miCSEE"\n', ["comparable in the full-shot scenario", "'miCSEE'"]),
-        ('than: ["SCD (Klein', 'than: ["SDC (Klein', ["second-best approach SCD", "'SDC (Klein and Nabi, 2022)'"]),
+        ('versus: ["SCD (Klein', 'versus: ["SDC (Klein', ["second-best approach SCD", "'SDC (Klein and Nabi, 2022)'"]),
         ('columns: ["SICK-R"]', 'columns: ["SICKR"]', ["best performance on the SICK-R", "'SICKR'"]),
         ("    by: 0.44", "    by: a lot", ["claims.4.by", "'a lot'"]),
     ],

@@ -13,7 +13,7 @@ from csebench.plan.papers import Claim
 from csebench.report import claims, stats
 from csebench.report.claims import HOLDS, REVERSED, UNTESTABLE, WEAK
 
-SAYS = "better by far"
+QUOTE = "better by far"
 FEW_SHOT = [{"label": size, "task": "Avg.", "size": size} for size in ("1%", "10%")]
 X = {"label": "x", "task": "STS-B"}
 # The deviations at 10 % are 0.40, so that a difference of two single runs has the standard error 0.40 √2 = 0.57.
@@ -65,7 +65,9 @@ def project(tmp_path_factory):
 
 
 def judge(table="1", row="Ours", columns=("x",), **more):
-    return claims.judge("made_up", Claim(says=SAYS, section="1", table=table, row=row, columns=columns, **more), SCALE)
+    return claims.judge(
+        "made_up", Claim(quote=QUOTE, section="1", table=table, row=row, columns=columns, **more), SCALE
+    )
 
 
 # ---------------------------------------------------------------- on the printed numbers
@@ -74,37 +76,37 @@ def judge(table="1", row="Ours", columns=("x",), **more):
 @pytest.mark.parametrize(
     ("claim", "verdict"),
     [
-        ({"than": ["B"]}, HOLDS),  # by 2.00
-        ({"than": ["C"]}, WEAK),  # by 0.50
+        ({"versus": ["B"]}, HOLDS),  # by 2.00
+        ({"versus": ["C"]}, WEAK),  # by 0.50
         ({}, WEAK),  # by both
         ({"columns": ["y"]}, REVERSED),  # C has 0.40 more
-        ({"columns": ["y"], "but": ["C"]}, WEAK),
-        ({"columns": ["y"], "than": ["C"], "lower": True}, WEAK),
-        ({"row": "B", "than": ["Ours"], "lower": True}, HOLDS),
-        ({"than": ["D"]}, UNTESTABLE),
+        ({"columns": ["y"], "exclude": ["C"]}, WEAK),
+        ({"columns": ["y"], "versus": ["C"], "lower": True}, WEAK),
+        ({"row": "B", "versus": ["Ours"], "lower": True}, HOLDS),
+        ({"versus": ["D"]}, UNTESTABLE),
         ({"row": "D"}, UNTESTABLE),
-        ({"than": ["B"], "within": "3.0"}, HOLDS),  # 1.00 below it, 1.8 standard errors
-        ({"than": ["B"], "within": "2.5"}, WEAK),
-        ({"than": ["B"], "within": "1.9"}, REVERSED),
-        ({"row": "B", "than": ["Ours"], "within": "3.0"}, HOLDS),
-        ({"than": ["C"], "within": "1.0"}, WEAK),
-        ({"than": ["Ours"], "than_table": "3", "within": "0.5"}, WEAK),
-        ({"table": "2", "columns": ["1%"], "of": "std", "lower": True}, HOLDS),  # F = 25 on 4 and 4: p = 0.009
-        ({"table": "2", "columns": ["10%"], "of": "std", "lower": True}, WEAK),  # a tie
-        ({"than": ["B"], "of": "std", "lower": True}, UNTESTABLE),
+        ({"versus": ["B"], "within": "3.0"}, HOLDS),  # 1.00 below it, 1.8 standard errors
+        ({"versus": ["B"], "within": "2.5"}, WEAK),
+        ({"versus": ["B"], "within": "1.9"}, REVERSED),
+        ({"row": "B", "versus": ["Ours"], "within": "3.0"}, HOLDS),
+        ({"versus": ["C"], "within": "1.0"}, WEAK),
+        ({"versus": ["Ours"], "versus_table": "3", "within": "0.5"}, WEAK),
+        ({"table": "2", "columns": ["1%"], "statistic": "std", "lower": True}, HOLDS),  # F = 25 on 4 and 4: p = 0.009
+        ({"table": "2", "columns": ["10%"], "statistic": "std", "lower": True}, WEAK),  # a tie
+        ({"versus": ["B"], "statistic": "std", "lower": True}, UNTESTABLE),
         (
-            {"table": "4", "columns": ["1%"], "of": "std", "lower": True},
+            {"table": "4", "columns": ["1%"], "statistic": "std", "lower": True},
             WEAK,  # on 2 and 2: p = 0.08
         ),
         ({"table": "5", "columns": ["1%"]}, HOLDS),
         ({"table": "2", "columns": ["10%"]}, WEAK),
         ({"table": "2", "columns": ["1%", "10%"]}, WEAK),
         ({"table": "2", "columns": ["1%", "10%"], "on_average": True}, HOLDS),
-        ({"table": "2", "columns": ["10%"], "than": ["Ours"], "than_column": "1%"}, HOLDS),
-        ({"table": "2", "columns": ["1%"], "than": ["Ours"], "than_column": "10%"}, REVERSED),
-        ({"than": ["B"], "than_table": "2", "than_column": "1%"}, WEAK),  # a tie
-        ({"row": "C", "columns": ["y"], "than": ["B"], "than_table": "1", "than_column": "x"}, REVERSED),
-        ({"table": "2", "columns": ["10%"], "than": ["B"], "than_table": "1", "than_column": "x"}, HOLDS),
+        ({"table": "2", "columns": ["10%"], "versus": ["Ours"], "versus_column": "1%"}, HOLDS),
+        ({"table": "2", "columns": ["1%"], "versus": ["Ours"], "versus_column": "10%"}, REVERSED),
+        ({"versus": ["B"], "versus_table": "2", "versus_column": "1%"}, WEAK),  # a tie
+        ({"row": "C", "columns": ["y"], "versus": ["B"], "versus_table": "1", "versus_column": "x"}, REVERSED),
+        ({"table": "2", "columns": ["10%"], "versus": ["B"], "versus_table": "1", "versus_column": "x"}, HOLDS),
     ],
 )
 def test_verdict_on_print(project, claim, verdict):
@@ -119,7 +121,7 @@ def test_verdict_on_print(project, claim, verdict):
         ({"by": "1.97"}, False),
         ({"by": "2"}, True),
         ({"by": "1"}, False),
-        ({"row": "B", "than": ["Ours"], "lower": True, "by": "2.00"}, True),
+        ({"row": "B", "versus": ["Ours"], "lower": True, "by": "2.00"}, True),
         ({"columns": ["x", "y"], "by": "2.00"}, False),  # 0.50 in y
         ({"columns": ["x", "y"], "up_to": "2.0"}, True),
         ({"columns": ["x", "y"], "up_to": "3.0"}, False),
@@ -132,11 +134,11 @@ def test_verdict_on_print(project, claim, verdict):
     ],
 )
 def test_size_on_print(project, claim, stated):
-    assert judge(**{"than": ["B"], **claim}).published.stated is stated
+    assert judge(**{"versus": ["B"], **claim}).published.stated is stated
 
 
 def test_up_to_asks_for_one_comparison_only(project):
-    claim = {"columns": ["x", "y"], "than": ["B", "C"]}
+    claim = {"columns": ["x", "y"], "versus": ["B", "C"]}
     assert judge(**claim).published.verdict == REVERSED
     found = judge(**claim, up_to="2.00").published
     assert (found.verdict, found.stated) == (HOLDS, True) and found.detail.startswith("+2.00 than B, x")
@@ -146,7 +148,7 @@ def test_details_count_comparisons(project):
     assert judge(columns=["x", "y"]).published.detail.startswith("3 of 4 comparisons; smallest -0.40 than C, y")
     two = {"table": "2", "columns": ["1%", "10%"]}
     assert judge(**two, on_average=True).published.detail.startswith("+2.05 than B, average")
-    assert judge(than=["B"], by="1.50").published.detail == "+2.00 than B, x; says 1.50, is +2.00, p = 0.00041"
+    assert judge(versus=["B"], by="1.50").published.detail == "+2.00 than B, x; says 1.50, is +2.00, p = 0.00041"
 
 
 # ---------------------------------------------------------------- on our runs
@@ -155,26 +157,26 @@ def test_details_count_comparisons(project):
 @pytest.mark.parametrize(
     ("claim", "verdict"),
     [
-        ({"than": ["B"]}, HOLDS),  # by 5, 5 and 4.8
-        ({"than": ["C"]}, WEAK),  # by 0, -0.2 and 0.5
-        ({"than": ["C"], "columns": ["y"]}, REVERSED),
-        ({"than": ["C"], "columns": ["y"], "lower": True}, HOLDS),
-        ({"than": ["D"]}, UNTESTABLE),
-        ({"table": "3", "than": ["Chance"]}, UNTESTABLE),  # a control
-        ({"table": "3", "than": ["BERT"]}, HOLDS),  # one run stands for every seed
-        ({"than": ["BERT"], "than_table": "3"}, HOLDS),
+        ({"versus": ["B"]}, HOLDS),  # by 5, 5 and 4.8
+        ({"versus": ["C"]}, WEAK),  # by 0, -0.2 and 0.5
+        ({"versus": ["C"], "columns": ["y"]}, REVERSED),
+        ({"versus": ["C"], "columns": ["y"], "lower": True}, HOLDS),
+        ({"versus": ["D"]}, UNTESTABLE),
+        ({"table": "3", "versus": ["Chance"]}, UNTESTABLE),  # a control
+        ({"table": "3", "versus": ["BERT"]}, HOLDS),  # one run stands for every seed
+        ({"versus": ["BERT"], "versus_table": "3"}, HOLDS),
         ({"table": "2", "columns": ["1%"]}, UNTESTABLE),  # one seed
         ({"table": "2", "columns": ["1%"], "lower": True}, REVERSED),  # and not even that
         ({"table": "2", "columns": ["10%"]}, HOLDS),
-        ({"than": ["B", "C"], "columns": ["x", "y"], "on_average": True}, REVERSED),
-        ({"than": ["B"], "columns": ["x", "y"], "on_average": True}, HOLDS),  # by 2, 3 and 2.9
-        ({"than": ["C"], "of": "std"}, WEAK),
-        ({"table": "2", "columns": ["1%"], "of": "std"}, UNTESTABLE),
-        ({"than": ["C"], "within": "1.0"}, HOLDS),  # a mean of 0.10, its standard error 0.21
-        ({"than": ["C"], "within": "0.3"}, WEAK),
-        ({"than": ["C"], "within": "0.05"}, REVERSED),
+        ({"versus": ["B", "C"], "columns": ["x", "y"], "on_average": True}, REVERSED),
+        ({"versus": ["B"], "columns": ["x", "y"], "on_average": True}, HOLDS),  # by 2, 3 and 2.9
+        ({"versus": ["C"], "statistic": "std"}, WEAK),
+        ({"table": "2", "columns": ["1%"], "statistic": "std"}, UNTESTABLE),
+        ({"versus": ["C"], "within": "1.0"}, HOLDS),  # a mean of 0.10, its standard error 0.21
+        ({"versus": ["C"], "within": "0.3"}, WEAK),
+        ({"versus": ["C"], "within": "0.05"}, REVERSED),
         (
-            {"than": ["C"], "within": "0.55"},
+            {"versus": ["C"], "within": "0.55"},
             WEAK,  # t = 0.45 / 0.21 on two degrees of freedom: p = 0.08
         ),
     ],
@@ -184,8 +186,8 @@ def test_verdict_on_runs(project, claim, verdict):
 
 
 def test_size_on_runs(project):
-    assert judge(than=["B"], by="4.9").ours.stated is True
-    assert judge(than=["B"], by="2.00").ours.stated is False
+    assert judge(versus=["B"], by="4.9").ours.stated is True
+    assert judge(versus=["B"], by="2.00").ours.stated is False
 
 
 def test_the_test_of_a_page_is_the_test_of_its_claims(project):
@@ -196,8 +198,8 @@ def test_the_test_of_a_page_is_the_test_of_its_claims(project):
     path.write_text(json.dumps({"comparisons": {"x": {"order": [0, 1], "pairs": [pair], "letters": {}}}}))
     clear()
     seeds = [a - b for a, b in zip((70, 71, 72), (65, 66, 67.2), strict=True)]
-    assert judge(than=["B"]).ours.detail.endswith(f"p = {stats.paired(seeds, 0.04).p:.2g}")
-    assert judge(than=["B"], columns=["y"]).ours.detail.endswith("p = 0.67")  # by -1, 1 and 1
+    assert judge(versus=["B"]).ours.detail.endswith(f"p = {stats.paired_difference(seeds, 0.04).p:.2g}")
+    assert judge(versus=["B"], columns=["y"]).ours.detail.endswith("p = 0.67")  # by -1, 1 and 1
     path.unlink()
     clear()
 
@@ -209,24 +211,24 @@ def test_the_test_of_a_page_is_the_test_of_its_claims(project):
     "claim",
     [
         {"row": "Nobody"},
-        {"than": ["Nobody"]},
-        {"but": ["Nobody"]},
+        {"versus": ["Nobody"]},
+        {"exclude": ["Nobody"]},
         {"columns": ["z"]},
-        {"than": ["B"], "than_column": "z"},
-        {"than": ["Nobody"], "than_table": "2", "than_column": "1%"},
+        {"versus": ["B"], "versus_column": "z"},
+        {"versus": ["Nobody"], "versus_table": "2", "versus_column": "1%"},
         {"table": "9"},
-        {"than_table": "9"},
+        {"versus_table": "9"},
         {"table": "6"},
     ],
 )
 def test_an_unknown_name_is_refused_by_file_and_claim(project, claim):
-    with pytest.raises(BadInput, match=f"papers/made_up.yaml: claim '{SAYS}'"):
+    with pytest.raises(BadInput, match=f"papers/made_up.yaml: claim '{QUOTE}'"):
         judge(**claim)
 
 
 def test_a_claim_is_of_a_table_or_a_figure():
     with pytest.raises(ValidationError, match="either `table` or `figure`"):
-        Claim(says=SAYS, section="1", row="a", columns=["b"])
+        Claim(quote=QUOTE, section="1", row="a", columns=["b"])
 
 
 # ---------------------------------------------------------------- the papers
@@ -260,7 +262,7 @@ def no_runs(tmp_path, monkeypatch):
     ],
 )
 def test_what_papers_say_of_their_numbers(no_runs, paper, words, difference, stated):
-    (claim,) = [claim for claim in catalog.paper(paper).claims if words in claim.says]
+    (claim,) = [claim for claim in catalog.paper(paper).claims if words in claim.quote]
     found = claims.judge(paper, claim, SCALE)
     assert found.published.stated is stated and found.published.detail.startswith(f"{difference:+.2f} than ")
     assert found.ours.verdict == UNTESTABLE

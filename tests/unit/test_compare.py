@@ -14,7 +14,7 @@ from csebench.data.sts import read_sts
 from csebench.plan import catalog, grids, targets
 from csebench.plan.registry import EVALUATORS, declaration
 from csebench.report import compare
-from csebench.report.view import view
+from csebench.report.view import grid_view
 from csebench.score.rows import Sample, sample
 
 SCALE = "smoke"
@@ -261,7 +261,7 @@ def test_letters_of_rows(sts):
 
 def test_an_average_of_tasks_has_the_variance_of_its_tasks(sts):
     """Test sets are drawn apart: their variances add up, over 49."""
-    a, b = (view("made_up", "table1", SCALE).rows[row][1] for row in (0, 2))
+    a, b = (grid_view("made_up", "table1", SCALE).rows[row][1] for row in (0, 2))
     parts = [compare.variance(*(compare.samples(c, t, SCALE) for c in (a, b))) for t in STS]
     (pair,) = [p for p in compared(1)["Avg."]["pairs"] if {p["a"], p["b"]} == {0, 2}]
     d = np.subtract(sts["Good"], sts["Bad"])
@@ -335,7 +335,7 @@ def test_a_task_of_mteb_shows_its_main_score(project):
     for label in "AB":
         write_scores(specs(6, label)[0], evaluator, {(task, "accuracy"): 0.54, (task, "f1"): 0.5})
     clear()
-    assert [cell.values for (cell,) in view("made_up", "table6", SCALE).rows] == [{1: pytest.approx(54)}] * 2
+    assert [cell.values for (cell,) in grid_view("made_up", "table6", SCALE).rows] == [{1: pytest.approx(54)}] * 2
 
 
 def test_accuracies_of_one_seed_are_compared_by_mcnemars_test(project):

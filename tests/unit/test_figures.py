@@ -130,7 +130,7 @@ def test_published_values_are_drawn_at_the_scale_of_the_paper():
 @pytest.mark.parametrize(("paper", "name"), [("micse", "figure9"), ("msse", "figure5"), ("msse", "figure7")])
 def test_published_values_have_marks_of_their_own(paper, name, monkeypatch):
     def printed(*of):
-        own = view.view(*of)
+        own = view.grid_view(*of)
         value = Published(value=70.5, std=0.5, text="70.5 ± 0.5")
         return replace(own, rows=[[replace(cell, published=value) for cell in cells] for cells in own.rows])
 

@@ -40,7 +40,7 @@ def spec(method, **recipe):
 def hours(pages):
     """Of what is shown, by device: runs with a forecast, runs on its encoder, hours, hours missing, hours apart."""
     found = {}
-    for line in forecast.show(pages).splitlines():
+    for line in forecast.plan_report(pages).splitlines():
         if re.match("fast|slow", line):
             device, _, runs, *numbers, _ = re.split(r"\s{2,}", line)
             found[device] = (*map(int, runs.split(" of ")), *map(float, numbers))
@@ -53,20 +53,22 @@ def hours(pages):
 def test_seconds_of_a_run_by_hand():
     """15,625 steps of twice the measured tokens, 125 evaluations on STS-B dev, one on the test sets."""
     training = 15_625 * 0.1 * (64 * 32) / (32 * 32)
-    assert forecast.seconds(spec("simcse"), fast) == pytest.approx(training + 125 * 3_000 / 1000 + 26_300 / 1000)
-    assert forecast.seconds(spec("simcse"), slow) == pytest.approx(10 * training)  # evaluations are in the steps
-    longer = forecast.seconds(spec("ct", params={"max_length": 64, "batch_size": 32, "evaluate_every": 5000}), fast)
+    assert forecast.run_seconds(spec("simcse"), fast) == pytest.approx(training + 125 * 3_000 / 1000 + 26_300 / 1000)
+    assert forecast.run_seconds(spec("simcse"), slow) == pytest.approx(10 * training)  # evaluations are in the steps
+    longer = forecast.run_seconds(
+        spec("ct", params={"max_length": 64, "batch_size": 32, "evaluate_every": 5000}), fast
+    )
     assert longer == pytest.approx(5_000 * 0.2 * 2 + 3 + 26.3)
 
 
 def test_what_is_not_trained_is_evaluated_only():
-    assert forecast.seconds(spec("bert"), fast) == pytest.approx(26.3)
-    assert forecast.seconds(spec("bert"), slow) == 0
+    assert forecast.run_seconds(spec("bert"), fast) == pytest.approx(26.3)
+    assert forecast.run_seconds(spec("bert"), slow) == 0
 
 
 def test_what_is_fitted_embeds_what_it_is_fitted_on():
     assert spec("whitening").params["fit_sentences"] == 100_000
-    assert forecast.seconds(spec("whitening"), fast) == pytest.approx((100_000 + 26_300) / 1000)
+    assert forecast.run_seconds(spec("whitening"), fast) == pytest.approx((100_000 + 26_300) / 1000)
 
 
 @pytest.mark.parametrize(
@@ -90,28 +92,30 @@ def test_step_of_a_method_that_was_measured_elsewhere(name, seconds):
 
 
 def test_components_of_the_recipe_are_added_not_those_of_the_method():
-    more = forecast.seconds(spec("simcse", components={"ami": {}}), fast) - forecast.seconds(spec("simcse"), fast)
-    assert more == pytest.approx(15_625 * 0.03 * 2)
-    assert forecast.seconds(spec("micse"), fast) is None  # not SimCSE's with AMI and MoCo
+    with_ami = forecast.run_seconds(spec("simcse", components={"ami": {}}), fast)
+    assert with_ami - forecast.run_seconds(spec("simcse"), fast) == pytest.approx(15_625 * 0.03 * 2)
+    assert forecast.run_seconds(spec("micse"), fast) is None  # not SimCSE's with AMI and MoCo
 
 
 def test_a_run_that_starts_from_another_is_of_its_encoder():
     started = spec("infocse")
-    assert started.encoder.name.startswith("runs/") and forecast.encoder_of(started, "paper") == BASE
+    assert started.encoder.name.startswith("runs/") and forecast.base_encoder(started, "paper") == BASE
 
 
 def test_minutes_asked_of_a_cluster():
     """Three times the forecast and an hour, doubled by attempt; a day at most, or where nothing is known."""
-    assert [forecast.minutes(601, attempt) for attempt in (1, 2, 3)] == [91, 182, 364]
-    assert forecast.minutes(0, 1) == 60
-    assert forecast.minutes(20 * 3600, 1) == forecast.minutes(600, 9) == forecast.minutes(None, 1) == 24 * 60
+    assert [forecast.job_minutes(601, attempt) for attempt in (1, 2, 3)] == [91, 182, 364]
+    assert forecast.job_minutes(0, 1) == 60
+    assert (
+        forecast.job_minutes(20 * 3600, 1) == forecast.job_minutes(600, 9) == forecast.job_minutes(None, 1) == 24 * 60
+    )
 
 
 def test_the_fastest_device_that_has_the_encoder(monkeypatch):
     slower = fast.model_copy(update={"device": "slower", "seconds": {"simcse": 0.5}})
     monkeypatch.setattr(forecast, "step_times", lambda: [slower, *TIMES])
-    assert forecast.fastest(spec("simcse"), "paper") == forecast.seconds(spec("simcse"), fast)
-    assert forecast.fastest(spec("simcse", components={"rtd": {}}), "paper") is None
+    assert forecast.fastest_seconds(spec("simcse"), "paper") == forecast.run_seconds(spec("simcse"), fast)
+    assert forecast.fastest_seconds(spec("simcse", components={"rtd": {}}), "paper") is None
 
 
 # ---------------------------------------------------------------- many runs
@@ -120,7 +124,7 @@ def test_the_fastest_device_that_has_the_encoder(monkeypatch):
 def test_hours_are_the_sum_over_runs():
     pages = [targets.page("table9", "paper", "infocse")]
     runs = pages[0].runs().values()
-    known = [s for s in (forecast.seconds(run, fast) for run in runs) if s is not None]
+    known = [s for s in (forecast.run_seconds(run, fast) for run in runs) if s is not None]
     assert 0 < len(known) < len(runs)  # DiffCSE was measured nowhere
     assert hours(pages)["fast"][:3] == (len(known), len(runs), pytest.approx(sum(known) / 3600, abs=0.05))
 
@@ -136,18 +140,18 @@ def test_without_sharing_nothing_is_cheaper(target):
 
 @pytest.mark.parametrize("scale", ["smoke", "paper"])
 def test_a_table_counts_once(scale):
-    for run in forecast.needed(list(targets.pages(scale))):
+    for run in forecast.planned_runs(list(targets.pages(scale))):
         assert len(set(run.tables)) == len(run.tables), run.spec.run_id
 
 
 def test_encoders_that_nothing_was_measured_on_are_listed():
-    shown = forecast.show(list(targets.pages("paper")))
+    shown = forecast.plan_report(list(targets.pages("paper")))
     large = [
         run
-        for run in forecast.needed(list(targets.pages("paper")))
-        if "large" in forecast.encoder_of(run.spec, "paper")
+        for run in forecast.planned_runs(list(targets.pages("paper")))
+        if "large" in forecast.base_encoder(run.spec, "paper")
     ]
-    assert large and all(forecast.encoder_of(run.spec, "paper") not in (BASE, MINI) for run in large)
+    assert large and all(forecast.base_encoder(run.spec, "paper") not in (BASE, MINI) for run in large)
     counts = {
         name: int(n) for name, n in re.findall(r"^(\S+): (\d+) runs, measured on no device\.$", shown, flags=re.M)
     }
@@ -163,7 +167,7 @@ def test_finished_runs_are_not_missing(tmp_path):
     report.write_text('{"provenance": {"seconds": 1234.5}}')
     after = hours(pages)["fast"]
     assert after[2] == before[2] == before[3] > after[3]
-    assert re.search(rf"^{done} .* done +1234\.5 ", forecast.show(pages), flags=re.M)
+    assert re.search(rf"^{done} .* done +1234\.5 ", forecast.plan_report(pages), flags=re.M)
 
 
 def test_the_command_lists_every_run_once_without_torch():

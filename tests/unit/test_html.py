@@ -18,7 +18,7 @@ from csebench import ROOT
 from csebench.base import caches
 from csebench.plan import catalog, grids, targets
 from csebench.report import html
-from csebench.report.view import view
+from csebench.report.view import grid_view
 
 NASTY = 'SimCSE <i>&"x"</i>'
 PROVENANCE = {
@@ -72,14 +72,14 @@ MADE_UP = {
     },
     "claims": [
         {
-            "says": "better <by far>",
+            "quote": "better <by far>",
             "section": "5",
             "table": "2",
             "row": NASTY,
-            "than": ["Mirror"],
+            "versus": ["Mirror"],
             "columns": ["A & B"],
         },
-        {"says": "no", "section": "abstract", "table": "2", "row": "Mirror", "than": [NASTY], "columns": ["A & B"]},
+        {"quote": "no", "section": "abstract", "table": "2", "row": "Mirror", "versus": [NASTY], "columns": ["A & B"]},
     ],
 }
 SCALE = {
@@ -138,7 +138,7 @@ def project(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def index(project):
-    return html.site("paper")
+    return html.write_site("paper")
 
 
 @pytest.fixture(scope="module")
@@ -228,15 +228,15 @@ def test_same_scores_same_bytes(index):
     first = files(index)
     (index.parent / "left-over.html").write_text("of another version")
     clear()
-    assert files(html.site("paper")) == first
+    assert files(html.write_site("paper")) == first
     assert not list(index.parent.parent.glob(".html*"))
 
 
 def test_a_failure_leaves_the_old_folder(index, monkeypatch):
     first = files(index)
-    monkeypatch.setattr(html, "overview", lambda found: 1 / 0)
+    monkeypatch.setattr(html, "index_values", lambda content: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        html.site("paper")
+        html.write_site("paper")
     assert files(index) == first
 
 
@@ -324,9 +324,9 @@ def test_overview_claims_and_audit(index):
 
 
 def test_no_scores_at_all(project):
-    index = html.site("small")
+    index = html.write_site("small")
     assert index == Path("results/small/html/index.html")
-    assert view("made_up", "table2", "small").state == "missing"
+    assert grid_view("made_up", "table2", "small").state == "missing"
     text = index.with_name("made_up.html").read_text()
     assert "Not drawn yet" in text
     assert "Not comparable with the published numbers" in text

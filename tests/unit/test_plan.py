@@ -15,13 +15,13 @@ from csebench.base import caches
 from csebench.base.errors import BadInput
 from csebench.base.files import sha256
 from csebench.plan import cache, catalog, forecast, grids, recipe, registry, targets
-from csebench.plan.papers import Recipe, Settings
+from csebench.plan.papers import Recipe, SettingsTable
 from csebench.plan.schema import POOLERS
 from csebench.report import audit, markdown
 
 PAPERS = catalog.paper_names()
 GRIDS = [(paper, name) for paper in PAPERS for name in targets.grid_names(paper)]
-CELLS = [(paper, name) for paper, name in GRIDS if not isinstance(grids.find_grid(paper, name), Settings)]
+CELLS = [(paper, name) for paper, name in GRIDS if not isinstance(grids.find_grid(paper, name), SettingsTable)]
 SCALES = sorted(p.stem for p in (ROOT / "config").glob("*.yaml"))
 HEAVY = ("torch", "transformers", "tokenizers", "mteb", "beir", "sentence_transformers", "scipy", "sklearn")
 
@@ -138,7 +138,7 @@ def test_printed_averages_are_the_mean_of_their_columns():
 
 def test_the_audit_finds_the_same_averages():
     """Besides them it looks at the 14 datasets of BEIR, which print four decimals; none is off."""
-    found = {(f.paper, f.place, f.text.partition(": the columns")[0]): f.text for f in audit.averages()}
+    found = {(f.paper, f.place, f.text.partition(": the columns")[0]): f.text for f in audit.check_averages()}
     assert set(found) == set(MISPRINTS)
     for key, (mean, printed) in MISPRINTS.items():
         assert f"average {mean}, printed is {printed}" in found[key]
@@ -146,7 +146,7 @@ def test_the_audit_finds_the_same_averages():
 
 def test_differences_are_the_printed_ones():
     """MSSE's Table 4 prints them; an average or a difference that does not fit is a finding of the audit."""
-    assert {f.kind for f in audit.averages()} == {"average"}
+    assert {f.kind for f in audit.check_averages()} == {"average"}
     printed = [r.values[1].text for r in grids.find_grid("msse", "table4").rows if r.values[1]]
     assert printed == ["-1.43", "-2.05", "-4.01", "-3.27"]
 
@@ -192,7 +192,7 @@ def test_a_broken_method_leaves_other_tables_alone(monkeypatch):
     cells = grids.plan_grid("micse", "table2", "paper")
     assert {c.missing for c in cells[row("micse", "AMI+CT")]} == {"methods/ct.py: version: broken"}
     assert all(c.specs for c in cells[row("micse", "miCSE")]) and targets.runs("paper")
-    assert "methods/ct.py: version: broken" in markdown.render(targets.page("table2", "paper", "micse"))
+    assert "methods/ct.py: version: broken" in markdown.render_page(targets.page("table2", "paper", "micse"))
     caches.clear()
 
 
@@ -326,10 +326,10 @@ def test_plan_says_what_is_shared(capsys):
 def test_a_run_is_shown_in_a_table_once():
     """The page of all papers' Table 9 is InfoCSE's Table 9 again, and is not counted beside it."""
     pages = targets.parse_target("all", "smoke")
-    for run in forecast.needed(pages):
+    for run in forecast.planned_runs(pages):
         assert len(set(run.tables)) == len(run.tables), run.spec.run_id
     apart = {n: set(targets.page(n, "smoke", p).runs()) for p, n in GRIDS if p == "infocse"}
-    of = {run.spec.run_id: run.tables for run in forecast.needed(pages)}
+    of = {run.spec.run_id: run.tables for run in forecast.planned_runs(pages)}
     for name, runs in apart.items():
         assert all(f"infocse/{name}" in of[run] for run in runs)
 
@@ -366,7 +366,7 @@ def test_plan_forecasts_hours(capsys):
     assert "stated, not measured here" in shown
     (times,) = [t for t in forecast.step_times() if t.device == "NVIDIA V100"]
     spec = grids.plan_grid("micse", "table2", "paper")[row("micse", "miCSE")][3].specs[0]
-    assert forecast.seconds(spec, times) == pytest.approx(1.5 * 3600)
+    assert forecast.run_seconds(spec, times) == pytest.approx(1.5 * 3600)
     cli.main(["plan", "micse/table1", "--scale", "paper"])
     assert "google-bert/bert-large" not in capsys.readouterr().out
 
@@ -404,7 +404,7 @@ def test_the_workflow_plans_without_anything_heavy():
     done = python("-X", "importtime", "-m", "snakemake", "-n", "--nolock", "results/table2.md")
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
     imported = set(re.findall(r"^import time:.*\|\s+(\S+)$", done.stderr, flags=re.M))
-    assert "csebench.plan" in imported
+    assert "csebench.plan.targets" in imported
     assert not imported & set(HEAVY)
 
 
@@ -415,11 +415,11 @@ def test_the_workflow_plans_without_anything_heavy():
 def test_a_job_reads_what_was_planned(scale, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     runs, evaluators = targets.runs(scale), targets.evaluators(scale)
-    first = cache.find(next(iter(runs)), scale)
-    monkeypatch.setattr(cache, "make", None)  # the first has kept it for all
-    assert cache.find(next(iter(runs)), scale) == first
+    first = cache.find_run(next(iter(runs)), scale)
+    monkeypatch.setattr(cache, "plan_scale", None)  # the first call has stored the plan for all
+    assert cache.find_run(next(iter(runs)), scale) == first
     for run_id in [*runs][::10]:
-        spec, at, wanted = cache.find(run_id, scale)
+        spec, at, wanted = cache.find_run(run_id, scale)
         assert spec == runs[run_id] and spec.run_id == run_id
         assert at == catalog.scale(scale) and set(wanted) == evaluators[run_id]
 
@@ -427,23 +427,23 @@ def test_a_job_reads_what_was_planned(scale, tmp_path, monkeypatch):
 def test_a_job_plans_anew_when_a_file_changed(tmp_path, monkeypatch):
     """A method's new default is another run; the one that was planned before is refused."""
     project = tmp_path / "project"
-    for name in cache.READ:
+    for name in cache.SOURCES:
         source = ROOT / name
         copy = shutil.copytree if source.is_dir() else shutil.copy
         (project / name).parent.mkdir(parents=True, exist_ok=True)
         copy(source, project / name)
     shutil.copy(ROOT / "csebench" / "__init__.py", project / "csebench")
-    job = "import sys; from csebench.plan import cache; print(cache.find(sys.argv[1], 'smoke')[0].run_id)"
+    job = "import sys; from csebench.plan import cache; print(cache.find_run(sys.argv[1], 'smoke')[0].run_id)"
 
-    def found(run_id):
+    def find(run_id):
         env, command = {**os.environ, "PYTHONPATH": str(project)}, [sys.executable, "-c", job, run_id]
         return subprocess.run(command, cwd=project, env=env, capture_output=True, text=True, check=False)
 
     old = next(r for r in targets.runs("smoke") if r.startswith("micse-"))
-    assert found(old).stdout.strip() == old
+    assert find(old).stdout.strip() == old
     config = project / "config" / "smoke.yaml"
     config.write_text(config.read_text().replace("steps: 6", "steps: 7"))
-    again = found(old)
+    again = find(old)
     assert again.returncode == 1 and f"no table of scale smoke needs a run {old!r}" in again.stderr
 
 
@@ -479,12 +479,12 @@ def test_a_plan_is_kept_of_the_files_it_was_made_from(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run, file = next(iter(targets.runs("smoke"))), tmp_path / "runs/.plan/smoke.json"
     keys = iter(["old", "new", "new", "new"])
-    monkeypatch.setattr(cache, "key", lambda: next(keys))
-    found = cache.find(run, "smoke")
+    monkeypatch.setattr(cache, "source_key", lambda: next(keys))
+    found = cache.find_run(run, "smoke")
     assert not file.exists()
     file.parent.mkdir(parents=True)
     file.write_text('{"key": "new", "runs": {')
-    assert cache.find(run, "smoke") == found
+    assert cache.find_run(run, "smoke") == found
     assert json.loads(file.read_text())["key"] == "new"
 
 

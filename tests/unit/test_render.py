@@ -15,7 +15,7 @@ from csebench.plan import catalog, grids, targets
 from csebench.plan.registry import EVALUATORS, declaration
 from csebench.report import markdown, overview
 from csebench.report.stats import NOT_COMPARABLE
-from csebench.report.view import view
+from csebench.report.view import grid_view
 from csebench.score import store
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -134,19 +134,19 @@ GOLDENS = {
 def test_golden_section(file, project):
     """To change it on purpose: write what `section` gives into tests/unit/golden/, and read the diff."""
     name, scale = GOLDENS[file]
-    shown = markdown.section(view("golden", name, scale)) + "\n"
+    shown = markdown.grid_section(grid_view("golden", name, scale)) + "\n"
     assert shown == (GOLDEN / file).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("name", "scale"), GOLDENS.values(), ids=GOLDENS)
 def test_same_scores_same_bytes(name, scale, project):
-    first = markdown.render(targets.page(name, scale, "golden"))
+    first = markdown.render_page(targets.page(name, scale, "golden"))
     clear()
-    assert markdown.render(targets.page(name, scale, "golden")) == first
+    assert markdown.render_page(targets.page(name, scale, "golden")) == first
 
 
 def test_the_page_says_what_it_is(page):
-    text = markdown.render(page)
+    text = markdown.render_page(page)
     for part in (
         "# Table 7 at scale golden",
         "a page whose bytes are known",
@@ -164,22 +164,22 @@ def test_the_page_says_what_it_is(page):
 
 
 def test_a_page_of_the_papers_scale_says_how_it_judges(project):
-    text = markdown.render(targets.page("table10", "paper", "golden"))
+    text = markdown.render_page(targets.page("table10", "paper", "golden"))
     assert "✓ reproduced, ≈ close, ↓ lower, ↑ higher, ? too few seeds" in text and "half-width" in text
     assert "Not comparable" not in text and "the papers' own settings" in text
 
 
 def test_other_scales_judge_nothing(project):
     for name in ("table7", "table8", "table10"):
-        cells = [cell for row in view("golden", name, "golden").rows for cell in row]
+        cells = [cell for row in grid_view("golden", name, "golden").rows for cell in row]
         assert {cell.verdict.name for cell in cells if cell.verdict} <= {NOT_COMPARABLE}
-        text = markdown.section(view("golden", name, "golden"))
+        text = markdown.grid_section(grid_view("golden", name, "golden"))
         assert not any(sign in text for sign in markdown.SIGNS.values())
 
 
 def test_the_page_of_all_papers_is_the_papers_sections(page):
-    everything = markdown.render(targets.page("table7", "golden"))
-    assert markdown.section(view("golden", "table7", "golden")) in everything
+    everything = markdown.render_page(targets.page("table7", "golden"))
+    assert markdown.grid_section(grid_view("golden", "table7", "golden")) in everything
     assert everything.count("## Somebody, somewhere · Table 7") == 1
 
 
@@ -188,7 +188,7 @@ def test_a_score_that_is_cut_short_is_named(page):
     path.write_text(path.read_text()[:-10])
     clear()
     with pytest.raises(BadInput, match=path.name):
-        markdown.render(page)
+        markdown.render_page(page)
 
 
 def test_a_score_without_the_task_is_named(page):
@@ -199,21 +199,21 @@ def test_a_score_without_the_task_is_named(page):
     path.write_text(json.dumps(content))
     clear()
     with pytest.raises(BadInput, match=rf"{spec.run_id}.*'Avg\.'"):
-        markdown.render(page)
+        markdown.render_page(page)
 
 
 def cell_of(row, column, name="table8", scale="golden"):
-    shown = view("golden", name, scale)
+    shown = grid_view("golden", name, scale)
     return shown.rows[shown.grid.row(row)][shown.grid.column(column)]
 
 
 def test_a_stale_score_gives_way_to_a_new_one(project):
-    assert "| 61.00 ± 1.00† " in markdown.section(view("golden", "table8", "golden"))
+    assert "| 61.00 ± 1.00† " in markdown.grid_section(grid_view("golden", "table8", "golden"))
     cell = cell_of("ESimCSE", "dev").plan
     for spec in cell.specs:
         write_score(spec, cell, 0.77, "golden")
     clear()
-    assert "| **77.00 ± 0.00** " in markdown.section(view("golden", "table8", "golden"))
+    assert "| **77.00 ± 0.00** " in markdown.grid_section(grid_view("golden", "table8", "golden"))
 
 
 def test_what_is_derived_of_stale_scores_is_stale(project):
@@ -247,7 +247,7 @@ def test_retrieved_texts_stand_beside_the_printed_ones(project):
     retrieved, printed = {"SimCSE": [["A cat.", "A | b."]]}, {"MSSE": [["x", "y"]]}
     content = {"comparisons": {}, "texts": {"queries": ["A dog."], "retrieved": retrieved, "printed": printed}}
     targets.grid_path("golden", "table7", "golden", "items.json").write_text(json.dumps(content))
-    text = markdown.section(view("golden", "table7", "golden"))
+    text = markdown.grid_section(grid_view("golden", "table7", "golden"))
     assert "Query: A dog." in text
     assert "| #1 | A cat." in text and "A \\| b." in text and "MSSE (printed)" in text
 
@@ -267,7 +267,7 @@ def test_scores_csv_is_derived(page):
 
 
 def test_the_index_says_how_much_there_is(project):
-    text = overview.index("golden")
+    text = overview.index_page("golden")
     assert "# Results at scale golden" in text and "Not comparable" in text
     for part in (
         "[partial, 8 of 13 runs](golden/table7.md)",
@@ -282,7 +282,7 @@ def test_the_index_says_how_much_there_is(project):
     ):
         assert part in text, part
     clear()
-    assert overview.index("golden") == text
+    assert overview.index_page("golden") == text
 
 
 def test_rendering_imports_nothing_heavy(project):
@@ -290,12 +290,13 @@ def test_rendering_imports_nothing_heavy(project):
     code = f"""
 import sys
 from pathlib import Path
-from csebench import plan, render, reports
+from csebench.plan import catalog, grids, targets
+from csebench.report import markdown, overview
 catalog.ROOT = Path({str(project)!r})
 for page in targets.pages("golden"):
     if "methods" not in str(page.path):
-        markdown.render(page)
-overview.index("golden")
+        markdown.render_page(page)
+overview.index_page("golden")
 heavy = ("torch", "transformers", "tokenizers", "mteb", "beir", "sentence_transformers", "scipy", "sklearn")
 print("HEAVY", [m for m in (*heavy, "matplotlib", "networkx") if m in sys.modules])
 """

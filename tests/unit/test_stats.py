@@ -8,10 +8,10 @@ import pytest
 import scipy.stats
 from pydantic import TypeAdapter
 
-from csebench.plan.papers import Cell
+from csebench.plan.papers import PublishedValue
 from csebench.report import stats
 
-printed = TypeAdapter(Cell).validate_python
+printed = TypeAdapter(PublishedValue).validate_python
 
 
 def seeds(mean, std, n):
@@ -96,7 +96,7 @@ def test_a_published_mean_without_a_deviation():
 
 def test_paired_over_seeds_is_the_paired_t_test():
     a, b = np.random.default_rng(0).normal(78, 0.5, (2, 5))
-    found, expected = stats.paired(a - b), scipy.stats.ttest_rel(a, b)
+    found, expected = stats.paired_difference(a - b), scipy.stats.ttest_rel(a, b)
     assert found.p == pytest.approx(expected.pvalue) and found.mean == pytest.approx((a - b).mean())
     assert (found.seeds, found.item_variance) == (5, None)
 
@@ -104,21 +104,21 @@ def test_paired_over_seeds_is_the_paired_t_test():
 def test_one_seed_over_right_and_wrong_items_is_mcnemars_test():
     """15 items that only one row has right, 5 that only the other: χ² = 10² / 20, without continuity correction."""
     d = np.array([1] * 15 + [-1] * 5 + [0] * 80)
-    found = stats.paired([d.mean()], np.square(d).mean() / len(d))
+    found = stats.paired_difference([d.mean()], np.square(d).mean() / len(d))
     assert found.p == pytest.approx(scipy.stats.chi2.sf(5, 1))
 
 
 def test_variances_of_seeds_and_items_add_up():
     d = seeds(0.4, 0.6, 4)  # a variance of 0.36 / 4 = 0.09 on three degrees of freedom
-    found = stats.paired(d, 0.07)
+    found = stats.paired_difference(d, 0.07)
     assert found.p == pytest.approx(2 * scipy.stats.t.sf(0.4 / 0.4, 3 * (0.16 / 0.09) ** 2))
-    assert found.p > stats.paired(d).p
+    assert found.p > stats.paired_difference(d).p
 
 
 def test_paired_at_its_edges():
-    assert stats.paired([0.3]).p is None
-    assert (stats.paired([0.0, 0.0]).p, stats.paired([0.5, 0.5]).p) == (1.0, 0.0)
-    assert (stats.paired([0.0], 0.0).p, stats.paired([0.5], 0.0).p) == (1.0, 0.0)
+    assert stats.paired_difference([0.3]).p is None
+    assert (stats.paired_difference([0.0, 0.0]).p, stats.paired_difference([0.5, 0.5]).p) == (1.0, 0.0)
+    assert (stats.paired_difference([0.0], 0.0).p, stats.paired_difference([0.5], 0.0).p) == (1.0, 0.0)
 
 
 def test_satterthwaite():

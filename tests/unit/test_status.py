@@ -95,9 +95,9 @@ def test_every_state_is_counted(runs, capsys):
 )
 def test_state_of_a_run(runs, changed, state):
     noted(runs[0], **changed)
-    assert status.state_of(runs[0])[0] == state
+    assert status.read_state(runs[0])[0] == state
     done(runs[0])
-    assert status.state_of(runs[0])[0] == ("failed" if state == "failed" else "done")  # it trained, scoring failed
+    assert status.read_state(runs[0])[0] == ("failed" if state == "failed" else "done")  # it trained, scoring failed
 
 
 def test_a_failed_run_shows_its_log(runs, capsys):
@@ -137,7 +137,7 @@ def test_what_is_left_comes_from_measured_steps_of_the_device_in_use(runs, capsy
     monkeypatch.setattr(forecast, "step_times", lambda: [times])
     assert f"unknown for {len(runs)}\n" in shown(capsys)  # which device will be used is not known
     done(simcse[0], 7200)
-    own = forecast.seconds(spec, times) / 3600
+    own = forecast.run_seconds(spec, times) / 3600
     n = len(simcse) - 1
     assert f"{n * own:.2f} CPU hours for {n} runs: {n} by the steps measured" in shown(capsys)
     assert n * own > 0.01
@@ -181,10 +181,11 @@ def test_a_target_that_is_none(runs, capsys):
 
 def test_a_thousand_runs_without_torch():
     code = (
-        "import sys, time\nfrom csebench.cli import main\nfrom csebench.plan import targets\nfrom csebench.report import status\n"
+        "import sys, time\nfrom csebench.cli import main\n"
+        "from csebench.plan import targets\nfrom csebench.report import status\n"
         "main(['status', 'all', '--scale', 'paper'])\n"
-        "planned = status.planned(targets.pages('paper'))\nstarted = time.perf_counter()\n"
-        "status.view(status.find(planned))\nassert time.perf_counter() - started < 1\n"
+        "planned = status.planned_specs(targets.pages('paper'))\nstarted = time.perf_counter()\n"
+        "status.summary(status.read_statuses(planned))\nassert time.perf_counter() - started < 1\n"
         f"print('HEAVY', [m for m in {HEAVY!r} if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
@@ -311,15 +312,15 @@ def test_a_job_that_fails_outside_of_training(runs, where, monkeypatch, capsys):
         raise BadInput("data/wiki.txt: no such file.")
 
     def works(*args, **more):
-        assert status.state_of(runs[0])[0] == "running"
+        assert status.read_state(runs[0])[0] == "running"
 
     (catalog.RUNS / runs[0]).mkdir(parents=True)
     monkeypatch.setattr(csebench.train.run, "train", unreadable if where == "reading" else works)
     monkeypatch.setattr(csebench.score.evaluate, "evaluate_run", unreadable if where == "scoring" else works)
     assert cli.main(["work", runs[0]]) == 2
     assert capsys.readouterr().err == "csebench: data/wiki.txt: no such file.\n"
-    assert status.state_of(runs[0]) == ("failed", written(catalog.RUNS / runs[0]))
+    assert status.read_state(runs[0]) == ("failed", written(catalog.RUNS / runs[0]))
     monkeypatch.setattr(csebench.train.run, "train", works)
     monkeypatch.setattr(csebench.score.evaluate, "evaluate_run", works)
     assert cli.main(["work", runs[0]]) == 0
-    assert status.state_of(runs[0])[0] == "running"  # until train.json stands for it
+    assert status.read_state(runs[0])[0] == "running"  # until train.json stands for it

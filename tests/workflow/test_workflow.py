@@ -44,8 +44,8 @@ figures:
       - {label: BERT, run: {method: bert}, source: rerun, values: ["31.40", "31.40"]}
       - {label: SimCSE, run: {method: simcse}, source: measured, values: ["74.96±0.65", "75.76±0.24"]}
 claims:
-  - {says: "far above BERT", section: "4", table: "2", row: SimCSE, than: [BERT], columns: ["0.1%"], by: "36.5"}
-  - {says: more helps, section: "4", figure: "1", row: SimCSE, than: [SimCSE], columns: ["10%"], than_column: "1%"}
+  - {quote: "far above BERT", section: "4", table: "2", row: SimCSE, versus: [BERT], columns: ["0.1%"], by: "36.5"}
+  - {quote: more, section: "4", figure: "1", row: SimCSE, versus: [SimCSE], columns: ["10%"], versus_column: "1%"}
 """
 PAGES = ["table2.md", "table3.md", "methods.md", "tiny/table2.md", "tiny/table3.md"]
 REPORTS = ["index.md", "claims.md", "audit.md", "html/index.html"]
