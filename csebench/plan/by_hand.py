@@ -1,4 +1,4 @@
-"""From a command line, or a spec that someone wrote, to a run: what `csebench train` trains without any table."""
+"""From the options of `csebench train`, or from a spec file, to a run that needs no table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STSB_DEV = "downstream/STS/STSBenchmark/sts-dev.csv"
 
 @dataclass
 class Request:
-    """What the options of `csebench train` say."""
+    """The options of `csebench train`."""
 
     method: str
     encoder: str | None
@@ -37,10 +37,10 @@ class Request:
 
 
 def spec_from(request: Request) -> Spec:
-    """The run that a command line asks for.
+    """The run of a request.
 
     Raises:
-        BadInput: something is missing, unknown or does not fit.
+        BadInput: an option is missing, unknown or invalid.
     """
     if request.encoder is None:
         raise BadInput("train: --method needs --encoder.")
@@ -72,10 +72,10 @@ def spec_from(request: Request) -> Spec:
 
 
 def read_spec(text: str) -> Spec:
-    """A spec as JSON text or the name of a JSON file, checked against the declarations of this code.
+    """A spec from JSON text or from a JSON file, checked against the declarations of this code.
 
     Raises:
-        BadInput: it is not a spec, or belongs to another version of the code.
+        BadInput: the JSON is not a spec, or the spec belongs to another version of the code.
     """
     where = "spec" if text.lstrip().startswith("{") else text
     content = text if where == "spec" else read_text(Path(text))
@@ -85,17 +85,17 @@ def read_spec(text: str) -> Spec:
         raise explain(e, where, Spec.model_fields) from None
     method, components = declaration(spec.method), {n: declaration(n, COMPONENTS) for n in spec.components}
     if (spec.corpus is None) == (method.kind in ("trained", "fitted")):
-        raise BadInput(
-            f"{where}: corpus: a method that is {method.kind} has {'one' if spec.corpus is None else 'none'}."
-        )
+        raise BadInput(f"{where}: corpus: a {method.kind} method needs {'one' if spec.corpus is None else 'none'}.")
     if (spec.dev_sha256 is None) == (method.kind == "trained"):
-        raise BadInput(f"{where}: dev_sha256: what is trained has one, and nothing else has.")
+        raise BadInput(f"{where}: dev_sha256: a trained method needs one, any other none.")
     stated = {"method_version": (spec.method_version, method.version)}
     stated |= {"trainer_version": (spec.trainer_version, TRAINER_VERSION)}
     stated |= {f"components.{n}.version": (spec.components[n].version, c.version) for n, c in components.items()}
-    for key, (given, known) in stated.items():
-        if given != known:
-            raise BadInput(f"{where}: {key}: is {given}, but this code has version {known}; check out the other one.")
+    for key, (given, current) in stated.items():
+        if given != current:
+            raise BadInput(
+                f"{where}: {key}: is {given}, but this code has version {current}; check out version {given}."
+            )
     content = spec.model_dump()
     content["params"] = typed(method, spec.params, f"{where}: params")
     for name, component in components.items():
@@ -105,7 +105,11 @@ def read_spec(text: str) -> Spec:
 
 
 def find_encoder(name: str) -> EncoderRef:
-    """An encoder by its name in config/ (also without its folder or owner), by its folder, or as ID@COMMIT."""
+    """An encoder by its name in config/ (with or without folder or owner), by a folder, or as ID@COMMIT.
+
+    Raises:
+        BadInput: no such encoder.
+    """
     known = [ref for scale in catalog.scale_names() for ref in catalog.scale(scale).encoders.values()]
     for ref in known:
         if name in (ref.name, Path(ref.name).name):
@@ -118,5 +122,5 @@ def find_encoder(name: str) -> EncoderRef:
 
 
 def data_root_or_default(given: Path | None) -> Path:
-    """The data root that a command names, else that of scale paper."""
+    """The data root that a command line gives, else that of scale paper."""
     return given or catalog.data_root(catalog.scale("paper"))

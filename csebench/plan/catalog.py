@@ -1,5 +1,8 @@
-"""What the project's data files say: scales (config/), papers (papers/), datasets (data/registry.yaml), and where
-things lie. Reads and checks files; what follows from them is in recipe, grids and targets."""
+"""The project's data files, read and checked: scales (config/), papers (papers/), datasets (data/registry.yaml); and
+the paths of data, runs and results.
+
+What follows from them is in recipe.py, grids.py and targets.py.
+"""
 
 from __future__ import annotations
 
@@ -44,13 +47,13 @@ def scale_names() -> list[str]:
 
 
 def scales(first: str) -> list[str]:
-    """Names of all scales, `first` before the others."""
+    """Names of all scales, with `first` in front."""
     return [first, *(name for name in scale_names() if name != first)]
 
 
 @cached
 def scale(name: str = DEFAULT_SCALE) -> Scale:
-    """The scale of `config/<name>.yaml`, checked against what it names.
+    """The scale of `config/<name>.yaml`; everything that it names is checked to exist.
 
     Raises:
         BadInput: no such scale, or its file names a dataset, method, parameter, size or evaluator that does not exist.
@@ -72,7 +75,7 @@ def scale(name: str = DEFAULT_SCALE) -> Scale:
             try:
                 declared = declaration(method, folder)
             except BadInput:
-                continue  # a broken file: the rows that need it say so
+                continue  # an invalid file: rows that need it print the reason
             fill(declared, values, f"{file}: {key}.{method}")
     for size in scale.seeds_by_size:
         if size not in scale.sizes:
@@ -86,10 +89,12 @@ def scale(name: str = DEFAULT_SCALE) -> Scale:
 
 @cached
 def datasets() -> dict[str, Dataset]:
+    """The datasets of data/registry.yaml by name."""
     return read_yaml(ROOT / "data" / "registry.yaml", RootModel[dict[str, Dataset]]).root
 
 
 def dataset(name: str, where: str = "data/registry.yaml") -> Dataset:
+    """A dataset by name. Raises BadInput, with `where` (file: key) in its message, for an unknown name."""
     if name not in datasets():
         raise unknown("dataset of data/registry.yaml", name, datasets(), where)
     return datasets()[name]
@@ -97,6 +102,7 @@ def dataset(name: str, where: str = "data/registry.yaml") -> Dataset:
 
 @cached
 def paper(name: str) -> Paper:
+    """The paper of `papers/<name>.yaml`; `methods` is the table of all methods. Raises BadInput."""
     if name == SIDE_BY_SIDE:
         return side_by_side()
     if name not in paper_names():
@@ -109,7 +115,7 @@ def paper_names() -> list[str]:
 
 
 def side_by_side() -> Paper:
-    """A table with a row for every method: a new file in methods/ appears in it without touching another file."""
+    """The table of all methods: every file of methods/ is a row, an invalid file with its error as reason."""
     rows = []
     for name in names(METHODS):
         try:
@@ -128,13 +134,15 @@ def side_by_side() -> Paper:
 
 
 def data_root(scale: Scale) -> Path:
-    """The folder of benchmark data: the scale's own (as a relative path, so that a copied checkout plans nothing
-    anew), else CSEBENCH_DATA, else what the rules fetch."""
+    """The folder of benchmark data: that of the scale, else CSEBENCH_DATA, else the folder that the rules fetch into.
+
+    The path of the scale is relative, so that it is the same in a copied checkout.
+    """
     if scale.data_root:
         return Path(os.path.relpath(ROOT / scale.data_root))
     return Path(os.environ.get("CSEBENCH_DATA", FETCHED))
 
 
 def results_folder(scale_name: str) -> Path:
-    """Pages of different scales never overwrite each other: the default scale's are at results/ itself."""
+    """The folder of a scale's pages: `results/mini`; the default scale's pages are in `results`."""
     return RESULTS if scale_name == DEFAULT_SCALE else RESULTS / scale_name

@@ -1,4 +1,7 @@
-"""Tables and figures as grids of cells, and the runs behind every cell at a scale."""
+"""Tables and figures as grids of cells, and the runs behind every cell at a scale.
+
+Scores of these runs: csebench/report/view.py.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from csebench.plan.spec import Spec
 
 @dataclass(frozen=True)
 class CellPlan:
-    """One cell of a table: its runs, one per seed, and what is read from their scores; or why there are none."""
+    """One cell: its runs, one per seed, and the score to read from each; or the reason why there are none."""
 
     row: Row
     column: Column
@@ -25,12 +28,12 @@ class CellPlan:
     task: str | None = None
     metric: str | None = None
     missing: str | None = None
-    before: tuple[Spec, ...] = ()  # runs that those start from
+    before: tuple[Spec, ...] = ()  # pre-training runs that `specs` start from
 
 
 @cached
 def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan]]:
-    """Rows of cells of `table2` or `figure3`; no rows for a table of settings.
+    """The rows of cells of `table2` or `figure3`; empty for a table of settings.
 
     Raises:
         BadInput: a row or column names something that does not exist.
@@ -42,7 +45,7 @@ def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan
         raise unknown("kind of figure", grid.kind, [*FIGURES_OF_SCORES, *panels()], f"{where}: kind")
     for column in grid.columns:
         if column.task is not None:
-            evaluator = column.evaluator or grid.evaluator
+            evaluator = grid.column_evaluator(column)
             tasks = protocol(evaluator, where).tasks
             if column.task not in tasks:
                 raise unknown(f"task of {evaluator}", column.task, tasks, f"{where}: {column.label}")
@@ -66,10 +69,10 @@ def _plan_cell(grid: Grid, row: Row, column: Column, missing: str | None, scale:
         raise unknown(f"size of {file}", column.size, scale.sizes, f"{where}: column {column.label}")
     if corpus_of(declaration(row.run.method), scale) is None:
         return CellPlan(row, column, missing=f"no triplets at scale {scale.scale}")
-    asked = column.evaluator or grid.evaluator
-    evaluator = substitute(asked, scale)
+    requested = grid.column_evaluator(column)
+    evaluator = substitute(requested, scale)
     if evaluator is None:
-        return CellPlan(row, column, missing=f"no {asked} at scale {scale.scale}")
+        return CellPlan(row, column, missing=f"no {requested} at scale {scale.scale}")
     sweep, absent = substitute_sweep(row.run.sweep | column.sweep, scale)
     if absent:
         return CellPlan(row, column, missing=absent)
@@ -78,51 +81,53 @@ def _plan_cell(grid: Grid, row: Row, column: Column, missing: str | None, scale:
         make_spec(recipe, encoder, scale.sizes[column.size], seed, given, f"{where}: {row.label}")
         for seed in scale.seeds_by_size.get(column.size, scale.seeds)
     ]
-    distinct = {spec.run_id: spec for spec in specs}  # what is not trained is the same for every seed
+    distinct = {spec.run_id: spec for spec in specs}  # an untrained method has one run for all seeds
     before = pretraining(specs[0].params, encoder, given, where)
-    wanted = protocol(evaluator)
+    shown = protocol(evaluator)
     return CellPlan(
         row,
         column,
         tuple(distinct.values()),
         evaluator,
-        column.task if column.task in wanted.tasks else wanted.tasks[0],
-        column.metric or wanted.metric,
+        column.task if column.task in shown.tasks else shown.tasks[0],
+        column.metric or shown.metric,
         before=(before,) if before else (),
     )
 
 
 def substitute(evaluator: str, scale: Scale) -> str | None:
-    """What is used for an evaluator at a scale: itself, unless the scale names a substitute for it, or for every
-    evaluator of its name; None where the scale has none."""
-    of_name = scale.evaluators.get(evaluator.partition(":")[0], evaluator)
-    return scale.evaluators.get(evaluator, of_name)
+    """The evaluator that a scale uses for another: its substitute, that of its name without settings, or itself.
+
+    None where the scale uses none.
+    """
+    name = evaluator.partition(":")[0]
+    return scale.evaluators.get(evaluator, scale.evaluators.get(name, evaluator))
 
 
 def substitute_sweep(sweep: dict[str, Value], scale: Scale) -> tuple[dict[str, Value], str | None]:
-    """The values that a scale uses for those of a sweep, and why it has none."""
+    """(the values that a scale uses for those of a sweep, the reason if one is unavailable there)"""
     values = {key: scale.sweeps.get(key, {}).get(str(value), value) for key, value in sweep.items()}
     absent = [f"no {key} {sweep[key]} at scale {scale.scale}" for key, value in values.items() if value is None]
     return values, "; ".join(absent) or None
 
 
 def _defect(recipe: Recipe, where: str) -> str | None:
-    """What is wrong with the files that a recipe needs; a name that does not exist is raised."""
-    needed = [(recipe.method, METHODS), *((name, COMPONENTS) for name in recipe.components)]
-    for name, folder in needed:
+    """What is wrong with a declaration that a recipe needs, or None. Raises BadInput for an unknown name."""
+    declarations = [(recipe.method, METHODS), *((name, COMPONENTS) for name in recipe.components)]
+    for name, folder in declarations:
         check_name(name, folder, where)
         try:
             declared = declaration(name, folder)
         except BadInput as error:
             return str(error)
         if folder == METHODS:
-            needed += [(component, COMPONENTS) for component in declared.components]
-            needed += [(stage, METHODS) for stage in declared.stages]
+            declarations += [(component, COMPONENTS) for component in declared.components]
+            declarations += [(stage, METHODS) for stage in declared.stages]
     return None
 
 
 def find_grid(paper_name: str, name: str) -> Table | SettingsTable | Figure:
-    """`table2` or `figure3` of a paper; the page of all methods is a table of a paper of its own."""
+    """`table2` or `figure3` of a paper; `methods` of the paper `methods` is the table of all methods."""
     about = paper(paper_name)
     for kind, known in (("table", about.tables), ("figure", about.figures)):
         if name.startswith(kind):
@@ -133,12 +138,12 @@ def find_grid(paper_name: str, name: str) -> Table | SettingsTable | Figure:
 
 
 def recipe_values(paper_name: str, name: str, param: str) -> list[Value]:
-    """What the recipe of each column of a printed table of settings has for a parameter, at the paper's own scale."""
-    table, at_print, values = find_grid(paper_name, name), scale("paper"), []
+    """The value of a parameter in the recipe of each column of a table of settings, at scale paper."""
+    table, paper_scale, values = find_grid(paper_name, name), scale("paper"), []
     for column in table.columns:
         role, where = column.run.encoder or table.encoder, f"papers/{paper_name}.yaml: {name}: {column.label}"
-        encoder, size = at_print.encoders[role], at_print.sizes["100%"]
-        spec = make_spec(column.run, encoder, size, at_print.seeds[0], conditions(at_print), where)
+        encoder, size = paper_scale.encoders[role], paper_scale.sizes["100%"]
+        spec = make_spec(column.run, encoder, size, paper_scale.seeds[0], conditions(paper_scale), where)
         component, dot, key = param.partition(".")
         if dot and component not in spec.components:
             raise unknown("component", component, spec.components, where)

@@ -1,4 +1,4 @@
-"""Methods, components and evaluators, found by file name and read without importing them."""
+"""Methods, components and evaluators by file name; their declarations are read without importing the files."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ EVALUATORS = ROOT / "evaluators"
 
 
 def names(folder: Path) -> list[str]:
+    """Names of the methods, components or evaluators in a folder."""
     return sorted(files(folder))
 
 
 def files(folder: Path) -> dict[str, Path]:
-    """Every `name.py` in a folder; `_template.py` and `__init__.py` are not methods.
+    """The `.py` files of a folder by name, without those that begin with `_`.
 
-    An evaluator goes by the name that it declares: retrieval.py is `beir`.
+    An evaluator has the name that it declares: retrieval.py is `beir`.
     """
-    there = (e for e in os.scandir(folder) if e.name.endswith(".py") and not e.name.startswith("_"))
-    return _files(folder, tuple(sorted((e.name, e.stat().st_mtime_ns) for e in there)))
+    entries = (e for e in os.scandir(folder) if e.name.endswith(".py") and not e.name.startswith("_"))
+    return _files(folder, tuple(sorted((e.name, e.stat().st_mtime_ns) for e in entries)))
 
 
 @cached
@@ -59,7 +60,11 @@ def _declared_name(path: Path, _modified: int) -> str:
 
 
 def read_literal(path: Path, variable: str):
-    """The value of a module-level literal, read without running the file."""
+    """The value of a module-level literal, read without running the file.
+
+    Raises:
+        BadInput: the file is not valid Python, or has no such literal.
+    """
     try:
         tree = ast.parse(read_text(path))
     except SyntaxError as e:
@@ -105,7 +110,7 @@ def schema(folder: Path) -> type[Declaration] | type[EvaluatorDeclaration]:
 
 
 def check_name(name: str, folder: Path, where: str = "") -> None:
-    """Raises BadInput, with `where` in its message, if there is no such method, component or evaluator."""
+    """Raises BadInput for an unknown method, component or evaluator; `where` (file: key) begins the message."""
     if name not in names(folder):
         raise unknown(
             {METHODS: "method", COMPONENTS: "component", EVALUATORS: "evaluator"}[folder], name, names(folder), where
@@ -114,7 +119,11 @@ def check_name(name: str, folder: Path, where: str = "") -> None:
 
 @cached
 def declaration(name: str, folder: Path = METHODS) -> Declaration | EvaluatorDeclaration:
-    """The checked declaration of a method, a component or an evaluator, by the folder it is in."""
+    """The checked declaration of a method, component or evaluator.
+
+    Raises:
+        BadInput: no such name, or its declaration is invalid.
+    """
     check_name(name, folder)
     model = schema(folder)
     path = files(folder)[name]
@@ -131,12 +140,12 @@ def declaration(name: str, folder: Path = METHODS) -> Declaration | EvaluatorDec
 
 
 def load(name: str, folder: Path = METHODS):
-    """The class (of an evaluator, the function) behind a declaration: imports torch, so only workers call it."""
+    """The class of a method or component, the function of an evaluator; imports torch, so only workers call it."""
     return getattr(module(name, folder), {METHODS: "Method", COMPONENTS: "Component", EVALUATORS: "evaluate"}[folder])
 
 
 def module(name: str, folder: Path) -> ModuleType:
-    """The file behind a declaration, imported."""
+    """The imported file of a method, component or evaluator."""
     declaration(name, folder)
     path = files(folder)[name].relative_to(ROOT).with_suffix("")
     return importlib.import_module(".".join(path.parts))
@@ -144,7 +153,7 @@ def module(name: str, folder: Path) -> ModuleType:
 
 @cached
 def panels() -> dict[str, tuple[str, Panel]]:
-    """What evaluators draw, by kind: the evaluator's name and the panel.
+    """(evaluator, panel) by the kind of figure that the evaluator draws.
 
     Raises:
         BadInput: two evaluators declare one kind.
@@ -166,7 +175,7 @@ def load_drawing(kind: str) -> Callable[[Any, dict, Any], list[list]]:
 
 @dataclass(frozen=True)
 class Protocol:
-    """An evaluator with its settings, as people write it: `sts`, `transfer:fasttest`, `beir:scifact:dot`."""
+    """An evaluator with its settings, written as `sts`, `transfer:fasttest`, `beir:scifact:dot`."""
 
     text: str
     declaration: EvaluatorDeclaration
@@ -174,7 +183,7 @@ class Protocol:
 
     @property
     def files(self) -> list[str]:
-        """Patterns below the data root of what it reads."""
+        """Patterns of the files that it reads, below the data root."""
         patterns = self.declaration.files
         if isinstance(patterns, dict):
             patterns = patterns.get(self.params[self.declaration.takes], [])
@@ -182,7 +191,7 @@ class Protocol:
 
     @property
     def fetched(self) -> str | None:
-        """The file below the data root that is there once `csebench fetch` has the data."""
+        """The file below the data root that exists once `csebench fetch` has the data."""
         pattern = self.declaration.fetched
         return pattern.format(**self.params) if pattern else None
 
@@ -193,27 +202,27 @@ class Protocol:
 
     @property
     def tasks(self) -> list[str]:
-        """What a column can show: `Avg.` of several tasks, or the one that the text names."""
+        """Tasks that a column can show, with `Avg.`; with a parameter in the text, the one task that it names."""
         takes = self.declaration.takes
         return [self.params[takes]] if takes else self.declaration.tasks + ["Avg."] * self.declaration.average
 
     @property
     def metric(self) -> str:
-        """What its cells show."""
+        """The main metric, which cells show."""
         return self.declaration.metric or next(iter(self.declaration.best), "value")
 
     @property
     def key(self) -> str:
-        """The text as part of a file's name."""
+        """The text as part of a file name."""
         return self.text.replace(":", ".")
 
 
 @cached
 def protocol(text: str, where: str = "") -> Protocol:
-    """What stands behind the evaluator's name: first what it takes, then its variants.
+    """Parse `NAME`, `NAME:PARAMETER` or `NAME:PARAMETER:VARIANT`.
 
     Raises:
-        BadInput: no such evaluator or variant, or what it takes is not given.
+        BadInput: no such evaluator or variant, or the required parameter is missing.
     """
     name, *rest = text.split(":")
     check_name(name, EVALUATORS, where)
@@ -234,13 +243,13 @@ def protocol(text: str, where: str = "") -> Protocol:
     return Protocol(text, declared, params)
 
 
-def fill(found: Declaration, values: dict, where: str) -> dict:
-    """Hyper-parameters typed, checked and completed from the declaration.
+def fill(declared: Declaration, values: dict, where: str) -> dict:
+    """Hyper-parameters, typed, checked and completed with the defaults of the declaration.
 
     Raises:
         BadInput: an unknown parameter or a value of the wrong type, with the nearest valid name.
     """
-    model = found.hyperparameters
+    model = declared.hyperparameters
     try:
         return model.model_validate(values).model_dump()
     except ValidationError as e:

@@ -1,4 +1,4 @@
-"""What people write, as types: a method's declaration, a scale, the data registry. Papers: csebench/plan/papers.py."""
+"""The schemas of declarations, scales (config/) and the data registry. Those of papers: csebench/plan/papers.py."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ POOLERS: tuple[Pooler, ...] = get_args(Pooler)
 
 
 class Strict(BaseModel):
+    """Unknown keys are an error; instances are immutable."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
@@ -58,7 +60,7 @@ def _marked(kind) -> bool:
 
 
 class Training(BaseModel):
-    """Hyper-parameters that every method has; a declaration may give its own values.
+    """Hyper-parameters that every method has; a declaration may override the defaults.
 
     Defaults are those of SimCSE's trainer (transformers 4.2.1 left alone: warm-up 0, weight decay 0,
     clipping 1.0, linear decay) and of its unsupervised BERT-base script.
@@ -82,25 +84,25 @@ class Declaration(Strict):
     """The literal `DECLARATION` at the top of a method or component file."""
 
     name: str
-    version: int = Field(ge=1)  # bump it when a change of the code changes a number
+    version: int = Field(ge=1)  # increase it when a change of the code changes a number
     title: Prose
     paper: Prose
     citation: Prose
     kind: Literal["trained", "fitted", "untrained", "control", "component"] = "trained"
-    needs: Prose = ""  # besides an encoder and a corpus of sentences
-    trains: Prose = "encoder"  # what the optimiser sees
-    params: dict[str, tuple[Value, Prose]] = {}  # name: (the paper's value, where it comes from)
-    corpus: Literal["sentences", "triplets"] = "sentences"  # that it trains on
+    needs: Prose = ""  # required besides an encoder and a corpus of sentences
+    trains: Prose = "encoder"  # modules whose weights the optimiser updates
+    params: dict[str, tuple[Value, Prose]] = {}  # name: (the paper's value, its source)
+    corpus: Literal["sentences", "triplets"] = "sentences"  # kind of data that it trains on
     choices: dict[str, list[str]] = {}  # allowed values of a text parameter
     components: dict[str, dict[str, Value]] = {}  # plug-ins that are part of the method
-    asks: list[Literal["queue", "attention", "tokens"]] = []  # of a component: what its method must have for it
-    refuses: dict[Literal["queue", "attention", "tokens"], str] = {}  # of a method: what it has not, and why
+    asks: list[Literal["queue", "attention", "tokens"]] = []  # what a component needs of its method
+    refuses: dict[Literal["queue", "attention", "tokens"], str] = {}  # what a method cannot give to components, with the reason
     variants: dict[str, dict[str, Any]] = {}  # name: parameters that differ from the defaults
-    deviations: list[Prose] = []  # from the paper, and what the paper leaves open and we chose
+    deviations: list[Prose] = []  # from the paper, and choices where the paper is silent
 
     @property
     def stages(self) -> list[str]:
-        """The pre-training methods that this one may start from."""
+        """The pre-training methods that this method may start from."""
         return [stage for stage in self.choices.get("pretraining", []) if stage != "none"]
 
     @cached_property
@@ -171,7 +173,7 @@ class EvaluatorDeclaration(Strict):
     name: str
     version: int = Field(ge=1)
     title: Prose
-    protocol: str  # forks differ silently, so the reading has a name, in which {settings} may stand
+    protocol: str  # name of the protocol's variant, as forks differ silently; may contain {settings}
     tasks: list[str]  # as in the papers' columns
     average: bool = False  # whether it also gives the average of its tasks, `Avg.`
     counts: Annotated[dict[str, int], ForReaders] = {}  # task: test items, where its accuracy or recall is a share
@@ -197,15 +199,15 @@ class EvaluatorDeclaration(Strict):
 
 
 class Dataset(Strict):
-    """One file of the data root that a run's identity depends on."""
+    """A file below the data root that is part of a run's identity."""
 
     path: str  # below the data root
-    sha256: str  # or `hub:COMMIT` of a file that is checked when it is fetched, against what the hub states
+    sha256: str  # or `hub:COMMIT` for a file whose hash the hub states and fetching checks
     note: str = ""
 
 
 class Calibration(Strict):
-    """Published values that a setting of the retrieval protocol can be found by."""
+    """Published values, by which an unpublished setting of the retrieval protocol is inferred."""
 
     model: str
     pooler: list[Pooler]
@@ -223,40 +225,44 @@ class Beir(Strict):
 
 
 class EncoderRef(Strict):
+    """An encoder at a pinned revision."""
+
     name: str  # hub id, or a folder of the project
     revision: str  # commit on the hub, or sha256 of the folder's weights
 
     @classmethod
     def parse(cls, name: str) -> EncoderRef:
-        """`ID@COMMIT`; a folder's name, or an id alone, is of revision `main`."""
+        """From `ID@COMMIT`; a folder, or an id without a commit, has revision `main`."""
         hub, _, revision = (name, "", "") if Path(name).exists() else name.partition("@")
         return cls(name=hub, revision=revision or "main")
 
 
 class Evaluation(Strict):
-    """Settings of the evaluation that can move a score."""
+    """Settings of the evaluation that can change a score."""
 
     precision: Literal["fp32", "bf16"] = "fp32"
     batch_size: int = Field(128, ge=1)
-    max_length: int | None = Field(None, ge=4)  # tokens; None: what the encoder can read
+    max_length: int | None = Field(None, ge=4)  # tokens; None: the maximum of the encoder
 
 
 class Scale(Strict):
+    """config/<scale>.yaml: encoders, data, seeds and settings with which the papers' rows are run."""
+
     scale: str
     purpose: str
     data_root: str | None = None  # None: CSEBENCH_DATA, else what rules/data.smk fetches
     corpus: str  # a name in data/registry.yaml
-    triplets: str | None = None  # another: what supervised methods train on
-    dev: str
-    sizes: dict[str, int]  # column of a few-shot table -> sentences drawn
+    triplets: str | None = None  # a name there, of the data that supervised methods train on
+    dev: str  # a name there: STS-B dev
+    sizes: dict[str, int]  # size of a column (`1%`) -> sentences drawn
     seeds: list[int]
-    seeds_by_size: dict[str, list[int]] = {}
-    encoders: dict[str, EncoderRef]  # role in the papers -> what plays it at this scale
+    seeds_by_size: dict[str, list[int]] = {}  # for sizes with other seeds
+    encoders: dict[str, EncoderRef]  # role in the papers -> encoder at this scale
     precision: Literal["fp32", "bf16"] = "fp32"
     threads: int = Field(1, ge=1)
     evaluation: Evaluation = Evaluation()
-    evaluators: dict[str, str | None] = {}  # evaluator of a table, or its name -> what plays it here; None: nothing
-    sweeps: dict[str, dict[str, Value | None]] = {}  # of a swept parameter: value -> what plays it here; None: nothing
-    override: dict[str, Value] = {}  # hyper-parameters that this scale sets for every method
-    methods: dict[str, dict[str, Value]] = {}  # and for one method
+    evaluators: dict[str, str | None] = {}  # evaluator of a table, or its name -> its substitute here; None: none
+    sweeps: dict[str, dict[str, Value | None]] = {}  # swept parameter: value -> its substitute here; None: none
+    override: dict[str, Value] = {}  # hyper-parameters for every method
+    methods: dict[str, dict[str, Value]] = {}  # for one method
     components: dict[str, dict[str, Value]] = {}

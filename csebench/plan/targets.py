@@ -1,4 +1,4 @@
-"""From targets to pages and runs: which pages a path or name means, which runs they need, and which they share."""
+"""From targets (names or paths that a user asks for) to pages, and from pages to runs and score files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from csebench.plan.spec import Spec
 
 @dataclass(frozen=True)
 class Page:
-    """What is written for readers: one paper's table or figure, or all papers' tables of one number."""
+    """A page of results: one paper's table or figure, or the tables of all papers with one number."""
 
     name: str  # table2, figure3, methods
     papers: tuple[str, ...]
@@ -26,6 +26,7 @@ class Page:
     path: Path
 
     def grids(self) -> list[tuple[str, str]]:
+        """(paper, name) of the tables or figures on the page."""
         return [(paper_name, self.name) for paper_name in self.papers]
 
     def cells(self) -> list[CellPlan]:
@@ -37,10 +38,11 @@ class Page:
         ]
 
     def runs(self) -> dict[str, Spec]:
+        """The runs that the page needs, by id, with those that they start from."""
         return {spec.run_id: spec for cell in self.cells() for spec in (*cell.before, *cell.specs)}
 
     def scores(self) -> dict[tuple[str, str], Spec]:
-        """(run, evaluator) pairs that the page shows."""
+        """The scores that the page shows, as (run id, evaluator)."""
         return {(spec.run_id, cell.evaluator): spec for cell in self.cells() for spec in cell.specs}
 
 
@@ -49,13 +51,13 @@ class Page:
 
 @cached
 def runs(scale_name: str) -> dict[str, Spec]:
-    """Every run that some page of a scale needs."""
+    """Every run that the pages of a scale need, by id."""
     return {run_id: spec for page in pages(scale_name) for run_id, spec in page.runs().items()}
 
 
 @cached
 def evaluators(scale_name: str) -> dict[str, set[str]]:
-    """What each run of a scale is scored by; a pre-training by nothing."""
+    """The evaluators that score each run of a scale; none for a pre-training run."""
     evaluators: dict[str, set[str]] = {run_id: set() for run_id in runs(scale_name)}
     for page in pages(scale_name):
         for run_id, evaluator in page.scores():
@@ -64,13 +66,14 @@ def evaluators(scale_name: str) -> dict[str, set[str]]:
 
 
 def run(run_id: str, scale_name: str) -> Spec:
+    """A run of a scale by id. Raises BadInput if no page needs it."""
     if run_id not in runs(scale_name):
         raise BadInput(f"no table of scale {scale_name} needs a run {run_id!r}; `csebench plan all` lists them.")
     return runs(scale_name)[run_id]
 
 
 def scale_of_run(run_id: str, first: str) -> str:
-    """The scale whose pages need a run; `first` is looked at before the others."""
+    """The scale whose pages need a run; `first` is tried before the others. Raises BadInput if none does."""
     scale_name = next((name for name in scales(first) if run_id in runs(name)), None)
     if scale_name is None:
         raise BadInput(f"no table of any scale needs a run {run_id!r}; `csebench plan all` lists them.")
@@ -78,7 +81,7 @@ def scale_of_run(run_id: str, first: str) -> str:
 
 
 def back_translation(key: str, first: str) -> tuple[Path, str]:
-    """Corpus and translators of a file of `positives_path`, as a run of scale `first`, or of another, wants it."""
+    """(corpus, translators) of the back-translated corpus with a key, from a run of scale `first`, or of another."""
     for name in scales(first):
         for spec in runs(name).values():
             if spec.back_translated and positives_path(spec).stem == key:
@@ -90,7 +93,7 @@ def back_translation(key: str, first: str) -> tuple[Path, str]:
 
 
 def page(name: str, scale_name: str, paper_name: str | None = None) -> Page:
-    """`table2` of all papers, or a table or figure of one."""
+    """The page of `table2` of all papers, of a table or figure of one paper, or of all methods."""
     folder = results_folder(scale_name)
     if name == SIDE_BY_SIDE:
         return Page(name, (SIDE_BY_SIDE,), scale_name, grid_path(name, name, scale_name, "md"))
@@ -98,15 +101,15 @@ def page(name: str, scale_name: str, paper_name: str | None = None) -> Page:
         ending = "svg" if isinstance(find_grid(paper_name, name), Figure) else "md"
         return Page(name, (paper_name,), scale_name, grid_path(paper_name, name, scale_name, ending))
     key = name.removeprefix("table")
-    having = tuple(p for p in paper_names() if key in paper(p).tables)
-    if not having:
+    papers = tuple(p for p in paper_names() if key in paper(p).tables)
+    if not papers:
         raise unknown("table", key, {key for p in paper_names() for key in paper(p).tables})
-    return Page(name, having, scale_name, folder / f"{name}.md")
+    return Page(name, papers, scale_name, folder / f"{name}.md")
 
 
 @cached
 def pages(scale_name: str) -> tuple[Page, ...]:
-    """Every page of runs: tables over all papers, then each paper's tables and figures."""
+    """Every page of a scale: tables over all papers, all methods, then each paper's tables and figures."""
     keys = sorted({key for name in paper_names() for key in paper(name).tables}, key=grid_order)
     of_papers = [page(grid, scale_name, name) for name in paper_names() for grid in grid_names(name)]
     return (*(page(f"table{key}", scale_name) for key in keys), page(SIDE_BY_SIDE, scale_name), *of_papers)
@@ -119,20 +122,23 @@ def grid_names(paper_name: str) -> list[str]:
 
 
 def grid_order(name: str) -> tuple:
-    """Sorts names or keys of tables: 2 before 10, an appendix (`A1`) behind the numbers."""
-    return tuple(
-        (part.isdigit() is False, int(part) if part.isdigit() else part) for part in re.findall(r"\d+|\D+", name)
-    )
+    """A sort key for names or numbers of tables: 2 before 10, an appendix (`A1`) after the numbers."""
+    parts = re.findall(r"\d+|\D+", name)
+    return tuple((not part.isdigit(), int(part) if part.isdigit() else part) for part in parts)
 
 
 def grid_label(name: str) -> str:
-    """`Table 2` of `table2`, `Table A1` of `tableA1`; another name as it is, capitalised."""
+    """`Table 2` for `table2`, `Table A1` for `tableA1`; other names capitalised."""
     kind = next((kind for kind in ("table", "figure") if name.startswith(kind)), name)
     return f"{kind.capitalize()} {name.removeprefix(kind)}".strip()
 
 
 def parse_target(target: str, scale_name: str) -> list[Page]:
-    """Pages of `all`, `methods`, `table2`, `micse/figure3` or a path such as `results/mini/micse/table2.md`."""
+    """The pages of `all`, `methods`, `table2`, `micse/figure3` or a path such as `results/mini/micse/table2.md`.
+
+    Raises:
+        BadInput: no such page.
+    """
     if target == "all":
         return list(pages(scale_name))
     parts = re.sub(r"\.(md|svg)$", "", target).removeprefix("results/").split("/")
@@ -149,10 +155,11 @@ def parse_target(target: str, scale_name: str) -> list[Page]:
 
 
 def grid_path(paper_name: str, name: str, scale_name: str, ending: str) -> Path:
-    """What is written of one paper's table or figure: `results/micse/table2.md`."""
+    """Path of a file about one paper's table or figure: `results/micse/table2.md`."""
     folder = results_folder(scale_name)
     return (folder if paper_name == SIDE_BY_SIDE else folder / paper_name) / f"{name}.{ending}"
 
 
 def score_path(run_id: str, evaluator: str, scale_name: str) -> Path:
+    """Path of a published score JSON: `results/scores/<run>.<evaluator>.json`."""
     return results_folder(scale_name) / "scores" / f"{run_id}.{protocol(evaluator).key}.json"

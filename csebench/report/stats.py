@@ -1,4 +1,7 @@
-"""Statistics over seeds and items: what a cell shows, the verdict on a published value, tests between rows."""
+"""Statistics over seeds and test items: summaries, the verdict on a published value, tests between rows.
+
+Numbers in, numbers out; which cells are compared is decided in claims.py and compare.py.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from csebench.plan.papers import Published
 
 REPRODUCED, CLOSE, LOWER, HIGHER = "reproduced", "close", "lower", "higher"
 TOO_FEW, NOT_COMPARABLE = "too few seeds", "not comparable"
-SEEDS_NEEDED = 3
+SEEDS_NEEDED = 3  # for a verdict
 LEVEL = 0.05  # of every test
 
 
@@ -24,19 +27,20 @@ class Summary:
 
 
 def summarise(values) -> Summary:
+    """Mean and standard deviation of values, one per seed."""
     values = np.asarray(list(values), dtype=float)
     return Summary(float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else None, len(values))
 
 
 def quantile(level: float, df: float) -> float:
-    """Of Student's t, two-sided: 0.95 gives the 97.5 % point. df may be infinite."""
+    """Two-sided quantile of Student's t: level 0.95 gives the 97.5 % point. df may be infinite."""
     from scipy.special import stdtrit
 
     return float(stdtrit(df, (1 + level) / 2))
 
 
 def upper_tail(statistic: float, df: float) -> float:
-    """P(t > statistic) of Student's t; df may be infinite."""
+    """P(t > statistic) for Student's t; df may be infinite."""
     from scipy.special import stdtr
 
     return float(stdtr(df, -statistic))
@@ -60,17 +64,18 @@ class Verdict:
 
 
 def verdict(values, published: Published, seeds: int = 1, deterministic: bool = False) -> Verdict:
-    """Is a published value a plausible draw from what our seeds are draws of?
+    """Whether a published value is a plausible draw from the distribution of our seeds.
 
-    One run, or a mean without a deviation: the prediction interval mean ± t(.975, n-1) · s · √(1/seeds + 1/n). A mean
-    with a deviation over `seeds` runs: Welch's interval for the difference of two means. Half a unit of the last
-    printed digit is added for rounding. Inside of it: reproduced; inside of the interval at 99 %: close. Of a row
-    without randomness (`deterministic`) only the rounding is left: within one printed unit reproduced, within ten
-    close.
+    For one run, or a mean without a deviation, the interval is the prediction interval
+    mean ± t(.975, n-1) · s · √(1/seeds + 1/n). For a mean with a deviation over `seeds` runs it is Welch's interval
+    for the difference of two means. Half a unit of the last printed digit is added for rounding. A value inside the
+    interval at 95 % is reproduced, at 99 % close. A deterministic row has only rounding errors: a value within one
+    printed unit is reproduced, within ten close.
 
     Args:
-        values: ours, one a seed, in printed units.
-        seeds: behind the published value.
+        values: ours, one per seed, in printed units.
+        seeds: number of runs behind the published value.
+        deterministic: whether the row has no randomness.
     """
     ours = summarise(values)
     off = ours.mean - published.value
@@ -78,10 +83,11 @@ def verdict(values, published: Published, seeds: int = 1, deterministic: bool = 
         return Verdict(_verdict_name(off, published.unit, 10 * published.unit), published.unit)
     if ours.n < SEEDS_NEEDED:
         return Verdict(TOO_FEW, None, f"{ours.n} of at least {SEEDS_NEEDED} seeds")
-    own = ours.std**2 / ours.n
+    our_variance = ours.std**2 / ours.n
     if published.std is not None and seeds > 1:
-        theirs = published.std**2 / seeds
-        error, df = sqrt(own + theirs), satterthwaite((own, ours.n - 1), (theirs, seeds - 1))
+        their_variance = published.std**2 / seeds
+        error = sqrt(our_variance + their_variance)
+        df = satterthwaite((our_variance, ours.n - 1), (their_variance, seeds - 1))
     else:
         error, df = ours.std * sqrt(1 / seeds + 1 / ours.n), ours.n - 1
     inner, outer = (quantile(level, df) * error + published.unit / 2 for level in (0.95, 0.99))
@@ -89,7 +95,7 @@ def verdict(values, published: Published, seeds: int = 1, deterministic: bool = 
 
 
 def _verdict_name(off: float, inner: float, outer: float) -> str:
-    slack = 1e-9  # what binary fractions do to decimal ones
+    slack = 1e-9  # rounding error of binary fractions
     if abs(off) <= inner + slack:
         return REPRODUCED
     return CLOSE if abs(off) <= outer + slack else HIGHER if off > 0 else LOWER
@@ -101,32 +107,32 @@ def _verdict_name(off: float, inner: float, outer: float) -> str:
 @dataclass(frozen=True)
 class Difference:
     mean: float
-    p: float | None  # two-sided; None: neither seeds nor items to test it on
+    p: float | None  # two-sided; None where neither seeds nor items allow a test
     seeds: int
-    item_variance: float | None  # of it, as the test set is a sample of items; None where items are not known
+    item_variance: float | None  # variance of the mean over test items; None where items are not known
 
 
 def paired_difference(differences, item_variance: float | None = None) -> Difference:
-    """The difference of two rows over seeds and items.
+    """The difference of two rows, tested over seeds and items.
+
+    The variances over seeds and over items add up, with Satterthwaite's degrees of freedom. A single seed is tested
+    over its items alone.
 
     Args:
-        differences: of the two rows' scores, one a seed.
-        item_variance: of their mean, as the test set is a sample of items; None where items are not known.
-
-    Variances of seeds and items add up, with Satterthwaite's degrees of freedom. One seed alone is tested over its
-    items.
+        differences: of the two rows' scores, one per seed.
+        item_variance: variance of their mean over test items; None where items are not known.
     """
-    found = summarise(differences)
+    summary = summarise(differences)
     parts = [] if item_variance is None else [(item_variance, inf)]
-    if found.n > 1:
-        parts.append((found.std**2 / found.n, found.n - 1))
+    if summary.n > 1:
+        parts.append((summary.std**2 / summary.n, summary.n - 1))
     if not parts:
-        return Difference(found.mean, None, found.n, None)
-    return Difference(found.mean, two_sided(found.mean, *parts), found.n, item_variance)
+        return Difference(summary.mean, None, summary.n, None)
+    return Difference(summary.mean, two_sided(summary.mean, *parts), summary.n, item_variance)
 
 
 def two_sided(difference: float, *parts: tuple[float, float]) -> float:
-    """p of no difference, whose variance is the sum of parts, each (variance, its degrees of freedom)."""
+    """Two-sided p for a difference whose variance is the sum of parts (variance, its degrees of freedom)."""
     variance = sum(part for part, _ in parts)
     if variance == 0:
         return 1.0 if difference == 0 else 0.0
@@ -134,16 +140,21 @@ def two_sided(difference: float, *parts: tuple[float, float]) -> float:
 
 
 def holm(p_values: list[float]) -> list[float]:
-    """Holm's adjusted p-values, in the order given."""
+    """p-values adjusted by Holm's method, in the order of the input."""
     adjusted, highest = [0.0] * len(p_values), 0.0
-    for rank, place in enumerate(np.argsort(p_values, kind="stable")):
-        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[place]))
-        adjusted[place] = highest
+    for rank, index in enumerate(np.argsort(p_values, kind="stable")):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = highest
     return adjusted
 
 
 def tie_groups(order: list[str], differ: set[frozenset[str]]) -> dict[str, str]:
-    """Letters of rows: two that share one do not differ. `order` is from the best; `differ` are the pairs that do."""
+    """Letters by row; two rows that share a letter do not differ.
+
+    Args:
+        order: rows from the best.
+        differ: pairs of rows that differ.
+    """
     import networkx
 
     ties = networkx.Graph()
@@ -152,11 +163,11 @@ def tie_groups(order: list[str], differ: set[frozenset[str]]) -> dict[str, str]:
     groups = sorted(sorted(order.index(name) for name in clique) for clique in networkx.find_cliques(ties))
     letters = {name: "" for name in order}
     for number, group in enumerate(groups):
-        for place in group:
-            letters[order[place]] += letter(number)
+        for index in group:
+            letters[order[index]] += letter(number)
     return letters
 
 
 def letter(number: int) -> str:
-    """a … z, A … Z, then numbers in brackets."""
+    """The letter of a group: a … z, A … Z, then numbers in brackets."""
     return ascii_letters[number] if number < len(ascii_letters) else f"({number + 1})"

@@ -12,7 +12,7 @@ from csebench.base.errors import BadInput
 from csebench.base.files import read_yaml
 from csebench.plan import catalog, grids, targets
 from csebench.plan.papers import Paper, Published, Recipe, SettingsTable
-from csebench.report.claims import judge, place
+from csebench.report.claims import judge
 
 TABLES = {"micse": range(1, 5), "infocse": range(1, 13), "informin_cl": range(2, 8), "msse": range(1, 9)}
 FIGURES = {"micse": range(3, 10), "infocse": (), "informin_cl": (2, 3), "msse": range(4, 9)}
@@ -190,7 +190,7 @@ def test_claims_there_are():
 @pytest.mark.parametrize(("name", "claim"), CLAIMS, ids=lambda v: v if isinstance(v, str) else v.quote[:30])
 def test_a_claim_names_what_exists(name, claim):
     assert 0 < len(claim.quote.strip()) <= 120 and claim.section
-    here = grids.find_grid(name, place(claim))
+    here = grids.find_grid(name, claim.place)
     there = catalog.paper(name).tables[claim.versus_table] if claim.versus_table else here
     here.row(claim.row)
     for label in claim.columns:
