@@ -1,5 +1,7 @@
 """`csebench`: every step of the harness as a verb, usable without Snakemake.
 
+The parser and the printing; what a verb does is in the rooms of csebench/.
+
 Exit codes: 0 done; 1 a run failed; 2 bad input, with one clear message and nothing written.
 """
 
@@ -25,7 +27,7 @@ from csebench.plan.schema import POOLERS, Evaluation
 
 
 def main(argv: list[str] | None = None) -> int:
-    gc.set_threshold(1_000_000)  # importing torch makes 640,000 objects and drops none, nor does any step of training
+    gc.set_threshold(1_000_000)  # the import of torch makes 640,000 objects that live on; a step of training few
     try:
         args = parser().parse_args(argv)
         catalog.require_checkout()
@@ -89,112 +91,134 @@ def parser() -> Parser:
         added.set_defaults(run=run)
         return added
 
-    verb("methods", list_methods, "the methods and components there are")
-    verb("evaluators", list_evaluators, "the evaluators there are")
-    verb("papers", list_papers, "the papers and their tables")
-    v = verb("show", show, "a method, component, evaluator or paper in full")
-    v.add_argument("name")
-    v = verb("plan", show_plan, "the runs that targets need: shared, existing, missing, time")
-    v.add_argument("target", nargs="+", help="table2, micse/table2, results/mini/table2.md, all")
-    v.add_argument("--scale", default=catalog.DEFAULT_SCALE)
+    def add_scale(to):
+        known = "name of a file in config/ (default: %(default)s)"
+        to.add_argument("--scale", default=catalog.DEFAULT_SCALE, help=known)
+
+    def add_evaluators(to):
+        example = "comma-separated, as in sts,transfer:fasttest,beir:scifact (default: %(default)s)"
+        to.add_argument("--evaluators", default="sts", help=example)
+
+    def add_data(to, use="benchmark data"):
+        to.add_argument("--data", type=Path, help=f"folder of {use} (default: CSEBENCH_DATA, else the fetched data)")
+
+    verb("methods", list_methods, "list methods and components")
+    verb("evaluators", list_evaluators, "list evaluators, with their protocols and tasks")
+    verb("papers", list_papers, "list papers, with their tables and figures")
+    v = verb("show", show_name, "show everything about a method, component, evaluator or paper")
+    v.add_argument("name", help="a name that the verbs methods, evaluators or papers list")
+    v = verb("plan", show_plan, "list the runs that targets need, with the time that they take")
+    v.add_argument("target", nargs="+", help="table2, micse/table2, results/mini/table2.md or all")
+    add_scale(v)
+
+    v = verb("status", show_status, "show the state of the runs of targets, and the hours spent and left")
+    v.add_argument("target", nargs="*", default=["all"], help="as for the verb plan (default: all)")
+    add_scale(v)
+    again = "show it again every SECONDS (default: 2) until all runs are done"
+    v.add_argument("--watch", nargs="?", type=positive, const=2, metavar="SECONDS", help=again)
+
+    v = verb("claims", list_claims, "list claims of the papers, judged on the printed numbers and on ours")
+    add_scale(v)
+    verb("audit", list_findings, "list inconsistencies in the published tables")
+
+    v = verb("train", train, "train one run, from a spec or from options")
+    v.add_argument("spec", nargs="?", help="JSON file or JSON text; without it, --method and the options below")
+    v.add_argument("--method", help="name of a method")
+    v.add_argument("--variant", help="variant of the method (default: its declared settings)")
+    plug_in = "component to plug in; may be repeated"
+    v.add_argument("--with", dest="components", action="append", default=[], metavar="COMPONENT", help=plug_in)
+    hyper_parameter = "hyper-parameter of the method (learning_rate=3e-5) or of a component (ami.weight=0.01)"
+    v.add_argument("--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help=hyper_parameter)
+    v.add_argument("--encoder", help="hub id with commit (ID@COMMIT), folder of a model, or a name in config/")
+    v.add_argument("--corpus", type=Path, help="one sentence per line; for a supervised method a CSV file of triplets")
+    v.add_argument("--positives", type=Path, help="back-translated corpus, for a method that needs one")
+    v.add_argument("--size", type=positive, help="sentences to draw from the corpus (default: all)")
+    v.add_argument("--seed", type=int, default=42, help="seed of sampling and training (default: %(default)s)")
+    v.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of training (default: %(default)s)")
+    v.add_argument("--threads", type=positive, default=1, help="CPU threads (default: %(default)s)")
+    add_data(v, "benchmark data, for STS-B dev")
+    v.add_argument("--out", type=Path, required=True, help="folder of the run; the model is in OUT/model")
+
+    v = verb("evaluate", evaluate, "score an encoder of any origin")
+    model = "folder of a model, hub id, or .npz file of embeddings (see the verb sentences)"
+    v.add_argument("--model", required=True, help=model)
+    v.add_argument("--pooler", choices=POOLERS, help="how token vectors become one (default: that of the model)")
+    add_evaluators(v)
+    v.add_argument("--max-length", type=positive, help="tokens per sentence (default: the maximum of the encoder)")
+    add_data(v)
+    v.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of embedding (default: %(default)s)")
+    v.add_argument("--batch-size", type=positive, default=128, help="sentences per batch (default: %(default)s)")
+    v.add_argument("--out", type=Path, required=True, help="JSON file of scores, next to which .items.npz is written")
 
     v = verb(
-        "status", show_status, "how far the runs that targets need are: done, running, failed, hours spent and left"
+        "sentences", list_sentences, "write the sentences that evaluators embed: those that an .npz file must hold"
     )
-    v.add_argument("target", nargs="*", default=["all"], help="as of plan; all without it")
-    v.add_argument("--scale", default=catalog.DEFAULT_SCALE)
-    v.add_argument("--watch", nargs="?", type=positive, const=2, metavar="SECONDS", help="again every 2 seconds")
+    add_evaluators(v)
+    add_data(v)
+    v.add_argument("--out", type=Path, required=True, help="file with one JSON string per line")
 
-    v = verb("claims", list_claims, "what the papers say of their tables, on the printed numbers and on ours")
-    v.add_argument("--scale", default=catalog.DEFAULT_SCALE)
-    verb("audit", list_findings, "what the printed tables contradict, in themselves or one another")
+    v = verb("plot", plot_scores, "draw the figures of one model from its scores, as SVG, PNG and CSV")
+    v.add_argument("scores", type=Path, help="JSON file of the verb evaluate")
+    v.add_argument("--out", type=Path, required=True, help="folder of the figures")
 
-    v = verb("train", train, "train one run")
-    v.add_argument("spec", nargs="?", help="a spec as JSON file or JSON text; or give --method")
-    v.add_argument("--method")
-    v.add_argument("--variant")
-    v.add_argument("--with", dest="components", action="append", default=[], metavar="COMPONENT")
+    v = verb("work", work, "train and score a planned run, as a job of the workflow does")
+    v.add_argument("run_id", help="id of a run, as the verb plan lists it")
+    add_scale(v)
     v.add_argument(
-        "--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="learning_rate=… or ami.weight=…"
+        "--processes", type=int, default=1, help="processes that share each batch, one per GPU (default: 1)"
     )
-    v.add_argument("--encoder", help="hub id (ID@COMMIT), folder, or a name in config/")
-    v.add_argument("--corpus", type=Path, help="one sentence a line; for a supervised method a CSV of triplets")
-    v.add_argument("--positives", type=Path, help="the corpus back-translated, where the method wants it")
-    v.add_argument("--size", type=positive, help="sentences drawn by seed; all without it")
-    v.add_argument("--seed", type=int, default=42)
-    v.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
-    v.add_argument("--threads", type=positive, default=1)
-    v.add_argument("--data", type=Path, help="data root, for STS-B dev")
-    v.add_argument("--out", type=Path, required=True)
-
-    v = verb("evaluate", evaluate, "score any encoder")
-    v.add_argument("--model", required=True, help="folder of ours, of sentence-transformers, hub id, or .npz file")
-    v.add_argument("--pooler", choices=POOLERS)
-    v.add_argument("--evaluators", default="sts", help="comma-separated: sts,transfer:fasttest,beir:scifact")
-    v.add_argument("--max-length", type=positive, help="tokens; what the encoder can read without it")
-    v.add_argument("--data", type=Path)
-    v.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
-    v.add_argument("--batch-size", type=positive, default=128)
-    v.add_argument("--out", type=Path, required=True)
-
-    v = verb("sentences", list_sentences, "the sentences that evaluators embed: what a file of embeddings must hold")
-    v.add_argument("--evaluators", default="sts", help="comma-separated")
-    v.add_argument("--data", type=Path)
-    v.add_argument("--out", type=Path, required=True)
-
-    v = verb("plot", plot, "the figures that scores have the data for: SVG, PNG and CSV")
-    v.add_argument("scores", type=Path, help="JSON of `csebench evaluate`")
-    v.add_argument("--out", type=Path, required=True, help="folder")
-
-    v = verb("work", work, "train a planned run and score it, as the workflow does")
-    v.add_argument("run_id")
-    v.add_argument("--scale", default=catalog.DEFAULT_SCALE)
-    v.add_argument("--processes", type=int, default=1, help="that share every batch, each on a GPU of its own")
-    v.add_argument("--runs-per-gpu", type=positive, default=1, help="several seeds may share a GPU")
-    v = verb("publish", publish, "scores of a finished run into results/, as the workflow does")
-    v.add_argument("run_id")
-    v.add_argument("evaluator")
-    v.add_argument("--scale", default=catalog.DEFAULT_SCALE)
-    v = verb("compare", compare, "which rows of a table differ, from the scores' per-item values")
-    v.add_argument("target")
-    v.add_argument("--scale", default=catalog.DEFAULT_SCALE)
-    v = verb("render", render, "the page of a target from the scores there are; a figure's files to results/")
+    v.add_argument("--runs-per-gpu", type=positive, default=1, help="runs that may share a GPU (default: 1)")
+    v = verb("publish", publish, "copy the scores of a finished run into results/, as a job of the workflow does")
+    v.add_argument("run_id", help="id of a run, as the verb plan lists it")
+    v.add_argument("evaluator", help="an evaluator with its settings, as in beir:scifact")
+    add_scale(v)
+    v = verb("compare", compare_rows, "test which rows of a table differ, from per-item values")
+    v.add_argument("target", help="table2, micse/table2, micse/figure3")
+    add_scale(v)
+    v = verb("render", render, "render a page from the scores that exist; a figure is drawn into results/")
     v.add_argument("target", help="table2, micse/table2, micse/figure3, index, claims, audit")
-    v.add_argument("--scale", default=catalog.DEFAULT_SCALE)
-    v.add_argument("--out", type=Path, help="print to the terminal without it")
+    add_scale(v)
+    v.add_argument("--out", type=Path, help="file of the page (default: print it)")
 
-    v = verb("html", site, "all results of a scale as a folder to be read in a browser")
-    v.add_argument("--scale", default=catalog.DEFAULT_SCALE)
+    v = verb("html", write_html, "write all results of a scale as a folder of web pages")
+    add_scale(v)
 
-    v = verb("fetch", fetch, "official data from their hub, checked")
-    v.add_argument("source", help="wiki, nli, senteval, or a dataset of BEIR: beir:scifact")
-    v.add_argument("--out", type=Path, required=True, help="data root")
+    v = verb("fetch", fetch, "download official data and check it")
+    v.add_argument("source", help="wiki, nli, senteval, or a BEIR dataset as in beir:scifact")
+    v.add_argument("--out", type=Path, required=True, help="folder of benchmark data")
 
-    v = verb("back-translate", back_translate, "rewrite every sentence of a corpus by translating it there and back")
-    v.add_argument("corpus", type=Path)
-    v.add_argument("--translators", required=True, help="two MarianMT models, ID@COMMIT or folders, in one argument")
-    v.add_argument("--out", type=Path, required=True)
-    v.add_argument("--batch-size", type=positive, default=64)
+    v = verb("back-translate", back_translate, "translate every sentence of a corpus to another language and back")
+    v.add_argument("corpus", type=Path, help="one sentence per line")
+    models = "two MarianMT models (ID@COMMIT or folders) in one argument, separated by a space"
+    v.add_argument("--translators", required=True, help=models)
+    v.add_argument("--out", type=Path, required=True, help="file of the translated sentences")
+    v.add_argument("--batch-size", type=positive, default=64, help="sentences per batch (default: %(default)s)")
 
-    v = verb("pretrain", pretrain, "make a WordPiece vocabulary and a small BERT by masked LM")
+    v = verb("pretrain", pretrain, "train a WordPiece vocabulary and a small BERT by masked language modelling")
     v.add_argument("corpus", type=Path, help="one sentence per line")
     v.add_argument("--out", type=Path, required=True, help="folder of the encoder")
-    v.add_argument("--tokens", type=count, required=True, help="seen in all, with repetition: 1e9")
-    for name, default in (("layers", 4), ("hidden", 256), ("heads", 4), ("vocab-size", 8192), ("max-length", 128)):
-        v.add_argument(f"--{name}", type=positive, default=default, help="default: %(default)s")
-    v.add_argument("--batch-tokens", type=positive, default=4096, help="of a step, with padding; default: %(default)s")
-    v.add_argument("--learning-rate", type=float, default=1e-3, help="at its peak; default: %(default)s")
-    v.add_argument("--mask-probability", type=float, default=0.2, help="default: %(default)s")
+    v.add_argument("--tokens", type=count, required=True, help="tokens to train on, repetitions included: 1e9")
+    for name, default, text in (
+        ("layers", 4, "transformer layers"),
+        ("hidden", 256, "size of hidden states"),
+        ("heads", 4, "attention heads"),
+        ("vocab-size", 8192, "word pieces"),
+        ("max-length", 128, "tokens per sentence"),
+        ("batch-tokens", 4096, "tokens per step, padding included"),
+    ):
+        v.add_argument(f"--{name}", type=positive, default=default, help=f"{text} (default: %(default)s)")
+    v.add_argument("--learning-rate", type=float, default=1e-3, help="peak learning rate (default: %(default)s)")
+    masked = "fraction of the tokens to mask (default: %(default)s)"
+    v.add_argument("--mask-probability", type=float, default=0.2, help=masked)
     v.add_argument("--whole-word", action="store_true", help="mask all pieces of a word or none")
-    v.add_argument(
-        "--snapshots", type=count, nargs="+", default=[], help="token counts after which the encoder is also kept"
-    )
-    v.add_argument("--seed", type=int, default=42, help="default: %(default)s")
-    v.add_argument("--threads", type=positive, default=2, help="of the CPU; default: %(default)s")
+    snapshots = "token counts after which a copy of the encoder is written"
+    v.add_argument("--snapshots", type=count, nargs="+", default=[], help=snapshots)
+    v.add_argument("--seed", type=int, default=42, help="seed of weights and masking (default: %(default)s)")
+    v.add_argument("--threads", type=positive, default=2, help="CPU threads (default: %(default)s)")
     return top
 
 
-# ---------------------------------------------------------------- what there is
+# ---------------------------------------------------------------- lists
 
 
 def list_methods(args):
@@ -224,8 +248,8 @@ def list_papers(args):
     print(tabulate(rows, ["name", "paper", "tables", "figures", "claims"]))
 
 
-def show(args):
-    """All that goes by a name: miCSE is a method and a paper."""
+def show_name(args):
+    """Print everything with a name: miCSE is a method and a paper."""
     folders = [folder for folder in (METHODS, COMPONENTS, EVALUATORS) if args.name in names(folder)]
     for folder in folders:
         _show_declaration(declaration(args.name, folder))
@@ -237,13 +261,13 @@ def show(args):
 
 
 def _show_paper(paper):
-    found = {name: grids.find_grid(paper.name, name) for name in targets.grid_names(paper.name)}
-    rows = [[name, grid.title, len(grid.rows), runnable(grid)] for name, grid in found.items()]
+    by_name = {name: grids.find_grid(paper.name, name) for name in targets.grid_names(paper.name)}
+    rows = [[name, grid.title, len(grid.rows), rows_with_run(grid)] for name, grid in by_name.items()]
     print(f"\n{paper.title}\n{paper.reference}  {paper.url or ''}\n")
     print(tabulate(rows, ["", "title", "rows", "with a run"]))
 
 
-def runnable(grid) -> int:
+def rows_with_run(grid) -> int:
     return sum(getattr(row, "run", None) is not None for row in grid.rows)
 
 
@@ -266,16 +290,17 @@ def _show_declaration(d):
 def show_plan(args):
     from csebench.plan.forecast import plan_report
 
-    print(plan_report(pages_of(args)))
+    print(plan_report(parse_targets(args)))
 
 
 def show_status(args):
     from csebench.report.status import show_status
 
-    show_status(pages_of(args), args.watch)
+    show_status(parse_targets(args), args.watch)
 
 
-def pages_of(args) -> list[targets.Page]:
+def parse_targets(args) -> list[targets.Page]:
+    """The distinct pages of all targets."""
     catalog.scale(args.scale)
     return list({str(p.path): p for t in args.target for p in targets.parse_target(t, args.scale)}.values())
 
@@ -302,7 +327,7 @@ def list_findings(args):
 def train(args):
     if (args.spec is None) == (args.method is None):
         raise BadInput("train: give a spec (JSON file or text) or --method, not both.")
-    spec = by_hand.read_spec(args.spec) if args.spec else by_hand.spec_from(request(args))
+    spec = by_hand.read_spec(args.spec) if args.spec else by_hand.spec_from(make_request(args))
     if args.corpus is not None and spec.corpus is not None:
         read_corpus(args.corpus, spec.corpus.sha256, declaration(spec.method).corpus)  # before torch is imported
     with gpus.acquire_gpus():
@@ -312,11 +337,11 @@ def train(args):
     print(f"{spec.run_id}: {args.out / 'model'}")
 
 
-def request(args) -> by_hand.Request:
+def make_request(args) -> by_hand.Request:
     names = ("method", "encoder", "variant", "components", "corpus", "seed", "precision", "threads", "data")
     method = declaration(args.method)
-    trains = args.corpus is not None and method.kind in ("trained", "fitted")
-    size = args.size or (len(read_corpus(args.corpus, kind=method.corpus)) if trains else 0)
+    reads_corpus = args.corpus is not None and method.kind in ("trained", "fitted")
+    size = args.size or (len(read_corpus(args.corpus, kind=method.corpus)) if reads_corpus else 0)
     return by_hand.Request(**{name: getattr(args, name) for name in names}, settings=args.set, size=size)
 
 
@@ -338,22 +363,22 @@ def evaluate(args):
     shown = [s for s in result["scores"] if s["subset"] in ("all", "printed")]
     rows = [[s["evaluator"], s["task"], s["subset"], s["metric"], s["value"], s["protocol"]] for s in shown]
     print(tabulate(rows, ["evaluator", "task", "subset", "metric", "value", "protocol"], floatfmt=".4f"))
-    timings = [[name, *own.values()] for name, own in result["timings"].items()]
+    timings = [[name, *timing.values()] for name, timing in result["timings"].items()]
     print("\n" + tabulate(timings, ["evaluator", "embedding, s", "scoring, s", "sentences embedded"], floatfmt=".1f"))
 
 
 def list_sentences(args):
     from csebench.score.evaluate import sentences
 
-    found = sentences(args.evaluators.split(","), by_hand.data_root_or_default(args.data))
-    write_text(args.out, "".join(json.dumps(s, ensure_ascii=False) + "\n" for s in found))
-    print(f"{len(found)} sentences, a JSON string a line: {args.out}")
+    distinct = sentences(args.evaluators.split(","), by_hand.data_root_or_default(args.data))
+    write_text(args.out, "".join(json.dumps(s, ensure_ascii=False) + "\n" for s in distinct))
+    print(f"{len(distinct)} sentences, one JSON string per line: {args.out}")
 
 
-def plot(args):
-    from csebench.report.panels import plot as run
+def plot_scores(args):
+    from csebench.report.panels import plot
 
-    for path in run(args.scores, args.out):
+    for path in plot(args.scores, args.out):
         print(path)
 
 
@@ -365,16 +390,16 @@ def publish(args):
     worker.publish(args.run_id, args.evaluator, args.scale)
 
 
-def compare(args):
-    from csebench.report.compare import compare as run
+def compare_rows(args):
+    from csebench.report.compare import compare
 
     (page,) = targets.parse_target(args.target, args.scale)
     for paper, name in page.grids():
-        print(run(paper, name, page.scale))
+        print(compare(paper, name, page.scale))
 
 
 def render(args):
-    """Pages to the terminal or to --out; a figure's files to their place in results/."""
+    """Print a page or write it to --out; a figure's files go to their place in results/."""
     from csebench.report.overview import REPORTS
     from csebench.score.store import write_csv
 
@@ -383,13 +408,13 @@ def render(args):
         return show_or_write(REPORTS[args.target](args.scale), args.out)
     pages = targets.parse_target(args.target, args.scale)
     if args.out is not None and len(pages) > 1:
-        raise BadInput(f"render: {args.target} is {len(pages)} pages, --out is one file; use snakemake for all.")
+        raise BadInput(
+            f"render: {args.target} means {len(pages)} pages, but --out is one file; use snakemake for all."
+        )
     for page in pages:
         if page.path.suffix == ".svg":
             if args.out is not None:
-                raise BadInput(
-                    f"render: {args.target} is a figure, whose files go to {page.path.parent}/; leave --out."
-                )
+                raise BadInput(f"render: {args.target} is a figure, drawn into {page.path.parent}/; leave out --out.")
             from csebench.report.figures import draw
 
             print(*draw(*page.grids()[0], page.scale), sep="\n")
@@ -409,11 +434,11 @@ def show_or_write(text: str, out: Path | None):
         write_text(out, text)
 
 
-def site(args):
-    from csebench.report.html import write_site as write
+def write_html(args):
+    from csebench.report.html import write_site
 
     catalog.scale(args.scale)
-    print(write(args.scale))
+    print(write_site(args.scale))
 
 
 def fetch(args):

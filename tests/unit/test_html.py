@@ -4,12 +4,9 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
-from types import SimpleNamespace
-from typing import NamedTuple
 
 import pytest
 import yaml
@@ -18,6 +15,7 @@ from csebench import ROOT
 from csebench.base import caches
 from csebench.plan import catalog, grids, targets
 from csebench.report import html
+from csebench.report.audit import Finding
 from csebench.report.view import grid_view
 
 NASTY = 'SimCSE <i>&"x"</i>'
@@ -100,13 +98,6 @@ MEASURED = {
 }
 
 
-class Finding(NamedTuple):
-    paper: str
-    place: str
-    kind: str
-    text: str
-
-
 def clear():
     caches.clear()
 
@@ -124,9 +115,12 @@ def project(tmp_path_factory):
         (folder / f"{name}.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
     (folder / "data").mkdir()
     shutil.copy(ROOT / "data" / "registry.yaml", folder / "data")
-    found = [Finding("made_up", "table2", "average", "is <b>not</b> one"), Finding("made_up", "Sec. 1", "read", "x")]
+    findings = [
+        Finding("made_up", "table2", "average", "is <b>not</b> one"),
+        Finding("made_up", "Sec. 1", "read", "x"),
+    ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "csebench.report.audit", SimpleNamespace(findings=lambda: found))
+        patch.setattr(html, "findings", lambda: findings)
         patch.setattr(catalog, "ROOT", folder)
         patch.chdir(folder)
         clear()
