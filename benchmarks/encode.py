@@ -3,7 +3,7 @@
 Both load one exported folder (mean pooling) and run in the same precision, on the same threads. Two workloads:
   all pairs           what an evaluation costs: csebench as its STS evaluator does it (left and right of all sets,
                       every distinct sentence once), sentence-transformers task by task, left then right
-  distinct sentences  the same list of sentences, each once, for both: de-duplication plays no part
+  distinct sentences  the same list of sentences, each once, for both: without the effect of de-duplication
 csebench uses its default batch (128), sentence-transformers the faster of its default (32) and 128. The two alternate;
 loading and a warm-up do not count. The vectors must agree.
 
@@ -47,7 +47,7 @@ def main():
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=3, help="runs of each side")
-    parser.add_argument("--quick", action="store_true", help="at most 64 pairs a task, 1 run")
+    parser.add_argument("--quick", action="store_true", help="at most 64 pairs per task, 1 run")
     args = parser.parse_args()
     args.repeats = 1 if args.quick else args.repeats
     torch.set_num_threads(args.threads)
@@ -70,18 +70,18 @@ def main():
             return np.concatenate([peer.encode(p, batch_size=size, show_progress_bar=False) for p in parts])
 
     few, peers = distinct[:256], {"sentence-transformers, batch 32": 32, "sentence-transformers, batch 128": 128}
-    agreement = cosine(embed(few), encode(few, size=32)).min()  # and both are warm
+    agreement = cosine(embed(few), encode(few, size=32)).min()  # also warms up both
     if agreement < (0.9999 if args.precision == "fp32" else 0.999):
         raise SystemExit(f"the vectors differ: smallest cosine {agreement:.6f}")
     seconds = {}
     for _ in range(args.repeats):
-        for work, own, others, count in (
+        for work, ours_parts, peer_parts, count in (
             ("all pairs", [left, right], lists, len(left) + len(right)),
             ("distinct sentences", [distinct], [distinct], len(distinct)),
         ):
-            seconds.setdefault((work, count, "csebench"), []).append(timed(lambda p=own: embed(*p))[0])
+            seconds.setdefault((work, count, "csebench"), []).append(timed(lambda p=ours_parts: embed(*p))[0])
             for name, size in peers.items():
-                took, _ = timed(lambda p=others, s=size: encode(*p, size=s))
+                took, _ = timed(lambda p=peer_parts, s=size: encode(*p, size=s))
                 seconds.setdefault((work, count, name), []).append(took)
 
     print(f"{args.encoder}, {args.data}, {args.precision}, {args.threads} threads, {args.repeats} runs a side")

@@ -1,8 +1,8 @@
-"""One evaluation by several evaluators against the same evaluators one after the other, each with a model of its own.
+"""One evaluation by several evaluators against separate evaluations by each, which load and embed anew.
 
     python benchmarks/evaluate.py [--data DATA_ROOT] [--evaluators sts,transfer:fasttest,stsb_retrieval,geometry]
 
-Prints seconds and sentences embedded, and how far the scores are apart.
+Prints seconds and sentences embedded, and the largest difference between the scores.
 """
 
 import argparse
@@ -37,14 +37,14 @@ def main():
             result = evaluate(args.encoder, wanted, args.data, Path(folder) / "x.json", args.pooler, settings)
             seconds = time.perf_counter() - started
         timings = result["timings"].values()
-        counted = [sum(t[key] for t in timings) for key in ("embedding_seconds", "scoring_seconds")]
-        return result["scores"], [seconds, *counted, sum(t["sentences_embedded"] for t in timings)]
+        totals = [sum(t[key] for t in timings) for key in ("embedding_seconds", "scoring_seconds")]
+        return result["scores"], [seconds, *totals, sum(t["sentences_embedded"] for t in timings)]
 
     for e in evaluators:  # imports and a warm-up
         run([e])
     alone = [run([e]) for e in evaluators]
     scores, together = run(evaluators)
-    others = [row["value"] for own, _ in alone for row in own]
+    others = [row["value"] for rows, _ in alone for row in rows]
     apart = max(abs(row["value"] - other) for row, other in zip(scores, others, strict=True))
     total = [sum(column) for column in zip(*(costs for _, costs in alone), strict=True)]
     rows = [["together", *together], *([e, *costs] for e, (_, costs) in zip(evaluators, alone, strict=True))]

@@ -1,17 +1,17 @@
-"""What a GPU makes of the papers' runs: step time, share of the card's matmul rate, predicted wall time, and
-sentence-transformers' trainer in the same run.
+"""The papers' runs on a GPU: step time, fraction of the GPU's matmul rate, predicted wall time, and the speed of
+sentence-transformers' trainer for comparison.
 
-Encoders have the shape of BERT base and large and random weights. A method takes its paper's settings; a step is the
-trainer's own, batch assembly included, as the plain path makes it and as the trainer does on a GPU (layers compiled).
-The prediction is the first steps, in which the compiler works, the paper's steps, and the paper's evaluations of 1,500
-pairs. Operations are counted by PyTorch's counter in one plain step, and divided by the rate of a large bf16 matmul.
+Encoders have the architecture of BERT base and large with random weights. A method has its paper's settings; a step is
+a step of the trainer with batch assembly, on the plain path and as the trainer does it on a GPU (layers compiled). The
+prediction adds the first steps, which compile, the paper's steps, and the paper's evaluations of 1,500 pairs.
+Operations are counted by PyTorch's counter in one plain step, and divided by the rate of a large bf16 matmul.
 Goals on one H100: SimCSE's run on BERT base under 4 minutes, three times sentence-transformers' sentences a second.
 
     python benchmarks/gpu.py [--encoders base large] [--save]
 
-What it prints goes to benchmarks/results/ with date and card. --save also measures the step of every method for
+The output goes to benchmarks/results/ with date and GPU. --save also measures the step of every method for
 data/step_times.yaml (benchmarks/methods.py), from which `csebench plan` forecasts. Without a GPU nothing is measured;
---quick goes through all of it on any machine, with an encoder of two layers, and writes nothing.
+--quick runs everything on any machine with an encoder of two layers, and writes nothing.
 """
 
 # ruff: noqa: E402
@@ -27,7 +27,7 @@ from types import SimpleNamespace
 
 os.environ["TQDM_DISABLE"] = "1"
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)  # else methods.py beside it would be the package `methods`
+sys.path[0] = str(ROOT)  # else benchmarks/methods.py would shadow the package `methods`
 
 import numpy as np
 import torch
@@ -86,26 +86,26 @@ def matmul_rate() -> float:
     return 2 * size**3 / min(timed(torch.matmul, a, a) for _ in range(10))
 
 
-class Run:
+class PaperRun:
     """A method at its paper's settings, ready to make steps."""
 
     def __init__(self, name, folder, corpus, args):
-        found = declaration(name)
+        declared = declaration(name)
         quick = {"batch_size": 8} if args.quick else {}
-        params = fill(found, METHODS[name] | quick, name)
-        plugins = {n: fill(declaration(n, COMPONENTS), given, name) for n, given in found.components.items()}
+        params = fill(declared, METHODS[name] | quick, name)
+        plugins = {n: fill(declaration(n, COMPONENTS), given, name) for n, given in declared.components.items()}
         torch.manual_seed(0)
         encoder = Encoder.load(EncoderRef(name=str(folder), revision="local"), params["dropout"])
         state, self.optimizer = trainer.assemble(name, encoder, params, plugins)
         self.method, self.components, self.p = state["method"], state["components"], SimpleNamespace(**params)
         trainer.use_tokens(state, corpus, 0)
-        self.corpus, self.at = corpus, 0
+        self.corpus, self.completed = corpus, 0
 
     def steps(self, count):
         for _ in range(count):
-            batch = trainer.batch_at(self.at, self.corpus, self.method.sentences_per_step(), 0)
+            batch = trainer.batch_at(self.completed, self.corpus, self.method.sentences_per_step(), 0)
             trainer.optimise(self.method, self.components, self.optimizer, batch, "bf16")
-            self.at += 1
+            self.completed += 1
 
     def measure(self, args):
         """Seconds of the first steps, of a step of each path, of an evaluation; operations of a step."""
@@ -121,14 +121,14 @@ class Run:
         return first, plain, compiled, median(evaluations), counter.get_total_flops()
 
 
-def report(args, card) -> str:
+def report(args, gpu) -> str:
     corpus = sentences_like(read_corpus(ROOT / "data/smoke/wiki/smoke.txt"), 20_000)
     rate, rows, ratio = matmul_rate(), [], {}
     with tempfile.TemporaryDirectory() as scratch:
         for shape in args.encoders:
             folder = random_encoder(shape, Path(scratch) / shape)
             for name in METHODS:
-                run = Run(name, folder, corpus, args)
+                run = PaperRun(name, folder, corpus, args)
                 first, plain, step, dev, operations = run.measure(args)
                 size, p = run.method.sentences_per_step(), run.p
                 whole = first + p.steps * step + p.steps // p.evaluate_every * dev
@@ -148,7 +148,7 @@ def report(args, card) -> str:
     head += ["evaluation, s", "steps", "whole run, min"]
     digits = ("", "", ".1f", ".1f", ".0f", ".0%", ".1f", ".2f", "", ".1f")
     lines = [
-        f"{card}, bf16 matmul {rate / 1e12:.0f} TFLOP/s; torch {torch.__version__}; {args.steps} steps a path",
+        f"{gpu}, bf16 matmul {rate / 1e12:.0f} TFLOP/s; torch {torch.__version__}; {args.steps} steps a path",
         "",
     ]
     lines += [tabulate(rows, head, floatfmt=digits), ""]

@@ -1,14 +1,14 @@
 """The step of every method and component relative to SimCSE's, on the same encoder and batch.
 
-Every method takes the same sentences (those of triplets and pairs apart), length, precision and threads; steps of a
-method and of SimCSE alternate, and the ratio is that of the medians. Rows are sentences that pass the encoder, to be
-read beside it: PCL encodes twenty where SimCSE encodes two.
+All methods have the same length, precision, threads and sentences (supervised ones have triplets). Steps of a method
+and of SimCSE alternate; the ratio is that of the medians. Rows are the sentences that pass through the encoder: PCL
+encodes twenty where SimCSE encodes two.
 
     python benchmarks/methods.py [NAME …] [--encoder E] [--batch 32] [--length 32] [--steps 7] [--threads 2]
 
 With --save the seconds of a step (SimCSE's median of all, times the ratios) and the rate of an evaluation's embedding
-go to data/step_times.yaml, in the place of what this device had for this encoder: `csebench plan` forecasts from them.
---as names the encoder of config/ that a folder has the shape of.
+go to data/step_times.yaml and replace the entry of this device and encoder; `csebench plan` forecasts from them. --as
+names the encoder of config/ whose architecture the folder has.
 """
 
 # ruff: noqa: E402
@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import median
 
 os.environ["TQDM_DISABLE"] = "1"
-sys.path[0] = str(Path(__file__).resolve().parents[1])  # else this file would be the package `methods`
+sys.path[0] = str(Path(__file__).resolve().parents[1])  # else this file would shadow the package `methods`
 
 import torch
 import yaml
@@ -37,7 +37,7 @@ from csebench.plan.schema import EncoderRef, Evaluation
 from csebench.score.models import open_model
 from csebench.train.trainer import assemble, optimise
 
-# In the place of what only the hub has, and of other runs.
+# Replace parts that only the hub has, and runs that would have to come first.
 SETTINGS = {
     "rtd": {"generator": "self"},
     "msse": {"augmentation": "insert_copies"},
@@ -50,22 +50,22 @@ class Steps:
 
     def __init__(self, name, args):
         host, *plugins = name.split("+")
-        found = declaration(host)
+        declared = declaration(host)
         common = {"batch_size": args.batch, "max_length": args.length, "steps": 10**6}
-        params = fill(found, common | SETTINGS.get(host, {}), name)
+        params = fill(declared, common | SETTINGS.get(host, {}), name)
         torch.manual_seed(0)
         encoder = Encoder.load(
             EncoderRef(name=args.encoder, revision="local"), params["dropout"], params["pooler"] == "cls"
         )
-        plugins = {**found.components, **{plugin: {} for plugin in plugins}}
+        plugins = {**declared.components, **{plugin: {} for plugin in plugins}}
         plugins = {
             n: fill(declaration(n, COMPONENTS), SETTINGS.get(n, {}) | given, name) for n, given in plugins.items()
         }
         state, self.optimizer = assemble(host, encoder, params, plugins)
         self.method, self.components = state["method"], state["components"]
         folder = ROOT / "data/smoke"
-        file = folder / ("nli/smoke.csv" if found.corpus == "triplets" else "wiki/smoke.txt")
-        self.batch = ([*read_corpus(file, kind=found.corpus)] * args.batch)[: self.method.sentences_per_step()]
+        file = folder / ("nli/smoke.csv" if declared.corpus == "triplets" else "wiki/smoke.txt")
+        self.batch = ([*read_corpus(file, kind=declared.corpus)] * args.batch)[: self.method.sentences_per_step()]
         self.precision, self.rows = args.precision, 0
         for one in self.method.encoders():
             one.register_forward_pre_hook(self.count)
@@ -101,14 +101,15 @@ def main():
     for name in args.names or every:
         if torch.cuda.is_available():
             torch.compiler.reset()
-        made, simcse = Steps(name, args), Steps("simcse", args)
-        for steps in (made, simcse):  # warm, and a queue with something in it
+        method, simcse = Steps(name, args), Steps("simcse", args)
+        for steps in (method, simcse):  # warm up, and fill queues
             steps.step(), steps.step()
-        pairs = [(made.step(), simcse.step()) for _ in range(args.steps)]
-        own, other = (median(side) for side in zip(*pairs, strict=True))
-        ratios[name] = own / other
-        reference += [simcse for _, simcse in pairs]
-        table.append([name, made.rows, 1000 * own, own / other, (own / made.rows) / (other / simcse.rows)])
+        pairs = [(method.step(), simcse.step()) for _ in range(args.steps)]
+        seconds, simcse_seconds = (median(side) for side in zip(*pairs, strict=True))
+        ratios[name] = seconds / simcse_seconds
+        reference += [simcse_step for _, simcse_step in pairs]
+        per_row = (seconds / method.rows) / (simcse_seconds / simcse.rows)
+        table.append([name, method.rows, 1000 * seconds, ratios[name], per_row])
     print(f"{Path(args.encoder).name}, {args.batch} sentences, length {args.length}, {args.precision},", end=" ")
     print(f"{args.threads} threads, {args.steps} pairs of steps; SimCSE has {2 * args.batch} rows a step")
     head = ["method", "encoder rows", "ms a step", "x SimCSE", "x SimCSE a row"]
@@ -138,7 +139,7 @@ def save(args, seconds):
 
 
 def embedding_rate(args):
-    """Sentences per second of an evaluation: those of STS-B test, as often as they stand there."""
+    """Sentences per second of an evaluation, on the sentences of STS-B test."""
     (pairs,) = read_sts(ROOT / "data/smoke", "STS-B")
     texts = [f"{s} {i}" for i in range(20) for s in (*pairs.left, *pairs.right)]
     model = open_model(args.encoder, "avg", Evaluation(precision=args.precision))

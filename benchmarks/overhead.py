@@ -1,17 +1,17 @@
-"""What the harness costs beside the work: CPU seconds of a job, and of planning.
+"""Overhead of the harness: CPU seconds of a job that are not its work, and CPU seconds of planning.
 
-A job is `csebench work RUN` in a fresh process, which trains and scores one run. Work are the training steps, the
-embedding of sentences, and the scoring of what was embedded; all else is the harness: start of Python, imports,
+A job is `csebench work RUN` in a fresh process, which trains and scores one run. Its work is the training steps, the
+embedding of sentences and the scoring; everything else is overhead: start of Python, imports,
 planning, reading and checking of data, loading and writing of models, checkpoints. The goals are 5 % of a run of scale
-mini and 4 s. The first job of a workflow keeps the plan for the others; that is left out (`csebench plan all` is the
-same work). A second call for the same run, which finds it done, is printed beside it, and `csebench publish`.
+mini and 4 s. The first job of a workflow stores the plan for the others; this is left out (`csebench plan all` is the
+same work). Also printed: a second call for the same run, which is done by then, and `csebench publish`.
 
-Planning is timed on papers that this script makes up, of 10, 1,000 and 10,000 distinct runs: `csebench plan all` and
+Planning is timed on generated papers of 10, 1,000 and 10,000 distinct runs: `csebench plan all` and
 `snakemake -n`, each in a fresh process.
 
     python benchmarks/overhead.py [--scale smoke] [--run ID] [--sizes 10 1000 10000]
 
-At scale mini the data is wanted that the scale names (CSEBENCH_DATA).
+Scale mini needs its data (CSEBENCH_DATA).
 """
 
 import argparse
@@ -33,33 +33,35 @@ from csebench import ROOT
 # Runs a job and notes the CPU seconds of the work in it.
 JOB = """
 import json, runpy, sys, time
-def counted(function):
+def timed(function):
     def run(*args, **kwargs):
-        before, outer = time.process_time(), counted.inside
-        counted.inside = True
+        before, outer = time.process_time(), timed.inside
+        timed.inside = True
         try:
             return function(*args, **kwargs)
         finally:
-            counted.inside = outer
+            timed.inside = outer
             if not outer:
-                counted.seconds += time.process_time() - before
+                timed.seconds += time.process_time() - before
     return run
-counted.inside, counted.seconds = False, 0.0
-from csebench import cli
-work = cli._work
+timed.inside, timed.seconds = False, 0.0
+from csebench import cli, worker
+train_and_score = worker.train_and_score
 def patched(*args):
     import torch._dynamo, torch.optim  # which the first step would import
-    from csebench import encoder, evaluate, trainer
-    trainer.optimise, trainer.dev_point = counted(trainer.optimise), counted(trainer.dev_point)
-    encoder.SentenceEncoder.vectors = counted(encoder.SentenceEncoder.vectors)
+    from csebench.model import sentence_encoder
+    from csebench.score import evaluate
+    from csebench.train import trainer
+    trainer.optimise, trainer.dev_point = timed(trainer.optimise), timed(trainer.dev_point)
+    sentence_encoder.SentenceEncoder.vectors = timed(sentence_encoder.SentenceEncoder.vectors)
     load = evaluate.load
-    evaluate.load = lambda *names: counted(load(*names))
-    work(*args)
-cli._work = patched
+    evaluate.load = lambda *names: timed(load(*names))
+    train_and_score(*args)
+worker.train_and_score = patched
 main = cli.main
 def noting():
     code = main(sys.argv[1:])
-    print(json.dumps({"work": counted.seconds}), file=sys.stderr)
+    print(json.dumps({"work": timed.seconds}), file=sys.stderr)
     return code
 cli.main = noting
 runpy.run_module("csebench", run_name="__main__")
@@ -80,8 +82,8 @@ def cpu(command, cwd):
 
 def project(folder):
     """A copy of the project without runs and results."""
-    left = ("runs", "results", ".snakemake", ".venv")
-    shutil.copytree(ROOT, folder, ignore=lambda at, names: [n for n in names if n in left and Path(at) == ROOT])
+    left_out = ("runs", "results", ".snakemake", ".venv")
+    shutil.copytree(ROOT, folder, ignore=lambda path, names: {*left_out} & {*names} if Path(path) == ROOT else set())
     return folder
 
 
@@ -91,7 +93,7 @@ def jobs(args, folder):
     specs = targets.runs(args.scale)
     name = args.run or next(r for r in specs if r.startswith("simcse-"))
     run = [name, "--scale", args.scale]
-    cpu([sys.executable, "-c", f"from csebench import kept_plan; kept_plan.find({name!r}, {args.scale!r})"], folder)
+    cpu([sys.executable, "-c", f"from csebench.plan import cache; cache.find_run({name!r}, {args.scale!r})"], folder)
     total, wall, printed = cpu([sys.executable, "-c", JOB, "work", *run], folder)
     work = json.loads(printed.splitlines()[-1])["work"]
     rows = [[f"work {name}", total, work, total - work, f"{(total - work) / total:.1%}", wall]]
@@ -116,7 +118,7 @@ def planning(args, folder):
 
 
 def make_papers(folder, runs):
-    """One paper with tables of 50 rows of SimCSE, all of other temperatures, on two seeds."""
+    """One paper with tables of 50 rows of SimCSE, each with another temperature, on two seeds."""
     for old in (folder / "papers").glob("*.yaml"):
         old.unlink()
     tables, column = {}, {"label": "Avg.", "task": "Avg.", "size": "1%"}

@@ -1,11 +1,11 @@
-"""SimCSE training throughput: csebench's own loop against sentence-transformers' trainer.
+"""SimCSE training throughput: the trainer of csebench against the trainer of sentence-transformers.
 
 Compared, in sentences per second of whole steps (tokenising, two dropout views, loss, backward, clipping, optimiser,
 learning rate):
   csebench               `csebench.train.trainer.fit` with methods/simcse.py, without the STS-B dev evaluation
   sentence-transformers  SentenceTransformerTrainer, MultipleNegativesRankingLoss on (s, s) pairs: its SimCSE recipe,
-                         its own collator, sampler, optimiser and (unless --peer-attention) attention; nothing logged,
-                         nothing saved
+                         with its collator, sampler, optimiser and (unless --peer-attention) attention; without logging
+                         and saving
 Same encoder, sentences, batch, length, dropout, precision and threads. The two alternate; each run trains a fresh copy
 of the encoder and starts its clock after set-up. Imports, loading and one warm-up run a side do not count.
 
@@ -23,7 +23,7 @@ from statistics import median
 from threading import Event
 
 os.environ["TQDM_DISABLE"] = "1"
-sys.path[0] = str(Path(__file__).resolve().parents[1])  # else methods.py beside it would be the package `methods`
+sys.path[0] = str(Path(__file__).resolve().parents[1])  # else benchmarks/methods.py would shadow the package `methods`
 
 import torch
 from datasets import Dataset
@@ -46,7 +46,7 @@ NO_DEV = {"spearman": 0.0, "alignment": 0.0, "uniformity": 0.0}
 
 
 def csebench_seconds(args, sentences, steps, folder):
-    """Seconds a step, as the loop itself reports them."""
+    """Seconds per step, as the trainer reports them."""
     trainer.dev_point = lambda *_: NO_DEV
     ref = EncoderRef(name=args.encoder, revision="local")
     given = dict(steps=steps, evaluate_every=steps, batch_size=args.batch_size, max_length=args.max_length)
@@ -68,7 +68,7 @@ class Clock(TrainerCallback):
 
 
 def peer_seconds(args, sentences, steps, folder):
-    """Seconds a step, from the trainer's first to its last callback."""
+    """Seconds per step, from the trainer's first to its last callback."""
     path = str(ROOT / args.encoder if (ROOT / args.encoder).exists() else args.encoder)
     kwargs = {"attn_implementation": args.peer_attention} if args.peer_attention else {}
     word = Transformer(path, max_seq_length=args.max_length, model_kwargs=kwargs)
@@ -108,8 +108,8 @@ def main():
     if args.quick:
         args.steps, args.repeats = 3, 2
     torch.set_num_threads(args.threads)
-    needed, read = args.steps * args.batch_size, [*read_corpus(args.corpus)]
-    sentences = (read * -(-needed // len(read)))[:needed]
+    count, corpus = args.steps * args.batch_size, [*read_corpus(args.corpus)]
+    sentences = (corpus * -(-count // len(corpus)))[:count]
     sides = {"csebench": csebench_seconds, "sentence-transformers": peer_seconds}
     speeds = {name: [] for name in sides}
     with tempfile.TemporaryDirectory() as folder:

@@ -3,7 +3,8 @@
     python benchmarks/transfer.py --data DATA_ROOT --tasks CR,TREC,MRPC [--variant fasttest] [--dimensions 768]
 
 Both sides see the same vectors and the same protocol; the embedding is not timed. `one_by_one` is a plain loop over
-fits with torch's modules; it stands for SentEval's classifier, which no longer starts (see the accuracies beside).
+fits with torch's modules; it replaces SentEval's classifier, which no longer runs. The accuracies of
+both sides are printed.
 """
 
 import argparse
@@ -61,10 +62,10 @@ class OneByOne:
 
 
 def one_by_one(x, y, classes, folds, decay, settings):
-    """As evaluators/_probe.py: fit."""
+    """The same arguments and results as evaluators/_probe.py: fit."""
     weights, accuracy = [], []
-    for fold, own in zip(folds, decay, strict=True):
-        for value in own:
+    for fold, fold_decay in zip(folds, decay, strict=True):
+        for value in fold_decay:
             one = OneByOne(x.shape[1], classes, value, settings)
             if fold.drawn:  # the split is part of the fit
                 rows = np.sort(np.concatenate([fold.train, fold.dev]))
@@ -77,7 +78,7 @@ def one_by_one(x, y, classes, folds, decay, settings):
 
 
 def solve(task, features, labels, settings, fit):
-    """Seconds, and accuracy in validation and test, with one or the other way to fit."""
+    """(seconds, accuracy in validation, accuracy in test) with a function that fits."""
     started = time.perf_counter()
     dev, accuracy, _ = transfer.SOLVERS[task](features, labels, settings, fit)
     return time.perf_counter() - started, 100 * dev, 100 * accuracy

@@ -1,8 +1,8 @@
-"""The verdict on a published value: how often it is wrong, and what it can see.
+"""Error rates of the verdict on a published value, by simulation.
 
-Ours and the published values are drawn from the same process, then from one whose mean is 1, 2 and 4 deviations of a
-seed away. Where nothing is off, all but `reproduced` are false alarms: 5 % are meant to be. A published mean is of
-five runs and has their deviation. All published numbers are rounded to two digits.
+Our values and the published ones are drawn from the same distribution, then from distributions whose means are 1, 2
+and 4 standard deviations apart. With equal means every verdict but `reproduced` is a false alarm; 5 % are intended. A
+published mean is over five runs, with their deviation. Published numbers are rounded to two digits.
 
     python benchmarks/verdict.py [--draws 20000] [--quick]
 """
@@ -35,11 +35,11 @@ def printed(runs):
 
 
 def rates(rng, spread, ours, theirs, off, draws):
-    """Share of each verdict, `ours` and `theirs` being numbers of runs."""
+    """Fraction of each verdict; `ours` and `theirs` are numbers of runs."""
     runs = MEAN + DEVIATION * SPREADS[spread](rng, (draws, ours + theirs))
     runs[:, ours:] += off * DEVIATION
-    found = [stats.verdict(own[:ours], printed(own[ours:]), theirs).name for own in runs]
-    return [found.count(name) / draws for name in NAMES]
+    verdicts = [stats.verdict(draw[:ours], printed(draw[ours:]), theirs).name for draw in runs]
+    return [verdicts.count(name) / draws for name in NAMES]
 
 
 def main():

@@ -134,7 +134,7 @@ def test_published_values_have_marks_of_their_own(paper, name, monkeypatch):
         value = Published(value=70.5, std=0.5, text="70.5 ± 0.5")
         return replace(own, rows=[[replace(cell, published=value) for cell in cells] for cells in own.rows])
 
-    monkeypatch.setattr(figures, "view", printed)
+    monkeypatch.setattr(figures, "grid_view", printed)
     rows, texts = drawn(paper, name, "paper")
     assert {(row["published"], row["published_std"], row["mean"]) for row in rows} == {("70.5", "0.5", "")}
     assert " published " in texts and "no scores yet" not in texts

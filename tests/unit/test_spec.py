@@ -73,7 +73,7 @@ def test_a_default_written_out_is_the_default():
 
 def test_where_the_corpus_lies_does_not_count():
     elsewhere = Dataset(path="some/other/folder/corpus.txt", sha256=CORPUS.sha256, note="a copy")
-    assert spec(corpus=elsewhere).run_id == spec().run_id
+    assert spec(given=given(corpus=elsewhere)).run_id == spec().run_id
 
 
 @pytest.mark.parametrize("method", ["simcse", "micse", "bert", "random", "oracle"])

@@ -79,7 +79,7 @@ def test_every_state_is_counted(runs, capsys):
     assert f"1 done, 1 running, 1 failed, 1 stopped, {len(runs) - 4} waiting" in out
     assert re.search(rf"^{runs[1]} .* 125/250 +0\.013 +61\.20 +1:37 +A100 +{socket.gethostname()}", out, re.M)
     assert re.search(rf"^{runs[2]}: loss is nan \[at\] step 7 +–", out, re.M)
-    assert "goes on with what is stopped" in out
+    assert "resume stopped runs" in out
 
 
 @pytest.mark.parametrize(
