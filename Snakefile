@@ -1,4 +1,4 @@
-# Everything a table needs, from data to page: `snakemake -j4 results/table2.md`.
+# All steps from data to pages: `snakemake -j4 results/table2.md` trains, scores and renders what the page needs.
 from snakemake.utils import min_version
 
 min_version("9.0")
@@ -33,4 +33,4 @@ rule all:
             for name in ("index", "claims", "audit")
         ],
         html=catalog.results_folder(SCALE) / "html",
-        scores=jobs.scores_of_scale(SCALE),  # so that a deleted one is made again under a page that needs nothing else
+        scores=jobs.scores_of_scale(SCALE),  # a deleted score is made again, though pages are up to date

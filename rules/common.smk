@@ -1,4 +1,4 @@
-# What the rules share: the environment of jobs, and the scale. Rules compute with csebench/workflow.py.
+# Shared by all rules: the environment of jobs, the scale, and helpers. The logic of rules is in csebench/workflow.py.
 import os
 import sys
 from pathlib import Path
@@ -17,10 +17,10 @@ envvars:
 os.environ["PATH"] = os.pathsep.join(
     [str(Path(sys.executable).parent), os.environ["PATH"]]
 )
-# A shell around a job would end at SIGTERM, and what waits for it would kill the job while it writes its checkpoint.
+# `exec` replaces the shell: else SIGTERM ends the shell first, and the job is killed while it writes its checkpoint.
 shell.prefix("set -euo pipefail; exec ")
 SCALE = config.get("scale", catalog.DEFAULT_SCALE)
-GPU = int(bool(gpus.visible_gpus()))  # GPUs that a run asks for
+GPU = int(bool(gpus.visible_gpus()))  # GPUs that a run requests
 
 try:
     catalog.require_checkout()

@@ -1,4 +1,4 @@
-# Official sources, fetched once where no data root is given; a file that does not match its sha256 is removed.
+# Official data, fetched once if no data root is given. A file with the wrong sha256 is deleted.
 
 
 localrules:
@@ -66,7 +66,7 @@ rule back_translate:
     resources:
         gpu=GPU,
         mem_mb=8000,
-        runtime=forecast.LONGEST_MINUTES,  # goes on behind what the attempt before has written
+        runtime=forecast.LONGEST_MINUTES,  # a further attempt continues the file of the one before
     params:
         translators=lambda wildcards: targets.back_translation(wildcards.key, SCALE)[1],
     shell:

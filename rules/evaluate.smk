@@ -1,6 +1,6 @@
-# One score JSON per run and evaluator; scores that the training job has already made, mostly all, are only published.
-# So no GPU is asked for: what has to be computed after all waits for one by itself (csebench/base/gpus.py), or takes the
-# CPU where a cluster assigned none.
+# One score JSON per run and evaluator. The training job has mostly made the scores already; then they are only copied.
+# So this rule requests no GPU: a job that must compute scores waits for a free GPU (csebench/base/gpus.py), or uses the
+# CPU if the cluster assigned none.
 
 
 rule evaluate:

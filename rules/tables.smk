@@ -1,4 +1,4 @@
-# Pages. The strict ones want every score; those in partial/ show what there is and schedule nothing.
+# Pages. The normal ones need every score; those in partial/ use the existing scores and start no training.
 
 
 localrules:

@@ -1,5 +1,5 @@
-# One job a run: it trains, and scores what the pages want while the encoder is in memory.
-# Runs are content-addressed, so the inputs are `ancient`: a newer copy of the data is not other data.
+# One job per run: it trains the model, then computes all scores that pages need while the encoder is in memory.
+# Run ids contain the hash of the data, so inputs are `ancient`: a newer copy of the same data starts nothing.
 
 
 rule train:
@@ -15,7 +15,7 @@ rule train:
     resources:
         gpu=GPU,
         runs_per_gpu=1,
-        mem_mb=16000,  # BERT-large's optimiser and best weights, on a CPU too
+        mem_mb=16000,  # for the optimiser state and best weights of BERT-large
         runtime=lambda wildcards, attempt: jobs.training_minutes(
             wildcards.run, SCALE, attempt
         ),

@@ -96,7 +96,7 @@ class Declaration(Strict):
     choices: dict[str, list[str]] = {}  # allowed values of a text parameter
     components: dict[str, dict[str, Value]] = {}  # plug-ins that are part of the method
     asks: list[Literal["queue", "attention", "tokens"]] = []  # what a component needs of its method
-    refuses: dict[Literal["queue", "attention", "tokens"], str] = {}  # what a method cannot give to components, with the reason
+    refuses: dict[Literal["queue", "attention", "tokens"], str] = {}  # what a method lacks, with the reason
     variants: dict[str, dict[str, Any]] = {}  # name: parameters that differ from the defaults
     deviations: list[Prose] = []  # from the paper, and choices where the paper is silent
 
