@@ -1,4 +1,4 @@
-"""Names are the thing that they hold, or a verb phrase: words that name nothing are not names (docs/design.md)."""
+"""Names are the thing that they hold, or a verb phrase; words that name nothing are refused as names."""
 
 import ast
 
