@@ -46,7 +46,7 @@ def main():
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("CSEBENCH_DATA", ROOT / "data/smoke")))
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--repeats", type=int, default=3, help="runs of each side")
+    parser.add_argument("--repeats", type=int, default=3, help="runs per side")
     parser.add_argument("--quick", action="store_true", help="at most 64 pairs per task, 1 run")
     args = parser.parse_args()
     args.repeats = 1 if args.quick else args.repeats
@@ -84,7 +84,7 @@ def main():
                 took, _ = timed(lambda p=peer_parts, s=size: encode(*p, size=s))
                 seconds.setdefault((work, count, name), []).append(took)
 
-    print(f"{args.encoder}, {args.data}, {args.precision}, {args.threads} threads, {args.repeats} runs a side")
+    print(f"{args.encoder}, {args.data}, {args.precision}, {args.threads} threads, {args.repeats} runs per side")
     print(f"smallest cosine between the two libraries' vectors: {agreement:.6f}\n")
     rows = [[work, n, who, median(s), n / median(s)] for (work, n, who), s in seconds.items()]
     head = ["workload", "sentences", "library", "seconds", "sentences/s"]

@@ -22,7 +22,7 @@ from pathlib import Path
 
 os.environ["TQDM_DISABLE"] = "1"
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[0] = str(ROOT)  # else methods.py beside it would be the package `methods`
+sys.path[0] = str(ROOT)  # else benchmarks/methods.py would shadow the package `methods`
 
 from tabulate import tabulate
 

@@ -5,7 +5,7 @@ Encoders have the architecture of BERT base and large with random weights. A met
 a step of the trainer with batch assembly, on the plain path and as the trainer does it on a GPU (layers compiled). The
 prediction adds the first steps, which compile, the paper's steps, and the paper's evaluations of 1,500 pairs.
 Operations are counted by PyTorch's counter in one plain step, and divided by the rate of a large bf16 matmul.
-Goals on one H100: SimCSE's run on BERT base under 4 minutes, three times sentence-transformers' sentences a second.
+Goals on one H100: SimCSE's run on BERT base under 4 minutes, three times sentence-transformers' sentences per second.
 
     python benchmarks/gpu.py [--encoders base large] [--save]
 
@@ -79,7 +79,7 @@ def timed(function, *args) -> float:
 
 
 def matmul_rate() -> float:
-    """bf16 operations a second of a large product."""
+    """bf16 operations per second of a large product."""
     size = 8192 if torch.cuda.is_available() else 512
     a = torch.randn(size, size, dtype=torch.bfloat16, device="cuda" if torch.cuda.is_available() else "cpu")
     timed(torch.matmul, a, a)
@@ -144,15 +144,15 @@ def report(args, gpu) -> str:
             if args.save:
                 script = [sys.executable, ROOT / "benchmarks/methods.py", "--batch", "64", "--length", "32", "--save"]
                 subprocess.run([*script, "--encoder", folder, "--as", HUB[shape]], check=True)
-    head = ["run", "batch", "plain, ms a step", "ms a step", "sentences/s", "of matmul rate", "first steps, s"]
+    head = ["run", "batch", "plain, ms per step", "ms per step", "sentences/s", "of matmul rate", "first steps, s"]
     head += ["evaluation, s", "steps", "whole run, min"]
     digits = ("", "", ".1f", ".1f", ".0f", ".0%", ".1f", ".2f", "", ".1f")
     lines = [
-        f"{gpu}, bf16 matmul {rate / 1e12:.0f} TFLOP/s; torch {torch.__version__}; {args.steps} steps a path",
+        f"{gpu}, bf16 matmul {rate / 1e12:.0f} TFLOP/s; torch {torch.__version__}; {args.steps} steps per path",
         "",
     ]
     lines += [tabulate(rows, head, floatfmt=digits), ""]
-    lines += [f"{s}: {x:.2f}x the sentences a second of sentence-transformers' trainer" for s, x in ratio.items()]
+    lines += [f"{s}: {x:.2f}x the sentences per second of sentence-transformers' trainer" for s, x in ratio.items()]
     return "\n".join(lines)
 
 

@@ -111,8 +111,8 @@ def main():
         per_row = (seconds / method.rows) / (simcse_seconds / simcse.rows)
         table.append([name, method.rows, 1000 * seconds, ratios[name], per_row])
     print(f"{Path(args.encoder).name}, {args.batch} sentences, length {args.length}, {args.precision},", end=" ")
-    print(f"{args.threads} threads, {args.steps} pairs of steps; SimCSE has {2 * args.batch} rows a step")
-    head = ["method", "encoder rows", "ms a step", "x SimCSE", "x SimCSE a row"]
+    print(f"{args.threads} threads, {args.steps} pairs of steps; SimCSE has {2 * args.batch} rows per step")
+    head = ["method", "encoder rows", "ms per step", "x SimCSE", "x SimCSE per row"]
     print(tabulate(table, head, floatfmt=("", "", ".0f", ".2f", ".2f")))
     if args.save:
         save(args, {name: ratio * median(reference) for name, ratio in (ratios | {"simcse": 1.0}).items()})

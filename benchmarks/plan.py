@@ -44,8 +44,8 @@ def timed(command, repeats):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=5, help="fresh processes a line")
-    parser.add_argument("--quick", action="store_true", help="one process a line")
+    parser.add_argument("--repeats", type=int, default=5, help="fresh processes per line")
+    parser.add_argument("--quick", action="store_true", help="one process per line")
     args = parser.parse_args()
     repeats, rows = 1 if args.quick else args.repeats, []
     for scale in sorted(p.stem for p in (ROOT / "config").glob("*.yaml")):

@@ -7,7 +7,7 @@ learning rate):
                          with its collator, sampler, optimiser and (unless --peer-attention) attention; without logging
                          and saving
 Same encoder, sentences, batch, length, dropout, precision and threads. The two alternate; each run trains a fresh copy
-of the encoder and starts its clock after set-up. Imports, loading and one warm-up run a side do not count.
+of the encoder and starts its clock after set-up. Imports, loading and one warm-up run per side do not count.
 
     python benchmarks/train_step.py [--corpus FILE] [--precision fp32] [--threads 2] [--quick]
 """
@@ -95,13 +95,15 @@ def peer_seconds(args, sentences, steps, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--encoder", default="encoders/bert-mini-wiki", help="folder (of the project or anywhere)")
-    parser.add_argument("--corpus", type=Path, default=ROOT / "data/smoke/wiki/smoke.txt", help="one sentence a line")
+    parser.add_argument(
+        "--corpus", type=Path, default=ROOT / "data/smoke/wiki/smoke.txt", help="one sentence per line"
+    )
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--max-length", type=int, default=32)
     parser.add_argument("--precision", choices=["bf16", "fp32"], default="bf16")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--peer-attention", help="eager or sdpa; sentence-transformers' own choice without it")
-    parser.add_argument("--steps", type=int, default=40, help="a run")
+    parser.add_argument("--peer-attention", help="eager or sdpa; default: the choice of sentence-transformers")
+    parser.add_argument("--steps", type=int, default=40, help="steps per run")
     parser.add_argument("--repeats", type=int, default=5, help="runs of each side")
     parser.add_argument("--quick", action="store_true", help="3 steps, 2 runs: proves that the script works")
     args = parser.parse_args()
@@ -121,7 +123,7 @@ def main():
                     speeds[name].append(speed)
     rows = [[name, median(s), min(s), max(s), 1000 * args.batch_size / median(s)] for name, s in speeds.items()]
     print(f"{args.encoder}, {args.corpus.name}, batch {args.batch_size}, length {args.max_length}, {args.precision}")
-    print(f"{args.threads} threads, {args.repeats} runs of {args.steps} steps a side, alternating\n")
+    print(f"{args.threads} threads, {args.repeats} runs of {args.steps} steps per side, alternating\n")
     print(tabulate(rows, ["sentences/s", "median", "min", "max", "ms/step"], floatfmt=".1f"))
     paired = [a / b for a, b in zip(*speeds.values(), strict=True)]
     print(f"\nratio by pairs: {min(paired):.2f}x to {max(paired):.2f}x")

@@ -44,8 +44,8 @@ def rates(rng, spread, ours, theirs, off, draws):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--draws", type=int, default=20_000, help="a line")
-    parser.add_argument("--quick", action="store_true", help="200 draws a line")
+    parser.add_argument("--draws", type=int, default=20_000, help="draws per line")
+    parser.add_argument("--quick", action="store_true", help="200 draws per line")
     args = parser.parse_args()
     draws, rng, started, rows = 200 if args.quick else args.draws, np.random.default_rng(SEED), time.perf_counter(), []
     for off in OFF:
@@ -55,10 +55,10 @@ def main():
                     rows.append([off, kind, spread, ours, *rates(rng, spread, ours, theirs, off, draws)])
     head = ["deviations off", "published", "spread", "seeds", *NAMES]
     print(tabulate(rows, head, floatfmt=".3f"))
-    print(f"\n{draws} draws a line, seed {SEED}; one standard error is at most {0.5 / draws**0.5:.4f}", end="; ")
+    print(f"\n{draws} draws per line, seed {SEED}; one standard error is at most {0.5 / draws**0.5:.4f}", end="; ")
     print(f"{time.perf_counter() - started:.0f} s")
     alarms = [1 - row[4] for row in rows if row[0] == 0]
-    print(f"false alarms: {min(alarms):.3f} to {max(alarms):.3f}, 0.05 are meant to be")
+    print(f"false alarms: {min(alarms):.3f} to {max(alarms):.3f}, 0.05 are intended")
 
 
 if __name__ == "__main__":

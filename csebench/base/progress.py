@@ -51,7 +51,9 @@ class Progress:
         if not isinstance(error, Exception) or isinstance(error, Stopped):
             return
         written = read_progress(self.folder / PROGRESS)
-        if written is not None and written["state"] == "failed":  # by the trainer, which knows the step
+        if (
+            written is not None and written["state"] == "failed"
+        ):  # already written by the trainer, which knows the step
             return
         expected = isinstance(error, BadInput | RunFailed)
         message = str(error) if expected else traceback.format_exception_only(error)[0].strip()
