@@ -93,15 +93,15 @@ def with_imports(path: Path) -> list[Path]:
 
 
 def _imported(path: Path) -> set[Path]:
-    found = set()
+    files = set()
     for node in ast.walk(ast.parse(read_text(path))):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
         if isinstance(node, ast.ImportFrom):
             names = [node.module or "", *(f"{node.module}.{name}" for name in names)]
         folders = tuple(f"{folder.name}." for folder in (METHODS, EVALUATORS))
         candidates = (ROOT / (name.replace(".", "/") + ".py") for name in names if name.startswith(folders))
-        found |= {candidate for candidate in candidates if candidate.is_file()}
-    return found
+        files |= {candidate for candidate in candidates if candidate.is_file()}
+    return files
 
 
 def schema(folder: Path) -> type[Declaration] | type[EvaluatorDeclaration]:

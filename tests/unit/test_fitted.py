@@ -8,7 +8,7 @@ import pytest
 from csebench import ROOT
 from csebench.base import caches
 from csebench.plan import catalog, targets
-from csebench.report.view import view
+from csebench.report.view import grid_view
 
 SCALE = """
 scale: paper
@@ -52,7 +52,7 @@ def rows(tmp_path, monkeypatch):
         path = targets.score_path(run, "sts", "paper")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(content | {"evaluations": [{"evaluator": "sts", "version": 1}]}))
-    yield [cells[0] for cells in view("tiny", "table1", "paper").rows]
+    yield [cells[0] for cells in grid_view("tiny", "table1", "paper").rows]
     caches.clear()
 
 
