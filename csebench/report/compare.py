@@ -3,9 +3,9 @@
 Rows are compared in the columns that papers compare them in: the averages where a table has some, else every score. A
 test set is a sample of items, seeds are a sample of trainings; the variance of a difference is the sum of both
 (csebench/report/stats.py: paired_difference). An evaluator declares how its items make a score. A rank correlation: a
-bootstrap of the graded pairs, the same resamples for every row. A mean (accuracy, recall, nDCG): the permutation of signs of the
-items' differences, which for one seed of accuracies is McNemar's test. Where it declares nothing (alignment, purity,
-tasks of MTEB) rows are compared over seeds alone.
+bootstrap of the graded pairs, the same resamples for every row. A mean (accuracy, recall, nDCG): the permutation of
+signs of the items' differences, which for one seed of accuracies is McNemar's test. Where it declares nothing
+(alignment, purity, tasks of MTEB) rows are compared over seeds alone.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from csebench import ROOT
 from csebench.base.errors import BadInput, RunFailed
 from csebench.model.embedder import Embedder
 from csebench.model.metrics import spearman
-from csebench.plan.registry import EVALUATORS, declaration, files, literal, names, panels, protocol
+from csebench.plan.registry import EVALUATORS, declaration, files, names, panels, protocol, read_literal
 from csebench.plan.schema import EvaluatorDeclaration
 from csebench.score.evaluate import evaluate, run_evaluator
 from csebench.score.rows import Score, sample
@@ -94,7 +94,7 @@ def test_every_signature_is_typed(path):
 def test_the_template_is_a_valid_evaluator(smoke_data):
     from evaluators import _template
 
-    declared = EvaluatorDeclaration.model_validate(literal(TEMPLATE, "DECLARATION"))
+    declared = EvaluatorDeclaration.model_validate(read_literal(TEMPLATE, "DECLARATION"))
     rows, items = _template.evaluate(Letters(), smoke_data, **declared.params)
     check_items_make_scores(declared, rows, items)
     assert {*_template.DECLARATION["panels"]} <= drawn_by(TEMPLATE)

@@ -25,7 +25,7 @@ tables:
 figures:
   "B2": {{{GRID}, kind: bars, axis: Spearman}}
 claims:
-  - {{says: one row, section: "A", table: "A1", row: BERT, columns: [Avg.]}}
+  - {{quote: one row, section: "A", table: "A1", row: BERT, columns: [Avg.]}}
 """
 
 
