@@ -114,13 +114,13 @@ def code_hash(path: Path, *others: Path) -> str:
 def units() -> dict[str, tuple[int, list[Path]]]:
     """Version and files of every unit."""
     rooms = [path for room in TRAINER for path in sorted((ROOT / "csebench" / room).rglob("*.py"))]
-    found = {"trainer": (TRAINER_VERSION, [path for path in rooms if path != TRANSLATE])}
-    found["translate"] = (back_translation_facts("", "")["version"], [TRANSLATE])
+    units = {"trainer": (TRAINER_VERSION, [path for path in rooms if path != TRANSLATE])}
+    units["translate"] = (back_translation_facts("", "")["version"], [TRANSLATE])
     for folder in (METHODS, COMPONENTS, EVALUATORS):
         for name in names(folder):
             unit = f"{folder.relative_to(ROOT)}/{name}"
-            found[unit] = (declaration(name, folder).version, with_imports(files(folder)[name]))
-    return found
+            units[unit] = (declaration(name, folder).version, with_imports(files(folder)[name]))
+    return units
 
 
 def current() -> dict[str, dict]:

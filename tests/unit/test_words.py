@@ -11,18 +11,8 @@ BETTER = {
     "own": "whose it is: `row_values`, `paper_claims` …",
     "at": "what it counts: `scale`, `step`, `index`, `positions` …",
 }
-# Folders and files that are done. Others join when their names are plain.
-PLAIN = ("csebench/base", "csebench/plan", "csebench/cli.py", "benchmarks")
-PLAIN += tuple(
-    f"csebench/report/{name}.py"
-    for name in ("audit", "claims", "html", "markdown", "overview", "stats", "status", "view")
-)
-FILES = sorted(
-    path
-    for name in PLAIN
-    for path in ([ROOT / name] if name.endswith(".py") else (ROOT / name).rglob("*.py"))
-    if "__pycache__" not in path.parts
-)
+PLAIN = ("csebench", "methods", "evaluators", "benchmarks")
+FILES = sorted(path for name in PLAIN for path in (ROOT / name).rglob("*.py") if "__pycache__" not in path.parts)
 
 
 def names(tree):
