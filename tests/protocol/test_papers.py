@@ -262,7 +262,6 @@ REFUSED = {
     "column of two things": ("task: STS-B}\n", "task: STS-B, mean: true}\n", "tables.1", "columns.0", "one of"),
     "source": ("source: measured", "source: mesured", "tables.1", "source", "'mesured'", "'measured'"),
     "kind of a table": ("kind: settings", "kind: setings", "tables.2", "'settings'"),
-    "kind of a figure": ("kind: bars", "kind: bar", "figures.1.kind", "'bar'", "'bars'"),
     "no axis": ("    axis: Spearman x 100\n", "", "figures.1.axis", "required"),
     "claim of nothing": ('table: "1", ', "", "claims.0", "'one is better': needs either `table` or `figure`"),
     "claim of two things": ('table: "1"', 'table: "1", figure: "1"', "claims.0", "needs either `table` or `figure`"),
