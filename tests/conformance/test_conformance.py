@@ -172,11 +172,11 @@ def test_killed_and_resumed(run, precision, make_spec, train, tmp_path, monkeypa
     """A run killed twice ends with the weights and the report of one that was not."""
     from csebench.train import trainer
 
-    spec = make_spec(**RUNS[run], params={"steps": 24, "evaluate_every": 6})
+    spec = make_spec(**RUNS[run], params={"steps": 12, "evaluate_every": 3})
     spec = spec.model_copy(update={"precision": precision})
     whole = train(spec, tmp_path / "whole")
     batch_at = trainer.batch_at
-    for step in (11, 15):
+    for step in (5, 7):
 
         def killed(at, *args, step=step):
             if at == step:
@@ -190,7 +190,7 @@ def test_killed_and_resumed(run, precision, make_spec, train, tmp_path, monkeypa
     monkeypatch.setattr(trainer, "batch_at", batch_at)
     resumed = train(spec, tmp_path / "killed", checkpoint_seconds=0)
     assert whole["resumed_at"] is None
-    assert resumed["resumed_at"] == 12
+    assert resumed["resumed_at"] == 6
     assert weights(tmp_path / "killed") == weights(tmp_path / "whole")
     for fact in ("curve", "losses", "best_step", "best_encoder", "best_dev", "steps"):
         assert resumed[fact] == whole[fact]
