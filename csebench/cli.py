@@ -22,7 +22,15 @@ from csebench.base.files import read_text, write_text
 from csebench.base.provenance import code_state
 from csebench.data.corpus import read_corpus
 from csebench.plan import by_hand, catalog, grids, targets
-from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, declaration, names
+from csebench.plan.registry import (
+    COMPONENTS,
+    EVALUATORS,
+    METHODS,
+    any_declaration,
+    declaration,
+    evaluator_declaration,
+    names,
+)
 from csebench.plan.schema import POOLERS, Evaluation
 
 
@@ -236,7 +244,7 @@ def list_methods(args):
 
 def list_evaluators(args):
     rows = []
-    for d in (declaration(n, EVALUATORS) for n in names(EVALUATORS)):
+    for d in (evaluator_declaration(n) for n in names(EVALUATORS)):
         name = f"{d.name}:{d.takes.upper()}" if d.takes else d.name
         rows.append([name, d.version, d.protocol, ", ".join(d.variants), ", ".join(d.tasks), d.needs])
     print(tabulate(rows, ["name", "version", "protocol", "variants", "tasks", "needs"]))
@@ -252,7 +260,7 @@ def show_name(args):
     """Print everything with a name: miCSE is a method and a paper."""
     folders = [folder for folder in (METHODS, COMPONENTS, EVALUATORS) if args.name in names(folder)]
     for folder in folders:
-        _show_declaration(declaration(args.name, folder))
+        _show_declaration(any_declaration(args.name, folder))
     if args.name in catalog.paper_names():
         _show_paper(catalog.paper(args.name))
     elif not folders:

@@ -26,7 +26,7 @@ from csebench.plan.registry import (
     COMPONENTS,
     EVALUATORS,
     METHODS,
-    declaration,
+    any_declaration,
     files,
     names,
     read_literal,
@@ -119,7 +119,7 @@ def units() -> dict[str, tuple[int, list[Path]]]:
     for folder in (METHODS, COMPONENTS, EVALUATORS):
         for name in names(folder):
             unit = f"{folder.relative_to(ROOT)}/{name}"
-            units[unit] = (declaration(name, folder).version, with_imports(files(folder)[name]))
+            units[unit] = (any_declaration(name, folder).version, with_imports(files(folder)[name]))
     return units
 
 

@@ -7,11 +7,15 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
 
-_caches: list = []
+P = ParamSpec("P")
+T = TypeVar("T")
+_caches: list[Any] = []
 
 
-def cached(function):
+def cached(function: Callable[P, T]) -> Callable[P, T]:
     """`functools.cache`, registered so that `clear` empties it."""
     wrapper = functools.cache(function)
     _caches.append(wrapper)

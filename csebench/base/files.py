@@ -10,6 +10,7 @@ import json
 import os
 import uuid
 from pathlib import Path
+from typing import TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -17,6 +18,7 @@ from pydantic import BaseModel, ValidationError
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, explain, field_names
 
+M = TypeVar("M", bound=BaseModel)
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the loader of libyaml is four times as fast
 
 
@@ -35,7 +37,7 @@ def read_text(path: Path) -> str:
         raise BadInput(f"{path}: line {line}: not UTF-8 (byte {e.object[e.start]:#04x}); save it as UTF-8.") from None
 
 
-def read_yaml(path: Path, model: type[BaseModel]):
+def read_yaml(path: Path, model: type[M]) -> M:
     """The content of a YAML file as a pydantic model.
 
     Raises:

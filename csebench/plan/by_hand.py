@@ -13,7 +13,7 @@ from csebench.plan import catalog
 from csebench.plan.papers import Recipe
 from csebench.plan.recipe import Conditions, make_spec, typed
 from csebench.plan.registry import COMPONENTS, declaration
-from csebench.plan.schema import Dataset, EncoderRef
+from csebench.plan.schema import Dataset, EncoderRef, Precision
 from csebench.plan.spec import TRAINER_VERSION, Spec
 
 STSB_DEV = "downstream/STS/STSBenchmark/sts-dev.csv"
@@ -31,7 +31,7 @@ class Request:
     corpus: Path | None = None
     size: int = 0  # sentences drawn from it
     seed: int = 42
-    precision: str = "fp32"
+    precision: Precision = "fp32"
     threads: int = 1
     data: Path | None = None  # data root, for STS-B dev
 

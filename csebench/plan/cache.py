@@ -6,6 +6,7 @@ Results kept in memory: csebench/base/caches.py.
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from csebench.base.files import sha256, write_json
 from csebench.plan import catalog, targets
@@ -25,10 +26,10 @@ def find_run(run_id: str, scale_name: str) -> tuple[Spec, Scale, list[str]]:
     """
     path, key = FOLDER / f"{scale_name}.json", source_key()
     try:
-        plan = json.loads(path.read_text())
+        plan: dict[str, Any] = json.loads(path.read_text())
     except (FileNotFoundError, ValueError):
-        plan = {"key": None}
-    if plan["key"] != key or run_id not in plan["runs"]:
+        plan = {}
+    if plan.get("key") != key or run_id not in plan["runs"]:
         targets.run(run_id, scale_name)  # raises BadInput for a run that no table needs
         plan = {"key": key, **plan_scale(scale_name)}
         if source_key() == key:  # else a source changed during planning

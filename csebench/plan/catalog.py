@@ -15,7 +15,7 @@ from csebench import REPOSITORY, ROOT
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, explain, unknown
 from csebench.base.files import read_yaml
-from csebench.plan.papers import Column, Paper, Recipe, Row, Table
+from csebench.plan.papers import Column, Paper, Published, Recipe, Row, Table
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, check_name, declaration, fill, names, protocol
 from csebench.plan.schema import Dataset, Scale, Training
 
@@ -122,7 +122,7 @@ def side_by_side() -> Paper:
             label, run, missing = declaration(name).title, Recipe(method=name), None
         except BadInput as error:
             label, run, missing = name, None, str(error)
-        values = [None] * len(STS_COLUMNS)
+        values: list[Published | None] = [None] * len(STS_COLUMNS)
         rows.append(Row(label=label, run=run, missing=missing, source="measured", values=values))
     table = Table(
         title="all methods side by side",

@@ -87,12 +87,12 @@ def run_seconds(spec: Spec, times: StepTimes) -> float | None:
     rate = times.sentences_per_second
     test = TEST_SENTENCES / rate if rate else 0.0
     if declaration(spec.method).kind != "trained":
-        return test + (spec.params.get("fit_sentences", 0) / rate if rate else 0.0)
+        return test + (spec.number("fit_sentences") / rate if rate else 0.0)
     if (step := step_seconds(step_name(spec), times)) is None:
         return None
-    size = spec.params["batch_size"] * spec.params["max_length"] / (times.batch_size * times.max_length)
-    evaluations = spec.params["steps"] // spec.params["evaluate_every"]
-    return spec.params["steps"] * step * size + (evaluations * DEV_SENTENCES / rate if rate else 0.0) + test
+    size = spec.number("batch_size") * spec.number("max_length") / (times.batch_size * times.max_length)
+    evaluations = spec.number("steps") // spec.number("evaluate_every")
+    return spec.number("steps") * step * size + (evaluations * DEV_SENTENCES / rate if rate else 0.0) + test
 
 
 def step_name(spec: Spec) -> str:
@@ -115,8 +115,9 @@ def step_seconds(name: str, times: StepTimes) -> float | None:
     host, *components = name.split("+")
     if not components or (host == REFERENCE and len(components) == 1):
         return None
-    parts = [step_seconds(part, times) for part in (host, REFERENCE, *(f"{REFERENCE}+{c}" for c in components))]
-    if None in parts:
+    names = (host, REFERENCE, *(f"{REFERENCE}+{c}" for c in components))
+    parts = [seconds for name in names if (seconds := step_seconds(name, times)) is not None]
+    if len(parts) < len(names):
         return None
     host_seconds, reference, *with_component = parts
     return host_seconds + sum(seconds - reference for seconds in with_component)

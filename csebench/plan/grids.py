@@ -24,9 +24,9 @@ class CellPlan:
     row: Row
     column: Column
     specs: tuple[Spec, ...] = ()
-    evaluator: str | None = None
-    task: str | None = None
-    metric: str | None = None
+    evaluator: str = ""  # these three are empty where there are no runs
+    task: str = ""
+    metric: str = ""
     missing: str | None = None
     before: tuple[Spec, ...] = ()  # pre-training runs that `specs` start from
 
@@ -51,32 +51,34 @@ def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan
                 raise unknown(f"task of {evaluator}", column.task, tasks, f"{where}: {column.label}")
     rows = []
     for row in grid.rows:
-        missing = row.missing or _defect(row.run, f"{where}: {row.label}")
-        rows.append([_plan_cell(grid, row, column, missing, scale(scale_name), where) for column in grid.columns])
+        if row.run is None:
+            rows.append([CellPlan(row, column, missing=row.missing) for column in grid.columns])
+        elif defect := _defect(row.run, f"{where}: {row.label}"):
+            rows.append([CellPlan(row, column, missing=defect) for column in grid.columns])
+        else:
+            rows.append([_plan_cell(grid, row, row.run, column, scale(scale_name), where) for column in grid.columns])
     return rows
 
 
-def _plan_cell(grid: Grid, row: Row, column: Column, missing: str | None, scale: Scale, where: str) -> CellPlan:
-    if missing:
-        return CellPlan(row, column, missing=missing)
+def _plan_cell(grid: Grid, row: Row, recipe: Recipe, column: Column, scale: Scale, where: str) -> CellPlan:
     if column.task is None:
         return CellPlan(row, column)  # derived from other cells
-    role = row.run.encoder or grid.encoder
+    role = recipe.encoder or grid.encoder
     if role not in scale.encoders:
         return CellPlan(row, column, missing=f"no {role} at scale {scale.scale}")
     if column.size not in scale.sizes:
         file = f"config/{scale.scale}.yaml"
         raise unknown(f"size of {file}", column.size, scale.sizes, f"{where}: column {column.label}")
-    if corpus_of(declaration(row.run.method), scale) is None:
+    if corpus_of(declaration(recipe.method), scale) is None:
         return CellPlan(row, column, missing=f"no triplets at scale {scale.scale}")
     requested = grid.column_evaluator(column)
     evaluator = substitute(requested, scale)
     if evaluator is None:
         return CellPlan(row, column, missing=f"no {requested} at scale {scale.scale}")
-    sweep, absent = substitute_sweep(row.run.sweep | column.sweep, scale)
+    sweep, absent = substitute_sweep(recipe.sweep | column.sweep, scale)
     if absent:
         return CellPlan(row, column, missing=absent)
-    recipe, encoder, given = row.run.model_copy(update={"sweep": sweep}), scale.encoders[role], conditions(scale)
+    recipe, encoder, given = recipe.model_copy(update={"sweep": sweep}), scale.encoders[role], conditions(scale)
     specs = [
         make_spec(recipe, encoder, scale.sizes[column.size], seed, given, f"{where}: {row.label}")
         for seed in scale.seeds_by_size.get(column.size, scale.seeds)
@@ -108,7 +110,8 @@ def substitute_sweep(sweep: dict[str, Value], scale: Scale) -> tuple[dict[str, V
     """(the values that a scale uses for those of a sweep, the reason if one is unavailable there)"""
     values = {key: scale.sweeps.get(key, {}).get(str(value), value) for key, value in sweep.items()}
     absent = [f"no {key} {sweep[key]} at scale {scale.scale}" for key, value in values.items() if value is None]
-    return values, "; ".join(absent) or None
+    available = {key: value for key, value in values.items() if value is not None}
+    return available, "; ".join(absent) or None
 
 
 def _defect(recipe: Recipe, where: str) -> str | None:
@@ -140,6 +143,7 @@ def find_grid(paper_name: str, name: str) -> Table | SettingsTable | Figure:
 def recipe_values(paper_name: str, name: str, param: str) -> list[Value]:
     """The value of a parameter in the recipe of each column of a table of settings, at scale paper."""
     table, paper_scale, values = find_grid(paper_name, name), scale("paper"), []
+    assert isinstance(table, SettingsTable), name
     for column in table.columns:
         role, where = column.run.encoder or table.encoder, f"papers/{paper_name}.yaml: {name}: {column.label}"
         encoder, size = paper_scale.encoders[role], paper_scale.sizes["100%"]

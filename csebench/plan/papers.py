@@ -55,7 +55,7 @@ class Row(Strict):
     run: Recipe | None = None
     missing: str | None = None  # why nothing is run
     source: Literal["measured", "copied", "rerun"]  # how the authors obtained the values
-    origin: str | None = Field(None, alias="from")  # paper that copied values come from
+    origin: str | None = Field(default=None, alias="from")  # paper that copied values come from
     note: str | None = None
     values: list[PublishedValue | None]  # one per column
 
@@ -119,6 +119,11 @@ class Grid(Strict):
     def row(self, label: str) -> int:
         """Index of the only row with a label. Raises ValueError."""
         return _index("rows", self.rows, label)
+
+    @property
+    def baseline_row(self) -> int:
+        """Index of the row that is subtracted in differences. Raises ValueError where there is none."""
+        return self.row(self.baseline or "")
 
     def column(self, label: str) -> int:
         """Index of the only column with a label. Raises ValueError."""

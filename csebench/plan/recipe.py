@@ -14,7 +14,7 @@ from csebench.base.errors import BadInput, unknown
 from csebench.plan.catalog import POSITIVES, RUNS, data_root, dataset
 from csebench.plan.papers import Recipe
 from csebench.plan.registry import COMPONENTS, declaration, fill
-from csebench.plan.schema import Dataset, Declaration, EncoderRef, Scale, Value
+from csebench.plan.schema import Dataset, Declaration, EncoderRef, Precision, Scale, Value
 from csebench.plan.spec import ComponentSpec, CorpusSpec, Spec, digest
 
 ParamsByName = Mapping[str, dict[str, Value]]
@@ -26,7 +26,7 @@ class Conditions:
 
     corpora: Mapping[str, Dataset | None]  # `sentences` and `triplets`: the data that methods train on
     dev_sha256: str | None  # of STS-B dev
-    precision: str = "fp32"
+    precision: Precision = "fp32"
     threads: int = 1
     stage: tuple[int, int] | None = None  # sentences and seed of a pre-training stage; None: stages are refused
     override: Mapping[str, Value] = field(default_factory=dict)  # hyper-parameters of all methods
@@ -74,7 +74,9 @@ def make_spec(recipe: Recipe, encoder: EncoderRef, size: int, seed: int, given: 
     params = typed(method, merged(*layers), where)
     if stage := pretraining(params, encoder, given, where):
         encoder = EncoderRef(name=str(RUNS / stage.run_id / "model"), revision=stage.run_id)
-    reads_corpus, corpus = method.kind in ("trained", "fitted"), given.corpora.get(method.corpus)
+    corpus = given.corpora.get(method.corpus) if method.kind in ("trained", "fitted") else None
+    if corpus is None and method.kind in ("trained", "fitted"):
+        raise BadInput(f"{where}: no {method.corpus} to train {method.name} on.")
     return Spec(
         method=method.name,
         method_version=method.version,
@@ -87,7 +89,7 @@ def make_spec(recipe: Recipe, encoder: EncoderRef, size: int, seed: int, given: 
             for name in used
         },
         encoder=encoder,
-        corpus=corpus_spec(corpus, size, seed) if reads_corpus else None,
+        corpus=corpus_spec(corpus, size, seed) if corpus else None,
         dev_sha256=given.dev_sha256 if method.kind == "trained" else None,
         seed=0 if method.kind == "untrained" else seed,  # a fitted method draws its sentences by seed
         precision=given.precision if method.kind == "trained" else "fp32",
@@ -166,6 +168,6 @@ def back_translation_facts(corpus_sha256: str, translators: str) -> dict:
 
 def positives_path(spec: Spec) -> Path | None:
     """Path of the back-translated corpus of a run; None where it needs none."""
-    if not spec.back_translated:
+    if not spec.back_translated or spec.corpus is None:
         return None
-    return POSITIVES / f"{digest(back_translation_facts(spec.corpus.sha256, spec.params['translators']))}.txt"
+    return POSITIVES / f"{digest(back_translation_facts(spec.corpus.sha256, str(spec.params['translators'])))}.txt"

@@ -117,9 +117,23 @@ def check_name(name: str, folder: Path, where: str = "") -> None:
         )
 
 
+def declaration(name: str, folder: Path = METHODS) -> Declaration:
+    """The checked declaration of a method or component. Raises BadInput as `any_declaration` does."""
+    declared = any_declaration(name, folder)
+    assert isinstance(declared, Declaration), folder
+    return declared
+
+
+def evaluator_declaration(name: str) -> EvaluatorDeclaration:
+    """The checked declaration of an evaluator. Raises BadInput as `any_declaration` does."""
+    declared = any_declaration(name, EVALUATORS)
+    assert isinstance(declared, EvaluatorDeclaration), name
+    return declared
+
+
 @cached
-def declaration(name: str, folder: Path = METHODS) -> Declaration | EvaluatorDeclaration:
-    """The checked declaration of a method, component or evaluator.
+def any_declaration(name: str, folder: Path) -> Declaration | EvaluatorDeclaration:
+    """The checked declaration of a method, component or evaluator, by its folder.
 
     Raises:
         BadInput: no such name, or its declaration is invalid.
@@ -130,7 +144,7 @@ def declaration(name: str, folder: Path = METHODS) -> Declaration | EvaluatorDec
     where = str(path.relative_to(ROOT))
     try:
         declared = model.model_validate(read_literal(path, "DECLARATION"))
-        if model is Declaration:
+        if isinstance(declared, Declaration):
             declared.hyperparameters()
     except ValidationError as e:
         raise explain(e, where, field_names(model)) from None
@@ -146,7 +160,7 @@ def load(name: str, folder: Path = METHODS):
 
 def module(name: str, folder: Path) -> ModuleType:
     """The imported file of a method, component or evaluator."""
-    declaration(name, folder)
+    any_declaration(name, folder)
     path = files(folder)[name].relative_to(ROOT).with_suffix("")
     return importlib.import_module(".".join(path.parts))
 
@@ -160,7 +174,7 @@ def panels() -> dict[str, tuple[str, Panel]]:
     """
     by_kind = {}
     for name in names(EVALUATORS):
-        for kind, panel in declaration(name, EVALUATORS).panels.items():
+        for kind, panel in evaluator_declaration(name).panels.items():
             if kind in by_kind:
                 raise BadInput(f"evaluators {by_kind[kind][0]} and {name}: panels: both declare the kind {kind!r}.")
             by_kind[kind] = name, panel
@@ -186,7 +200,7 @@ class Protocol:
         """Patterns of the files that it reads, below the data root."""
         patterns = self.declaration.files
         if isinstance(patterns, dict):
-            patterns = patterns.get(self.params[self.declaration.takes], [])
+            patterns = patterns.get(self.taken, [])
         return [pattern.format(**self.params) for pattern in patterns]
 
     @property
@@ -203,8 +217,14 @@ class Protocol:
     @property
     def tasks(self) -> list[str]:
         """Tasks that a column can show, with `Avg.`; with a parameter in the text, the one task that it names."""
-        takes = self.declaration.takes
-        return [self.params[takes]] if takes else self.declaration.tasks + ["Avg."] * self.declaration.average
+        if self.declaration.takes:
+            return [self.taken]
+        return self.declaration.tasks + ["Avg."] * self.declaration.average
+
+    @property
+    def taken(self) -> str:
+        """The value of the parameter that the text names; empty for an evaluator that takes none."""
+        return str(self.params.get(self.declaration.takes or "", ""))
 
     @property
     def metric(self) -> str:
@@ -226,16 +246,16 @@ def protocol(text: str, where: str = "") -> Protocol:
     """
     name, *rest = text.split(":")
     check_name(name, EVALUATORS, where)
-    declared = declaration(name, EVALUATORS)
+    declared = evaluator_declaration(name)
     params, takes = dict(declared.params), declared.takes
     if takes is not None:
         if not rest or not rest[0]:
             raise BadInput(f"{where + ': ' if where else ''}{name}: needs a {takes}: {name}:NAME.")
-        params[takes] = rest.pop(0)
-        if not re.fullmatch(r"[\w-]+", params[takes]):
+        params[takes] = taken = rest.pop(0)
+        if not re.fullmatch(r"[\w-]+", taken):
             raise BadInput(f"{text}: a {takes} is written with letters, digits, - and _ only.")
-        if isinstance(declared.files, dict) and params[takes] not in declared.tasks:
-            raise unknown(f"{takes} of {name}", params[takes], declared.tasks, where)
+        if isinstance(declared.files, dict) and taken not in declared.tasks:
+            raise unknown(f"{takes} of {name}", taken, declared.tasks, where)
     for variant in rest:
         if variant not in declared.variants:
             raise unknown(f"variant of {name}", variant, declared.variants, where)

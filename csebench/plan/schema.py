@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 Value = bool | int | float | str
+Precision = Literal["fp32", "bf16"]
 Pooler = Literal[
     "cls",
     "cls_before_pooler",
@@ -67,16 +68,16 @@ class Training(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid")
-    steps: int = Field(15_625, ge=1)  # optimiser steps, the same for every corpus size
-    batch_size: int = Field(64, ge=2)  # sentences
-    max_length: int = Field(32, ge=4)  # tokens in training; evaluation is not truncated
+    steps: int = Field(default=15_625, ge=1)  # optimiser steps, the same for every corpus size
+    batch_size: int = Field(default=64, ge=2)  # sentences
+    max_length: int = Field(default=32, ge=4)  # tokens in training; evaluation is not truncated
     optimizer: Literal["adamw", "rmsprop"] = "adamw"
-    learning_rate: float = Field(3e-5, gt=0)
-    warmup_steps: int = Field(0, ge=0)
-    weight_decay: float = Field(0.0, ge=0)
-    clip: float = Field(1.0, gt=0)  # gradient norm
-    dropout: float = Field(0.1, ge=0, lt=1)  # hidden and attention
-    evaluate_every: int = Field(125, ge=1)  # steps between evaluations on STS-B dev
+    learning_rate: float = Field(default=3e-5, gt=0)
+    warmup_steps: int = Field(default=0, ge=0)
+    weight_decay: float = Field(default=0.0, ge=0)
+    clip: float = Field(default=1.0, gt=0)  # gradient norm
+    dropout: float = Field(default=0.1, ge=0, lt=1)  # hidden and attention
+    evaluate_every: int = Field(default=125, ge=1)  # steps between evaluations on STS-B dev
     pooler: Pooler = "cls_before_pooler"  # in training, on STS-B dev and at test
 
 
@@ -240,9 +241,9 @@ class EncoderRef(Strict):
 class Evaluation(Strict):
     """Settings of the evaluation that can change a score."""
 
-    precision: Literal["fp32", "bf16"] = "fp32"
-    batch_size: int = Field(128, ge=1)
-    max_length: int | None = Field(None, ge=4)  # tokens; None: the maximum of the encoder
+    precision: Precision = "fp32"
+    batch_size: int = Field(default=128, ge=1)
+    max_length: int | None = Field(default=None, ge=4)  # tokens; None: the maximum of the encoder
 
 
 class Scale(Strict):
@@ -258,8 +259,8 @@ class Scale(Strict):
     seeds: list[int]
     seeds_by_size: dict[str, list[int]] = {}  # for sizes with other seeds
     encoders: dict[str, EncoderRef]  # role in the papers -> encoder at this scale
-    precision: Literal["fp32", "bf16"] = "fp32"
-    threads: int = Field(1, ge=1)
+    precision: Precision = "fp32"
+    threads: int = Field(default=1, ge=1)
     evaluation: Evaluation = Evaluation()
     evaluators: dict[str, str | None] = {}  # evaluator of a table, or its name -> its substitute here; None: none
     sweeps: dict[str, dict[str, Value | None]] = {}  # swept parameter: value -> its substitute here; None: none

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from csebench.plan.schema import EncoderRef, Value
+from csebench.plan.schema import EncoderRef, Precision, Value
 
 TRAINER_VERSION = 1  # increase it when a change of the engine changes a trained model
 
@@ -52,7 +51,7 @@ class Spec(Frozen):
     corpus: CorpusSpec | None = None  # None: nothing is trained or fitted
     dev_sha256: str | None = None  # of the STS-B dev file on which the best step is selected
     seed: int
-    precision: Literal["fp32", "bf16"]
+    precision: Precision
     threads: int  # one and two threads give different bits
     trainer_version: int = TRAINER_VERSION
 
@@ -60,6 +59,12 @@ class Spec(Frozen):
     def run_id(self) -> str:
         """`simcse-0123456789`: folder name of the run, and its name in every command."""
         return f"{self.method}-{digest(self.model_dump())}"
+
+    def number(self, name: str) -> int | float:
+        """A numeric hyper-parameter; 0 where the method has none of that name."""
+        value = self.params.get(name, 0)
+        assert not isinstance(value, str), name
+        return value
 
     @property
     def back_translated(self) -> bool:

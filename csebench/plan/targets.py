@@ -84,8 +84,9 @@ def back_translation(key: str, first: str) -> tuple[Path, str]:
     """(corpus, translators) of the back-translated corpus with a key, from a run of scale `first`, or of another."""
     for name in scales(first):
         for spec in runs(name).values():
-            if spec.back_translated and positives_path(spec).stem == key:
-                return corpus_path(spec, scale(name)), spec.params["translators"]
+            positives, corpus = positives_path(spec), corpus_path(spec, scale(name))
+            if positives and corpus and positives.stem == key:
+                return corpus, str(spec.params["translators"])
     raise BadInput(f"no table of any scale needs a back-translation {key!r}.")
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from csebench.plan.catalog import DEFAULT_SCALE, paper, paper_names
 from csebench.plan.grids import find_grid
-from csebench.plan.papers import Column, Grid, Published, Row, SettingsTable
+from csebench.plan.papers import Column, Grid, Published, Recipe, Row, SettingsTable
 from csebench.plan.registry import protocol
 from csebench.plan.targets import grid_names
 from csebench.report import claims
@@ -61,15 +61,15 @@ def check_averages() -> Iterator[Finding]:
     for name, place, grid in score_tables():
         for row, column, printed in published_values(grid):
             index = grid.columns.index(column)
-            before = row.values[:index]
-            if len(before) > 1 and None not in before and is_average(grid, column, grid.columns[:index]):
+            before = [value for value in row.values[:index] if value is not None]
+            if len(before) == index > 1 and is_average(grid, column, grid.columns[:index]):
                 mean = sum(v.value for v in before) / len(before)
                 if abs(mean - printed.value) > printed.unit + SLACK:
                     text = f"{row.label}: the columns average {mean:.{grid.digits + 1}f}, printed is {printed.text}"
                     yield Finding(name, place, "average", text)
             elif column.delta is not None:
                 minuend = grid.column(column.delta)
-                value, base = row.values[minuend], grid.rows[grid.row(grid.baseline)].values[minuend]
+                value, base = row.values[minuend], grid.rows[grid.baseline_row].values[minuend]
                 if value and base and abs(value.value - base.value - printed.value) > printed.unit + SLACK:
                     text = f"{row.label}: {value.text} - {base.text} is not the printed {printed.text}"
                     yield Finding(name, place, "difference", text)
@@ -88,7 +88,7 @@ def check_shares() -> Iterator[Finding]:
     """An accuracy or recall that no count of correct items gives."""
     for name, place, grid in score_tables():
         for row, column, printed in published_values(grid):
-            items = protocol(grid.column_evaluator(column)).declaration.counts.get(column.task)
+            items = protocol(grid.column_evaluator(column)).declaration.counts.get(column.task or "")
             if items is None or printed.std is not None:
                 continue
             correct = printed.value / grid.factor * items
@@ -117,7 +117,7 @@ def check_repeated_settings() -> Iterator[Finding]:
     for name, place, grid in score_tables():
         for row, column, printed in published_values(grid):
             if row.run is not None and column.task is not None:
-                same_setting = cells.setdefault((name, *setting_key(grid, row, column)), [])
+                same_setting = cells.setdefault((name, *setting_key(grid, row.run, column)), [])
                 same_setting.append((place, row.label, column.label, printed))
     for (name, *_), same_setting in cells.items():
         for (place1, row1, column1, value1), (place2, row2, column2, value2) in combinations(same_setting, 2):
@@ -130,11 +130,11 @@ def differ(value1: Published, value2: Published) -> bool:
     return (value1.value, value1.std) != (value2.value, value2.std)
 
 
-def setting_key(grid: Grid, row: Row, column: Column) -> tuple:
+def setting_key(grid: Grid, recipe: Recipe, column: Column) -> tuple:
     """What a printed value depends on, as far as its recipe states it."""
-    recipe = row.run.model_dump(exclude={"sweep", "encoder"})
-    sweep = sorted((row.run.sweep | column.sweep).items())
-    return str(recipe), str(sweep), row.run.encoder or grid.encoder, *score_key(grid, column)
+    constant = recipe.model_dump(exclude={"sweep", "encoder"})
+    sweep = sorted((recipe.sweep | column.sweep).items())
+    return str(constant), str(sweep), recipe.encoder or grid.encoder, *score_key(grid, column)
 
 
 def score_key(grid: Grid, column: Column) -> tuple:

@@ -6,7 +6,7 @@ tests a verdict. Tests between all rows of a table: csebench/report/compare.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf, sqrt
@@ -90,9 +90,8 @@ def _judge(paper_name: str, claim: Claim, view: Callable[[str, str], GridView], 
         there = view(paper_name, f"table{claim.versus_table}") if claim.versus_table else here
         if isinstance(here.grid, SettingsTable) or isinstance(there.grid, SettingsTable):
             raise ValueError("a table of settings has no values to compare")
-        pairings = pair_cells(claim, here, there)
-        columns = [here.grid.columns[here.grid.column(label)] for label in claim.columns]
-        digits = max(here.grid.column_digits(column) for column in columns)
+        pairings, grid = pair_cells(claim, here, there), here.grid
+        digits = max(grid.column_digits(grid.columns[grid.column(label)]) for label in claim.columns)
     except (BadInput, ValueError) as error:
         raise BadInput(f"{where}: {str(error).rstrip('.')}.") from None
     comparisons = [compare(claim, here, *pairing) for pairing in pairings]
@@ -103,18 +102,19 @@ def _judge(paper_name: str, claim: Claim, view: Callable[[str, str], GridView], 
 
 def pair_cells(claim: Claim, here: GridView, there: GridView) -> list[tuple[str, str, list[tuple[Cell, Cell]]]]:
     """(other row, column, pairs of cells) of every comparison; with `on_average`, one comparison has all columns."""
-    row = here.rows[here.grid.row(claim.row)]
+    here_grid, there_grid = here.score_grid, there.score_grid
+    row = here.rows[here_grid.row(claim.row)]
     versus = [] if claim.versus == "others" else claim.versus
     for label in (*claim.exclude, *versus):
-        there.grid.row(label)
+        there_grid.row(label)
     if claim.versus == "others":
         excluded = {*claim.exclude} | ({claim.row} if here is there and claim.versus_column is None else set())
-        versus = [r.label for r in there.grid.rows if r.label not in excluded]
+        versus = [r.label for r in there_grid.rows if r.label not in excluded]
     pairings = []
-    for other, cells in zip(there.grid.rows, there.rows, strict=True):
+    for other, cells in zip(there_grid.rows, there.rows, strict=True):
         if other.label not in versus:
             continue
-        pairs = [(row[here.grid.column(c)], cells[there.grid.column(claim.versus_column or c)]) for c in claim.columns]
+        pairs = [(row[here_grid.column(c)], cells[there_grid.column(claim.versus_column or c)]) for c in claim.columns]
         if claim.on_average:
             pairings.append((other.label, "average", pairs))
         else:
@@ -129,16 +129,16 @@ def compare_printed(
     claim: Claim, here: GridView, versus: str, column: str, pairs: list[tuple[Cell, Cell]]
 ) -> Comparison | None:
     """The comparison of printed numbers; None where one is not printed."""
-    printed = [cell.published for pair in pairs for cell in pair]
-    if None in printed:
+    printed = [cell.published for pair in pairs for cell in pair if cell.published is not None]
+    if len(printed) < 2 * len(pairs):
         return None
     sign, unit = (-1 if claim.lower else 1), max(value.unit for value in printed)
     if claim.statistic == "std":
-        if any(value.std is None for value in printed):
+        ((a, b),), (a_std, b_std) = pairs, (value.std for value in printed)
+        if a_std is None or b_std is None:
             return None
-        ((a, b),) = pairs
-        p = f_test(a.published.std, a.published_seeds, b.published.std, b.published_seeds)
-        return Comparison(versus, column, sign * (a.published.std - b.published.std), p=p, unit=unit)
+        p = f_test(a_std, a.published_seeds, b_std, b.published_seeds)
+        return Comparison(versus, column, sign * (a_std - b_std), p=p, unit=unit)
     difference = float(np.mean([a.value - b.value for a, b in zip(printed[::2], printed[1::2], strict=True)]))
     parts = [part for row in zip(*pairs, strict=True) for part in row_variances(row)]
     return with_test(Comparison(versus, column, sign * difference, unit=unit), parts)
@@ -153,7 +153,7 @@ def compare_runs(
         return None
     sign = -1 if claim.lower else 1
     if claim.statistic == "std":
-        a, b = (cell.ours for cell in cells)
+        a, b = (stats.summarise(cell.values.values()) for cell in cells)
         if a.std is None or b.std is None:
             return None
         return Comparison(versus, column, sign * (a.std - b.std), p=f_test(a.std, a.n, b.std, b.n))
@@ -161,21 +161,22 @@ def compare_runs(
         lambda *v: sum(a - b for a, b in zip(v[::2], v[1::2], strict=True)) / len(pairs), *cells
     )
     summary = stats.summarise(differences.values())
-    parts = [(summary.std**2 / summary.n, summary.n - 1)] if summary.n > 1 else []
+    parts = [summary.error] if summary.n > 1 else []
     if parts and len(pairs) == 1 and (items := stored_item_variance(here, *cells)) is not None:
         parts.append((items, inf))
     return with_test(Comparison(versus, column, sign * summary.mean), parts)
 
 
-def with_test(comparison: Comparison, parts: list[tuple[float, float] | None]) -> Comparison:
+def with_test(comparison: Comparison, parts: Sequence[tuple[float, float] | None]) -> Comparison:
     """The comparison with its standard error and p, from parts (variance, its degrees of freedom).
 
     Without parts, or with an unknown one (None), error and p stay unknown.
     """
-    if not parts or None in parts:
+    known = [part for part in parts if part is not None]
+    if not known or len(known) < len(parts):
         return comparison
-    error, df = sqrt(sum(variance for variance, _ in parts)), stats.satterthwaite(*parts)
-    return replace(comparison, error=error, df=df, p=stats.two_sided(comparison.difference, *parts))
+    error, df = sqrt(sum(variance for variance, _ in known)), stats.satterthwaite(*known)
+    return replace(comparison, error=error, df=df, p=stats.two_sided(comparison.difference, *known))
 
 
 def f_test(std1: float, n1: int, std2: float, n2: int) -> float | None:
@@ -210,18 +211,19 @@ def row_variances(cells: tuple[Cell, ...]) -> list[tuple[float, float] | None]:
 
 def printed_variance(cell: Cell) -> tuple[float, float] | None:
     """Variance of a printed value and its degrees of freedom; a single run has the typical spread, taken as known."""
-    if cell.published.std is not None and cell.published_seeds > 1:
+    if cell.published is not None and cell.published.std is not None and cell.published_seeds > 1:
         return cell.published.std**2 / cell.published_seeds, cell.published_seeds - 1
     if cell.parts:
         if cell.plan.column.delta is None:
             return None
-        parts = [printed_variance(part) for part in cell.parts]
-        return None if None in parts else (sum(v for v, _ in parts), stats.satterthwaite(*parts))
+        parts = [variance for part in cell.parts if (variance := printed_variance(part)) is not None]
+        return (sum(v for v, _ in parts), stats.satterthwaite(*parts)) if len(parts) == len(cell.parts) else None
     evaluator = cell.plan.evaluator or cell.plan.column.evaluator or Grid.model_fields["evaluator"].default
     rule = protocol(evaluator).declaration.items
-    if rule is None or rule.score != "spearman" or typical_spread() is None:  # deviations that papers print are of it
+    typical = typical_spread()
+    if rule is None or rule.score != "spearman" or typical is None:  # deviations that papers print are of it
         return None
-    return (typical_spread() * cell.factor) ** 2, inf
+    return (typical * cell.factor) ** 2, inf
 
 
 @cached
@@ -275,10 +277,11 @@ def judge_difference(claim: Claim, comparisons: list[Comparison], digits: int) -
     if len(comparisons) > 1:
         detail = f"{len(comparisons) - len(against)} of {len(comparisons)} comparisons; smallest {detail}"
     detail += size_detail
-    if any(c.p is None for c in comparisons):
+    p_values = [c.p for c in comparisons if c.p is not None]
+    if len(p_values) < len(comparisons):
         verdict = REVERSED if against else WEAK if all(c.unit for c in comparisons) else UNTESTABLE
         return Judgement(verdict, f"{detail}; the spread is not known", stated)
-    p = weakest.p if against else max(min(1.0, tests * c.p) for c in comparisons)
+    p = p_values[comparisons.index(weakest)] if against else max(min(1.0, tests * p) for p in p_values)
     verdict = REVERSED if against else HOLDS if p < stats.LEVEL else WEAK
     return Judgement(verdict, f"{detail}, p = {p:.2g}", stated)
 

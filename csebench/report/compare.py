@@ -41,8 +41,7 @@ def texts(shown: GridView) -> dict | None:
     retrieved, queries, printed = {}, None, None
     for cell, *_ in shown.rows:
         declared = protocol(cell.plan.evaluator).declaration.texts if cell.plan.specs else None
-        arrays = items_of_run(cell.plan.specs[0], cell.plan.evaluator, shown.scale) if declared else {}
-        if arrays:
+        if declared and (arrays := items_of_run(cell.plan.specs[0], cell.plan.evaluator, shown.scale)):
             retrieved[cell.plan.row.label] = arrays[declared.retrieved].tolist()
             queries = arrays[declared.queries].tolist()
             of_labels = arrays[declared.printed].swapaxes(0, 1).tolist()  # (L, Q, K)
@@ -52,13 +51,13 @@ def texts(shown: GridView) -> dict | None:
 
 def comparisons(shown: GridView) -> dict:
     """For each column the rows from the best, their letters, every pair's test."""
-    columns = shown.grid.columns if shown.rows else []
+    columns = shown.score_grid.columns if shown.rows else []
     averages = [c for c in columns if c.mean or c.task == "Avg."]
     scored = averages or [c for c in columns if c.delta is None]
     by_column = {}
     for column in scored:
         cells = {i: cell for i, cell in enumerate(shown.column(column.label)) if comparable(cell)}
-        order = sorted(cells, key=lambda i: (cells[i].ours.mean * (1 if column.lower else -1), i))
+        order = sorted(cells, key=lambda i: (cells[i].mean * (1 if column.lower else -1), i))
         tests = [(a, b, difference(cells[a], cells[b], shown.scale)) for a, b in combinations(order, 2)]
         if tests and all(test.p is not None for *_, test in tests):  # what cannot be tested is no tie
             pairs = [{"a": a, "b": b, **vars(test)} for a, b, test in tests]
@@ -89,10 +88,10 @@ def item_variance(a: Cell, b: Cell, scale: str) -> float | None:
     variances = []
     for x, y in zip(a.parts or (a,), b.parts or (b,), strict=True):
         for task in tasks(x):
-            both = [samples(cell, task, scale) for cell in (x, y)]
-            if None in both or not same_items(both[0] + both[1]):
+            first, second = (samples(cell, task, scale) for cell in (x, y))
+            if first is None or second is None or not same_items(first + second):
                 return None
-            variances.append(variance(*both))
+            variances.append(variance(first, second))
     return a.factor**2 * sum(variances) / len(variances) ** 2
 
 
@@ -105,7 +104,8 @@ def samples(cell: Cell, task: str, scale: str) -> list[Sample] | None:
     """Of every seed of a cell the test items behind its score of a task; None where those of one are not known."""
     plan = cell.plan
     of_seeds = [_sample(*_items_file(spec, plan.evaluator, scale), task, plan.metric) for spec in plan.specs]
-    return None if None in of_seeds else of_seeds
+    known = [sample for sample in of_seeds if sample is not None]
+    return known if len(known) == len(of_seeds) else None
 
 
 def same_items(of_seeds: list[Sample]) -> bool:
@@ -143,9 +143,9 @@ def variance(a: list[Sample], b: list[Sample]) -> float:
     if a[0].gold is None:
         change = mean_values(a) - mean_values(b)
         return float(np.square(change).mean() / len(change))
+    gold = a[0].gold.tobytes()
     replicates = [
-        np.mean([_replicates(s.values.tobytes(), str(s.values.dtype), s.gold.tobytes()) for s in row], 0)
-        for row in (a, b)
+        np.mean([_replicates(s.values.tobytes(), str(s.values.dtype), gold) for s in row], 0) for row in (a, b)
     ]
     return float(np.var(replicates[0] - replicates[1], ddof=1))
 

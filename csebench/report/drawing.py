@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from csebench.base.files import write_bytes
 # Okabe and Ito's colours, which the colour-blind tell apart; more than eight groups also differ in their marker.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000", "#B8A900")
 MARKERS = ("o", "s", "^", "D", "v")
-STYLE = {
+STYLE: dict[Any, Any] = {
     "svg.hashsalt": "csebench",
     "font.size": 9,
     "axes.titlesize": 10,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import textwrap
 from operator import sub
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.papers import Row
@@ -64,7 +64,7 @@ def draw(paper_name: str, name: str, scale: str) -> list[Path]:
     shown = grid_view(paper_name, name, scale)
     with matplotlib.rc_context(STYLE):
         figure = Figure(layout="constrained")
-        table, notes = DRAWERS.get(shown.grid.kind, panels)(figure, shown)
+        table, notes = DRAWERS.get(shown.figure.kind, panels)(figure, shown)
         add_title_and_notes(figure, shown, notes)
     return write_files(grid_path(paper_name, name, scale, "svg").with_suffix(""), figure_files(figure, table))
 
@@ -99,7 +99,7 @@ def row_style(place: int) -> dict:
 def missing(shown: GridView, reasons: list[list[str | None]], columns: list[str]) -> list[str]:
     """`missing: miCSE, SCD at 0.1%, 10% (no scores); VaSCL (no adapter)`, from the reason of every cell."""
     labels_by_reason: dict[tuple[str, str], list[str]] = {}
-    for row, row_reasons in zip(shown.grid.rows, reasons, strict=True):
+    for row, row_reasons in zip(shown.figure.rows, reasons, strict=True):
         for reason in dict.fromkeys(filter(None, row_reasons)):
             affected = [column for column, r in zip(columns, row_reasons, strict=True) if r == reason]
             where = "" if len(affected) == len(row_reasons) else f" at {', '.join(dict.fromkeys(affected))}"
@@ -119,7 +119,7 @@ def marks(shown: GridView, to_baseline: bool = False) -> list[list[Mark]]:
     """Of every cell; or of its difference to the baseline's, seed by seed, and none of the baseline itself."""
     if not to_baseline:
         return [[mark(cell.values, cell.published, shown) for cell in cells] for cells in shown.rows]
-    base = shown.rows[shown.grid.row(shown.grid.baseline)]
+    base = shown.rows[shown.figure.baseline_row]
     return [
         [Mark() if cells is base else difference(*pair, shown) for pair in zip(cells, base, strict=True)]
         for cells in shown.rows
@@ -133,17 +133,19 @@ def mark(values, published, shown: GridView) -> Mark:
 
 def difference(cell: Cell, base: Cell, shown: GridView) -> Mark:
     values = combine_by_seed(sub, cell, base) if cell.values and base.values else {}
-    change = mark(values, cell.published if base.published else None, shown)
-    return change._replace(published=(change.published[0] - base.published.value, None) if change.published else None)
+    change = mark(values, cell.published, shown)
+    if change.published is None or base.published is None:
+        return change._replace(published=None)
+    return change._replace(published=(change.published[0] - base.published.value, None))
 
 
 def cell_table(shown: GridView) -> list[list]:
     """One line a cell, with the difference to the baseline's where there is one."""
-    head = COLUMNS + (["difference", "difference_std", "difference_n"] if shown.grid.baseline else [])
-    changes = marks(shown, True) if shown.grid.baseline else None
+    head = COLUMNS + (["difference", "difference_std", "difference_n"] if shown.figure.baseline else [])
+    changes = marks(shown, True) if shown.figure.baseline else None
     sizes, rows = read_scale(shown.scale).sizes, []
-    for i, (row, cells) in enumerate(zip(shown.grid.rows, shown.rows, strict=True)):
-        for j, (column, cell) in enumerate(zip(shown.grid.columns, cells, strict=True)):
+    for i, (row, cells) in enumerate(zip(shown.figure.rows, shown.rows, strict=True)):
+        for j, (column, cell) in enumerate(zip(shown.figure.columns, cells, strict=True)):
             runs = {spec.seed: spec.run_id for spec in cell.plan.specs}
             printed = [cell.published.value, cell.published.std] if cell.published else [None, None]
             line = [row.label, column.label, sizes[column.size], *numbers(cell.ours), joined(cell.seeds)]
@@ -163,14 +165,14 @@ def joined(values) -> str:
 
 def unit(shown: GridView, column: int) -> str:
     """`spearman x 100`"""
-    of = shown.grid.columns[column]
+    of = shown.figure.columns[column]
     metric = next((cells[column].plan.metric for cells in shown.rows if cells[column].plan.metric), of.metric or "")
-    factor = of.factor or shown.grid.factor
+    factor = of.factor or shown.figure.factor
     return metric if factor == 1 else f"{metric} x {factor:g}"
 
 
 def cell_notes(shown: GridView, columns: list[str] | None = None) -> list[str]:
-    columns = columns or [column.label for column in shown.grid.columns]
+    columns = columns or [column.label for column in shown.figure.columns]
     notes = missing(shown, [[reason(cell) for cell in cells] for cells in shown.rows], columns)
     if shown.scale != PAPER_SCALE and any(cell.published for cells in shown.rows for cell in cells):
         notes.append("published values are not drawn, as they are of another scale; the table has them")
@@ -186,7 +188,7 @@ def reason(cell: Cell) -> str | None:
 
 def curves(figure, shown: GridView):
     """A line a row over sizes: percent of 10⁶ sentences as the papers have them, at other scales sentences."""
-    grid, sentences = shown.grid, read_scale(shown.scale).sizes
+    grid, sentences = shown.figure, read_scale(shown.scale).sizes
     percent = shown.scale == PAPER_SCALE
     x = [sentences[column.size] / 10_000 if percent else sentences[column.size] for column in grid.columns]
     figure.set_size_inches(11.4 if grid.baseline else 7.4, 4.2)
@@ -195,7 +197,7 @@ def curves(figure, shown: GridView):
     axes[0].set_ylabel(grid.axis)
     if grid.baseline:
         lines(axes[1], x, marks(shown, True), grid.rows)
-        axes[1].axhline(0, **row_style(grid.row(grid.baseline)) | {"marker": "", "linewidth": 1, "zorder": 1})
+        axes[1].axhline(0, **row_style(grid.baseline_row) | {"marker": "", "linewidth": 1, "zorder": 1})
         axes[1].set_ylabel(f"{grid.axis},\ndifference to {grid.baseline}, paired by seed")
     for ax in axes:
         sizes(ax, x)
@@ -232,7 +234,7 @@ def lines(axes, x: list[float], marks: list[list[Mark]], rows: list[Row]) -> lis
 def legend_of_published(marks: list[list[Mark]]) -> list:
     from matplotlib.lines import Line2D
 
-    style = {"color": GREY, "marker": "D", "markerfacecolor": "white", "linestyle": ""}
+    style: dict[str, Any] = {"color": GREY, "marker": "D", "markerfacecolor": "white", "linestyle": ""}
     return [Line2D([], [], **style, label="published")] if any(m.published for row in marks for m in row) else []
 
 
@@ -259,7 +261,7 @@ def bars(figure, shown: GridView):
     """A group of bars a column; where there is one column, a bar a row."""
     from matplotlib.patches import Patch
 
-    grid, of_rows = shown.grid, marks(shown, shown.grid.baseline is not None)
+    grid, of_rows = shown.figure, marks(shown, shown.figure.baseline is not None)
     rows = [i for i, row_marks in enumerate(of_rows) if any(m.ours or m.published for m in row_marks)]
     one, count = len(grid.columns) == 1, max(1, len(rows))
     ticks = [grid.rows[i].label for i in rows] if one else [column.label for column in grid.columns]
@@ -297,7 +299,7 @@ def label_bar(axes, x: float, ours: stats.Summary, text: str) -> None:
 
 def scatter(figure, shown: GridView):
     """A point a row: x, y and, where it has a value, the third column as colour."""
-    grid, points = shown.grid, marks(shown)
+    grid, points = shown.figure, marks(shown)
     figure.set_size_inches(7.8, 5)
     axes = figure.subplots()
     drawn = [(row.label, *(m.ours for m in row_marks)) for row, row_marks in zip(grid.rows, points, strict=True)]
@@ -336,9 +338,9 @@ def printed(axes, label: str, x, y) -> None:
 
 def title(shown: GridView, column: int) -> str:
     """Of an axis: `Avg. STS (spearman x 100)`."""
-    label, measure = shown.grid.columns[column].label, unit(shown, column)
+    label, measure = shown.figure.columns[column].label, unit(shown, column)
     facts = [measure] if measure not in ("", label) else []
-    facts += ["less is better"] if shown.grid.columns[column].lower else []
+    facts += ["less is better"] if shown.figure.columns[column].lower else []
     return f"{label} ({', '.join(facts)})" if facts else label
 
 
@@ -377,9 +379,9 @@ def training(figure, shown: GridView):
     """A row is a path in the plane of uniformity and alignment over the evaluated steps, the mean of its seeds."""
     figure.set_size_inches(7.8, 4.4)
     axes = figure.subplots()
-    table = [["row", "step", *(f"{key}{of}" for key in CURVE for of in ("", "_std")), "n", "runs"]]
+    table: list[list] = [["row", "step", *(f"{key}{of}" for key in CURVE for of in ("", "_std")), "n", "runs"]]
     reasons = []
-    for place, (row, (cell, *_)) in enumerate(zip(shown.grid.rows, shown.rows, strict=True)):
+    for place, (row, (cell, *_)) in enumerate(zip(shown.figure.rows, shown.rows, strict=True)):
         steps, runs = curve(cell, shown.scale)
         absent = len(cell.plan.specs) - len(runs)
         partly = f"{absent} of {len(cell.plan.specs)} runs" if runs else NO_SCORES
@@ -433,7 +435,7 @@ def path(axes, steps, label: str, style) -> None:
 
 def panels(figure, shown: GridView):
     """What an evaluator draws of the run of each row's first seed, one part of the figure a row."""
-    kind = shown.grid.kind
+    kind = shown.figure.kind
     (_, panel), draw_panel = declared_panels()[kind], load_drawing(kind)
     runs = [items_of_first_run(cell, panel, shown.scale) for cell, *_ in shown.rows]
     count = max(1, sum(arrays is not None for arrays, _, _ in runs))
@@ -441,9 +443,10 @@ def panels(figure, shown: GridView):
     rows, columns = (count, 1) if stacked else (1, count)
     figure.set_size_inches(max(6.4, columns * panel.width), rows * panel.height)
     parts = iter(figure.subfigures(rows, columns, squeeze=False).flat)
-    table, drawn = [["model"]], []
-    for row, (cell, *_), (arrays, content, _) in zip(shown.grid.rows, shown.rows, runs, strict=True):
-        if arrays is None:
+    table: list[list] = [["model"]]
+    drawn = []
+    for row, (cell, *_), (arrays, content, _) in zip(shown.figure.rows, shown.rows, runs, strict=True):
+        if arrays is None or content is None:
             table.append([row.label])
             continue
         drawn.append(next(parts))
@@ -453,7 +456,7 @@ def panels(figure, shown: GridView):
         table += [[row.label, *(line[i] for i in published)] for line in lines]
     if not drawn:
         axes = next(parts).subplots()
-        axes.set_ylabel(shown.grid.axis)
+        axes.set_ylabel(shown.figure.axis)
         empty(axes)
     if panel.shared_axes:
         same_axes([part.axes[0] for part in drawn])

@@ -244,14 +244,14 @@ def seed_rows(cell: Cell, scale: str) -> list[tuple[int, str | None, Spec | None
     for spec in cell.plan.specs:
         content, stale = score(spec, cell.plan.evaluator, scale)
         value = format(cell.values[spec.seed], number) if content else None
-        rows.append((spec.seed, value, spec, content["run"] if stale else None))
+        rows.append((spec.seed, value, spec, content["run"] if content and stale else None))
     return rows
 
 
 def derivation(view: GridView, cell: Cell) -> str:
     """How a cell without runs is computed."""
     if cell.plan.column.delta is not None:
-        return f"Difference to {view.grid.baseline} in column {cell.plan.column.delta}"
+        return f"Difference to {view.score_grid.baseline} in column {cell.plan.column.delta}"
     return "Mean of the columns before it, seed by seed"
 
 

@@ -12,7 +12,7 @@ from csebench.plan.catalog import scale as read_scale
 from csebench.plan.grids import find_grid, recipe_values, substitute, substitute_sweep
 from csebench.plan.papers import SettingsRow, SettingsTable
 from csebench.plan.recipe import corpus_of
-from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, declaration, protocol
+from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, any_declaration, declaration, protocol
 from csebench.plan.targets import Page, grid_label, score_path
 from csebench.report import stats
 from csebench.report.view import PAPER_SCALE, Cell, GridView, grid_view
@@ -50,7 +50,7 @@ def grid_section(view: GridView) -> str:
     table, about = view.grid, paper(view.paper)
     parts = [f"## {heading(view)}", f"*{about.title}.* {table.caption}".strip()]
     if isinstance(table, SettingsTable):
-        parts.append(settings_comparison(view))
+        parts.append(settings_comparison(view, table))
     else:
         body = [[row.label, *map(cell_text, cells)] for row, cells in zip(table.rows, view.rows, strict=True)]
         parts.append(markdown_table(["Model", *(c.label for c in table.columns)], body))
@@ -75,7 +75,7 @@ def escape_pipes(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def settings_comparison(view: GridView) -> str:
+def settings_comparison(view: GridView, table: SettingsTable) -> str:
     """A table of settings with cells `128 (128 ✓)`: the value in the recipe at scale paper, and the printed one."""
     signs = {True: " ✓", False: " ≠", None: ""}
     body = [
@@ -83,9 +83,9 @@ def settings_comparison(view: GridView) -> str:
             row.label,
             *(f"{ours} ({printed or '–'}{signs[equal]})" for ours, printed, equal in settings_cells(view, row)),
         ]
-        for row in view.grid.rows
+        for row in table.rows
     ]
-    return markdown_table(["Setting", *(c.label for c in view.grid.columns)], body)
+    return markdown_table(["Setting", *(c.label for c in table.columns)], body)
 
 
 def settings_cells(view: GridView, row: SettingsRow) -> list[tuple[str, str | None, bool | None]]:
@@ -96,8 +96,10 @@ def settings_cells(view: GridView, row: SettingsRow) -> list[tuple[str, str | No
 
 def missing_reasons(view: GridView) -> list[str]:
     """Why rows, or some of their columns, have no run, as lines of a list."""
+    if isinstance(view.grid, SettingsTable):
+        return []
     lines = []
-    for row, cells in zip(view.grid.rows, view.rows, strict=False):
+    for row, cells in zip(view.grid.rows, view.rows, strict=True):
         by_reason: dict[str, list[str]] = {}
         for cell in cells:
             if cell.plan.missing:
@@ -195,7 +197,7 @@ def page_conditions(page: Page) -> list[list[str]]:
     encoders = "; ".join(f"{role}: `{e.name}` @ {e.revision[:12]}" for role, e in sorted(scale.encoders.items()))
     rows = [
         ["Encoder", encoders],
-        *([kind, f"`{c.path}` (sha256 {c.sha256[:12]}…); {c.note}"] for kind, c in corpora.items()),
+        *([kind, f"`{c.path}` (sha256 {c.sha256[:12]}…); {c.note}"] for kind, c in corpora.items() if c),
         ["Sentences of a column", ", ".join(f"{label} = {n:,}" for label, n in scale.sizes.items())],
         ["Seeds", ", ".join(map(str, scale.seeds)) + (f" ({few})" if few else "")],
         ["Settings of the scale", override or "none: the papers' own settings"],
@@ -217,7 +219,7 @@ def substitutions(page: Page) -> list[str]:
             replaced[f"evaluator {evaluator}"] = (evaluator, substitute(evaluator, scale))
         for sweep in [row.run.sweep for row in table.rows if row.run] + [column.sweep for column in table.columns]:
             for key, value in sweep.items():
-                replaced[f"{key} {value}"] = (value, substitute_sweep({key: value}, scale)[0][key])
+                replaced[f"{key} {value}"] = (value, substitute_sweep({key: value}, scale)[0].get(key))
     return [f"{what} by {new}" for what, (old, new) in sorted(replaced.items()) if new not in (old, None)]
 
 
@@ -256,7 +258,7 @@ def provenance_section(page: Page) -> str:
         (COMPONENTS, {name for spec in wanted.values() for name in spec.components}),
         (EVALUATORS, {d.name for d in declared.values()}),
     ):
-        choices += [f"- `{n}`: {text}" for n in sorted(used) for text in declaration(n, folder).deviations]
+        choices += [f"- `{n}`: {text}" for n in sorted(used) for text in any_declaration(n, folder).deviations]
     if choices:
         lines += ["Where methods deviate from the paper, or it leaves a choice:", "\n".join(choices)]
     return "\n\n".join(lines)

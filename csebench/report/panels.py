@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from csebench.base.errors import BadInput
 from csebench.base.files import read_text
-from csebench.plan.registry import EVALUATORS, declaration, load_drawing, names, protocol
-from csebench.plan.schema import EvaluatorDeclaration, Panel
+from csebench.plan.registry import EVALUATORS, evaluator_declaration, load_drawing, names, protocol
+from csebench.plan.schema import Panel, Texts
 from csebench.report.drawing import STYLE, csv_bytes, figure_files, write_files
 from csebench.score import store
 from csebench.score.rows import Items
@@ -44,8 +44,8 @@ def plot(scores: Path, out: Path) -> list[Path]:
     model, files = content.get("run") or Path(content["model"]).name, {}
     for evaluator, items in by_evaluator.items():
         wanted, source = protocol(evaluator), Source(evaluator, model, content)
-        if wanted.declaration.texts:
-            page, table = retrieved_texts(wanted.declaration, items, source)
+        if (texts := wanted.declaration.texts) is not None:
+            page, table = retrieved_texts(wanted.declaration.title, texts, items, source)
             files[out / wanted.key] = {".csv": csv_bytes(table), ".md": page.encode()}
         for kind, panel in wanted.declaration.panels.items():
             if panel.item in items:
@@ -57,7 +57,7 @@ def plot(scores: Path, out: Path) -> list[Path]:
 
 def plotted() -> list[str]:
     """Evaluators that have something to plot."""
-    declared = [declaration(name, EVALUATORS) for name in names(EVALUATORS)]
+    declared = [evaluator_declaration(name) for name in names(EVALUATORS)]
     return [evaluator.name for evaluator in declared if evaluator.panels or evaluator.texts]
 
 
@@ -84,11 +84,10 @@ def read(scores: Path) -> tuple[dict, dict[str, Items]]:
     return content, {text: items for text, items in by_evaluator.items() if text.partition(":")[0] in plotted()}
 
 
-def retrieved_texts(declared: EvaluatorDeclaration, items: Items, source: Source) -> tuple[str, list[list]]:
+def retrieved_texts(title: str, texts: Texts, items: Items, source: Source) -> tuple[str, list[list]]:
     """A Markdown page of the texts that a model retrieved, with those that papers print; and the same as a table."""
-    texts = declared.texts
-    page = [f"# {declared.title}: {source.model}", ""]
-    table = [["query", "place", "text", "cosine", *(f"{label.lower()}_paper" for label in texts.labels)]]
+    page = [f"# {title}: {source.model}", ""]
+    table: list[list] = [["query", "place", "text", "cosine", *(f"{label.lower()}_paper" for label in texts.labels)]]
     head = [source.model, "cosine", *(f"{label} (paper)" for label in texts.labels)]
     columns = (items[name] for name in (texts.queries, texts.retrieved, texts.cosines, texts.printed))
     for query, retrieved, cosines, printed in zip(*columns, strict=True):

@@ -25,6 +25,12 @@ class Summary:
     std: float | None  # of the sample (ddof = 1); None for a single value
     n: int
 
+    @property
+    def error(self) -> tuple[float, float]:
+        """Variance of the mean and its degrees of freedom, for two values or more."""
+        assert self.std is not None
+        return self.std**2 / self.n, self.n - 1
+
 
 def summarise(values) -> Summary:
     """Mean and standard deviation of values, one per seed."""
@@ -81,15 +87,15 @@ def verdict(values, published: Published, seeds: int = 1, deterministic: bool = 
     off = ours.mean - published.value
     if deterministic:
         return Verdict(_verdict_name(off, published.unit, 10 * published.unit), published.unit)
-    if ours.n < SEEDS_NEEDED:
+    if ours.std is None or ours.n < SEEDS_NEEDED:
         return Verdict(TOO_FEW, None, f"{ours.n} of at least {SEEDS_NEEDED} seeds")
-    our_variance = ours.std**2 / ours.n
+    our_variance, df = ours.error
     if published.std is not None and seeds > 1:
         their_variance = published.std**2 / seeds
         error = sqrt(our_variance + their_variance)
-        df = satterthwaite((our_variance, ours.n - 1), (their_variance, seeds - 1))
+        df = satterthwaite(ours.error, (their_variance, seeds - 1))
     else:
-        error, df = ours.std * sqrt(1 / seeds + 1 / ours.n), ours.n - 1
+        error = ours.std * sqrt(1 / seeds + 1 / ours.n)
     inner, outer = (quantile(level, df) * error + published.unit / 2 for level in (0.95, 0.99))
     return Verdict(_verdict_name(off, inner, outer), inner)
 
@@ -125,7 +131,7 @@ def paired_difference(differences, item_variance: float | None = None) -> Differ
     summary = summarise(differences)
     parts = [] if item_variance is None else [(item_variance, inf)]
     if summary.n > 1:
-        parts.append((summary.std**2 / summary.n, summary.n - 1))
+        parts.append(summary.error)
     if not parts:
         return Difference(summary.mean, None, summary.n, None)
     return Difference(summary.mean, two_sided(summary.mean, *parts), summary.n, item_variance)

@@ -126,13 +126,13 @@ def seconds_left(runs: list[RunStatus]) -> tuple[dict[str, float], Counter]:
     Runs that have not begun are assumed to use the device that most runs used.
     """
     used = [run for run in runs if run.state == "done"] or [run for run in runs if run.device]
-    device, kind = Counter((run.device, run.kind) for run in used).most_common(1)[0][0] if used else (None, None)
+    device, kind = Counter((run.device, run.kind) for run in used).most_common(1)[0][0] if used else (None, KINDS[0])
     measured = {times.encoder: times for times in forecast.step_times() if times.device == device}
     durations: dict[tuple, list[float]] = {}  # of done runs, by timing key
     for run in used:
         if run.state == "done" and run.device == device and not run.facts["resumed"]:
             durations.setdefault(run.timing_key, []).append(run.facts["seconds"])
-    seconds, sources = dict.fromkeys(KINDS, 0.0), Counter()
+    seconds, sources = {name: 0.0 for name in KINDS}, Counter()
     for run in runs:
         if run.state in ("done", "failed"):
             continue

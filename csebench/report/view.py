@@ -9,8 +9,8 @@ import json
 from dataclasses import dataclass, field, replace
 
 from csebench.plan.grids import CellPlan, find_grid, plan_grid
-from csebench.plan.papers import Figure, Grid, Published, SettingsTable, Table
-from csebench.plan.registry import EVALUATORS, declaration
+from csebench.plan.papers import Figure, Grid, Published, SettingsTable
+from csebench.plan.registry import declaration, evaluator_declaration
 from csebench.plan.targets import grid_path
 from csebench.report import stats
 from csebench.score.store import score, value
@@ -39,6 +39,11 @@ class Cell:
         return stats.summarise(self.values.values()) if self.values else None
 
     @property
+    def mean(self) -> float:
+        """Our mean over seeds, for a cell with values."""
+        return stats.summarise(self.values.values()).mean
+
+    @property
     def seeds(self) -> list[int]:
         return sorted(self.values)
 
@@ -62,13 +67,25 @@ class GridView:
     paper: str
     name: str  # table2, figure3
     scale: str
-    grid: Table | Figure | SettingsTable
+    grid: Grid | SettingsTable
     rows: list[list[Cell]]
     comparisons: dict = field(default_factory=dict)  # by column: tests between rows (csebench/report/compare.py)
     texts: dict | None = None  # retrieved by our runs, and printed
 
+    @property
+    def score_grid(self) -> Grid:
+        """The table or figure, where it is one of scores."""
+        assert isinstance(self.grid, Grid), self.name
+        return self.grid
+
+    @property
+    def figure(self) -> Figure:
+        """The figure, where it is one."""
+        assert isinstance(self.grid, Figure), self.name
+        return self.grid
+
     def column(self, label: str) -> list[Cell]:
-        index = self.grid.column(label)
+        index = self.score_grid.column(label)
         return [row[index] for row in self.rows]
 
     @property
@@ -92,9 +109,10 @@ class GridView:
 
 def grid_view(paper_name: str, name: str, scale: str) -> GridView:
     """A table or figure with every score of a scale that exists."""
-    grid, rows = _printed_cells(paper_name, name, scale)
+    grid = find_grid(paper_name, name)
     if isinstance(grid, SettingsTable):
-        return GridView(paper_name, name, scale, grid, rows)
+        return GridView(paper_name, name, scale, grid, [])
+    rows = _printed_cells(grid, paper_name, name, scale)
     rows = _with_derived(grid, [[_with_scores(cell, scale) for cell in row] for row in rows])
     rows = _with_best([[_with_verdict(cell, scale) for cell in row] for row in rows])
     path = grid_path(paper_name, name, scale, "items.json")
@@ -104,13 +122,14 @@ def grid_view(paper_name: str, name: str, scale: str) -> GridView:
 
 def printed_view(paper_name: str, name: str, scale: str) -> GridView:
     """A table or figure with published values only: no score is read."""
-    grid, rows = _printed_cells(paper_name, name, scale)
-    rows = rows if isinstance(grid, SettingsTable) else _with_derived(grid, rows)
+    grid = find_grid(paper_name, name)
+    if isinstance(grid, SettingsTable):
+        return GridView(paper_name, name, scale, grid, [])
+    rows = _with_derived(grid, _printed_cells(grid, paper_name, name, scale))
     return GridView(paper_name, name, scale, grid, rows)
 
 
-def _printed_cells(paper_name: str, name: str, scale: str) -> tuple[Grid, list[list[Cell]]]:
-    grid = find_grid(paper_name, name)
+def _printed_cells(grid: Grid, paper_name: str, name: str, scale: str) -> list[list[Cell]]:
     rows = []
     for plans in plan_grid(paper_name, name, scale):
         row = []
@@ -119,7 +138,7 @@ def _printed_cells(paper_name: str, name: str, scale: str) -> tuple[Grid, list[l
             seeds = cell.column.seeds or grid.seeds
             row.append(Cell(cell, factor, digits, {}, published=published, published_seeds=seeds))
         rows.append(row)
-    return grid, rows
+    return rows
 
 
 def _with_scores(cell: Cell, scale: str) -> Cell:
@@ -129,7 +148,7 @@ def _with_scores(cell: Cell, scale: str) -> Cell:
         if content is None:
             absent += 1
             continue
-        wanted = declaration(plan.evaluator.partition(":")[0], EVALUATORS).version
+        wanted = evaluator_declaration(plan.evaluator.partition(":")[0]).version
         stale |= old or any(e["version"] != wanted for e in content["evaluations"])
         if (fraction := value(content, plan.task, plan.column.metric)) is not None:
             values[spec.seed] = cell.factor * fraction
@@ -146,7 +165,7 @@ def _with_derived(grid: Grid, rows: list[list[Cell]]) -> list[list[Cell]]:
     for index, column in enumerate(grid.columns):
         if column.delta is None:
             continue
-        minuend, base = grid.column(column.delta), rows[grid.row(grid.baseline)]
+        minuend, base = grid.column(column.delta), rows[grid.baseline_row]
         for row in rows:
             if row is base:
                 continue
@@ -217,7 +236,7 @@ def _with_best(rows: list[list[Cell]]) -> list[list[Cell]]:
             if cell.values and not is_control(cell):
                 rows_by_encoder.setdefault(encoder_role(cell), []).append(row)
         for comparable_rows in rows_by_encoder.values():
-            means = [float(row[index].number(row[index].ours.mean)) for row in comparable_rows]
+            means = [float(row[index].number(row[index].mean)) for row in comparable_rows]
             best = min(means) if column.lower else max(means)
             if len(set(means)) > 1:
                 for row, mean in zip(comparable_rows, means, strict=True):

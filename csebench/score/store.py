@@ -74,7 +74,8 @@ def outdated(scale: str) -> dict[tuple[str, str], dict]:
     """Score JSONs of a scale by what was run and scored, whatever the versions of the code that did it."""
     contents = {}
     for path in sorted((results_folder(scale) / "scores").glob("*.json")):
-        content = read_scores(path)
+        if (content := read_scores(path)) is None:
+            continue
         evaluator = path.name.removesuffix(".json").partition(".")[2].replace(".", ":")
         contents[unversioned(Spec.model_validate(content["spec"])), evaluator] = content
     return contents
@@ -100,7 +101,8 @@ def write_csv(scale: str) -> Path:
     """`scores.csv` from every score JSON of a scale, sorted, so that equal scores give equal bytes."""
     folder, rows = results_folder(scale), []
     for path in sorted((folder / "scores").glob("*.json")):
-        content = read_scores(path)
+        if (content := read_scores(path)) is None:
+            continue
         spec = Spec.model_validate(content["spec"])
         about = {
             "method": spec.method,

@@ -19,7 +19,7 @@ from csebench import ROOT
 from csebench.base.errors import BadInput, RunFailed
 from csebench.model.embedder import Embedder
 from csebench.model.metrics import spearman
-from csebench.plan.registry import EVALUATORS, declaration, files, names, panels, protocol, read_literal
+from csebench.plan.registry import EVALUATORS, evaluator_declaration, files, names, panels, protocol, read_literal
 from csebench.plan.schema import EvaluatorDeclaration
 from csebench.score.evaluate import evaluate, run_evaluator
 from csebench.score.rows import Score, sample
@@ -30,7 +30,7 @@ TEMPLATE = EVALUATORS / "_template.py"
 def every():
     """Every evaluator with every variant, as people write them."""
     for name in names(EVALUATORS):
-        d = declaration(name, EVALUATORS)
+        d = evaluator_declaration(name)
         text = f"{name}:{d.example}" if d.takes else name
         yield text
         yield from (f"{text}:{variant}" for variant in d.variants)
@@ -102,7 +102,7 @@ def test_the_template_is_a_valid_evaluator(smoke_data):
 
 @pytest.mark.parametrize("name", names(EVALUATORS))
 def test_every_panel_has_its_function(name):
-    assert {*declaration(name, EVALUATORS).panels} <= drawn_by(files(EVALUATORS)[name])
+    assert {*evaluator_declaration(name).panels} <= drawn_by(files(EVALUATORS)[name])
 
 
 def drawn_by(path):

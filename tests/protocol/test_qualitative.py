@@ -10,7 +10,7 @@ import pytest
 
 from csebench.base.errors import BadInput
 from csebench.model.embedder import Embedder
-from csebench.plan.registry import EVALUATORS, declaration, protocol
+from csebench.plan.registry import evaluator_declaration, protocol
 from csebench.report.panels import plot
 from csebench.score.evaluate import evaluate
 from evaluators import attention, clusters, neighbours
@@ -34,7 +34,7 @@ def encoder(tiny_bert):
 
 
 def params(name, **changed):
-    return declaration(name, EVALUATORS).params | changed
+    return evaluator_declaration(name).params | changed
 
 
 def by_length(sentences):
@@ -133,7 +133,7 @@ def control(finished):
 
 @pytest.mark.parametrize("dataset", clusters.SIZES)
 def test_controls_in_every_dataset(dataset, control, smoke_data):
-    d = declaration("clusters", EVALUATORS)
+    d = evaluator_declaration("clusters")
     rows, _ = clusters.evaluate(control("oracle"), smoke_data, dataset, **d.params)
     assert {r.metric: r.value for r in rows} == pytest.approx(d.best)
     for r in clusters.evaluate(control("random"), smoke_data, dataset, **d.params)[0]:

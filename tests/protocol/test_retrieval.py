@@ -383,7 +383,7 @@ def test_another_archive_is_refused(name, message, server, tmp_path, capsys):
 
 def test_every_dataset_of_the_paper_can_be_fetched_and_evaluated():
     from csebench.data.fetch import beir
-    from csebench.plan.registry import EVALUATORS, declaration
+    from csebench.plan.registry import evaluator_declaration
 
-    assert set(beir().md5) == set(declaration("beir", EVALUATORS).tasks)
+    assert set(beir().md5) == set(evaluator_declaration("beir").tasks)
     assert len(beir().md5) == 14 and set(beir().calibration.printed) <= set(beir().md5)

@@ -356,16 +356,15 @@ def test_broken_method_file_is_named(content, parts, tmp_path, monkeypatch, caps
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, folder)
     monkeypatch.setattr(registry, "ROOT", methods.parent)
-    monkeypatch.setattr(registry.declaration, "__wrapped__", registry.declaration.__wrapped__)
-    monkeypatch.setattr(registry.declaration.__wrapped__, "__defaults__", (methods,))
-    registry.declaration.cache_clear()
+    monkeypatch.setattr(registry.declaration, "__defaults__", (methods,))
+    caches.clear()
     try:
         refused(capsys, here, ["show", "broken"], "methods/broken.py", *parts)
         assert cli.main(["methods"]) == 0
         listed = capsys.readouterr().out
         assert "BROKEN" in listed and "simcse" in listed and "micse" in listed
     finally:
-        registry.declaration.cache_clear()
+        caches.clear()
 
 
 # ---------------------------------------------------------------- refused too late, or not at all

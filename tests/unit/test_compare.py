@@ -12,7 +12,7 @@ from csebench import ROOT
 from csebench.base import caches
 from csebench.data.sts import read_sts
 from csebench.plan import catalog, grids, targets
-from csebench.plan.registry import EVALUATORS, declaration
+from csebench.plan.registry import evaluator_declaration
 from csebench.report import compare
 from csebench.report.view import grid_view
 from csebench.score.rows import Sample, sample
@@ -65,7 +65,7 @@ def write_scores(spec, evaluator, values, items=None):
     path.parent.mkdir(parents=True, exist_ok=True)
     name = evaluator.partition(":")[0]
     content = {"run": spec.run_id, "spec": spec.model_dump(), "training": {}, "provenance": {}, "items": "gone.npz"}
-    content["evaluations"] = [{"version": declaration(name, EVALUATORS).version}]
+    content["evaluations"] = [{"version": evaluator_declaration(name).version}]
     content["scores"] = [
         {"task": t, "subset": "printed" if t == "Avg." else "all", "metric": metric, "value": float(value)}
         for (t, metric), value in values.items()
@@ -131,7 +131,7 @@ def test_variance_of_a_difference_is_the_bootstraps():
 
 
 def rule(name):
-    return declaration(name, EVALUATORS).items
+    return evaluator_declaration(name).items
 
 
 ITEMS = {"STS12/a": [1, 2], "STS12/b": [3], "gold/STS12/a": [4, 5], "gold/STS12/b": [6], "STS1/a": [7], "MR": [8]}

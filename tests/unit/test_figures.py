@@ -12,7 +12,7 @@ from csebench.base import caches
 from csebench.base.errors import BadInput
 from csebench.plan import catalog, grids, targets
 from csebench.plan.papers import FIGURES_OF_SCORES, Published
-from csebench.plan.registry import EVALUATORS, declaration, panels, protocol
+from csebench.plan.registry import evaluator_declaration, panels, protocol
 from csebench.report import figures, view
 
 GOLD = np.arange(9) / 2
@@ -226,8 +226,8 @@ def test_items_that_are_gone():
 
 def test_scores_of_an_older_version_are_said_to_be(monkeypatch):
     score_cells("msse", "figure7", "smoke", lambda i, j, seed: 0.5)
-    newer = declaration("sts", EVALUATORS).model_copy(update={"version": 99})
-    monkeypatch.setattr(view, "declaration", lambda name, *of: newer if name == "sts" else declaration(name, *of))
+    newer = evaluator_declaration("sts").model_copy(update={"version": 99})
+    monkeypatch.setattr(view, "evaluator_declaration", lambda name: newer)
     _, texts = drawn("msse", "figure7", "smoke")
     assert "of an older version of the code: [CLS], first-last-avg, [MASK]" in texts
 

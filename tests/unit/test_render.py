@@ -12,7 +12,7 @@ from csebench import ROOT
 from csebench.base import caches
 from csebench.base.errors import BadInput
 from csebench.plan import catalog, grids, targets
-from csebench.plan.registry import EVALUATORS, declaration
+from csebench.plan.registry import evaluator_declaration
 from csebench.report import markdown, overview
 from csebench.report.stats import NOT_COMPARABLE
 from csebench.report.view import grid_view
@@ -108,7 +108,7 @@ def write_score(spec, cell, value, scale, stale=False, old=False):
         spec = spec.model_copy(update={"method_version": spec.method_version - 1})
     path = targets.score_path(spec.run_id, cell.evaluator, scale)
     path.parent.mkdir(parents=True, exist_ok=True)
-    version = declaration(cell.evaluator, EVALUATORS).version - (old and cell.evaluator == "geometry")
+    version = evaluator_declaration(cell.evaluator).version - (old and cell.evaluator == "geometry")
     content = {"spec": spec.model_dump(), "training": {"provenance": PROVENANCE}, "provenance": PROVENANCE}
     content |= {"run": spec.run_id, "evaluations": [{"evaluator": cell.evaluator, "version": version}]}
     content["scores"] = json.loads(path.read_text())["scores"] if path.exists() else []
