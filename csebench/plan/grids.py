@@ -41,14 +41,14 @@ def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan
     grid, where = find_grid(paper_name, name), f"papers/{paper_name}.yaml: {name}"
     if isinstance(grid, SettingsTable):
         return []
-    if isinstance(grid, Figure) and grid.kind not in FIGURES_OF_SCORES and grid.kind not in panels():
-        raise unknown("kind of figure", grid.kind, [*FIGURES_OF_SCORES, *panels()], f"{where}: kind")
     for column in grid.columns:
         if column.task is not None:
             evaluator = grid.column_evaluator(column)
             tasks = protocol(evaluator, where).tasks
             if column.task not in tasks:
                 raise unknown(f"task of {evaluator}", column.task, tasks, f"{where}: {column.label}")
+    if isinstance(grid, Figure) and grid.kind not in FIGURES_OF_SCORES and grid.kind not in panels():
+        raise unknown("kind of figure", grid.kind, [*FIGURES_OF_SCORES, *panels()], f"{where}: kind")
     rows = []
     for row in grid.rows:
         if row.run is None:

@@ -167,14 +167,18 @@ def module(name: str, folder: Path) -> ModuleType:
 
 @cached
 def panels() -> dict[str, tuple[str, Panel]]:
-    """(evaluator, panel) by the kind of figure that the evaluator draws.
+    """(evaluator, panel) by the kind of figure that the evaluator draws. A broken file has none; what needs it fails.
 
     Raises:
         BadInput: two evaluators declare one kind.
     """
     by_kind = {}
     for name in names(EVALUATORS):
-        for kind, panel in evaluator_declaration(name).panels.items():
+        try:
+            declared = evaluator_declaration(name)
+        except BadInput:
+            continue
+        for kind, panel in declared.panels.items():
             if kind in by_kind:
                 raise BadInput(f"evaluators {by_kind[kind][0]} and {name}: panels: both declare the kind {kind!r}.")
             by_kind[kind] = name, panel

@@ -10,7 +10,7 @@ import pytest
 
 from csebench.base import caches
 from csebench.base.errors import BadInput
-from csebench.plan import catalog, grids, targets
+from csebench.plan import catalog, grids, registry, targets
 from csebench.plan.papers import FIGURES_OF_SCORES, Published
 from csebench.plan.registry import evaluator_declaration, panels, protocol
 from csebench.report import figures, view
@@ -214,6 +214,23 @@ def test_an_unknown_kind_is_refused_with_file_and_key(monkeypatch):
     )
     with pytest.raises(BadInput, match=message + " Known: .*bars, clusters, .*curves"):
         grids.plan_grid("micse", "figure7", "smoke")
+
+
+def test_two_evaluators_of_one_kind_are_refused(monkeypatch):
+    one = declaration("clusters", EVALUATORS)
+    monkeypatch.setattr(registry, "declaration", lambda *_: one)
+    with pytest.raises(BadInput, match="evaluators attention and beir: panels: both declare the kind 'clusters'"):
+        panels()
+
+
+def test_a_broken_evaluator_that_no_figure_needs_is_left_alone(monkeypatch):
+    def read(name, folder):
+        if name == "clusters":
+            raise BadInput("evaluators/clusters.py: broken")
+        return declaration(name, folder)
+
+    monkeypatch.setattr(registry, "declaration", read)
+    assert panels() and "clusters" not in panels()
 
 
 def test_items_that_are_gone():
