@@ -248,7 +248,7 @@ def test_slices_of_a_large_encoder():
     """BERT-base: four layers by three heads, as the paper pools them."""
     import torch
 
-    maps = [torch.rand(1, 12, 5, 5).softmax(-1) for _ in range(12)]
+    maps = {layer: torch.rand(1, 12, 5, 5).softmax(-1) for layer in range(12)}
     view = lambda sentences: (type("Out", (), {"attention": maps}), None)  # noqa: E731
     *_, names, shared = attention.histograms(view, 1)
     assert names[0] == "layers 1-4, heads 1-3" and names[-1] == "layers 9-12, heads 10-12" and len(names) == 12
