@@ -217,19 +217,19 @@ def test_an_unknown_kind_is_refused_with_file_and_key(monkeypatch):
 
 
 def test_two_evaluators_of_one_kind_are_refused(monkeypatch):
-    one = declaration("clusters", EVALUATORS)
-    monkeypatch.setattr(registry, "declaration", lambda *_: one)
+    one = evaluator_declaration("clusters")
+    monkeypatch.setattr(registry, "evaluator_declaration", lambda _: one)
     with pytest.raises(BadInput, match="evaluators attention and beir: panels: both declare the kind 'clusters'"):
         panels()
 
 
 def test_a_broken_evaluator_that_no_figure_needs_is_left_alone(monkeypatch):
-    def read(name, folder):
+    def read(name):
         if name == "clusters":
             raise BadInput("evaluators/clusters.py: broken")
-        return declaration(name, folder)
+        return evaluator_declaration(name)
 
-    monkeypatch.setattr(registry, "declaration", read)
+    monkeypatch.setattr(registry, "evaluator_declaration", read)
     assert panels() and "clusters" not in panels()
 
 

@@ -478,7 +478,7 @@ def test_folder_of_another_run(first, make_spec, train, tmp_path, monkeypatch):
 def test_a_model_that_is_not_ours_is_left_alone(make_spec, train, tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "mine.txt").write_text("mine")
-    with pytest.raises(BadInput, match="not of this run"):
+    with pytest.raises(BadInput, match="belongs to no known run"):
         train(make_spec("simcse"), tmp_path)
     assert (tmp_path / "model" / "mine.txt").exists()
 
