@@ -6,6 +6,7 @@ A message says what is wrong, where (file, key, line), and what to do. Reading o
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 
 from pydantic import BaseModel, ValidationError
 
@@ -32,11 +33,19 @@ def unknown(kind: str, name: str, known, where: str = "") -> BadInput:
     )
 
 
-def explain(error: ValidationError, where: str, known=()) -> BadInput:
-    """A pydantic error as lines of `file: key: what is wrong`, with the nearest of the `known` keys."""
+def explain(error: ValidationError, file: str, known=(), places: Mapping[tuple, int] | None = None) -> BadInput:
+    """A pydantic error as lines of `file: key: what is wrong`.
+
+    Args:
+        known: keys, of which the nearest is named where a key is unknown.
+        places: the line of every key and item of the file, for `file: line 3: key: what is wrong`.
+    """
     lines = []
     for e in error.errors():
-        key = ".".join(map(str, e["loc"])) or "(top level)"
+        key, where = ".".join(map(str, e["loc"])) or "(top level)", file
+        if places:
+            nearest = next(loc for n in range(len(e["loc"]), -1, -1) if (loc := tuple(e["loc"][:n])) in places)
+            where = f"{file}: line {places[nearest]}"
         if e["type"] == "extra_forbidden":
             near = difflib.get_close_matches(str(e["loc"][-1]), list(known), n=1, cutoff=0.5)
             lines.append(f"{where}: {key}: unknown key." + (f" Did you mean {near[0]!r}?" if near else ""))

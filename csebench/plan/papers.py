@@ -48,12 +48,20 @@ class Recipe(Strict):
     sweep: dict[str, Value] = {}  # parameters that the table varies; a scale's settings do not override them
 
 
+class EvidenceKey(Strict):
+    """Whose published runs are of a row's method, where the recipe does not tell (csebench/plan/evidence.py)."""
+
+    method: str  # of evidence/methods.yaml
+    encoder: str | None = None  # None: the row's
+
+
 class Row(Strict):
     """A row of a table or figure: its recipe, or the reason why it has none, and the published values."""
 
     label: str
     run: Recipe | None = None
     missing: str | None = None  # why nothing is run
+    evidence: EvidenceKey | None = None  # where the recipe does not tell whose evidence is of the row
     source: Literal["measured", "copied", "rerun"]  # how the authors obtained the values
     origin: str | None = Field(default=None, alias="from")  # paper that copied values come from
     note: str | None = None
