@@ -83,12 +83,18 @@ def verdict(values, published: Published, seeds: int = 1, deterministic: bool = 
         seeds: number of runs behind the published value.
         deterministic: whether the row has no randomness.
     """
-    ours = summarise(values)
+    return verdict_on(summarise(values), published, seeds, deterministic)
+
+
+def verdict_on(ours: Summary, published: Published, seeds: int = 1, deterministic: bool = False) -> Verdict:
+    """The same as `verdict` for runs of which only the number, mean and deviation are known."""
     off = ours.mean - published.value
     if deterministic:
         return Verdict(_verdict_name(off, published.unit, 10 * published.unit), published.unit)
-    if ours.std is None or ours.n < SEEDS_NEEDED:
+    if ours.n < SEEDS_NEEDED:
         return Verdict(TOO_FEW, None, f"{ours.n} of at least {SEEDS_NEEDED} seeds")
+    if ours.std is None:
+        return Verdict(NOT_COMPARABLE, None, "no deviation is stated")
     our_variance, df = ours.error
     if published.std is not None and seeds > 1:
         their_variance = published.std**2 / seeds

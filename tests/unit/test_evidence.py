@@ -1,0 +1,331 @@
+"""Evidence: what a source's file is refused for, which evidence is of a row, and the statistics over others' runs."""
+
+import subprocess
+import sys
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from csebench import ROOT
+from csebench.base import caches
+from csebench.base.errors import BadInput
+from csebench.plan import evidence
+from csebench.plan.evidence import Key
+from csebench.plan.grids import find_grid
+from csebench.plan.papers import EvidenceKey
+from csebench.report import evidence as statistics
+from csebench.report import evidence_page, stats
+
+SIMCSE = Key("simcse", "bert-base", "cls_before_pooler")
+SOURCE = """\
+who: somebody
+repository: somebody/simcse
+commit: 0123456789abcdef0123456789abcdef01234567
+path: README.md#L1
+licence: MIT
+date: 2023-01-01
+experiments:
+  - method: simcse
+    encoder: bert-base
+    comparable: true
+    setup: {batch_size: 64, learning_rate: 3e-5, steps: 15625}
+    summary: {n: 3, scores: {Avg.: 75.00±1.00}}
+    runs:
+      - {seed: 1, best_step: 250, scores: {STS-B: 77.10, Avg.: 74.00}}
+      - {seed: 2, scores: {STS-B: 77.20, Avg.: 75.00}}
+      - {seed: 3, scores: {STS-B: 77.30, Avg.: 76.00}}
+"""
+COLUMNS = "STS12: 70.00, STS13: 80.00, STS14: 70.00, STS15: 80.00, STS16: 80.00, STS-B: 75.00, SICK-R: 60.00"
+
+
+def read(tmp_path, text):
+    path = tmp_path / "somebody.yaml"
+    path.write_text(text, encoding="utf-8")
+    return evidence.source(path)
+
+
+# ---------------------------------------------------------------- what a file is refused for
+
+
+def test_numbers_keep_their_digits(tmp_path):
+    (experiment,) = read(tmp_path, SOURCE).experiments
+    assert experiment.runs[0].scores["STS-B"].text == "77.10"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "line", "words"),
+    [
+        ("STS-B: 77.20", "STSB: 77.20", 15, "unknown task 'STSB'. Did you mean 'STS-B'?"),
+        ("STS-B: 77.20", "STS-B: 177.20", 15, "out of range (-100 to 100)"),
+        ("STS-B: 77.20", "MR: -1.00", 15, "out of range (0 to 100)"),
+        ("STS-B: 77.20, Avg.: 75.00", "STS-B: 0.7720, Avg.: 0.7500", 15, "write correlations x 100"),
+        ("STS-B: 77.20", "STS-B: high", 15, "not a number"),
+        ("STS-B: 77.20", "STS-B: 77.20±0.10", 15, "one run has no ±"),
+        ("STS-B: 77.20", COLUMNS, 15, "its columns give 73.57"),
+        ("seed: 2", "seed: 1", 15, "the same run twice: seed 1 as in line 14"),
+        ("STS-B: 77.30, Avg.: 76.00", "STS-B: 77.20, Avg.: 75.00", 16, "the same run twice: all scores as in line 15"),
+        ("75.00±1.00", "75.10±1.00", 12, "mean 75.1, but its 3 runs give 75.0000"),
+        ("75.00±1.00", "75.00±0.90", 12, "deviation 0.9, but its 3 runs give 1.0000"),
+        ("n: 3", "n: 4", 12, "n is 4, but there are 3 runs"),
+        ("best_step: 250", "best_step: 20000", 14, "20000 of a run of 15625 steps"),
+        ("best_step: 250", "best_step: -1", 14, "greater than or equal to 0"),
+        ("method: simcse", "method: simsce", 8, "Did you mean 'simcse'?"),
+        ("encoder: bert-base", "encoder: bert-bass", 9, "Did you mean 'bert-base'?"),
+        ("comparable: true", "comparible: true", 10, "Did you mean 'comparable'?"),
+        ("    comparable: true\n", "", 8, "Field required"),
+        ("licence: MIT", "who: somebody else", 5, "key 'who' occurs twice"),
+        ("seed: 3", "seed: 3, seed: 4", 16, "key 'seed' occurs twice"),
+        ("path: README.md#L1\n", "", 1, "needs `repository`, `commit` and `path`"),
+        ("date: 2023-01-01", "date: [2023", 7, "not valid YAML"),
+    ],
+)
+def test_refusals_name_file_and_line(tmp_path, before, after, line, words):
+    assert before in SOURCE
+    with pytest.raises(BadInput) as refused:
+        read(tmp_path, SOURCE.replace(before, after, 1))
+    assert f"somebody.yaml: line {line}: " in str(refused.value)
+    assert words in str(refused.value)
+
+
+def test_average_that_contradicts_its_columns_is_taken_if_marked_unsure(tmp_path):
+    text = SOURCE.replace("STS-B: 77.20", COLUMNS).replace("comparable: true", "comparable: true\n    sure: false")
+    assert (
+        not read(tmp_path, text.replace("    summary: {n: 3, scores: {Avg.: 75.00±1.00}}\n", "")).experiments[0].sure
+    )
+
+
+def test_source_of_a_paper_that_there_is_not(tmp_path):
+    place = SOURCE[SOURCE.index("repository") : SOURCE.index("licence")]
+    with pytest.raises(BadInput, match=r"line 2: unknown paper 'micsee'. Did you mean 'micse'"):
+        read(tmp_path, SOURCE.replace(place, 'paper: micsee\ntables: ["1"]\n'))
+
+
+def test_a_new_file_is_a_new_source(tmp_path, monkeypatch):
+    for name in ("methods", "checkpoints"):
+        (tmp_path / f"{name}.yaml").write_bytes((ROOT / "evidence" / f"{name}.yaml").read_bytes())
+    (tmp_path / "somebody.yaml").write_text(SOURCE, encoding="utf-8")
+    monkeypatch.setattr(evidence, "folder", lambda: tmp_path)
+    caches.clear()
+    try:
+        assert [group.summary.n for group in statistics.groups(SIMCSE)] == [3]
+        assert "**0 of 3 runs reach the printed 76.25**" in evidence_page.page()
+    finally:
+        caches.clear()
+
+
+def test_no_heavy_import():
+    heavy = "{'torch', 'transformers', 'mteb', 'beir'}"
+    code = f"import sys, csebench.report.evidence_page as p; p.page(); print({heavy} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == "set()"
+
+
+# ---------------------------------------------------------------- which evidence is of a row
+
+
+def row(paper_name, table, label):
+    grid = find_grid(paper_name, table)
+    return grid, grid.rows[grid.row(label)]
+
+
+@pytest.mark.parametrize(
+    ("paper_name", "table", "label", "key"),
+    [
+        ("infocse", "table2", "SimCSE-BERTbase", ("simcse", "bert-base")),
+        ("infocse", "table2", "SimCSE-BERTlarge", ("simcse", "bert-large")),
+        ("micse", "table1", "SimCSE (Gao et al., 2021)", ("simcse", "bert-base")),  # another budget
+        ("infocse", "table2", "ConSERTlarge", ("consert", "bert-large")),  # named: it has no recipe
+        ("infocse", "table2", "InfoCSE-BERTlarge", ("infocse", "bert-large")),  # named: its recipe sets a component
+        ("micse", "table3", "AMI+SimCSE", None),  # a component more
+        ("micse", "table4", "SimCSE (w/o negatives)", None),  # a sweep
+        ("msse", "table4", "w/o L_DCM", None),  # a parameter of the method
+        ("micse", "table1", "GloVe (avg.)", None),
+    ],
+)
+def test_key_of_a_row(paper_name, table, label, key):
+    grid, one_row = row(paper_name, table, label)
+    derived = evidence.key_of_row(one_row, grid.encoder)
+    assert (derived and derived[:2]) == key
+
+
+def test_pooler_tells_untrained_models_apart():
+    for label, pooler in (("BERT", "cls_before_pooler"), ("BERT (first-last avg)", "avg_first_last_2021")):
+        grid, one_row = row("micse", "table1", label)
+        assert evidence.key_of_row(one_row, grid.encoder) == Key("bert", "bert-base", pooler)
+
+
+def test_key_that_a_row_names_must_exist():
+    grid, one_row = row("infocse", "table2", "ConSERTlarge")
+    misspelt = one_row.model_copy(update={"evidence": EvidenceKey(method="consrt")})
+    with pytest.raises(BadInput, match=r"ConSERTlarge: evidence: .*Did you mean 'consert'"):
+        evidence.key_of_row(misspelt, grid.encoder)
+
+
+def test_printed_values_are_stated_only_where_papers_do_not_agree_on_one():
+    in_papers: dict[Key, set[str]] = {}
+    for _, _, grid, one_row in statistics.rows():
+        average = one_row.values[-1]
+        if grid.evaluator == "sts" and len(grid.columns) == 8 and one_row.source != "rerun" and average:
+            in_papers.setdefault(evidence.key_of_row(one_row, grid.encoder), set()).add(average.text)
+    for name, method in evidence.names().methods.items():
+        for encoder in method.printed:
+            key = Key(name, encoder, evidence.default_pooler(name))
+            assert len(in_papers.get(key, ())) != 1, f"{key}: papers/ prints {in_papers[key]}"
+
+
+# ---------------------------------------------------------------- statistics
+
+
+def test_simcse_on_bert_base():
+    sweep, single, later, mean_only = statistics.groups(SIMCSE)
+    assert (sweep.kind, sweep.summary.n) == (statistics.SWEEP, 50)
+    assert (round(sweep.summary.mean, 2), round(sweep.summary.std, 2)) == (75.11, 0.84)
+    assert sweep.reach(76.25) == 5
+    assert single.kind == statistics.SINGLE and later.kind == statistics.LATER
+    assert mean_only.summary == stats.Summary(74.33, None, 3)
+
+
+def test_unsure_and_not_comparable_runs_take_no_part():
+    names = {name for group in statistics.groups(SIMCSE) for name in group.sources}
+    assert "HYU-NLP" not in names  # comparable, but its average contradicts its columns
+    assert "juihuichung" not in names
+    assert "gs25058" not in names
+
+
+@pytest.mark.parametrize(
+    ("encoder", "reach", "kept", "verdict"),
+    [
+        ("bert-large", 0, 5, stats.REPRODUCED),
+        ("roberta-base", 0, 50, stats.LOWER),
+        ("roberta-large", 0, 35, stats.LOWER),
+    ],
+)
+def test_simcse_on_the_other_encoders(encoder, reach, kept, verdict):
+    key = SIMCSE._replace(encoder=encoder)
+    sweep, value = statistics.groups(key)[0], statistics.printed(key)
+    assert (sweep.reach(value.value.value), sweep.kept_last_step) == (reach, kept)
+    assert stats.verdict_on(sweep.summary, value.value, value.seeds).name == verdict
+
+
+def test_printed_value_is_of_the_authors_not_of_a_rerun():
+    assert statistics.printed(SIMCSE).value.text == "76.25"  # miCSE and InforMin-CL print re-runs
+    assert statistics.printed(SIMCSE._replace(encoder="roberta-base")).value.text == "76.57"
+    assert statistics.printed(SIMCSE, "SICK-R").value.text == "72.23"
+
+
+def test_verdict_on_a_summary_is_that_on_its_values():
+    values, value = [74.0, 75.0, 76.5, 75.5], statistics.printed(SIMCSE).value
+    assert stats.verdict_on(stats.summarise(values), value) == stats.verdict(values, value)
+
+
+def test_verdict_needs_a_deviation():
+    verdict = stats.verdict_on(stats.Summary(74.33, None, 3), statistics.printed(SIMCSE).value)
+    assert verdict.name == stats.NOT_COMPARABLE
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 6])
+def test_best_of_k_is_the_mean_over_all_subsets(k):
+    by, of = np.array([3.0, 1.0, 2.0, 6.0, 5.0, 4.0]), np.array([10.0, 30.0, 20.0, 60.0, 0.0, 40.0])
+    subsets = [of[max(subset, key=lambda i: by[i])] for subset in combinations(range(6), k)]
+    assert statistics.expected_of_best(k, by, of) == pytest.approx(np.mean(subsets))
+
+
+def test_ties_share_their_chance():
+    assert statistics.expected_of_best(2, np.array([1.0, 1.0]), np.array([10.0, 20.0])) == 15
+
+
+def test_selection_of_simcse():
+    sweep = statistics.groups(SIMCSE)[0]
+    picked = statistics.selection(sweep, 76.25)
+    assert picked.correlation == pytest.approx(0.745, abs=5e-4)
+    assert picked.by_dev[1] == picked.by_test[1] == pytest.approx(sweep.summary.mean)
+    assert picked.by_test[50] == max(sweep.values) >= picked.by_dev[50]
+    assert [round(picked.reach[k], 2) for k in (1, 3, 5, 10)] == [0.10, 0.24, 0.35, 0.54]
+
+
+def test_selection_needs_dev_scores():
+    assert statistics.selection(statistics.groups(SIMCSE)[1], 76.25) is None
+
+
+def test_spread_is_of_the_nearest_sweep():
+    nearest = statistics.spread("bert-base", "Avg.", "simcse")
+    assert (nearest.n, nearest.source, round(nearest.std, 2)) == (50, "hppRC-simple-simcse", 0.84)
+    assert statistics.spread("bert-base", "STS-B").std > nearest.std
+    assert statistics.spread("bert-base", "Avg.", "micse") == nearest  # none of its own
+    assert statistics.spread("roberta-large", "stsb_dev") is not None
+
+
+@pytest.mark.parametrize(("encoder", "score"), [("bert-base", "TransferAvg"), ("distilbert", "Avg.")])
+def test_spread_that_nobody_published(encoder, score):
+    assert statistics.spread(encoder, score) is None
+
+
+# ---------------------------------------------------------------- for a cell of a table
+
+
+def others(paper_name, table, label, column):
+    grid, one_row = row(paper_name, table, label)
+    return statistics.others(paper_name, grid, one_row, grid.columns[grid.column(column)])
+
+
+def test_others_of_a_cell():
+    cell = others("infocse", "table2", "SimCSE-BERTbase", "Avg.")
+    assert (cell.n, round(cell.mean, 2), round(cell.std, 2)) == (50, 75.11, 0.84)
+    assert cell.verdict.name == stats.REPRODUCED
+    assert "no gradient clipping" in cell.differs
+
+
+def test_others_name_a_budget_that_is_not_the_rows():
+    assert "batch 64 (this row: 50)" in others("micse", "table1", "SimCSE (Gao et al., 2021)", "Avg.").differs
+
+
+def test_others_of_a_transfer_task_are_not_scores_on_dev_folds():
+    cell = others("infocse", "table10", "SimCSE", "Avg.")
+    assert (cell.n, cell.mean, cell.sources) == (1, 85.84, ["InforMin-CL-T2"])
+    assert cell.verdict.name == stats.TOO_FEW
+
+
+def test_a_paper_is_no_other_of_itself():
+    assert others("micse", "table2", "CT (Carlsson et al., 2021)", "100%") is None
+    assert others("infocse", "table2", "CT-BERTbase", "Avg.").sources == ["miCSE-T1"]
+
+
+@pytest.mark.parametrize(
+    ("paper_name", "table", "label", "column"),
+    [
+        ("micse", "table2", "SimCSE (Gao et al., 2021)", "0.1%"),  # a smaller training set
+        ("micse", "table3", "AMI+SimCSE", "100%"),
+        ("infocse", "table3", "SimCSE-base", "scifact"),
+    ],
+)
+def test_cells_without_others(paper_name, table, label, column):
+    assert others(paper_name, table, label, column) is None
+
+
+# ---------------------------------------------------------------- the page
+
+
+def test_page_opens_with_the_result():
+    lines = evidence_page.page().splitlines()
+    assert lines[0] == "# Does it reproduce?"
+    head = "\n".join(lines[:12])
+    assert "**5 of 50 runs reach the printed 76.25**; mean ± sd 75.11 ± 0.84" in head
+    assert "50 of 50 on RoBERTa-base; 35 of 50 on RoBERTa-large" in head
+
+
+def test_page_has_every_source_and_every_checkpoint():
+    page = evidence_page.page()
+    assert all(f"| {name} " in page for name in evidence.sources())
+    assert all(checkpoint.hub in page for checkpoint in evidence.checkpoints())
+
+
+def test_figure_has_a_dot_for_every_run(tmp_path):
+    files = drawn(tmp_path / "one")
+    groups = [g for key, _, _ in evidence_page.sweeps() for g in statistics.groups(key)]
+    assert len(files[".csv"].decode().splitlines()) == 1 + sum(len(g.values) for g in groups)
+    assert files == drawn(tmp_path / "two")
+
+
+def drawn(folder):
+    return {path.suffix: path.read_bytes() for path in evidence_page.draw(folder)}
