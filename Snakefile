@@ -32,5 +32,6 @@ rule all:
             catalog.results_folder(SCALE) / f"{name}.md"
             for name in ("index", "claims", "audit")
         ],
+        evidence="results/evidence.md",
         html=catalog.results_folder(SCALE) / "html",
         scores=jobs.scores_of_scale(SCALE),  # a deleted score is made again, though pages are up to date

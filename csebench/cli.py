@@ -184,7 +184,7 @@ def parser() -> Parser:
     v.add_argument("target", help="table2, micse/table2, micse/figure3")
     add_scale(v)
     v = verb("render", render, "render a page from the scores that exist; a figure is drawn into results/")
-    v.add_argument("target", help="table2, micse/table2, micse/figure3, index, claims, audit")
+    v.add_argument("target", help="table2, micse/table2, micse/figure3, index, claims, audit, evidence")
     add_scale(v)
     v.add_argument("--out", type=Path, help="file of the page (default: print it)")
 
@@ -412,6 +412,8 @@ def render(args):
     from csebench.score.store import write_csv
 
     catalog.scale(args.scale)
+    if args.target == "evidence":
+        return render_evidence(args.out)
     if args.target in REPORTS:
         return show_or_write(REPORTS[args.target](args.scale), args.out)
     pages = targets.parse_target(args.target, args.scale)
@@ -433,6 +435,15 @@ def render(args):
             if args.out is not None:
                 write_csv(page.scale)
     return None
+
+
+def render_evidence(out: Path | None):
+    """The page on others' runs; with --out also its figure, into the same folder. No scale matters."""
+    from csebench.report import evidence_page
+
+    show_or_write(evidence_page.page(), out)
+    if out is not None:
+        evidence_page.draw(out.parent)
 
 
 def show_or_write(text: str, out: Path | None):

@@ -96,6 +96,11 @@ def text_of_all() -> list[str]:
     return sources("config", "papers", "methods", "evaluators", *CODE)
 
 
+def text_of_evidence() -> list[str]:
+    """What the page on others' runs is made from, at no scale."""
+    return sources("evidence", "papers", "methods", "evaluators", *CODE)
+
+
 def category(page: Page) -> str:
     """Where Snakemake's report lists a page."""
     return page.papers[0] if len(page.papers) == 1 else "all papers"

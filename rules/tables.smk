@@ -6,6 +6,7 @@ localrules:
     table,
     figure,
     report_page,
+    evidence,
     html,
     partial_table,
     partial_report,
@@ -87,6 +88,25 @@ rule report_page:
         scale=scale_of,
     shell:
         "python -m csebench render {wildcards.name} --scale {params.scale} --out {output} > {log} 2>&1"
+
+
+rule evidence:
+    input:
+        jobs.text_of_evidence(),
+    output:
+        page=report(
+            "results/evidence.md",
+            category="all papers",
+            labels={"page": "evidence"},
+            caption="../docs/report.rst",
+        ),
+        figure=multiext("results/evidence", ".svg", ".png", ".csv"),
+    log:
+        "results/.logs/evidence.log",
+    conda:
+        "../envs/report.yaml"
+    shell:
+        "python -m csebench render evidence --out {output.page} > {log} 2>&1"
 
 
 rule html:
