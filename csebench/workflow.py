@@ -93,7 +93,7 @@ def text_of_page(page: Page) -> list[str]:
 
 def text_of_all() -> list[str]:
     """The same for pages over all papers."""
-    return sources("config", "papers", "methods", "evaluators", *CODE)
+    return sources("config", "papers", "evidence", "methods", "evaluators", *CODE)
 
 
 def text_of_evidence() -> list[str]:

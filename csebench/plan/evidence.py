@@ -20,7 +20,7 @@ from csebench.base.errors import BadInput, explain, field_names, unknown
 from csebench.base.files import LOADER, read_text
 from csebench.plan import catalog, registry
 from csebench.plan.papers import Published, PublishedValue, Row
-from csebench.plan.registry import EVALUATORS, METHODS, declaration
+from csebench.plan.registry import METHODS, declaration, evaluator_declaration
 from csebench.plan.schema import POOLERS, Strict
 
 NOT_SOURCES = ("checkpoints", "methods")
@@ -337,7 +337,7 @@ def check_names(named: Experiment | Remark | Checkpoint, lines: Lines, place: tu
 @cached
 def tasks() -> dict[str, list[str]]:
     """The tasks of STS and of transfer, by what their average is called."""
-    return {AVERAGE: declaration("sts", EVALUATORS).tasks, TRANSFER: declaration("transfer", EVALUATORS).tasks}
+    return {AVERAGE: evaluator_declaration("sts").tasks, TRANSFER: evaluator_declaration("transfer").tasks}
 
 
 def score_names() -> list[str]:

@@ -16,15 +16,14 @@ import numpy as np
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput
 from csebench.plan.catalog import paper, paper_names
-from csebench.plan.grids import find_grid
-from csebench.plan.papers import Claim, Grid, Published, SettingsTable
-from csebench.plan.registry import protocol
-from csebench.plan.targets import grid_names
+from csebench.plan.evidence import score_name
+from csebench.plan.papers import Claim, Published, SettingsTable
 from csebench.report import stats
+from csebench.report.evidence import Spread
+from csebench.report.evidence import spread as seed_spread
 from csebench.report.view import Cell, GridView, combine_by_seed, grid_view, is_control, printed_view
 
 HOLDS, WEAK, REVERSED, UNTESTABLE = "holds", "holds but not significant", "reversed", "not testable"
-SPREAD_SIZE = "10%"  # the largest training set at which the papers print deviations
 SLACK = 1e-9  # rounding error of binary fractions
 
 
@@ -210,7 +209,7 @@ def row_variances(cells: tuple[Cell, ...]) -> list[tuple[float, float] | None]:
 
 
 def printed_variance(cell: Cell) -> tuple[float, float] | None:
-    """Variance of a printed value and its degrees of freedom; a single run has the typical spread, taken as known."""
+    """Variance of a printed value and its degrees of freedom; of a single run that of the nearest seed sweep."""
     if cell.published is not None and cell.published.std is not None and cell.published_seeds > 1:
         return cell.published.std**2 / cell.published_seeds, cell.published_seeds - 1
     if cell.parts:
@@ -218,28 +217,17 @@ def printed_variance(cell: Cell) -> tuple[float, float] | None:
             return None
         parts = [variance for part in cell.parts if (variance := printed_variance(part)) is not None]
         return (sum(v for v, _ in parts), stats.satterthwaite(*parts)) if len(parts) == len(cell.parts) else None
-    evaluator = cell.plan.evaluator or cell.plan.column.evaluator or Grid.model_fields["evaluator"].default
-    rule = protocol(evaluator).declaration.items
-    typical = typical_spread()
-    if rule is None or rule.score != "spearman" or typical is None:  # deviations that papers print are of it
+    nearest = nearest_spread(cell)
+    return None if nearest is None else ((nearest.std / 100 * cell.factor) ** 2, nearest.n - 1)
+
+
+def nearest_spread(cell: Cell) -> Spread | None:
+    """Deviation over seeds that others published for a printed cell's encoder and task; None where nobody has."""
+    row, column = cell.plan.row, cell.plan.column
+    if column.task is None or column.metric is not None:
         return None
-    return (typical * cell.factor) ** 2, inf
-
-
-@cached
-def typical_spread() -> float | None:
-    """Median of the deviations that the papers print at SPREAD_SIZE, as a fraction; None where they print none."""
-    deviations = [
-        value.std / grid.factor
-        for paper_name in paper_names()
-        for grid in (find_grid(paper_name, name) for name in grid_names(paper_name))
-        if not isinstance(grid, SettingsTable)
-        for row in grid.rows
-        if row.source != "copied"
-        for value, column in zip(row.values, grid.columns, strict=True)
-        if value is not None and value.std is not None and column.size == SPREAD_SIZE
-    ]
-    return float(np.median(deviations)) if deviations else None
+    score = score_name(cell.published_evaluator, column.task)
+    return None if score is None else seed_spread(cell.published_encoder, score, row.run.method if row.run else None)
 
 
 def stored_item_variance(view: GridView, a: Cell, b: Cell) -> float | None:

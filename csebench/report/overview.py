@@ -9,19 +9,19 @@ from collections import Counter
 
 from csebench.plan.catalog import SIDE_BY_SIDE, paper, paper_names
 from csebench.plan.catalog import scale as read_scale
+from csebench.plan.evidence import AVERAGE, names
 from csebench.plan.targets import grid_label, grid_names, grid_order
 from csebench.report.audit import findings
 from csebench.report.claims import (
     HOLDS,
     REVERSED,
-    SPREAD_SIZE,
     UNTESTABLE,
     WEAK,
     JudgedClaim,
     Judgement,
     judge_all,
-    typical_spread,
 )
+from csebench.report.evidence import spread
 from csebench.report.markdown import NOT_COMPARABLE, markdown_table
 from csebench.report.view import PAPER_SCALE, GridView, grid_view
 
@@ -105,17 +105,28 @@ def claims_page(scale: str) -> str:
 
 def claims_legend() -> str:
     """How claims are judged."""
-    typical = typical_spread()
-    single = "unknown" if typical is None else f"{100 * typical:.2f} points"
     return (
         "**holds**: every comparison that the sentence makes goes its way and is significant at 0.05; **holds but not"
         " significant**; **reversed**: one goes the other way, by however little; **not testable**: numbers are"
         " missing, or there is one seed. On the printed numbers the deviation over seeds is the printed one; a single"
-        f" Spearman correlation gets {single}, the median of what is printed at"
-        f" {SPREAD_SIZE} of the data, as nothing better is known (of a single task it is larger), and a single"
-        " accuracy, recall or nDCG none: that such a claim is significant cannot be read off the print. On ours, rows"
-        " are paired by seed, and the variance of test items is added where a table's comparisons have it."
+        f" Spearman correlation gets that of the nearest seeds that others have published ({known_spreads()}). Nobody"
+        " has published seeds for a single accuracy, recall or nDCG: the spread is not known there, and that such a"
+        " claim is significant cannot be read off the print. On ours, rows are paired by seed, and the variance of"
+        " test items is added where a table's comparisons have it."
     )
+
+
+def known_spreads() -> str:
+    """Deviations of the STS average over others' seeds, by encoder, and whose they are."""
+    encoders = {title: spread(encoder, AVERAGE) for encoder, title in names().encoders.items()}
+    known = {title: nearest for title, nearest in encoders.items() if nearest is not None}
+    if not known:
+        return "there are none"
+    values = ", ".join(f"{title} {nearest.std:.2f}" for title, nearest in known.items())
+    sources = "; ".join(
+        dict.fromkeys(f"{s.n} seeds of {names().methods[s.method].title} by {s.source}" for s in known.values())
+    )
+    return f"{values} points on the STS average, more on a single task; {sources}, results/evidence.md"
 
 
 def judgement_text(judgement: Judgement) -> str:

@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass, field, replace
 
 from csebench.plan.grids import CellPlan, find_grid, plan_grid
-from csebench.plan.papers import Figure, Grid, Published, SettingsTable
+from csebench.plan.papers import Figure, Grid, Published, Row, SettingsTable
 from csebench.plan.registry import declaration, evaluator_declaration
 from csebench.plan.targets import grid_path
 from csebench.report import stats
@@ -30,6 +30,8 @@ class Cell:
     stale: bool = False  # scored with an older code version
     published: Published | None = None
     published_seeds: int = 1  # behind the published value
+    published_encoder: str = ""  # role of the encoder behind the published value, whatever a scale uses
+    published_evaluator: str = ""
     parts: tuple[Cell, ...] = ()  # cells that a derived one is the mean or the difference of
     best: bool = False
     verdict: stats.Verdict | None = None
@@ -135,10 +137,25 @@ def _printed_cells(grid: Grid, paper_name: str, name: str, scale: str) -> list[l
         row = []
         for cell, published in zip(plans, plans[0].row.values, strict=True):
             factor, digits = grid.column_factor(cell.column), grid.column_digits(cell.column)
-            seeds = cell.column.seeds or grid.seeds
-            row.append(Cell(cell, factor, digits, {}, published=published, published_seeds=seeds))
+            row.append(
+                Cell(
+                    cell,
+                    factor,
+                    digits,
+                    {},
+                    published=published,
+                    published_seeds=cell.column.seeds or grid.seeds,
+                    published_encoder=published_encoder(grid, cell.row),
+                    published_evaluator=grid.column_evaluator(cell.column),
+                )
+            )
         rows.append(row)
     return rows
+
+
+def published_encoder(grid: Grid, row: Row) -> str:
+    """The role of the encoder behind a row's published values."""
+    return (row.evidence and row.evidence.encoder) or (row.run and row.run.encoder) or grid.encoder
 
 
 def _with_scores(cell: Cell, scale: str) -> Cell:

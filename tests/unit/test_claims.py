@@ -12,11 +12,13 @@ from csebench.plan import catalog, targets
 from csebench.plan.papers import Claim
 from csebench.report import claims, stats
 from csebench.report.claims import HOLDS, REVERSED, UNTESTABLE, WEAK
+from csebench.report.evidence import Spread
 
 QUOTE = "better by far"
 FEW_SHOT = [{"label": size, "task": "Avg.", "size": size} for size in ("1%", "10%")]
 X = {"label": "x", "task": "STS-B"}
-# The deviations at 10 % are 0.40, so that a difference of two single runs has the standard error 0.40 √2 = 0.57.
+# A single run's deviation over seeds is 0.40, so that a difference of two has the standard error 0.40 √2 = 0.57.
+SPREAD = Spread(std=0.40, n=10**6, method="simcse", source="made-up")
 PAPER = {
     "name": "made_up",
     "tables": {
@@ -55,6 +57,7 @@ TASKS = ("STS-B", "SICK-R", "Avg.")
 def project(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         made_up(tmp_path_factory.mktemp("project"), patch, PAPER)
+        patch.setattr(claims, "seed_spread", lambda *_: SPREAD)
         for name in targets.grid_names("made_up"):
             for spec in targets.page(name, SCALE, "made_up").runs().values():
                 values = [own[max(0, spec.seed - 1)] for own in MEASURED[spec.method]]

@@ -10,12 +10,13 @@ import pytest
 from csebench import ROOT
 from csebench.base import caches
 from csebench.base.errors import BadInput
-from csebench.plan import evidence
+from csebench.plan import catalog, evidence
 from csebench.plan.evidence import Key
 from csebench.plan.grids import find_grid
 from csebench.plan.papers import EvidenceKey
+from csebench.report import claims, evidence_page, stats
 from csebench.report import evidence as statistics
-from csebench.report import evidence_page, stats
+from csebench.report.view import printed_view
 
 SIMCSE = Key("simcse", "bert-base", "cls_before_pooler")
 SOURCE = """\
@@ -301,6 +302,40 @@ def test_a_paper_is_no_other_of_itself():
 )
 def test_cells_without_others(paper_name, table, label, column):
     assert others(paper_name, table, label, column) is None
+
+
+# ---------------------------------------------------------------- for claims on print
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "label", "column", "spread"),
+    [
+        ("infocse", "table2", "SimCSE-BERTbase", "Avg.", ("bert-base", "Avg.")),
+        ("infocse", "table2", "DiffCSE-BERTlarge", "STS-B", ("bert-large", "STS-B")),  # of another method's seeds
+        ("informin_cl", "table2", "SCD-RoBERTa_base", "Avg.", ("roberta-base", "Avg.")),  # which nothing runs here
+        ("infocse", "table9", "SimCSE", "cls_before_pooler", ("bert-base", "stsb_dev")),
+        ("infocse", "table10", "SimCSE", "Avg.", None),  # nobody published seeds of an accuracy
+        ("infocse", "table10", "Skip-thought", "Avg.", None),
+        ("infocse", "table3", "SimCSE-base", "scifact", None),
+    ],
+)
+@pytest.mark.parametrize("scale", ["smoke", "paper"])
+def test_single_values_get_the_spread_of_seeds_that_others_published(name, table, label, column, spread, scale):
+    shown = printed_view(name, table, scale)
+    cell = shown.rows[shown.grid.row(label)][shown.grid.column(column)]
+    nearest = claims.nearest_spread(cell)
+    assert nearest == (spread and statistics.spread(*spread))
+    if nearest is None:
+        assert claims.printed_variance(cell) is None
+    else:
+        variance, df = claims.printed_variance(cell)
+        assert (variance, df) == (pytest.approx(nearest.std**2), nearest.n - 1)
+
+
+def test_print_is_judged_the_same_whatever_a_scale_can_run():
+    for name in catalog.paper_names():
+        for claim in catalog.paper(name).claims:
+            assert claims.judge_print(name, claim, "smoke") == claims.judge_print(name, claim, "paper")
 
 
 # ---------------------------------------------------------------- the page

@@ -14,8 +14,9 @@ import yaml
 from csebench import ROOT
 from csebench.base import caches
 from csebench.plan import catalog, grids, targets
-from csebench.report import html
+from csebench.report import claims, html
 from csebench.report.audit import Finding
+from csebench.report.evidence import Spread
 from csebench.report.view import grid_view
 
 NASTY = 'SimCSE <i>&"x"</i>'
@@ -122,6 +123,7 @@ def project(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(html, "findings", lambda: findings)
         patch.setattr(catalog, "ROOT", folder)
+        patch.setattr(claims, "seed_spread", lambda *_: Spread(std=0.4, n=50, method="simcse", source="made-up"))
         patch.chdir(folder)
         clear()
         write_scores()
