@@ -88,7 +88,7 @@ def text_of_page(page: Page) -> list[str]:
         declared += [f"methods/components/{name}.py" for spec in specs for name in spec.components]
     for evaluator in {evaluator for _, evaluator in page.scores()}:
         declared += [str(path.relative_to(ROOT)) for path in with_imports(ROOT / protocol(evaluator).file)]
-    return [f"config/{page.scale}.yaml", *papers, *sorted({*declared}), *sources(*CODE)]
+    return [f"config/{page.scale}.yaml", *papers, *sorted({*declared}), *sources("evidence", *CODE)]
 
 
 def text_of_all() -> list[str]:

@@ -165,32 +165,39 @@ def score_of(grid: Grid, column: Column, size: str = FULL) -> str | None:
 
 @dataclass(frozen=True)
 class Others:
-    """What others got for a cell's method on its encoder, and whether that reproduces the printed value.
-
-    In the units of evidence: Spearman x 100, accuracy in percent.
-    """
+    """What others got for a cell's method on its encoder, in printed units."""
 
     kind: str
-    n: int
-    mean: float
-    std: float | None
+    summary: stats.Summary
     sources: list[str]
-    verdict: stats.Verdict | None  # None: nothing is printed
     differs: str
+    published: Published | None
+    published_seeds: int
+
+    @property
+    def verdict(self) -> stats.Verdict | None:
+        """Whether these runs reproduce the printed value; None where nothing is printed."""
+        if self.published is None:
+            return None
+        return stats.verdict_on(self.summary, self.published, self.published_seeds)
 
 
 def others(paper_name: str, grid: Grid, row: Row, column: Column) -> Others | None:
-    """Others' runs for a cell: the largest seed sweep, else single runs. The paper's own numbers do not count."""
+    """Others' runs for a cell: the largest seed sweep, else single runs. The paper's own numbers do not count.
+
+    At no scale in particular: they are on the paper's encoder, and are not mixed with ours.
+    """
     key, score = evidence.key_of_row(row, grid.encoder), score_of(grid, column, column.size)
     if key is None or score is None:
         return None
     candidates = groups(key, score, column.size, paper_name)
     if not candidates:
         return None
-    largest, value = candidates[0], row.values[grid.columns.index(column)]
-    s, seeds = largest.summary, column.seeds or grid.seeds
-    verdict = stats.verdict_on(s, value, seeds) if value is not None else None
-    return Others(largest.kind, s.n, s.mean, s.std, largest.sources, verdict, differs(largest, row))
+    largest, s = candidates[0], candidates[0].summary
+    unit = (column.factor or grid.factor) / 100  # evidence is in percent
+    s = stats.Summary(s.mean * unit, None if s.std is None else s.std * unit, s.n)
+    value, seeds = row.values[grid.columns.index(column)], column.seeds or grid.seeds
+    return Others(largest.kind, s, largest.sources, differs(largest, row), value, seeds)
 
 
 def differs(runs: Group, row: Row | None = None) -> str:

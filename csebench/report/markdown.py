@@ -21,6 +21,10 @@ from csebench.score.store import read_scores
 SOURCES = {"measured": "measured by the authors", "rerun": "re-run by the authors", "copied": "copied"}
 SIGNS = {stats.REPRODUCED: "✓", stats.CLOSE: "≈", stats.LOWER: "↓", stats.HIGHER: "↑", stats.TOO_FEW: "?"}
 STALE = "†"
+OTHERS = (
+    "**Others' runs** on the paper's own encoder, as they published them, not mixed with ours. In brackets the"
+    " published value, and the verdict on it that follows from these runs alone (results/evidence.md):"
+)
 NOT_COMPARABLE = "**Not comparable with the published numbers**: another encoder, other data, fewer steps."
 
 
@@ -56,6 +60,7 @@ def grid_section(view: GridView) -> str:
         parts.append(markdown_table(["Model", *(c.label for c in table.columns)], body))
         parts += [ties_section(view)] if view.comparisons else []
         parts += retrieved_texts(view)
+        parts += others_section(view)
     if absent := missing_reasons(view):
         parts += ["Nothing is run here, published value only:", "\n".join(absent)]
     if table.notes:
@@ -64,6 +69,44 @@ def grid_section(view: GridView) -> str:
         folded = "<details><summary>Where the published values come from</summary>"
         parts += [folded, "\n".join(origins), "</details>"]
     return "\n\n".join(parts)
+
+
+def others_section(view: GridView) -> list[str]:
+    """Scores of runs that other people published, in a table apart from ours, and how these runs differ."""
+    rows = [
+        (row.label, cells)
+        for row, cells in zip(view.grid.rows, view.rows, strict=True)
+        if any(cell.others for cell in cells)
+    ]
+    if not rows:
+        return []
+    columns = [i for i in range(len(view.grid.columns)) if any(cells[i].others for _, cells in rows)]
+    body = [[label, *(others_text(cells[i]) for i in columns)] for label, cells in rows]
+    lines = []
+    for label, cells in rows:
+        sources = dict.fromkeys(others_source(cell) for cell in cells if cell.others)
+        lines.append(f"- {label}: {' / '.join(sources)}")
+    head = ["Model", *(view.grid.columns[i].label for i in columns)]
+    return [OTHERS, markdown_table(head, body), "\n".join(lines)]
+
+
+def others_text(cell: Cell) -> str:
+    """`75.11 ± 0.84, n = 50 (76.25 ✓ ±1.72)`: others' runs, then the published value with its verdict on them."""
+    if cell.others is None:
+        return "–"
+    summary, verdict = cell.others.summary, cell.others.verdict
+    std = "" if summary.std is None else f" ± {cell.number(summary.std)}"
+    text = f"{cell.number(summary.mean)}{std}, n = {summary.n}"
+    if verdict is None:
+        return text
+    published = [cell.published.text.replace("±", " ± "), SIGNS.get(verdict.name, "")]
+    half_width = "" if verdict.half_width is None else f" ±{cell.number(verdict.half_width)}"
+    return f"{text} ({' '.join(filter(None, published))}{half_width})"
+
+
+def others_source(cell: Cell) -> str:
+    """Whose runs they are, and how they differ from the authors' and from the row's."""
+    return f"{cell.others.kind}, {', '.join(cell.others.sources)}: {cell.others.differs}."
 
 
 def markdown_table(head: list[str], body: list[list[str]]) -> str:

@@ -13,6 +13,7 @@ from csebench.plan.papers import Figure, Grid, Published, Row, SettingsTable
 from csebench.plan.registry import declaration, evaluator_declaration
 from csebench.plan.targets import grid_path
 from csebench.report import stats
+from csebench.report.evidence import Others, others
 from csebench.score.store import score, value
 
 PAPER_SCALE = "paper"
@@ -35,6 +36,7 @@ class Cell:
     parts: tuple[Cell, ...] = ()  # cells that a derived one is the mean or the difference of
     best: bool = False
     verdict: stats.Verdict | None = None
+    others: Others | None = None  # runs by other people with the paper's encoder, never mixed with ours
 
     @property
     def ours(self) -> stats.Summary | None:
@@ -117,6 +119,7 @@ def grid_view(paper_name: str, name: str, scale: str) -> GridView:
     rows = _printed_cells(grid, paper_name, name, scale)
     rows = _with_derived(grid, [[_with_scores(cell, scale) for cell in row] for row in rows])
     rows = _with_best([[_with_verdict(cell, scale) for cell in row] for row in rows])
+    rows = [[_with_others(cell, paper_name, grid) for cell in row] for row in rows]
     path = grid_path(paper_name, name, scale, "items.json")
     items = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     return GridView(paper_name, name, scale, grid, rows, items.get("comparisons") or {}, items.get("texts"))
@@ -240,6 +243,10 @@ def _with_verdict(cell: Cell, scale: str) -> Cell:
         return replace(cell, verdict=stats.Verdict(stats.NOT_COMPARABLE, None, "runs are missing or stale"))
     verdict = stats.verdict(cell.values.values(), cell.published, cell.published_seeds, is_deterministic(cell))
     return replace(cell, verdict=verdict)
+
+
+def _with_others(cell: Cell, paper_name: str, grid: Grid) -> Cell:
+    return replace(cell, others=others(paper_name, grid, cell.plan.row, cell.plan.column))
 
 
 def _with_best(rows: list[list[Cell]]) -> list[list[Cell]]:

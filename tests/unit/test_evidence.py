@@ -14,9 +14,9 @@ from csebench.plan import catalog, evidence
 from csebench.plan.evidence import Key
 from csebench.plan.grids import find_grid
 from csebench.plan.papers import EvidenceKey
-from csebench.report import claims, evidence_page, stats
+from csebench.report import claims, evidence_page, markdown, stats
 from csebench.report import evidence as statistics
-from csebench.report.view import printed_view
+from csebench.report.view import grid_view, printed_view
 
 SIMCSE = Key("simcse", "bert-base", "cls_before_pooler")
 SOURCE = """\
@@ -272,7 +272,7 @@ def others(paper_name, table, label, column):
 
 def test_others_of_a_cell():
     cell = others("infocse", "table2", "SimCSE-BERTbase", "Avg.")
-    assert (cell.n, round(cell.mean, 2), round(cell.std, 2)) == (50, 75.11, 0.84)
+    assert (cell.summary.n, round(cell.summary.mean, 2), round(cell.summary.std, 2)) == (50, 75.11, 0.84)
     assert cell.verdict.name == stats.REPRODUCED
     assert "no gradient clipping" in cell.differs
 
@@ -283,7 +283,7 @@ def test_others_name_a_budget_that_is_not_the_rows():
 
 def test_others_of_a_transfer_task_are_not_scores_on_dev_folds():
     cell = others("infocse", "table10", "SimCSE", "Avg.")
-    assert (cell.n, cell.mean, cell.sources) == (1, 85.84, ["InforMin-CL-T2"])
+    assert (cell.summary.n, cell.summary.mean, cell.sources) == (1, 85.84, ["InforMin-CL-T2"])
     assert cell.verdict.name == stats.TOO_FEW
 
 
@@ -364,3 +364,22 @@ def test_figure_has_a_dot_for_every_run(tmp_path):
 
 def drawn(folder):
     return {path.suffix: path.read_bytes() for path in evidence_page.draw(folder)}
+
+
+# ---------------------------------------------------------------- on the pages of tables
+
+
+@pytest.mark.parametrize("scale", ["smoke", "paper"])
+def test_a_table_shows_others_apart_from_ours(scale):
+    shown = grid_view("infocse", "table2", scale)
+    text = markdown.grid_section(shown)
+    table, _, after = text.partition("**Others' runs**")
+    assert "75.11" not in table
+    assert "| 75.11 ± 0.84, n = 50 (76.25 ✓ ±1.72) |" in after
+    assert "- SimCSE-BERTbase: seed sweep, hppRC-simple-simcse: batch 64" in after
+    cell = shown.rows[shown.grid.row("SimCSE-BERTbase")][shown.grid.column("Avg.")]
+    assert all(value != pytest.approx(cell.others.summary.mean) for value in cell.values.values())
+
+
+def test_a_table_without_others_says_nothing_of_them():
+    assert "Others' runs" not in markdown.grid_section(grid_view("msse", "table4", "smoke"))
