@@ -48,14 +48,14 @@ class Setup(Strict):
     gpu: str | None = None
     differs: str | None = None  # from the authors' recipe or protocol, what no other key has
 
-    def joined(self, inner: Setup) -> Setup:
+    def merge(self, inner: Setup) -> Setup:
         """A source's setup with that of one of its experiments, which wins; what differs is said of both."""
         both = self.model_dump() | inner.model_dump(exclude_none=True)
         both["differs"] = "; ".join(filter(None, (self.differs, inner.differs))) or None
         return Setup(**both)
 
 
-class Run(Strict):
+class PublishedRun(Strict):
     """One training run, or one scored model."""
 
     seed: str | None = None
@@ -89,7 +89,7 @@ class Experiment(Strict):
     sure: bool = True  # False: a value, its setting or its encoder is doubtful; it takes no part in a verdict
     setup: Setup = Setup()
     summary: Summary | None = None
-    runs: list[Run] = []
+    runs: list[PublishedRun] = []
 
     @model_validator(mode="after")
     def has_scores(self):
@@ -103,7 +103,7 @@ class Remark(Strict):
 
     method: str
     encoder: str
-    says: str
+    text: str
     quote: str | None = None
     sure: bool = True
 
@@ -126,7 +126,7 @@ class Source(Strict):
     remarks: list[Remark] = []
 
     @model_validator(mode="after")
-    def is_one_place(self):
+    def names_one_place(self):
         in_files = None not in (self.repository, self.commit, self.path)
         in_thread = None not in (self.repository, self.thread)
         in_paper = self.paper is not None and bool(self.tables)
@@ -177,7 +177,7 @@ class Checkpoint(Strict):
     note: str | None = None
 
     @model_validator(mode="after")
-    def says_how(self):
+    def has_pooler_or_note(self):
         if self.pooler is None and self.note is None:
             raise ValueError(f"{self.hub}: needs a `pooler`, or a `note` that says what stands in for one")
         return self
@@ -208,8 +208,8 @@ def sources() -> dict[str, Source]:
 @cached
 def source(path: Path) -> Source:
     """One file, checked."""
-    content, lines = read(path, Source)
-    check(content, lines)
+    content, lines = read_with_lines(path, Source)
+    check_source(content, lines)
     return content
 
 
@@ -218,7 +218,7 @@ def names() -> Names:
     """The names of methods and encoders, and printed values that no row of papers/ has."""
     if not folder().is_dir():
         return Names(encoders={}, methods={})
-    content, lines = read(folder() / "methods.yaml", Names)
+    content, lines = read_with_lines(folder() / "methods.yaml", Names)
     for name, method in content.methods.items():
         for encoder in method.printed:
             if encoder not in content.encoders:
@@ -232,7 +232,7 @@ def checkpoints() -> list[Checkpoint]:
     """Every released checkpoint."""
     if not folder().is_dir():
         return []
-    content, lines = read(folder() / "checkpoints.yaml", Checkpoints)
+    content, lines = read_with_lines(folder() / "checkpoints.yaml", Checkpoints)
     seen = set()
     for i, checkpoint in enumerate(content.checkpoints):
         check_names(checkpoint, lines, ("checkpoints", i))
@@ -255,7 +255,7 @@ class Lines:
         return f"{self.file}: line {self.numbers[place]}"
 
 
-def read(path: Path, model: type[BaseModel]) -> tuple[BaseModel, Lines]:
+def read_with_lines(path: Path, model: type[BaseModel]) -> tuple[BaseModel, Lines]:
     """A YAML file checked against a pydantic model, and its lines.
 
     Scalars are taken as they are written, so that 81.10 keeps its digits. A key that occurs twice is refused.
@@ -271,18 +271,18 @@ def read(path: Path, model: type[BaseModel]) -> tuple[BaseModel, Lines]:
         mark = getattr(e, "problem_mark", None)
         line = f"line {mark.line + 1}: " if mark else ""
         raise BadInput(f"{lines.file}: {line}not valid YAML: {getattr(e, 'problem', None) or e}.") from None
-    content = None if top is None else plain(top, (), lines)
+    content = None if top is None else to_plain(top, (), lines)
     try:
         return model.model_validate(content), lines
     except ValidationError as e:
         raise explain(e, lines.file, field_names(model), lines.numbers) from None
 
 
-def plain(node: yaml.Node, place: tuple, lines: Lines):
+def to_plain(node: yaml.Node, place: tuple, lines: Lines):
     """A YAML node as dicts, lists and text; its line is added to `lines`."""
     lines.numbers[place] = node.start_mark.line + 1
     if isinstance(node, yaml.SequenceNode):
-        return [plain(item, (*place, i), lines) for i, item in enumerate(node.value)]
+        return [to_plain(item, (*place, i), lines) for i, item in enumerate(node.value)]
     if isinstance(node, yaml.ScalarNode):
         return None if node.tag == "tag:yaml.org,2002:null" else node.value
     content = {}
@@ -292,7 +292,7 @@ def plain(node: yaml.Node, place: tuple, lines: Lines):
             raise BadInput(f"{lines.file}: line {line}: a key must be a word.")
         if key.value in content:
             raise BadInput(f"{lines.file}: line {line}: key {key.value!r} occurs twice; keep one.")
-        content[key.value] = plain(value, (*place, key.value), lines)
+        content[key.value] = to_plain(value, (*place, key.value), lines)
         lines.numbers[*place, key.value] = line
     return content
 
@@ -300,7 +300,7 @@ def plain(node: yaml.Node, place: tuple, lines: Lines):
 # ---------------------------------------------------------------- checks
 
 
-def check(content: Source, lines: Lines) -> None:
+def check_source(content: Source, lines: Lines) -> None:
     """What types cannot say: known names, values within range, no run twice, summaries that fit their runs.
 
     Raises:
@@ -368,7 +368,7 @@ def check_scores(scores: dict[str, Published], lines: Lines, place: tuple) -> No
         raise BadInput(f"{lines.where(*place)}: fractions; write correlations x 100 and accuracies in percent.")
 
 
-def check_run(run: Run, experiment: Experiment, lines: Lines, place: tuple) -> None:
+def check_run(run: PublishedRun, experiment: Experiment, lines: Lines, place: tuple) -> None:
     """Scores of one run: no deviations, averages that fit their columns, a best step within the training."""
     check_scores(run.scores, lines, (*place, "scores"))
     for task, score in run.scores.items():
@@ -391,7 +391,7 @@ def check_run(run: Run, experiment: Experiment, lines: Lines, place: tuple) -> N
             )
 
 
-def identities(experiment: Experiment, run: Run) -> dict[str, tuple]:
+def identities(experiment: Experiment, run: PublishedRun) -> dict[str, tuple]:
     """What no two runs of a source share: the seed within a setup, and all scores within a setting."""
     e = experiment
     setting = (e.method, e.setting, e.encoder, e.pooler, e.kind, e.size, e.corpus, e.transfer)
@@ -440,7 +440,7 @@ class Evidence:
 
     @property
     def setup(self) -> Setup:
-        return self.source.setup.joined(self.experiment.setup)
+        return self.source.setup.merge(self.experiment.setup)
 
 
 class Key(NamedTuple):
@@ -452,7 +452,7 @@ class Key(NamedTuple):
 
 
 @cached
-def every() -> list[Evidence]:
+def all_evidence() -> list[Evidence]:
     """Every experiment of every source."""
     return [Evidence(name, source, e) for name, source in sources().items() for e in source.experiments]
 
@@ -505,7 +505,7 @@ def evidence_of(key: Key, score: str, size: str = FULL) -> list[Evidence]:
     """
     of_transfer = score in (TRANSFER, *tasks()[TRANSFER])
     matching = []
-    for evidence in every():
+    for evidence in all_evidence():
         experiment = evidence.experiment
         if experiment.setting is not None or experiment.size != size or key_of(experiment) != key:
             continue

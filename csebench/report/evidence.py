@@ -15,7 +15,7 @@ import numpy as np
 from csebench.base.caches import cached
 from csebench.plan import evidence
 from csebench.plan.catalog import paper, paper_names
-from csebench.plan.evidence import AVERAGE, DEV, FULL, SLACK, Checkpoint, Evidence, Key, Run, Setup
+from csebench.plan.evidence import AVERAGE, DEV, FULL, SLACK, Checkpoint, Evidence, Key, PublishedRun, Setup
 from csebench.plan.grids import find_grid
 from csebench.plan.papers import Column, Grid, Published, Row, SettingsTable
 from csebench.plan.targets import grid_label, grid_names
@@ -36,7 +36,7 @@ class Group:
     kind: str
     summary: stats.Summary
     evidence: tuple[Evidence, ...]
-    runs: tuple[tuple[Evidence, Run], ...] = ()  # none where only their mean is known
+    runs: tuple[tuple[Evidence, PublishedRun], ...] = ()  # none where only their mean is known
     values: tuple[float, ...] = ()  # one per run
 
     @property
@@ -83,7 +83,7 @@ def groups(key: Key, score: str = AVERAGE, size: str = FULL, without_paper: str 
     return [*sweeps, *(group(kind, runs, score) for kind, runs in loose.items() if runs), *means]
 
 
-def group(kind: str, runs: list[tuple[Evidence, Run]], score: str) -> Group:
+def group(kind: str, runs: list[tuple[Evidence, PublishedRun]], score: str) -> Group:
     values = tuple(run.scores[score].value for _, run in runs)
     return Group(kind, stats.summarise(values), tuple(dict.fromkeys(e for e, _ in runs)), tuple(runs), values)
 
@@ -91,7 +91,7 @@ def group(kind: str, runs: list[tuple[Evidence, Run]], score: str) -> Group:
 @cached
 def keys() -> list[Key]:
     """Every method and encoder with comparable runs or a released checkpoint; methods with most runs first."""
-    experiments = [e.experiment for e in evidence.every()]
+    experiments = [e.experiment for e in evidence.all_evidence()]
     candidates = [evidence.key_of(e) for e in (*experiments, *evidence.checkpoints()) if e.setting is None]
     candidates = [key for key in dict.fromkeys(candidates) if key.method != UNTRAINED]
     candidates = [key for key in candidates if groups(key) or checkpoints_of(key)]
@@ -115,7 +115,7 @@ class Print:
 
 
 @cached
-def printed(key: Key, score: str = AVERAGE) -> Print | None:
+def printed_by_authors(key: Key, score: str = AVERAGE) -> Print | None:
     """What the authors of a method print for an encoder; None where that is not known.
 
     evidence/methods.yaml has it where no row of papers/*.yaml prints it, or where two rows print two values. Otherwise
@@ -321,12 +321,12 @@ def checkpoints_of(key: Key) -> list[Checkpoint]:
     return [c for c in evidence.checkpoints() if c.setting is None and evidence.key_of(c) == key]
 
 
-def scored_by_others(checkpoint: Checkpoint) -> list[tuple[Evidence, Run]]:
+def scored_by_others(checkpoint: Checkpoint) -> list[tuple[Evidence, PublishedRun]]:
     """Others' scores of a checkpoint on the STS test sets."""
     c = checkpoint
     return [
         (e, run)
-        for e in evidence.every()
+        for e in evidence.all_evidence()
         if (x := e.experiment).kind == "checkpoint" and x.sure
         if (x.method, x.setting, x.encoder) == (c.method, c.setting, c.encoder)
         for run in x.runs
@@ -334,7 +334,7 @@ def scored_by_others(checkpoint: Checkpoint) -> list[tuple[Evidence, Run]]:
     ]
 
 
-def average(run: Run) -> str | None:
+def average(run: PublishedRun) -> str | None:
     """The average of the seven STS test sets as printed, or computed where only its columns are printed."""
     if AVERAGE in run.scores:
         return run.scores[AVERAGE].text

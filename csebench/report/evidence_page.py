@@ -7,6 +7,7 @@ no dates, no scale.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,13 +31,20 @@ from csebench.report.evidence import (
     circumstances,
     groups,
     keys,
-    printed,
+    printed_by_authors,
     scored_by_others,
     selection,
 )
 from csebench.report.markdown import SIGNS, markdown_table
 
 NAME = "evidence"
+TITLE = "Does it reproduce?"
+ALT_TEXT = "Others' runs against the printed values"
+CAPTION = (
+    "A dot is a run: average of the seven STS test sets, Spearman x 100. Dashed: the printed value. Bar: mean ± sd."
+    " Hollow: the last checkpoint of the run was its best."
+)
+COMMAND = f"snakemake -j4 results/{NAME}.md"
 RARE = 0.25  # a printed value that a smaller share of runs reaches is high for their recipe
 KINDS = {
     "retrained": "trained again by others",
@@ -47,41 +55,68 @@ KINDS = {
 }
 
 
+class TableData(NamedTuple):
+    head: list[str]
+    rows: list[list[str]]
+
+
+class Section(NamedTuple):
+    heading: str
+    parts: list[str | TableData]  # paragraphs and lists as Markdown, and tables
+
+
 def page() -> str:
     """The whole page as Markdown."""
+    parts = [f"# {TITLE}", *opening(), f"![{ALT_TEXT}]({NAME}.svg)", CAPTION, *caveats()]
+    for section in sections():
+        parts.append(f"## {section.heading}")
+        parts += [part if isinstance(part, str) else markdown_table(*part) for part in section.parts]
+    return "\n\n".join([*parts, f"Regenerate: `{COMMAND}`."]) + "\n"
+
+
+def sections() -> list[Section]:
+    """What follows the figure, for Markdown and HTML."""
     with_runs = [key for key in keys() if groups(key)]
-    parts = [
-        "# Does it reproduce?",
-        *lead(),
-        "![Others' runs against the printed values](evidence.svg)",
-        *caveats(),
-        "## Method by method",
-        "\n".join(f"- **{title(key)}**: {meaning(key)}" for key in with_runs),
-        "## Printed values and others' runs",
-        how_to_read(),
-        markdown_table(HEAD, [row for key in with_runs for row in table_rows(key)]),
-        "## Test set by test set",
-        "How many runs of a seed sweep are at or above the printed value of each column.",
-        per_task(),
-        "## What selection does",
-        *selected(),
-        "## Released checkpoints",
-        "Average of the seven STS test sets: what the paper of the method prints, what the README of the checkpoint"
-        " states (`off`: how far from print) and what others scored. This is about a file, not about training: a"
-        " released model can score what is printed while a new training does not; it may be the best of several runs.",
-        released(),
-        "## Models without training",
-        "Nothing is random here, so everybody should get the same number; the pooling and the copy of SICK-R explain"
-        " the differences.",
-        untrained(),
-        "## What takes no part in a verdict",
-        left_out(),
-        "## Sources",
-        "Numbers are facts with a source; texts and code stay their authors'. How to add a source: docs/evidence.md.",
-        sources(),
-        f"Regenerate: `snakemake -j4 results/{NAME}.md`.",
+    return [
+        Section("Method by method", ["\n".join(f"- **{title(key)}**: {meaning_text(key)}" for key in with_runs)]),
+        Section(
+            "Printed values and others' runs",
+            [how_to_read(), TableData(HEAD, [row for key in with_runs for row in table_rows(key)])],
+        ),
+        Section(
+            "Test set by test set",
+            ["How many runs of a seed sweep are at or above the printed value of each column.", task_table()],
+        ),
+        Section("What selection does", selection_parts()),
+        Section(
+            "Released checkpoints",
+            [
+                "Average of the seven STS test sets: what the method's paper prints, what the README of the checkpoint"
+                " states (`off`: how far from print) and what others scored. This is about a file, not about"
+                " training: a released model can score what is printed while a new training does not; it may be the"
+                " best of several runs. `snakemake results/paper/checkpoints.md` scores the files again, with the"
+                " protocol of this project.",
+                checkpoint_table(),
+            ],
+        ),
+        Section(
+            "Models without training",
+            [
+                "Nothing is random here, so everybody should get the same number; the pooling and the copy of SICK-R"
+                " explain the differences.",
+                untrained_table(),
+            ],
+        ),
+        Section("What takes no part in a verdict", excluded_parts()),
+        Section(
+            "Sources",
+            [
+                "Numbers are facts with a source; texts and code stay their authors'. How to add a source:"
+                " docs/evidence.md.",
+                source_table(),
+            ],
+        ),
     ]
-    return "\n\n".join(parts) + "\n"
 
 
 def title(key: Key) -> str:
@@ -98,43 +133,40 @@ def encoder_title(named) -> str:
     return evidence.names().encoders[named.encoder]
 
 
-def shown(value: Published) -> str:
+def value_text(value: Published) -> str:
     return value.text.replace("±", " ± ")
 
 
 def sweeps() -> list[tuple[Key, Group, Print]]:
     """Seed sweeps of a method with a printed value: what the figure and the first lines are about."""
-    largest = [(key, groups(key)[0], printed(key)) for key in keys() if groups(key)]
+    largest = [(key, groups(key)[0], printed_by_authors(key)) for key in keys() if groups(key)]
     return [(key, runs, value) for key, runs, value in largest if runs.kind == SWEEP and value is not None]
 
 
 # ---------------------------------------------------------------- words
 
 
-def lead() -> list[str]:
+def opening() -> list[str]:
     """What was found, first."""
-    trained = [e for e in evidence.every() if e.experiment.kind in ("retrained", "paper") and e.experiment.runs]
+    trained = [e for e in evidence.all_evidence() if e.experiment.kind in ("retrained", "paper") and e.experiment.runs]
     count, count_of_sources = sum(len(e.experiment.runs) for e in trained), len({e.name for e in trained})
     lines, cut_short = [], []
     for key, runs, value in sweeps():
         s = runs.summary
-        lines.append(
-            f"- {title(key)}: **{runs.reach(value.value.value)} of {s.n} runs reach the printed"
-            f" {shown(value.value)}**; mean ± sd {s.mean:.2f} ± {s.std:.2f}, highest {max(runs.values):.2f}."
-        )
+        lines.append(finding(key, runs, value))
         if kept_last(runs):
             cut_short.append(f"{runs.kept_last_step} of {s.n} on {encoder_title(key)}")
     parts = [
         f"Other people have trained these methods again and published their scores: {count} training runs from"
         f" {count_of_sources} sources. None of these runs was made by this project. How does a printed number sit"
         " among them?",
-        "\n".join(lines),
+        as_list(lines),
     ]
     if cut_short:
         parts.append(
-            f"In {len(cut_short)} of these {len(lines)} sweeps most runs keep the last step of their training"
-            f" ({'; '.join(cut_short)}), which suggests that it was cut short: there the recipe is as suspect as the"
-            " printed number."
+            f"In {len(cut_short)} of these {len(lines)} sweeps the last checkpoint of most runs was their best"
+            f" ({'; '.join(cut_short)}), which suggests that training was cut short: there the recipe is as suspect as"
+            " the printed number."
         )
     few = [groups(key)[0].summary.n for key in keys() if groups(key) and groups(key)[0].kind != SWEEP]
     if few:
@@ -145,22 +177,31 @@ def lead() -> list[str]:
     return parts
 
 
+def finding(key: Key, runs: Group, value: Print) -> str:
+    """How a seed sweep compares with print, in one sentence with its numbers."""
+    s = runs.summary
+    half_width = stats.verdict_on(s, value.value, value.seeds).half_width
+    return (
+        f"{title(key)}: **{runs.reach(value.value.value)} of {s.n} runs reach the printed {value_text(value.value)}**;"
+        f" mean ± sd {s.mean:.2f} ± {s.std:.2f}, 95 % interval for one run {s.mean - half_width:.2f} to"
+        f" {s.mean + half_width:.2f}, highest {max(runs.values):.2f}."
+    )
+
+
 def kept_last(runs: Group) -> bool:
     """Whether half of the runs or more keep their last step."""
     return runs.kept_last_step is not None and 2 * runs.kept_last_step >= runs.summary.n
 
 
 def caveats() -> list[str]:
-    """What to keep in mind, next to the figure."""
+    """What limits the conclusions, and the setups of the sweeps."""
     setups: dict[str, list[str]] = {}
     for key, runs, _ in sweeps():
         setup = runs.evidence[0].setup
         lines = setups.setdefault(runs.sources[0], [circumstances(setup)])
         lines.append(f"{encoder_title(key)}: {budget(setup)}")
     return [
-        "A dot is a run: average of the seven STS test sets, Spearman x 100. Dashed: the printed value. Bar: mean ±"
-        " sd. A hollow dot keeps the last step of its training.",
-        "**Keep in mind.** A verdict on this page is about *these* runs, not about a paper. Others' runs differ from"
+        "**Keep in mind.** A verdict on this page is about these runs, not about a paper. Others' runs differ from"
         " the authors' in what is listed here, and in what nobody lists. Single runs are self-selected: people who"
         " miss a number open an issue, people who reach it do not. Only a sweep of seeds is free of that. The setups"
         " of the sweeps:",
@@ -172,28 +213,29 @@ def how_to_read() -> str:
     signs = ", ".join(f"{sign} {name}" for name, sign in SIGNS.items())
     return (
         f"Verdicts follow the rule of all tables of this project: {signs}. ± behind a verdict is the half-width of the"
-        " 95 % interval around the mean of others' runs in which a printed value counts as reproduced. Wide is weak:"
-        " runs that spread much reproduce much. z: by how many standard deviations the printed value is above the"
+        " 95 % interval around the mean of others' runs in which a printed value counts as reproduced. A wide interval"
+        " is weak evidence, as it holds many values. z: by how many standard deviations the printed value is above the"
         " mean. The released checkpoint has the score that its README states."
     )
 
 
-def meaning(key: Key) -> str:
+def meaning_text(key: Key) -> str:
     """What others' runs of a method say, in a sentence or two."""
     runs, *more = groups(key)
-    value, s = printed(key), runs.summary
-    text = "no printed value is known." if value is None else compared(runs, value)
+    value, s = printed_by_authors(key), runs.summary
+    text = "no printed value is known." if value is None else comparison_text(runs, value)
     if kept_last(runs):
-        text += f" But {runs.kept_last_step} of {s.n} keep their last step, so the recipe is as suspect as the number."
+        text += f" But in {runs.kept_last_step} of {s.n} runs the last checkpoint was the best, so the recipe is as"
+        text += " suspect as the number."
     if runs.kind != SWEEP and s.n >= stats.SEEDS_NEEDED:
         text += " These runs are self-selected."
     also = [f"{g.kind} {g.summary.mean:.2f} (n = {g.summary.n})" for g in more]
     return text + (f" Also: {'; '.join(also)}." if also else "")
 
 
-def compared(runs: Group, value: Print) -> str:
+def comparison_text(runs: Group, value: Print) -> str:
     """A group of runs against the printed value."""
-    s, text = runs.summary, shown(value.value)
+    s, text = runs.summary, value_text(value.value)
     off, reach = s.mean - value.value.value, runs.reach(value.value.value)
     verdict = stats.verdict_on(s, value.value, value.seeds)
     if verdict.half_width is None:
@@ -213,7 +255,7 @@ def compared(runs: Group, value: Print) -> str:
     if reach < RARE * s.n:
         return (
             f"the printed {text} is possible as a single run, but a good one: {reach} of {s.n} reach it. A lower run,"
-            f" down to {s.mean - 2 * s.std:.1f}, is no failed reproduction."
+            f" down to {s.mean - 2 * s.std:.1f}, is not a failed reproduction."
         )
     return f"the printed {text} is what this recipe gives: {reach} of {s.n} runs reach it."
 
@@ -236,7 +278,7 @@ HEAD = [
 
 def table_rows(key: Key) -> list[list[str]]:
     """A row for every group of runs of a method on an encoder."""
-    value, rows = printed(key), []
+    value, rows = printed_by_authors(key), []
     for runs in groups(key):
         s, z, reach, verdict = runs.summary, "", "", ""
         if value is not None:
@@ -264,7 +306,7 @@ def table_rows(key: Key) -> list[list[str]]:
 def print_text(value: Print | None) -> str:
     if value is None:
         return "–"
-    return f"{shown(value.value)} ({'; '.join([value.where, *value.others])})"
+    return f"{value_text(value.value)} ({'; '.join([value.where, *value.others])})"
 
 
 def verdict_text(verdict: stats.Verdict) -> str:
@@ -275,24 +317,24 @@ def verdict_text(verdict: stats.Verdict) -> str:
 
 
 def checkpoint_text(key: Key) -> str:
-    stated = [shown(c.stated[AVERAGE]) if AVERAGE in c.stated else "no score stated" for c in checkpoints_of(key)]
+    stated = [value_text(c.stated[AVERAGE]) if AVERAGE in c.stated else "no score stated" for c in checkpoints_of(key)]
     return "; ".join(stated) or "–"
 
 
-def per_task() -> str:
+def task_table() -> TableData:
     tasks = [*evidence.tasks()[AVERAGE], AVERAGE]
     rows = []
     for key, _, _ in sweeps():
         row = [title(key)]
         for task in tasks:
-            value, runs = printed(key, task), next((g for g in groups(key, task) if g.kind == SWEEP), None)
+            value, runs = printed_by_authors(key, task), next((g for g in groups(key, task) if g.kind == SWEEP), None)
             known = value is not None and runs is not None
             row.append(f"{runs.reach(value.value.value)} of {runs.summary.n}" if known else "–")
         rows.append(row)
-    return markdown_table(["", *tasks], rows)
+    return TableData(["", *tasks], rows)
 
 
-def selected() -> list[str]:
+def selection_parts() -> list[str | TableData]:
     """What reporting the best of k seeds adds."""
     rows, lines = [], []
     for key, runs, value in sweeps():
@@ -318,7 +360,7 @@ def selected() -> list[str]:
         " what the best of k seeds is expected to add to the mean when STS-B dev picks it / when the test sets"
         " themselves pick it: exact, over all subsets of the seeds. In brackets: the chance that the one picked by dev"
         " reaches the printed value. STS-B test is one of the seven test sets.",
-        markdown_table(["", "correlation of dev and test", "mean", *(f"best of {k}" for k in PICKED_FROM)], rows),
+        TableData(["", "correlation of dev and test", "mean", *(f"best of {k}" for k in PICKED_FROM)], rows),
         "\n".join(lines),
     ]
 
@@ -327,25 +369,25 @@ def gain(x: float) -> str:
     return f"{round(x, 2) + 0.0:+.2f}"  # + 0.0: no -0.00
 
 
-def released() -> str:
+def checkpoint_table() -> TableData:
     head = ["method", "checkpoint", "pooler", "printed", "stated", "off", "stated, transfer", "scored by others"]
     rows = []
     for c in evidence.checkpoints():
-        value, stated = (None if c.setting else printed(evidence.key_of(c))), c.stated.get(AVERAGE)
+        value, stated = (None if c.setting else printed_by_authors(evidence.key_of(c))), c.stated.get(AVERAGE)
         off = "" if value is None or stated is None else gain(stated.value - value.value.value)
         rows.append(
             [
                 method_title(c) + (f" ({c.setting})" if c.setting else ""),
                 f"[{c.hub}](https://huggingface.co/{c.hub})",
                 "; ".join(filter(None, (c.pooler, c.note))),
-                "–" if value is None else shown(value.value),
-                "–" if stated is None else shown(stated),
+                "–" if value is None else value_text(value.value),
+                "–" if stated is None else value_text(stated),
                 off,
-                shown(c.stated[TRANSFER]) if TRANSFER in c.stated else "–",
+                value_text(c.stated[TRANSFER]) if TRANSFER in c.stated else "–",
                 others_text(c),
             ]
         )
-    return markdown_table(head, rows)
+    return TableData(head, rows)
 
 
 def others_text(checkpoint: Checkpoint) -> str:
@@ -357,43 +399,46 @@ def others_text(checkpoint: Checkpoint) -> str:
     return "; ".join(f"{score} ({'; '.join(by)})" for score, by in names.items()) or "–"
 
 
-def untrained() -> str:
+def untrained_table() -> TableData:
     rows = [
         [encoder_title(x), x.setting or x.pooler or "", score, e.name, e.setup.differs or ""]
-        for e in evidence.every()
+        for e in evidence.all_evidence()
         if (x := e.experiment).method == UNTRAINED and x.sure
         for run in x.runs
         if (score := average(run)) is not None
     ]
-    return markdown_table(["encoder", "pooling", "Avg.", "source", "what differs"], sorted(rows))
+    return TableData(["encoder", "pooling", "Avg.", "source", "what differs"], sorted(rows))
 
 
-def left_out() -> str:
+def excluded_parts() -> list[str]:
     """Experiments that are doubtful or not comparable, and what is said without a number."""
-    unsure = [e for e in evidence.every() if not e.experiment.sure]
+    unsure = [e for e in evidence.all_evidence() if not e.experiment.sure]
     other = [
         e
-        for e in evidence.every()
+        for e in evidence.all_evidence()
         if (x := e.experiment).sure and not x.comparable and x.kind in ("retrained", "paper")
     ]
     remarks = [(name, remark) for name, source in evidence.sources().items() for remark in source.remarks]
-    return "\n".join(
-        [
-            f"- {len(unsure)} of {len(evidence.every())} experiments are **unsure**: a value, its setting or its"
-            f" encoder is doubtful ({source_names(unsure)}).",
-            f"- {len(other)} train something else than the paper's recipe (other data, budget, objective or pooling),"
-            f" or do not report what can be compared ({source_names(other)}).",
-            f"- {len(remarks)} reports give no number that can be used:",
-            *(f"  - {method_title(r)}, {encoder_title(r)} ({name}): {r.says}." for name, r in remarks),
-        ]
-    )
+    all_experiments = evidence.all_evidence()
+    lines = [
+        f"{len(unsure)} of {len(all_experiments)} experiments are **unsure**: a value, its setting or its encoder is"
+        f" doubtful ({source_names(unsure)}).",
+        f"{len(other)} train something else than the paper's recipe (other data, budget, objective or pooling), or do"
+        f" not report what can be compared ({source_names(other)}).",
+    ]
+    reports = [f"{method_title(r)}, {encoder_title(r)} ({name}): {r.text}." for name, r in remarks]
+    return [as_list(lines), f"{len(remarks)} reports give no number that can be used:", as_list(reports)]
+
+
+def as_list(lines: list[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
 
 
 def source_names(experiments: list[Evidence]) -> str:
     return ", ".join(dict.fromkeys(e.name for e in experiments))
 
 
-def sources() -> str:
+def source_table() -> TableData:
     rows = []
     for name, source in evidence.sources().items():
         where = f"{source.paper}, Tables {', '.join(source.tables)}"
@@ -403,7 +448,7 @@ def sources() -> str:
         count = sum(len(e.runs) or e.summary.n for e in source.experiments)
         scores = f"{count}: {kinds}" if count else "remarks"
         rows.append([name, source.who, where, source.licence or "", source.date, scores])
-    return markdown_table(["source", "who", "where", "licence", "date", "scores"], rows)
+    return TableData(["source", "who", "where", "licence", "date", "scores"], rows)
 
 
 # ---------------------------------------------------------------- figure
@@ -430,7 +475,7 @@ def draw(folder: Path) -> list[Path]:
         for axis, (key, _, value) in zip(axes, panels, strict=False):
             table += panel(axis, key, value)
         axes[0].set_ylabel("average of the seven STS test sets (Spearman x 100)")
-        figure.supxlabel("hollow: keeps the last step of its training; bar: mean ± standard deviation", fontsize=8)
+        figure.supxlabel("hollow: the last checkpoint was the best; bar: mean ± standard deviation", fontsize=8)
         return write_files(folder / NAME, figure_files(figure, table))
 
 
@@ -439,7 +484,7 @@ def panel(axis, key: Key, value: Print) -> list[list]:
     rows, drawn = [], [g for g in groups(key) if g.kind != MEAN_ONLY]
     for runs in drawn:
         marker, colour, x = MARKS[runs.kind]
-        offsets = side_by_side(runs.values)
+        offsets = dodge(runs.values)
         for (e, run), score, offset in zip(runs.runs, runs.values, offsets, strict=True):
             last = run.best_step is not None and run.best_step == e.setup.steps
             axis.plot(x + offset, score, marker, ms=4, mew=0.9, mec=colour, mfc="white" if last else colour)
@@ -460,7 +505,7 @@ def panel(axis, key: Key, value: Print) -> list[list]:
     return rows
 
 
-def side_by_side(scores: tuple[float, ...], width: float = 0.08) -> np.ndarray:
+def dodge(scores: tuple[float, ...], width: float = 0.08) -> np.ndarray:
     """Offsets on x of dots with nearly the same score, so that they do not cover one another."""
     bins = np.floor(np.asarray(scores) / BIN)
     offsets = np.zeros(len(scores))

@@ -19,13 +19,14 @@ from csebench.base.files import write_text
 from csebench.plan import catalog, targets
 from csebench.plan.papers import Claim, Figure, Row
 from csebench.plan.spec import Spec
-from csebench.report import claims, markdown, overview, stats
+from csebench.report import claims, evidence_page, markdown, overview, stats
 from csebench.report.audit import Finding, findings
 from csebench.report.view import PAPER_SCALE, Cell, GridView, grid_view, is_control
 from csebench.score.store import read_scores, score
 
 TEMPLATES = Path(__file__).with_name("templates")
 ASSETS = ("style.css", "script.js")
+FIGURES = "figures"
 PICTURES = ("svg", "png", "csv")
 STATES = {"complete": "●", "partial": "◐", "missing": "○", "settings": "≡", "nothing to run": "–"}
 CLAIM_SIGNS = {claims.HOLDS: "✓", claims.WEAK: "≈", claims.REVERSED: "✗", claims.UNTESTABLE: "–"}
@@ -73,12 +74,14 @@ def collect_content(scale: str) -> SiteContent:
 
 
 def write_pages(content: SiteContent, folder: Path) -> None:
-    (folder / "figures").mkdir(parents=True)
+    (folder / FIGURES).mkdir(parents=True)
     for name in ASSETS:
         shutil.copyfile(TEMPLATES / name, folder / name)
     for view in (view for views in content.views.values() for view in views):
         for ending, source in figure_files(view).items():
             shutil.copyfile(source, folder / figure_link(view, ending))
+    if has_evidence():
+        evidence_page.draw(folder / FIGURES)
     templates = template_environment(content.scale)
     for name, (template, values) in page_templates(content).items():
         write_text(folder / f"{name}.html", templates.get_template(template).render(here=name, **values))
@@ -87,11 +90,18 @@ def write_pages(content: SiteContent, folder: Path) -> None:
 def page_templates(content: SiteContent) -> dict[str, tuple[str, dict]]:
     """(template, its values) of every page, by the page's name."""
     pages = {"index": ("index.html", index_values(content))}
+    if has_evidence():
+        pages[evidence_page.NAME] = ("evidence.html", {"sections": evidence_page.sections()})
     for name, views in content.views.items():
         pages[name] = ("paper.html", {"about": catalog.paper(name), "views": views, "runs": runs_on_page(views)})
     pages["claims"] = ("claims.html", {"judged": content.judged})
     pages["audit"] = ("audit.html", {"findings": content.findings})
     return pages
+
+
+def has_evidence() -> bool:
+    """Whether evidence/ has a seed sweep, with which the overview starts."""
+    return bool(evidence_page.sweeps())
 
 
 def template_environment(scale: str) -> Environment:
@@ -111,13 +121,16 @@ def template_environment(scale: str) -> Environment:
     functions += (snakemake_command, source_label, tested_pairs, overview.claims_legend, targets.grid_label)
     functions += (markdown.heading, markdown.missing_reasons, markdown.settings_cells, markdown.source_lines)
     functions += (markdown.others_source, markdown.others_text, markdown.ties_meaning)
+    functions += (has_evidence,)
     environment.globals |= {function.__name__: function for function in functions}
     environment.globals |= {
         "scale": catalog.scale(scale),
         "papers": catalog.paper_names(),
         "paper": catalog.paper,
         "comparable": scale == PAPER_SCALE,
+        "evidence_page": evidence_page,
         "NOT_COMPARABLE": markdown.NOT_COMPARABLE,
+        "PICTURES": PICTURES,
         "SIDE_BY_SIDE": catalog.SIDE_BY_SIDE,
         "SIGNS": markdown.SIGNS,
         "STALE": markdown.STALE,
@@ -132,8 +145,9 @@ def template_environment(scale: str) -> Environment:
 
 
 def inline(text: str) -> Markup:
-    """Markdown's `code` and **bold** as HTML; everything else is escaped."""
+    """Markdown's `code`, **bold** and [links](https://…) as HTML; everything else is escaped."""
     html = re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text)))
+    html = re.sub(r"\[([^]]+)\]\((https://[^) ]+)\)", r'<a href="\2">\1</a>', html)
     return Markup(re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", html))
 
 
@@ -203,7 +217,7 @@ def figure_files(view: GridView) -> dict[str, Path]:
 
 
 def figure_link(view: GridView, ending: str) -> str:
-    return f"figures/{view.paper}-{view.name}.{ending}"
+    return f"{FIGURES}/{view.paper}-{view.name}.{ending}"
 
 
 def row_letters(view: GridView, row: int, label: str) -> str:

@@ -5,9 +5,10 @@ Pages of single tables: csebench/report/markdown.py.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 
-from csebench.plan.catalog import SIDE_BY_SIDE, paper, paper_names
+from csebench.plan.catalog import DEFAULT_SCALE, SIDE_BY_SIDE, paper, paper_names, results_folder
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.evidence import AVERAGE, names
 from csebench.plan.targets import grid_label, grid_names, grid_order
@@ -49,7 +50,12 @@ def views_by_paper(scale: str) -> dict[str, list[GridView]]:
 def index_page(scale: str) -> str:
     """The coverage matrix, tables and figures × papers: how many of the runs of each have scores."""
     views = {(view.paper, view.name): view for of_paper in views_by_paper(scale).values() for view in of_paper}
-    parts = [f"# Results at scale {scale}", scale_warning(scale)]
+    evidence = os.path.relpath(results_folder(DEFAULT_SCALE) / "evidence.md", results_folder(scale))
+    parts = [
+        f"# Results at scale {scale}",
+        f"[Does it reproduce?]({evidence}) Scores of other people who trained these methods on the papers' encoders.",
+        scale_warning(scale),
+    ]
     for kind, ending in (("table", "md"), ("figure", "svg")):
         body = []
         for name in sorted({name for _, name in views if name.startswith(kind)}, key=grid_order):

@@ -80,7 +80,7 @@ def test_every_single_run():
             *(e.name, x.encoder, texts(run.scores) - extra(run), run.seed or "", str(run.best_step or "")),
             *(x.setup.batch_size or "", x.setup.learning_rate or "", x.corpus or "", *flags(x)),
         )
-        for e in evidence.every()
+        for e in evidence.all_evidence()
         if (x := e.experiment).kind == "retrained"
         for run in x.runs
         if texts(run.scores) - extra(run)
@@ -107,7 +107,7 @@ def test_every_reported_result():
     titles = {name: method.title for name, method in evidence.names().methods.items()}
     titles["bert"], titles["consert"] = "BERT", "ConSERT unsup"
     ours = Counter()
-    for e in evidence.every():
+    for e in evidence.all_evidence():
         x = e.experiment
         scored = [(str(x.summary.n), x.summary)] if x.summary else [("1", run) for run in x.runs]
         for n, result in scored:

@@ -14,7 +14,7 @@ import yaml
 from csebench import ROOT
 from csebench.base import caches
 from csebench.plan import catalog, grids, targets
-from csebench.report import claims, html
+from csebench.report import claims, evidence_page, html
 from csebench.report.audit import Finding
 from csebench.report.evidence import Spread
 from csebench.report.view import grid_view
@@ -92,6 +92,24 @@ SCALE = {
     "override": {"steps": 6},
 }
 # Of both columns by row, a list has one number a seed; Mirror's are of an older version, one seed of it is missing.
+EVIDENCE = """\
+who: A <reader>
+repository: somebody/simcse
+commit: 0123456789abcdef
+path: README.md
+date: 2023-01-01
+experiments:
+  - method: simcse
+    encoder: bert-base
+    comparable: true
+    runs:
+      - {seed: 1, scores: {Avg.: 74.00, stsb_dev: 80.00}}
+      - {seed: 2, scores: {Avg.: 75.00, stsb_dev: 81.00}}
+      - {seed: 3, scores: {Avg.: 77.00, stsb_dev: 82.00}}
+"""
+METHODS = (
+    "{encoders: {bert-base: BERT-base}, methods: {simcse: {title: SimCSE, printed: {bert-base: {value: 76.25}}}}}"
+)
 MEASURED = {
     NASTY: ([0.70, 0.71, 0.705], [0.755, 0.76, 0.765]),
     "Mirror": ([0.80, 0.81, None], [0.81, 0.82, None]),
@@ -114,6 +132,9 @@ def project(tmp_path_factory):
     ):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / f"{name}.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
+    (folder / "evidence").mkdir()
+    for name, text in (("somebody", EVIDENCE), ("methods", METHODS), ("checkpoints", "checkpoints: []")):
+        (folder / "evidence" / f"{name}.yaml").write_text(text)
     (folder / "data").mkdir()
     shutil.copy(ROOT / "data" / "registry.yaml", folder / "data")
     findings = [
@@ -207,11 +228,11 @@ class Links(HTMLParser):
 def test_every_link_resolves(index):
     found = files(index)
     pages = {name: Links(content.decode()) for name, content in found.items() if name.endswith(".html")}
-    assert {"index.html", "made_up.html", "methods.html", "claims.html", "audit.html"} == set(pages)
+    assert {f"{n}.html" for n in ("index", "evidence", "made_up", "methods", "claims", "audit")} == set(pages)
     for name, page in pages.items():
         assert len(page.ids) == len(set(page.ids)), name
         for link in page.links:
-            if not link.startswith("https://example.org/"):
+            if not link.startswith("https://"):
                 file, _, place = link.partition("#")
                 assert (file or name) in found, link
                 assert not place or place in pages[file or name].ids, (name, link)
@@ -317,6 +338,29 @@ def test_overview_claims_and_audit(index):
     audit = index.with_name("audit.html").read_text()
     assert '<a href="made_up.html#table2">Table 2</a>' in audit
     assert '<a href="made_up.html">Sec. 1</a>' in audit
+
+
+def test_the_overview_leads_with_others_runs(index):
+    text = index.read_text()
+    assert text.index("figures/evidence.svg") < text.index('id="coverage"')
+    assert "1 of 3 runs reach the printed 76.25 ; mean ± sd 75.33 ± 1.53" in words(text)
+    assert index.with_name("figures").joinpath("evidence.svg").read_bytes().startswith(b"<?xml")
+
+
+def test_the_page_of_others_runs_has_its_sections(index):
+    text = index.with_name("evidence.html").read_text()
+    headings = re.findall("<h2>(.*?)</h2>", unescape(text))
+    assert headings == [section.heading for section in evidence_page.sections()]
+    assert '<a href="https://github.com/somebody/simcse/tree/0123456789abcdef">somebody/simcse</a>' in text
+    assert "A &lt;reader&gt;" in text
+
+
+def test_without_evidence_the_overview_starts_with_ours(index, monkeypatch):
+    monkeypatch.setattr(evidence_page, "sweeps", lambda: [])
+    templates = html.page_templates(html.collect_content("small"))
+    assert "evidence" not in templates
+    text = html.template_environment("small").get_template("index.html").render(here="index", **templates["index"][1])
+    assert "evidence" not in text
 
 
 def test_no_scores_at_all(project):
