@@ -1,5 +1,7 @@
 """Evidence: what a source's file is refused for, which evidence is of a row, and the statistics over others' runs."""
 
+import csv
+import re
 import subprocess
 import sys
 from itertools import combinations
@@ -18,6 +20,7 @@ from csebench.report import claims, evidence_page, markdown, stats
 from csebench.report import evidence as statistics
 from csebench.report.view import grid_view, printed_view
 
+ENCODERS = ["BERT-base", "BERT-large", "RoBERTa-base", "RoBERTa-large"]
 SIMCSE = Key("simcse", "bert-base", "cls_before_pooler")
 SOURCE = """\
 who: somebody
@@ -360,6 +363,23 @@ def test_figure_has_a_dot_for_every_run(tmp_path):
     groups = [g for key, _, _ in evidence_page.sweeps() for g in statistics.groups(key)]
     assert len(files[".csv"].decode().splitlines()) == 1 + sum(len(g.values) for g in groups)
     assert files == drawn(tmp_path / "two")
+
+
+def test_readme_opens_with_numbers_of_the_page():
+    """Every number of the sentences under README's figure, computed from the runs that the figure shows."""
+    opening = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## ")[0]
+    with (ROOT / "results/evidence.csv").open(encoding="utf-8") as file:
+        runs = [run for run in csv.DictReader(file) if run["group"] == statistics.SWEEP]
+    scores = {encoder: [float(r["score"]) for r in runs if r["encoder"] == encoder] for encoder in ENCODERS}
+    printed = {run["encoder"]: run["printed"] for run in runs}
+    reach = {name: sum(score >= float(printed[name]) for score in scores[name]) for name in ENCODERS}
+    last = {name: sum(int(r["keeps_last_step"]) for r in runs if r["encoder"] == name) for name in ENCODERS}
+    base, *others = ENCODERS
+    first = [printed[base], len(scores[base]), f"{np.mean(scores[base]):.2f}", f"{np.std(scores[base], ddof=1):.2f}"]
+    second = [len(scores["BERT-large"]), last["RoBERTa-base"], len(scores["RoBERTa-base"]), last["RoBERTa-large"]]
+    assert [reach[name] for name in others] == [0, 0, 0]
+    assert {len(of_encoder) for of_encoder in scores.values()} == {50}
+    assert re.findall(r"\d+(?:\.\d+)?", opening) == [str(number) for number in (*first, reach[base], *second)]
 
 
 def drawn(folder):
