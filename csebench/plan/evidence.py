@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import yaml
 from pydantic import BaseModel, Field, ValidationError, model_validator
@@ -21,7 +21,9 @@ from csebench.base.files import LOADER, read_text
 from csebench.plan import catalog, registry
 from csebench.plan.papers import Published, PublishedValue, Row
 from csebench.plan.registry import METHODS, declaration, evaluator_declaration
-from csebench.plan.schema import POOLERS, Strict
+from csebench.plan.schema import Pooler, Strict
+
+M = TypeVar("M", bound=BaseModel)
 
 NOT_SOURCES = ("checkpoints", "methods")
 FULL = "100%"  # of the training set
@@ -40,8 +42,8 @@ class Setup(Strict):
     code: str | None = None
     batch_size: str | None = None
     learning_rate: str | None = None
-    steps: int | None = Field(None, ge=1)
-    evaluate_every: int | None = Field(None, ge=1)  # steps between evaluations on the dev set
+    steps: int | None = Field(default=None, ge=1)
+    evaluate_every: int | None = Field(default=None, ge=1)  # steps between evaluations on the dev set
     selection: str | None = None
     precision: str | None = None
     versions: str | None = None
@@ -60,7 +62,7 @@ class PublishedRun(Strict):
 
     seed: str | None = None
     by: str | None = None  # where a source has runs of several people
-    best_step: int | None = Field(None, ge=0)
+    best_step: int | None = Field(default=None, ge=0)
     scores: dict[str, PublishedValue] = Field(min_length=1)  # as printed: Spearman x 100, accuracy in percent
     quote: str | None = None  # that locates the numbers
 
@@ -80,7 +82,7 @@ class Experiment(Strict):
     method: str  # of evidence/methods.yaml
     setting: str | None = None  # how it differs from the method itself
     encoder: str
-    pooler: Literal[POOLERS] | None = None  # where it is not the method's own
+    pooler: Pooler | None = None  # where it is not the method's own
     kind: Literal["retrained", "checkpoint", "untrained", "authors", "paper"] = "retrained"
     size: str = FULL  # of the training set
     corpus: str | None = None
@@ -171,7 +173,7 @@ class Checkpoint(Strict):
     setting: str | None = None
     encoder: str
     hub: str = Field(pattern=r"^[\w.-]+/[\w.-]+$")
-    pooler: Literal[POOLERS] | None = None
+    pooler: Pooler | None = None
     stated: dict[str, PublishedValue] = {}
     where: str
     note: str | None = None
@@ -255,7 +257,7 @@ class Lines:
         return f"{self.file}: line {self.numbers[place]}"
 
 
-def read_with_lines(path: Path, model: type[BaseModel]) -> tuple[BaseModel, Lines]:
+def read_with_lines(path: Path, model: type[M]) -> tuple[M, Lines]:
     """A YAML file checked against a pydantic model, and its lines.
 
     Scalars are taken as they are written, so that 81.10 keeps its digits. A key that occurs twice is refused.
@@ -320,7 +322,7 @@ def check_source(content: Source, lines: Lines) -> None:
                     line = lines.numbers[first]
                     raise BadInput(f"{lines.where(*place)}: the same run twice: {what} as in line {line}; delete one.")
         if experiment.summary is not None:
-            check_summary(experiment, lines, ("experiments", i, "summary"))
+            check_summary(experiment.summary, experiment.runs, lines, ("experiments", i, "summary"))
     for i, remark in enumerate(content.remarks):
         check_names(remark, lines, ("remarks", i))
 
@@ -403,9 +405,8 @@ def identities(experiment: Experiment, run: PublishedRun) -> dict[str, tuple]:
     return identities
 
 
-def check_summary(experiment: Experiment, lines: Lines, place: tuple) -> None:
+def check_summary(summary: Summary, runs: list[PublishedRun], lines: Lines, place: tuple) -> None:
     """Mean and deviation fit the runs that they summarise, to their printed digits."""
-    summary, runs = experiment.summary, experiment.runs
     check_scores(summary.scores, lines, (*place, "scores"))
     for what, count in (("seeds", len(summary.seeds)), ("runs", len(runs))):
         if count not in (0, summary.n):
@@ -479,7 +480,8 @@ def key_of_row(row: Row, encoder: str) -> Key | None:
         return None
     if recipe.params.keys() - {*BUDGET, "pooler"}:
         return None
-    return Key(recipe.method, role, recipe.params.get("pooler", default_pooler(recipe.method)))
+    pooler = recipe.params.get("pooler")
+    return Key(recipe.method, role, default_pooler(recipe.method) if pooler is None else str(pooler))
 
 
 @cached

@@ -75,7 +75,7 @@ def groups(key: Key, score: str = AVERAGE, size: str = FULL, without_paper: str 
             sweeps.append(group(SWEEP, runs, score))
         elif runs:
             loose[LATER if experiment.kind == "paper" else SINGLE] += runs
-        else:
+        elif experiment.summary is not None:
             mean = experiment.summary.scores[score]
             summary = stats.Summary(mean.value, mean.std, experiment.summary.n)
             means.append(Group(MEAN_ONLY, summary, (e,)))
@@ -142,7 +142,8 @@ def printed_by_authors(key: Key, score: str = AVERAGE) -> Print | None:
         _, _, value, seeds, where = best
     else:
         return None
-    others = {v.text: place for n, _, v, _, place in candidates if n == best[0] and v.value != value.value}
+    most = best[0] if best is not None else 0
+    others = {v.text: place for n, _, v, _, place in candidates if n == most and v.value != value.value}
     return Print(value, seeds, where, tuple(f"{text} in {place}" for text, place in others.items()))
 
 
@@ -150,7 +151,12 @@ def printed_by_authors(key: Key, score: str = AVERAGE) -> Print | None:
 def rows() -> list[tuple[str, str, Grid, Row]]:
     """(paper, table or figure, its grid, row) of every row of papers/ that shows scores."""
     grids = [(name, grid_name, find_grid(name, grid_name)) for name in paper_names() for grid_name in grid_names(name)]
-    return [(*names, grid, row) for *names, grid in grids if not isinstance(grid, SettingsTable) for row in grid.rows]
+    return [
+        (name, grid_name, grid, row)
+        for name, grid_name, grid in grids
+        if not isinstance(grid, SettingsTable)
+        for row in grid.rows
+    ]
 
 
 def score_of(grid: Grid, column: Column, size: str = FULL) -> str | None:
@@ -202,9 +208,10 @@ def others(paper_name: str, grid: Grid, row: Row, column: Column) -> Others | No
 
 def differs(runs: Group, row: Row | None = None) -> str:
     """How runs differ from the authors' recipe, and in batch, learning rate and steps from a row's."""
-    if len(runs.evidence) > 1:
+    setups = [e.setup for e in runs.evidence]
+    if len(setups) > 1:
         return f"{len(runs.sources)} sources with their own setups"
-    setup = runs.evidence[0].setup
+    setup = setups[0]
     return "; ".join(filter(None, (budget(setup, row), circumstances(setup))))
 
 
@@ -222,8 +229,8 @@ def budget(setup: Setup, row: Row | None = None) -> str:
 
 def circumstances(setup: Setup) -> str:
     """Code, precision, versions, GPU, selection, and whatever else a source states."""
-    gpu = setup.gpu and f"GPU {setup.gpu}"
-    every = setup.evaluate_every and f"evaluated every {setup.evaluate_every} steps"
+    gpu = f"GPU {setup.gpu}" if setup.gpu else None
+    every = f"evaluated every {setup.evaluate_every} steps" if setup.evaluate_every else None
     parts = (setup.code, setup.precision, setup.versions, gpu, every, setup.selection, setup.differs)
     return "; ".join(filter(None, parts))
 
@@ -259,7 +266,7 @@ def spread(encoder: str, score: str, method: str | None = None) -> Spread | None
         for key in keys()
         if key.encoder == encoder
         for g in groups(key, score)
-        if g.kind == SWEEP
+        if g.kind == SWEEP and g.summary.std is not None
     ]
     return max(candidates, key=lambda c: c[:2])[2] if candidates else None
 

@@ -6,6 +6,7 @@ no dates, no scale.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -62,7 +63,7 @@ class TableData(NamedTuple):
 
 class Section(NamedTuple):
     heading: str
-    parts: list[str | TableData]  # paragraphs and lists as Markdown, and tables
+    parts: Sequence[str | TableData]  # paragraphs and lists as Markdown, and tables
 
 
 def page() -> str:
@@ -180,7 +181,7 @@ def opening() -> list[str]:
 def finding(key: Key, runs: Group, value: Print) -> str:
     """How a seed sweep compares with print, in one sentence with its numbers."""
     s = runs.summary
-    half_width = stats.verdict_on(s, value.value, value.seeds).half_width
+    half_width = stats.verdict_on(s, value.value, value.seeds).half_width or 0.0  # a sweep has a deviation
     return (
         f"{title(key)}: **{runs.reach(value.value.value)} of {s.n} runs reach the printed {value_text(value.value)}**;"
         f" mean ± sd {s.mean:.2f} ± {s.std:.2f}, 95 % interval for one run {s.mean - half_width:.2f} to"
@@ -238,7 +239,7 @@ def comparison_text(runs: Group, value: Print) -> str:
     s, text = runs.summary, value_text(value.value)
     off, reach = s.mean - value.value.value, runs.reach(value.value.value)
     verdict = stats.verdict_on(s, value.value, value.seeds)
-    if verdict.half_width is None:
+    if verdict.half_width is None or s.std is None:
         side = "at" if abs(off) < value.value.unit else f"{abs(off):.2f} {'above' if off > 0 else 'below'}"
         count = "one run" if s.n == 1 else f"{s.n} runs, on average"
         return f"{count} {side} the printed {text}; too few for a verdict."
@@ -328,8 +329,10 @@ def task_table() -> TableData:
         row = [title(key)]
         for task in tasks:
             value, runs = printed_by_authors(key, task), next((g for g in groups(key, task) if g.kind == SWEEP), None)
-            known = value is not None and runs is not None
-            row.append(f"{runs.reach(value.value.value)} of {runs.summary.n}" if known else "–")
+            if value is None or runs is None:
+                row.append("–")
+            else:
+                row.append(f"{runs.reach(value.value.value)} of {runs.summary.n}")
         rows.append(row)
     return TableData(["", *tasks], rows)
 
@@ -395,7 +398,7 @@ def others_text(checkpoint: Checkpoint) -> str:
     names: dict[str, dict[str, None]] = {}
     for e, run in scored_by_others(checkpoint):
         reason = None if e.experiment.comparable else e.experiment.setup.differs
-        names.setdefault(average(run), {})[e.name + (f": {reason}" if reason else "")] = None
+        names.setdefault(average(run) or "", {})[e.name + (f": {reason}" if reason else "")] = None
     return "; ".join(f"{score} ({'; '.join(by)})" for score, by in names.items()) or "–"
 
 
@@ -445,7 +448,7 @@ def source_table() -> TableData:
         if source.repository:
             where = f"[{source.repository}]({source.url}) " + (source.path or f"#{source.thread}")
         kinds = ", ".join(dict.fromkeys(KINDS[e.kind] for e in source.experiments))
-        count = sum(len(e.runs) or e.summary.n for e in source.experiments)
+        count = sum(len(e.runs) or (e.summary.n if e.summary else 0) for e in source.experiments)
         scores = f"{count}: {kinds}" if count else "remarks"
         rows.append([name, source.who, where, source.licence or "", source.date, scores])
     return TableData(["source", "who", "where", "licence", "date", "scores"], rows)

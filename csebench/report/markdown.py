@@ -15,6 +15,7 @@ from csebench.plan.recipe import corpus_of
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, any_declaration, declaration, protocol
 from csebench.plan.targets import Page, grid_label, score_path
 from csebench.report import stats
+from csebench.report.evidence import Others
 from csebench.report.view import PAPER_SCALE, Cell, GridView, grid_view
 from csebench.score.store import read_scores
 
@@ -84,7 +85,7 @@ def others_section(view: GridView) -> list[str]:
     body = [[label, *(others_text(cells[i]) for i in columns)] for label, cells in rows]
     lines = []
     for label, cells in rows:
-        sources = dict.fromkeys(others_source(cell) for cell in cells if cell.others)
+        sources = dict.fromkeys(others_source(cell.others) for cell in cells if cell.others)
         lines.append(f"- {label}: {' / '.join(sources)}")
     head = ["Model", *(view.grid.columns[i].label for i in columns)]
     return [OTHERS, markdown_table(head, body), "\n".join(lines)]
@@ -97,16 +98,16 @@ def others_text(cell: Cell) -> str:
     summary, verdict = cell.others.summary, cell.others.verdict
     std = "" if summary.std is None else f" ± {cell.number(summary.std)}"
     text = f"{cell.number(summary.mean)}{std}, n = {summary.n}"
-    if verdict is None:
+    if verdict is None or cell.published is None:
         return text
     published = [cell.published.text.replace("±", " ± "), SIGNS.get(verdict.name, "")]
     half_width = "" if verdict.half_width is None else f" ±{cell.number(verdict.half_width)}"
     return f"{text} ({' '.join(filter(None, published))}{half_width})"
 
 
-def others_source(cell: Cell) -> str:
+def others_source(others: Others) -> str:
     """Whose runs they are, and how they differ from the authors' and from the row's."""
-    return f"{cell.others.kind}, {', '.join(cell.others.sources)}: {cell.others.differs}."
+    return f"{others.kind}, {', '.join(others.sources)}: {others.differs}."
 
 
 def markdown_table(head: list[str], body: list[list[str]]) -> str:
