@@ -37,7 +37,7 @@ def no_torch(monkeypatch):
 def project(tmp_path, monkeypatch):
     """A copy of the project's YAML files to damage."""
     copy = tmp_path / "project"
-    for folder in ("config", "papers"):
+    for folder in ("config", "evidence", "papers"):
         shutil.copytree(ROOT / folder, copy / folder)
     (copy / "data").mkdir()
     shutil.copy(ROOT / "data" / "registry.yaml", copy / "data")
