@@ -11,6 +11,7 @@ import argparse
 import gc
 import json
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 from tabulate import tabulate
@@ -21,7 +22,7 @@ from csebench.base.errors import BadInput, RunFailed, unknown
 from csebench.base.files import read_text, write_text
 from csebench.base.provenance import code_state
 from csebench.data.corpus import read_corpus
-from csebench.plan import by_hand, catalog, grids, targets
+from csebench.plan import by_hand, catalog, checkpoints, grids, targets
 from csebench.plan.registry import (
     COMPONENTS,
     EVALUATORS,
@@ -184,7 +185,7 @@ def parser() -> Parser:
     v.add_argument("target", help="table2, micse/table2, micse/figure3")
     add_scale(v)
     v = verb("render", render, "render a page from the scores that exist; a figure is drawn into results/")
-    v.add_argument("target", help="table2, micse/table2, micse/figure3, index, claims, audit, evidence")
+    v.add_argument("target", help="table2, micse/table2, micse/figure3, index, claims, audit, evidence, checkpoints")
     add_scale(v)
     v.add_argument("--out", type=Path, help="file of the page (default: print it)")
 
@@ -194,6 +195,8 @@ def parser() -> Parser:
     v = verb("fetch", fetch, "download official data and check it")
     v.add_argument("source", help="wiki, nli, senteval, or a BEIR dataset as in beir:scifact")
     v.add_argument("--out", type=Path, required=True, help="folder of benchmark data")
+
+    verb("lock-checkpoints", lock_checkpoints, "look up the hub's commits of released checkpoints, once")
 
     v = verb("back-translate", back_translate, "translate every sentence of a corpus to another language and back")
     v.add_argument("corpus", type=Path, help="one sentence per line")
@@ -414,6 +417,10 @@ def render(args):
     catalog.scale(args.scale)
     if args.target == "evidence":
         return render_evidence(args.out)
+    if args.target == checkpoints.NAME:
+        from csebench.report.checkpoints_page import page as checkpoints_page
+
+        return show_or_write(checkpoints_page(), args.out)
     if args.target in REPORTS:
         return show_or_write(REPORTS[args.target](args.scale), args.out)
     pages = targets.parse_target(args.target, args.scale)
@@ -466,6 +473,14 @@ def fetch(args):
     if args.source not in sources():
         raise unknown("source", args.source, sources())
     sources()[args.source](args.out)
+
+
+def lock_checkpoints(args):
+    from csebench.data.fetch import model_commit
+
+    known = len(checkpoints.locked())
+    new = checkpoints.lock(model_commit, datetime.now(UTC).date().isoformat())
+    print(f"evidence/{checkpoints.LOCK}: {len(new)} checkpoints looked up, {known} were there")
 
 
 def back_translate(args):

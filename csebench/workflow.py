@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from csebench import ROOT
 from csebench.base.errors import BadInput
-from csebench.plan import catalog, forecast, recipe, targets
+from csebench.plan import catalog, checkpoints, forecast, recipe, targets
 from csebench.plan.registry import METHODS, protocol, with_imports
 from csebench.plan.targets import Page
 from csebench.score.evaluate import evaluation_key
@@ -53,6 +53,15 @@ def scores_of_scale(scale: str) -> list[Path]:
     """Score JSONs that some page of a scale shows."""
     pairs = {pair for page in targets.pages(scale) for pair in page.scores()}
     return [targets.score_path(run, evaluator, scale) for run, evaluator in sorted(pairs)]
+
+
+def scores_of_checkpoints() -> list[Path]:
+    """Score JSONs of the released checkpoints; refuses while their commits have not been looked up."""
+    try:
+        checkpoints.require_lock()
+        return scores_of_page(targets.page(checkpoints.NAME, checkpoints.SCALE))
+    except BadInput as error:
+        refuse(error)
 
 
 def comparisons_of_page(page: Page) -> list[Path]:

@@ -7,6 +7,7 @@ localrules:
     figure,
     report_page,
     evidence,
+    checkpoints,
     html,
     partial_table,
     partial_report,
@@ -107,6 +108,25 @@ rule evidence:
         "../envs/report.yaml"
     shell:
         "python -m csebench render evidence --out {output.page} > {log} 2>&1"
+
+
+rule checkpoints:
+    input:
+        scores=lambda _: jobs.scores_of_checkpoints(),
+        text=jobs.text_of_all(),
+    output:
+        report(
+            "results/paper/checkpoints.md",
+            category="all papers",
+            labels={"page": "checkpoints"},
+            caption="../docs/report.rst",
+        ),
+    log:
+        "results/paper/.logs/checkpoints.log",
+    conda:
+        "../envs/report.yaml"
+    shell:
+        "python -m csebench render checkpoints --out {output} > {log} 2>&1"
 
 
 rule html:

@@ -46,6 +46,23 @@ def download(name: str) -> Path:
     return path
 
 
+def model_commit(hub_id: str) -> str | None:
+    """The commit that a model's main branch is at now; None where the hub has no such public model.
+
+    Raises:
+        RunFailed: no connection.
+    """
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import RepositoryNotFoundError
+
+    try:
+        return Path(hf_hub_download(hub_id, "config.json")).parent.name  # of the cache: snapshots/COMMIT/config.json
+    except RepositoryNotFoundError:
+        return None
+    except (OSError, ValueError) as e:
+        raise RunFailed(f"{hub_id}: the hub cannot be asked for its commit: {e}") from None
+
+
 def fetch_file(name: str, root: Path) -> None:
     """A corpus of data/registry.yaml that SimCSE's repository has."""
     wanted = dataset(name)

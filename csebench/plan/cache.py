@@ -15,7 +15,7 @@ from csebench.plan.spec import Spec, digest
 
 FOLDER = catalog.RUNS / ".plan"
 ROOMS = ("csebench/base", "csebench/plan")  # this room, and those it imports from
-SOURCES = ("config", "data/registry.yaml", "papers", "methods", "evaluators", *ROOMS)  # of a plan
+SOURCES = ("config", "data/registry.yaml", "papers", "evidence", "methods", "evaluators", *ROOMS)  # of a plan
 
 
 def find_run(run_id: str, scale_name: str) -> tuple[Spec, Scale, list[str]]:
@@ -40,10 +40,8 @@ def find_run(run_id: str, scale_name: str) -> tuple[Spec, Scale, list[str]]:
 
 def plan_scale(scale_name: str) -> dict:
     """The plan of a scale as JSON values: the scale, and (spec, evaluators) by run id."""
-    evaluators = targets.evaluators(scale_name)
-    runs = {
-        run_id: [spec.model_dump(), sorted(evaluators[run_id])] for run_id, spec in targets.runs(scale_name).items()
-    }
+    specs, evaluators = targets.all_runs(scale_name), targets.evaluators(scale_name)
+    runs = {run_id: [spec.model_dump(), sorted(evaluators[run_id])] for run_id, spec in specs.items()}
     return {"scale": catalog.scale(scale_name).model_dump(), "runs": runs}
 
 

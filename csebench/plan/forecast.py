@@ -59,7 +59,7 @@ class PlannedRun:
 def planned_runs(pages: list[targets.Page]) -> list[PlannedRun]:
     """The distinct runs of pages, sorted by id."""
     tables: dict[str, list[str]] = {}
-    for grid in dict.fromkeys(grid for page in targets.pages(pages[0].scale) for grid in page.grids()):
+    for grid in dict.fromkeys(grid for page in targets.all_pages(pages[0].scale) for grid in page.grids()):
         for run in targets.page(grid[1], pages[0].scale, grid[0]).runs():
             tables.setdefault(run, []).append(target_name(*grid))
     specs = {run: spec for page in pages for run, spec in page.runs().items()}
@@ -144,7 +144,7 @@ def base_encoder(spec: Spec, scale: str) -> str:
     """The encoder whose architecture a run has; a run that starts from another run's model has that run's encoder."""
     if not spec.encoder.name.startswith(f"{catalog.RUNS}/"):
         return spec.encoder.name
-    return targets.runs(scale)[spec.encoder.revision].encoder.name
+    return targets.all_runs(scale)[spec.encoder.revision].encoder.name
 
 
 def plan_report(pages: list[targets.Page]) -> str:

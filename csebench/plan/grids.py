@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, unknown
+from csebench.plan import checkpoints
 from csebench.plan.catalog import paper, scale
 from csebench.plan.papers import FIGURES_OF_SCORES, Column, Figure, Grid, Recipe, Row, SettingsTable, Table
 from csebench.plan.recipe import conditions, corpus_of, make_spec, pretraining
@@ -64,7 +65,7 @@ def _plan_cell(grid: Grid, row: Row, recipe: Recipe, column: Column, scale: Scal
     if column.task is None:
         return CellPlan(row, column)  # derived from other cells
     role = recipe.encoder or grid.encoder
-    if role not in scale.encoders:
+    if recipe.released is None and role not in scale.encoders:
         return CellPlan(row, column, missing=f"no {role} at scale {scale.scale}")
     if column.size not in scale.sizes:
         file = f"config/{scale.scale}.yaml"
@@ -78,7 +79,8 @@ def _plan_cell(grid: Grid, row: Row, recipe: Recipe, column: Column, scale: Scal
     sweep, absent = substitute_sweep(recipe.sweep | column.sweep, scale)
     if absent:
         return CellPlan(row, column, missing=absent)
-    recipe, encoder, given = recipe.model_copy(update={"sweep": sweep}), scale.encoders[role], conditions(scale)
+    recipe, given = recipe.model_copy(update={"sweep": sweep}), conditions(scale)
+    encoder = recipe.released or scale.encoders[role]
     specs = [
         make_spec(recipe, encoder, scale.sizes[column.size], seed, given, f"{where}: {row.label}")
         for seed in scale.seeds_by_size.get(column.size, scale.seeds)
@@ -130,7 +132,10 @@ def _defect(recipe: Recipe, where: str) -> str | None:
 
 
 def find_grid(paper_name: str, name: str) -> Table | SettingsTable | Figure:
-    """`table2` or `figure3` of a paper; `methods` of the paper `methods` is the table of all methods."""
+    """`table2` or `figure3` of a paper; `methods` of the paper `methods` is the table of all methods, `checkpoints` of
+    `checkpoints` that of released checkpoints."""
+    if paper_name == checkpoints.NAME:
+        return checkpoints.table()
     about = paper(paper_name)
     for kind, known in (("table", about.tables), ("figure", about.figures)):
         if name.startswith(kind):

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from csebench.plan.schema import Strict, Value
+from csebench.plan.schema import EncoderRef, Strict, Value
 
 
 class Published(Strict):
@@ -27,6 +27,8 @@ class Published(Strict):
 
 
 def _parse_published(text) -> Published:
+    if isinstance(text, Published):
+        return text
     match = re.fullmatch(r"(-?\d+(?:\.\d+)?)(?:\s*±\s*(\d+(?:\.\d+)?))?", str(text).strip())
     if match is None:
         raise ValueError(f"not a number, nor a number ± a number: {text!r}")
@@ -45,6 +47,7 @@ class Recipe(Strict):
     params: dict[str, Value] = {}
     components: dict[str, dict[str, Value]] = {}
     encoder: str | None = None  # role, where it differs from the table's
+    released: EncoderRef | None = None  # a released checkpoint in place of the scale's encoder
     sweep: dict[str, Value] = {}  # parameters that the table varies; a scale's settings do not override them
 
 

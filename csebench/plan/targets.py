@@ -8,6 +8,7 @@ from pathlib import Path
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, unknown
+from csebench.plan import checkpoints
 from csebench.plan.catalog import SIDE_BY_SIDE, paper, paper_names, results_folder, scale, scale_names, scales
 from csebench.plan.grids import CellPlan, find_grid, plan_grid
 from csebench.plan.papers import Figure
@@ -56,10 +57,16 @@ def runs(scale_name: str) -> dict[str, Spec]:
 
 
 @cached
+def all_runs(scale_name: str) -> dict[str, Spec]:
+    """The same with the runs of pages that are not part of `all`."""
+    return {run_id: spec for page in all_pages(scale_name) for run_id, spec in page.runs().items()}
+
+
+@cached
 def evaluators(scale_name: str) -> dict[str, set[str]]:
-    """The evaluators that score each run of a scale; none for a pre-training run."""
-    evaluators: dict[str, set[str]] = {run_id: set() for run_id in runs(scale_name)}
-    for page in pages(scale_name):
+    """The evaluators that score each run of `all_runs`; none for a pre-training run."""
+    evaluators: dict[str, set[str]] = {run_id: set() for run_id in all_runs(scale_name)}
+    for page in all_pages(scale_name):
         for run_id, evaluator in page.scores():
             evaluators[run_id].add(evaluator)
     return evaluators
@@ -67,14 +74,14 @@ def evaluators(scale_name: str) -> dict[str, set[str]]:
 
 def run(run_id: str, scale_name: str) -> Spec:
     """A run of a scale by id. Raises BadInput if no page needs it."""
-    if run_id not in runs(scale_name):
+    if run_id not in all_runs(scale_name):
         raise BadInput(f"no table of scale {scale_name} needs a run {run_id!r}; `csebench plan all` lists them.")
-    return runs(scale_name)[run_id]
+    return all_runs(scale_name)[run_id]
 
 
 def scale_of_run(run_id: str, first: str) -> str:
     """The scale whose pages need a run; `first` is tried before the others. Raises BadInput if none does."""
-    scale_name = next((name for name in scales(first) if run_id in runs(name)), None)
+    scale_name = next((name for name in scales(first) if run_id in all_runs(name)), None)
     if scale_name is None:
         raise BadInput(f"no table of any scale needs a run {run_id!r}; `csebench plan all` lists them.")
     return scale_name
@@ -94,10 +101,10 @@ def back_translation(key: str, first: str) -> tuple[Path, str]:
 
 
 def page(name: str, scale_name: str, paper_name: str | None = None) -> Page:
-    """The page of `table2` of all papers, of a table or figure of one paper, or of all methods."""
+    """The page of `table2` of all papers, of a table or figure of one paper, of all methods, or of checkpoints."""
     folder = results_folder(scale_name)
-    if name == SIDE_BY_SIDE:
-        return Page(name, (SIDE_BY_SIDE,), scale_name, grid_path(name, name, scale_name, "md"))
+    if name in (SIDE_BY_SIDE, checkpoints.NAME):
+        return Page(name, (name,), scale_name, grid_path(name, name, scale_name, "md"))
     if paper_name is not None:
         ending = "svg" if isinstance(find_grid(paper_name, name), Figure) else "md"
         return Page(name, (paper_name,), scale_name, grid_path(paper_name, name, scale_name, ending))
@@ -114,6 +121,13 @@ def pages(scale_name: str) -> tuple[Page, ...]:
     keys = sorted({key for name in paper_names() for key in paper(name).tables}, key=grid_order)
     of_papers = [page(grid, scale_name, name) for name in paper_names() for grid in grid_names(name)]
     return (*(page(f"table{key}", scale_name) for key in keys), page(SIDE_BY_SIDE, scale_name), *of_papers)
+
+
+@cached
+def all_pages(scale_name: str) -> tuple[Page, ...]:
+    """The same with the page of released checkpoints, which is not part of `all`: it needs the hub."""
+    other = (page(checkpoints.NAME, scale_name),) if scale_name == checkpoints.SCALE else ()
+    return (*pages(scale_name), *other)
 
 
 def grid_names(paper_name: str) -> list[str]:
@@ -147,6 +161,10 @@ def parse_target(target: str, scale_name: str) -> list[Page]:
         scale_name, parts = parts[0], parts[1:]
     if parts == [SIDE_BY_SIDE]:
         return [page(SIDE_BY_SIDE, scale_name)]
+    if parts == [checkpoints.NAME]:
+        if scale_name != checkpoints.SCALE:
+            raise BadInput(f"{checkpoints.NAME} is a page of scale {checkpoints.SCALE}: --scale {checkpoints.SCALE}.")
+        return [page(checkpoints.NAME, scale_name)]
     if len(parts) == 1 and re.fullmatch(r"table\w+", parts[0]):
         return [page(parts[0], scale_name)]
     if len(parts) == 2 and re.fullmatch(r"(table|figure)\w+", parts[1]):
@@ -158,7 +176,7 @@ def parse_target(target: str, scale_name: str) -> list[Page]:
 def grid_path(paper_name: str, name: str, scale_name: str, ending: str) -> Path:
     """Path of a file about one paper's table or figure: `results/micse/table2.md`."""
     folder = results_folder(scale_name)
-    return (folder if paper_name == SIDE_BY_SIDE else folder / paper_name) / f"{name}.{ending}"
+    return (folder if paper_name in (SIDE_BY_SIDE, checkpoints.NAME) else folder / paper_name) / f"{name}.{ending}"
 
 
 def score_path(run_id: str, evaluator: str, scale_name: str) -> Path:

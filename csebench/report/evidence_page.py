@@ -346,7 +346,7 @@ def selection_parts() -> list[str | TableData]:
             continue
         mean = runs.summary.mean
         cells = [
-            f"{gain(picked.by_dev[k] - mean)} / {gain(picked.by_test[k] - mean)} ({100 * picked.reach[k]:.0f} %)"
+            f"{signed(picked.by_dev[k] - mean)} / {signed(picked.by_test[k] - mean)} ({100 * picked.reach[k]:.0f} %)"
             if k <= picked.n
             else "–"
             for k in PICKED_FROM
@@ -368,7 +368,7 @@ def selection_parts() -> list[str | TableData]:
     ]
 
 
-def gain(x: float) -> str:
+def signed(x: float) -> str:
     return f"{round(x, 2) + 0.0:+.2f}"  # + 0.0: no -0.00
 
 
@@ -377,7 +377,7 @@ def checkpoint_table() -> TableData:
     rows = []
     for c in evidence.checkpoints():
         value, stated = (None if c.setting else printed_by_authors(evidence.key_of(c))), c.stated.get(AVERAGE)
-        off = "" if value is None or stated is None else gain(stated.value - value.value.value)
+        off = "" if value is None or stated is None else signed(stated.value - value.value.value)
         rows.append(
             [
                 method_title(c) + (f" ({c.setting})" if c.setting else ""),

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from csebench import ROOT
+from csebench.plan.evidence import NOT_SOURCES
 
 
 class Project:
@@ -21,6 +22,9 @@ class Project:
         for file in (folder / "papers").glob("*.yaml"):
             file.unlink()
         (folder / "papers" / "tiny.yaml").write_text(paper)
+        for file in (folder / "evidence").glob("*.yaml"):
+            if file.stem not in NOT_SOURCES:
+                file.unlink()  # sources name papers that are not there
         self._work_in(folder)
 
     def _work_in(self, folder: Path):
