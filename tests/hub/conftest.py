@@ -1,0 +1,34 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+
+@pytest.fixture(scope="session")
+def contents(sentences):
+    """Repositories and archives, made once: small models under the real names, data sets of the smoke data."""
+    import hub_data
+    import hub_models
+    from hub_server import Hub
+
+    filled = Hub(hub_models.models(sentences))
+    hub_data.fill(filled, sentences)
+    return filled
+
+
+@pytest.fixture
+def hub(contents):
+    """A running hub without a fault."""
+    from hub_server import Hub
+
+    with Hub(list(contents.repositories), dict(contents.archives)) as running:
+        yield running
+
+
+@pytest.fixture
+def project(hub, tmp_path):
+    from hub_project import Project
+
+    return Project(tmp_path / "csebench", hub)

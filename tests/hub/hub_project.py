@@ -1,0 +1,90 @@
+"""A copy of the project that runs scale paper against the hub on this machine.
+
+Recipes (papers/, methods/, evaluators/), encoders and their commits are what they are. In the copy's config and data
+files, and nowhere else, these are cut or pointed elsewhere:
+
+- config/paper.yaml: steps, sizes, seeds, batches, and parameters that must be filled within so few steps (CUT);
+- data/registry.yaml, data/beir.yaml, data/downloads.yaml: sums of the small files, and the URLs;
+- data/official/counts.yaml: how many items the small files have.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+import hub_data
+import yaml
+from hub_server import Hub
+
+from csebench import ROOT
+
+IGNORED = (
+    ".git",
+    ".venv",
+    "runs",
+    "results",
+    ".snakemake",
+    "__pycache__",
+    "*.egg-info",
+    "official",
+    "back-translation",
+)
+CUT = {
+    "sizes": {"0.0064%": 24, "0.01%": 24, "0.05%": 24, "0.1%": 24, "0.5%": 24, "1%": 24, "10%": 400, "100%": 400},
+    "seeds": [48],
+    "sweeps": {"batch_size": {"32": 4, "64": 6, "128": 8, "256": 10, "512": 12}},
+    "override": {"steps": 2, "batch_size": 8, "evaluate_every": 1, "warmup_steps": 0},
+    "components": {"moco": {"queue": 12}},
+    "methods": {"iscse": {"buffer": 12, "neighbours": 3}, "scd": {"projector": 64}},
+}
+
+
+class Project:
+    """The copy, with the cache of a machine that has fetched nothing yet."""
+
+    def __init__(self, folder: Path, hub: Hub):
+        self.folder, self.hub = folder, hub
+        shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*IGNORED))
+        self.edit("config/paper.yaml", CUT)
+        sums = {"wiki1m-simcse": "wiki/smoke.txt", "stsb-dev": "downstream/STS/STSBenchmark/sts-dev.csv"}
+        sums = {name: sha256((hub_data.SMOKE / path).read_bytes()).hexdigest() for name, path in sums.items()}
+        self.edit("data/registry.yaml", {name: {"sha256": value} for name, value in sums.items()})
+        archives = {name: content for name, content in hub.archives.items() if name.startswith("beir/")}
+        md5 = {name[5:-4]: hub_data.md5(content) for name, content in archives.items()}
+        self.edit("data/beir.yaml", {"url": f"{hub.endpoint}/beir/{{name}}.zip", "md5": md5})
+        self.edit("data/downloads.yaml", hub_data.downloads(hub))
+        self.counts = folder / "data" / "official" / "counts.yaml"
+        self.counts.parent.mkdir()
+        shutil.copyfile(hub_data.SMOKE / "counts.yaml", self.counts)
+        self.env = {k: v for k, v in os.environ.items() if k not in ("CSEBENCH_DATA", "HF_HUB_OFFLINE")}
+        self.env |= {"PYTHONPATH": str(folder), "HF_ENDPOINT": hub.endpoint, "HF_HOME": f"{folder}.hf"}
+        self.env |= {"OMP_NUM_THREADS": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
+
+    def edit(self, name: str, changes: dict) -> None:
+        """Change keys of a YAML file; of a mapping inside, the given keys only."""
+        path = self.folder / name
+        content = yaml.safe_load(path.read_text())
+        for key, value in changes.items():
+            content[key] = {**content.get(key, {}), **value} if isinstance(value, dict) else value
+        path.write_text(yaml.safe_dump(content, sort_keys=False))
+
+    def run(self, *command: str, module: str = "csebench", env: dict | None = None) -> subprocess.CompletedProcess:
+        command = [sys.executable, "-m", module, *command]
+        env = {**self.env, **(env or {})}
+        return subprocess.run(command, cwd=self.folder, env=env, capture_output=True, text=True)
+
+    def snakemake(self, *arguments: str, env: dict | None = None) -> subprocess.CompletedProcess:
+        return self.run(*arguments, "-j2", "--config", "scale=paper", module="snakemake", env=env)
+
+    def read(self, name: str) -> str:
+        return (self.folder / "results" / name).read_text(encoding="utf-8")
+
+    def logs(self) -> str:
+        """The end of every log of a run, for a test that fails."""
+        files = sorted(self.folder.glob("runs/*/**/*.log")) + sorted(self.folder.glob("data/official/**/*.log"))
+        return "\n".join(f"== {path.relative_to(self.folder)}\n{path.read_text()[-1500:]}" for path in files)
