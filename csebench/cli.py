@@ -177,6 +177,7 @@ def parser() -> Parser:
         "--processes", type=int, default=1, help="processes that share each batch, one per GPU (default: 1)"
     )
     v.add_argument("--runs-per-gpu", type=positive, default=1, help="runs that may share a GPU (default: 1)")
+    v.add_argument("--evaluators", help="comma-separated: score with these only (default: with all that pages show)")
     v = verb("publish", publish, "copy the scores of a finished run into results/, as a job of the workflow does")
     v.add_argument("run_id", help="id of a run, as the verb plan lists it")
     v.add_argument("evaluator", help="an evaluator with its settings, as in beir:scifact")
@@ -192,9 +193,14 @@ def parser() -> Parser:
     v = verb("html", write_html, "write all results of a scale as a folder of web pages")
     add_scale(v)
 
-    v = verb("fetch", fetch, "download official data and check it")
-    v.add_argument("source", help="wiki, nli, senteval, or a BEIR dataset as in beir:scifact")
-    v.add_argument("--out", type=Path, required=True, help="folder of benchmark data")
+    v = verb("check", check, "list the models and data that targets need, whether they can be had, disk and memory")
+    v.add_argument("target", nargs="*", default=["all"], help="as for the verb plan (default: all)")
+    v.add_argument("--scale", default="paper", help="name of a file in config/ (default: %(default)s)")
+
+    v = verb("fetch", fetch, "download official data and check it, or all models and data that a target needs")
+    v.add_argument("source", help="wiki, nli, senteval, imdb, stackoverflow, beir:scifact …, or a target")
+    v.add_argument("--scale", default="paper", help="of a target (default: %(default)s)")
+    v.add_argument("--out", type=Path, default=Path(catalog.FETCHED), help="folder of a source (default: %(default)s)")
 
     verb("lock-checkpoints", lock_checkpoints, "look up the hub's commits of released checkpoints, once")
 
@@ -394,7 +400,8 @@ def plot_scores(args):
 
 
 def work(args):
-    worker.work(args.run_id, args.scale, args.processes, args.runs_per_gpu)
+    only = None if args.evaluators is None else [name for name in args.evaluators.split(",") if name]
+    worker.work(args.run_id, args.scale, args.processes, args.runs_per_gpu, only)
 
 
 def publish(args):
@@ -467,12 +474,30 @@ def write_html(args):
     print(write_site(args.scale))
 
 
+def check(args):
+    from csebench.data.needs import show
+
+    text, complete = show(parse_targets(args))
+    print(text)
+    if not complete:
+        raise RunFailed("some of it cannot be had; the lines above say what to do.")
+
+
 def fetch(args):
     from csebench.data.fetch import sources
 
-    if args.source not in sources():
-        raise unknown("source", args.source, sources())
-    sources()[args.source](args.out)
+    if args.source in sources():
+        return sources()[args.source](args.out)
+    try:
+        args.target = [args.source]
+        pages = parse_targets(args)
+    except BadInput:
+        raise unknown("source or target", args.source, [*sources(), "all", "table2", "micse/table2"]) from None
+    from csebench.data.needs import fetch_all
+
+    if failed := fetch_all(pages, lambda line: print(line, flush=True)):
+        raise RunFailed(f"{len(failed)} of what {args.source} needs cannot be fetched; the lines above say why.")
+    return None
 
 
 def lock_checkpoints(args):

@@ -7,32 +7,41 @@ import sys
 from pathlib import Path
 
 from csebench.base import gpus
+from csebench.base.data_root import DataRoot
 from csebench.base.processes import is_distributed, is_main_process
 from csebench.base.progress import Progress
 from csebench.base.run_dir import REPORT, finish, is_done
 from csebench.plan import cache, catalog, recipe, targets
+from csebench.plan.registry import protocol
 from csebench.plan.schema import Scale
+from csebench.plan.sources import from_hub
 from csebench.plan.spec import Spec
 
 
-def work(run_id: str, scale_name: str, processes: int = 1, runs_per_gpu: int = 1) -> None:
-    """Train a planned run and score it by what the pages of its scale show.
+def work(
+    run_id: str, scale_name: str, processes: int = 1, runs_per_gpu: int = 1, only: list[str] | None = None
+) -> None:
+    """Train a planned run and score it by what pages show. The run is done when it is trained: an evaluator that
+    fails leaves its reason, and the other scores are made (`publish` tries again, and fails).
 
     Args:
+        only: evaluators that the pages show that are wanted; None: those of every page of the scale.
         processes: that share every batch, each on a GPU of its own.
         runs_per_gpu: runs that may be on one GPU at a time.
 
     Raises:
         BadInput: no page of the scale needs the run, or its data is missing.
-        RunFailed: training or scoring failed.
+        RunFailed: training failed.
     """
     spec, scale, evaluators = cache.find_run(run_id, scale_name)  # refuses before anything is waited for
+    evaluators = [evaluator for evaluator in evaluators if only is None or evaluator in only]
     if (catalog.RUNS / run_id / "model" / REPORT).exists():  # only a missing score waits for a GPU
         return train_and_score(spec, scale, evaluators, runs_per_gpu)
     with gpus.acquire_gpus(max(1, processes), runs_per_gpu):
         if processes > 1 and not is_distributed():
             torchrun = ["torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", "-m"]
             command = [sys.executable, "-m", *torchrun, "csebench", "work", run_id, "--scale", scale_name]
+            command += [] if only is None else ["--evaluators", ",".join(only)]
             os.execv(sys.executable, command)
         return train_and_score(spec, scale, evaluators, runs_per_gpu)
 
@@ -49,8 +58,19 @@ def train_and_score(spec: Spec, scale: Scale, evaluators: list[str], runs_per_gp
 
             train(spec, folder, recipe.corpus_path(spec, scale), data_root, positives=recipe.positives_path(spec))
         if is_main_process():
-            ready = [evaluator for evaluator in evaluators if has_data(evaluator, data_root)]
-            evaluate_run(folder, ready, data_root, scale.evaluation, runs_per_gpu)
+            ready = [evaluator for evaluator in in_order(evaluators, data_root) if has_data(evaluator, data_root)]
+            evaluate_run(folder, ready, data_root, scale.evaluation, runs_per_gpu, keep_going=True)
+
+
+def in_order(evaluators: list[str], data_root: Path | DataRoot) -> list[str]:
+    """STS first, then what reads the data root, then what has a large corpus of its own, last what mteb takes from
+    its hub: the surest and cheapest scores are there before another can fail."""
+
+    def rank(evaluator: str) -> tuple:
+        wanted = protocol(evaluator)
+        return (from_hub(wanted, data_root), wanted.fetched is not None, evaluator != "sts", evaluator)
+
+    return sorted(evaluators, key=rank)
 
 
 def publish(run_id: str, evaluator: str, scale_name: str) -> Path:

@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import NoReturn
 
 from csebench import ROOT
+from csebench.base.data_root import matches
 from csebench.base.errors import BadInput
 from csebench.plan import catalog, checkpoints, forecast, recipe, targets
-from csebench.plan.registry import METHODS, protocol, with_imports
+from csebench.plan.registry import METHODS, declaration, protocol, with_imports
+from csebench.plan.schema import Scale
+from csebench.plan.sources import from_hub, remedy, source_of
 from csebench.plan.targets import Page
 from csebench.score.evaluate import evaluation_key
 
@@ -46,12 +49,12 @@ def scale_of_folder(folder: str) -> str:
 
 def scores_of_page(page: Page) -> list[Path]:
     """Score JSONs that a page shows."""
-    return [targets.score_path(run, evaluator, page.scale) for run, evaluator in page.scores()]
+    return [targets.score_path(run, evaluator, page.scale) for run, evaluator in page.available()]
 
 
 def scores_of_scale(scale: str) -> list[Path]:
     """Score JSONs that some page of a scale shows."""
-    pairs = {pair for page in targets.pages(scale) for pair in page.scores()}
+    pairs = {pair for page in targets.pages(scale) for pair in page.available()}
     return [targets.score_path(run, evaluator, scale) for run, evaluator in sorted(pairs)]
 
 
@@ -122,21 +125,48 @@ def run_data(run_id: str, first_scale: str) -> list[Path]:
     """Corpus and dev set of a run, what is made of its corpus, and the run before it: files that rules make."""
     scale_name = targets.scale_of_run(run_id, first_scale)
     scale, spec = catalog.scale(scale_name), targets.run(run_id, scale_name)
-    files = [recipe.corpus_path(spec, scale)] if spec.corpus else []
+    corpus = recipe.corpus_of(declaration(spec.method), scale)
+    files = [input_file(corpus.path, scale)] if spec.corpus else []
     if spec.back_translated:
         files.append(recipe.positives_path(spec))
     if spec.encoder.name.startswith(f"{catalog.RUNS}/"):
         files.append(Path(spec.encoder.name).with_name("train.json"))
-    return files + ([catalog.data_root(scale) / catalog.dataset(scale.dev).path] if spec.dev_sha256 else [])
+    return files + ([input_file(catalog.dataset(scale.dev).path, scale)] if spec.dev_sha256 else [])
+
+
+def input_file(name: str, scale: Scale) -> Path:
+    """A file of the given data root; where it is not there, a file that a rule makes when it fetches the source, the
+    same before and after. What can neither be read nor fetched ends the workflow."""
+    if (given := catalog.given_root(scale)) is not None and (given / name).exists():
+        return given / name
+    if (source := source_of(name)) is None or scale.data_root:
+        refuse(f"{catalog.data_root(scale) / name}: no such file; {remedy(name)}")
+    return Path(catalog.FETCHED) / (source[1] if "*" in name else name)
 
 
 def evaluator_data(evaluator: str, scale_name: str) -> list[Path]:
-    """What an evaluator reads, where no data root is given: files by name, or the one that says they are fetched."""
-    root, wanted = catalog.data_root(catalog.scale(scale_name)), protocol(evaluator)
-    files = [root / file for file in wanted.files if "*" not in file]
-    if wanted.fetched and root == Path(catalog.FETCHED):
-        files.append(root / wanted.fetched)
-    return files
+    """What an evaluator reads: files of the data root by name, and a file of every source that is fetched for it;
+    nothing of a source that cannot be fetched (a score of it was made elsewhere)."""
+    scale, wanted = catalog.scale(scale_name), protocol(evaluator)
+    if targets.unavailable(evaluator, scale_name) or from_hub(wanted, catalog.data_root(scale)):
+        return []
+    given = catalog.given_root(scale)
+    patterns = [p for p in wanted.files if "*" not in p or given is None or not matches(given, p)]
+    if wanted.fetched and patterns:
+        return [Path(catalog.FETCHED) / wanted.fetched]
+    return list(dict.fromkeys(input_file(pattern, scale) for pattern in patterns))
+
+
+def wanted_evaluators(run_id: str, first_scale: str, wanted: Iterable[str]) -> str:
+    """What a run is scored by while its model is in memory, comma-separated: the evaluators of the pages that the
+    workflow was called for; of every page where that is more than pages."""
+    scale_name = targets.scale_of_run(run_id, first_scale)
+    try:
+        pages = [page for target in wanted for page in targets.parse_target(target, scale_name)]
+    except BadInput:  # reports, folders, score files
+        pages = []
+    pages = pages or targets.pages(scale_name)
+    return ",".join(sorted({evaluator for page in pages for run, evaluator in page.available() if run == run_id}))
 
 
 def identity(evaluator: str, scale_name: str) -> str:

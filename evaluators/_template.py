@@ -54,7 +54,7 @@ def evaluate(model: Embedder, data_root: Path, shown: int) -> tuple[list[Score],
     need no check: one that is not finite ends as a failed run, whichever the evaluator.
 
     Args:
-        data_root: in SentEval's layout.
+        data_root: in SentEval's layout; `data_root / "misc/NAME/FILE"`, whole names, as it may be several folders.
         shown: pairs that are drawn.
 
     Returns:

@@ -28,8 +28,11 @@ import numpy as np
 
 from csebench.base.errors import BadInput, RunFailed
 from csebench.base.files import read_text
+from csebench.data.fetch import load_task
 from csebench.data.sts import read_sts
 from csebench.model.embedder import PROBE, Embedder
+from csebench.plan.registry import protocol
+from csebench.plan.sources import from_hub
 from csebench.score.rows import Items, Score
 
 if TYPE_CHECKING:
@@ -60,7 +63,7 @@ DECLARATION = {
     "takes": "task",
     "example": "Banking77Classification",
     "ordered": "mteb draws the sentences of a class by seed and number of the line",
-    "files": {  # other tasks come from mteb's hub
+    "files": {  # a task comes from mteb's hub where it has no files, or they are not there
         "AmazonCounterfactualClassification": ["misc/amazon_counterfactual/EN*_t*.tsv"],
         "Banking77Classification": ["misc/banking77/categories.json", "misc/banking77/t*.csv"],
         "STS12": ["downstream/STS/STS12-en-test/STS.*.txt"],
@@ -214,9 +217,9 @@ def load(task: AbsTask, data_root: Path) -> None:
     from datasets import Dataset, DatasetDict
 
     name = task.metadata.name
-    if name not in DECLARATION["files"]:
+    if from_hub(protocol(f"mteb:{name}"), data_root):
         try:
-            task.load_data()
+            load_task(task)
             return
         except Exception as e:  # of any library on the way
             raise RunFailed(
@@ -245,13 +248,14 @@ def read(data_root: Path, task: str) -> dict[tuple[str, str], list[tuple]]:
     Raises:
         BadInput: a file is missing or malformed.
     """
-    misc, tabs = data_root / "misc", {"delimiter": "\t"}
+    tabs: dict = {"delimiter": "\t"}
     if task == "AmazonCounterfactualClassification":
         files = {(s, split): s.replace("en", "EN") + f"_{split}.tsv" for s in ("en-ext", "en") for split in SPLITS}
-        form, folder = labelled(["0", "1"]), misc / "amazon_counterfactual"
-        return {k: table(folder / f, ["sentence", "is_counterfactual"], *form, **tabs) for k, f in files.items()}
+        form, folder = labelled(["0", "1"]), "misc/amazon_counterfactual"
+        columns = ["sentence", "is_counterfactual"]
+        return {k: table(data_root / f"{folder}/{f}", columns, *form, **tabs) for k, f in files.items()}
     if task == "Banking77Classification":
-        path = misc / "banking77/categories.json"
+        path = data_root / "misc/banking77/categories.json"
         try:
             form = labelled(sorted(json.loads(read_text(path)), key=str.lower))  # the hub's order
         except (ValueError, TypeError) as e:
@@ -259,9 +263,9 @@ def read(data_root: Path, task: str) -> dict[tuple[str, str], list[tuple]]:
         return {("default", s): table(path.with_name(f"{s}.csv"), ["text", "category"], *form) for s in SPLITS}
     tabs["quoting"] = csv.QUOTE_NONE
     if task == "STSBenchmark":
-        rows = table(misc / "sts_raw/STSBenchmark/sts-test.csv", None, *graded(5, 6, 4), **tabs)
+        rows = table(data_root / "misc/sts_raw/STSBenchmark/sts-test.csv", None, *graded(5, 6, 4), **tabs)
     elif task == "SICK-R":
-        files = [misc / f"sts_raw/SICK/SICK_{part}.txt" for part in ("train", "trial", "test_annotated")]
+        files = [data_root / f"misc/sts_raw/SICK/SICK_{part}.txt" for part in ("train", "trial", "test_annotated")]
         rows = [row for path in files for row in table(path, SICK, *graded(1, 2, 3), **tabs)]
     else:
         rows = [row for p in read_sts(data_root, task) for row in zip(p.left, p.right, p.gold, strict=True)]

@@ -82,7 +82,7 @@ def evaluate(model: Embedder, data_root: Path, dataset: str, similarity: str) ->
     Returns:
         rows, the mean over queries, subset `all`, of several forums also each forum's; items (module docstring).
     """
-    root = data_root / "beir" / dataset
+    root = data_root / f"beir/{dataset}"
     folders = {str(path.parent.relative_to(root)): path.parent for path in sorted(root.glob("**/corpus.jsonl"))}
     corpora = {name: read(folder) for name, folder in folders.items()}
     by_forum = {name: values_of(model, folder, *corpora[name], similarity) for name, folder in folders.items()}

@@ -36,7 +36,11 @@ DECLARATION = {
     "files": [
         "downstream/STS/STSBenchmark/sts-test.csv",
         "downstream/SICK/SICK_test_annotated.txt",
-        "downstream/STS/STS1?-en-test/STS.*.txt",
+        "downstream/STS/STS12-en-test/STS.*.txt",
+        "downstream/STS/STS13-en-test/STS.*.txt",
+        "downstream/STS/STS14-en-test/STS.*.txt",
+        "downstream/STS/STS15-en-test/STS.*.txt",
+        "downstream/STS/STS16-en-test/STS.*.txt",
     ],
     "best": {"spearman": 1.0},
     "chance": {"spearman": (-0.45, 0.45)},

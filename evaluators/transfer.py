@@ -213,12 +213,13 @@ def read(data_root: Path, task: str) -> dict[str, Labelled]:
         BadInput: a file is missing, is not encoded as SentEval reads it, a line has not the task's form, or there
             are not as many as published (not as in `counts.yaml`, where the data root ships its own).
     """
-    folder, reader = data_root / "downstream" / FOLDERS.get(task, task), READERS.get(task, phrases)
+    folder, reader = f"downstream/{FOLDERS.get(task, task)}", READERS.get(task, phrases)
     parts = []
     for file, count in expected_counts(data_root, task, COUNTS).items():
-        parts.append(reader(folder / file))
+        path = data_root / f"{folder}/{file}"
+        parts.append(reader(path))
         if len(parts[-1]) != count:
-            raise BadInput(f"{folder / file}: {len(parts[-1])} items, expected {count}: cut short or another release.")
+            raise BadInput(f"{path}: {len(parts[-1])} items, expected {count}: cut short or another release.")
     if task in BINARY:
         parts = [[(*text, label) for text in part] for part, label in zip(parts, (1, 0), strict=True)]
         return {"all": ordered(parts[0] + parts[1])}

@@ -5,6 +5,8 @@ localrules:
     fetch_corpus,
     fetch_senteval,
     fetch_beir,
+    fetch_imdb,
+    fetch_stackoverflow,
 
 
 rule fetch_corpus:
@@ -51,6 +53,36 @@ rule fetch_beir:
         root=lambda _: catalog.FETCHED,
     shell:
         "python -m csebench fetch beir:{wildcards.dataset} --out {params.root} > {log} 2>&1"
+
+
+rule fetch_imdb:
+    output:
+        f"{catalog.FETCHED}/misc/imdb/train.tsv",
+        f"{catalog.FETCHED}/misc/imdb/test.tsv",
+    log:
+        f"{catalog.FETCHED}/misc/imdb.log",
+    retries: 3
+    conda:
+        "../envs/train.yaml"
+    params:
+        root=lambda _: catalog.FETCHED,
+    shell:
+        "python -m csebench fetch imdb --out {params.root} > {log} 2>&1"
+
+
+rule fetch_stackoverflow:
+    output:
+        f"{catalog.FETCHED}/misc/stackoverflow/title_StackOverflow.txt",
+        f"{catalog.FETCHED}/misc/stackoverflow/label_StackOverflow.txt",
+    log:
+        f"{catalog.FETCHED}/misc/stackoverflow.log",
+    retries: 3
+    conda:
+        "../envs/train.yaml"
+    params:
+        root=lambda _: catalog.FETCHED,
+    shell:
+        "python -m csebench fetch stackoverflow --out {params.root} > {log} 2>&1"
 
 
 rule back_translate:

@@ -15,6 +15,7 @@ rule train:
     resources:
         gpu=GPU,
         runs_per_gpu=1,
+        evaluators=wanted_evaluators,  # a resource: another target trains nothing anew
         mem_mb=16000,  # for the optimiser state and best weights of BERT-large
         runtime=lambda wildcards, attempt: jobs.training_minutes(
             wildcards.run, SCALE, attempt
@@ -23,4 +24,4 @@ rule train:
         scale=lambda wildcards: targets.scale_of_run(wildcards.run, SCALE),
     shell:
         "python -m csebench work {wildcards.run} --scale {params.scale} --processes {resources.gpu}"
-        " --runs-per-gpu {resources.runs_per_gpu} > {log} 2>&1"
+        " --runs-per-gpu {resources.runs_per_gpu} --evaluators '{resources.evaluators}' > {log} 2>&1"

@@ -6,44 +6,36 @@ import hashlib
 import os
 import shutil
 import tarfile
+from contextlib import contextmanager
 from functools import partial
+from http.client import HTTPException
 from pathlib import Path
-from urllib.request import urlopen
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
-from csebench import ROOT
-from csebench.base.caches import cached
 from csebench.base.errors import BadInput, RunFailed
-from csebench.base.files import read_yaml, sha256, write_json
+from csebench.base.files import write_json, write_text
+from csebench.data import hub
 from csebench.data.corpus import check_sha256
 from csebench.data.sts import read_sts
 from csebench.plan.catalog import dataset
-from csebench.plan.schema import Beir
+from csebench.plan.schema import Dataset, Download
+from csebench.plan.sources import beir, downloads
 
 REPOSITORY = "princeton-nlp/datasets-for-simcse"
 REVISION = "e145e8bb659b2aa2669f32ef79cb4cdef6c58fef"
+STSB_DEV = "stsb-dev"  # in data/registry.yaml
+HUB_FILES = {"wiki": "wiki1m_for_simcse.txt", "nli": "nli_for_simcse.csv", "senteval": "senteval.tar"}  # by source
 SETS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
 
 
 def download(name: str) -> Path:
-    """A file of SimCSE's dataset repository, checked against the sha256 that the hub keeps for that revision.
+    """A file of SimCSE's dataset repository, in the cache or fetched, with the sha256 that the hub keeps for it.
 
     Raises:
-        RunFailed: no connection, or another content.
+        RunFailed: no connection, it breaks off, or another content.
     """
-    from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
-
-    where = {"repo_id": REPOSITORY, "filename": name, "repo_type": "dataset", "revision": REVISION}
-    try:
-        path = Path(hf_hub_download(**where))
-        expected = get_hf_file_metadata(hf_hub_url(**where)).etag
-    except (OSError, ValueError) as e:
-        raise RunFailed(
-            f"{REPOSITORY}/{name}: cannot be fetched ({e}). Without a connection, set CSEBENCH_DATA to a folder"
-            " in the layout of docs/data.md."
-        ) from None
-    if (actual := sha256(path)) != expected:
-        raise RunFailed(f"{path}: sha256 is {actual[:12]}…, the hub says {expected[:12]}…: fetch it again.")
-    return path
+    return hub.fetch(REPOSITORY, name, REVISION, "dataset", f"{REPOSITORY}/{name}")
 
 
 def model_commit(hub_id: str) -> str | None:
@@ -67,18 +59,28 @@ def fetch_file(name: str, root: Path) -> None:
     """A corpus of data/registry.yaml that SimCSE's repository has."""
     wanted = dataset(name)
     path = download(Path(wanted.path).name)
+    _check(path, wanted)
+    _put(path, root / wanted.path)
+
+
+def _check(path: Path, wanted: Dataset) -> None:
     try:
         check_sha256(path, wanted.sha256)
-    except BadInput as e:
-        raise RunFailed(str(e)) from None
-    out = root / wanted.path
+    except BadInput as error:
+        raise RunFailed(str(error)) from None
+
+
+def _put(source: Path, out: Path) -> None:
+    """A copy, which takes its name when it is whole."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(path, out.with_name(out.name + ".part"))
-    os.replace(out.with_name(out.name + ".part"), out)
+    part = out.with_name(f"{out.name}.part")
+    shutil.copyfile(source, part)
+    os.replace(part, out)
 
 
 def fetch_senteval(root: Path) -> None:
-    """SimCSE's copy of SentEval's data; unpacked, then every STS set is read and counted."""
+    """SimCSE's copy of SentEval's data; unpacked, then every STS set is read and counted, and STS-B dev, which every
+    run's identity names, is compared with its sha256."""
     with tarfile.open(download("senteval.tar")) as tar:
         marker = "STS/STSBenchmark/sts-dev.csv"
         name = next((name for name in tar.getnames() if name.endswith(marker)), None)
@@ -95,6 +97,7 @@ def fetch_senteval(root: Path) -> None:
     try:
         for task in SETS:
             read_sts(root, task)
+        check_sha256(root / dataset(STSB_DEV).path, dataset(STSB_DEV).sha256)
     except BadInput as e:
         shutil.rmtree(target)
         raise RunFailed(f"senteval.tar is not what was expected: {e}") from None
@@ -107,33 +110,142 @@ def fetch_beir(name: str, root: Path) -> None:
         RunFailed: no connection, or another content.
     """
     url, archive = beir().url.format(name=name), root / "beir" / f"{name}.zip.part"
-    archive.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with urlopen(url, timeout=60) as stream, open(archive, "wb") as file:
-            shutil.copyfileobj(stream, file)
-    except OSError as e:
-        archive.unlink(missing_ok=True)
-        raise RunFailed(
-            f"{url}: cannot be fetched ({e}). Without a connection, CSEBENCH_DATA names a folder with beir/{name}."
-        ) from None
-    with open(archive, "rb") as file:
-        md5 = hashlib.file_digest(file, "md5").hexdigest()
-    if md5 != beir().md5[name]:
-        archive.unlink()
-        raise RunFailed(f"{url}: md5 is {md5}, data/beir.yaml states {beir().md5[name]}: fetch it again.")
+    wanted = Download(url=url, md5=beir().md5[name])
+    fetch_url(wanted, archive, f"CSEBENCH_DATA names a folder with beir/{name}")
     part = root / "beir" / f"{name}.part"
     shutil.rmtree(part, ignore_errors=True)
     shutil.unpack_archive(archive, part, "zip")
     shutil.rmtree(root / "beir" / name, ignore_errors=True)
     os.replace(part / name, root / "beir" / name)
-    write_json(root / "beir" / name / "source.json", {"url": url, "md5": md5})
+    write_json(root / "beir" / name / "source.json", wanted.model_dump(exclude_none=True))
     shutil.rmtree(part)
     archive.unlink()
 
 
-@cached
-def beir() -> Beir:
-    return read_yaml(ROOT / "data" / "beir.yaml", Beir)
+def fetch_imdb(root: Path) -> None:
+    """The Large Movie Review Dataset from its authors' server, as two tables: label, id, rating and text."""
+    archive = root / "misc" / "imdb.tar.gz.part"
+    fetch_url(downloads()["imdb"], archive, "CSEBENCH_DATA names a folder with misc/imdb")
+    rows: dict[str, list] = {"train": [], "test": []}
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            path = Path(member.name)
+            if path.parent.name in ("neg", "pos") and path.suffix == ".txt":
+                number, rating = map(int, path.stem.split("_"))
+                text = " ".join(tar.extractfile(member).read().decode("utf-8").split("\t"))
+                label = int(path.parent.name == "pos")
+                rows[path.parent.parent.name].append((label, number, rating, " ".join(text.splitlines())))
+    for split, reviews in rows.items():
+        lines = [f"{label}\t{number}\t{rating}\t{text}\n" for label, number, rating, text in sorted(reviews)]
+        write_text(root / "misc" / "imdb" / f"{split}.tsv", "label\tid\trating\ttext\n" + "".join(lines))
+    archive.unlink()
+
+
+def fetch_stackoverflow(root: Path) -> None:
+    """Titles and labels of Xu et al. 2015, from their repository, compared with pinned sums."""
+    for name in ("title", "label"):
+        out = root / "misc" / "stackoverflow" / f"{name}_StackOverflow.txt"
+        part = out.with_name(f"{out.name}.part")
+        fetch_url(downloads()[f"stackoverflow-{name}s"], part, f"put {out.name} into misc/stackoverflow")
+        os.replace(part, out)
+
+
+def fetch_task(task: str) -> None:
+    """Data of a task of mteb, into the cache of the datasets library.
+
+    Raises:
+        RunFailed: its hub cannot be reached.
+    """
+    import datasets
+    import mteb
+
+    datasets.disable_progress_bars()
+    wanted = mteb.get_task(task, languages=["eng"], eval_splits=["test"])
+    try:
+        load_task(wanted)
+    except Exception as error:  # of any library on the way
+        source = wanted.metadata.dataset
+        line = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise RunFailed(f"mteb: {task}: {source['path']} at {source['revision'][:12]}: {line}") from None
+
+
+def load_task(task) -> None:
+    """Load the data of a task of mteb: from the cache without asking the hub, else from the hub."""
+    dataset = task.metadata.dataset
+    folders = cached_task(dataset["path"], dataset["revision"])
+    revisions = {path.name for folder in folders[:1] for path in folder.parents[2].glob("*/*/*") if path.is_dir()}
+    if {name for name in revisions if hub.COMMIT.fullmatch(name)} == {dataset["revision"]}:
+        try:
+            with _offline():  # takes the latest revision in the cache, here the only one
+                return task.load_data()
+        except Exception:  # of any library on the way: a part is not in the cache
+            task.data_loaded = False
+    return task.load_data()
+
+
+def cached_task(repository: str, revision: str) -> list[Path]:
+    """Folders of the datasets library's cache with a data set at a revision, one per configuration."""
+    cache = Path(os.environ.get("HF_DATASETS_CACHE", hub.cache_folder().parent / "datasets"))
+    owner = repository.partition("/")[0]  # the name behind it is written with underscores
+    return [path for path in cache.glob(f"{owner}___*/*/*/{revision}") if path.is_dir()]
+
+
+@contextmanager
+def _offline():
+    """huggingface_hub and datasets as with HF_HUB_OFFLINE=1."""
+    from datasets import config
+    from huggingface_hub import constants
+
+    before = config.HF_HUB_OFFLINE, constants.HF_HUB_OFFLINE
+    config.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        config.HF_HUB_OFFLINE, constants.HF_HUB_OFFLINE = before
+
+
+def fetch_url(wanted: Download, out: Path, without: str) -> None:
+    """Fetch a file that has a published sum; what an earlier call left of it is gone on with.
+
+    Args:
+        without: what to do where there is no connection.
+
+    Raises:
+        RunFailed: no connection, it breaks off (what there is of it is kept), or another content.
+    """
+    out.parent.mkdir(parents=True, exist_ok=True)
+    kind, expected = ("md5", wanted.md5) if wanted.md5 else ("sha256", wanted.sha256)
+    resumed = True
+    while resumed:  # once more from the start, where the beginning was of another file
+        resumed = _append(wanted.url, out, without)
+        with open(out, "rb") as file:
+            actual = hashlib.file_digest(file, kind).hexdigest()
+        if actual == expected:
+            return
+        out.unlink()
+    raise RunFailed(f"{wanted.url}: {kind} is {actual}, {expected} is stated: fetch it again.")
+
+
+def _append(url: str, out: Path, without: str) -> bool:
+    """Bring a file to its full length; returns whether a part of it was there before."""
+    start = out.stat().st_size if out.exists() else 0
+    request = Request(url, headers={"Range": f"bytes={start}-"} if start else {})
+    try:
+        with urlopen(request, timeout=60) as stream:
+            resumed = stream.status == 206
+            with open(out, "ab" if resumed else "wb") as file:
+                shutil.copyfileobj(stream, file)
+            if stream.length:  # bytes that were promised and did not come
+                raise OSError(f"the connection broke off, {stream.length} bytes are missing")
+    except HTTPError as error:
+        if error.code == 416:  # nothing is left to fetch
+            return True
+        raise RunFailed(f"{url}: cannot be fetched ({error}). Without a connection, {without}.") from None
+    except (OSError, HTTPException) as error:
+        raise RunFailed(
+            f"{url}: cannot be fetched ({error}). Run it again to go on with it; without a connection, {without}."
+        ) from None
+    return resumed
 
 
 def sources() -> dict:
@@ -142,5 +254,7 @@ def sources() -> dict:
         "wiki": partial(fetch_file, "wiki1m-simcse"),
         "nli": partial(fetch_file, "nli-simcse"),
         "senteval": fetch_senteval,
+        "imdb": fetch_imdb,
+        "stackoverflow": fetch_stackoverflow,
         **{f"beir:{name}": partial(fetch_beir, name) for name in beir().md5},
     }

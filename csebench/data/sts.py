@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import RootModel
 
+from csebench.base.data_root import DataRoot
 from csebench.base.errors import BadInput
 from csebench.base.files import read_yaml
 from csebench.data.corpus import lines
@@ -43,7 +44,7 @@ class Pairs:
         return len(self.gold)
 
 
-def read_sts(root: Path, task: str, split: str = "test") -> list[Pairs]:
+def read_sts(root: Path | DataRoot, task: str, split: str = "test") -> list[Pairs]:
     """The subsets of an STS task as SimCSE's SentEval reads them: tokens joined by single blanks, no quoting,
     unscored pairs dropped.
 
@@ -59,14 +60,14 @@ def read_sts(root: Path, task: str, split: str = "test") -> list[Pairs]:
     pairs = []
     for subset in (split,) if split in counts else counts:
         if task == "STS-B":
-            path = root / STS / "STSBenchmark" / f"sts-{split}.csv"
+            path = root / f"{STS}/STSBenchmark/sts-{split}.csv"
             rows = _table(path, (5, 6, 4), header=False)
         elif task == "SICK-R":
             file = {"test": "SICK_test_annotated.txt"}.get(split, f"SICK_{split}.txt")
-            path = root / "downstream" / "SICK" / file
+            path = root / f"downstream/SICK/{file}"
             rows = _table(path, (1, 2, 3), header=True)
         else:
-            path = root / STS / f"{task}-en-test" / f"STS.input.{subset}.txt"
+            path = root / f"{STS}/{task}-en-test/STS.input.{subset}.txt"
             rows = _inputs(path, path.with_name(f"STS.gs.{subset}.txt"))
         if len(rows) != counts[subset]:
             raise BadInput(
@@ -78,7 +79,7 @@ def read_sts(root: Path, task: str, split: str = "test") -> list[Pairs]:
     return pairs
 
 
-def expected_counts(root: Path, task: str, published: dict[str, dict[str, int]]) -> dict[str, int]:
+def expected_counts(root: Path | DataRoot, task: str, published: dict[str, dict[str, int]]) -> dict[str, int]:
     """How many items each part of a task must have: the published numbers, or those of the data root's own
     `counts.yaml`, where it has one."""
     file = root / "counts.yaml"

@@ -13,6 +13,7 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 from csebench.base.errors import BadInput
 from csebench.base.files import sha256, write_json
 from csebench.data.corpus import lines
+from csebench.data.hub import model_source
 from csebench.plan.recipe import back_translation_facts
 from csebench.plan.schema import EncoderRef
 
@@ -24,12 +25,12 @@ class Translator:
 
     def __init__(self, name: str, batch_size: int, beams: int, max_length: int):
         ref = EncoderRef.parse(name)
-        source = {"pretrained_model_name_or_path": ref.name, "revision": ref.revision}
+        source = model_source(ref, "translator")
         try:
             self.tokenizer = AutoTokenizer.from_pretrained(**source)
             model = AutoModelForSeq2SeqLM.from_pretrained(**source)
         except OSError as e:
-            raise BadInput(f"translator {name}: neither a model folder nor to be had from the hub: {e}") from None
+            raise BadInput(f"translator {name}: cannot be read: {e}") from None
         self.model = model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
         self.batch_size, self.beams, self.max_length = batch_size, beams, max_length
 

@@ -7,8 +7,8 @@ import inspect
 import itertools
 import shutil
 import sys
+from collections import OrderedDict
 from collections.abc import Iterable
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -17,9 +17,9 @@ from torch import nn
 from transformers import MODEL_MAPPING, AutoConfig, AutoModel, AutoModelForMaskedLM, AutoTokenizer
 from transformers.utils import logging
 
-from csebench import ROOT
 from csebench.base.errors import BadInput
 from csebench.base.files import sha256
+from csebench.data.hub import local_folder, model_source
 from csebench.model.layers import Layers, additive, at_position, to_device, use_cheap_dropout
 from csebench.model.pooling import ONE_POSITION, TEMPLATES, TWO_LAYERS, Encoded
 from csebench.plan.schema import EncoderRef
@@ -53,15 +53,16 @@ class Encoder(nn.Module):
         """From a folder (the project's or any) or the hub at a pinned revision; fp32, on the GPU if there is one.
 
         Raises:
-            BadInput: neither can be had.
+            BadInput: there is none, or it cannot be read.
+            RunFailed: it is not in the cache, and the hub cannot be reached.
         """
-        folder = next((p for p in (ROOT / ref.name, Path(ref.name)) if (p / "config.json").exists()), None)
+        source = model_source(ref)
+        folder = local_folder(ref)
         if folder and len(ref.revision) == 64 and (actual := sha256(folder / "model.safetensors")) != ref.revision:
             raise BadInput(
                 f"{folder}/model.safetensors: sha256 is {actual[:12]}…, expected {ref.revision[:12]}…: another"
                 " encoder; name it under its own sha256 in config/."
             )
-        source = {"pretrained_model_name_or_path": folder or ref.name, "revision": None if folder else ref.revision}
         changes = {} if dropout is None else dict(hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
         try:
             tokenizer = AutoTokenizer.from_pretrained(**source)
@@ -70,7 +71,7 @@ class Encoder(nn.Module):
                 changes["add_pooling_layer"] = with_pooler
             model = AutoModel.from_pretrained(**source, attn_implementation="eager", dtype=torch.float32, **changes)
         except OSError as e:
-            raise BadInput(f"encoder {ref.name}: neither a model folder nor to be had from the hub: {e}") from None
+            raise BadInput(f"encoder {ref.name}: cannot be read: {e}") from None
         return cls(model, tokenizer, source).to("cuda" if torch.cuda.is_available() else "cpu")
 
     @property
@@ -120,7 +121,7 @@ class Encoder(nn.Module):
         Raises:
             BadInput: it exported one of another shape.
         """
-        file = Path(self.source["pretrained_model_name_or_path"]) / MODULES
+        file = self.source["pretrained_model_name_or_path"] / MODULES
         if not file.exists():
             return
         stored = {k.removeprefix(f"{name}."): v for k, v in load_file(file).items() if k.startswith(f"{name}.")}
@@ -218,4 +219,15 @@ class Encoder(nn.Module):
 
 
 def head_of(masked_lm) -> nn.Module:
-    return masked_lm.cls if hasattr(masked_lm, "cls") else masked_lm.lm_head
+    """The masked-LM head of a BERT (`cls`), a RoBERTa (`lm_head`), or a DistilBERT, which has three modules for it.
+
+    Raises:
+        BadInput: the model is of another kind.
+    """
+    for name in ("cls", "lm_head"):
+        if hasattr(masked_lm, name):
+            return getattr(masked_lm, name)
+    if hasattr(masked_lm, "vocab_projector"):
+        names = ("vocab_transform", "activation", "vocab_layer_norm", "vocab_projector")  # in the order of its forward
+        return nn.Sequential(OrderedDict((name, getattr(masked_lm, name)) for name in names))
+    raise BadInput(f"{type(masked_lm).__name__}: its masked-LM head is not known; use a BERT, RoBERTa or DistilBERT.")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from csebench.base.data_root import DataRoot
 from csebench.base.errors import BadInput, explain, unknown
 from csebench.base.files import read_text, sha256
 from csebench.plan import catalog
@@ -121,6 +122,6 @@ def find_encoder(name: str) -> EncoderRef:
     raise unknown("encoder", name, {ref.name for ref in known} | {"ID@COMMIT of the hub", "a model folder"})
 
 
-def data_root_or_default(given: Path | None) -> Path:
+def data_root_or_default(given: Path | None) -> Path | DataRoot:
     """The data root that a command line gives, else that of scale paper."""
     return given or catalog.data_root(catalog.scale("paper"))

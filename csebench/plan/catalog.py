@@ -13,6 +13,7 @@ from pydantic import RootModel, ValidationError
 
 from csebench import REPOSITORY, ROOT
 from csebench.base.caches import cached
+from csebench.base.data_root import DataRoot
 from csebench.base.errors import BadInput, explain, unknown
 from csebench.base.files import read_yaml
 from csebench.plan.papers import Column, Paper, Published, Recipe, Row, Table
@@ -138,14 +139,23 @@ def side_by_side() -> Paper:
     return Paper(name=SIDE_BY_SIDE, title="Methods", reference="csebench", tables={SIDE_BY_SIDE: table})
 
 
-def data_root(scale: Scale) -> Path:
-    """The folder of benchmark data: that of the scale, else CSEBENCH_DATA, else the folder that the rules fetch into.
+def given_root(scale: Scale) -> Path | None:
+    """The folder of benchmark data that the user gives: that of the scale, else CSEBENCH_DATA.
 
-    The path of the scale is relative, so that it is the same in a copied checkout.
+    The folder of a scale is given as a relative path, so that a copied checkout does not change the plan.
     """
     if scale.data_root:
         return Path(os.path.relpath(ROOT / scale.data_root))
-    return Path(os.environ.get("CSEBENCH_DATA", FETCHED))
+    return Path(os.environ["CSEBENCH_DATA"]) if os.environ.get("CSEBENCH_DATA") else None
+
+
+def data_root(scale: Scale) -> Path | DataRoot:
+    """Where benchmark data are read: the scale's own folder alone; else CSEBENCH_DATA, and behind it what the rules
+    fetch."""
+    given, fetched = given_root(scale), Path(FETCHED)
+    if given is None or scale.data_root:
+        return given or fetched
+    return DataRoot((given, fetched))
 
 
 def results_folder(scale_name: str) -> Path:

@@ -62,7 +62,7 @@ def planned_runs(pages: list[targets.Page]) -> list[PlannedRun]:
     for grid in dict.fromkeys(grid for page in targets.all_pages(pages[0].scale) for grid in page.grids()):
         for run in targets.page(grid[1], pages[0].scale, grid[0]).runs():
             tables.setdefault(run, []).append(target_name(*grid))
-    specs = {run: spec for page in pages for run, spec in page.runs().items()}
+    specs = {run: spec for page in pages for run, spec in page.available_runs().items()}
     return [PlannedRun(spec, tuple(tables[run]), training_seconds(run)) for run, spec in sorted(specs.items())]
 
 

@@ -218,6 +218,14 @@ class Calibration(Strict):
     printed: dict[str, float]  # dataset: nDCG@10
 
 
+class Download(Strict):
+    """A file of data/downloads.yaml, with one sum that it must have."""
+
+    url: str
+    md5: str | None = None
+    sha256: str | None = None
+
+
 class Beir(Strict):
     """data/beir.yaml: official archives and their md5."""
 

@@ -8,8 +8,17 @@ from pathlib import Path
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, unknown
-from csebench.plan import checkpoints
-from csebench.plan.catalog import SIDE_BY_SIDE, paper, paper_names, results_folder, scale, scale_names, scales
+from csebench.plan import checkpoints, sources
+from csebench.plan.catalog import (
+    SIDE_BY_SIDE,
+    data_root,
+    paper,
+    paper_names,
+    results_folder,
+    scale,
+    scale_names,
+    scales,
+)
 from csebench.plan.grids import CellPlan, find_grid, plan_grid
 from csebench.plan.papers import Figure
 from csebench.plan.recipe import corpus_path, positives_path
@@ -46,8 +55,29 @@ class Page:
         """The scores that the page shows, as (run id, evaluator)."""
         return {(spec.run_id, cell.evaluator): spec for cell in self.cells() for spec in cell.specs}
 
+    def available(self) -> dict[tuple[str, str], Spec]:
+        """Those that exist or can be made: not where an evaluator's data are neither here nor public."""
+        return {
+            (run_id, evaluator): spec
+            for (run_id, evaluator), spec in self.scores().items()
+            if unavailable(evaluator, self.scale) is None or score_path(run_id, evaluator, self.scale).exists()
+        }
+
+    def available_runs(self) -> dict[str, Spec]:
+        """The runs behind those scores, with the runs that they start from."""
+        wanted = {run_id for run_id, _ in self.available()}
+        cells = [cell for cell in self.cells() if any(spec.run_id in wanted for spec in cell.specs)]
+        before = {spec.run_id for cell in cells for spec in cell.before}
+        return {run_id: spec for run_id, spec in self.runs().items() if run_id in wanted | before}
+
 
 # ---------------------------------------------------------------- runs
+
+
+@cached
+def unavailable(evaluator: str, scale_name: str) -> str | None:
+    """Why an evaluator cannot be run at a scale: its data are neither in the data root nor public."""
+    return sources.unavailable(evaluator, data_root(scale(scale_name)))
 
 
 @cached

@@ -120,7 +120,7 @@ def template_environment(scale: str) -> Environment:
     functions += (link_to_place, provenance_text, retrieved_rows, row_letters, run_commands, run_facts, seed_rows)
     functions += (snakemake_command, source_label, tested_pairs, overview.claims_legend, targets.grid_label)
     functions += (markdown.heading, markdown.missing_reasons, markdown.settings_cells, markdown.source_lines)
-    functions += (markdown.others_source, markdown.others_text, markdown.ties_meaning)
+    functions += (markdown.missing_scores, markdown.others_source, markdown.others_text, markdown.ties_meaning)
     functions += (has_evidence,)
     environment.globals |= {function.__name__: function for function in functions}
     environment.globals |= {

@@ -62,6 +62,8 @@ def grid_section(view: GridView) -> str:
         parts += [ties_section(view)] if view.comparisons else []
         parts += retrieved_texts(view)
         parts += others_section(view)
+    if lines := missing_scores(view):
+        parts += ["Scores that are missing:", "\n".join(lines)]
     if absent := missing_reasons(view):
         parts += ["Nothing is run here, published value only:", "\n".join(absent)]
     if table.notes:
@@ -151,6 +153,18 @@ def missing_reasons(view: GridView) -> list[str]:
         for reason, columns in by_reason.items():
             whole = len(columns) == sum(cell.plan.column.task is not None for cell in cells) or not row.run
             lines.append(f"- {row.label}{'' if whole else ', ' + ', '.join(columns)}: {reason}.")
+    return lines
+
+
+def missing_scores(view: GridView) -> list[str]:
+    """Why planned scores are not there: cells of a row with the same reason on one line."""
+    lines = []
+    for row, cells in zip(view.grid.rows, view.rows, strict=False):
+        by_reason: dict[str, list[str]] = {}
+        for cell in cells:
+            for reason in cell.reasons:
+                by_reason.setdefault(reason, []).append(cell.plan.column.label)
+        lines += [f"- {row.label}, {', '.join(labels)}: {reason.rstrip('.')}." for reason, labels in by_reason.items()]
     return lines
 
 

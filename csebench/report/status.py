@@ -26,6 +26,7 @@ from csebench.base.progress import format_duration, read_progress
 from csebench.base.run_dir import PROGRESS
 from csebench.plan import catalog, forecast, targets
 from csebench.plan.spec import Spec
+from csebench.score import failures
 
 SILENT_SECONDS = 120  # a run on another host counts as stopped after so long without a write
 STATES = {"done": "green", "running": "cyan", "failed": "red", "stopped": "yellow", "waiting": ""}
@@ -63,7 +64,7 @@ class RunStatus:
 
 def planned_specs(pages: list[targets.Page]) -> dict[str, tuple[Spec, str]]:
     """(spec, encoder) of the distinct runs of pages, by run id."""
-    specs = {run_id: (spec, page.scale) for page in pages for run_id, spec in page.runs().items()}
+    specs = {run_id: (spec, page.scale) for page in pages for run_id, spec in page.available_runs().items()}
     return {run_id: (spec, forecast.base_encoder(spec, scale)) for run_id, (spec, scale) in sorted(specs.items())}
 
 
@@ -73,7 +74,7 @@ def read_statuses(plan: dict[str, tuple[Spec, str]]) -> list[RunStatus]:
 
 
 def read_state(run_id: str) -> tuple[str, dict]:
-    """State and facts of a run. A failure comes first: with a complete model, it was the scoring that failed."""
+    """State and facts of a run. A failure comes first: an evaluator that failed is none (failed_scores)."""
     progress = read_progress(catalog.RUNS / run_id / PROGRESS)
     if progress is not None and progress["state"] == "failed":
         return "failed", progress
@@ -174,7 +175,7 @@ def show_status(pages: list[targets.Page], every: int | None) -> None:
 
 
 def summary(runs: list[RunStatus]) -> Group:
-    """Counts of states, hours spent and left, and a table each of running and of failed runs."""
+    """Counts of states, hours spent and left, and a table each of running runs, failed runs and failed scores."""
     counts, seconds, sources = Counter(run.state for run in runs), *seconds_left(runs)
     line = Text(f"{len(runs)} runs: ") + Text(", ").join(
         Text(f"{counts[state]} {state}", style if counts[state] else "") for state, style in STATES.items()
@@ -191,6 +192,7 @@ def summary(runs: list[RunStatus]) -> Group:
         parts += [Text(), running_table([run for run in runs if run.state == "running"])]
     if counts["failed"]:
         parts += [Text(), failed_table([run for run in runs if run.state == "failed"])]
+    parts += failed_scores({run.id: failures.of_run(catalog.RUNS / run.id) for run in runs if run.state == "done"})
     return Group(*parts)
 
 
@@ -212,6 +214,17 @@ def running_table(runs: list[RunStatus]) -> Table:
             Text(facts["host"]),
         )
     return table
+
+
+def failed_scores(reasons: dict[str, dict[str, str]]) -> list:
+    """Why finished runs lack scores, a table of reasons by run and evaluator; nothing where none failed."""
+    rows = [(run_id, name, reason) for run_id, by_name in reasons.items() for name, reason in by_name.items()]
+    table = Table(box=None, padding=(0, 2), pad_edge=False)
+    for name in ("score failed", "evaluator", "reason"):
+        table.add_column(name, no_wrap=name != "reason")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return [Text(), table] if rows else []
 
 
 def failed_table(runs: list[RunStatus]) -> Table:

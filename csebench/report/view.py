@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from csebench.plan.grids import CellPlan, find_grid, plan_grid
 from csebench.plan.papers import Figure, Grid, Published, Row, SettingsTable
 from csebench.plan.registry import declaration, evaluator_declaration
-from csebench.plan.targets import grid_path
+from csebench.plan.targets import grid_path, unavailable
 from csebench.report import stats
 from csebench.report.evidence import Others, others
+from csebench.score import failures
 from csebench.score.store import score, value
 
 PAPER_SCALE = "paper"
@@ -28,6 +29,7 @@ class Cell:
     digits: int
     values: dict[int, float]  # by seed
     absent: int = 0  # runs without a score
+    reasons: tuple[str, ...] = ()  # why they have none, where it is known
     stale: bool = False  # scored with an older code version
     published: Published | None = None
     published_seeds: int = 1  # behind the published value
@@ -94,11 +96,12 @@ class GridView:
 
     @property
     def progress(self) -> tuple[int, int]:
-        """(runs with scores, runs shown); a run counts once per evaluator."""
+        """(runs with scores, runs shown); a run counts once per evaluator whose data can be had."""
         cells = [cell.plan for row in self.rows for cell in row]
         wanted = {(spec.run_id, cell.evaluator): spec for cell in cells for spec in cell.specs}
-        contents = [score(spec, evaluator, self.scale)[0] for (_, evaluator), spec in wanted.items()]
-        return sum(content is not None for content in contents), len(wanted)
+        scored = {key: score(spec, key[1], self.scale)[0] is not None for key, spec in wanted.items()}
+        possible = [done for (_, name), done in scored.items() if done or unavailable(name, self.scale) is None]
+        return sum(possible), len(possible)
 
     @property
     def state(self) -> str:
@@ -162,17 +165,18 @@ def published_encoder(grid: Grid, row: Row) -> str:
 
 
 def _with_scores(cell: Cell, scale: str) -> Cell:
-    plan, values, stale, absent = cell.plan, {}, False, 0
+    plan, values, stale, absent, reasons = cell.plan, {}, False, 0, {}
     for spec in plan.specs:
         content, old = score(spec, plan.evaluator, scale)
         if content is None:
             absent += 1
+            reasons[failures.reason(spec.run_id, plan.evaluator, scale)] = True
             continue
         wanted = evaluator_declaration(plan.evaluator.partition(":")[0]).version
         stale |= old or any(e["version"] != wanted for e in content["evaluations"])
         if (fraction := value(content, plan.task, plan.column.metric)) is not None:
             values[spec.seed] = cell.factor * fraction
-    return replace(cell, values=values, absent=absent, stale=stale)
+    return replace(cell, values=values, absent=absent, stale=stale, reasons=tuple(filter(None, reasons)))
 
 
 def _with_derived(grid: Grid, rows: list[list[Cell]]) -> list[list[Cell]]:

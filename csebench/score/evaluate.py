@@ -7,17 +7,21 @@ import json
 import math
 import os
 import shutil
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from csebench.base import gpus
+from csebench.base.data_root import DataRoot, matches
 from csebench.base.errors import BadInput, RunFailed
 from csebench.base.files import sha256, write_json
 from csebench.base.provenance import Stopwatch
 from csebench.plan.registry import EVALUATORS, Protocol, load, protocol
 from csebench.plan.schema import Evaluation
+from csebench.plan.sources import from_hub, remedy
 from csebench.plan.spec import digest
+from csebench.score import failures
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,22 +32,23 @@ if TYPE_CHECKING:
 SCHEMA = 1
 
 
-def data_sha256(wanted: Protocol, data_root: Path) -> str:
-    """One hash over the names and contents of the files that an evaluator reads.
+def data_sha256(wanted: Protocol, data_root: Path | DataRoot) -> str:
+    """One hash over the names and contents of the files that an evaluator reads; of no file where mteb takes a task
+    from its hub, at the revision that its package pins.
 
     Raises:
         BadInput: a pattern of its declaration matches no file.
     """
-    files = []
-    for pattern in wanted.files:
-        matches = sorted(data_root.glob(pattern))
-        if not matches:
-            raise BadInput(f"{data_root / pattern}: no such file; --data or CSEBENCH_DATA names it (docs/data.md).")
-        files += [f"{path.relative_to(data_root)} {sha256(path)}" for path in matches]
-    return hashlib.sha256("\n".join(files).encode()).hexdigest()
+    lines = []
+    for pattern in [] if from_hub(wanted, data_root) else wanted.files:
+        files = matches(data_root, pattern)
+        if not files:
+            raise BadInput(f"{data_root / pattern}: no such file; {remedy(pattern)}")
+        lines += [f"{name} {sha256(path)}" for name, path in files.items()]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def has_data(evaluator: str, data_root: Path) -> bool:
+def has_data(evaluator: str, data_root: Path | DataRoot) -> bool:
     """Whether a training job can score by it at once; else that is left to a job that waits for the data."""
     try:
         return bool(data_sha256(protocol(evaluator), data_root))
@@ -62,13 +67,13 @@ def evaluation_key(evaluator: str, evaluation: Evaluation) -> str:
     return digest(settings(protocol(evaluator), evaluation))
 
 
-def identity(evaluator: str, data_root: Path, pooler: str | None, evaluation: Evaluation) -> dict:
+def identity(evaluator: str, data_root: Path | DataRoot, pooler: str | None, evaluation: Evaluation) -> dict:
     """The settings with the pooler and the data: kept in the score JSON, compared before anything is reused."""
     wanted = protocol(evaluator)
     return {**settings(wanted, evaluation), "pooler": pooler, "data_sha256": data_sha256(wanted, data_root)}
 
 
-def run_evaluator(evaluator: str, model: Embedder, data_root: Path) -> tuple[list[Score], Items]:
+def run_evaluator(evaluator: str, model: Embedder, data_root: Path | DataRoot) -> tuple[list[Score], Items]:
     """The rows and the per-item values of one evaluator.
 
     Raises:
@@ -94,7 +99,12 @@ def is_finite(array: np.ndarray) -> bool:
 
 
 def evaluate(
-    model: str, evaluators: list[str], data_root: Path, out: Path, pooler: str | None = None, evaluation=Evaluation()
+    model: str,
+    evaluators: list[str],
+    data_root: Path | DataRoot,
+    out: Path,
+    pooler: str | None = None,
+    evaluation=Evaluation(),
 ) -> dict:
     """Score a model and write `out` (JSON) and `out` with suffix `.items.npz` (per-item values).
 
@@ -118,7 +128,7 @@ def score(
     opened: Embedder,
     model: str,
     evaluators: list[str],
-    data_root: Path,
+    data_root: Path | DataRoot,
     out: Path,
     pooler: str | None,
     evaluation: Evaluation,
@@ -167,15 +177,25 @@ def score(
 
 
 def evaluate_run(
-    run: Path, evaluators: list[str], data_root: Path, evaluation: Evaluation, sharing: int = 1
+    run: Path,
+    evaluators: list[str],
+    data_root: Path | DataRoot,
+    evaluation: Evaluation,
+    sharing: int = 1,
+    keep_going: bool = False,
 ) -> dict[str, Path]:
     """The score JSONs of a run, kept in `run/scores/` under the hash of what decides them; those that are not there
     are made, from one model that embeds a sentence once for all of them.
 
-    Neither torch nor a model is loaded where the scores are already known.
+    Neither torch nor a model is loaded where the scores are already known. Why an evaluator failed is noted beside the
+    scores.
 
     Args:
         sharing: runs that may be on the GPU at a time.
+        keep_going: whether the others are made where an evaluator fails.
+
+    Returns:
+        files by evaluator, without those that failed.
     """
     facts = run / "model" / "csebench.json"
     if not facts.exists():
@@ -188,13 +208,21 @@ def evaluate_run(
         with gpus.acquire_gpus(sharing=sharing):
             from csebench.score.models import open_model
 
-            opened = open_model(str(run / "model"), evaluation=evaluation)
+            opened = None
             for e in missing:
-                score(opened, str(run / "model"), [e], data_root, kept[e], pooler, evaluation)
-    return kept
+                try:
+                    opened = opened or open_model(str(run / "model"), evaluation=evaluation)
+                    score(opened, str(run / "model"), [e], data_root, kept[e], pooler, evaluation)
+                    failures.clear(run, e)
+                except Exception as error:  # of the evaluator, or of a library below it
+                    failures.note(run, e, error)
+                    if not keep_going:
+                        raise
+                    print(f"{run.name}: {e} failed, other scores are made: {error}", file=sys.stderr, flush=True)
+    return {e: path for e, path in kept.items() if path.exists()}
 
 
-def publish(run: Path, evaluator: str, data_root: Path, evaluation: Evaluation, out: Path) -> None:
+def publish(run: Path, evaluator: str, data_root: Path | DataRoot, evaluation: Evaluation, out: Path) -> None:
     """A run's scores with what was run and how it was trained: the JSON that tables are rendered from."""
     scores = json.loads(evaluate_run(run, [evaluator], data_root, evaluation)[evaluator].read_text())
     training = json.loads((run / "train.json").read_text())
@@ -203,7 +231,7 @@ def publish(run: Path, evaluator: str, data_root: Path, evaluation: Evaluation, 
     write_json(out, {"spec": spec, "training": training, **scores})
 
 
-def sentences(evaluators: list[str], data_root: Path) -> list[str]:
+def sentences(evaluators: list[str], data_root: Path | DataRoot) -> list[str]:
     """Every distinct sentence that evaluators ask a model for: what a file of embeddings must hold."""
     from csebench.model.embedder import Recorder
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from csebench import cli, worker, workflow
 from csebench.base.errors import BadInput, RunFailed
 from csebench.plan import catalog, recipe, targets
-from csebench.report.view import view
+from csebench.report.view import grid_view
 
 SCALE = "paper"
 
@@ -60,7 +60,7 @@ def main(wanted: list[str]) -> None:
         attempt(f"render {page.path}", cli.main, ["render", str(page.path), *out])
     states = {}
     for page in pages:
-        views = [view(*grid, SCALE) for grid in page.grids()]
+        views = [grid_view(*grid, SCALE) for grid in page.grids()]
         reasons = sorted({reason for v in views for row in v.rows for cell in row for reason in cell.reasons})
         states[str(page.path)] = {
             "states": [v.state for v in views],

@@ -208,7 +208,7 @@ def test_a_dropped_file_is_a_method_in_a_table_and_a_faulty_one_harms_no_other(p
     assert re.search(r"\| Template +\| (\*\*)?\d+\.\d\d", project.read("methods.md"))
 
     loss = "return info_nce(views.z1, views.z2, self.p.temperature, views.queue)"
-    faulty = template.replace('"template"', '"faulty"').replace(loss, "return one.z.sum() * float('nan')")
+    faulty = template.replace('"template"', '"faulty"').replace(loss, "return views.z1.sum() * float('nan')")
     (project.folder / "methods" / "faulty.py").write_text(faulty)
     (project.folder / "methods" / "broken.py").write_text("DECLARATION = {'name': 'broken', 'version': 'one'}\n")
     shutil.rmtree(project.folder / "results")

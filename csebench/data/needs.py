@@ -1,0 +1,327 @@
+"""What targets need from outside the project: models and data, whether they are here, can be fetched, or neither; and
+the disk and memory that the runs take. Behind `csebench check` and `csebench fetch TARGET`. Never imports torch."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+from csebench.base import gpus
+from csebench.base.data_root import matches
+from csebench.base.errors import BadInput, RunFailed
+from csebench.data import fetch, hub
+from csebench.plan import catalog, recipe
+from csebench.plan.registry import declaration, protocol
+from csebench.plan.schema import EncoderRef
+from csebench.plan.sources import beir, downloads, from_hub, remedy, source_of
+from csebench.plan.spec import Spec
+from csebench.plan.targets import Page, unavailable
+
+PINNED = re.compile(r"[\w.-]+/[\w.-]+@[0-9a-f]{40}")  # a model of the hub, as parameters name it
+GB = 10**9
+HERE, REACHABLE, MISSING = "here", "reachable", "missing"
+TIMEOUT_SECONDS = 10
+OPTIMISER_BYTES = 16  # per parameter: weights, gradients and AdamW's two moments, fp32
+CHECKPOINTS = 4  # weights that a checkpoint holds: the model's, the best, two moments
+
+
+@dataclass(frozen=True)
+class Need:
+    """A model, a source of `csebench fetch`, or a task of mteb."""
+
+    kind: str  # encoder, generator, translators, data, mteb
+    name: str
+    ref: EncoderRef | None = None  # of a model
+    files: tuple[str, ...] = ()  # of the data root, that the source brings
+
+
+@dataclass(frozen=True)
+class State:
+    need: Need
+    state: str
+    size: int | None = None  # bytes, on disk or to be fetched
+    why: str = ""
+
+
+# ---------------------------------------------------------------- what is needed
+
+
+def needs(pages: Iterable[Page]) -> list[Need]:
+    """Distinct needs of the runs and scores of pages, models first."""
+    pages = list(pages)
+    specs = {run_id: spec for page in pages for run_id, spec in page.available_runs().items()}
+    models = {need for spec in specs.values() for need in _models(spec)}
+    scale = catalog.scale(pages[0].scale)
+    files: set[str] = set()
+    for spec in specs.values():
+        files |= {recipe.corpus_of(declaration(spec.method), scale).path} if spec.corpus else set()
+        files |= {catalog.dataset(scale.dev).path} if spec.dev_sha256 else set()
+    tasks, sources, root = set(), {}, catalog.data_root(scale)
+    for evaluator in sorted({evaluator for page in pages for _, evaluator in page.scores()}):
+        wanted = protocol(evaluator)
+        if from_hub(wanted, root):
+            tasks.add(Need("mteb", wanted.params["task"]))
+        else:
+            files |= {*wanted.files}
+    for file in sorted(files):
+        source = source_of(file)
+        sources.setdefault(source[0] if source else file, []).append(file)
+    data = [Need("data", name, files=tuple(paths)) for name, paths in sources.items()]
+    by_name = lambda need: (need.kind, need.name)  # noqa: E731
+    return [*sorted(models, key=by_name), *sorted(data, key=by_name), *sorted(tasks, key=by_name)]
+
+
+def _models(spec: Spec) -> set[Need]:
+    """Models that a run reads: its encoder, and what its parameters name."""
+    models = set()
+    if not spec.encoder.name.startswith(f"{catalog.RUNS}/") and declaration(spec.method).kind != "control":
+        models.add(Need("encoder", spec.encoder.name, spec.encoder))
+    if spec.back_translated:
+        models |= _named("translator", spec.params["translators"])
+    for component in spec.components.values():
+        for key, value in component.params.items():
+            models |= _named(key, value)
+    return models
+
+
+def _named(kind: str, value) -> set[Need]:
+    refs = [EncoderRef.parse(name) for name in str(value).split() if PINNED.fullmatch(name)]
+    return {Need(kind, ref.name, ref) for ref in refs}
+
+
+# ---------------------------------------------------------------- whether it is there
+
+
+def check(pages: list[Page]) -> list[State]:
+    """State of every need; asks the servers of what is not here, several at a time."""
+    scale = pages[0].scale
+    with ThreadPoolExecutor(8) as pool:
+        return list(pool.map(lambda need: state_of(need, scale), needs(pages)))
+
+
+def state_of(need: Need, scale_name: str) -> State:
+    """Whether a need is here, can be fetched, or is missing, and why."""
+    try:
+        if need.ref is not None:
+            return _state_of_model(need)
+        if need.kind == "mteb":
+            return _state_of_task(need)
+        return _state_of_files(need, scale_name)
+    except (BadInput, RunFailed, OSError) as error:
+        return State(need, MISSING, why=str(error))
+
+
+def _state_of_model(need: Need) -> State:
+    if (folder := hub.local_folder(need.ref) or hub.cached_model(need.ref)) is not None:
+        return State(need, HERE, sum(path.stat().st_size for path in folder.iterdir() if path.is_file()))
+    what = f"{need.kind} {need.name} at {need.ref.revision[:12]}"
+    hub.size(
+        need.name, hub.CONFIG, need.ref.revision, "model", what
+    )  # a gated repository lists its files all the same
+    return State(need, REACHABLE, sum(file.size for file in hub.model_files(need.ref, what)))
+
+
+def _state_of_task(need: Need) -> State:
+    repository, revision = mteb_source(need.name)
+    if folders := fetch.cached_task(repository, revision):
+        return State(need, HERE, sum(path.stat().st_size for f in folders for path in f.rglob("*") if path.is_file()))
+    return State(need, REACHABLE, hub.dataset_size(repository, revision, f"mteb:{need.name}"))
+
+
+def _state_of_files(need: Need, scale_name: str) -> State:
+    root = catalog.data_root(catalog.scale(scale_name))
+    files = {pattern: matches(root, pattern) for pattern in need.files}
+    if all(files.values()):
+        return State(need, HERE, sum(path.stat().st_size for paths in files.values() for path in paths.values()))
+    lacking = next(pattern for pattern, paths in files.items() if not paths)
+    if catalog.scale(scale_name).data_root or need.name not in fetch.sources():
+        return State(need, MISSING, why=f"{root / lacking}: {remedy(lacking)}")
+    return State(need, REACHABLE, remote_size(need.name))
+
+
+def remote_size(source: str) -> int:
+    """Bytes of what `csebench fetch` brings for a source.
+
+    Raises:
+        OSError, RunFailed: its server cannot be reached.
+    """
+    if source in fetch.HUB_FILES:
+        name = fetch.HUB_FILES[source]
+        return hub.size(fetch.REPOSITORY, name, fetch.REVISION, "dataset", f"{fetch.REPOSITORY}/{name}")
+    if source.startswith("beir:"):
+        urls = [beir().url.format(name=source.removeprefix("beir:"))]
+    else:
+        urls = [download.url for name, download in downloads().items() if name.startswith(source)]
+    total = 0
+    for url in urls:
+        try:
+            with urlopen(Request(url, method="HEAD"), timeout=TIMEOUT_SECONDS) as answer:
+                total += int(answer.headers.get("Content-Length") or 0)
+        except OSError as error:
+            raise RunFailed(f"{url}: cannot be reached ({error}); {remedy_of(source)}") from None
+    return total
+
+
+def remedy_of(source: str) -> str:
+    return f"try again, or put the files of {source} into the folder that CSEBENCH_DATA names (docs/data.md)."
+
+
+def mteb_source(task: str) -> tuple[str, str]:
+    """Repository and commit that the mteb package takes a task from."""
+    import mteb
+
+    dataset = mteb.get_task(task, languages=["eng"], eval_splits=["test"]).metadata.dataset
+    return dataset["path"], dataset["revision"]
+
+
+# ---------------------------------------------------------------- fetching
+
+
+def fetch_all(pages: list[Page], report) -> list[str]:
+    """Bring all that pages need and that is not here; what fails is reported, and the rest is fetched. A file without
+    a public source is reported and is no failure: its cells are planned as missing.
+
+    Args:
+        report: is called with a line for every need.
+
+    Returns:
+        what failed, a line each.
+    """
+    scale, failed, by_hand = pages[0].scale, [], without_source(pages)
+    for need in needs(pages):
+        state = state_of(need, scale)
+        if state.state == HERE:
+            report(f"{need.kind} {need.name}: here")
+            continue
+        try:
+            if need.ref is not None:
+                hub.fetch_model(need.ref, need.kind)
+            elif need.kind == "mteb":
+                fetch.fetch_task(need.name)
+            elif state.state == REACHABLE:
+                fetch.sources()[need.name](Path(catalog.FETCHED))
+            else:
+                raise RunFailed(state.why)
+            report(f"{need.kind} {need.name}: fetched")
+        except (BadInput, RunFailed) as error:
+            report(line := f"{need.kind} {need.name}: {error}")
+            failed += [] if need.name in by_hand else [line]
+    return failed
+
+
+# ---------------------------------------------------------------- disk and memory
+
+
+def disk(pages: list[Page], states: list[State]) -> tuple[int, int, int]:
+    """Bytes to be fetched, bytes that the models of the runs that are not done take, with one checkpoint, and the
+    bytes that are free."""
+    fetched = sum(state.size or 0 for state in states if state.state == REACHABLE)
+    weights = {s.need.name: s.size or 0 for s in states if s.need.kind == "encoder"}
+    specs = {run_id: spec for page in pages for run_id, spec in page.available_runs().items()}
+    sizes = [
+        weights.get(_encoder(spec, specs).name, 0)
+        for run_id, spec in specs.items()
+        if not (catalog.RUNS / run_id / "train.json").exists()
+    ]
+    free = shutil.disk_usage(".").free
+    return fetched, sum(sizes) + CHECKPOINTS * max(sizes, default=0), free
+
+
+def _encoder(spec: Spec, specs: dict[str, Spec]) -> EncoderRef:
+    """The encoder that a run, or the run that it starts from, has the shape of."""
+    while spec.encoder.revision in specs:
+        spec = specs[spec.encoder.revision]
+    return spec.encoder
+
+
+def largest_step(pages: list[Page], states: list[State]) -> tuple[int, str] | None:
+    """Bytes of the largest training step, and of what run; None where no encoder's shape is known.
+
+    Activations of a transformer layer in 16 bits: s·b·h·(34 + 5·a·s/h) bytes (Korthikanti et al. 2022, Eq. 2) for b
+    sequences of s tokens, h hidden units and a heads; two views of every sentence. An estimate: components that take
+    another network come on top.
+    """
+    specs = {run_id: spec for page in pages for run_id, spec in page.available_runs().items()}
+    weights, largest = {s.need.name: s.size or 0 for s in states if s.need.kind == "encoder"}, None
+    for spec in specs.values():
+        ref = _encoder(spec, specs)
+        if declaration(spec.method).kind != "trained" or (shape := _shape(ref)) is None:
+            continue
+        length, count = spec.params["max_length"], 2 * spec.params["batch_size"]
+        hidden, heads = shape["hidden_size"], shape["num_attention_heads"]
+        activations = length * count * hidden * (34 + 5 * heads * length / hidden) * shape["num_hidden_layers"]
+        size = (
+            round(activations * (2 if spec.precision == "fp32" else 1))
+            + weights.get(ref.name, 0) // 4 * OPTIMISER_BYTES
+        )
+        if largest is None or size > largest[0]:
+            largest = (size, f"{spec.method} on {ref.name}, batch {spec.params['batch_size']}, {length} tokens")
+    return largest
+
+
+def _shape(ref: EncoderRef) -> dict | None:
+    """config.json of an encoder, if it is here."""
+    folder = hub.local_folder(ref) or hub.cached_model(ref)
+    return json.loads((folder / hub.CONFIG).read_text(encoding="utf-8")) if folder else None
+
+
+def devices() -> list[tuple[str, int | None]]:
+    """GPUs that may be used, by name and memory in bytes; the processor where there is none."""
+    if not gpus.visible_gpus():
+        from csebench.base.provenance import processor
+
+        return [(f"no GPU; {processor()}, {os.cpu_count()} cores", None)]
+    query = ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader,nounits"]
+    lines = subprocess.run(query, capture_output=True, text=True, check=False).stdout.strip().splitlines()
+    return [(name.strip(), int(mib) * 2**20) for name, _, mib in (line.rpartition(",") for line in lines)]
+
+
+# ---------------------------------------------------------------- what is shown
+
+
+def show(pages: list[Page]) -> tuple[str, bool]:
+    """One screen, and whether all that can be planned can be run."""
+    from tabulate import tabulate
+
+    states = check(pages)
+    rows = [[s.need.kind, s.need.name, s.state, "" if s.size is None else _size(s.size)] for s in states]
+    lines = [tabulate(rows, ["", "name", "state", "size"], disable_numparse=True)]
+    lines += [f"- {s.why if s.need.name in s.why else f'{s.need.name}: {s.why}'}" for s in states if s.why]
+    fetched, kept, free = disk(pages, states)
+    room = "enough" if fetched + kept < free else "NOT ENOUGH"
+    lines.append(f"disk: {_size(fetched)} to fetch, {_size(kept)} for models of runs; {_size(free)} free: {room}")
+    step = largest_step(pages, states)
+    for name, memory in devices():
+        line = f"device: {name}" + ("" if memory is None else f", {_size(memory)}")
+        if step is not None:
+            fits = "" if memory is None else ": fits" if step[0] < memory else ": TOO LARGE"
+            line += f"; the largest step takes about {_size(step[0])} ({step[1]}){fits}"
+        lines.append(line)
+    if step is None and any(s.need.kind == "encoder" for s in states):
+        lines.append("memory: known when the encoders are here")
+    lost = {s.need.name for s in states if s.state == MISSING} - without_source(pages)
+    return "\n".join(lines), not lost
+
+
+def without_source(pages: list[Page]) -> set[str]:
+    """Files that no public source has: their cells are planned as missing."""
+    evaluators = {evaluator for page in pages for _, evaluator in page.scores()}
+    return {
+        name
+        for evaluator in evaluators
+        if unavailable(evaluator, pages[0].scale)
+        for name in protocol(evaluator).files
+        if source_of(name) is None
+    }
+
+
+def _size(count: int) -> str:
+    return f"{count / GB:.1f} GB" if count >= GB / 10 else f"{count / 10**6:.1f} MB"

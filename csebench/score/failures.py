@@ -1,0 +1,51 @@
+"""Why a run has no score of an evaluator: noted beside its scores, shown by `csebench status` and on pages. Never
+imports torch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from csebench.base.errors import BadInput, RunFailed
+from csebench.base.files import write_json
+from csebench.base.progress import read_progress
+from csebench.base.run_dir import PROGRESS
+from csebench.plan.catalog import RUNS
+from csebench.plan.registry import protocol
+from csebench.plan.targets import unavailable
+
+ENDING = ".failed.json"
+
+
+def note(run: Path, evaluator: str, error: Exception) -> None:
+    """Keep the reason of a failed evaluation in the folder of its run."""
+    foreseen = isinstance(error, BadInput | RunFailed)
+    reason = str(error) if foreseen else f"{type(error).__name__}: {error}"
+    write_json(_file(run, evaluator), {"evaluator": evaluator, "reason": " ".join(reason.split())})
+
+
+def clear(run: Path, evaluator: str) -> None:
+    _file(run, evaluator).unlink(missing_ok=True)
+
+
+def of_run(run: Path) -> dict[str, str]:
+    """Reasons by evaluator."""
+    notes = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((run / "scores").glob(f"*{ENDING}"))]
+    return {content["evaluator"]: content["reason"] for content in notes}
+
+
+def reason(run_id: str, evaluator: str, scale: str) -> str | None:
+    """Why a planned score is not there, as far as it is known: its data cannot be had, or the evaluation or the
+    training failed."""
+    if (text := unavailable(evaluator, scale)) is not None:
+        return text
+    if (kept := read_progress(_file(RUNS / run_id, evaluator))) is not None:
+        return kept["reason"]
+    progress = read_progress(RUNS / run_id / PROGRESS)
+    if progress is not None and progress["state"] == "failed":
+        return f"training failed: {progress['message']}"
+    return None
+
+
+def _file(run: Path, evaluator: str) -> Path:
+    return run / "scores" / f"{protocol(evaluator).key}{ENDING}"

@@ -1,0 +1,91 @@
+"""Scale paper from an empty cache to its pages, against the loopback hub: recipes unchanged, steps and sizes cut."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+REHEARSE = str(Path(__file__).with_name("rehearse.py"))
+FLICKR = "misc/flickr30k/captions.token"
+
+
+def rehearse(project, *targets) -> dict:
+    """What rehearse.py prints, after a run that ended well."""
+    import subprocess
+
+    command = [sys.executable, REHEARSE, *targets]
+    done = subprocess.run(command, cwd=project.folder, env=project.env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_every_page_of_every_paper(project):
+    """Planned, fetched, trained, scored and rendered; what is missing has no public source, and its page says so."""
+    result = rehearse(project, "all")
+    assert not result["failed"] and not project.hub.unknown
+    pages = result["pages"]
+    lacking = {name for name, page in pages.items() if page["reasons"]}
+    assert lacking == {"results/paper/table8.md", "results/paper/msse/table8.md"}
+    assert all(page["written"] for page in pages.values())
+    complete = {"complete", "settings"}
+    assert all(
+        {*page["states"]} <= complete
+        for name, page in pages.items()
+        if "reasons" in page
+        and page["written"]
+        and name not in lacking | {"results/paper/informin_cl/table3.md", "results/paper/msse/table5.md"}
+    )
+    assert FLICKR in project.read("paper/msse/table8.md")
+    assert not list(project.folder.glob(f"runs/*/{FLICKR}"))
+
+
+def test_the_workflow_leaves_only_what_a_fault_touches(project):
+    """A data set that is gone, and an archive whose server breaks off: with --keep-going the pages that show neither
+    are complete, the training jobs end well, and the other scores of the same runs are there."""
+    project.hub.fail("gone", "mteb/quora")
+    project.hub.fail("breaks", "files/title_StackOverflow.txt", times=1)
+    targets = [f"results/paper/msse/{name}" for name in ("table3.md", "figure5.svg", "figure4.svg")]
+    done = project.snakemake(*targets, "--keep-going")
+    assert done.returncode == 1, done.stderr[-3000:]
+    failed = set(re.findall(r"Error in rule (\w+)", done.stdout + done.stderr))
+    assert failed <= {"evaluate", "fetch_stackoverflow"}, project.logs()
+    assert (project.folder / targets[0]).exists() and (project.folder / targets[2]).exists(), project.logs()
+    assert not (project.folder / targets[1]).exists()
+    scores = {path.name.partition(".")[2] for path in (project.folder / "results/paper/scores").glob("*.json")}
+    assert "mteb.MassiveIntentClassification.json" in scores and "mteb.QuoraRetrieval.json" not in scores
+    notes = list(project.folder.glob("runs/*/scores/mteb.QuoraRetrieval.failed.json"))
+    assert len(notes) == 3 and "mteb/quora" in json.loads(notes[0].read_text())["reason"]
+    assert "QuoraRetrieval" in project.run("status", "msse/figure5", "--scale", "paper").stdout
+    project.hub.faults.clear()
+    done = project.snakemake(*targets)
+    assert done.returncode == 0 and (project.folder / targets[1]).exists(), project.logs()
+    assert not list(project.folder.glob("runs/*/scores/*.failed.json"))
+
+
+def test_a_gated_encoder_leaves_the_other_rows(project):
+    project.hub.fail("gated", "FacebookAI/roberta-base")
+    result = rehearse(project, "informin_cl/table2")
+    assert result["failed"] and all("access is restricted" in reason for reason in result["failed"].values())
+    page = project.read("partial/paper/informin_cl/table2.md")
+    assert "access is restricted" in page and "[1 missing]" not in page
+    rows = [line for line in page.splitlines() if line.startswith("|")]
+    assert any("BERT" in row and "missing" not in row and "±" not in row for row in rows)
+    assert any("missing" in row for row in rows)
+
+
+def test_what_is_fetched_runs_without_a_network(project):
+    """`csebench check` lists it, `csebench fetch` brings it, and then the hub is not asked for anything."""
+    target, check = "msse/table3", ("check", "msse/table3", "--scale", "paper")
+    listed = project.run(*check)
+    assert listed.returncode == 0 and "reachable" in listed.stdout, listed.stdout + listed.stderr
+    done = project.run("fetch", target, "--scale", "paper")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "reachable" not in project.run(*check).stdout
+    project.hub.requests.clear()
+    offline = {"HF_HUB_OFFLINE": "1"}
+    done = project.snakemake(f"results/paper/{target}.md", env=offline)
+    assert done.returncode == 0, project.logs()
+    assert not project.hub.requests

@@ -1,0 +1,158 @@
+"""Where data come from: the given folder first, what was fetched second, file by file; and what has no source."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from csebench import workflow
+from csebench.base import caches
+from csebench.base.data_root import DataRoot, matches
+from csebench.plan import catalog, sources, targets
+
+FLICKR = "neighbours"
+
+
+@pytest.fixture
+def given(tmp_path, monkeypatch):
+    """A project folder without fetched data, and an empty CSEBENCH_DATA, which the caller fills."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "given"
+    folder.mkdir()
+    monkeypatch.setenv("CSEBENCH_DATA", str(folder))
+    caches.clear()
+    yield folder
+    caches.clear()
+
+
+def put(root: Path, name: str, text: str = "text\n") -> Path:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+# ---------------------------------------------------------------- several roots as one
+
+
+def test_a_file_is_taken_from_the_first_root_that_has_it(tmp_path):
+    first, second = put(tmp_path / "a", "x/one.txt"), put(tmp_path / "b", "x/two.txt")
+    put(tmp_path / "b", "x/one.txt")
+    root = DataRoot((tmp_path / "a", tmp_path / "b"))
+    assert (root / "x/one.txt", root / "x/two.txt") == (first, second)
+    assert matches(root, "x/o*.txt") == {"x/one.txt": first}
+    assert matches(root, "x/?[nw][oe].txt") == {"x/one.txt": first, "x/two.txt": second}
+
+
+def test_any_file_at_all_means_those_of_the_given_folder(tmp_path):
+    """`wiki/*.txt` is whatever the user put there: a fetched corpus must not change what is read."""
+    first = put(tmp_path / "a", "wiki/mine.txt")
+    put(tmp_path / "b", "wiki/fetched.txt")
+    assert matches(DataRoot((tmp_path / "a", tmp_path / "b")), "wiki/*.txt") == {"wiki/mine.txt": first}
+
+
+def test_evaluators_read_two_folders_as_they_read_one(smoke_data, tmp_path):
+    """STS with one task in another folder: the same pairs, and the same sum of the data."""
+    from csebench.data.sts import read_sts
+    from csebench.plan.registry import protocol
+    from csebench.score.evaluate import data_sha256
+
+    parts = tmp_path / "a", tmp_path / "b"
+    for part in parts:
+        shutil.copytree(smoke_data, part)
+    shutil.rmtree(parts[0] / "downstream/STS/STS13-en-test")
+    (parts[0] / "downstream/SICK/SICK_test_annotated.txt").unlink()
+    root = DataRoot(parts)
+    assert data_sha256(protocol("sts"), root) == data_sha256(protocol("sts"), smoke_data)
+    for task in ("STS13", "SICK-R"):
+        assert [p.left for p in read_sts(root, task)] == [p.left for p in read_sts(smoke_data, task)]
+
+
+# ---------------------------------------------------------------- what jobs of the workflow wait for
+
+
+def test_a_partial_data_root_leaves_the_rest_to_be_fetched(given):
+    corpus = put(given, catalog.dataset("wiki1m-simcse").path)
+    scale = catalog.scale("paper")
+    assert workflow.input_file(catalog.dataset("wiki1m-simcse").path, scale) == corpus
+    dev = catalog.dataset("stsb-dev").path
+    assert workflow.input_file(dev, scale) == Path(catalog.FETCHED) / dev
+
+
+def test_inputs_are_the_same_before_and_after_fetching(given):
+    """Snakemake would run again what has another set of inputs."""
+    names = ("sts", "transfer", "beir:scifact", "clusters:imdb", "attention")
+    before = {name: workflow.evaluator_data(name, "paper") for name in names}
+    for paths in before.values():
+        for path in paths:
+            put(given.parent, str(path))
+    put(given.parent, f"{catalog.FETCHED}/downstream/STS/STS12-en-test/STS.input.MSRpar.txt")
+    caches.clear()
+    assert {name: workflow.evaluator_data(name, "paper") for name in names} == before
+
+
+def test_a_corpus_that_neither_has_is_named_with_both_remedies(given, capsys, monkeypatch):
+    monkeypatch.setattr(workflow.os, "_exit", lambda code: (_ for _ in ()).throw(SystemExit(code)))
+    with pytest.raises(SystemExit) as end:
+        workflow.input_file(catalog.dataset("wiki1m-github").path, catalog.scale("mini"))
+    assert end.value.code == 2
+    assert "wiki1m_github.txt: no such file" in (err := capsys.readouterr().err) and "CSEBENCH_DATA" in err
+
+
+def test_a_file_that_can_be_fetched_is_named_with_both_remedies():
+    text = sources.remedy("downstream/STS/STSBenchmark/sts-dev.csv")
+    assert "`csebench fetch senteval`" in text and "CSEBENCH_DATA" in text
+
+
+# ---------------------------------------------------------------- what has no source
+
+
+def test_what_cannot_be_had_plans_no_training_and_keeps_its_identity(given):
+    (page,) = targets.parse_target("msse/table8", "paper")
+    assert page.runs() and not page.available() and not page.available_runs()
+    assert {*page.runs()} <= {*targets.runs("paper")}
+    assert "Flickr30k's captions are given out on request" in targets.unavailable(FLICKR, "paper")
+
+
+def test_what_is_supplied_is_planned(given):
+    put(given, "misc/flickr30k/captions.token")
+    (page,) = targets.parse_target("msse/table8", "paper")
+    assert page.available_runs() == page.runs()
+
+
+def test_a_score_that_exists_is_shown_without_its_data(given):
+    (page,) = targets.parse_target("msse/table8", "paper")
+    run_id, evaluator = next(iter(page.scores()))
+    put(given.parent, str(targets.score_path(run_id, evaluator, "paper")), "{}")
+    assert {*page.available()} == {(run_id, evaluator)}
+    assert workflow.evaluator_data(evaluator, "paper") == []
+
+
+def test_all_of_scale_paper_is_planned_without_any_data(given, capsys):
+    """No file that jobs wait for is one that no rule makes."""
+    for run_id in {run_id for page in targets.pages("paper") for run_id in page.available_runs()}:
+        assert all(path.parts[0] in ("data", "runs") for path in workflow.run_data(run_id, "paper"))
+    for evaluator in {evaluator for page in targets.pages("paper") for _, evaluator in page.available()}:
+        paths = workflow.evaluator_data(evaluator, "paper")
+        assert all(path.is_relative_to(catalog.FETCHED) for path in paths)
+
+
+@pytest.mark.parametrize("task", ["Banking77Classification", "AmazonCounterfactualClassification"])
+def test_a_task_of_mteb_comes_from_its_hub_where_its_files_are_not_there(task, given, smoke_data):
+    from csebench.plan.registry import protocol
+
+    assert sources.from_hub(protocol(f"mteb:{task}"), catalog.data_root(catalog.scale("paper")))
+    assert not sources.from_hub(protocol(f"mteb:{task}"), smoke_data)
+    assert workflow.evaluator_data(f"mteb:{task}", "paper") == []
+
+
+# ---------------------------------------------------------------- what is scored
+
+
+def test_a_run_is_scored_by_what_the_wanted_pages_show():
+    (page,) = targets.parse_target("micse/table2", "smoke")
+    shared = next(run_id for run_id in page.runs() if len(targets.evaluators("smoke")[run_id]) > 1)
+    assert workflow.wanted_evaluators(shared, "smoke", ["results/micse/table2.md"]) == "sts"
+    every = ",".join(sorted(targets.evaluators("smoke")[shared]))
+    assert workflow.wanted_evaluators(shared, "smoke", []) == every
+    assert workflow.wanted_evaluators(shared, "smoke", ["results/index.md"]) == every
