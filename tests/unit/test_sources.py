@@ -146,6 +146,11 @@ def test_a_task_of_mteb_comes_from_its_hub_where_its_files_are_not_there(task, g
     assert workflow.evaluator_data(f"mteb:{task}", "paper") == []
 
 
+def test_a_task_of_which_some_files_are_there_does_not_come_from_the_hub(given):
+    put(given, "misc/banking77/categories.json")
+    assert "misc/banking77/t*.csv" in targets.unavailable("mteb:Banking77Classification", "paper")
+
+
 # ---------------------------------------------------------------- what is scored
 
 
