@@ -44,9 +44,19 @@ def model_source(ref: EncoderRef, kind: str = "encoder") -> dict:
         RunFailed: it is not in the cache, and the hub cannot be reached, breaks off or sends other bytes.
     """
     folder = local_folder(ref)
-    if folder is None and not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", ref.name):
-        raise BadInput(f"{kind} {ref.name}: no such folder, and not a name of the hub.")
+    if folder is None:
+        check_hub_name(ref.name, kind)
     return {"pretrained_model_name_or_path": folder or fetch_model(ref, kind)}
+
+
+def check_hub_name(name: str, kind: str) -> None:
+    """Raises BadInput where the hub can have no model of that name."""
+    from huggingface_hub.utils import HFValidationError, validate_repo_id
+
+    try:
+        validate_repo_id(name)
+    except HFValidationError:
+        raise BadInput(f"{kind} {name}: no such folder, and not a name of the hub.") from None
 
 
 def local_folder(ref: EncoderRef) -> Path | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from huggingface_hub import hf_hub_download
 
-from csebench.base.errors import BadInput
+from csebench.base.errors import BadInput, RunFailed
 from csebench.model.embedder import Embedder, EmbeddingFile
 from csebench.model.encoder import Encoder
 from csebench.model.sentence_encoder import Affine, SentenceEncoder, SentenceTransformerEmbedder
@@ -45,7 +45,7 @@ def open_model(name: str, pooler: str | None = None, evaluation: Evaluation = Ev
             unless a pooler is given.
 
     Raises:
-        BadInput: there is no such model, or its pooling is not known.
+        BadInput: there is no such model, it cannot be had from the hub, or its pooling is not known.
     """
     folder = Path(name)
     if folder.suffix == ".npz":
@@ -59,5 +59,8 @@ def open_model(name: str, pooler: str | None = None, evaluation: Evaluation = Ev
         return SentenceTransformerEmbedder(ref, evaluation)
     if pooler is None:
         raise BadInput(f"{name}: does not say how to pool; give --pooler ({', '.join(POOLERS)}).")
-    encoder = Encoder.load(ref, with_pooler=pooler == "cls")
+    try:
+        encoder = Encoder.load(ref, with_pooler=pooler == "cls")
+    except RunFailed as error:  # nothing has run: the name is the user's
+        raise BadInput(str(error)) from None
     return SentenceEncoder(encoder, pooler, Affine.load(folder), evaluation)

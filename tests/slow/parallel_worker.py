@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import torch
-from conftest import TINY, TINY_METHODS
+from tiny_runs import TINY, TINY_METHODS
 
 from csebench.data.corpus import read_corpus
 from csebench.model.encoder import Encoder
