@@ -47,13 +47,18 @@ def read_yaml(path: Path, model: type[M]) -> M:
     try:
         content = yaml.load(read_text(path), LOADER)
     except yaml.YAMLError as e:
-        mark = getattr(e, "problem_mark", None)
-        line = f"line {mark.line + 1}: " if mark else ""
-        raise BadInput(f"{path}: {line}not valid YAML: {getattr(e, 'problem', None) or e}.") from None
+        raise not_yaml(path, e) from None
     try:
         return model.model_validate(content)
     except ValidationError as e:
         raise explain(e, str(path), field_names(model)) from None
+
+
+def not_yaml(where: Path | str, error: yaml.YAMLError) -> BadInput:
+    """What is wrong with the syntax of a YAML file, and in which line."""
+    mark = getattr(error, "problem_mark", None)
+    line = f"line {mark.line + 1}: " if mark else ""
+    return BadInput(f"{where}: {line}not valid YAML: {getattr(error, 'problem', None) or error}.")
 
 
 def write_bytes(path: Path, content: bytes) -> None:

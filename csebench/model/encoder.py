@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 import inspect
 import itertools
-import shutil
-import sys
 from collections import OrderedDict
 from collections.abc import Iterable
 
@@ -20,7 +18,7 @@ from transformers.utils import logging
 from csebench.base.errors import BadInput
 from csebench.base.files import sha256
 from csebench.data.hub import local_folder, model_source
-from csebench.model.layers import Layers, additive, at_position, to_device, use_cheap_dropout
+from csebench.model.layers import Layers, additive, at_position, can_compile, to_device, use_cheap_dropout
 from csebench.model.pooling import ONE_POSITION, TEMPLATES, TWO_LAYERS, Encoded
 from csebench.plan.schema import EncoderRef
 
@@ -147,10 +145,8 @@ class Encoder(nn.Module):
     def compile_layers(self) -> None:
         """Let torch.compile fuse the layers whose internals are not read: not those whose attention is kept, and not
         the last, which may work on one position only. Layers have equal code, so one is compiled for all of them."""
-        if not (shutil.which("cc") or shutil.which("gcc")):
-            print("no C compiler, which torch.compile needs: layers run as they are, slower", file=sys.stderr)
+        if not can_compile():
             return
-        torch._dynamo.config.recompile_limit = 64  # lengths, last batches, with and without gradient
         for number, layer in enumerate(self.stack[:-1]):
             if number not in self.attention_layers:
                 layer.compile()

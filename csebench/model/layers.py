@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+
 import torch
 from torch import nn
 
@@ -56,6 +59,15 @@ def additive(mask, dtype=torch.float32):
     """(N, T) -> (N, 1, 1, T): what is added to attention scores. Hugging Face's own asks the device whether there is
     padding at all, and waits for the answer."""
     return (1 - mask[:, None, None].to(dtype)) * torch.finfo(dtype).min
+
+
+def can_compile() -> bool:
+    """Whether torch.compile can be used, with a line on stderr where it cannot; makes room for the shapes of a run."""
+    if not (shutil.which("cc") or shutil.which("gcc")):
+        print("no C compiler, which torch.compile needs: layers run as they are, slower", file=sys.stderr)
+        return False
+    torch._dynamo.config.recompile_limit = 64  # lengths, last batches, with and without gradient
+    return True
 
 
 class Layers(nn.Module):

@@ -17,8 +17,6 @@ from csebench.plan.registry import COMPONENTS, declaration
 from csebench.plan.schema import Dataset, EncoderRef, Precision
 from csebench.plan.spec import TRAINER_VERSION, Spec
 
-STSB_DEV = "downstream/STS/STSBenchmark/sts-dev.csv"
-
 
 @dataclass
 class Request:
@@ -60,7 +58,7 @@ def spec_from(request: Request) -> Spec:
             raise BadInput(f"train: method {request.method} needs --corpus FILE.")
         corpus = Dataset(path=request.corpus.name, sha256=sha256(request.corpus))
     if method.kind == "trained":
-        dev = sha256(data_root_or_default(request.data) / STSB_DEV)
+        dev = sha256(data_root_or_default(request.data) / catalog.STSB_DEV)
     if method.stages and params.get("pretraining") != "none":
         stage = method.stages[0]
         raise BadInput(

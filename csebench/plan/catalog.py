@@ -24,6 +24,7 @@ RUNS = Path("runs")
 RESULTS = Path("results")
 DEFAULT_SCALE = "smoke"
 FETCHED = "data/official"  # where rules/data.smk puts what it downloads
+STSB_DEV = "downstream/STS/STSBenchmark/sts-dev.csv"  # below a data root
 POSITIVES = Path("data/back-translation")
 SIDE_BY_SIDE = "methods"  # the page of all methods
 STS_COLUMNS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R", "Avg.")

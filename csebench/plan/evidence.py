@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, explain, field_names, unknown
-from csebench.base.files import LOADER, read_text
+from csebench.base.files import LOADER, not_yaml, read_text
 from csebench.plan import catalog, registry
 from csebench.plan.papers import Published, PublishedValue, Row
 from csebench.plan.registry import METHODS, declaration, evaluator_declaration
@@ -270,9 +270,7 @@ def read_with_lines(path: Path, model: type[M]) -> tuple[M, Lines]:
     try:
         top = yaml.compose(read_text(path), LOADER)
     except yaml.YAMLError as e:
-        mark = getattr(e, "problem_mark", None)
-        line = f"line {mark.line + 1}: " if mark else ""
-        raise BadInput(f"{lines.file}: {line}not valid YAML: {getattr(e, 'problem', None) or e}.") from None
+        raise not_yaml(lines.file, e) from None
     content = None if top is None else to_plain(top, (), lines)
     try:
         return model.model_validate(content), lines

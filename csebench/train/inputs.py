@@ -10,10 +10,9 @@ from csebench.base.errors import BadInput
 from csebench.base.files import sha256
 from csebench.data.corpus import draw_subset, read_corpus, read_positives
 from csebench.data.sts import Pairs, read_sts
+from csebench.plan.catalog import STSB_DEV
 from csebench.plan.registry import declaration
 from csebench.plan.spec import Spec
-
-STSB_DEV = "downstream/STS/STSBenchmark/sts-dev.csv"
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from csebench.base.progress import Progress
 from csebench.base.provenance import processor
 from csebench.base.run_dir import CHECKPOINT, PROGRESS
 from csebench.data.corpus import Lines
-from csebench.model.layers import additive, to_device
+from csebench.model.layers import additive, can_compile, to_device
 from csebench.train.loop import CHECKPOINT_SECONDS, TrainState, run_steps, sigterm
 from csebench.train.mlm import mask_batch, mask_tokens, masked_lm_loss
 
@@ -257,11 +256,9 @@ def new_model(tokenizer, layers: int, hidden: int, heads: int) -> BertForMaskedL
 
 
 def compile_layers(model) -> None:
-    """Let torch.compile fuse the layers, once for each shape of a batch; needs a C compiler, as Encoder's does."""
-    if not shutil.which("cc"):
-        print("no C compiler, which torch.compile needs: layers run as they are, slower", file=sys.stderr)
+    """Let torch.compile fuse the layers, once for each shape of a batch."""
+    if not can_compile():
         return
-    torch._dynamo.config.recompile_limit = 64  # shapes: a length is a multiple of 8
     for layer in model.bert.encoder.layer:
         layer.compile(dynamic=False)
 
