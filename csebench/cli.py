@@ -11,6 +11,7 @@ import argparse
 import gc
 import json
 import sys
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -125,6 +126,10 @@ def parser() -> Parser:
     add_scale(v)
     again = "show it again every SECONDS (default: 2) until all runs are done"
     v.add_argument("--watch", nargs="?", type=positive, const=2, metavar="SECONDS", help=again)
+
+    v = verb("prune", prune, "delete the models of runs whose scores are all published")
+    v.add_argument("target", nargs="*", default=["all"], help="as for the verb plan (default: all)")
+    add_scale(v)
 
     v = verb("claims", list_claims, "list claims of the papers, judged on the printed numbers and on ours")
     add_scale(v)
@@ -406,6 +411,15 @@ def work(args):
 
 def publish(args):
     worker.publish(args.run_id, args.evaluator, args.scale)
+
+
+def prune(args):
+    from csebench.score.prune import prune_all
+
+    freed, kept = prune_all(parse_targets(args))
+    for reason, count in Counter(kept.values()).most_common():
+        print(f"kept {count}: {reason}")
+    print(f"deleted {len(freed)} models, {sum(freed.values()) / 1e9:.2f} GB")
 
 
 def compare_rows(args):

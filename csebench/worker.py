@@ -16,6 +16,7 @@ from csebench.plan.registry import protocol
 from csebench.plan.schema import Scale
 from csebench.plan.sources import from_hub
 from csebench.plan.spec import Spec
+from csebench.score.prune import prune
 
 
 def work(
@@ -74,10 +75,13 @@ def in_order(evaluators: list[str], data_root: Path | DataRoot) -> list[str]:
 
 
 def publish(run_id: str, evaluator: str, scale_name: str) -> Path:
-    """Put the scores of a finished run into results/; returns the file."""
+    """Put the scores of a finished run into results/; returns the file. Where the scale keeps only scores, the run's
+    last score ends with its model deleted."""
     from csebench.score.evaluate import publish as write_scores
 
     _, scale, _ = cache.find_run(run_id, scale_name)
     out = targets.score_path(run_id, evaluator, scale_name)
     write_scores(catalog.RUNS / run_id, evaluator, catalog.data_root(scale), scale.evaluation, out)
+    if scale.keep == "scores":
+        prune(run_id, scale_name)
     return out

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import shutil
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -11,6 +13,8 @@ from csebench.base.errors import BadInput
 from csebench.base.files import write_json
 
 REPORT = "training.json"  # in the model's folder, written last: the model is complete, and how it was trained
+DONE = "train.json"  # the same report in the folder of the run, which Snakemake waits for
+PRUNED = "pruned.json"  # the same, in place of train.json, once the model has been deleted
 PROGRESS = "progress.json"  # of an unfinished run: csebench/base/progress.py
 CHECKPOINT = ".checkpoint.pt"  # from which an unfinished run resumes
 UNFINISHED = ".checkpoint.part"  # while a checkpoint is being written
@@ -32,6 +36,34 @@ def is_done(folder: Path, spec: BaseModel) -> bool:
 
 def finish(folder: Path) -> None:
     """Mark a run with a complete model as done: write train.json, delete progress and checkpoints."""
-    write_json(folder / "train.json", json.loads((folder / "model" / REPORT).read_text()))
-    for name in (CHECKPOINT, UNFINISHED, PROGRESS):
+    write_json(folder / DONE, json.loads((folder / "model" / REPORT).read_text()))
+    for name in (CHECKPOINT, UNFINISHED, PROGRESS, PRUNED):
         (folder / name).unlink(missing_ok=True)
+
+
+def training_report(folder: Path) -> Path | None:
+    """The report of a finished run, whether its model is still there or not; None before the run is done."""
+    return next((path for name in (DONE, PRUNED) if (path := folder / name).exists()), None)
+
+
+def delete_model(folder: Path) -> int:
+    """Delete the model of a finished run; its report becomes pruned.json, its scores and its log stay.
+
+    Without train.json, Snakemake trains the run again when a score of it is missing, and only then. The model's own
+    report goes first: what a killed process leaves of the folder is no finished model.
+
+    Returns:
+        the bytes freed; 0 where another process did it first.
+    """
+    model = folder / "model"
+    with contextlib.suppress(FileNotFoundError):
+        (folder / DONE).replace(folder / PRUNED)
+    freed = size(model)
+    (model / REPORT).unlink(missing_ok=True)
+    shutil.rmtree(model, ignore_errors=True)
+    return freed
+
+
+def size(folder: Path) -> int:
+    """Bytes of all files of a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -17,6 +17,7 @@ from urllib.request import Request, urlopen
 from csebench.base import gpus
 from csebench.base.data_root import matches
 from csebench.base.errors import BadInput, RunFailed
+from csebench.base.run_dir import training_report
 from csebench.data import fetch, hub
 from csebench.plan import catalog, recipe
 from csebench.plan.registry import declaration, protocol
@@ -229,7 +230,7 @@ def disk(pages: list[Page], states: list[State]) -> tuple[int, int, int]:
     sizes = [
         weights.get(_encoder(spec, specs).name, 0)
         for run_id, spec in specs.items()
-        if not (catalog.RUNS / run_id / "train.json").exists()
+        if training_report(catalog.RUNS / run_id) is None
     ]
     free = shutil.disk_usage(".").free
     return fetched, sum(sizes) + CHECKPOINTS * max(sizes, default=0), free

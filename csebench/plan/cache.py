@@ -24,18 +24,31 @@ def find_run(run_id: str, scale_name: str) -> tuple[Spec, Scale, list[str]]:
     Raises:
         BadInput: no table of the scale needs the run, or a source is invalid.
     """
+    plan = stored_plan(scale_name)
+    if run_id not in plan["runs"]:
+        targets.run(run_id, scale_name)  # raises BadInput for a run that no table needs
+        plan = plan_scale(scale_name)  # else the stored plan is incomplete
+    spec, evaluators = plan["runs"][run_id]
+    return Spec.model_validate(spec), Scale.model_validate(plan["scale"]), evaluators
+
+
+def starting_points(scale_name: str) -> set[str]:
+    """The runs of a scale from whose models other runs start."""
+    return {spec["encoder"]["revision"] for spec, _ in stored_plan(scale_name)["runs"].values()}
+
+
+def stored_plan(scale_name: str) -> dict[str, Any]:
+    """The plan of a scale; made, and stored, where a source has changed since. Raises BadInput for an invalid one."""
     path, key = FOLDER / f"{scale_name}.json", source_key()
     try:
         plan: dict[str, Any] = json.loads(path.read_text())
     except (FileNotFoundError, ValueError):
         plan = {}
-    if plan.get("key") != key or run_id not in plan["runs"]:
-        targets.run(run_id, scale_name)  # raises BadInput for a run that no table needs
+    if plan.get("key") != key:
         plan = {"key": key, **plan_scale(scale_name)}
         if source_key() == key:  # else a source changed during planning
             write_json(path, plan)
-    spec, evaluators = plan["runs"][run_id]
-    return Spec.model_validate(spec), Scale.model_validate(plan["scale"]), evaluators
+    return plan
 
 
 def plan_scale(scale_name: str) -> dict:

@@ -16,6 +16,7 @@ from tabulate import tabulate
 from csebench import ROOT
 from csebench.base.caches import cached
 from csebench.base.files import read_yaml
+from csebench.base.run_dir import training_report
 from csebench.plan import catalog, targets
 from csebench.plan.registry import declaration
 from csebench.plan.schema import Strict
@@ -73,8 +74,8 @@ def target_name(paper: str, name: str) -> str:
 
 def training_seconds(run: str) -> float | None:
     """Seconds that a finished run took; None for a run that is not finished."""
-    report = catalog.RUNS / run / "train.json"
-    return json.loads(report.read_text())["provenance"]["seconds"] if report.exists() else None
+    report = training_report(catalog.RUNS / run)
+    return json.loads(report.read_text())["provenance"]["seconds"] if report else None
 
 
 def device_name(gpu: str | None, processor: str, threads: int) -> str:

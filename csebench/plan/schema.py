@@ -271,6 +271,7 @@ class Scale(Strict):
     precision: Precision = "fp32"
     threads: int = Field(default=1, ge=1)
     evaluation: Evaluation = Evaluation()
+    keep: Literal["model", "scores"] = "scores"  # of a finished run; `scores`: csebench/score/prune.py
     evaluators: dict[str, str | None] = {}  # evaluator of a table, or its name -> its substitute here; None: none
     sweeps: dict[str, dict[str, Value | None]] = {}  # swept parameter: value -> its substitute here; None: none
     override: dict[str, Value] = {}  # hyper-parameters for every method

@@ -23,7 +23,7 @@ from rich.table import Table
 from rich.text import Text
 
 from csebench.base.progress import format_duration, read_progress
-from csebench.base.run_dir import PROGRESS
+from csebench.base.run_dir import DONE, PROGRESS, PRUNED
 from csebench.plan import catalog, forecast, targets
 from csebench.plan.spec import Spec
 from csebench.score import failures
@@ -78,22 +78,23 @@ def read_state(run_id: str) -> tuple[str, dict]:
     progress = read_progress(catalog.RUNS / run_id / PROGRESS)
     if progress is not None and progress["state"] == "failed":
         return "failed", progress
-    facts = read_training(catalog.RUNS / run_id / "train.json")
-    if facts is not None:
+    if (facts := read_training(catalog.RUNS / run_id)) is not None:
         return "done", facts
     if progress is not None:
         return "running" if is_alive(progress) else "stopped", progress
     return "waiting", {}
 
 
-def read_training(report: Path) -> dict | None:
-    """Provenance of a train.json, and whether the run was resumed; None without the file.
+def read_training(folder: Path) -> dict | None:
+    """Provenance of a finished run, and whether it was resumed; None before it is finished.
 
     Only these are parsed: the training curves of a thousand long runs take seconds.
     """
-    try:
-        text = report.read_text(encoding="utf-8")
-    except FileNotFoundError:
+    for name in (DONE, PRUNED):  # the first takes the second's name when the model is deleted
+        with contextlib.suppress(FileNotFoundError):
+            text = (folder / name).read_text(encoding="utf-8")
+            break
+    else:
         return None
     key = '"provenance": '
     provenance, _ = json.JSONDecoder().raw_decode(text, text.index(key) + len(key))

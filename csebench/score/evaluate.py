@@ -17,6 +17,7 @@ from csebench.base.data_root import DataRoot, matches
 from csebench.base.errors import BadInput, RunFailed
 from csebench.base.files import sha256, write_json
 from csebench.base.provenance import Stopwatch
+from csebench.base.run_dir import DONE
 from csebench.plan.registry import EVALUATORS, Protocol, load, protocol
 from csebench.plan.schema import Evaluation
 from csebench.plan.sources import from_hub, remedy
@@ -225,7 +226,7 @@ def evaluate_run(
 def publish(run: Path, evaluator: str, data_root: Path | DataRoot, evaluation: Evaluation, out: Path) -> None:
     """A run's scores with what was run and how it was trained: the JSON that tables are rendered from."""
     scores = json.loads(evaluate_run(run, [evaluator], data_root, evaluation)[evaluator].read_text())
-    training = json.loads((run / "train.json").read_text())
+    training = json.loads((run / DONE).read_text())
     spec = training.pop("spec")
     training.pop("losses", None)
     write_json(out, {"spec": spec, "training": training, **scores})

@@ -1,0 +1,62 @@
+"""Deletes the models of runs whose scores are all published: pages are made from scores. Never imports torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from csebench.base.run_dir import delete_model, training_report
+from csebench.plan import cache, catalog, targets
+from csebench.plan.registry import protocol
+from csebench.plan.schema import Evaluation
+from csebench.score.evaluate import settings
+from csebench.score.store import read_scores
+
+
+def prune(run_id: str, scale_name: str) -> int:
+    """Delete the model of a run unless something needs it; returns the bytes freed, 0 where it stays."""
+    try:
+        return 0 if reason_to_keep(run_id, scale_name) else delete_model(catalog.RUNS / run_id)
+    except FileNotFoundError:  # another job of the run published its last score at the same time
+        return 0
+
+
+def reason_to_keep(run_id: str, scale_name: str) -> str | None:
+    """What the model of a finished run is needed for; None where every score that pages of the scale show of it is
+    published, and no other run starts from it."""
+    if (done := training_report(catalog.RUNS / run_id)) is None:
+        return "it is not finished"
+    if run_id in cache.starting_points(scale_name):
+        return "other runs start from it"
+    _, scale, evaluators = cache.find_run(run_id, scale_name)
+    wanted = [e for e in evaluators if targets.unavailable(e, scale_name) is None]
+    missing = [e for e in wanted if not is_published(run_id, e, scale_name, scale.evaluation, done)]
+    if missing or not wanted:
+        return f"no score of {', '.join(missing)} yet" if missing else "no page shows a score of it"
+    return None
+
+
+def is_published(run_id: str, evaluator: str, scale_name: str, evaluation: Evaluation, done: Path) -> bool:
+    """Whether a score is in results/, was made after the run was, and by today's version and settings."""
+    path = targets.score_path(run_id, evaluator, scale_name)
+    content = read_scores(path)
+    if content is None or path.stat().st_mtime < done.stat().st_mtime:
+        return False
+    return settings(protocol(evaluator), evaluation).items() <= content["evaluations"][0].items()
+
+
+def prune_all(pages: list[targets.Page]) -> tuple[dict[str, int], dict[str, str]]:
+    """Delete the models of the runs of pages that nothing needs.
+
+    Returns:
+        the bytes freed by run, and the reasons of the finished runs whose models stay.
+    """
+    freed, kept = {}, {}
+    for run_id, scale_name in sorted({(run, page.scale) for page in pages for run in page.runs()}):
+        folder = catalog.RUNS / run_id
+        if training_report(folder) is None or not (folder / "model").exists():
+            continue
+        if reason := reason_to_keep(run_id, scale_name):
+            kept[run_id] = reason
+        else:
+            freed[run_id] = delete_model(folder)
+    return freed, kept

@@ -1,0 +1,91 @@
+"""Which models are deleted once their scores are published, and what of a run stays."""
+
+import json
+import os
+
+import pytest
+
+from csebench.base import caches
+from csebench.base.run_dir import delete_model, is_done, size
+from csebench.plan import catalog, targets
+from csebench.plan.registry import protocol
+from csebench.score import prune
+from csebench.score.evaluate import settings
+
+
+@pytest.fixture
+def finished(tmp_path, monkeypatch):
+    """Makes the folder of a finished run of scale smoke, in a project that is otherwise empty; returns its id."""
+    monkeypatch.chdir(tmp_path)
+
+    def finish(run_id):
+        folder = catalog.RUNS / run_id
+        for name in (
+            "train.json",
+            "model/training.json",
+            "model/csebench.json",
+            "model/model.safetensors",
+            "train.log",
+        ):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text("{}")
+        (folder / "spec.json").write_text(json.dumps(targets.run(run_id, "smoke").model_dump()))
+        return run_id
+
+    return finish
+
+
+def publish(run_id, **changed):
+    """Every score that pages show of a run."""
+    caches.clear()
+    for evaluator in targets.evaluators("smoke")[run_id]:
+        path = targets.score_path(run_id, evaluator, "smoke")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        made = settings(protocol(evaluator), catalog.scale("smoke").evaluation)
+        path.write_text(json.dumps({"evaluations": [made | {"pooler": "cls"} | changed]}))
+
+
+def run_of(method):
+    return next(run_id for run_id, spec in targets.runs("smoke").items() if spec.method == method)
+
+
+def test_a_model_is_deleted_once_all_its_scores_are_published(finished):
+    run_id = finished(run_of("simcse"))
+    assert prune.reason_to_keep(run_id, "smoke").startswith("no score of ")
+    assert prune.prune(run_id, "smoke") == 0
+    publish(run_id)
+    assert prune.prune(run_id, "smoke") > 0
+    folder = catalog.RUNS / run_id
+    assert sorted(path.name for path in folder.iterdir()) == ["pruned.json", "spec.json", "train.log"]
+    assert not is_done(folder, targets.run(run_id, "smoke"))  # a score that is missing later trains it again
+
+
+def test_a_score_of_other_settings_or_older_than_the_model_does_not_count(finished):
+    run_id = finished(run_of("simcse"))
+    publish(run_id, batch_size=7)
+    assert prune.reason_to_keep(run_id, "smoke").startswith("no score of ")
+    publish(run_id)
+    for path in (catalog.results_folder("smoke") / "scores").iterdir():
+        os.utime(path, (1, 1))
+    caches.clear()
+    assert prune.reason_to_keep(run_id, "smoke").startswith("no score of ")
+
+
+def test_a_model_that_other_runs_start_from_stays(finished):
+    first = next(
+        spec.encoder.revision
+        for spec in targets.runs("smoke").values()
+        if spec.encoder.name.startswith(f"{catalog.RUNS}/")
+    )
+    publish(finished(first))
+    assert prune.prune_all([targets.page(catalog.SIDE_BY_SIDE, "smoke")]) == ({}, {first: "other runs start from it"})
+
+
+def test_a_run_whose_deletion_was_killed_is_not_done(finished):
+    run_id = finished(run_of("simcse"))
+    folder = catalog.RUNS / run_id
+    expected = size(folder / "model")
+    (folder / "model" / "training.json").unlink()  # what goes first
+    assert not is_done(folder, targets.run(run_id, "smoke"))
+    assert delete_model(folder) < expected and not (folder / "model").exists()
+    assert delete_model(folder) == 0
