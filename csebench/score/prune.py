@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from csebench.base.run_dir import delete_model, training_report
@@ -9,7 +10,6 @@ from csebench.plan import cache, catalog, targets
 from csebench.plan.registry import protocol
 from csebench.plan.schema import Evaluation
 from csebench.score.evaluate import settings
-from csebench.score.store import read_scores
 
 
 def prune(run_id: str, scale_name: str) -> int:
@@ -38,10 +38,10 @@ def reason_to_keep(run_id: str, scale_name: str) -> str | None:
 def is_published(run_id: str, evaluator: str, scale_name: str, evaluation: Evaluation, done: Path) -> bool:
     """Whether a score is in results/, was made after the run was, and by today's version and settings."""
     path = targets.score_path(run_id, evaluator, scale_name)
-    content = read_scores(path)
-    if content is None or path.stat().st_mtime < done.stat().st_mtime:
+    if not path.exists() or path.stat().st_mtime < done.stat().st_mtime:
         return False
-    return settings(protocol(evaluator), evaluation).items() <= content["evaluations"][0].items()
+    made_by = json.loads(path.read_text(encoding="utf-8"))["evaluations"][0]
+    return settings(protocol(evaluator), evaluation).items() <= made_by.items()
 
 
 def prune_all(pages: list[targets.Page]) -> tuple[dict[str, int], dict[str, str]]:

@@ -5,7 +5,6 @@ import os
 
 import pytest
 
-from csebench.base import caches
 from csebench.base.run_dir import delete_model, is_done, size
 from csebench.plan import catalog, targets
 from csebench.plan.registry import protocol
@@ -37,7 +36,6 @@ def finished(tmp_path, monkeypatch):
 
 def publish(run_id, **changed):
     """Every score that pages show of a run."""
-    caches.clear()
     for evaluator in targets.evaluators("smoke")[run_id]:
         path = targets.score_path(run_id, evaluator, "smoke")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -67,7 +65,6 @@ def test_a_score_of_other_settings_or_older_than_the_model_does_not_count(finish
     publish(run_id)
     for path in (catalog.results_folder("smoke") / "scores").iterdir():
         os.utime(path, (1, 1))
-    caches.clear()
     assert prune.reason_to_keep(run_id, "smoke").startswith("no score of ")
 
 
