@@ -22,23 +22,46 @@ PACKAGES = ("csebench", "torch", "transformers", "tokenizers", "numpy", "scipy",
 PACKAGES += ("scikit-learn", "beir", "pytrec-eval-terrier", "mteb", "sentence-transformers", "matplotlib", "spacy")
 
 
-def run_git(*args: str) -> str | None:
-    """What a git command prints about the project; None where it fails, as outside a checkout."""
-    done = subprocess.run(["git", "-C", str(ROOT), *args], capture_output=True, text=True, check=False)
+CODE = ("*.py", "*.yaml", "*.smk", "*.json", "Snakefile")  # new files of other kinds change no result
+
+
+def run_git(*args: str) -> bytes | None:
+    """What a git command prints about the project; None where it fails, as outside a checkout.
+
+    The checkout may belong to another user: whoever runs its Python need not fear its git configuration.
+    """
+    command = ["git", "-C", str(ROOT), "-c", f"safe.directory={ROOT}", *args]
+    try:
+        done = subprocess.run(command, capture_output=True, check=False)
+    except FileNotFoundError:
+        return None
     return done.stdout if done.returncode == 0 else None
 
 
 @cache  # not `cached`: a process imports its code once, and later edits are not what it runs
 def code_state() -> dict:
-    """Commit, and sha256 of all changes since, new files included; None for a clean tree, or outside a checkout."""
+    """Commit, and sha256 of all changes since, new files of code included; None for a clean tree, or outside a
+    checkout. A checkout whose commit cannot be read is reported on stderr; nothing here fails a run."""
     commit = run_git("rev-parse", "HEAD")
-    diff = run_git("diff", "HEAD", "--", ".", ":!results") or ""
-    for new in (run_git("ls-files", "--others", "--exclude-standard", "--", ".", ":!results") or "").splitlines():
-        diff += f"{new} {hashlib.sha256((ROOT / new).read_bytes()).hexdigest()}\n"
+    if commit is None and (ROOT / ".git").exists():
+        print(f"{ROOT}: git cannot read the commit; results will not state it.", file=sys.stderr, flush=True)
+    changes = run_git("diff", "HEAD", "--", ".", ":!results") or b""
+    new = run_git("ls-files", "-z", "--others", "--exclude-standard", "--", *CODE, ":!results") or b""
+    for name in filter(None, new.split(b"\0")):
+        changes += name + b" " + _content_sha256(ROOT / os.fsdecode(name)) + b"\n"
     return {
-        "commit": commit.strip() if commit else None,
-        "dirty_diff_sha256": hashlib.sha256(diff.encode()).hexdigest() if diff else None,
+        "commit": commit.decode().strip() if commit else None,
+        "dirty_diff_sha256": hashlib.sha256(changes).hexdigest() if changes else None,
     }
+
+
+def _content_sha256(path: Path) -> bytes:
+    """Of a file; of a link that leads nowhere, or a file that cannot be read, nothing."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest().encode()
+    except OSError:
+        return b""
 
 
 @cache
