@@ -18,6 +18,11 @@ wildcard_constraints:
     page=r"(?!partial/)(\w+/){0,2}(table\w+|methods)",
     grid=r"(?!partial/)(\w+/){0,2}((table|figure)\w+|methods)",
     name=r"index|claims|audit",
+    source=r"wiki|nli",
+    file=r"\w+",
+    ending=r"txt|csv",
+    dataset=r"[\w-]+",
+    key=r"[0-9a-f]+",
 
 
 localrules:

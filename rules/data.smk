@@ -20,7 +20,7 @@ rule fetch_corpus:
     params:
         root=lambda _: catalog.FETCHED,
     shell:
-        "python -m csebench fetch {wildcards.source} --out {params.root} > {log} 2>&1"
+        "python -m csebench fetch {wildcards.source:q} --out {params.root:q} > {log:q} 2>&1"
 
 
 rule fetch_senteval:
@@ -38,7 +38,7 @@ rule fetch_senteval:
     params:
         root=lambda _: catalog.FETCHED,
     shell:
-        "python -m csebench fetch senteval --out {params.root} > {log} 2>&1"
+        "python -m csebench fetch senteval --out {params.root:q} > {log:q} 2>&1"
 
 
 rule fetch_beir:
@@ -52,7 +52,7 @@ rule fetch_beir:
     params:
         root=lambda _: catalog.FETCHED,
     shell:
-        "python -m csebench fetch beir:{wildcards.dataset} --out {params.root} > {log} 2>&1"
+        "python -m csebench fetch beir:{wildcards.dataset:q} --out {params.root:q} > {log:q} 2>&1"
 
 
 rule fetch_imdb:
@@ -67,7 +67,7 @@ rule fetch_imdb:
     params:
         root=lambda _: catalog.FETCHED,
     shell:
-        "python -m csebench fetch imdb --out {params.root} > {log} 2>&1"
+        "python -m csebench fetch imdb --out {params.root:q} > {log:q} 2>&1"
 
 
 rule fetch_stackoverflow:
@@ -82,7 +82,7 @@ rule fetch_stackoverflow:
     params:
         root=lambda _: catalog.FETCHED,
     shell:
-        "python -m csebench fetch stackoverflow --out {params.root} > {log} 2>&1"
+        "python -m csebench fetch stackoverflow --out {params.root:q} > {log:q} 2>&1"
 
 
 rule back_translate:
@@ -102,4 +102,4 @@ rule back_translate:
     params:
         translators=lambda wildcards: targets.back_translation(wildcards.key, SCALE)[1],
     shell:
-        "python -m csebench back-translate {input} --translators '{params.translators}' --out {output} > {log} 2>&1"
+        "python -m csebench back-translate {input:q} --translators {params.translators:q} --out {output:q} > {log:q} 2>&1"

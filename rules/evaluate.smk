@@ -28,4 +28,4 @@ rule evaluate:
             evaluator_of(wildcards), scale_of(wildcards)
         ),
     shell:
-        "python -m csebench publish {wildcards.run} {params.evaluator} --scale {params.scale} > {log} 2>&1"
+        "python -m csebench publish {wildcards.run:q} {params.evaluator:q} --scale {params.scale:q} > {log:q} 2>&1"

@@ -24,7 +24,7 @@ rule compare:
     conda:
         "../envs/report.yaml"
     shell:
-        "python -m csebench compare {wildcards.grid} > {log} 2>&1"
+        "python -m csebench compare {wildcards.grid:q} > {log:q} 2>&1"
 
 
 rule table:
@@ -44,7 +44,7 @@ rule table:
     conda:
         "../envs/report.yaml"
     shell:
-        "python -m csebench render {wildcards.page} --out {output} > {log} 2>&1"
+        "python -m csebench render {wildcards.page:q} --out {output:q} > {log:q} 2>&1"
 
 
 rule figure:
@@ -65,7 +65,7 @@ rule figure:
     conda:
         "../envs/report.yaml"
     shell:
-        "python -m csebench render {wildcards.grid} > {log} 2>&1"
+        "python -m csebench render {wildcards.grid:q} > {log:q} 2>&1"
 
 
 rule report_page:
@@ -88,7 +88,7 @@ rule report_page:
     params:
         scale=scale_of,
     shell:
-        "python -m csebench render {wildcards.name} --scale {params.scale} --out {output} > {log} 2>&1"
+        "python -m csebench render {wildcards.name:q} --scale {params.scale:q} --out {output:q} > {log:q} 2>&1"
 
 
 rule evidence:
@@ -107,7 +107,7 @@ rule evidence:
     conda:
         "../envs/report.yaml"
     shell:
-        "python -m csebench render evidence --out {output.page} > {log} 2>&1"
+        "python -m csebench render evidence --out {output.page:q} > {log:q} 2>&1"
 
 
 rule checkpoints:
@@ -126,7 +126,7 @@ rule checkpoints:
     conda:
         "../envs/report.yaml"
     shell:
-        "python -m csebench render checkpoints --out {output} > {log} 2>&1"
+        "python -m csebench render checkpoints --out {output:q} > {log:q} 2>&1"
 
 
 rule html:
@@ -144,7 +144,7 @@ rule html:
     params:
         scale=scale_of,
     shell:
-        "python -m csebench html --scale {params.scale} > {log} 2>&1"
+        "python -m csebench html --scale {params.scale:q} > {log:q} 2>&1"
 
 
 rule partial_table:
@@ -158,7 +158,7 @@ rule partial_table:
     conda:
         "../envs/report.yaml"
     shell:
-        "python -m csebench render {wildcards.page} --out {output} > {log} 2>&1"
+        "python -m csebench render {wildcards.page:q} --out {output:q} > {log:q} 2>&1"
 
 
 rule partial_report:
@@ -176,4 +176,4 @@ rule partial_report:
     params:
         scale=scale_of,
     shell:
-        "python -m csebench render {wildcards.name} --scale {params.scale} --out {output} > {log} 2>&1"
+        "python -m csebench render {wildcards.name:q} --scale {params.scale:q} --out {output:q} > {log:q} 2>&1"

@@ -23,5 +23,5 @@ rule train:
     params:
         scale=lambda wildcards: targets.scale_of_run(wildcards.run, SCALE),
     shell:
-        "python -m csebench work {wildcards.run} --scale {params.scale} --processes {resources.gpu}"
-        " --runs-per-gpu {resources.runs_per_gpu} --evaluators '{resources.evaluators}' > {log} 2>&1"
+        "python -m csebench work {wildcards.run:q} --scale {params.scale:q} --processes {resources.gpu:q}"
+        " --runs-per-gpu {resources.runs_per_gpu:q} --evaluators {resources.evaluators:q} > {log:q} 2>&1"
