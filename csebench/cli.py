@@ -332,7 +332,7 @@ def list_claims(args):
 
     catalog.scale(args.scale)
     judged = judge_all(args.scale)
-    rows = [[j.paper, j.claim.place, j.claim.quote, j.published.verdict, j.ours.verdict] for j in judged]
+    rows = [[s.paper, ", ".join(s.places), s.quote, s.published.verdict, s.ours.verdict] for s in judged]
     head = ["paper", "place", "claim", "on the printed numbers", f"on ours, scale {args.scale}"]
     print(tabulate(rows, head, maxcolwidths=[None, None, 60, None, None]))
 

@@ -227,7 +227,8 @@ class Figure(Grid):
 class Claim(Strict):
     """A conclusion that a paper draws from a table, as a predicate over its cells.
 
-    In each of `columns` (with `on_average`: in their mean) the value of `row` is above that of every row of `versus`.
+    In each of `columns` (with `on_average`: in their mean) the value of `row` is above that of every row of `versus`,
+    or `relation` says what else. Claims with the same `quote` are rows of one sentence, which has one verdict.
     """
 
     quote: str  # from the paper, a few words
@@ -240,22 +241,28 @@ class Claim(Strict):
     columns: list[str]
     versus_column: str | None = None  # column of the other cell, where it is another one
     versus_table: str | None = None  # table of the other cell, where it is another one of the paper
-    lower: bool = False  # below, not above
+    lower: bool = False  # less is meant by above, and by better
+    relation: Literal["above", "comparable", "not worse"] = "above"  # not worse: on par or better
     statistic: Literal["value", "std"] = "value"  # what is compared
     on_average: bool = False
     by: PublishedValue | None = None  # the difference that the paper states, with the digits that it states
     up_to: PublishedValue | None = None  # or the largest difference
     at_least: PublishedValue | None = None  # or the smallest
-    within: PublishedValue | None = None  # the largest difference, in either direction, that counts as `comparable`
+    less_than: PublishedValue | None = None  # comparable: what the sentence says a difference stays below, either way
 
     @model_validator(mode="after")
     def states_one_thing(self):
         if (self.table is None) == (self.figure is None):
             raise ValueError(f"{self.quote!r}: needs either `table` or `figure`")
-        if sum(size is not None for size in (self.by, self.up_to, self.at_least, self.within)) > 1:
-            raise ValueError(f"{self.quote!r}: needs at most one of `by`, `up_to`, `at_least`, `within`")
-        if self.statistic == "std" and self.on_average:
-            raise ValueError(f"{self.quote!r}: `statistic: std` cannot be combined with `on_average`")
+        sizes = (self.by, self.up_to, self.at_least, self.less_than)
+        if sum(size is not None for size in sizes) > 1:
+            raise ValueError(f"{self.quote!r}: needs at most one of `by`, `up_to`, `at_least`, `less_than`")
+        if (self.less_than is not None) > (self.relation == "comparable"):
+            raise ValueError(f"{self.quote!r}: `less_than` needs `relation: comparable`")
+        if self.relation != "above" and any(size is not None for size in sizes[:3]):
+            raise ValueError(f"{self.quote!r}: `by`, `up_to` and `at_least` are of `relation: above`")
+        if self.statistic == "std" and (self.on_average or self.relation != "above"):
+            raise ValueError(f"{self.quote!r}: `statistic: std` cannot be combined with `on_average` or `relation`")
         return self
 
     @property
@@ -269,6 +276,10 @@ class Erratum(Strict):
 
     where: str
     text: str
+    kind: Literal["found by reading", "sentence against table", "impossible value", "inconsistent value"] = (
+        "found by reading"
+    )
+    severity: Literal["serious", "notable", "minor"] = "minor"  # as csebench/report/audit.py defines them
 
 
 def _file_name(key):

@@ -1,7 +1,8 @@
 """The claims that papers make about their tables, judged on the printed numbers and on our runs.
 
 A claim is data (csebench/plan/papers.py: Claim). It becomes comparisons of two rows each, these become tests, and the
-tests a verdict. Tests between all rows of a table: csebench/report/compare.py.
+tests a verdict (csebench/report/judging.py); claims with the same quote are rows of one sentence. Tests between all
+rows of a table: csebench/report/compare.py.
 """
 
 from __future__ import annotations
@@ -16,35 +17,12 @@ import numpy as np
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput
 from csebench.plan.catalog import paper, paper_names
-from csebench.plan.evidence import score_name
-from csebench.plan.papers import Claim, Published, SettingsTable
+from csebench.plan.papers import Claim, SettingsTable
+from csebench.plan.targets import grid_names
 from csebench.report import stats
-from csebench.report.evidence import Spread
-from csebench.report.evidence import spread as seed_spread
+from csebench.report.judging import Comparison, Judgement, judge_row, judge_sentence
+from csebench.report.printed_spread import row_variances, sources_of
 from csebench.report.view import Cell, GridView, combine_by_seed, grid_view, is_control, printed_view
-
-HOLDS, WEAK, REVERSED, UNTESTABLE = "holds", "holds but not significant", "reversed", "not testable"
-SLACK = 1e-9  # rounding error of binary fractions
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """One difference that a claim is about, in printed units."""
-
-    versus: str  # label of the other row
-    column: str
-    difference: float  # positive where it agrees with the claim
-    error: float | None = None  # its standard error, with `df` degrees of freedom; None where unknown
-    df: float = inf
-    p: float | None = None  # two-sided
-    unit: float = 0.0  # of the last printed digit
-
-
-@dataclass(frozen=True)
-class Judgement:
-    verdict: str
-    detail: str
-    stated: bool | None = None  # whether the difference has the size that the claim states; None where it states none
 
 
 @dataclass(frozen=True)
@@ -55,9 +33,43 @@ class JudgedClaim:
     ours: Judgement
 
 
-def judge_all(scale: str) -> list[JudgedClaim]:
-    """Every claim of every paper, on the printed numbers and on ours."""
-    return [judge(name, claim, scale) for name in paper_names() for claim in paper(name).claims]
+@dataclass(frozen=True)
+class JudgedSentence:
+    """A sentence of a paper: one verdict over the rows that it is about."""
+
+    paper: str
+    quote: str
+    rows: list[JudgedClaim]
+    published: Judgement
+    ours: Judgement
+
+    @property
+    def sections(self) -> list[str]:
+        return list(dict.fromkeys(row.claim.section for row in self.rows))
+
+    @property
+    def places(self) -> list[str]:
+        """Tables and figures that the sentence is about."""
+        return list(dict.fromkeys(row.claim.place for row in self.rows))
+
+
+def judge_all(scale: str) -> list[JudgedSentence]:
+    """Every sentence of every paper, on the printed numbers and on ours."""
+    return [judge_quote(name, quote, scale) for name in paper_names() for quote in claims_by_quote(name)]
+
+
+def judge_quote(paper_name: str, quote: str, scale: str) -> JudgedSentence:
+    rows = [judge(paper_name, claim, scale) for claim in claims_by_quote(paper_name)[quote]]
+    published, ours = (judge_sentence([getattr(row, side) for row in rows]) for side in ("published", "ours"))
+    return JudgedSentence(paper_name, quote, rows, published, ours)
+
+
+def claims_by_quote(paper_name: str) -> dict[str, list[Claim]]:
+    """A paper's claims by the sentence that makes them, in the order of the file."""
+    claims: dict[str, list[Claim]] = {}
+    for claim in paper(paper_name).claims:
+        claims.setdefault(claim.quote, []).append(claim)
+    return claims
 
 
 def judge(paper_name: str, claim: Claim, scale: str) -> JudgedClaim:
@@ -66,7 +78,7 @@ def judge(paper_name: str, claim: Claim, scale: str) -> JudgedClaim:
 
 
 def judge_print(paper_name: str, claim: Claim, scale: str) -> Judgement:
-    """A claim on the printed numbers alone: no score is read."""
+    """A claim on the printed numbers alone: no score is read, and every scale gives the same."""
     return _judge(paper_name, claim, partial(_printed_view, scale=scale), compare_printed)
 
 
@@ -96,7 +108,7 @@ def _judge(paper_name: str, claim: Claim, view: Callable[[str, str], GridView], 
     comparisons = [compare(claim, here, *pairing) for pairing in pairings]
     if compare is compare_printed and claim.versus == "others":  # papers leave some cells of a row empty
         comparisons = [comparison for comparison in comparisons if comparison is not None]
-    return combine_comparisons(claim, comparisons, digits)
+    return judge_row(claim, comparisons, digits)
 
 
 def pair_cells(claim: Claim, here: GridView, there: GridView) -> list[tuple[str, str, list[tuple[Cell, Cell]]]]:
@@ -114,10 +126,11 @@ def pair_cells(claim: Claim, here: GridView, there: GridView) -> list[tuple[str,
         if other.label not in versus:
             continue
         pairs = [(row[here_grid.column(c)], cells[there_grid.column(claim.versus_column or c)]) for c in claim.columns]
+        label = f"{other.label} ({claim.versus_column})" if claim.versus_column else other.label
         if claim.on_average:
-            pairings.append((other.label, "average", pairs))
+            pairings.append((label, "average", pairs))
         else:
-            pairings += [(other.label, column, [pair]) for column, pair in zip(claim.columns, pairs, strict=True)]
+            pairings += [(label, column, [pair]) for column, pair in zip(claim.columns, pairs, strict=True)]
     return pairings
 
 
@@ -139,14 +152,19 @@ def compare_printed(
         p = f_test(a_std, a.published_seeds, b_std, b.published_seeds)
         return Comparison(versus, column, sign * (a_std - b_std), p=p, unit=unit)
     difference = float(np.mean([a.value - b.value for a, b in zip(printed[::2], printed[1::2], strict=True)]))
-    parts = [part for row in zip(*pairs, strict=True) for part in row_variances(row)]
-    return with_test(Comparison(versus, column, sign * difference, unit=unit), parts)
+    rows = zip(*(without_shared_baseline(*pair) for pair in pairs), strict=True)
+    variances = [variance for row in rows for variance in row_variances(row)]
+    comparison = Comparison(versus, column, sign * difference, unit=unit, spreads=sources_of(variances))
+    return with_test(comparison, [variance.part for variance in variances])
 
 
 def compare_runs(
     claim: Claim, here: GridView, versus: str, column: str, pairs: list[tuple[Cell, Cell]]
 ) -> Comparison | None:
-    """The comparison of our runs, paired by seed; None where a run is missing, stale or a control."""
+    """The comparison of our runs, paired by seed; None where a run is missing, stale or a control.
+
+    Where a table compares the same two cells, the variance of its test items counts here too, so that both give one p.
+    """
     cells = [cell for pair in pairs for cell in pair]
     if any(not c.values or c.absent or c.stale or is_control(c) for c in cells):
         return None
@@ -160,10 +178,19 @@ def compare_runs(
         lambda *v: sum(a - b for a, b in zip(v[::2], v[1::2], strict=True)) / len(pairs), *cells
     )
     summary = stats.summarise(differences.values())
-    parts = [summary.error] if summary.n > 1 else []
-    if parts and len(pairs) == 1 and (items := stored_item_variance(here, *cells)) is not None:
-        parts.append((items, inf))
+    parts: list[tuple[float, float] | None] = []
+    if len(pairs) == 1:
+        items = stored_item_variances(here.scale).get(pair_identity(*without_shared_baseline(*pairs[0])))
+        parts += [] if items is None else [(items, inf)]
+    parts += [summary.error] if summary.n > 1 else []
     return with_test(Comparison(versus, column, sign * summary.mean), parts)
+
+
+def without_shared_baseline(a: Cell, b: Cell) -> tuple[Cell, Cell]:
+    """Two differences to one baseline differ as their minuends do: the baseline cancels."""
+    if a.plan.column.delta and b.plan.column.delta and a.parts and b.parts and a.parts[1] is b.parts[1]:
+        return a.parts[0], b.parts[0]
+    return a, b
 
 
 def with_test(comparison: Comparison, parts: Sequence[tuple[float, float] | None]) -> Comparison:
@@ -188,125 +215,30 @@ def f_test(std1: float, n1: int, std2: float, n2: int) -> float | None:
     return 2 * min(upper, 1 - upper)
 
 
-# ---------------------------------------------------------------- variances
+# ---------------------------------------------------------------- what tables have compared
 
 
-def row_variances(cells: tuple[Cell, ...]) -> list[tuple[float, float] | None]:
-    """Parts of the variance of the mean of a row's printed cells.
-
-    Cells of one training set come from one run, so their deviations add up; runs of different sets are independent.
-    """
-    by_size: dict[str, list] = {}
-    for cell in cells:
-        by_size.setdefault(cell.plan.column.size, []).append(printed_variance(cell))
-    variances = []
-    for parts in by_size.values():
-        if None in parts:
-            return [None]
-        deviation = sum(sqrt(variance) for variance, _ in parts) / len(cells)
-        variances.append((deviation**2, min(df for _, df in parts)))
+@cached
+def stored_item_variances(scale: str) -> dict[frozenset, float]:
+    """Variance over test items of the difference of two cells, by `pair_identity`, as tables of a scale store it."""
+    variances: dict[frozenset, float] = {}
+    for name in paper_names():
+        for view in (_our_view(name, grid, scale=scale) for grid in grid_names(name)):
+            for label, comparison in view.comparisons.items():
+                cells = view.column(label)
+                for pair in comparison["pairs"]:
+                    if pair.get("item_variance") is not None:
+                        variances.setdefault(pair_identity(cells[pair["a"]], cells[pair["b"]]), pair["item_variance"])
     return variances
 
 
-def printed_variance(cell: Cell) -> tuple[float, float] | None:
-    """Variance of a printed value and its degrees of freedom; of a single run that of the nearest seed sweep."""
-    if cell.published is not None and cell.published.std is not None and cell.published_seeds > 1:
-        return cell.published.std**2 / cell.published_seeds, cell.published_seeds - 1
+def pair_identity(a: Cell, b: Cell) -> frozenset:
+    return frozenset((cell_identity(a), cell_identity(b)))
+
+
+def cell_identity(cell: Cell) -> tuple:
+    """The runs behind a cell and what is measured on them: the same in every table and figure that shows it."""
     if cell.parts:
-        if cell.plan.column.delta is None:
-            return None
-        parts = [variance for part in cell.parts if (variance := printed_variance(part)) is not None]
-        return (sum(v for v, _ in parts), stats.satterthwaite(*parts)) if len(parts) == len(cell.parts) else None
-    nearest = nearest_spread(cell)
-    return None if nearest is None else ((nearest.std / 100 * cell.factor) ** 2, nearest.n - 1)
-
-
-def nearest_spread(cell: Cell) -> Spread | None:
-    """Deviation over seeds that others published for a printed cell's encoder and task; None where nobody has."""
-    row, column = cell.plan.row, cell.plan.column
-    if column.task is None or column.metric is not None:
-        return None
-    score = score_name(cell.published_evaluator, column.task)
-    return None if score is None else seed_spread(cell.published_encoder, score, row.run.method if row.run else None)
-
-
-def stored_item_variance(view: GridView, a: Cell, b: Cell) -> float | None:
-    """Variance over test items of the difference of two cells of one column, as `csebench compare` stored it."""
-    rows = {id(cell): i for i, cells in enumerate(view.rows) for cell in cells}
-    for pair in view.comparisons.get(a.plan.column.label, {"pairs": []})["pairs"]:
-        if a.plan.column is b.plan.column and {pair["a"], pair["b"]} == {rows[id(a)], rows.get(id(b))}:
-            return pair.get("item_variance")
-    return None
-
-
-# ---------------------------------------------------------------- verdicts
-
-
-def combine_comparisons(claim: Claim, comparisons: list[Comparison | None], digits: int) -> Judgement:
-    """The verdict on all comparisons: each must agree with the claim and be significant; None cannot be made."""
-    made = [comparison for comparison in comparisons if comparison is not None]
-    if not made:
-        return Judgement(UNTESTABLE, "no numbers to compare")
-    lacking = f"{len(made)} of {len(comparisons)} comparisons can be made" if len(made) < len(comparisons) else ""
-    judged = judge_equivalence(claim.within, made, digits) if claim.within else judge_difference(claim, made, digits)
-    verdict = UNTESTABLE if lacking and judged.verdict in (HOLDS, WEAK) else judged.verdict
-    return Judgement(verdict, "; ".join(filter(None, (judged.detail, lacking))), judged.stated)
-
-
-def judge_difference(claim: Claim, comparisons: list[Comparison], digits: int) -> Judgement:
-    """The verdict on a claim that one row is above others."""
-    stated, size_detail = check_stated_size(claim, comparisons, digits)
-    tests = 1
-    if claim.up_to:  # the largest of several was picked
-        tests, comparisons = len(comparisons), [max(comparisons, key=lambda c: c.difference)]
-    weakest = min(comparisons, key=lambda c: c.difference)
-    against = [c for c in comparisons if c.difference < 0]
-    detail = f"{weakest.difference:+.{digits}f} than {weakest.versus}, {weakest.column}"
-    if len(comparisons) > 1:
-        detail = f"{len(comparisons) - len(against)} of {len(comparisons)} comparisons; smallest {detail}"
-    detail += size_detail
-    p_values = [c.p for c in comparisons if c.p is not None]
-    if len(p_values) < len(comparisons):
-        verdict = REVERSED if against else WEAK if all(c.unit for c in comparisons) else UNTESTABLE
-        return Judgement(verdict, f"{detail}; the spread is not known", stated)
-    p = p_values[comparisons.index(weakest)] if against else max(min(1.0, tests * p) for p in p_values)
-    verdict = REVERSED if against else HOLDS if p < stats.LEVEL else WEAK
-    return Judgement(verdict, f"{detail}, p = {p:.2g}", stated)
-
-
-def judge_equivalence(within: Published, comparisons: list[Comparison], digits: int) -> Judgement:
-    """The verdict on a claim that rows are comparable, by two one-sided tests.
-
-    No difference may be larger than `within`, and a larger true difference must be implausible.
-    """
-    largest = max(comparisons, key=lambda c: abs(c.difference))
-    detail = f"largest difference {largest.difference:+.{digits}f} than {largest.versus}, {largest.column}"
-    if round(abs(largest.difference), 9) > within.value:
-        return Judgement(REVERSED, detail)
-    if any(c.error is None for c in comparisons):
-        verdict = WEAK if all(c.unit for c in comparisons) else UNTESTABLE
-        return Judgement(verdict, f"{detail}; the spread is not known")
-    p = max(
-        stats.upper_tail((within.value - abs(c.difference)) / c.error, c.df) if c.error else 0.0 for c in comparisons
-    )
-    return Judgement(HOLDS if p < stats.LEVEL else WEAK, f"{detail}, p of a larger one = {p:.2g}")
-
-
-def check_stated_size(claim: Claim, comparisons: list[Comparison], digits: int) -> tuple[bool | None, str]:
-    """Whether the difference has the size that the claim states, up to the rounding of both; and a text about it."""
-    differences = [c.difference for c in comparisons]
-    for stated, candidates in (
-        (claim.by, differences),
-        (claim.up_to, [max(differences)]),
-        (claim.at_least, [min(differences)]),
-    ):
-        if stated is None:
-            continue
-        slack = stated.unit / 2 + max(c.unit for c in comparisons) + SLACK
-        off = [d for d in candidates if abs(d - stated.value) > slack]
-        if stated is claim.at_least:
-            off = [d for d in off if d < stated.value]
-        if off:
-            return False, f"; says {stated.text}, is {off[0]:+.{digits}f}"
-        return True, f"; says {stated.text}"
-    return None, ""
+        return tuple(cell_identity(part) for part in cell.parts)
+    plan = cell.plan
+    return (*sorted(spec.run_id for spec in plan.specs), plan.evaluator, str(plan.task), str(plan.metric))

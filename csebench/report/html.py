@@ -17,9 +17,9 @@ from markupsafe import Markup, escape
 
 from csebench.base.files import write_text
 from csebench.plan import catalog, targets
-from csebench.plan.papers import Claim, Figure, Row
+from csebench.plan.papers import Figure, Row
 from csebench.plan.spec import Spec
-from csebench.report import claims, evidence_page, markdown, overview, stats
+from csebench.report import claims, claims_page, evidence_page, judging, markdown, overview, stats
 from csebench.report.audit import Finding, findings
 from csebench.report.view import PAPER_SCALE, Cell, GridView, grid_view, is_control
 from csebench.score.store import read_scores, score
@@ -29,7 +29,10 @@ ASSETS = ("style.css", "script.js")
 FIGURES = "figures"
 PICTURES = ("svg", "png", "csv")
 STATES = {"complete": "●", "partial": "◐", "missing": "○", "settings": "≡", "nothing to run": "–"}
-CLAIM_SIGNS = {claims.HOLDS: "✓", claims.WEAK: "≈", claims.REVERSED: "✗", claims.UNTESTABLE: "–"}
+CLAIM_SIGNS = dict(zip(judging.VERDICTS, ("✓", "≈", "=", "≠", "(✗)", "✗", "–"), strict=True))
+CLAIM_CLASSES = dict(
+    zip(judging.VERDICTS, ("holds", "weak", "weak", "reversed", "weak", "reversed", "untestable"), strict=True)
+)
 
 
 class RunDetails(NamedTuple):
@@ -44,7 +47,7 @@ class RunDetails(NamedTuple):
 class SiteContent(NamedTuple):
     scale: str
     views: dict[str, list[GridView]]  # by paper; the page of all methods counts as one
-    judged: list[claims.JudgedClaim]
+    judged: list[claims.JudgedSentence]
     findings: list[Finding]
 
 
@@ -116,9 +119,10 @@ def template_environment(scale: str) -> Environment:
     )
     environment.filters |= {"inline": inline, "blocks": blocks, "items": list_items}
     environment.tests["control"] = is_control
-    functions = (cell_anchor, claim_formula, conditions_rows, derivation, figure_files, figure_link, label_of_place)
+    functions = (cell_anchor, conditions_rows, derivation, figure_files, figure_link, label_of_place)
+    functions += (claims_page.claim_formula, claims_page.claims_legend)
     functions += (link_to_place, provenance_text, retrieved_rows, row_letters, run_commands, run_facts, seed_rows)
-    functions += (snakemake_command, source_label, tested_pairs, overview.claims_legend, targets.grid_label)
+    functions += (snakemake_command, source_label, tested_pairs, targets.grid_label)
     functions += (markdown.heading, markdown.missing_reasons, markdown.settings_cells, markdown.source_lines)
     functions += (markdown.missing_scores, markdown.others_source, markdown.others_text, markdown.ties_meaning)
     functions += (has_evidence,)
@@ -135,6 +139,7 @@ def template_environment(scale: str) -> Environment:
         "SIGNS": markdown.SIGNS,
         "STALE": markdown.STALE,
         "STATES": STATES,
+        "CLAIM_CLASSES": CLAIM_CLASSES,
         "CLAIM_SIGNS": CLAIM_SIGNS,
         "LEVEL": stats.LEVEL,
     }
@@ -358,7 +363,7 @@ def index_values(content: SiteContent) -> dict:
         "states": Counter(view.state for view in all_views),
         "verdicts": Counter(cell.verdict.name for cell in cells if cell.verdict),
         "verdict_names": [*markdown.SIGNS, stats.NOT_COMPARABLE],
-        "claim_pairs": Counter((judged.published.verdict, judged.ours.verdict) for judged in content.judged),
+        "claim_pairs": Counter((sentence.published.verdict, sentence.ours.verdict) for sentence in content.judged),
         "kinds": sorted(Counter(finding.kind for finding in content.findings).items()),
         "numbers": sorted({view.name for view in papers}, key=column_order),
     }
@@ -367,15 +372,3 @@ def index_values(content: SiteContent) -> dict:
 def column_order(name: str) -> tuple:
     """Sorts the columns of the coverage matrix: tables before figures, each by number."""
     return name.startswith("figure"), targets.grid_order(name)
-
-
-def claim_formula(claim: Claim) -> str:
-    """What a claim compares: `miCSE > SimCSE, PCL; column Avg.`"""
-    versus = "every other row" if claim.versus == "others" else ", ".join(claim.versus)
-    versus += f" but {', '.join(claim.exclude)}" if claim.exclude else ""
-    versus += f" of Table {claim.versus_table}" if claim.versus_table else ""
-    versus += f" in {claim.versus_column}" if claim.versus_column else ""
-    sign = "≈" if claim.within else "<" if claim.lower else ">"
-    statistic = "deviation of " if claim.statistic == "std" else ""
-    columns = ("the average of " if claim.on_average else "") + ", ".join(claim.columns)
-    return f"{statistic}{claim.row} {sign} {versus}; column{'s' * (len(claim.columns) > 1)} {columns}"

@@ -10,23 +10,12 @@ from collections import Counter
 
 from csebench.plan.catalog import DEFAULT_SCALE, SIDE_BY_SIDE, paper, paper_names, results_folder
 from csebench.plan.catalog import scale as read_scale
-from csebench.plan.evidence import AVERAGE, names
 from csebench.plan.targets import grid_label, grid_names, grid_order
 from csebench.report.audit import findings
-from csebench.report.claims import (
-    HOLDS,
-    REVERSED,
-    UNTESTABLE,
-    WEAK,
-    JudgedClaim,
-    Judgement,
-    judge_all,
-)
-from csebench.report.evidence import spread
+from csebench.report.claims_page import claims_sections
 from csebench.report.markdown import NOT_COMPARABLE, markdown_table
 from csebench.report.view import PAPER_SCALE, GridView, grid_view
 
-VERDICTS = (HOLDS, WEAK, REVERSED, UNTESTABLE)
 STATE_LABELS = {"nothing to run": "cited only"}  # other states are printed as they are
 
 
@@ -90,66 +79,9 @@ def progress_label(view: GridView) -> str:
 
 
 def claims_page(scale: str) -> str:
-    """Every claim of every paper, on the printed numbers and on ours."""
-    judged = judge_all(scale)
-    parts = [
-        f"# What the papers say of their tables, at scale {scale}",
-        scale_warning(scale),
-        claims_legend(),
-        verdict_counts(judged),
-    ]
-    for name in paper_names():
-        body = [
-            [f"“{j.claim.quote}” (sec. {j.claim.section})", claim_link(j), *map(judgement_text, (j.published, j.ours))]
-            for j in judged
-            if j.paper == name
-        ]
-        head = ["claim", "of", "on the printed numbers", "on ours"]
-        parts += [f"## {paper(name).label}: {paper(name).reference}", markdown_table(head, body)]
+    """Every sentence of every paper about its tables, on the printed numbers and on ours."""
+    parts = [f"# What the papers say of their tables, at scale {scale}", scale_warning(scale), *claims_sections(scale)]
     return "\n\n".join(parts) + "\n"
-
-
-def claims_legend() -> str:
-    """How claims are judged."""
-    return (
-        "**holds**: every comparison that the sentence makes goes its way and is significant at 0.05; **holds but not"
-        " significant**; **reversed**: one goes the other way, by however little; **not testable**: numbers are"
-        " missing, or there is one seed. On the printed numbers the deviation over seeds is the printed one; a single"
-        f" Spearman correlation gets that of the nearest seeds that others have published ({known_spreads()}). Nobody"
-        " has published seeds for a single accuracy, recall or nDCG: the spread is not known there, and that such a"
-        " claim is significant cannot be read off the print. On ours, rows are paired by seed, and the variance of"
-        " test items is added where a table's comparisons have it."
-    )
-
-
-def known_spreads() -> str:
-    """Deviations of the STS average over others' seeds, by encoder, and whose they are."""
-    encoders = {title: spread(encoder, AVERAGE) for encoder, title in names().encoders.items()}
-    known = {title: nearest for title, nearest in encoders.items() if nearest is not None}
-    if not known:
-        return "there are none"
-    values = ", ".join(f"{title} {nearest.std:.2f}" for title, nearest in known.items())
-    sources = "; ".join(
-        dict.fromkeys(f"{s.n} seeds of {names().methods[s.method].title} by {s.source}" for s in known.values())
-    )
-    return f"{values} points on the STS average, more on a single task; {sources}, results/evidence.md"
-
-
-def judgement_text(judgement: Judgement) -> str:
-    return f"*{judgement.verdict}*: {judgement.detail}"
-
-
-def claim_link(judged: JudgedClaim) -> str:
-    """A link to the page of the table or figure that a claim is about."""
-    place, ending = judged.claim.place, "md" if judged.claim.table else "svg"
-    return f"[{place}]({judged.paper}/{place}.{ending})"
-
-
-def verdict_counts(judged: list[JudgedClaim]) -> str:
-    """A table with the number of claims per verdict, on the printed numbers and on ours."""
-    counts = [Counter(j.published.verdict for j in judged), Counter(j.ours.verdict for j in judged)]
-    body = [[verdict, *(str(count[verdict]) for count in counts)] for verdict in VERDICTS]
-    return markdown_table([f"{len(judged)} claims", "on the printed numbers", "on ours"], body)
 
 
 # ---------------------------------------------------------------- audit

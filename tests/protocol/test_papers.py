@@ -208,7 +208,7 @@ def test_a_claim_names_what_exists(name, claim):
 def test_claims_of_printed_numbers_are_judged_on_them(name):
     """Those of figures are not: their values are drawn, not printed."""
     judged = [judge(name, claim, "smoke") for claim in catalog.paper(name).claims]
-    untested = {j.claim.place for j in judged if j.published.verdict == "not testable"}
+    untested = {j.claim.place for j in judged if j.published.detail == "no numbers to compare"}
     assert all(place.startswith("figure") or (name, place[5:]) in NO_NUMBERS for place in untested), untested
 
 
@@ -265,7 +265,10 @@ REFUSED = {
     "no axis": ("    axis: Spearman x 100\n", "", "figures.1.axis", "required"),
     "claim of nothing": ('table: "1", ', "", "claims.0", "'one is better': needs either `table` or `figure`"),
     "claim of two things": ('table: "1"', 'table: "1", figure: "1"', "claims.0", "needs either `table` or `figure`"),
-    "two sizes of a difference": ('by: "1.0"', 'by: "1.0", within: "2.0"', "claims.0", "needs at most one of `by`"),
+    "two sizes of a difference": ('by: "1.0"', 'by: "1.0", less_than: "2.0"', "claims.0", "needs at most one of `by`"),
+    "a limit of what is above": ('by: "1.0"', 'less_than: "1.0"', "claims.0", "needs `relation: comparable`"),
+    "a size of what is comparable": ('by: "1.0"', 'by: "1.0", relation: comparable', "claims.0", "`relation: above`"),
+    "unknown relation": ('by: "1.0"', "relation: equal", "claims.0.relation", "'comparable'"),
     "unknown key of a claim": ("by:", "buy:", "claims.0.buy: unknown key", "'by'"),
     "stated difference": ('by: "1.0"', "by: much", "claims.0.by", "'much'"),
 }  # fmt: skip

@@ -10,11 +10,22 @@ from csebench import ROOT
 from csebench.base.errors import BadInput
 from csebench.plan import catalog, targets
 from csebench.plan.papers import Claim
-from csebench.report import claims, stats
-from csebench.report.claims import HOLDS, REVERSED, UNTESTABLE, WEAK
+from csebench.report import claims, printed_spread, stats
 from csebench.report.evidence import Spread
+from csebench.report.judging import (
+    DIFFERENT,
+    EQUAL,
+    HOLDS,
+    REVERSED,
+    UNTESTABLE,
+    WEAK,
+    WEAK_REVERSED,
+    Judgement,
+    judge_sentence,
+)
 
 QUOTE = "better by far"
+LIMIT = {"relation": "comparable"}
 FEW_SHOT = [{"label": size, "task": "Avg.", "size": size} for size in ("1%", "10%")]
 X = {"label": "x", "task": "STS-B"}
 # A single run's deviation over seeds is 0.40, so that a difference of two has the standard error 0.40 √2 = 0.57.
@@ -40,6 +51,14 @@ PAPER = {
         "4": table({"Ours": ("simcse", ["74.00±0.20"]), "B": ("ct", ["70.00±1.00"])}, FEW_SHOT[:1], seeds=3),
         "5": table({"Ours": ("simcse", ["74.00±0.00"]), "B": ("ct", ["70.00±0.00"])}, FEW_SHOT[:1], seeds=5),
         "6": {"kind": "settings", "title": "Settings", "columns": [], "rows": []},
+        "7": table(
+            {"Ours": ("simcse", ["70.00", None]), "B": ("ct", ["68.00", None]), "C": ("mirror_bert", ["69.50", None])},
+            [X, {"label": "change", "delta": "x"}],
+            baseline="B",
+        ),
+    },
+    "figures": {
+        "1": table({"Ours": ("simcse", [None]), "B": ("ct", [None])}, [X], kind="bars", axis="Spearman"),
     },
 }
 # STS-B, SICK-R and the average of three runs.
@@ -57,7 +76,7 @@ TASKS = ("STS-B", "SICK-R", "Avg.")
 def project(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         made_up(tmp_path_factory.mktemp("project"), patch, PAPER)
-        patch.setattr(claims, "seed_spread", lambda *_: SPREAD)
+        patch.setattr(printed_spread, "seed_spread", lambda *_: SPREAD)
         for name in targets.grid_names("made_up"):
             for spec in targets.page(name, SCALE, "made_up").runs().values():
                 values = [own[max(0, spec.seed - 1)] for own in MEASURED[spec.method]]
@@ -82,18 +101,34 @@ def judge(table="1", row="Ours", columns=("x",), **more):
         ({"versus": ["B"]}, HOLDS),  # by 2.00
         ({"versus": ["C"]}, WEAK),  # by 0.50
         ({}, WEAK),  # by both
-        ({"columns": ["y"]}, REVERSED),  # C has 0.40 more
+        ({"columns": ["y"]}, WEAK_REVERSED),  # C has 0.40 more
+        ({"row": "B", "versus": ["Ours"]}, REVERSED),  # by 2.00
+        ({"row": "B", "versus": ["Ours", "C"], "columns": ["x", "y"]}, REVERSED),  # p = 0.0004 of four comparisons
+        ({"row": "B", "versus": ["C"]}, REVERSED),  # by 1.50: p = 0.008
+        ({"row": "B", "versus": ["C"], "columns": ["x", "y"], "exclude": []}, REVERSED),
         ({"columns": ["y"], "exclude": ["C"]}, WEAK),
         ({"columns": ["y"], "versus": ["C"], "lower": True}, WEAK),
         ({"row": "B", "versus": ["Ours"], "lower": True}, HOLDS),
         ({"versus": ["D"]}, UNTESTABLE),
         ({"row": "D"}, UNTESTABLE),
-        ({"versus": ["B"], "within": "3.0"}, HOLDS),  # 1.00 below it, 1.8 standard errors
-        ({"versus": ["B"], "within": "2.5"}, WEAK),
-        ({"versus": ["B"], "within": "1.9"}, REVERSED),
-        ({"row": "B", "versus": ["Ours"], "within": "3.0"}, HOLDS),
-        ({"versus": ["C"], "within": "1.0"}, WEAK),
-        ({"versus": ["Ours"], "versus_table": "3", "within": "0.5"}, WEAK),
+        ({"versus": ["B"], **LIMIT, "less_than": "3.0"}, HOLDS),  # 1.00 below it, 1.8 standard errors
+        ({"versus": ["B"], **LIMIT, "less_than": "2.5"}, WEAK),
+        ({"versus": ["B"], **LIMIT, "less_than": "2.0"}, WEAK_REVERSED),  # not less
+        ({"versus": ["B"], **LIMIT, "less_than": "1.9"}, WEAK_REVERSED),
+        ({"versus": ["B"], **LIMIT, "less_than": "0.5"}, REVERSED),  # 1.50 above it
+        ({"row": "B", "versus": ["Ours"], **LIMIT, "less_than": "3.0"}, HOLDS),
+        ({"versus": ["C"], **LIMIT, "less_than": "1.0"}, WEAK),
+        ({"versus": ["Ours"], "versus_table": "3", **LIMIT, "less_than": "0.5"}, WEAK),
+        ({"versus": ["B"], "relation": "comparable"}, DIFFERENT),
+        ({"row": "B", "versus": ["Ours"], "relation": "comparable"}, DIFFERENT),  # either way
+        ({"versus": ["C"], "relation": "comparable"}, EQUAL),
+        ({"versus": ["B", "C"], "relation": "comparable"}, DIFFERENT),
+        ({"versus": ["D"], "relation": "comparable"}, UNTESTABLE),
+        ({"versus": ["B"], "relation": "not worse"}, HOLDS),
+        ({"versus": ["C"], "relation": "not worse"}, WEAK),
+        ({"columns": ["y"], "versus": ["C"], "relation": "not worse"}, EQUAL),  # 0.40 below, which shows nothing
+        ({"row": "B", "versus": ["Ours"], "relation": "not worse"}, REVERSED),
+        ({"row": "B", "versus": ["Ours"], "relation": "not worse", "lower": True}, HOLDS),
         ({"table": "2", "columns": ["1%"], "statistic": "std", "lower": True}, HOLDS),  # F = 25 on 4 and 4: p = 0.009
         ({"table": "2", "columns": ["10%"], "statistic": "std", "lower": True}, WEAK),  # a tie
         ({"versus": ["B"], "statistic": "std", "lower": True}, UNTESTABLE),
@@ -106,7 +141,10 @@ def judge(table="1", row="Ours", columns=("x",), **more):
         ({"table": "2", "columns": ["1%", "10%"]}, WEAK),
         ({"table": "2", "columns": ["1%", "10%"], "on_average": True}, HOLDS),
         ({"table": "2", "columns": ["10%"], "versus": ["Ours"], "versus_column": "1%"}, HOLDS),
-        ({"table": "2", "columns": ["1%"], "versus": ["Ours"], "versus_column": "10%"}, REVERSED),
+        (
+            {"table": "2", "columns": ["1%"], "versus": ["Ours"], "versus_column": "10%"},
+            REVERSED,
+        ),  # by 1.00: p = 0.001
         ({"versus": ["B"], "versus_table": "2", "versus_column": "1%"}, WEAK),  # a tie
         ({"row": "C", "columns": ["y"], "versus": ["B"], "versus_table": "1", "versus_column": "x"}, REVERSED),
         ({"table": "2", "columns": ["10%"], "versus": ["B"], "versus_table": "1", "versus_column": "x"}, HOLDS),
@@ -133,7 +171,8 @@ def test_verdict_on_print(project, claim, verdict):
         ({"columns": ["x", "y"], "at_least": "0.6"}, False),
         ({"columns": ["x", "y"], "on_average": True, "by": "1.25"}, True),
         ({}, None),
-        ({"within": "3"}, None),
+        ({**LIMIT, "less_than": "3"}, True),
+        ({**LIMIT, "less_than": "2.0"}, False),  # less is strict
     ],
 )
 def test_size_on_print(project, claim, stated):
@@ -142,16 +181,40 @@ def test_size_on_print(project, claim, stated):
 
 def test_up_to_asks_for_one_comparison_only(project):
     claim = {"columns": ["x", "y"], "versus": ["B", "C"]}
-    assert judge(**claim).published.verdict == REVERSED
+    assert judge(**claim).published.verdict == WEAK_REVERSED
     found = judge(**claim, up_to="2.00").published
-    assert (found.verdict, found.stated) == (HOLDS, True) and found.detail.startswith("+2.00 than B, x")
+    assert (found.verdict, found.stated) == (HOLDS, True)
+    assert found.detail.startswith("+2.00 over B in x (claimed: up to +2.00), p = 0.00041 (× 4 comparisons)")
 
 
 def test_details_count_comparisons(project):
-    assert judge(columns=["x", "y"]).published.detail.startswith("3 of 4 comparisons; smallest -0.40 than C, y")
+    against = "3 of 4 comparisons agree; against: 0.40 below C in y, p = 0.48 (× 4 comparisons)"
+    assert judge(columns=["x", "y"]).published.detail.startswith(against)
     two = {"table": "2", "columns": ["1%", "10%"]}
-    assert judge(**two, on_average=True).published.detail.startswith("+2.05 than B, average")
-    assert judge(versus=["B"], by="1.50").published.detail == "+2.00 than B, x; says 1.50, is +2.00, p = 0.00041"
+    assert judge(**two, on_average=True).published.detail.startswith("+2.05 over B in average")
+    spread = "spread 0.40 on bert-base (1000000 seeds of simcse, made-up)"
+    assert judge(versus=["B"], by="1.50").published.detail == (
+        f"+2.00 over B in x (claimed: +1.50), p = 0.00041; {spread}"
+    )
+
+
+def test_the_p_of_several_comparisons_is_that_of_the_one_shown(project):
+    """The weakest of them: each by itself is in no other claim with another p."""
+    p = {versus: judge(versus=[versus]).published.detail.split("p = ")[1] for versus in ("B", "C")}
+    assert judge(versus=["B", "C"]).published.detail.endswith(f"weakest: +0.50 over C in x, p = {p['C']}")
+
+
+def test_a_printed_deviation_needs_no_other_seeds(project):
+    assert "spread" not in judge(table="2", columns=["1%"]).published.detail
+
+
+def test_what_nobody_published_seeds_of_is_named(project, monkeypatch):
+    monkeypatch.setattr(printed_spread, "seed_spread", lambda *_: None)
+    judged = judge(versus=["B"]).published
+    assert judged.verdict == WEAK
+    assert judged.detail.endswith("; the spread is not known; nobody has published seeds of sts STS-B on bert-base")
+    assert judge(versus=["B"], relation="comparable").published.verdict == UNTESTABLE
+    assert judge(row="B", versus=["Ours"]).published.verdict == WEAK_REVERSED
 
 
 # ---------------------------------------------------------------- on our runs
@@ -162,26 +225,33 @@ def test_details_count_comparisons(project):
     [
         ({"versus": ["B"]}, HOLDS),  # by 5, 5 and 4.8
         ({"versus": ["C"]}, WEAK),  # by 0, -0.2 and 0.5
-        ({"versus": ["C"], "columns": ["y"]}, REVERSED),
+        ({"versus": ["C"], "columns": ["y"]}, REVERSED),  # by 5, 5 and 6
+        ({"versus": ["B"], "columns": ["y"], "lower": True}, WEAK_REVERSED),  # by 1, -1 and -1
         ({"versus": ["C"], "columns": ["y"], "lower": True}, HOLDS),
         ({"versus": ["D"]}, UNTESTABLE),
         ({"table": "3", "versus": ["Chance"]}, UNTESTABLE),  # a control
         ({"table": "3", "versus": ["BERT"]}, HOLDS),  # one run stands for every seed
         ({"versus": ["BERT"], "versus_table": "3"}, HOLDS),
         ({"table": "2", "columns": ["1%"]}, UNTESTABLE),  # one seed
-        ({"table": "2", "columns": ["1%"], "lower": True}, REVERSED),  # and not even that
+        ({"table": "2", "columns": ["1%"], "lower": True}, WEAK_REVERSED),  # and not even that
         ({"table": "2", "columns": ["10%"]}, HOLDS),
         ({"versus": ["B", "C"], "columns": ["x", "y"], "on_average": True}, REVERSED),
         ({"versus": ["B"], "columns": ["x", "y"], "on_average": True}, HOLDS),  # by 2, 3 and 2.9
         ({"versus": ["C"], "statistic": "std"}, WEAK),
         ({"table": "2", "columns": ["1%"], "statistic": "std"}, UNTESTABLE),
-        ({"versus": ["C"], "within": "1.0"}, HOLDS),  # a mean of 0.10, its standard error 0.21
-        ({"versus": ["C"], "within": "0.3"}, WEAK),
-        ({"versus": ["C"], "within": "0.05"}, REVERSED),
+        ({"versus": ["C"], **LIMIT, "less_than": "1.0"}, HOLDS),  # a mean of 0.10, its standard error 0.21
+        ({"versus": ["C"], **LIMIT, "less_than": "0.3"}, WEAK),
+        ({"versus": ["C"], **LIMIT, "less_than": "0.05"}, WEAK_REVERSED),
+        ({"versus": ["B"], **LIMIT, "less_than": "0.5"}, REVERSED),
         (
-            {"versus": ["C"], "within": "0.55"},
+            {"versus": ["C"], **LIMIT, "less_than": "0.55"},
             WEAK,  # t = 0.45 / 0.21 on two degrees of freedom: p = 0.08
         ),
+        ({"versus": ["B"], "relation": "comparable"}, DIFFERENT),
+        ({"versus": ["C"], "relation": "comparable"}, EQUAL),
+        ({"versus": ["B", "D"], "relation": "comparable"}, DIFFERENT),  # one is shown, whatever the other is
+        ({"versus": ["C", "D"], "relation": "comparable"}, UNTESTABLE),
+        ({"versus": ["C"], "columns": ["y"], "relation": "not worse"}, REVERSED),
     ],
 )
 def test_verdict_on_runs(project, claim, verdict):
@@ -205,6 +275,64 @@ def test_the_test_of_a_page_is_the_test_of_its_claims(project):
     assert judge(versus=["B"], columns=["y"]).ours.detail.endswith("p = 0.67")  # by -1, 1 and 1
     path.unlink()
     clear()
+
+
+def test_a_figure_has_the_p_of_the_table_with_the_same_runs(project):
+    path = targets.grid_path("made_up", "table1", SCALE, "items.json")
+    pair = {"a": 0, "b": 1, "mean": 4.9, "p": 0.4, "holm": 1.0, "seeds": 3, "item_variance": 0.04}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"comparisons": {"x": {"order": [0, 1], "pairs": [pair], "letters": {}}}}))
+    clear()
+    in_table, in_figure = judge(versus=["B"]).ours, judge(table=None, figure="1", versus=["B"]).ours
+    path.unlink()
+    clear()
+    assert in_table.detail == in_figure.detail
+    assert in_table.detail != judge(versus=["B"]).ours.detail
+
+
+def test_two_differences_to_one_baseline_have_the_p_of_their_rows(project):
+    """What both subtract cancels, on print and in our runs."""
+    rows = judge(table="7", row="Ours", versus=["C"], columns=["x"])
+    changes = judge(table="7", row="Ours", versus=["C"], columns=["change"])
+    for side in ("published", "ours"):
+        p = [getattr(judged, side).detail.split("p = ")[1].split(";")[0] for judged in (rows, changes)]
+        assert p[0] == p[1]
+
+
+# ---------------------------------------------------------------- one sentence, several rows
+
+
+@pytest.mark.parametrize(
+    ("rows", "verdict"),
+    [
+        ([(HOLDS, None), (HOLDS, None)], HOLDS),
+        ([(HOLDS, None), (WEAK, None)], WEAK),
+        ([(HOLDS, None), (UNTESTABLE, None)], UNTESTABLE),
+        ([(WEAK, None), (EQUAL, None)], EQUAL),
+        ([(HOLDS, None), (WEAK_REVERSED, 0.3)], WEAK_REVERSED),
+        ([(UNTESTABLE, None), (WEAK_REVERSED, None)], WEAK_REVERSED),
+        ([(HOLDS, None), (REVERSED, 0.02)], REVERSED),
+        ([(HOLDS, None), (REVERSED, 0.03)], WEAK_REVERSED),  # of two rows
+        ([(EQUAL, None), (DIFFERENT, 0.02)], DIFFERENT),
+        ([(EQUAL, None), (DIFFERENT, 0.03)], EQUAL),
+    ],
+)
+def test_a_sentence_has_one_verdict_over_its_rows(rows, verdict):
+    judged = judge_sentence([Judgement(name, "", contrary_p=p) for name, p in rows])
+    assert judged.verdict == verdict
+    assert judged.detail.startswith("2 rows: ")
+
+
+@pytest.mark.parametrize(("sizes", "stated"), [([None, True], True), ([True, False], False), ([None, None], None)])
+def test_the_size_of_a_sentence_is_that_of_all_its_rows(sizes, stated):
+    assert judge_sentence([Judgement(HOLDS, "", size) for size in sizes]).stated is stated
+
+
+def test_claims_with_one_quote_are_one_sentence(no_runs):
+    for name in catalog.paper_names():
+        quotes = [claim.quote for claim in catalog.paper(name).claims]
+        sentences = claims.claims_by_quote(name)
+        assert len(sentences) == len(set(quotes)) and sum(map(len, sentences.values())) == len(quotes)
 
 
 # ---------------------------------------------------------------- what does not fit
@@ -267,7 +395,7 @@ def no_runs(tmp_path, monkeypatch):
 def test_what_papers_say_of_their_numbers(no_runs, paper, words, difference, stated):
     (claim,) = [claim for claim in catalog.paper(paper).claims if words in claim.quote]
     found = claims.judge(paper, claim, SCALE)
-    assert found.published.stated is stated and found.published.detail.startswith(f"{difference:+.2f} than ")
+    assert found.published.stated is stated and found.published.detail.startswith(f"{difference:+.2f} over ")
     assert found.ours.verdict == UNTESTABLE
 
 

@@ -16,7 +16,7 @@ from csebench.plan import catalog, evidence
 from csebench.plan.evidence import Key
 from csebench.plan.grids import find_grid
 from csebench.plan.papers import EvidenceKey
-from csebench.report import claims, evidence_page, markdown, stats
+from csebench.report import claims, evidence_page, markdown, printed_spread, stats
 from csebench.report import evidence as statistics
 from csebench.report.view import grid_view, printed_view
 
@@ -320,25 +320,28 @@ def test_cells_without_others(paper_name, table, label, column):
         ("infocse", "table10", "SimCSE", "Avg.", None),  # nobody published seeds of an accuracy
         ("infocse", "table10", "Skip-thought", "Avg.", None),
         ("infocse", "table3", "SimCSE-base", "scifact", None),
+        ("infocse", "table1", "SimCSE-BERTbase", "STS-B", None),  # supervised, of which there is no sweep
+        ("msse", "table3", "MSSE", "Avg.", None),
     ],
 )
 @pytest.mark.parametrize("scale", ["smoke", "paper"])
 def test_single_values_get_the_spread_of_seeds_that_others_published(name, table, label, column, spread, scale):
     shown = printed_view(name, table, scale)
     cell = shown.rows[shown.grid.row(label)][shown.grid.column(column)]
-    nearest = claims.nearest_spread(cell)
+    nearest = printed_spread.nearest_spread(cell, cell.plan.column.task)
     assert nearest == (spread and statistics.spread(*spread))
     if nearest is None:
-        assert claims.printed_variance(cell) is None
+        assert printed_spread.printed_variance(cell).value is None
     else:
-        variance, df = claims.printed_variance(cell)
-        assert (variance, df) == (pytest.approx(nearest.std**2), nearest.n - 1)
+        variance = printed_spread.printed_variance(cell)
+        assert variance.part == (pytest.approx(nearest.std**2), nearest.n - 1)
 
 
 def test_print_is_judged_the_same_whatever_a_scale_can_run():
     for name in catalog.paper_names():
         for claim in catalog.paper(name).claims:
-            assert claims.judge_print(name, claim, "smoke") == claims.judge_print(name, claim, "paper")
+            judged = [claims.judge_print(name, claim, scale) for scale in ("smoke", "mini", "paper")]
+            assert judged[0] == judged[1] == judged[2]
 
 
 # ---------------------------------------------------------------- the page

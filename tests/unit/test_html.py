@@ -14,7 +14,7 @@ import yaml
 from csebench import ROOT
 from csebench.base import caches
 from csebench.plan import catalog, grids, targets
-from csebench.report import claims, evidence_page, html
+from csebench.report import evidence_page, html, printed_spread
 from csebench.report.audit import Finding
 from csebench.report.evidence import Spread
 from csebench.report.view import grid_view
@@ -144,7 +144,8 @@ def project(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(html, "findings", lambda: findings)
         patch.setattr(catalog, "ROOT", folder)
-        patch.setattr(claims, "seed_spread", lambda *_: Spread(std=0.4, n=50, method="simcse", source="made-up"))
+        spread = Spread(std=0.4, n=50, method="simcse", source="made-up")
+        patch.setattr(printed_spread, "seed_spread", lambda *_: spread)
         patch.chdir(folder)
         clear()
         write_scores()

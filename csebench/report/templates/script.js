@@ -132,7 +132,8 @@ for (const form of document.querySelectorAll("form.filter")) {
     for (const row of rows) {
       row.hidden = [...form.elements].some((own) => own.value && own.dataset.filter && row.dataset[own.dataset.filter] !== own.value);
     }
-    form.querySelector("output").value = `${rows.filter((row) => !row.hidden).length} of ${rows.length}`;
+    const sentences = rows.filter((row) => !row.classList.contains("claim-row"));
+    form.querySelector("output").value = `${sentences.filter((row) => !row.hidden).length} of ${sentences.length}`;
   };
   form.addEventListener("change", apply);
   apply();

@@ -1,0 +1,138 @@
+"""How far a printed value would move with another seed: its own deviation, or that of seeds that others published.
+
+A deviation that a paper prints counts first. A single run gets that of a seed sweep of evidence/ on the same encoder,
+task and metric, trained on the same kind of data, at the full size of the training set. Nothing here reads a score or
+a scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf, sqrt
+
+from csebench.plan.evidence import FULL, names, score_name
+from csebench.plan.registry import METHODS, declaration, protocol
+from csebench.plan.registry import names as file_names
+from csebench.report import stats
+from csebench.report.evidence import Spread
+from csebench.report.evidence import spread as seed_spread
+from csebench.report.judging import SeedSource
+from csebench.report.view import Cell
+
+
+@dataclass(frozen=True)
+class Variance:
+    """Of the mean of printed cells."""
+
+    value: float | None  # None: not known
+    df: float = inf
+    sources: tuple[SeedSource, ...] = ()  # none where the paper prints a deviation, or nothing is trained
+
+    @property
+    def part(self) -> tuple[float, float] | None:
+        return None if self.value is None else (self.value, self.df)
+
+
+def row_variances(cells: Sequence[Cell]) -> list[Variance]:
+    """Parts of the variance of the mean of a row's printed cells.
+
+    Cells of one training set come from one run, so their deviations add up; runs of different sets are independent.
+    All tasks that a protocol averages, together, have the spread of their average.
+    """
+    by_size: dict[str, list[Cell]] = {}
+    for cell in cells:
+        by_size.setdefault(cell.plan.column.size, []).append(cell)
+    return [_group_variance(group, len(cells)) for group in by_size.values()]
+
+
+def _group_variance(group: list[Cell], count: int) -> Variance:
+    if is_whole_average(group):
+        average = single_run_variance(group[0], "Avg.")
+        return replace(average, value=None if average.value is None else average.value * (len(group) / count) ** 2)
+    variances = [printed_variance(cell) for cell in group]
+    if unknown := missing(variances):
+        return unknown
+    deviation = sum(sqrt(v.value or 0.0) for v in variances) / count
+    return Variance(deviation**2, min(v.df for v in variances), sources_of(variances))
+
+
+def sources_of(variances: Sequence[Variance]) -> tuple[SeedSource, ...]:
+    return tuple(dict.fromkeys(source for variance in variances for source in variance.sources))
+
+
+def missing(variances: Sequence[Variance]) -> Variance | None:
+    """The unknown variance of a sum of which a part is not known."""
+    unknown = [variance for variance in variances if variance.value is None]
+    return Variance(None, sources=sources_of(unknown)) if unknown else None
+
+
+def is_whole_average(cells: list[Cell]) -> bool:
+    """Whether cells are single runs of exactly the tasks that their protocol averages."""
+    evaluators = {cell.published_evaluator for cell in cells}
+    if len(evaluators) != 1 or any(c.published is None or c.published.std is not None or c.parts for c in cells):
+        return False
+    tasks = [cell.plan.column.task for cell in cells]
+    return len(tasks) > 1 and tasks == list(protocol(evaluators.pop()).declaration.tasks)
+
+
+def printed_variance(cell: Cell) -> Variance:
+    """Variance of one printed value."""
+    if cell.published is not None and cell.published.std is not None and cell.published_seeds > 1:
+        return Variance(cell.published.std**2 / cell.published_seeds, cell.published_seeds - 1)
+    if not cell.parts:
+        return single_run_variance(cell, cell.plan.column.task)
+    if cell.plan.column.delta is None:
+        return Variance(None, sources=(SeedSource(f"the {cell.plan.column.label}", encoder_title(cell)),))
+    parts = [printed_variance(part) for part in cell.parts]
+    if unknown := missing(parts):
+        return unknown
+    known = [part.part for part in parts if part.part is not None]
+    return Variance(sum(variance for variance, _ in known), stats.satterthwaite(*known), sources_of(parts))
+
+
+def single_run_variance(cell: Cell, task: str | None) -> Variance:
+    """Variance of one run's score of a task, from the nearest seed sweep; none of a row that nothing trains."""
+    row = cell.plan.row
+    if row.run is not None and declaration(row.run.method).kind == "untrained":
+        return Variance(0.0)
+    nearest, encoder = nearest_spread(cell, task), encoder_title(cell)
+    if nearest is None:
+        return Variance(None, sources=(SeedSource(score_label(cell, task), encoder),))
+    deviation = nearest.std / 100 * cell.factor
+    method = names().methods[nearest.method].title if nearest.method in names().methods else nearest.method
+    seeds = f"{nearest.n} seeds of {method}, {nearest.source}"
+    return Variance(deviation**2, nearest.n - 1, (SeedSource(str(task), encoder, cell.number(deviation), seeds),))
+
+
+def encoder_title(cell: Cell) -> str:
+    return names().encoders.get(cell.published_encoder, cell.published_encoder)
+
+
+def score_label(cell: Cell, task: str | None) -> str:
+    """`transfer MR`, `stsb_retrieval recall@1`, `beir:nq`; with training data or size where they are not the usual."""
+    column, evaluator = cell.plan.column, cell.published_evaluator
+    label = evaluator if ":" in evaluator else f"{evaluator} {column.metric or task or column.label}"
+    kind = training_data(cell.plan.row.run.method) if cell.plan.row.run else None
+    label += f" at {column.size} of the training set" if column.size != FULL else ""
+    return label + (f" trained on {kind}" if kind not in (None, "sentences") else "")
+
+
+def nearest_spread(cell: Cell, task: str | None) -> Spread | None:
+    """Deviation over seeds that others published for a printed cell's encoder and a task; None where nobody has."""
+    row, column = cell.plan.row, cell.plan.column
+    if task is None or column.metric is not None or column.size != FULL:
+        return None
+    score = score_name(cell.published_evaluator, task)
+    if score is None:
+        return None
+    method = row.run.method if row.run else None
+    nearest = seed_spread(cell.published_encoder, score, method)
+    if nearest is None or None in (kinds := (training_data(method), training_data(nearest.method))):
+        return nearest
+    return nearest if kinds[0] == kinds[1] else None
+
+
+def training_data(method: str | None) -> str | None:
+    """The kind of corpus that a method trains on (`sentences`, `triplets`); None where methods/ does not have it."""
+    return declaration(method).corpus if method in file_names(METHODS) else None
