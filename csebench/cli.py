@@ -340,7 +340,8 @@ def list_claims(args):
 def list_findings(args):
     from csebench.report.audit import findings
 
-    print(tabulate(findings(), ["paper", "place", "kind", "finding"], maxcolwidths=[None, None, None, 90]))
+    rows = [[f.severity, f.kind, "; ".join(map(" ".join, f.places)), f.text] for f in findings()]
+    print(tabulate(rows, ["severity", "kind", "place", "finding"], maxcolwidths=[None, None, 30, 80]))
 
 
 # ---------------------------------------------------------------- work

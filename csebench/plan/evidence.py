@@ -19,7 +19,7 @@ from csebench.base.caches import cached
 from csebench.base.errors import BadInput, explain, field_names, unknown
 from csebench.base.files import LOADER, not_yaml, read_text
 from csebench.plan import catalog, registry
-from csebench.plan.papers import Published, PublishedValue, Row
+from csebench.plan.papers import Erratum, Published, PublishedValue, Row
 from csebench.plan.registry import METHODS, declaration, evaluator_declaration
 from csebench.plan.schema import Pooler, Strict
 
@@ -157,6 +157,7 @@ class Printed(Strict):
 class Method(Strict):
     title: str
     printed: dict[str, Printed] = {}  # by encoder
+    errata: list[Erratum] = []  # of a paper that is not in papers/
 
 
 class Names(Strict):

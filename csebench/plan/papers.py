@@ -274,7 +274,9 @@ class Claim(Strict):
 class Erratum(Strict):
     """An error in print that no check of csebench/report/audit.py can find."""
 
-    where: str
+    where: str  # table2, or a place in the text
+    row: str | None = None  # with `kind`: replaces what the audit finds of this row at `where`
+    also: dict[str, str] = {}  # one more place, by the paper's name
     text: str
     kind: Literal["found by reading", "sentence against table", "impossible value", "inconsistent value"] = (
         "found by reading"

@@ -98,7 +98,7 @@ def list_names(labels: list[str]) -> str:
 def judgement_text(judgement: Judgement) -> str:
     """The verdict in italics, whether the claimed size is off, and the numbers."""
     size = ", size not as claimed" if judgement.stated is False else ""
-    return f"*{judgement.verdict}*{size}: {judgement.detail}"
+    return f"*{judgement.verdict}*{size}: {judgement.text}"
 
 
 def claim_link(judged: JudgedClaim) -> str:

@@ -20,7 +20,7 @@ from csebench.plan import catalog, targets
 from csebench.plan.papers import Figure, Row
 from csebench.plan.spec import Spec
 from csebench.report import claims, claims_page, evidence_page, judging, markdown, overview, stats
-from csebench.report.audit import Finding, findings
+from csebench.report.audit import Finding, findings, paper_label
 from csebench.report.view import PAPER_SCALE, Cell, GridView, grid_view, is_control
 from csebench.score.store import read_scores, score
 
@@ -98,7 +98,7 @@ def page_templates(content: SiteContent) -> dict[str, tuple[str, dict]]:
     for name, views in content.views.items():
         pages[name] = ("paper.html", {"about": catalog.paper(name), "views": views, "runs": runs_on_page(views)})
     pages["claims"] = ("claims.html", {"judged": content.judged})
-    pages["audit"] = ("audit.html", {"findings": content.findings})
+    pages["audit"] = ("audit.html", {"sections": overview.findings_by_section(content.findings)})
     return pages
 
 
@@ -125,7 +125,7 @@ def template_environment(scale: str) -> Environment:
     functions += (snakemake_command, source_label, tested_pairs, targets.grid_label)
     functions += (markdown.heading, markdown.missing_reasons, markdown.settings_cells, markdown.source_lines)
     functions += (markdown.missing_scores, markdown.others_source, markdown.others_text, markdown.ties_meaning)
-    functions += (has_evidence,)
+    functions += (has_evidence, overview.audit_legend, paper_label)
     environment.globals |= {function.__name__: function for function in functions}
     environment.globals |= {
         "scale": catalog.scale(scale),
@@ -135,6 +135,7 @@ def template_environment(scale: str) -> Environment:
         "evidence_page": evidence_page,
         "NOT_COMPARABLE": markdown.NOT_COMPARABLE,
         "PICTURES": PICTURES,
+        "SEVERAL": overview.SEVERAL,
         "SIDE_BY_SIDE": catalog.SIDE_BY_SIDE,
         "SIGNS": markdown.SIGNS,
         "STALE": markdown.STALE,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from csebench.plan.papers import Claim, Published
@@ -58,6 +58,11 @@ class Judgement:
     detail: str
     stated: bool | None = None  # whether the difference has the size that the claim states; None where it states none
     contrary_p: float | None = None  # that what is contrary to the claim is chance, corrected for its comparisons
+    notes: tuple[str, ...] = ()  # whose seeds it uses, what is missing
+
+    @property
+    def text(self) -> str:
+        return "; ".join((self.detail, *self.notes))
 
 
 def judge_row(claim: Claim, comparisons: Sequence[Comparison | None], digits: int) -> Judgement:
@@ -74,12 +79,12 @@ def judge_row(claim: Claim, comparisons: Sequence[Comparison | None], digits: in
     else:
         rules = {"above": judge_above, "comparable": judge_comparable, "not worse": judge_not_worse}
         judged = rules[claim.relation](claim, made, digits)
-    notes = [judged.detail, *spread_notes(made)]
+    notes = spread_notes(made)
     verdict = judged.verdict
     if len(made) < len(comparisons):
         notes.append(f"{len(made)} of {len(comparisons)} comparisons can be made")
         verdict = verdict if verdict in CONTRARY else UNTESTABLE
-    return Judgement(verdict, "; ".join(notes), judged.stated, judged.contrary_p)
+    return replace(judged, verdict=verdict, notes=tuple(notes))
 
 
 def judge_sentence(rows: Sequence[Judgement]) -> Judgement:

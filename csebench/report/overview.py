@@ -11,11 +11,12 @@ from collections import Counter
 from csebench.plan.catalog import DEFAULT_SCALE, SIDE_BY_SIDE, paper, paper_names, results_folder
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.targets import grid_label, grid_names, grid_order
-from csebench.report.audit import findings
+from csebench.report.audit import KINDS, SEVERITIES, Finding, Place, findings, paper_label
 from csebench.report.claims_page import claims_sections
 from csebench.report.markdown import NOT_COMPARABLE, markdown_table
 from csebench.report.view import PAPER_SCALE, GridView, grid_view
 
+SEVERAL = "Several papers"
 STATE_LABELS = {"nothing to run": "cited only"}  # other states are printed as they are
 
 
@@ -61,7 +62,8 @@ def index_page(scale: str) -> str:
         + "; ".join(f"{count} {STATE_LABELS.get(state, state)}" for state, count in sorted(states.items()))
         + ".",
         f"[All methods side by side]({SIDE_BY_SIDE}.md) · [what the papers say of their tables](claims.md) ·"
-        " [what the print contradicts](audit.md) · [the same to browse](html/index.html) · [every score](scores.csv)",
+        " [inconsistencies in the published tables](audit.md) · [the same to browse](html/index.html) ·"
+        " [every score](scores.csv)",
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -89,18 +91,48 @@ def claims_page(scale: str) -> str:
 
 def audit_page(scale: str) -> str:
     """Every finding of the audit; the same at every scale, as it needs no run."""
-    all_findings = findings()
-    parts = [
-        "# What the printed tables contradict",
-        "Recomputed from the numbers as printed: averages and differences of rows, sentences of the text, settings"
-        " that are printed twice, rows of two tables that are equal but for a few cells, shares of a known number of"
-        " test items. *read*: noticed by reading, not by arithmetic. A finding says that two things in print do not"
-        " fit, not which of them is wrong.",
-    ]
-    for name in paper_names():
-        body = [[f.place, f.kind, f.text] for f in all_findings if f.paper == name]
-        parts += [f"## {paper(name).label}: {len(body)}", markdown_table(["place", "kind", "finding"], body)]
+    sections = findings_by_section(findings())
+    parts = ["# Inconsistencies in the published tables", audit_legend(), finding_counts(sections)]
+    for title, section in sections.items():
+        body = [
+            [f.severity, f.kind, "; ".join(place_text(place, title) for place in f.places), f.text] for f in section
+        ]
+        head = ["severity", "kind", "place", "finding"]
+        parts += [f"## {title}: {len(section)}", markdown_table(head, body) if body else "None."]
     return "\n\n".join(parts) + "\n"
+
+
+def audit_legend() -> str:
+    """What the kinds and severities of findings mean."""
+    kinds = "\n".join(f"- *{kind}*: {meaning}." for kind, meaning in KINDS.items())
+    severities = "\n".join(f"- **{severity}**: {meaning}." for severity, meaning in SEVERITIES.items())
+    return (
+        "Recomputed from the numbers as printed, without any run. A finding says that two things in print do not"
+        " agree, not which of them is wrong. What several papers print is one finding with all its places. A value"
+        " copied from another paper and one of a re-run are two runs: that they differ is no finding."
+        f"\n\n{kinds}\n\n{severities}"
+    )
+
+
+def findings_by_section(all_findings: list[Finding]) -> dict[str, list[Finding]]:
+    """Findings of several papers, of each paper, and of papers that are not in papers/."""
+    sections: dict[str, list[Finding]] = {SEVERAL: []} | {paper_label(name): [] for name in paper_names()}
+    for finding in all_findings:
+        title = SEVERAL if len(finding.papers) > 1 else paper_label(finding.papers[0])
+        sections.setdefault(title, []).append(finding)
+    return sections
+
+
+def finding_counts(sections: dict[str, list[Finding]]) -> str:
+    """A table with the number of findings per kind and severity."""
+    counts = Counter((f.kind, f.severity) for section in sections.values() for f in section)
+    body = [[kind, *(str(counts[kind, severity]) for severity in SEVERITIES)] for kind in KINDS]
+    return markdown_table([f"{counts.total()} findings", *SEVERITIES], body)
+
+
+def place_text(place: Place, section: str) -> str:
+    """`table2`; among findings of several papers `miCSE table2`."""
+    return f"{paper_label(place.paper)} {place.where}" if section == SEVERAL else place.where
 
 
 REPORTS = {"index": index_page, "claims": claims_page, "audit": audit_page}

@@ -15,7 +15,7 @@ from csebench import ROOT
 from csebench.base import caches
 from csebench.plan import catalog, grids, targets
 from csebench.report import evidence_page, html, printed_spread
-from csebench.report.audit import Finding
+from csebench.report.audit import Finding, Place
 from csebench.report.evidence import Spread
 from csebench.report.view import grid_view
 
@@ -76,9 +76,9 @@ MADE_UP = {
             "table": "2",
             "row": NASTY,
             "versus": ["Mirror"],
-            "columns": ["A & B"],
+            "columns": ["Avg."],
         },
-        {"quote": "no", "section": "abstract", "table": "2", "row": "Mirror", "versus": [NASTY], "columns": ["A & B"]},
+        {"quote": "no", "section": "abstract", "table": "2", "row": "Mirror", "versus": [NASTY], "columns": ["Avg."]},
     ],
 }
 SCALE = {
@@ -138,8 +138,8 @@ def project(tmp_path_factory):
     (folder / "data").mkdir()
     shutil.copy(ROOT / "data" / "registry.yaml", folder / "data")
     findings = [
-        Finding("made_up", "table2", "average", "is <b>not</b> one"),
-        Finding("made_up", "Sec. 1", "read", "x"),
+        Finding("wrong sum", "notable", (Place("made_up", "table2"),), "is <b>not</b> one"),
+        Finding("found by reading", "minor", (Place("made_up", "Sec. 1"), Place("Elsewhere", "App. A")), "x"),
     ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(html, "findings", lambda: findings)
@@ -338,7 +338,7 @@ def test_overview_claims_and_audit(index):
     assert '<a href="made_up.html#table2">made_up, Table 2</a>' in claims_page
     audit = index.with_name("audit.html").read_text()
     assert '<a href="made_up.html#table2">Table 2</a>' in audit
-    assert '<a href="made_up.html">Sec. 1</a>' in audit
+    assert '<a href="made_up.html">made_up Sec. 1</a>' in audit and "Elsewhere App. A" in audit
 
 
 def test_the_overview_leads_with_others_runs(index):

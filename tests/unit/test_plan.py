@@ -138,15 +138,15 @@ def test_printed_averages_are_the_mean_of_their_columns():
 
 def test_the_audit_finds_the_same_averages():
     """Besides them it looks at the 14 datasets of BEIR, which print four decimals; none is off."""
-    found = {(f.paper, f.place, f.text.partition(": the columns")[0]): f.text for f in audit.check_averages()}
-    assert set(found) == set(MISPRINTS)
-    for key, (mean, printed) in MISPRINTS.items():
-        assert f"average {mean}, printed is {printed}" in found[key]
+    found = {(*place, f.text.partition("average ")[2]) for f in audit.check_averages() for place in f.places}
+    assert found == {
+        (paper, name, f"{mean}, printed is {text}") for (paper, name, _), (mean, text) in MISPRINTS.items()
+    }
 
 
 def test_differences_are_the_printed_ones():
     """MSSE's Table 4 prints them; an average or a difference that does not fit is a finding of the audit."""
-    assert {f.kind for f in audit.check_averages()} == {"average"}
+    assert not [f for f in audit.check_averages() if "is not the printed" in f.text]
     printed = [r.values[1].text for r in grids.find_grid("msse", "table4").rows if r.values[1]]
     assert printed == ["-1.43", "-2.05", "-4.01", "-3.27"]
 
