@@ -180,7 +180,10 @@ def judge_not_worse(claim: Claim, comparisons: list[Comparison], digits: int) ->
 
 
 def judge_limit(claim: Claim, limit: Published, comparisons: list[Comparison], digits: int) -> Judgement:
-    """Rows differ by less than a stated limit, by two one-sided tests (TOST)."""
+    """Rows differ by less than a stated limit: a test against the limit, which the sentence may pass or fail.
+
+    It holds by two one-sided tests (TOST). Each side is tested at half the level, as both verdicts are possible.
+    """
     largest = max(comparisons, key=lambda c: abs(c.difference))
     excess = abs(largest.difference) - limit.value
     stated = excess < -SLACK
@@ -189,19 +192,19 @@ def judge_limit(claim: Claim, limit: Published, comparisons: list[Comparison], d
         detail = f"{text}; {no_test(next(c for c in comparisons if c.error is None))}"
         return Judgement((WEAK if largest.unit else UNTESTABLE) if stated else WEAK_REVERSED, detail, stated)
     if not stated:
-        tail = upper_tail(excess, largest)
-        p = min(1.0, tail * len(comparisons))
-        detail = f"{text}, p of less = {tail:.2g}"
+        beyond = limit_p(excess, largest)
+        p = min(1.0, beyond * len(comparisons))
+        detail = f"{text}, {p_text(beyond, len(comparisons))} against the limit"
         return Judgement(REVERSED if p < stats.LEVEL else WEAK_REVERSED, detail, stated, p)
-    p = max(upper_tail(limit.value - abs(c.difference), c) for c in comparisons)
-    return Judgement(HOLDS if p < stats.LEVEL else WEAK, f"{text}, p of more = {p:.2g}", stated)
+    p = max(limit_p(limit.value - abs(c.difference), c) for c in comparisons)
+    return Judgement(HOLDS if p < stats.LEVEL else WEAK, f"{text}, p = {p:.2g} against the limit", stated)
 
 
-def upper_tail(distance: float, comparison: Comparison) -> float:
-    """One-sided p that a distance from a limit is chance."""
+def limit_p(distance: float, comparison: Comparison) -> float:
+    """Two-sided p that a distance from a limit is chance."""
     if not comparison.error:
         return 0.0 if distance > SLACK else 1.0
-    return stats.upper_tail(distance / comparison.error, comparison.df)
+    return min(1.0, 2 * stats.upper_tail(distance / comparison.error, comparison.df))
 
 
 def has_stated_size(claim: Claim, comparisons: list[Comparison]) -> bool | None:

@@ -111,12 +111,13 @@ def judge(table="1", row="Ours", columns=("x",), **more):
         ({"row": "B", "versus": ["Ours"], "lower": True}, HOLDS),
         ({"versus": ["D"]}, UNTESTABLE),
         ({"row": "D"}, UNTESTABLE),
-        ({"versus": ["B"], **LIMIT, "less_than": "3.0"}, HOLDS),  # 1.00 below it, 1.8 standard errors
+        ({"versus": ["B"], **LIMIT, "less_than": "3.2"}, HOLDS),  # 1.20 below it, 2.1 standard errors
+        ({"versus": ["B"], **LIMIT, "less_than": "3.0"}, WEAK),  # 1.8
         ({"versus": ["B"], **LIMIT, "less_than": "2.5"}, WEAK),
         ({"versus": ["B"], **LIMIT, "less_than": "2.0"}, WEAK_REVERSED),  # not less
         ({"versus": ["B"], **LIMIT, "less_than": "1.9"}, WEAK_REVERSED),
         ({"versus": ["B"], **LIMIT, "less_than": "0.5"}, REVERSED),  # 1.50 above it
-        ({"row": "B", "versus": ["Ours"], **LIMIT, "less_than": "3.0"}, HOLDS),
+        ({"row": "B", "versus": ["Ours"], **LIMIT, "less_than": "3.2"}, HOLDS),
         ({"versus": ["C"], **LIMIT, "less_than": "1.0"}, WEAK),
         ({"versus": ["Ours"], "versus_table": "3", **LIMIT, "less_than": "0.5"}, WEAK),
         ({"versus": ["B"], "relation": "comparable"}, DIFFERENT),
@@ -193,7 +194,7 @@ def test_details_count_comparisons(project):
     two = {"table": "2", "columns": ["1%", "10%"]}
     assert judge(**two, on_average=True).published.detail.startswith("+2.05 over B in average")
     spread = "spread 0.40 on bert-base (1000000 seeds of simcse, made-up)"
-    assert judge(versus=["B"], by="1.50").published.detail == (
+    assert judge(versus=["B"], by="1.50").published.text == (
         f"+2.00 over B in x (claimed: +1.50), p = 0.00041; {spread}"
     )
 
@@ -205,14 +206,14 @@ def test_the_p_of_several_comparisons_is_that_of_the_one_shown(project):
 
 
 def test_a_printed_deviation_needs_no_other_seeds(project):
-    assert "spread" not in judge(table="2", columns=["1%"]).published.detail
+    assert "spread" not in judge(table="2", columns=["1%"]).published.text
 
 
 def test_what_nobody_published_seeds_of_is_named(project, monkeypatch):
     monkeypatch.setattr(printed_spread, "seed_spread", lambda *_: None)
     judged = judge(versus=["B"]).published
     assert judged.verdict == WEAK
-    assert judged.detail.endswith("; the spread is not known; nobody has published seeds of sts STS-B on bert-base")
+    assert judged.text.endswith("; the spread is not known; nobody has published seeds of sts STS-B on bert-base")
     assert judge(versus=["B"], relation="comparable").published.verdict == UNTESTABLE
     assert judge(row="B", versus=["Ours"]).published.verdict == WEAK_REVERSED
 
@@ -239,13 +240,13 @@ def test_what_nobody_published_seeds_of_is_named(project, monkeypatch):
         ({"versus": ["B"], "columns": ["x", "y"], "on_average": True}, HOLDS),  # by 2, 3 and 2.9
         ({"versus": ["C"], "statistic": "std"}, WEAK),
         ({"table": "2", "columns": ["1%"], "statistic": "std"}, UNTESTABLE),
-        ({"versus": ["C"], **LIMIT, "less_than": "1.0"}, HOLDS),  # a mean of 0.10, its standard error 0.21
+        ({"versus": ["C"], **LIMIT, "less_than": "1.5"}, HOLDS),  # a mean of 0.10, its standard error 0.21
         ({"versus": ["C"], **LIMIT, "less_than": "0.3"}, WEAK),
         ({"versus": ["C"], **LIMIT, "less_than": "0.05"}, WEAK_REVERSED),
         ({"versus": ["B"], **LIMIT, "less_than": "0.5"}, REVERSED),
         (
             {"versus": ["C"], **LIMIT, "less_than": "0.55"},
-            WEAK,  # t = 0.45 / 0.21 on two degrees of freedom: p = 0.08
+            WEAK,  # t = 0.45 / 0.21 on two degrees of freedom: p = 0.17
         ),
         ({"versus": ["B"], "relation": "comparable"}, DIFFERENT),
         ({"versus": ["C"], "relation": "comparable"}, EQUAL),

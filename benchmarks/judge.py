@@ -1,0 +1,347 @@
+"""Error rates of the judgement of claims and of the audit, by simulation: the truth is known, the judge is not told.
+
+Claims: scores of a row and of others are drawn around true means, printed with two digits or taken as runs, and judged
+as claims of papers/*.yaml are. A *borderline* truth is one at which nothing should be significant: equal means, or a
+difference exactly at the stated limit. A false alarm is a significant verdict that the truth does not support; a miss
+is a true or false sentence without the significant verdict that it deserves.
+
+Audit: made-up papers with planted misprints and wrong sentences, and clean ones.
+
+    python benchmarks/judge.py [--draws 1000] [--tables 200] [--quick]
+"""
+
+import argparse
+import tempfile
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+import yaml
+from tabulate import tabulate
+
+from csebench.base import caches
+from csebench.plan import catalog
+from csebench.plan.catalog import STS_COLUMNS
+from csebench.plan.papers import Claim, Published
+from csebench.report import audit, claims, printed_spread
+from csebench.report.evidence import Spread
+from csebench.report.judging import DIFFERENT, HOLDS, REVERSED, judge_row, judge_sentence
+from csebench.report.view import printed_view
+
+SEED = 0
+DEVIATION = 0.84  # of a run over seeds, in points: that of SimCSE on BERT-base
+SWEEP = 50  # seeds behind the spread of a single printed run
+FAR = 4  # deviations between the means of a true or false sentence
+OTHERS = ["A", "B", "C", "D"]
+SIGNIFICANT = (HOLDS, REVERSED, DIFFERENT)
+ITEMS = {"TREC": 500, "MRPC": 1725, "SST": 1821}
+SCALE = {"scale": "smoke", "purpose": "simulation.", "data_root": "data/smoke", "corpus": "smoke"}
+SCALE |= {"dev": "stsb-dev-smoke", "sizes": {"100%": 400}, "seeds": [1]}
+SCALE["encoders"] = {"bert-base": {"name": "encoders/bert-mini-wiki", "revision": "0" * 16}}
+
+
+@contextmanager
+def project(*papers):
+    """A checkout with these papers alone, and no evidence; what is set in it is undone at its end."""
+    spread = printed_spread.seed_spread
+    with (
+        patch.object(catalog, "ROOT"),
+        patch.object(printed_spread, "seed_spread", spread),
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        files = {f"papers/{paper['name']}": {"title": "Made up", "reference": "Nobody"} | paper for paper in papers}
+        for name, content in (files | {"config/smoke": SCALE}).items():
+            path = Path(folder, f"{name}.yaml")
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+        catalog.ROOT = Path(folder)
+        caches.clear()
+        try:
+            yield
+        finally:
+            caches.clear()
+
+
+def table(rows, columns=("Avg.",), **more):
+    """Of rows {label: printed values}; nothing is run."""
+    made = [{"label": k, "missing": "made up", "source": "measured", "values": list(v)} for k, v in rows.items()]
+    return {"title": "Made up", "columns": [{"label": c, "task": c} for c in columns], "rows": made} | more
+
+
+# ---------------------------------------------------------------- claims
+
+# name, claim, true differences of our mean to the others' (in points), the significant verdict that is right, or None
+ONE, ALL = {"versus": ["A"]}, {"versus": OTHERS}
+COMPARABLE, LIMIT = {"relation": "comparable"}, {"relation": "comparable", "less_than": "1.0"}
+GAP = FAR * DEVIATION
+SENTENCES = [
+    ("above one: true", ONE, [GAP], HOLDS),
+    ("above one: false", ONE, [-GAP], REVERSED),
+    ("above one: borderline", ONE, [0], None),
+    ("above all four: true", ALL, [GAP] * 4, HOLDS),
+    ("above all four: false of one", ALL, [GAP, GAP, GAP, -GAP], REVERSED),
+    ("above all four: borderline of one", ALL, [GAP, GAP, GAP, 0], None),
+    ("above all four: borderline", ALL, [0] * 4, None),
+    ("up to, largest of four: true of one", ALL | {"up_to": "3"}, [0, 0, 0, GAP], HOLDS),
+    ("up to, largest of four: borderline", ALL | {"up_to": "3"}, [0] * 4, None),
+    ("comparable: false", ONE | COMPARABLE, [GAP], DIFFERENT),
+    ("comparable: true", ONE | COMPARABLE, [0], None),
+    ("comparable to four: true", ALL | COMPARABLE, [0] * 4, None),
+    ("less than 1.0: false", ONE | LIMIT, [1 + GAP], REVERSED),
+    ("less than 1.0: borderline", ONE | LIMIT, [1], None),
+    ("less than 1.0: true", ONE | LIMIT, [0], HOLDS),
+    ("on par or better: false", ONE | {"relation": "not worse"}, [-GAP], REVERSED),
+    ("on par or better: borderline", ONE | {"relation": "not worse"}, [0], None),
+]
+SOURCES = {"print, one run": (1, True), "print, mean ± std of 5": (5, True)}
+SOURCES |= {f"ours, {n} seeds": (n, False) for n in (3, 5, 10)}
+
+
+def view_of(base, runs, printed):
+    """The made-up table with a draw of runs (rows, seeds) as its printed values, or as ours."""
+    rows = []
+    for (cell,), row in zip(base.rows, runs, strict=True):
+        mean, std = round(float(row.mean()), 2), round(float(row.std(ddof=1)), 2) if len(row) > 1 else None
+        published = Published(value=mean, std=std, text=f"{mean:.2f}")
+        if printed:
+            rows.append([replace(cell, published=published, published_seeds=len(row))])
+        else:
+            rows.append([replace(cell, values=dict(enumerate(map(float, row))))])
+    return replace(base, rows=rows)
+
+
+def judge(view, claim, printed):
+    compare = claims.compare_printed if printed else claims.compare_runs
+    return judge_row(claim, [compare(claim, view, *pairing) for pairing in claims.pair_cells(claim, view, view)], 2)
+
+
+def draw(rng, base, differences, seeds, printed):
+    """A view of one draw, and the spread that a sweep of this draw shows."""
+    means = 75 - np.array([0, *differences, *[0] * (len(OTHERS) - len(differences))])
+    runs = means[:, None] + DEVIATION * rng.standard_normal((len(means), seeds))
+    spread = Spread(float(rng.normal(0, DEVIATION, SWEEP).std(ddof=1)), SWEEP, "simcse", "made up")
+    printed_spread.seed_spread = lambda *_: spread
+    return view_of(base, runs, printed)
+
+
+def claim_of(**more):
+    return Claim(quote="x", section="1", table="1", row="Ours", columns=["Avg."], **more)
+
+
+def judge_claims(draws):
+    """[sentence, judged on, n, right, false alarms, misses] with fractions of n."""
+    rng, rows = np.random.default_rng(SEED), []
+    with project({"name": "made_up", "tables": {"1": table({label: [None] for label in ["Ours", *OTHERS]})}}):
+        base = printed_view("made_up", "table1", "smoke")
+        for name, given, differences, right in SENTENCES:
+            claim = claim_of(**given)
+            for source, (seeds, printed) in SOURCES.items():
+                verdicts = [
+                    judge(draw(rng, base, differences, seeds, printed), claim, printed).verdict for _ in range(draws)
+                ]
+                rows.append([name, source, draws, *rates(verdicts, right)])
+        for source, (seeds, printed) in SOURCES.items():
+            verdicts = [
+                judge_sentence(
+                    [judge(draw(rng, base, [0], seeds, printed), claim_of(**ONE), printed) for _ in range(4)]
+                ).verdict
+                for _ in range(draws)
+            ]
+            rows.append(["a sentence over four rows: borderline", source, draws, *rates(verdicts, None)])
+        rows += [["size stated: right", *SIZES, draws, *sizes(rng, base, draws, 0.0)]]
+        rows += [["size stated: off by 0.05", *SIZES, draws, *sizes(rng, base, draws, 0.05)]]
+    return rows
+
+
+def rates(verdicts, right):
+    """(right, false alarms, misses); a borderline truth has nothing to miss."""
+    alarms = sum(v in SIGNIFICANT and v != right for v in verdicts) / len(verdicts)
+    if right is None:
+        return None, alarms, None
+    hits = verdicts.count(right) / len(verdicts)
+    return hits, alarms, 1 - hits
+
+
+SIZES = ("print, one run",)
+
+
+def sizes(rng, base, draws, off):
+    """The same for the stated size of a difference, which authors compute before they round its two values."""
+    said = []
+    for _ in range(draws):
+        ours, theirs = rng.uniform(70, 80, 2)
+        if abs(ours - theirs) < 0.1:
+            theirs = ours - 0.1
+        claim = claim_of(**ONE, by=f"{ours - theirs + off:.2f}")
+        view = view_of(base, np.array([[ours], *[[theirs]] * len(OTHERS)]), True)
+        said.append(judge(view, claim, True).stated)
+    if off:
+        return said.count(False) / draws, 0.0, said.count(True) / draws
+    return said.count(True) / draws, said.count(False) / draws, None
+
+
+# ---------------------------------------------------------------- audit
+
+
+def score_rows(rng, labels):
+    """Rows of seven STS scores with two digits, and their average computed before rounding."""
+    rows = {}
+    for label in labels:
+        values = rng.uniform(60, 85, 7)
+        rows[label] = [f"{v:.2f}" for v in (*values, values.mean())]
+    return rows
+
+
+def change_digit(rng, text):
+    """One digit before or after the point replaced by another."""
+    place = int(rng.choice([i for i, c in enumerate(text) if c != "." and i]))
+    return text[:place] + str((int(text[place]) + int(rng.integers(1, 10))) % 10) + text[place + 1 :]
+
+
+def swap_digits(rng, text):
+    """The two digits before or after the point exchanged."""
+    pairs = [(a, b) for a, b in ((0, 1), (3, 4)) if text[a] != text[b]]
+    if not pairs:
+        return change_digit(rng, text)
+    a, b = pairs[int(rng.integers(len(pairs)))]
+    digits = list(text)
+    digits[a], digits[b] = digits[b], digits[a]
+    return "".join(digits)
+
+
+def sts_tables(rng, count, misprint=None):
+    """Papers of one table each; one cell of each is misprinted."""
+    papers = []
+    for i in range(count):
+        rows = score_rows(rng, ("Ours", "Theirs", "Others"))
+        if misprint is not None:
+            cells = rows[str(rng.choice(["Ours", "Theirs", "Others"]))]
+            column = int(rng.integers(7))
+            cells[column] = misprint(rng, cells[column])
+        papers.append({"name": f"paper{i}", "tables": {"1": table(rows, STS_COLUMNS)}})
+    return papers
+
+
+def average_of_another(rng, count):
+    papers = sts_tables(rng, count)
+    for paper in papers:
+        rows = paper["tables"]["1"]["rows"]
+        rows[0]["values"][-1] = rows[1]["values"][-1]
+    return papers
+
+
+def accuracies(rng, count, task, possible):
+    """One accuracy a paper: of a count of items, or any number with two digits."""
+    papers = []
+    for i in range(count):
+        correct = int(rng.integers(ITEMS[task] // 2, ITEMS[task]))
+        value = 100 * correct / ITEMS[task] if possible else rng.uniform(50, 100)
+        made = table({"Ours": [f"{value:.2f}"]}, (task,), evaluator="transfer")
+        papers.append({"name": f"paper{i}", "tables": {"1": made}})
+    return papers
+
+
+def repeated(rng, count, sources, change=True):
+    """One setting in two tables of a paper; with `change` one digit of it differs."""
+    papers = []
+    for i in range(count):
+        value = f"{rng.uniform(60, 85):.2f}"
+        tables = {}
+        for number, source in zip("12", sources, strict=True):
+            printed = change_digit(rng, value) if change and number == "2" else value
+            made = table({"Ours": [printed]}, ("STS-B",))
+            made["rows"][0] |= {"run": {"method": "simcse"}, "missing": None, "source": source}
+            tables[number] = made
+        papers.append({"name": f"paper{i}", "tables": tables})
+    return papers
+
+
+def copied(rng, count, change):
+    """A row that a second paper copies; with `change` one digit of a test set differs."""
+    papers = []
+    for i in range(0, count, 2):
+        (cells,) = score_rows(rng, ["Ours"]).values()
+        copy = list(cells)
+        if change:
+            column = int(rng.integers(7))
+            copy[column] = change_digit(rng, copy[column])
+        for number, row in enumerate((cells, copy)):
+            papers.append({"name": f"paper{i + number}", "tables": {"1": table({"Ours": row}, STS_COLUMNS)}})
+    return papers
+
+
+def sentences(rng, count, wrong):
+    """A paper whose text says a difference of two averages: the printed one, another size, or the other way."""
+    papers = sts_tables(rng, count)
+    for paper in papers:
+        rows = sorted(paper["tables"]["1"]["rows"], key=lambda row: -float(row["values"][-1]))
+        best, second = rows[0], rows[1]
+        gap = float(best["values"][-1]) - float(second["values"][-1]) + (0.1 if wrong == "size" else 0)
+        row, versus = (second, best) if wrong == "direction" else (best, second)
+        said = {"quote": "better", "section": "1", "table": "1", "row": row["label"], "versus": [versus["label"]]}
+        said |= {"columns": ["Avg."]} | ({} if wrong == "direction" else {"by": f"{gap:.2f}"})
+        paper["claims"] = [said]
+    return papers
+
+
+def planted(rng, count):
+    """(what, made-up papers, kind of the finding that each should have; None where they are clean)."""
+    yield "clean tables", sts_tables(rng, count), None
+    yield "clean sentences", sentences(rng, count, None), None
+    yield "clean accuracies", accuracies(rng, count, "TREC", True), None
+    yield "clean copies", copied(rng, count, False), None
+    yield "a copied value and a re-run", repeated(rng, count, ("copied", "rerun")), None
+    yield "one digit of a score", sts_tables(rng, count, change_digit), audit.WRONG_SUM
+    yield "two digits exchanged", sts_tables(rng, count, swap_digits), audit.WRONG_SUM
+    yield "the average of another row", average_of_another(rng, count), audit.WRONG_SUM
+    for task, items in ITEMS.items():
+        yield f"any two digits, {task} of {items} items", accuracies(rng, count, task, False), audit.IMPOSSIBLE
+    yield "a setting with two values", repeated(rng, count, ("measured", "rerun")), audit.INCONSISTENT
+    yield "one digit of a copied row", copied(rng, count, True), audit.NEAR_DUPLICATE
+    yield "a sentence with another size", sentences(rng, count, "size"), audit.SENTENCE
+    yield "a sentence the other way", sentences(rng, count, "direction"), audit.SENTENCE
+
+
+def judge_audit(count):
+    """[planted, expected kind, papers, fraction with that finding, missed, other findings a paper]."""
+    rng, rows = np.random.default_rng(SEED), []
+    for what, papers, kind in planted(rng, count):
+        with project(*papers):
+            findings = audit.findings()
+        expected = {paper for f in findings if f.kind == kind for paper in f.papers}
+        # a changed digit of a copied row is a wrong sum as well
+        related = {audit.NEAR_DUPLICATE: {audit.WRONG_SUM}}.get(kind, set())
+        others = [f for f in findings if f.kind != kind and f.kind not in related]
+        hits = len(expected) / len(papers)
+        rates = (None, None) if kind is None else (hits, 1 - hits)
+        rows.append([what, kind or "none", len(papers), *rates, len(others) / len(papers)])
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--draws", type=int, default=1000, help="draws per line of the claims")
+    parser.add_argument("--tables", type=int, default=200, help="papers per line of the audit")
+    parser.add_argument("--quick", action="store_true", help="100 draws and 40 papers per line")
+    args = parser.parse_args()
+    draws, count = (100, 40) if args.quick else (args.draws, args.tables)
+    started = time.perf_counter()
+    rows = judge_claims(draws)
+    print(f"Claims: a run's deviation is {DEVIATION}; true and false sentences are {FAR} of them apart; level 0.05\n")
+    print(tabulate(rows, ["sentence", "judged on", "n", "right", "false alarms", "misses"], floatfmt=".3f"))
+    alarms = [row[4] for row in rows if row[0] != "size stated: off by 0.05"]
+    print(f"\nfalse alarms: {min(alarms):.3f} to {max(alarms):.3f}", end="; ")
+    print(f"one standard error is at most {0.5 / draws**0.5:.3f}, at 0.05 {(0.05 * 0.95 / draws) ** 0.5:.4f}\n")
+
+    rows = judge_audit(count)
+    print("Audit: made-up papers with one misprint or wrong sentence each\n")
+    head = ["planted", "expected", "n", "found", "missed", "false findings a paper"]
+    print(tabulate(rows, head, floatfmt=".3f"))
+    print(f"\nseed {SEED}, {time.perf_counter() - started:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
