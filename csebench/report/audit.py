@@ -85,10 +85,10 @@ def severity_order(finding: Finding) -> tuple:
     return list(SEVERITIES).index(finding.severity), list(KINDS).index(finding.kind), finding.places, finding.text
 
 
-def merge_copies(found: Iterable[tuple[tuple, Finding]]) -> Iterator[Finding]:
+def merge_copies(keyed: Iterable[tuple[tuple, Finding]]) -> Iterator[Finding]:
     """Findings with the same key are one, with all their places and the text of the first."""
     by_key: dict[tuple, list[Finding]] = {}
-    for key, finding in found:
+    for key, finding in keyed:
         by_key.setdefault(key, []).append(finding)
     for copies in by_key.values():
         places = dict.fromkeys(place for finding in copies for place in finding.places)

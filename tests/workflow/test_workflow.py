@@ -91,7 +91,7 @@ def test_everything_is_written(project):
     assert len(drawn) == 1 + 2 * 2 and sum(line.startswith("SimCSE,") for line in drawn) == 2
     assert "[complete, 3 runs](tiny/table2.md)" in project.read("index.md")
     assert "[complete, 4 runs](tiny/figure1.svg)" in project.read("index.md")
-    assert "“far above BERT” (sec. 4)" in project.read("claims.md") and "says 36.5" in project.read("claims.md")
+    assert "“far above BERT” (sec. 4)" in project.read("claims.md") and "(claimed: +36.5)" in project.read("claims.md")
     assert "[figure1](tiny/figure1.svg)" in project.read("claims.md")
     assert "## Tiny: 0" in project.read("audit.md")
     assert "Tiny" in project.read("html/index.html")
@@ -140,7 +140,7 @@ def test_edited_label_renders_again_and_trains_nothing(project):
     assert done.returncode == 0 and project.started(done) == WRITTEN | {"evidence"}
     for name in ("tiny/table3.md", "tiny/figure1.csv", "tiny/figure1.svg", "html/tiny.html"):
         assert "SimCSE (renamed)" in project.read(name), name
-    assert "+36.54 than BERT" in project.read("claims.md")
+    assert "+36.54 over BERT" in project.read("claims.md")
 
 
 def test_partial_page_schedules_no_training(project):
