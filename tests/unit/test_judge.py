@@ -1,4 +1,4 @@
-"""The judge is judged: planted sentences (true, false, borderline) and misprints, in samples of benchmarks/judge.py."""
+"""The judge is judged: planted sentences (true, false, borderline) and misprints, as benchmarks/judge.py draws them."""
 
 import importlib.util
 
