@@ -83,6 +83,13 @@ def positive(text: str) -> int:
     return number
 
 
+def above_zero(text: str) -> float:
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be above 0 (got {text})")
+    return number
+
+
 def count(text: str) -> int:
     """A large whole number, also as 1e9."""
     number = float(text)
@@ -130,6 +137,12 @@ def parser() -> Parser:
     v = verb("prune", prune, "delete the models of runs whose scores are all published")
     v.add_argument("target", nargs="*", default=["all"], help="as for the verb plan (default: all)")
     add_scale(v)
+
+    v = verb("power", show_power, "list what the tests of tables can show before any training, and the seeds needed")
+    v.add_argument("target", nargs="+", help="as for the verb plan")
+    v.add_argument("--scale", default="paper", help="name of a file in config/ (default: %(default)s)")
+    points = "difference between two rows, in points, whose power is computed (default: %(default)s)"
+    v.add_argument("--difference", type=above_zero, default=0.5, metavar="POINTS", help=points)
 
     v = verb("claims", list_claims, "list claims of the papers, judged on the printed numbers and on ours")
     add_scale(v)
@@ -319,6 +332,14 @@ def show_status(args):
     from csebench.report.status import show_status
 
     show_status(parse_targets(args), args.watch)
+
+
+def show_power(args):
+    from csebench.report.planned_power import report
+    from csebench.report.view import grid_view
+
+    names = dict.fromkeys(grid for page in parse_targets(args) for grid in page.grids())
+    print(report([grid_view(paper, name, args.scale) for paper, name in names], args.difference))
 
 
 def parse_targets(args) -> list[targets.Page]:

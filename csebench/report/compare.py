@@ -18,6 +18,7 @@ import numpy as np
 
 from csebench.base.caches import cached
 from csebench.base.files import write_json
+from csebench.plan.papers import Column, Grid
 from csebench.plan.registry import protocol
 from csebench.plan.spec import Spec
 from csebench.plan.targets import grid_path, score_path
@@ -51,11 +52,8 @@ def texts(shown: GridView) -> dict | None:
 
 def comparisons(shown: GridView) -> dict:
     """For each column the rows from the best, their letters, every pair's test."""
-    columns = shown.score_grid.columns if shown.rows else []
-    averages = [c for c in columns if c.mean or c.task == "Avg."]
-    scored = averages or [c for c in columns if c.delta is None]
     by_column = {}
-    for column in scored:
+    for column in compared_columns(shown.score_grid) if shown.rows else []:
         cells = {i: cell for i, cell in enumerate(shown.column(column.label)) if comparable(cell)}
         order = sorted(cells, key=lambda i: (cells[i].mean * (1 if column.lower else -1), i))
         tests = [(a, b, difference(cells[a], cells[b], shown.scale)) for a, b in combinations(order, 2)]
@@ -70,6 +68,12 @@ def comparisons(shown: GridView) -> dict:
         letters = tie_groups(comparison["order"], differ)
         comparison["letters"] = {str(row): row_letters for row, row_letters in letters.items()}
     return by_column
+
+
+def compared_columns(grid: Grid) -> list[Column]:
+    """The columns in which papers compare rows: the averages where a table has some, else every score."""
+    averages = [c for c in grid.columns if c.mean or c.task == "Avg."]
+    return averages or [c for c in grid.columns if c.delta is None]
 
 
 def comparable(cell: Cell) -> bool:

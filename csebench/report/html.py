@@ -21,6 +21,8 @@ from csebench.plan.papers import Figure, Row
 from csebench.plan.spec import Spec
 from csebench.report import claims, claims_page, evidence_page, judging, markdown, overview, stats
 from csebench.report.audit import Finding, findings, paper_label
+from csebench.report.power import POWER
+from csebench.report.table_power import PairPower, needed_label, pair_powers
 from csebench.report.view import PAPER_SCALE, Cell, GridView, grid_view, is_control
 from csebench.score.store import read_scores, score
 
@@ -126,6 +128,7 @@ def template_environment(scale: str) -> Environment:
     functions += (markdown.heading, markdown.missing_reasons, markdown.settings_cells, markdown.source_lines)
     functions += (markdown.missing_scores, markdown.others_source, markdown.others_text, markdown.ties_meaning)
     functions += (has_evidence, overview.audit_legend, paper_label)
+    functions += (has_evidence, markdown.power_section, needed_label, pair_powers, pairs_of_cell)
     environment.globals |= {function.__name__: function for function in functions}
     environment.globals |= {
         "scale": catalog.scale(scale),
@@ -143,6 +146,7 @@ def template_environment(scale: str) -> Environment:
         "CLAIM_CLASSES": CLAIM_CLASSES,
         "CLAIM_SIGNS": CLAIM_SIGNS,
         "LEVEL": stats.LEVEL,
+        "POWER": POWER,
     }
     return environment
 
@@ -239,6 +243,16 @@ def tested_pairs(view: GridView) -> list[tuple[str, str, str, dict]]:
         for column, comparison in view.comparisons.items()
         for pair in comparison["pairs"]
     ]
+
+
+def pairs_of_cell(view: GridView, cell: Cell, row: int, powers: list[PairPower]) -> list[tuple[str, float, PairPower]]:
+    """(other row, difference to it, power) of every pair of a cell's column that has it."""
+    column, pairs = cell.plan.column.label, []
+    for power in powers:
+        if power.column == column and row in power.rows:
+            (other,) = power.rows - {row}
+            pairs.append((view.grid.rows[other].label, cell.mean - view.column(column)[other].mean, power))
+    return pairs
 
 
 def retrieved_rows(view: GridView) -> list[tuple[str, list[tuple]]]:

@@ -16,6 +16,8 @@ from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, any_declarat
 from csebench.plan.targets import Page, grid_label, score_path
 from csebench.report import stats
 from csebench.report.evidence import Others
+from csebench.report.planned_power import planned_text
+from csebench.report.table_power import pair_powers, scored_text
 from csebench.report.view import PAPER_SCALE, Cell, GridView, grid_view
 from csebench.score.store import read_scores
 
@@ -60,6 +62,7 @@ def grid_section(view: GridView) -> str:
         body = [[row.label, *map(cell_text, cells)] for row, cells in zip(table.rows, view.rows, strict=True)]
         parts.append(markdown_table(["Model", *(c.label for c in table.columns)], body))
         parts += [ties_section(view)] if view.comparisons else []
+        parts += [text] if (text := power_section(view)) else []
         parts += retrieved_texts(view)
         parts += others_section(view)
     if lines := missing_scores(view):
@@ -198,6 +201,13 @@ def ties_meaning(view: GridView) -> str:
     items = sum(pair.get("item_variance") is not None for pair in pairs)
     over = "seeds" + (" and test items" if items == len(pairs) else ", and items where known" if items else "")
     return f"that share a letter do not differ at {stats.LEVEL:g} (paired over {over}, Holm over {len(pairs)} pairs)"
+
+
+def power_section(view: GridView) -> str | None:
+    """What the tests between rows can show, as Markdown; None where no two trained rows are compared."""
+    pairs = pair_powers(view)
+    text = scored_text(view, pairs) if pairs else planned_text(view)
+    return text and f"**What its tests can show.** {text}"
 
 
 def retrieved_texts(view: GridView) -> list[str]:
