@@ -460,13 +460,10 @@ def render(args):
     catalog.scale(args.scale)
     if args.target == "evidence":
         return render_evidence(args.out)
-    if args.target == checkpoints.NAME:
-        from csebench.report.checkpoints_page import page as checkpoints_page
-
-        return show_or_write(checkpoints_page(), args.out)
     if args.target in REPORTS:
         return show_or_write(REPORTS[args.target](args.scale), args.out)
-    pages = targets.parse_target(args.target, args.scale)
+    scale = checkpoints.SCALE if args.target == checkpoints.NAME else args.scale  # it is a page of one scale
+    pages = targets.parse_target(args.target, scale)
     if args.out is not None and len(pages) > 1:
         raise BadInput(
             f"render: {args.target} means {len(pages)} pages, but --out is one file; use snakemake for all."
@@ -478,6 +475,10 @@ def render(args):
             from csebench.report.figures import draw
 
             print(*draw(*page.grids()[0], page.scale), sep="\n")
+        elif page.name == checkpoints.NAME:
+            from csebench.report.checkpoints_page import page as checkpoints_page
+
+            show_or_write(checkpoints_page(), args.out)
         else:
             from csebench.report.markdown import render_page as page_text
 
@@ -488,12 +489,12 @@ def render(args):
 
 
 def render_evidence(out: Path | None):
-    """The page on others' runs; with --out also its figure, into the same folder. No scale matters."""
-    from csebench.report import evidence_page
+    """The page on others' runs; with --out also its figures, into the same folder. No scale matters."""
+    from csebench.report import evidence_figures, evidence_page
 
     show_or_write(evidence_page.page(), out)
     if out is not None:
-        evidence_page.draw(out.parent)
+        evidence_figures.draw(out.parent)
 
 
 def show_or_write(text: str, out: Path | None):

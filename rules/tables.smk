@@ -101,7 +101,8 @@ rule evidence:
             labels={"page": "evidence"},
             caption="../docs/report.rst",
         ),
-        figure=multiext("results/evidence", ".svg", ".png", ".csv"),
+        figures=multiext("results/evidence", ".svg", ".png", ".csv"),
+        selection=multiext("results/evidence-selection", ".svg", ".png", ".csv"),
     log:
         "results/.logs/evidence.log",
     conda:

@@ -10,7 +10,7 @@ from csebench.plan.catalog import STS_COLUMNS
 from csebench.plan.checkpoints import COMMAND, LOCK, NAME, SCALE, locked
 from csebench.plan.evidence import AVERAGE, Checkpoint
 from csebench.report.evidence import SLACK, printed_by_authors
-from csebench.report.evidence_page import as_list, encoder_title, method_title, signed, value_text
+from csebench.report.evidence_words import as_list, encoder_title, method_title, signed, value_text
 from csebench.report.markdown import markdown_table, provenance_section
 from csebench.report.view import Cell, grid_view
 
@@ -50,11 +50,17 @@ def page() -> str:
     missing: dict[str, list[str]] = {}
     for checkpoint, cells in rows:
         if not cells[-1].values:
-            missing.setdefault(cells[-1].plan.missing or "no score yet", []).append(checkpoint.hub)
+            missing.setdefault(missing_reason(cells[-1]), []).append(checkpoint.hub)
     if missing:
         parts += ["## Not scored", as_list([f"{', '.join(hubs)}: {reason}." for reason, hubs in missing.items()])]
     parts += ["## How this page was made", provenance_section(targets.page(NAME, SCALE))]
     return "\n\n".join(parts) + "\n"
+
+
+def missing_reason(average: Cell) -> str:
+    """Why a checkpoint has no score: it is not scored at all, or its run or its evaluation failed."""
+    reason = average.plan.missing or "; ".join(average.reasons) or "no score yet"
+    return reason.rstrip(".")
 
 
 def summary_row(checkpoint: Checkpoint, average: Cell) -> list[str]:

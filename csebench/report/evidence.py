@@ -1,7 +1,7 @@
 """What others' runs say of a published value: groups of runs, verdicts, the spread of seeds, what selection does.
 
 Computed from evidence/*.yaml (csebench/plan/evidence.py) and papers/*.yaml alone: no score of this project is read,
-and no scale matters. The page and the figure: csebench/report/evidence_page.py.
+and no scale matters. The page: csebench/report/evidence_page.py.
 """
 
 from __future__ import annotations
@@ -164,6 +164,12 @@ def score_of(grid: Grid, column: Column, size: str = FULL) -> str | None:
     if column.task is None or column.metric is not None or column.sweep or column.size != size:
         return None
     return evidence.score_name(column.evaluator or grid.evaluator, column.task)
+
+
+def sweeps() -> list[tuple[Key, Group, Print]]:
+    """Seed sweeps of a method with a printed value: what the page's figures and its first lines are about."""
+    largest = [(key, groups(key)[0], printed_by_authors(key)) for key in keys() if groups(key)]
+    return [(key, runs, value) for key, runs, value in largest if runs.kind == SWEEP and value is not None]
 
 
 # ---------------------------------------------------------------- for a cell of a table

@@ -19,7 +19,18 @@ from csebench.base.files import write_text
 from csebench.plan import catalog, targets
 from csebench.plan.papers import Figure, Row
 from csebench.plan.spec import Spec
-from csebench.report import claims, claims_page, evidence_page, judging, markdown, overview, stats
+from csebench.report import (
+    claims,
+    claims_page,
+    evidence,
+    evidence_figures,
+    evidence_page,
+    evidence_words,
+    judging,
+    markdown,
+    overview,
+    stats,
+)
 from csebench.report.audit import Finding, findings, paper_label
 from csebench.report.power import POWER
 from csebench.report.table_power import PairPower, needed_label, pair_powers
@@ -86,7 +97,7 @@ def write_pages(content: SiteContent, folder: Path) -> None:
         for ending, source in figure_files(view).items():
             shutil.copyfile(source, folder / figure_link(view, ending))
     if has_evidence():
-        evidence_page.draw(folder / FIGURES)
+        evidence_figures.draw(folder / FIGURES)
     templates = template_environment(content.scale)
     for name, (template, values) in page_templates(content).items():
         write_text(folder / f"{name}.html", templates.get_template(template).render(here=name, **values))
@@ -106,7 +117,7 @@ def page_templates(content: SiteContent) -> dict[str, tuple[str, dict]]:
 
 def has_evidence() -> bool:
     """Whether evidence/ has a seed sweep, with which the overview starts."""
-    return bool(evidence_page.sweeps())
+    return bool(evidence.sweeps())
 
 
 def template_environment(scale: str) -> Environment:
@@ -136,6 +147,7 @@ def template_environment(scale: str) -> Environment:
         "paper": catalog.paper,
         "comparable": scale == PAPER_SCALE,
         "evidence_page": evidence_page,
+        "evidence_words": evidence_words,
         "NOT_COMPARABLE": markdown.NOT_COMPARABLE,
         "PICTURES": PICTURES,
         "SEVERAL": overview.SEVERAL,

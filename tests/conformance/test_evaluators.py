@@ -127,7 +127,6 @@ ALLOWED = {  # module: the names that it may hold as text, and why
     "plan/sources.py": {"beir", "mteb"},  # sources that are fetched, one of them by its own package
     "data/fetch.py": {"beir", "mteb"},  # the same
     "data/needs.py": {"beir", "mteb"},  # the same, to be checked before a run
-    "report/evidence_page.py": {"stsb_dev"},  # by which others selected their runs
     "worker.py": {"sts"},  # the score that is made first
     "base/provenance.py": {"beir", "mteb"},  # packages whose versions are recorded
 }

@@ -16,7 +16,7 @@ from csebench.plan import catalog, evidence
 from csebench.plan.evidence import Key
 from csebench.plan.grids import find_grid
 from csebench.plan.papers import EvidenceKey
-from csebench.report import claims, evidence_page, markdown, printed_spread, stats
+from csebench.report import claims, evidence_figures, evidence_page, markdown, printed_spread, stats
 from csebench.report import evidence as statistics
 from csebench.report.view import grid_view, printed_view
 
@@ -363,7 +363,7 @@ def test_page_has_every_source_and_every_checkpoint():
 
 def test_figure_has_a_dot_for_every_run(tmp_path):
     files = drawn(tmp_path / "one")
-    groups = [g for key, _, _ in evidence_page.sweeps() for g in statistics.groups(key)]
+    groups = [g for key, _, _ in statistics.sweeps() for g in statistics.groups(key)]
     assert len(files[".csv"].decode().splitlines()) == 1 + sum(len(g.values) for g in groups)
     assert files == drawn(tmp_path / "two")
 
@@ -385,8 +385,30 @@ def test_readme_opens_with_numbers_of_the_page():
     assert re.findall(r"\d+(?:\.\d+)?", opening) == [str(number) for number in (*first, reach[base], *second)]
 
 
-def drawn(folder):
-    return {path.suffix: path.read_bytes() for path in evidence_page.draw(folder)}
+def test_figure_of_selection_has_the_numbers_of_its_table(tmp_path):
+    files = drawn(tmp_path / "one", evidence_figures.draw_selection)
+    rows = list(csv.DictReader(files[".csv"].decode().splitlines()))
+    assert files == drawn(tmp_path / "two", evidence_figures.draw_selection)
+    seeds = [row for row in rows if row["dev"]]
+    assert len(seeds) == 200  # four sweeps of 50 seeds
+    base = {
+        (row["picked_by"], int(row["k"])): float(row["adds"])
+        for row in rows
+        if row["k"] and row["encoder"] == "BERT-base"
+    }
+    assert [round(base["dev", k], 2) for k in (1, 3, 5, 10, 50)] == [0.00, 0.54, 0.72, 0.91, 1.43]
+    assert [round(base["test", k], 2) for k in (1, 3, 5, 10, 50)] == [0.00, 0.72, 0.98, 1.26, 1.60]
+    dev, test = zip(*((float(row["dev"]), float(row["test"])) for row in seeds[:50]), strict=True)
+    assert np.corrcoef(dev, test)[0, 1] == pytest.approx(float(seeds[0]["correlation"]), abs=1e-6)
+
+
+def test_page_shows_what_selection_does():
+    section = evidence_page.page().split("## What selection does")[1].split("\n## ")[0]
+    assert "](evidence-selection.svg)" in section and "correlation of dev and test" in section
+
+
+def drawn(folder, draw=evidence_figures.draw_runs):
+    return {path.suffix: path.read_bytes() for path in draw(folder)}
 
 
 # ---------------------------------------------------------------- on the pages of tables

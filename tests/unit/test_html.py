@@ -14,7 +14,7 @@ import yaml
 from csebench import ROOT
 from csebench.base import caches
 from csebench.plan import catalog, grids, targets
-from csebench.report import evidence_page, html, printed_spread
+from csebench.report import evidence, evidence_page, html, printed_spread
 from csebench.report.audit import Finding, Place
 from csebench.report.evidence import Spread
 from csebench.report.view import grid_view
@@ -354,10 +354,13 @@ def test_the_page_of_others_runs_has_its_sections(index):
     assert headings == [section.heading for section in evidence_page.sections()]
     assert '<a href="https://github.com/somebody/simcse/tree/0123456789abcdef">somebody/simcse</a>' in text
     assert "A &lt;reader&gt;" in text
+    for name in ("evidence", "evidence-selection"):
+        assert f'<img src="figures/{name}.svg"' in text
+        assert index.with_name("figures").joinpath(f"{name}.csv").exists()
 
 
 def test_without_evidence_the_overview_starts_with_ours(index, monkeypatch):
-    monkeypatch.setattr(evidence_page, "sweeps", lambda: [])
+    monkeypatch.setattr(evidence, "sweeps", lambda: [])
     templates = html.page_templates(html.collect_content("small"))
     assert "evidence" not in templates
     text = html.template_environment("small").get_template("index.html").render(here="index", **templates["index"][1])
