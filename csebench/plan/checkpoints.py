@@ -69,12 +69,12 @@ def locked() -> dict[str, LockedCheckpoint]:
     return content.checkpoints
 
 
-def lock(look_up: Callable[[str], str | None], date: str) -> list[str]:
+def lock(look_up: Callable[[str], str], date: str) -> list[str]:
     """Look up the commits of scored checkpoints that the lock file does not have, and write them to it.
 
     Args:
-        look_up: from a hub id to its commit; None where the hub has no such model. What it raises ends the look-up,
-            and nothing is written.
+        look_up: from a hub id to its commit; raises BadInput with the reason where the hub gives none. Anything else
+            that it raises ends the look-up, and nothing is written.
         date: of the look-up, for the file.
 
     Returns:
@@ -84,9 +84,10 @@ def lock(look_up: Callable[[str], str | None], date: str) -> list[str]:
     new = waiting()
     entries = {hub: entry.model_dump(exclude_none=True) for hub, entry in known.items()}
     for hub in new:
-        commit = look_up(hub)
-        entries[hub] = {"commit": commit} if commit else {"unavailable": "the hub has no such public model"}
-        entries[hub] |= {"date": date}
+        try:
+            entries[hub] = {"commit": look_up(hub), "date": date}
+        except BadInput as reason:
+            entries[hub] = {"unavailable": str(reason), "date": date}
     text = yaml.safe_dump({"checkpoints": dict(sorted(entries.items()))}, sort_keys=False, width=200)
     write_text(evidence.folder() / LOCK, LOCK_HEAD + text)
     return new

@@ -6,6 +6,7 @@ byte-level BPE and no pooler, DistilBERT with its own masked-LM head, MarianMT w
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import re
@@ -20,12 +21,14 @@ from tokenizers import ByteLevelBPETokenizer
 from transformers import (
     BertConfig,
     BertForPreTraining,
+    BertModel,
     DistilBertConfig,
     DistilBertForMaskedLM,
     MarianConfig,
     MarianMTModel,
     RobertaConfig,
     RobertaForMaskedLM,
+    RobertaModel,
 )
 
 from csebench.plan import catalog
@@ -53,6 +56,43 @@ def models(sentences: list[str]) -> list[Repository]:
     for name in declaration("msse").params["translators"][0].split():
         made.append(repository(EncoderRef.parse(name), marian(sentences)))
     return made
+
+
+def checkpoints(sentences: list[str]) -> list[Repository]:
+    """Released checkpoints as their authors put them on the hub, by the classes that saved them.
+
+    SimCSE: a plain BertModel or RobertaModel with its pooler, in pytorch_model.bin only, with the buffer
+    `position_ids` of its day. DiffCSE: the class of the training script, with a prefix, a head and a discriminator.
+    """
+    torch.manual_seed(1)
+    vocabulary, bpe = wordpiece(sentences), byte_level_bpe(sentences)
+    del vocabulary["tokenizer.json"]  # saved with transformers 4.2
+    shape = {"hidden_size": HIDDEN, "num_hidden_layers": 2, **SHAPE}
+    of_bert = BertConfig(vocab_size=vocabulary["vocab.txt"].count(b"\n"), **shape)
+    of_roberta = roberta_config(bpe, 2)
+    with_head = {f"bert.{name}": weight for name, weight in released(BertModel(of_bert)).items()}
+    with_head |= {f"discriminator.{name}": torch.randn_like(weight.float()) for name, weight in with_head.items()}
+    with_head |= {"mlp.net.0.weight": torch.randn(HIDDEN, HIDDEN)}
+    files = {
+        "princeton-nlp/unsup-simcse-bert-base-uncased": (vocabulary, of_bert, released(BertModel(of_bert))),
+        "princeton-nlp/sup-simcse-roberta-base": (bpe, of_roberta, released(RobertaModel(of_roberta))),
+        "voidism/diffcse-bert-base-uncased-sts": (vocabulary, of_bert, with_head),
+        "ffgcc/esimcse-bert-base-uncased": (vocabulary, of_bert, released(BertModel(of_bert))),
+    }
+    made = []
+    for name, (tokenizer, config, weights) in files.items():
+        saved_by = (
+            "BertForCL" if name.startswith("voidism") else f"{type(config).__name__.removesuffix('Config')}Model"
+        )
+        facts = config.to_dict() | {"architectures": [saved_by], "gradient_checkpointing": False}
+        content = {**tokenizer, "config.json": to_json(facts), "pytorch_model.bin": pickled(weights)}
+        made.append(repository(EncoderRef(name=name, revision=hashlib.sha1(name.encode()).hexdigest()), content))
+    return made
+
+
+def released(model) -> dict[str, torch.Tensor]:
+    """Weights of a model with the buffer that transformers saved until 4.31."""
+    return {"embeddings.position_ids": torch.arange(512).unsqueeze(0)} | dict(model.state_dict())
 
 
 def value(component: str, param: str):
@@ -99,10 +139,16 @@ def bert(vocabulary: dict[str, bytes], size: str) -> dict[str, bytes]:
 
 
 def roberta(bpe: dict[str, bytes], size: str) -> dict[str, bytes]:
-    config = RobertaConfig(
+    config = roberta_config(bpe, LAYERS[size])
+    facts = config.to_dict() | {"architectures": ["RobertaForMaskedLM"]}
+    return {**bpe, "config.json": to_json(facts), **formats(saved(RobertaForMaskedLM(config)))}
+
+
+def roberta_config(bpe: dict[str, bytes], layers: int) -> RobertaConfig:
+    return RobertaConfig(
         vocab_size=len(json.loads(bpe["vocab.json"])),
         hidden_size=HIDDEN,
-        num_hidden_layers=LAYERS[size],
+        num_hidden_layers=layers,
         max_position_embeddings=514,
         type_vocab_size=1,
         layer_norm_eps=1e-5,
@@ -111,8 +157,6 @@ def roberta(bpe: dict[str, bytes], size: str) -> dict[str, bytes]:
         eos_token_id=2,
         **SHAPE,
     )
-    facts = config.to_dict() | {"architectures": ["RobertaForMaskedLM"]}
-    return {**bpe, "config.json": to_json(facts), **formats(saved(RobertaForMaskedLM(config)))}
 
 
 def distilbert(vocabulary: dict[str, bytes]) -> dict[str, bytes]:
@@ -176,9 +220,13 @@ def saved(model) -> dict[str, torch.Tensor]:
 
 def formats(weights: dict[str, torch.Tensor]) -> dict[str, bytes]:
     """Both formats of PyTorch, as the official repositories have them."""
-    pickled = io.BytesIO()
-    torch.save(weights, pickled)
-    return {"model.safetensors": save(weights, metadata={"format": "pt"}), "pytorch_model.bin": pickled.getvalue()}
+    return {"model.safetensors": save(weights, metadata={"format": "pt"}), "pytorch_model.bin": pickled(weights)}
+
+
+def pickled(weights: dict[str, torch.Tensor]) -> bytes:
+    file = io.BytesIO()
+    torch.save(weights, file)
+    return file.getvalue()
 
 
 def to_json(content) -> bytes:

@@ -10,6 +10,7 @@ files, and nowhere else, these are cut or pointed elsewhere:
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -80,6 +81,13 @@ class Project:
 
     def snakemake(self, *arguments: str, env: dict | None = None) -> subprocess.CompletedProcess:
         return self.run(*arguments, "-j2", "--config", "scale=paper", module="snakemake", env=env)
+
+    def rehearse(self, *targets: str) -> dict:
+        """What rehearse.py prints, after a run that ended well."""
+        command = [sys.executable, str(Path(__file__).with_name("rehearse.py")), *targets]
+        done = subprocess.run(command, cwd=self.folder, env=self.env, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[-3000:]
+        return json.loads(done.stdout.splitlines()[-1])
 
     def read(self, name: str) -> str:
         return (self.folder / "results" / name).read_text(encoding="utf-8")

@@ -2,29 +2,16 @@
 
 import json
 import re
-import sys
-from pathlib import Path
 
 import pytest
 
 pytestmark = pytest.mark.slow
-REHEARSE = str(Path(__file__).with_name("rehearse.py"))
 FLICKR = "misc/flickr30k/captions.token"
-
-
-def rehearse(project, *targets) -> dict:
-    """What rehearse.py prints, after a run that ended well."""
-    import subprocess
-
-    command = [sys.executable, REHEARSE, *targets]
-    done = subprocess.run(command, cwd=project.folder, env=project.env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 def test_every_page_of_every_paper(project):
     """Planned, fetched, trained, scored and rendered; what is missing has no public source, and its page says so."""
-    result = rehearse(project, "all")
+    result = project.rehearse("all")
     assert not result["failed"] and not project.hub.unknown
     pages = result["pages"]
     lacking = {name for name, page in pages.items() if page["reasons"]}
@@ -62,7 +49,7 @@ def test_the_workflow_leaves_only_what_a_fault_touches(project):
 
 def test_a_gated_encoder_leaves_the_other_rows(project):
     project.hub.fail("gated", "FacebookAI/roberta-base")
-    result = rehearse(project, "informin_cl/table2")
+    result = project.rehearse("informin_cl/table2")
     assert result["failed"] and all("access is restricted" in reason for reason in result["failed"].values())
     page = project.read("partial/paper/informin_cl/table2.md")
     assert "access is restricted" in page and "[1 missing]" not in page

@@ -34,7 +34,14 @@ def folder(tmp_path, monkeypatch):
 def look_up(commits, folder):
     """The ids that `lock` asks for, with the text of the file that it writes."""
     asked = []
-    checkpoints.lock(lambda hub: asked.append(hub) or commits.get(hub), "2026-11-22")
+
+    def commit(hub):
+        asked.append(hub)
+        if hub not in commits:
+            raise BadInput("the hub has no such public model")
+        return commits[hub]
+
+    checkpoints.lock(commit, "2026-11-22")
     caches.clear()
     return asked, (folder / checkpoints.LOCK).read_text()
 
