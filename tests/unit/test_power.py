@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 
 from csebench.cli import main
-from csebench.report import planned_power, stats, table_power
+from csebench.report import html, planned_power, stats, table_power
 from csebench.report.markdown import grid_section
 from csebench.report.power import Design, power_of, seeds_needed, smallest_difference
 from csebench.report.view import grid_view
@@ -79,6 +79,15 @@ def test_a_table_says_what_its_tests_can_show(view):
     assert "**What its tests can show.** With 80% power the median pair of rows" in section
     assert f"shows a true difference of {smallest:.2f} before Holm's correction" in section
     assert "Seeds needed before the correction: 0.5 points: 2 in the median pair" in section
+
+
+def test_details_of_a_cell_have_every_pair_of_its_row(view):
+    column = view.grid.columns[0].label
+    cells = view.column(column)
+    pairs = html.pairs_of_cell(view, cells[3], 3, table_power.pair_powers(view))
+    assert [label for label, *_ in pairs] == [row.label for row in view.grid.rows[:3]]
+    assert [difference for _, difference, _ in pairs] == pytest.approx([cells[3].mean - c.mean for c in cells[:3]])
+    assert {(power.column, 3 in power.rows) for *_, power in pairs} == {(column, True)}
 
 
 def test_a_table_of_settings_shows_no_difference():
