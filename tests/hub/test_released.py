@@ -33,6 +33,7 @@ def checkpoints(sentences):
 @pytest.fixture
 def project(project, checkpoints):
     project.hub.repositories += checkpoints
+    project.edit("config/paper.yaml", {"keep": "model"})
     return project
 
 

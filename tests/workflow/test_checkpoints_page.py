@@ -39,6 +39,8 @@ checkpoints:
 def project(tmp_path_factory):
     project = Project(tmp_path_factory.mktemp("project") / "csebench", PAPER)
     (project.folder / "evidence" / "checkpoints.yaml").write_text(CHECKPOINTS)
+    scale = project.folder / "config" / "paper.yaml"
+    scale.write_text(scale.read_text().replace("keep: scores", "keep: model"))
     cache = tmp_path_factory.mktemp("hub")
     model = cache / "models--somebody--tiny"
     (model / "refs").mkdir(parents=True)
