@@ -190,8 +190,9 @@ def planned_text(view: GridView) -> str | None:
     if not lines:
         return "Nothing yet: no two rows have scores that can be tested, and no spread over seeds is known."
     intro = (
-        f"Before any training, the smallest true difference of two rows, in points, that is detected with {POWER:.0%}"
-        " power, paired over seeds alone and before Holm's correction:"
+        "No two rows have scores that can be tested yet. With a spread that is known, this is the smallest true"
+        f" difference, in points, that will be detected with {100 * POWER:.0f} % power, paired over seeds alone and"
+        " before Holm's correction:"
     )
     return "\n\n".join([intro, "\n".join(lines)])
 
@@ -232,8 +233,8 @@ def _points(difference: float) -> str:
 
 LEGEND = f"""\
 In points: 1 is 1 % or 1 of Spearman x 100. `sd`: of one row over seeds. `detects`: the smallest true difference of two
-rows that a two-sided test at {LEVEL:g} detects with {POWER:.0%} power; with Holm: at the strictest level of its
-correction, {LEVEL:g} / number of pairs. Power and seeds needed are those of one pair, before the correction.
+rows that a two-sided test at {LEVEL:g} detects with {100 * POWER:.0f} % power; with Holm: at the strictest level of
+its correction, {LEVEL:g} / number of pairs. Power and seeds needed are those of one pair, before the correction.
 `paired`: the test of the tables, over seeds that both rows share, and over test items where they are known; without
 scores, rows are taken to share nothing but the seed's number (deviation of a difference: sd x 1.41).
 `unpaired`: Welch's test of rows with other seeds each. `none`: test items alone vary too much for any number."""

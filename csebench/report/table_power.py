@@ -76,12 +76,14 @@ def scored_text(view: GridView, pairs: list[PairPower]) -> str:
     )
     tested = f"paired over {over}, n = {seeds}"
     if len(pairs) == 1:
-        text = f"With {POWER:.0%} power the one pair of rows ({tested}) shows a true difference of"
+        text = (
+            f"With {100 * POWER:.0f} % power the test of the one pair of rows ({tested}) detects a true difference of"
+        )
         text += f" {smallest[0]:.{digits}f}."
     else:
         text = (
-            f"With {POWER:.0%} power the median pair of rows ({tested}) shows a true difference of"
-            f" {median(smallest):.{digits}f} before Holm's correction ({min(smallest):.{digits}f} to"
+            f"With {100 * POWER:.0f} % power the test of the median pair of rows ({tested}) detects a true difference"
+            f" of {median(smallest):.{digits}f} before Holm's correction ({min(smallest):.{digits}f} to"
             f" {max(smallest):.{digits}f} over {len(pairs)} pairs), and of"
             f" {median(pair.smallest_holm for pair in pairs):.{digits}f} at its strictest level,"
             f" {LEVEL:g}/{pairs[0].tests}."
