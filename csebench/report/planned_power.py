@@ -70,13 +70,24 @@ def plans(view: GridView, other_tables: bool = True) -> list[Plan]:
         cells = by_column[column.label]
         for role in dict.fromkeys(encoder_role(cell) or view.score_grid.encoder for cell in cells):
             seeds = max(_seeds_planned(c) for c in cells if (encoder_role(c) or view.score_grid.encoder) == role)
-            known = known_spread(view, column, role, other_tables)
-            paired = None if known is None else measured_design(view, column, role) or Design(sqrt(2) * known.std)
-            merged.setdefault((role, seeds, known, paired), []).append(column.label)
+            row_spread = known_spread(view, column, role, other_tables)
+            paired = (
+                None if row_spread is None else measured_design(view, column, role) or Design(sqrt(2) * row_spread.std)
+            )
+            merged.setdefault((role, seeds, row_spread, paired), []).append(column.label)
     name = view.name if view.paper == view.name else f"{view.paper}/{view.name}"
     return [
-        Plan(name, tuple(labels), role, seeds, pairs, known, paired, known and Design(known.std, paired=False))
-        for (role, seeds, known, paired), labels in merged.items()
+        Plan(
+            name,
+            tuple(labels),
+            role,
+            seeds,
+            pairs,
+            row_spread,
+            paired,
+            row_spread and Design(row_spread.std, paired=False),
+        )
+        for (role, seeds, row_spread, paired), labels in merged.items()
     ]
 
 
@@ -137,8 +148,8 @@ def measured_design(view: GridView, column: Column, role: str) -> Design | None:
 
 def _pooled(deviations: Iterable[float | None]) -> float | None:
     """The root mean square of deviations that are known and not zero; None where there is none."""
-    known = [std for std in deviations if std]
-    return sqrt(fmean(std**2 for std in known)) if known else None
+    values = [std for std in deviations if std]
+    return sqrt(fmean(std**2 for std in values)) if values else None
 
 
 def _score_key(view: GridView, column: Column) -> tuple:

@@ -102,14 +102,14 @@ def scored_text(view: GridView, pairs: list[PairPower]) -> str:
 def _needs(pairs: list[PairPower]) -> Iterable[tuple[float, str]]:
     """`3 in the median pair, 12 at most` for each of POINTS; none where no spread over seeds is known."""
     for points, *counts in zip(POINTS, *(pair.needed for pair in pairs), strict=True):
-        known = [count for count in counts if count is not None]
-        finite = [count for count in known if count < inf]
-        if not known:
+        stated = [count for count in counts if count is not None]
+        finite = [count for count in stated if count < inf]
+        if not stated:
             continue
         few = f"{finite[0]:,.0f}" if len(finite) == 1 else ""
         if len(finite) > 1:
             few = f"{median(finite):,.0f} in the median pair, {max(finite):,.0f} at most"
-        if never := len(known) - len(finite):
+        if never := len(stated) - len(finite):
             where = "" if never == len(pairs) else f" in {never} of {len(pairs)} pairs"
             few = f"no number is enough{where}, as test items alone vary too much" + (f"; else {few}" if few else "")
         yield points, few
