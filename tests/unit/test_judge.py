@@ -1,4 +1,4 @@
-"""The judge is judged: planted sentences (true, false, borderline) and misprints, as benchmarks/judge.py draws them."""
+"""The judge is judged: planted sentences (true, false, borderline) and misprints, drawn by benchmarks/judge.py."""
 
 import importlib.util
 
