@@ -9,8 +9,6 @@ Relations: `sts` takes the same score of the test sets.
 
 from pathlib import Path
 
-import numpy as np
-
 from csebench.data.sts import read_sts
 from csebench.model.embedder import Embedder
 from csebench.model.metrics import cosine, spearman
@@ -18,7 +16,7 @@ from csebench.score.rows import Items, Score
 
 DECLARATION = {
     "name": "stsb_dev",
-    "version": 1,
+    "version": 2,
     "title": "STS-B dev",
     "protocol": "simcse-stsb-dev",
     "tasks": ["STS-B"],
@@ -36,4 +34,4 @@ def evaluate(model: Embedder, data_root: Path) -> tuple[list[Score], Items]:
     (pairs,) = read_sts(data_root, "STS-B", "dev")
     cosines = cosine(*model.pairs(pairs))
     rows = [Score("STS-B", "all", "spearman", spearman(cosines, pairs.gold))]
-    return rows, {"STS-B/dev": cosines.astype(np.float32), "gold/STS-B/dev": pairs.gold}
+    return rows, {"STS-B/dev": cosines, "gold/STS-B/dev": pairs.gold}

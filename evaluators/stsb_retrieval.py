@@ -24,7 +24,7 @@ from csebench.score.rows import Items, Score
 
 DECLARATION = {
     "name": "stsb_retrieval",
-    "version": 1,
+    "version": 2,
     "title": "In-domain retrieval on STS-B",
     "protocol": "stsb-test-score5-{copies}",
     "tasks": ["STS-B"],
@@ -67,7 +67,7 @@ def evaluate(model: Embedder, data_root: Path, copies: str) -> tuple[list[Score]
     position = {s: i for i, s in enumerate(count)}
     queries, answers = ([position[side[i]] for i in answered] for side in (pairs.left, pairs.right))
     each = range(len(answered))
-    cosines = vectors[queries] @ vectors.T  # (queries, candidates)
+    cosines = (vectors[queries] @ vectors.T).astype(np.float32)  # (queries, candidates); equal vectors tie
     times = np.tile(np.array(list(count.values())), (len(answered), 1))  # how often each candidate counts
     times[each, queries] = 0 if copies == "removed" else times[each, queries] - 1
     above = cosines > cosines[each, answers][:, None]

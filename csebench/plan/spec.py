@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from csebench.plan.schema import EncoderRef, Precision, Value
 
-TRAINER_VERSION = 1  # increase it when a change of the engine changes a trained model
+TRAINER_VERSION = 2  # increase it when a change of the engine changes a trained model
 
 
 def digest(content, length: int = 10) -> str:

@@ -190,6 +190,13 @@ def test_recall_counts_what_is_nearer_as_often_as_it_occurs(tmp_path):
     assert [r.value for r in rows] == [0.5, 1.0, 1.0]
 
 
+def test_candidates_as_near_as_the_answer_tie_with_it(tmp_path):
+    """What is nearer by less than float32 can show is not before the answer."""
+    data = stsb(tmp_path, [("s", "answer", 5.0), ("near", "other", 2.0)])
+    model = Known({"s": [1, 0, 0], "answer": [1, 2e-5, 0], "near": [1, 1e-5, 0], "other": [0, 1, 0]})
+    assert stsb_retrieval.evaluate(model, data, "removed")[1]["rank"].tolist() == [1]
+
+
 def test_no_pair_graded_five(tmp_path):
     with pytest.raises(BadInput, match="no pair is graded 5"):
         stsb_retrieval.evaluate(Known({}), stsb(tmp_path, [("a", "b", 4.0)]), "removed")
