@@ -27,7 +27,7 @@ from csebench.train.mlm import mask_batch, masked_lm_loss
 
 DECLARATION = {
     "name": "condenser",
-    "version": 1,
+    "version": 2,
     "title": "Condenser pre-training",
     "paper": "Gao & Callan 2021 (EMNLP), sec. 3; Wu et al. 2022 (Findings of EMNLP), sec. 3.1 and 4.2",
     "citation": """@inproceedings{gao2021condenser, title={{Condenser}: a Pre-training Architecture for Dense
@@ -76,7 +76,7 @@ class Method(Base):
     def __init__(self, encoder: Encoder, params: dict):
         super().__init__(encoder, params)
         self.upper = encoder.new_layers(self.p.layers)
-        self.lm_head = encoder.lm_head()
+        self.lm_head = encoder.lm_head(tied=True)
 
     def views(self, sentences: list[str]) -> Views:
         batch = self.tokenize(sentences)

@@ -6,7 +6,7 @@ seven pairs of unrelated sentences a small one.
     loss = mean over pairs of BCE(e1·e2, 1 if both encoded the same sentence else 0)
 
 Paper: Carlsson et al. 2021 (ICLR), sec. 3. Official code: FreddeFrallan/Contrastive-Tension
-ContrastiveTension/{Model,Training}.py.
+ContrastiveTension/ContrastiveTensionModel.py, ContrastiveTension/Training.py, ExampleTraining.py.
 Inputs: 15 sentences for a group of 8 pairs (1 positive, 7 negatives); e1, e2 (pairs, D) by mean pooling.
 Relations: the only method whose views come from two encoders; it has no temperature and no normalisation.
 Deviations: listed below.
@@ -45,7 +45,7 @@ Hellqvist, Erik Ylip{\\"a}{\\"a} and Sahlgren, Magnus}, booktitle={ICLR}, year={
         "dropout": (0.0, "Training.py:53-54: forward with training=False"),
         "max_length": (75, "ExampleTraining.py:19-23"),
         "evaluate_every": (500, "Training.py:87-99: both encoders on STS-B dev after each epoch, the better is saved"),
-        "pooler": ("avg", "Model.py: mask-aware mean of the last layer"),
+        "pooler": ("avg", "ContrastiveTensionModel.py: mask-aware mean of the last layer"),
     },
     "deviations": [
         "RMSprop with TensorFlow's defaults (rho 0.9, epsilon 1e-7) in PyTorch",

@@ -46,6 +46,8 @@ Sentence Embeddings}, author={Klein, Tassilo and Nabi, Moin}, booktitle={ACL}, y
         },
     },
     "deviations": [
+        "few-shot subsets are drawn from the corpus by the subset seed; the authors trained on fixed files, five per"
+        " size (sap-ai-research/datasets-for-micse, seeds 48 to 52)",
         "variant code takes the README's settings for 10 % of the data, and keeps MoCo, which the released code lacks:"
         " for the released path exactly, run simcse with component ami in form code",
     ],

@@ -35,13 +35,13 @@ Collier, Nigel}, booktitle={EMNLP}, year={2021}}""",
         "steps": (50, "mirror_sentence_bert.sh: 10k sentences, 1 epoch, batch 200, last partial batch dropped"),
         "batch_size": (200, "mirror_sentence_bert.sh"),
         "learning_rate": (2e-5, "mirror_sentence_bert.sh; constant, no scheduler"),
-        "weight_decay": (0.01, "train.py:42-63"),
+        "weight_decay": (0.01, "train.py:42-63, default; on every weight (contrastive_learning.py:32-34)"),
         "max_length": (50, "mirror_sentence_bert.sh"),
         "evaluate_every": (25, "ours: the official code keeps the last step; dev selection is this project's for all"),
-        "pooler": ("avg", "mirror_sentence_bert.sh: mean_std; [CLS] is miCSE's second reading"),
+        "pooler": ("avg", "mirror_sentence_bert.sh: `mean`, here of real tokens; [CLS] is miCSE's second reading"),
         "temperature": (0.04, "mirror_sentence_bert.sh"),
         "span": (5, "data_loader.py: characters masked in the second view"),
-        "mean_over_padding": (False, "agg_mode `mean` of the code averages all 50 positions, padding included"),
+        "mean_over_padding": (False, "True: as the code's `mean`, which averages all 50 positions, padding included"),
     },
     "variants": {"code": {"mean_over_padding": True}},
     "deviations": [
@@ -70,6 +70,8 @@ def randint(high: int) -> int:
 
 
 class Method(Base):
+    decays_all = True
+
     def views(self, sentences: list[str]) -> Views:
         view1 = self.view(sentences)
         return Views(view1, self.view([mask_span(s, randint, self.p.span) for s in sentences]))

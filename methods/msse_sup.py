@@ -16,7 +16,7 @@ from methods.msse import Method as MSSE
 
 DECLARATION = {
     "name": "msse_sup",
-    "version": 1,
+    "version": 2,
     "title": "MSSE (supervised)",
     "paper": "MSSE (ACL submission; ICASSP 2025), sec. 4.1 and Table 5",
     "citation": "see methods/msse.py",
@@ -27,7 +27,7 @@ DECLARATION = {
         "steps": (1617, "ours: 3 epochs of 275,601 triplets, SimCSE's; the paper does not say"),
         "batch_size": (512, "Table 5"),
         "learning_rate": (5e-5, "Table 5"),
-        "warmup_steps": (500, "App. A"),
+        "warmup_steps": (0, "App. A: SimCSE's setup, which has none; its 500 are of the unsupervised scenario"),
         "max_length": (32, "args.py; before the prompt"),
         "evaluate_every": (125, "sec. 4.1"),
         "pooler": ("mask", "Figure 7"),

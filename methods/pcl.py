@@ -13,6 +13,9 @@ Relations: simcse's loss + three terms; the second network is ct's, but both see
 Deviations: listed below.
 """
 
+from collections.abc import Callable
+from functools import partial
+
 import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cosine_similarity, kl_div
@@ -25,7 +28,7 @@ from methods.simcse import Method as SimCSE
 
 DECLARATION = {
     "name": "pcl",
-    "version": 1,
+    "version": 2,
     "title": "Peer-contrastive learning",
     "paper": "Wu et al. 2022 (EMNLP), sec. 3",
     "citation": """@inproceedings{wu2022pcl, title={{PCL}: Peer-Contrastive Learning with Diverse Augmentations for
@@ -37,7 +40,7 @@ Jiang, Daxin}, booktitle={EMNLP}, year={2022}}""",
         "steps": (15625, "README: 1 epoch of 10^6 sentences at batch 64"),
         "batch_size": (64, "README; 256 in run_unsup_pcl.sh"),
         "learning_rate": (3e-5, "README"),
-        "max_length": (32, "README"),
+        "max_length": (32, "README; also after an edit (train.py:602)"),
         "evaluate_every": (125, "README"),
         "pooler": ("cls_before_pooler", "README: mlp_only_train"),
         "temperature": (0.05, "README"),
@@ -64,11 +67,16 @@ class Method(SimCSE):
 
     def views(self, sentences: list[str]) -> Views:
         """The rows of all K views through either network: (K·N, D) each."""
-        edits = [augment.copy, augment.copy, *(augment.find(name) for name in self.p.edits.split())]
+        edits = [augment.copy, augment.copy, *map(self.edit, self.p.edits.split())]
         batch = self.tokenize_edited(sentences, edits)
         views = Views(self.encode(batch), self.encode(batch, self.peer))
         views.view1.blocks = views.view2.blocks = len(edits)
         return views
+
+    def edit(self, name: str) -> Callable[[Tensor], Tensor]:
+        """An edit by its name; copies are inserted up to `max_length` tokens, [CLS] and [SEP] among them."""
+        edit = augment.find(name)
+        return partial(edit, most=self.p.max_length - 2) if edit is augment.insert_copies else edit
 
     def rows(self, anchors: Tensor, others: Tensor) -> Tensor:
         """(K, N, D) twice -> (N, K-1 + N-1): scaled cosines of view 0 with its positives and with other sentences."""

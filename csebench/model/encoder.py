@@ -109,9 +109,17 @@ class Encoder(nn.Module):
         self.load_module("lm_head", head_of(model))
         return model.to(self.device)
 
-    def lm_head(self) -> nn.Module:
-        """The checkpoint's masked-LM head, not tied to the embeddings (SimCSE train.py:371-373)."""
-        return copy.deepcopy(head_of(self.masked_lm()))
+    def lm_head(self, tied: bool = False) -> nn.Module:
+        """The checkpoint's masked-LM head.
+
+        Args:
+            tied: its last layer has the word embeddings of this encoder as its weights, so that they are trained
+                together, as in BertForMaskedLM; else a copy of them (SimCSE train.py:371-373).
+        """
+        masked_lm = self.masked_lm()
+        if tied:
+            masked_lm.get_output_embeddings().weight = self.model.get_input_embeddings().weight
+        return head_of(masked_lm)
 
     def load_module(self, name: str, module: nn.Module) -> None:
         """Fill a module from what the run that made this encoder exported, if it is of such a run.

@@ -33,9 +33,10 @@ def delete(ids, rate=0.2):
     return ids[remaining.sort().values]
 
 
-def insert_copies(ids, rate=0.2):
-    """Copies of random tokens, each put at a random position."""
-    for _ in range(round(rate * len(ids))):
+def insert_copies(ids, rate=0.2, most=None):
+    """Copies of random tokens, each put at a random position; at most until there are `most` tokens."""
+    count = round(rate * len(ids))
+    for _ in range(count if most is None else min(count, most - len(ids))):
         token, place = ids[int(torch.randint(len(ids), ()))], int(torch.randint(len(ids) + 1, ()))
         ids = torch.cat([ids[:place], token[None], ids[place:]])
     return ids

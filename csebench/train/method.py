@@ -94,10 +94,11 @@ class Method(nn.Module):
         p: hyper-parameters, as attributes.
         edits: what components do to a tokenised batch before it is encoded; set once, when they are plugged in.
         keeps_last: the last step is exported instead of the best on STS-B dev (pre-training).
+        decays_all: weight decay falls on biases and LayerNorm, too, which the trainer of transformers leaves out.
         group: sentences of a batch that belong together, and stay in one process.
     """
 
-    keeps_last, group = False, 1
+    keeps_last, decays_all, group = False, False, 1
 
     def __init__(self, encoder: Encoder, params: dict):
         super().__init__()

@@ -118,7 +118,7 @@ def assemble(name: str, encoder: Encoder, params: dict, plugins: dict[str, dict]
     if encoder.device.type == "cuda":
         for module in encoders(modules):
             module.compile_layers()
-    return modules, make_optimizer([w for w in modules.parameters() if w.requires_grad], method.p)
+    return modules, make_optimizer([w for w in modules.parameters() if w.requires_grad], method)
 
 
 def optimise(method, components, optimizer, batch: list, precision: str) -> torch.Tensor:
@@ -133,8 +133,9 @@ def optimise(method, components, optimizer, batch: list, precision: str) -> torc
         for component in components:
             loss = loss + component.term(method, views)
     loss.backward()
-    parallel.average_gradients(optimizer.param_groups[0]["params"])
-    torch.nn.utils.clip_grad_norm_(optimizer.param_groups[0]["params"], method.p.clip)
+    weights = [w for group in optimizer.param_groups for w in group["params"]]
+    parallel.average_gradients(weights)
+    torch.nn.utils.clip_grad_norm_(weights, method.p.clip)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
     with autocast:
@@ -149,10 +150,17 @@ def encoders(modules: nn.Module) -> list[Encoder]:
     return [module for module in modules.modules() if isinstance(module, Encoder)]
 
 
-def make_optimizer(parameters: list[nn.Parameter], p) -> torch.optim.Optimizer:
+def make_optimizer(weights: list[nn.Parameter], method) -> torch.optim.Optimizer:
+    """As the method asks; weight decay leaves out biases and LayerNorm, as the trainer of transformers does, unless
+    the method `decays_all`."""
+    p = method.p
+    groups = [{"params": weights}]
+    if p.weight_decay and not method.decays_all:  # what has one dimension: biases, and weights of normalisation
+        decayed, rest = [w for w in weights if w.ndim > 1], [w for w in weights if w.ndim <= 1]
+        groups = [{"params": decayed}, {"params": rest, "weight_decay": 0.0}]
     if p.optimizer == "rmsprop":  # TensorFlow's defaults, which CT's code leaves in place
-        return torch.optim.RMSprop(parameters, lr=p.learning_rate, alpha=0.9, eps=1e-7, weight_decay=p.weight_decay)
-    return torch.optim.AdamW(parameters, lr=p.learning_rate, weight_decay=p.weight_decay, fused=True)
+        return torch.optim.RMSprop(groups, lr=p.learning_rate, alpha=0.9, eps=1e-7, weight_decay=p.weight_decay)
+    return torch.optim.AdamW(groups, lr=p.learning_rate, weight_decay=p.weight_decay, fused=True)
 
 
 # ---------------------------------------------------------------- batches

@@ -22,7 +22,7 @@ from csebench.train.mlm import mask_batch, masked_lm_loss
 
 DECLARATION = {
     "name": "auxiliary_mlm",
-    "version": 1,
+    "version": 2,
     "title": "Auxiliary masked language modelling",
     "kind": "component",
     "asks": ["tokens"],
@@ -34,11 +34,13 @@ DECLARATION = {
         "probability": (0.4, "Table 7, base script; 0.3 in the large script"),
         "layers": (2, "sec. 3.1; n_head_layers"),
         "detach": (True, "Eq. 7; False is Table 6"),
+        "upper": ("pretrained", "sec. 3.1, or BERT's last layers (sec. 5.1); new: what both scripts get, unnoticed"),
         "lower_dropout": (0.0, "base script: --mlm_eval; the large script leaves it on (0.1)"),
     },
+    "choices": {"upper": ["pretrained", "new"]},
     "deviations": [
         "upper layers and masked-LM head come from the encoder's own pre-training where it is a run of condenser; else"
-        " the layers are new, as they are, unnoticed, with the hub id in the official scripts",
+        " the layers are copies of the encoder's last ones; the head is the checkpoint's",
         "the lower layers are the first half of the checkpoint (6 of 12; the large script takes 6 of 24)",
         "without gradient detach, the lower layers are trained, too",
         "with an averaging pooler the sentence vector is that average; the official code is right for [CLS] only",
@@ -55,7 +57,9 @@ class Component(Base):
         self.lower = encoder.copy(encoder.num_layers // 2).requires_grad_(not self.p.detach)
         self.lower.set_dropout(self.p.lower_dropout)
         self.upper = encoder.new_layers(self.p.layers)
-        encoder.load_module("upper", self.upper)
+        if self.p.upper == "pretrained":
+            self.upper.layers.load_state_dict(encoder.stack[-self.p.layers :].state_dict())
+            encoder.load_module("upper", self.upper)
 
     def term(self, method: Method, views: Views) -> Tensor:
         batch = concat_views(*views, self.tokenizer.pad_token_id)

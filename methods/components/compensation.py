@@ -22,7 +22,7 @@ from csebench.train.mlm import masked_lm_loss
 
 DECLARATION = {
     "name": "compensation",
-    "version": 1,
+    "version": 2,
     "title": "Information compensation",
     "kind": "component",
     "asks": ["tokens"],
@@ -42,7 +42,8 @@ DECLARATION = {
         "a token's loss is a mean over tokens; the paper's Eq. 9 is a sum over tokens and sentences",
         "a causal decoder reads the embeddings of the tokens before; the code's reads those of all tokens, which it"
         " has to restore from what dropout leaves of them and from the vector",
-        "embeddings are read without gradient, and logits come from the checkpoint's masked-LM head, as in the code",
+        "embeddings are read without gradient, and logits come from the checkpoint's masked-LM head, whose last layer"
+        " stays tied to the word embeddings, as in the code",
         "the decoder's layers are as wide as the encoder's (3072 for BERT base); the code's are 2048 wide",
         "padding and [MASK], that of a prompt, are no targets",
     ],
@@ -53,7 +54,7 @@ class Component(Base):
     def __init__(self, method: Method, params: dict):
         super().__init__(method, params)
         encoder = method.encoder
-        config, self.tokenizer, self.head = encoder.model.config, encoder.tokenizer, encoder.lm_head()
+        config, self.tokenizer, self.head = encoder.model.config, encoder.tokenizer, encoder.lm_head(tied=True)
         heads = self.p.heads or config.num_attention_heads
         layer = nn.TransformerDecoderLayer(encoder.size, heads, config.intermediate_size, 0.1, batch_first=True)
         self.decoder = nn.TransformerDecoder(layer, self.p.layers)

@@ -5,7 +5,7 @@ are restored by the checkpoint's own masked-LM head.
 
     term = β · cross-entropy over the masked tokens of the 2N rows
 
-Paper: Gao et al. 2021, sec. 3 and Table D.2; Chen et al. 2022, sec. 4.1 and 4.3. Official code: princeton-nlp/SimCSE
+Paper: Gao et al. 2021, App. A and Table D.2; Chen et al. 2022, sec. 4.1 and 4.3. Official code: princeton-nlp/SimCSE
 simcse/models.py:140-152, 215-219, train.py:498-530; Bin199/InforMin-CL informin-cl/models.py, train.py:507-530.
 Inputs: the tokenised rows of both views, (2N, T), masked independently.
 Relations: an auxiliary task of any two-view method, as auxiliary_mlm (InfoCSE) and rtd (DiffCSE); here the encoder
@@ -25,7 +25,7 @@ DECLARATION = {
     "title": "Masked language modelling",
     "kind": "component",
     "asks": ["tokens"],
-    "paper": "Gao et al. 2021 (EMNLP), sec. 3; Chen et al. 2022 (COLING), sec. 4.1 and 4.3",
+    "paper": "Gao et al. 2021 (EMNLP), App. A and D; Chen et al. 2022 (COLING), sec. 4.1 and 4.3",
     "citation": "see methods/simcse.py and methods/informin_cl.py",
     "trains": "masked-LM head",
     "params": {

@@ -77,7 +77,7 @@ def on_the_device(spec, gpu):
         state.to(DEVICE)
     gpu.setting_up = False
     assert {t.device.type for t in (*state.parameters(), *state.buffers())} == {DEVICE}
-    return state, trainer.make_optimizer([w for w in state.parameters() if w.requires_grad], state["method"].p)
+    return state, trainer.make_optimizer([w for w in state.parameters() if w.requires_grad], state["method"])
 
 
 def waits(spec) -> bool:

@@ -89,6 +89,40 @@ def test_pretraining_hands_its_layers_over(finished, build, make_spec, train, tm
     assert train(spec, tmp_path / "run")["steps"] == 2
 
 
+def test_the_auxiliary_network_without_pretraining(build):
+    """InfoCSE Table 4: its upper layers are the last ones of BERT itself; `new`: they are not."""
+    _, component = build("infocse")
+    method, new = build("infocse", components={"auxiliary_mlm": {"upper": "new"}})
+    last = method.encoder.stack[-2:].state_dict()
+    assert all((value == last[key]).all() for key, value in component.upper.layers.state_dict().items())
+    assert any((value != last[key]).any() for key, value in new.upper.layers.state_dict().items())
+
+
+@pytest.mark.parametrize("name", ["condenser", "msse"])
+def test_the_masked_lm_head_stays_tied_to_the_word_embeddings(name, build):
+    """As in BertForMaskedLM, which the official code trains: one weight for both."""
+    method, *components = build(name)
+    head = components[0].head if components else method.lm_head
+    embeddings = method.encoder.model.get_input_embeddings().weight
+    assert head.predictions.decoder.weight is embeddings
+
+
+def test_a_head_that_is_not_tied_is_a_copy(build):
+    """SimCSE's, from the checkpoint: training it leaves the encoder's word embeddings alone."""
+    method, component = build("simcse", components={"mlm": {}})
+    embeddings = method.encoder.model.get_input_embeddings().weight
+    weight = component.head.predictions.decoder.weight
+    assert weight.data_ptr() != embeddings.data_ptr() and (weight == embeddings).all()
+
+
+def test_a_tied_head_is_tied_after_training(finished):
+    from safetensors.torch import load_file
+
+    folder = finished("condenser") / "model"
+    head = load_file(folder / "modules.safetensors")["lm_head.predictions.decoder.weight"]
+    assert (head == load_file(folder / "model.safetensors")["embeddings.word_embeddings.weight"]).all()
+
+
 def test_pretraining_keeps_its_last_step(finished):
     import json
 
@@ -145,6 +179,15 @@ def test_edits():
     assert all(len(d) == 12 and set(d) == set(ids) for d in draws(insert_copies, ids))
     for edit in (copy, reverse, shuffle, delete, insert_copies):
         assert draws(edit, [], 1) == [[]] and len(draws(edit, [7], 1)[0]) == 1
+
+
+def test_inserted_copies_end_at_the_longest_sentence(build):
+    """PCL: of 20 tokens 4 are copied, of the 29 that leave room for one more one, of 30 none (train.py:602)."""
+    (method,) = build("pcl")
+    edit = method.edit("insert_copies")
+    lengths = {n: {len(d) for d in draws(edit, list(range(100, 100 + n)), 5)} for n in (20, 29, 30)}
+    assert lengths == {20: {24}, 29: {30}, 30: {30}}
+    assert method.tokenize_edited(["a b c d e f g h i j " * 5], [edit])["input_ids"].shape[1] == method.p.max_length
 
 
 @pytest.mark.parametrize(

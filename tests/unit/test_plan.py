@@ -200,14 +200,23 @@ def test_a_broken_method_leaves_other_tables_alone(monkeypatch):
 
 
 @pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize(("msse", "micse"), [("SimCSE", "SimCSE (Gao et al., 2021)"), ("miCSE", "miCSE")])
-def test_msse_shares_the_runs_of_micse(msse, micse, scale):
-    theirs, ours = runs_by_size("micse", micse, scale), runs_by_size("msse", msse, scale)
+def test_msse_shares_the_runs_of_micse(scale):
+    theirs, ours = runs_by_size("micse", "miCSE", scale), runs_by_size("msse", "miCSE", scale)
     assert len(theirs) == 4 and all(theirs.values())
     assert {size: ours[size] for size in theirs} == theirs
     sizes = catalog.scale(scale).sizes
     shared = sizes["0.5%"] in {sizes[size] for size in theirs}  # as at smoke
     assert bool(ours["0.5%"] & set().union(*theirs.values())) == shared
+
+
+def test_msse_reruns_simcse_with_the_settings_of_its_authors():
+    """App. B: "the same settings": the recipe of Table 1's row, at every size for as many steps."""
+    (whole,) = [
+        c.specs[0] for c in grids.plan_grid("infocse", "table2", "paper")[row("infocse", "SimCSE-BERTbase")][:1]
+    ]
+    cells = grids.plan_grid("msse", "table2", "paper")[row("msse", "SimCSE")]
+    assert {c.specs[0].params["steps"] for c in cells} == {whole.params["steps"]} == {15625}
+    assert whole.run_id in runs_by_size("msse", "SimCSE", "paper")["100%"]
 
 
 def test_the_page_of_all_papers_counts_a_shared_run_once():

@@ -150,6 +150,27 @@ def weights(out):
     return (out / "model" / "model.safetensors").read_bytes()
 
 
+@pytest.mark.parametrize(("name", "every"), [("simcse", False), ("condenser", False), ("mirror_bert", True)])
+def test_weight_decay_leaves_out_biases_and_layernorm(name, every, make_spec, tiny_bert):
+    """As the trainer of transformers does; Mirror-BERT's code decays every weight. Without gradients, a step is decay
+    alone."""
+    import torch
+
+    from csebench.train.trainer import assemble
+
+    spec = make_spec(name, params={"weight_decay": 0.1, "learning_rate": 0.5})
+    modules, optimizer = assemble(spec.method, load_encoder(tiny_bert), spec.params, {})
+    weights = {key: w for key, w in modules.named_parameters() if w.requires_grad}
+    before = {key: w.detach().clone().fill_(1) for key, w in weights.items()}
+    for weight in weights.values():
+        weight.data.fill_(1)
+        weight.grad = torch.zeros_like(weight)
+    optimizer.step()
+    decayed = {key for key, w in weights.items() if not torch.equal(w, before[key])}
+    spared = {key for key in weights if "bias" in key or "LayerNorm" in key}
+    assert spared and decayed == (set(weights) if every else set(weights) - spared)
+
+
 def test_first_best_wins_ties(make_spec, train, tmp_path, monkeypatch):
     spec = make_spec("simcse", params={"steps": 6, "evaluate_every": 2})
     scores(monkeypatch, 0.1, 0.5, 0.5)
