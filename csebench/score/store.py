@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput
 from csebench.base.files import write_text
-from csebench.plan.catalog import results_folder
+from csebench.plan.catalog import RUNS, results_folder
+from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill
 from csebench.plan.spec import Spec, digest
 from csebench.plan.targets import score_path
 
@@ -82,11 +83,25 @@ def outdated(scale: str) -> dict[tuple[str, str], dict]:
 
 
 def unversioned(spec: Spec) -> str:
-    """The key of a run but for the versions of method, components and trainer."""
+    """The key of a run but for the versions of method, components and trainer.
+
+    A hyper-parameter that was declared later has its default, and of a run that this one starts from only the method
+    counts, since its versions are in its id.
+    """
     content = spec.model_dump(exclude={"method_version", "trainer_version"})
-    for component in content["components"].values():
-        del component["version"]
+    content["params"] = completed(spec.method, METHODS, spec.params)
+    content["components"] = {name: completed(name, COMPONENTS, c.params) for name, c in spec.components.items()}
+    if spec.encoder.name == str(RUNS / spec.encoder.revision / "model"):
+        content["encoder"] = spec.encoder.revision.rpartition("-")[0]
     return digest(content)
+
+
+def completed(name: str, folder: Path, params: dict) -> dict:
+    """Hyper-parameters with the defaults of those that they lack; as they are if they are no longer declared so."""
+    try:
+        return fill(declaration(name, folder), params, name)
+    except BadInput:
+        return params
 
 
 def score(spec: Spec, evaluator: str, scale: str) -> tuple[dict | None, bool]:

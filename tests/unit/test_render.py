@@ -13,6 +13,7 @@ from csebench.base import caches
 from csebench.base.errors import BadInput
 from csebench.plan import catalog, grids, targets
 from csebench.plan.registry import evaluator_declaration
+from csebench.plan.spec import Spec
 from csebench.report import markdown, overview
 from csebench.report.stats import NOT_COMPARABLE
 from csebench.report.view import grid_view
@@ -214,6 +215,20 @@ def test_a_stale_score_gives_way_to_a_new_one(project):
         write_score(spec, cell, 0.77, "golden")
     clear()
     assert "| **77.00 ± 0.00** " in markdown.grid_section(grid_view("golden", "table8", "golden"))
+
+
+def test_scores_of_older_code_are_known_by_what_was_run():
+    """Whatever the version of the run that it starts from, and without a hyper-parameter that was declared later."""
+    cells = grids.plan_grid("infocse", "table4", "smoke")
+    spec = next(s for s in cells[0][0].specs if s.method == "infocse")
+    before = "condenser-0123456789"
+    content = json.loads(spec.model_dump_json()) | {"method_version": 0, "trainer_version": 0}
+    content["encoder"] = {"name": f"runs/{before}/model", "revision": before}
+    content["components"]["auxiliary_mlm"]["version"] = 0
+    del content["components"]["auxiliary_mlm"]["params"]["upper"]
+    assert store.unversioned(Spec.model_validate(content)) == store.unversioned(spec)
+    other = content | {"params": content["params"] | {"steps": 1}}
+    assert store.unversioned(Spec.model_validate(other)) != store.unversioned(spec)
 
 
 def test_what_is_derived_of_stale_scores_is_stale(project):
