@@ -9,8 +9,9 @@ import hashlib
 import json
 import os
 import uuid
+from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -71,6 +72,26 @@ def write_bytes(path: Path, content: bytes) -> None:
     except OSError:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def write_durably(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Write a large file atomically, and synchronise it with the disk, so that a crash of the machine keeps it, too.
+
+    Args:
+        write: is given the open file. The temporary file has one name, so `path` may have one writer at a time, which
+            overwrites what a killed one left.
+    """
+    temporary = path.with_name(f"{path.name}.part")
+    with open(temporary, "wb") as file:
+        write(file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -16,8 +16,9 @@ REPORT = "training.json"  # in the model's folder, written last: the model is co
 DONE = "train.json"  # the same report in the folder of the run, which Snakemake waits for
 PRUNED = "pruned.json"  # the same, in place of train.json, once the model has been deleted
 PROGRESS = "progress.json"  # of an unfinished run: csebench/base/progress.py
-CHECKPOINT = ".checkpoint.pt"  # from which an unfinished run resumes
-UNFINISHED = ".checkpoint.part"  # while a checkpoint is being written
+CHECKPOINT = ".checkpoint.json"  # from which an unfinished run resumes; names the files with its weights
+CHECKPOINT_FILES = ".checkpoint*"  # these, half-written ones, and those of older versions
+SET_ASIDE = ".set-aside"  # before the names of the files of a checkpoint that could not be used
 
 
 def is_done(folder: Path, spec: BaseModel) -> bool:
@@ -37,8 +38,15 @@ def is_done(folder: Path, spec: BaseModel) -> bool:
 def finish(folder: Path) -> None:
     """Mark a run with a complete model as done: write train.json, delete progress and checkpoints."""
     write_json(folder / DONE, json.loads((folder / "model" / REPORT).read_text()))
-    for name in (CHECKPOINT, UNFINISHED, PROGRESS, PRUNED):
+    for name in (PROGRESS, PRUNED):
         (folder / name).unlink(missing_ok=True)
+    remove_checkpoint(folder)
+
+
+def remove_checkpoint(folder: Path) -> None:
+    """Delete the checkpoint of a run, and those that were set aside."""
+    for path in (*folder.glob(CHECKPOINT_FILES), *folder.glob(SET_ASIDE + CHECKPOINT_FILES)):
+        path.unlink(missing_ok=True)
 
 
 def training_report(folder: Path) -> Path | None:

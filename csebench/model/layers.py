@@ -48,6 +48,16 @@ def initialise(linear: nn.Linear, std: float = 0.02) -> None:
     nn.init.zeros_(linear.bias)
 
 
+def freeze(module: nn.Module) -> nn.Module:
+    """Keep a module as it was loaded: without gradient, and not in checkpoints, since a resumed run loads it again."""
+    module.frozen = True
+    return module.requires_grad_(False)
+
+
+def is_frozen(module: nn.Module) -> bool:
+    return getattr(module, "frozen", False)
+
+
 def use_cheap_dropout(model) -> None:
     for module in list(model.modules()):
         for name, child in module.named_children():

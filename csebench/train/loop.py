@@ -1,11 +1,11 @@
-"""The loop of steps that training and pre-training share, and the one object that it resumes from.
+"""The loop of steps that training and pre-training share.
 
-What a step, an evaluation and the learning rate are, a task says: csebench/train/trainer.py, pretrain.py.
+What a step, an evaluation and the learning rate are, a task says: csebench/train/trainer.py, pretrain.py. What a run
+resumes from: csebench/train/checkpoint.py.
 """
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 import time
@@ -16,16 +16,17 @@ from typing import Protocol
 
 import numpy as np
 import torch
-from torch import nn
 
 from csebench.base.errors import RunFailed, Stopped
 from csebench.base.processes import is_main_process
 from csebench.base.progress import Progress
-from csebench.base.run_dir import CHECKPOINT, UNFINISHED
-from csebench.train import parallel
+from csebench.base.run_dir import remove_checkpoint
+from csebench.train import checkpoint, parallel
+from csebench.train.checkpoint import TrainState
 
 LOG_EVERY = 10  # steps between two readings of the loss: a reading waits for the GPU
 CHECKPOINT_SECONDS = 60
+WRITES_APART = 50  # between two checkpoints at least so many times what writing one took: 2 % of a run, at most
 
 
 class Task(Protocol):
@@ -49,61 +50,17 @@ class Task(Protocol):
         """Adds a point to `state.curve`, and notes in `state.best` what is worth keeping."""
 
 
-class TrainState:
-    """All that a run resumes from, saved and restored as a whole."""
-
-    PLAIN = ("step", "curve", "losses", "pending", "seconds", "best")
-
-    def __init__(self, modules: nn.Module, optimizer: torch.optim.Optimizer):
-        self.modules, self.optimizer = modules, optimizer
-        self.step = 0  # steps done
-        self.curve: list[dict] = []  # of evaluations
-        self.losses: list[list[float]] = []  # [step, mean since the reading before]
-        self.pending: list[torch.Tensor] = []  # losses not yet read from the device
-        self.seconds = 0.0  # spent in the loop, before and after interruptions
-        self.best: dict = {"score": -np.inf}  # of the evaluations: score, step, encoder, weights
-
-    @property
-    def device(self) -> torch.device:
-        return next(self.modules.parameters()).device
-
-    def state_dict(self) -> dict:
-        values = {name: getattr(self, name) for name in self.PLAIN}
-        values |= {"state": self.modules.state_dict(), "optimizer": self.optimizer.state_dict()}
-        values |= {"rng": torch.get_rng_state()}
-        return values | ({"cuda_rng": torch.cuda.get_rng_state()} if self.device.type == "cuda" else {})
-
-    def load_state_dict(self, values: dict) -> None:
-        for name in self.PLAIN:
-            setattr(self, name, values.get(name, getattr(self, name)))  # an older checkpoint may lack one
-        self.modules.load_state_dict(values["state"])
-        self.optimizer.load_state_dict(values["optimizer"])
-        if "weights" in self.best:
-            self.best["weights"] = {key: tensor.cpu() for key, tensor in self.best["weights"].items()}
-        torch.set_rng_state(values["rng"].cpu())
-        if self.device.type == "cuda":
-            torch.cuda.set_rng_state(values["cuda_rng"].cpu())
-
-    def save(self, folder: Path) -> None:
-        torch.save(self.state_dict(), folder / UNFINISHED)
-        os.replace(folder / UNFINISHED, folder / CHECKPOINT)
-
-    def resume(self, folder: Path) -> None:
-        """Go on from the checkpoint of a folder, if there is one."""
-        if (folder / CHECKPOINT).exists():
-            self.load_state_dict(torch.load(folder / CHECKPOINT, map_location=self.device, weights_only=True))
-
-    def read_losses(self, task: Task) -> None:
-        """Read the pending losses from the device. Raises RunFailed where one is not finite."""
-        values = parallel.mean(torch.stack(self.pending)).tolist()
-        for step, value in enumerate(values, self.step - len(values) + 1):
-            if not np.isfinite(value):
-                raise RunFailed(
-                    f"{task.name}: loss is {value} at step {step} (learning rate {task.peak_learning_rate:g});"
-                    " the run is stopped. Lower the learning rate or check the loss."
-                )
-        self.losses.append([self.step, float(np.mean(values))])
-        self.pending.clear()
+def read_losses(task: Task, state: TrainState) -> None:
+    """Read the pending losses from the device. Raises RunFailed where one is not finite."""
+    values = parallel.mean(torch.stack(state.pending)).tolist()
+    for step, value in enumerate(values, state.step - len(values) + 1):
+        if not np.isfinite(value):
+            raise RunFailed(
+                f"{task.name}: loss is {value} at step {step} (learning rate {task.peak_learning_rate:g});"
+                " the run is stopped. Lower the learning rate or check the loss."
+            )
+    state.losses.append([state.step, float(np.mean(values))])
+    state.pending.clear()
 
 
 def run_steps(
@@ -119,7 +76,7 @@ def run_steps(
     Args:
         folder: of the run, where checkpoints go.
         stop: ends the loop after the current step, behind a checkpoint.
-        checkpoint_seconds: between two checkpoints.
+        checkpoint_seconds: between two checkpoints, more where writing one takes long; 0: as many as possible.
 
     Returns:
         seconds per step of this process, evaluations included.
@@ -128,7 +85,7 @@ def run_steps(
         RunFailed: a loss is not finite; the checkpoint is gone, for it would end the same way.
         Stopped: `stop` was set.
     """
-    cuda = task.device.type == "cuda"
+    cuda, writing = task.device.type == "cuda", 0.0  # seconds that the last checkpoint took
     first, before, started, saved = state.step, state.seconds, time.perf_counter(), time.perf_counter()
     progress.start(state.step, task.steps, torch.cuda.get_device_name(task.device) if cuda else None)
 
@@ -146,9 +103,9 @@ def run_steps(
         evaluates = task.evaluates(state.step)
         if evaluates or state.step % LOG_EVERY == 0:
             try:
-                state.read_losses(task)
+                read_losses(task, state)
             except RunFailed:
-                (folder / CHECKPOINT).unlink(missing_ok=True)
+                remove_checkpoint(folder)
                 raise
 
         # several processes stop together, where losses are read
@@ -162,10 +119,13 @@ def run_steps(
                 task.evaluate(state)
             score = state.best["score"] if "weights" in state.best else None
             progress.step(state.step, state.losses[-1][1] if state.losses else None, score)
-            due = time.perf_counter() - saved >= checkpoint_seconds and not state.pending and state.step < task.steps
-            if stopped or due:
-                state.save(folder)
+            interval = checkpoint_seconds and max(checkpoint_seconds, WRITES_APART * writing)
+            due = time.perf_counter() - saved >= interval
+            if stopped or (due and not state.pending and state.step < task.steps):
+                writing = -time.perf_counter()
+                checkpoint.save(state, folder, task.name)
                 saved = time.perf_counter()
+                writing += saved
         if stopped:
             raise Stopped(f"{task.name}: stopped by SIGTERM after step {state.step}; the next try goes on from there.")
 

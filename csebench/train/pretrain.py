@@ -19,10 +19,12 @@ from csebench.base.errors import BadInput, RunFailed
 from csebench.base.files import sha256, write_json, write_text
 from csebench.base.progress import Progress
 from csebench.base.provenance import processor
-from csebench.base.run_dir import CHECKPOINT, PROGRESS
+from csebench.base.run_dir import PROGRESS, remove_checkpoint
 from csebench.data.corpus import Lines
 from csebench.model.layers import additive, can_compile, to_device
-from csebench.train.loop import CHECKPOINT_SECONDS, TrainState, run_steps, sigterm
+from csebench.train import checkpoint
+from csebench.train.checkpoint import TrainState
+from csebench.train.loop import CHECKPOINT_SECONDS, run_steps, sigterm
 from csebench.train.mlm import mask_batch, mask_tokens, masked_lm_loss
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -326,7 +328,7 @@ def pretrain(corpus: Path, out: Path, settings: Settings, threads: int = 2, name
     model = new_model(tokenizer, settings.layers, settings.hidden, settings.heads)
     task = MaskedLanguageModelling(name, model, tokenizer, rows, test, settings, out)
     state = TrainState(model, task.optimizer)
-    state.resume(out)
+    checkpoint.resume(state, out, name, task.steps)
     with Progress(out, name) as progress, sigterm() as stop:
         run_steps(task, state, out, progress, stop, CHECKPOINT_SECONDS)
 
@@ -336,7 +338,8 @@ def pretrain(corpus: Path, out: Path, settings: Settings, threads: int = 2, name
     report |= {"gpu": torch.cuda.get_device_name() if model.device.type == "cuda" else None}
     write_text(out / "pretraining.json", json.dumps(report, indent=2) + "\n")
     write_text(out / "README.md", card(report))
-    for path in (out / CHECKPOINT, out / PROGRESS, unfinished):
+    remove_checkpoint(out)
+    for path in (out / PROGRESS, unfinished):
         path.unlink(missing_ok=True)
     return report
 

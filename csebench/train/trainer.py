@@ -22,9 +22,10 @@ from csebench.model.tokens import IN_MEMORY, Tokens
 from csebench.plan.registry import COMPONENTS, load
 from csebench.plan.schema import Evaluation
 from csebench.plan.spec import Spec
-from csebench.train import parallel
+from csebench.train import checkpoint, parallel
+from csebench.train.checkpoint import TrainState
 from csebench.train.inputs import Inputs
-from csebench.train.loop import CHECKPOINT_SECONDS, TrainState, run_steps
+from csebench.train.loop import CHECKPOINT_SECONDS, run_steps
 
 
 class Training:
@@ -91,7 +92,7 @@ def fit(
     task = Training(spec, modules, optimizer, inputs)
     use_tokens(modules, inputs.sentences, task.steps * task.method.sentences_per_step())
     state = TrainState(modules, optimizer)
-    state.resume(out)
+    checkpoint.resume(state, out, task.name, task.steps)
     first = state.step
     if rank() > 0:  # each process has its own dropout masks
         torch.manual_seed(spec.seed + 1_000_003 * rank() + first)

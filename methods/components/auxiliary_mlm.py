@@ -16,6 +16,7 @@ Deviations: listed below.
 import torch
 from torch import Tensor
 
+from csebench.model.layers import freeze
 from csebench.train.method import Component as Base
 from csebench.train.method import Method, Views, concat_views
 from csebench.train.mlm import mask_batch, masked_lm_loss
@@ -54,7 +55,9 @@ class Component(Base):
         super().__init__(method, params)
         encoder = method.encoder
         self.tokenizer, self.head = encoder.tokenizer, encoder.lm_head()
-        self.lower = encoder.copy(encoder.num_layers // 2).requires_grad_(not self.p.detach)
+        self.lower = encoder.copy(encoder.num_layers // 2)
+        if self.p.detach:
+            freeze(self.lower)
         self.lower.set_dropout(self.p.lower_dropout)
         self.upper = encoder.new_layers(self.p.layers)
         if self.p.upper == "pretrained":

@@ -18,7 +18,7 @@ from torch.nn.functional import cross_entropy
 
 from csebench.base.errors import BadInput
 from csebench.model.encoder import Encoder
-from csebench.model.layers import additive, to_device
+from csebench.model.layers import additive, freeze, to_device
 from csebench.plan.schema import EncoderRef
 from csebench.train.losses import upcast_fp32
 from csebench.train.method import Component as Base
@@ -56,7 +56,7 @@ class Component(Base):
         super().__init__(method, params)
         encoder = method.encoder
         self.tokenizer = encoder.tokenizer
-        self.generator = self.masked_lm(encoder).requires_grad_(False)
+        self.generator = freeze(self.masked_lm(encoder))
         self.discriminator = encoder.copy()
         self.classify = nn.Linear(encoder.size, 2)
 

@@ -38,7 +38,7 @@ def test_loads_as_an_encoder_and_learns(made):
     assert report["curve"][-1]["loss"] < report["curve"][0]["loss"]
     assert f"{report['curve'][-1]['loss']:.3f}" in (out / "README.md").read_text()
     assert report["curve"][-1]["tokens"] == pytest.approx(SMALL["tokens"], rel=0.1)
-    assert not (out / ".checkpoint.pt").exists()
+    assert not (out / ".checkpoint.json").exists()
 
 
 def test_keeps_a_snapshot_on_the_way(made):
@@ -71,7 +71,7 @@ def test_killed_pretraining_ends_with_the_same_weights(made, tmp_path, monkeypat
         shutil.copy(out / name, tmp_path / "small")
     with pytest.raises(KeyboardInterrupt):
         make(tmp_path / "small")
-    assert (tmp_path / "small/.checkpoint.pt").exists()
+    assert (tmp_path / "small/.checkpoint.json").exists()
     with pytest.raises(BadInput, match="another pre-training"):
         make(tmp_path / "small", learning_rate=1e-4)
     make(tmp_path / "small")

@@ -96,7 +96,7 @@ def test_sigterm_loses_nothing(step, make_spec, train, tmp_path, monkeypatch):
         with pytest.raises(Stopped, match=f"{spec.run_id}.*SIGTERM after step {step}"):
             train(spec, tmp_path / "run")
     assert signal.getsignal(signal.SIGTERM) is handler
-    assert (tmp_path / "run" / ".checkpoint.pt").exists() and not (tmp_path / "run" / "model").exists()
+    assert (tmp_path / "run" / ".checkpoint.json").exists() and not (tmp_path / "run" / "model").exists()
     resumed = train(spec, tmp_path / "run")
     assert resumed["resumed_at"] == step
     assert weights(tmp_path / "run") == weights(tmp_path / "whole")

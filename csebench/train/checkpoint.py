@@ -1,0 +1,168 @@
+"""What a run resumes from: its state, the files of a checkpoint, and what is checked before they are used.
+
+A checkpoint is three files: the best weights so far, written only when they have changed; the state (weights, moments
+of the optimiser, random state, curve), written anew each time; and `.checkpoint.json`, written last, which names the
+run and the state's file. Files are named together with their sha256. A process that is killed at any moment leaves the
+checkpoint before or the new one. Weights that a run never changes (`freeze`) are not in it: they are loaded again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from csebench.base.errors import BadInput
+from csebench.base.files import sha256, write_durably
+from csebench.base.processes import is_main_process
+from csebench.base.run_dir import CHECKPOINT, CHECKPOINT_FILES, SET_ASIDE
+from csebench.model.layers import is_frozen
+from csebench.train import parallel
+
+
+class TrainState:
+    """All that a run resumes from, saved and restored as a whole."""
+
+    PLAIN = ("step", "curve", "losses", "pending", "seconds")
+
+    def __init__(self, modules: nn.Module, optimizer: torch.optim.Optimizer):
+        self.modules, self.optimizer = modules, optimizer
+        self.step = 0  # steps done
+        self.curve: list[dict] = []  # of evaluations
+        self.losses: list[list[float]] = []  # [step, mean since the reading before]
+        self.pending: list[torch.Tensor] = []  # losses not yet read from the device
+        self.seconds = 0.0  # spent in the loop, before and after interruptions
+        self.best: dict = {
+            "score": -np.inf
+        }  # of the evaluations: score, step, encoder, weights, their file once it is written
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.modules.parameters()).device
+
+    def state_dict(self) -> dict:
+        """Without the best weights, which have a file of their own."""
+        values = {name: getattr(self, name) for name in self.PLAIN}
+        values |= {"best": {key: value for key, value in self.best.items() if key != "weights"}}
+        values |= {"state": changing_weights(self.modules), "optimizer": self.optimizer.state_dict()}
+        values |= {"rng": torch.get_rng_state()}
+        return values | ({"cuda_rng": torch.cuda.get_rng_state()} if self.device.type == "cuda" else {})
+
+    def load_state_dict(self, values: dict) -> None:
+        """Of values on this device, the best weights among them on the host."""
+        for name in (*self.PLAIN, "best"):
+            setattr(self, name, values[name])
+        self.modules.load_state_dict(values["state"], strict=False)  # of what is frozen there is none
+        self.optimizer.load_state_dict(values["optimizer"])
+        torch.set_rng_state(values["rng"].cpu())
+        if self.device.type == "cuda" and "cuda_rng" in values:
+            torch.cuda.set_rng_state(values["cuda_rng"].cpu())
+
+
+class Unusable(Exception):
+    """Why a checkpoint is not the one to resume from."""
+
+
+def save(state: TrainState, folder: Path, run: str) -> None:
+    """Write the checkpoint of a run, and delete the one before it."""
+    if "weights" in state.best and "file" not in state.best:
+        name = f".checkpoint-best-{state.best['step']}-{state.best['encoder']}.pt"
+        state.best["file"] = _write(folder / name, state.best["weights"])
+    file = _write(folder / f".checkpoint-state-{state.step}.pt", state.state_dict())
+    index = json.dumps({"run": run, "step": state.step, "state": file}, indent=1) + "\n"
+    write_durably(folder / CHECKPOINT, lambda opened: opened.write(index.encode()))
+    current = {CHECKPOINT, file["name"], state.best.get("file", file)["name"]}
+    for path in folder.glob(CHECKPOINT_FILES):
+        if path.name not in current:
+            path.unlink()
+
+
+def _write(path: Path, values: dict) -> dict[str, str]:
+    write_durably(path, lambda file: torch.save(values, file))
+    return {"name": path.name, "sha256": sha256(path)}
+
+
+def resume(state: TrainState, folder: Path, run: str, steps: int) -> None:
+    """Go on from the checkpoint of a run, if there is one.
+
+    One that is damaged, or of another run, is set aside with a line on stderr, and the run starts at step 0.
+
+    Args:
+        steps: of the whole run.
+    """
+    problem, values = None, None
+    try:
+        values = _read(state, folder, run, steps)
+    except Unusable as e:
+        problem = str(e)
+    if parallel.any_rank(problem is not None, state.device):  # every process has read before a file is moved
+        if is_main_process():
+            for path in folder.glob(CHECKPOINT_FILES):
+                os.replace(path, path.with_name(SET_ASIDE + path.name))
+            reason = problem or "another process cannot use it"
+            line = f"{run}: {folder / CHECKPOINT} is not used: {reason}; set aside, the run starts at step 0."
+            print(line, file=sys.stderr, flush=True)
+    elif values is not None:
+        state.load_state_dict(values)
+
+
+def _read(state: TrainState, folder: Path, run: str, steps: int) -> dict | None:
+    """The values of a checkpoint, checked; None where there is none.
+
+    Raises:
+        Unusable: with the reason.
+    """
+    try:
+        index = json.loads((folder / CHECKPOINT).read_bytes())
+        if index["run"] != run:
+            raise Unusable(f"it is of {index['run']}")
+        values = _read_tensors(folder, index["state"], state.device)
+        if "file" in values["best"]:
+            values["best"]["weights"] = _read_tensors(folder, values["best"]["file"], "cpu")
+        if missing := {*TrainState.PLAIN, "optimizer", "rng"} - {*values}:
+            raise Unusable(f"it lacks {', '.join(sorted(missing))}")
+        step = values["step"]
+        if type(step) is not int or not 0 < step <= steps:
+            raise Unusable(f"its step is {step}, of {steps}")
+        if _shapes(values["state"]) != _shapes(changing_weights(state.modules)):
+            raise Unusable("its weights have other names or shapes")
+        return values
+    except FileNotFoundError:
+        return None
+    except (KeyError, TypeError, ValueError, AttributeError) as e:
+        raise Unusable(f"it is not what csebench writes: {type(e).__name__}: {e}") from None
+
+
+def _read_tensors(folder: Path, file: dict[str, str], device) -> dict:
+    path = folder / file["name"]
+    try:
+        actual = sha256(path)
+    except BadInput as e:
+        raise Unusable(str(e)) from None
+    if actual != file["sha256"]:
+        raise Unusable(f"{path.name} is damaged: its sha256 is {actual[:12]}…, expected {file['sha256'][:12]}…")
+    try:
+        return torch.load(path, map_location=device, weights_only=True)  # which runs no code
+    except (MemoryError, torch.OutOfMemoryError):
+        raise
+    except Exception as e:  # a file that `save` has not written can raise anything
+        raise Unusable(f"{path.name} cannot be read: {type(e).__name__}") from None
+
+
+# ---------------------------------------------------------------- weights
+
+
+def changing_weights(modules: nn.Module) -> dict:
+    """The state of modules without what is frozen, which a resumed run loads again."""
+    frozen = tuple(f"{name}." for name, module in modules.named_modules() if is_frozen(module))
+    return {key: value for key, value in modules.state_dict().items() if not key.startswith(frozen)}
+
+
+def _shapes(weights: dict) -> dict:
+    """By name; None for a module's extra state, such as a queue, which grows."""
+    return {k: None if k.endswith("_extra_state") else tuple(v.shape) for k, v in weights.items()}
