@@ -90,6 +90,13 @@ def above_zero(text: str) -> float:
     return number
 
 
+def not_negative(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"must be at least 0 (got {text})")
+    return number
+
+
 def count(text: str) -> int:
     """A large whole number, also as 1e9."""
     number = float(text)
@@ -118,6 +125,10 @@ def parser() -> Parser:
 
     def add_data(to, use="benchmark data"):
         to.add_argument("--data", type=Path, help=f"folder of {use} (default: CSEBENCH_DATA, else the fetched data)")
+
+    def add_chunk_size(to):
+        text = "sentences that an encoder in training has in memory at a time; 0: the batch (default: %(default)s)"
+        to.add_argument("--chunk-size", type=not_negative, default=0, help=text)
 
     verb("methods", list_methods, "list methods and components")
     verb("evaluators", list_evaluators, "list evaluators, with their protocols and tasks")
@@ -163,6 +174,7 @@ def parser() -> Parser:
     v.add_argument("--seed", type=int, default=42, help="seed of sampling and training (default: %(default)s)")
     v.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of training (default: %(default)s)")
     v.add_argument("--threads", type=positive, default=1, help="CPU threads (default: %(default)s)")
+    add_chunk_size(v)
     add_data(v, "benchmark data, for STS-B dev")
     v.add_argument("--out", type=Path, required=True, help="folder of the run; the model is in OUT/model")
 
@@ -195,6 +207,7 @@ def parser() -> Parser:
         "--processes", type=int, default=1, help="processes that share each batch, one per GPU (default: 1)"
     )
     v.add_argument("--runs-per-gpu", type=positive, default=1, help="runs that may share a GPU (default: 1)")
+    add_chunk_size(v)
     v.add_argument("--evaluators", help="comma-separated: score with these only (default: with all that pages show)")
     v = verb("publish", publish, "copy the scores of a finished run into results/, as a job of the workflow does")
     v.add_argument("run_id", help="id of a run, as the verb plan lists it")
@@ -377,7 +390,8 @@ def train(args):
     with gpus.acquire_gpus():
         from csebench.train.run import train as run
 
-        run(spec, args.out, args.corpus, by_hand.data_root_or_default(args.data), positives=args.positives)
+        data_root, chunk_size = by_hand.data_root_or_default(args.data), args.chunk_size or None
+        run(spec, args.out, args.corpus, data_root, positives=args.positives, chunk_size=chunk_size)
     print(f"{spec.run_id}: {args.out / 'model'}")
 
 
@@ -428,7 +442,7 @@ def plot_scores(args):
 
 def work(args):
     only = None if args.evaluators is None else [name for name in args.evaluators.split(",") if name]
-    worker.work(args.run_id, args.scale, args.processes, args.runs_per_gpu, only)
+    worker.work(args.run_id, args.scale, args.processes, args.runs_per_gpu, only, args.chunk_size or None)
 
 
 def publish(args):

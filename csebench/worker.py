@@ -20,7 +20,12 @@ from csebench.score.prune import prune
 
 
 def work(
-    run_id: str, scale_name: str, processes: int = 1, runs_per_gpu: int = 1, only: list[str] | None = None
+    run_id: str,
+    scale_name: str,
+    processes: int = 1,
+    runs_per_gpu: int = 1,
+    only: list[str] | None = None,
+    chunk_size: int | None = None,
 ) -> None:
     """Train a planned run and score it by what pages show. The run is done when it is trained: an evaluator that
     fails leaves its reason, and the other scores are made (`publish` tries again, and fails).
@@ -29,6 +34,7 @@ def work(
         only: evaluators that the pages show that are wanted; None: those of every page of the scale.
         processes: that share every batch, each on a GPU of its own.
         runs_per_gpu: runs that may be on one GPU at a time.
+        chunk_size: sentences that an encoder in training has in memory at a time; None: the batch.
 
     Raises:
         BadInput: no page of the scale needs the run, or its data is missing.
@@ -37,17 +43,20 @@ def work(
     spec, scale, evaluators = cache.find_run(run_id, scale_name)  # refuses before anything is waited for
     evaluators = [evaluator for evaluator in evaluators if only is None or evaluator in only]
     if (catalog.RUNS / run_id / "model" / REPORT).exists():  # only a missing score waits for a GPU
-        return train_and_score(spec, scale, evaluators, runs_per_gpu)
+        return train_and_score(spec, scale, evaluators, runs_per_gpu, chunk_size)
     with gpus.acquire_gpus(max(1, processes), runs_per_gpu):
         if processes > 1 and not is_distributed():
             torchrun = ["torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", "-m"]
             command = [sys.executable, "-m", *torchrun, "csebench", "work", run_id, "--scale", scale_name]
             command += [] if only is None else ["--evaluators", ",".join(only)]
+            command += [] if chunk_size is None else ["--chunk-size", str(chunk_size)]
             os.execv(sys.executable, command)
-        return train_and_score(spec, scale, evaluators, runs_per_gpu)
+        return train_and_score(spec, scale, evaluators, runs_per_gpu, chunk_size)
 
 
-def train_and_score(spec: Spec, scale: Scale, evaluators: list[str], runs_per_gpu: int) -> None:
+def train_and_score(
+    spec: Spec, scale: Scale, evaluators: list[str], runs_per_gpu: int, chunk_size: int | None = None
+) -> None:
     folder, data_root = catalog.RUNS / spec.run_id, catalog.data_root(scale)
     with Progress(folder, spec.run_id):
         from csebench.score.evaluate import evaluate_run, has_data
@@ -57,7 +66,8 @@ def train_and_score(spec: Spec, scale: Scale, evaluators: list[str], runs_per_gp
         else:
             from csebench.train.run import train
 
-            train(spec, folder, recipe.corpus_path(spec, scale), data_root, positives=recipe.positives_path(spec))
+            corpus, positives = recipe.corpus_path(spec, scale), recipe.positives_path(spec)
+            train(spec, folder, corpus, data_root, positives=positives, chunk_size=chunk_size)
         if is_main_process():
             ready = [evaluator for evaluator in in_order(evaluators, data_root) if has_data(evaluator, data_root)]
             evaluate_run(folder, ready, data_root, scale.evaluation, runs_per_gpu, keep_going=True)

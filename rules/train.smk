@@ -15,6 +15,7 @@ rule train:
     resources:
         gpu=GPU,
         runs_per_gpu=1,
+        chunk_size=0,  # sentences that an encoder has in memory at a time; 0: the batch
         evaluators=wanted_evaluators,  # a resource: another target trains nothing anew
         mem_mb=16000,  # for the optimiser state and best weights of BERT-large
         runtime=lambda wildcards, attempt: jobs.training_minutes(
@@ -24,4 +25,5 @@ rule train:
         scale=lambda wildcards: targets.scale_of_run(wildcards.run, SCALE),
     shell:
         "python -m csebench work {wildcards.run:q} --scale {params.scale:q} --processes {resources.gpu:q}"
-        " --runs-per-gpu {resources.runs_per_gpu:q} --evaluators {resources.evaluators:q} > {log:q} 2>&1"
+        " --runs-per-gpu {resources.runs_per_gpu:q} --chunk-size {resources.chunk_size:q}"
+        " --evaluators {resources.evaluators:q} > {log:q} 2>&1"

@@ -7,17 +7,20 @@ import inspect
 import itertools
 from collections import OrderedDict
 from collections.abc import Iterable
+from functools import partial
 
 import numpy as np
 import torch
 from safetensors.numpy import load_file
 from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
 from transformers import MODEL_MAPPING, AutoConfig, AutoModel, AutoModelForMaskedLM, AutoTokenizer
 from transformers.utils import logging
 
 from csebench.base.errors import BadInput
 from csebench.base.files import sha256
 from csebench.data.hub import local_folder, model_source
+from csebench.model.chunks import in_chunks
 from csebench.model.layers import Layers, additive, at_position, can_compile, to_device, use_cheap_dropout
 from csebench.model.pooling import ONE_POSITION, TEMPLATES, TWO_LAYERS, Encoded
 from csebench.plan.schema import EncoderRef
@@ -44,6 +47,8 @@ class Encoder(nn.Module):
         use_cheap_dropout(model)
         self.attention_layers: set[int] = set()  # whose attention maps `forward` returns
         self.compiled = False
+        self.dropout: float | None = None  # as set last; None: as the model has it
+        self.chunk_size: int | None = None  # sentences that are in memory at a time, in training; None: the batch
         self.tokens = None  # csebench.model.tokens.Tokens, where sentences are seen again
 
     @classmethod
@@ -137,9 +142,24 @@ class Encoder(nn.Module):
             raise BadInput(f"{file}: {name}: has not the layers that this run asks for: {e}") from None
 
     def set_dropout(self, p: float) -> None:
+        self.dropout = p
         for module in self.model.modules():
             if isinstance(module, nn.Dropout):
                 module.p = p
+
+    def use_chunks(self, size: int | None) -> None:
+        """Compute batches of more than `size` sentences in chunks, in training (csebench/model/chunks.py).
+
+        Raises:
+            BadInput: the model normalises over the batch, so that the sentences of a batch depend on each other.
+        """
+        norms = [name for name, module in self.model.named_modules() if isinstance(module, _BatchNorm)]
+        if size is not None and norms:
+            raise BadInput(
+                f"--chunk-size {size}: {norms[0]} of {type(self.model).__name__} normalises over the batch, and a"
+                " chunk has other means than the batch; leave --chunk-size out."
+            )
+        self.chunk_size = size
 
     def keep_attention(self, layers: Iterable[int]) -> None:
         """Keep the attention maps of these layers in what `forward` returns, besides those asked for before."""
@@ -195,14 +215,30 @@ class Encoder(nn.Module):
     def tokenize(self, sentences: list[str], max_length: int | None = None, pooler: str | None = None):
         return self.pad(self.in_template(self.ids(sentences, max_length), pooler))
 
-    def forward(self, batch, pooler: str | None = None) -> Encoded:
+    def forward(self, batch, pooler: str | None = None, first: torch.Tensor | None = None) -> Encoded:
         """One pass over a tokenised batch, which computes no more than `pooler` reads (None: every hidden state).
 
         Where that is the state at one position, the last layer of a BERT works on that position only behind its
-        attention: `last_hidden_state` is (N, 1, D).
+        attention: `last_hidden_state` is (N, 1, D). In training, a batch of more than `chunk_size` sentences is
+        computed in chunks.
+
+        Args:
+            first: (N, D) takes the place of what the embedding layer gives at position 0.
         """
-        inputs = {k: to_device(v, self.device) for k, v in batch.items() if k != "labels"}
-        encoded = Encoded(None, inputs["input_ids"], inputs["attention_mask"].bool(), self.tokenizer.mask_token_id)
+        ids, mask = (to_device(batch[key], self.device) for key in ("input_ids", "attention_mask"))
+        layers, run = sorted(self.attention_layers), partial(self._run, pooler, self.dropout)
+        output, maps = in_chunks(run, self.chunk_size if self.training else None, ids, mask, first)
+        return Encoded(output, ids, mask.bool(), self.tokenizer.mask_token_id, dict(zip(layers, maps, strict=True)))
+
+    def _run(self, pooler: str | None, dropout: float | None, ids, mask, first) -> tuple:
+        """The model's output for (N, T) ids, and its attention maps in the order of the layers asked for.
+
+        Args:
+            dropout: as `set_dropout` had it in the forward pass.
+        """
+        encoded = Encoded(None, ids, mask.bool(), self.tokenizer.mask_token_id)
+        if dropout != self.dropout:  # computed again, after another view had set its own
+            self.set_dropout(dropout)
         maps, hooks = {}, []
         for i in sorted(self.attention_layers):
             keep = lambda _, __, out, i=i: maps.__setitem__(i, out[1])  # noqa: E731
@@ -211,15 +247,17 @@ class Encoder(nn.Module):
             position = encoded.position(pooler)
             select = lambda _, states: tuple(at_position(s, position) for s in states)  # noqa: E731
             hooks.append(self.stack[-1].attention.output.register_forward_pre_hook(select))
-        if self.stack:
-            inputs["attention_mask"] = additive(encoded.mask)
+        if first is not None:
+            replace = lambda _, __, out: torch.cat([first.unsqueeze(1).to(out.dtype), out[:, 1:]], dim=1)  # noqa: E731
+            hooks.append(self.model.embeddings.register_forward_hook(replace))
+        every = pooler is None or pooler in TWO_LAYERS
         try:
-            encoded.output = self.model(**inputs, output_hidden_states=pooler is None or pooler in TWO_LAYERS)
+            attention_mask = additive(encoded.mask) if self.stack else mask
+            output = self.model(input_ids=ids, attention_mask=attention_mask, output_hidden_states=every)
         finally:
             for hook in hooks:
                 hook.remove()
-        encoded.attention = maps
-        return encoded
+        return output, tuple(maps[i] for i in sorted(maps))
 
 
 def head_of(masked_lm) -> nn.Module:

@@ -8,6 +8,8 @@ import sys
 import torch
 from torch import nn
 
+from csebench.model.chunks import in_chunks
+
 
 class Dropout(nn.Dropout):
     """Dropout whose mask on CPU is cut from 64-bit random words: a seventh of the cost of a draw per entry.
@@ -95,10 +97,17 @@ class Layers(nn.Module):
             if isinstance(module, nn.Linear):
                 initialise(module, config.initializer_range)
         use_cheap_dropout(self)
+        self.chunk_size: int | None = None  # as of an encoder
+
+    def use_chunks(self, size: int | None) -> None:
+        self.chunk_size = size
 
     def forward(self, states, mask):
         """(N, T, D), (N, T) -> (N, T, D)"""
         hidden = additive(to_device(mask, states.device), states.dtype)
+        return in_chunks(self._run, self.chunk_size if self.training else None, states, hidden)
+
+    def _run(self, states, hidden):
         for layer in self.layers:
             states = layer(states, hidden)
         return states

@@ -26,7 +26,7 @@ from csebench.train.checkpoint import TrainState
 
 LOG_EVERY = 10  # steps between two readings of the loss: a reading waits for the GPU
 CHECKPOINT_SECONDS = 60
-WRITES_APART = 50  # between two checkpoints at least so many times what writing one took: 2 % of a run, at most
+WRITES_APART = 30  # between two checkpoints at least so many times what writing one took: 3 % of a run, at most
 
 
 class Task(Protocol):

@@ -46,6 +46,7 @@ def train(
     data_root: Path,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     positives: Path | None = None,
+    chunk_size: int | None = None,
 ) -> None:
     """Make the model of a run: `out/model/`, moved there when it is whole, and `out/train.json`, its report.
 
@@ -54,6 +55,7 @@ def train(
 
     Args:
         corpus, data_root, positives: what is read; see `gather`.
+        chunk_size: see `fit`.
 
     Raises:
         BadInput: a file is missing or not the one the spec names, or `out` holds another run.
@@ -75,12 +77,12 @@ def train(
         case "trained":
             with Progress(out, spec.run_id) as progress, sigterm() as stop:
                 fitted.report, fitted.modules = fit(
-                    spec, out, fitted.encoder, inputs, progress, stop, checkpoint_seconds
+                    spec, out, fitted.encoder, inputs, progress, stop, checkpoint_seconds, chunk_size
                 )
     parallel.stop()
     if is_main_process():
         fitted.report |= {"run": spec.run_id, "spec": spec.model_dump()}
-        fitted.report |= {"provenance": watch.record(data_sha256=inputs.sha256)}
+        fitted.report |= {"provenance": watch.record(data_sha256=inputs.sha256, chunk_size=chunk_size)}
         export(spec, out, fitted)
         finish(out)
     return None

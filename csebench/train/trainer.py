@@ -17,6 +17,7 @@ from csebench.base.progress import Progress
 from csebench.data.sts import Pairs
 from csebench.model import metrics
 from csebench.model.encoder import Encoder
+from csebench.model.layers import Layers
 from csebench.model.sentence_encoder import SentenceEncoder
 from csebench.model.tokens import IN_MEMORY, Tokens
 from csebench.plan.registry import COMPONENTS, load
@@ -76,19 +77,24 @@ def fit(
     progress: Progress,
     stop: threading.Event,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    chunk_size: int | None = None,
 ) -> tuple[dict, dict[str, nn.Module]]:
     """Train; leaves `encoder` at its best on STS-B dev.
+
+    Args:
+        chunk_size: sentences that an encoder has in memory at a time; None: the batch. See csebench/model/chunks.py.
 
     Returns:
         the report, and the modules that the method exports beside its encoder.
 
     Raises:
+        BadInput: the encoder cannot be computed in chunks.
         RunFailed: a loss is not finite, or STS-B dev gave no score.
         Stopped: see `run_steps`.
     """
     torch.manual_seed(spec.seed)
     plugins = {name: component.params for name, component in spec.components.items()}
-    modules, optimizer = assemble(spec.method, encoder, spec.params, plugins)
+    modules, optimizer = assemble(spec.method, encoder, spec.params, plugins, chunk_size)
     task = Training(spec, modules, optimizer, inputs)
     use_tokens(modules, inputs.sentences, task.steps * task.method.sentences_per_step())
     state = TrainState(modules, optimizer)
@@ -111,11 +117,20 @@ def fit(
 # ---------------------------------------------------------------- a step
 
 
-def assemble(name: str, encoder: Encoder, params: dict, plugins: dict[str, dict]):
-    """A method with its components, ready to make steps, and the optimiser of what they train; compiled for a GPU."""
+def assemble(
+    name: str, encoder: Encoder, params: dict, plugins: dict[str, dict], chunk_size: int | None = None
+) -> tuple[nn.ModuleDict, torch.optim.Optimizer]:
+    """A method with its components, ready to make steps, and the optimiser of what they train; compiled for a GPU.
+
+    Raises:
+        BadInput: the encoder cannot be computed in chunks.
+    """
     method = load(name)(encoder, params)
     components = nn.ModuleList(load(plugin, COMPONENTS)(method, values) for plugin, values in plugins.items())
     modules = nn.ModuleDict({"method": method, "components": components}).to(encoder.device).train()
+    for module in modules.modules():
+        if isinstance(module, Encoder | Layers):
+            module.use_chunks(chunk_size)
     if encoder.device.type == "cuda":
         for module in encoders(modules):
             module.compile_layers()

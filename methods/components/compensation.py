@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout
 
+from csebench.model.chunks import in_chunks
 from csebench.model.layers import to_device, use_cheap_dropout
 from csebench.train.method import Component as Base
 from csebench.train.method import Method, Views
@@ -74,6 +75,10 @@ class Component(Base):
             look_ahead = torch.ones(length, length, dtype=torch.bool, device=embedded.device).triu(1)
         padding = to_device(padding, embedded.device)
         memory = views.z1.unsqueeze(1).to(embedded.dtype)
-        masks = {"tgt_mask": look_ahead, "tgt_is_causal": self.p.causal, "tgt_key_padding_mask": padding}
-        states = self.decoder(embedded, memory, **masks)
+
+        def decode(embedded, memory, padding):
+            masks = {"tgt_mask": look_ahead, "tgt_is_causal": self.p.causal, "tgt_key_padding_mask": padding}
+            return self.decoder(embedded, memory, **masks)
+
+        states = in_chunks(decode, method.encoder.chunk_size, embedded, memory, padding)
         return self.p.weight * masked_lm_loss(self.head, states, targets)[0]

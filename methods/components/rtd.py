@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from csebench.base.errors import BadInput
+from csebench.model.chunks import in_chunks
 from csebench.model.encoder import Encoder
 from csebench.model.layers import additive, freeze, to_device
 from csebench.plan.schema import EncoderRef
@@ -69,25 +70,23 @@ class Component(Base):
             raise BadInput(f"rtd.generator: {ref.name} has not the vocabulary of the encoder; name one that has.")
         return generator.masked_lm()
 
+    def most_likely(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """(N, T) the generator's tokens."""
+        return self.generator(input_ids=ids, attention_mask=additive(mask)).logits.argmax(-1)
+
     @torch.no_grad()
     def edit(self, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         """Ids with masked tokens filled in, (2N, T), and whether each differs from the original."""
         ids, mask = batch["input_ids"], batch["attention_mask"]
         masked, _ = mask_batch(self.tokenizer, ids, self.p.probability)
         ids, mask, masked = (to_device(t, self.classify.weight.device) for t in (ids, mask, masked))
-        filled = self.generator(input_ids=masked, attention_mask=additive(mask)).logits.argmax(-1)
+        filled = in_chunks(self.most_likely, self.discriminator.chunk_size, masked, mask)
         filled[:, 0] = ids[:, 0]
         return filled * mask, ((filled != ids) & mask.bool()).long()
 
     def term(self, method: Method, views: Views) -> Tensor:
         batch = concat_views(*views, self.tokenizer.pad_token_id)
         edited, replaced = self.edit(batch)
-        vectors = torch.cat([views.z1, views.z2]).unsqueeze(1)
-
-        def condition(_, __, embedded):  # the output of the embedding layer, behind its normalisation
-            return torch.cat([vectors.to(embedded.dtype), embedded[:, 1:]], dim=1)
-
-        hook = self.discriminator.model.embeddings.register_forward_hook(condition)
-        states = self.discriminator({**batch, "input_ids": edited}, "avg").output.last_hidden_state
-        hook.remove()
+        vectors = torch.cat([views.z1, views.z2])
+        states = self.discriminator({**batch, "input_ids": edited}, "avg", vectors).output.last_hidden_state
         return self.p.weight * cross_entropy(upcast_fp32(self.classify(states)).flatten(0, 1), replaced.flatten())
