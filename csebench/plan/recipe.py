@@ -1,7 +1,7 @@
 """From a recipe (a row of a table, a command line) to its run, with every hyper-parameter typed and filled in.
 
-Values come in layers, later ones override: the method's declaration, its variant, the recipe, the scale's settings,
-what the table sweeps.
+Values come in layers, later ones override: the method's declaration, its variant, the recipe, the fraction of its steps
+that a scale makes, the scale's settings, what the table sweeps.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from csebench.base.errors import BadInput, unknown
 from csebench.plan.catalog import POSITIVES, RUNS, data_root, dataset
@@ -32,6 +33,7 @@ class Conditions:
     override: Mapping[str, Value] = field(default_factory=dict)  # hyper-parameters of all methods
     methods: ParamsByName = field(default_factory=dict)  # hyper-parameters of one method
     components: ParamsByName = field(default_factory=dict)
+    steps_factor: float = 1.0  # of the steps of every recipe
 
 
 def conditions(scale: Scale) -> Conditions:
@@ -45,6 +47,7 @@ def conditions(scale: Scale) -> Conditions:
         override=scale.override,
         methods=scale.methods,
         components=scale.components,
+        steps_factor=scale.steps_factor,
     )
 
 
@@ -70,7 +73,8 @@ def make_spec(recipe: Recipe, encoder: EncoderRef, size: int, seed: int, given: 
     for name in used:
         if reason := refusal(method, declaration(name, COMPONENTS)):
             raise BadInput(f"{where}: {method.name} cannot take component {name}: {reason}.")
-    layers = (variant, recipe.params, given.override, given.methods.get(method.name, {}), recipe.sweep)
+    schedule = shortened(typed(method, merged(variant, recipe.params), where), given.steps_factor)
+    layers = (variant, recipe.params, schedule, given.override, given.methods.get(method.name, {}), recipe.sweep)
     params = typed(method, merged(*layers), where)
     if stage := pretraining(params, encoder, given, where):
         encoder = EncoderRef(name=str(RUNS / stage.run_id / "model"), revision=stage.run_id)
@@ -95,6 +99,18 @@ def make_spec(recipe: Recipe, encoder: EncoderRef, size: int, seed: int, given: 
         precision=given.precision if method.kind == "trained" else "fp32",
         threads=given.threads,
     )
+
+
+def shortened(params: dict[str, Any], factor: float) -> dict[str, Value]:
+    """The schedule of a method with a fraction of its steps and warm-up steps; empty where nothing is trained.
+
+    STS-B dev is evaluated after as many steps as before, or once after the last where there are fewer steps.
+    """
+    if factor == 1 or "steps" not in params:
+        return {}
+    steps = max(1, round(factor * params["steps"]))
+    every = min(steps, params["evaluate_every"])
+    return {"steps": steps, "warmup_steps": round(factor * params["warmup_steps"]), "evaluate_every": every}
 
 
 def refusal(method: Declaration, component: Declaration) -> str | None:

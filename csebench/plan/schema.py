@@ -265,11 +265,13 @@ class Scale(Strict):
     triplets: str | None = None  # a name there, of the data that supervised methods train on
     dev: str  # a name there: STS-B dev
     sizes: dict[str, int]  # size of a column (`1%`) -> sentences drawn
+    steps_factor: float = Field(default=1.0, gt=0, le=1)  # of the steps of every recipe (recipe.shortened)
     seeds: list[int]
     seeds_by_size: dict[str, list[int]] = {}  # for sizes with other seeds
     encoders: dict[str, EncoderRef]  # role in the papers -> encoder at this scale
     precision: Precision = "fp32"
     threads: int = Field(default=1, ge=1)
+    keep: Literal["model", "scores"] = "scores"  # what stays of a finished run once everything that pages show is scored
     evaluation: Evaluation = Evaluation()
     keep: Literal["model", "scores"] = "scores"  # of a finished run; `scores`: csebench/score/prune.py
     evaluators: dict[str, str | None] = {}  # evaluator of a table, or its name -> its substitute here; None: none
