@@ -148,7 +148,7 @@ def template_environment(scale: str) -> Environment:
         "comparable": scale == PAPER_SCALE,
         "evidence_page": evidence_page,
         "evidence_words": evidence_words,
-        "NOT_COMPARABLE": markdown.NOT_COMPARABLE,
+        "not_comparable": markdown.not_comparable(scale),
         "PICTURES": PICTURES,
         "SEVERAL": overview.SEVERAL,
         "SIDE_BY_SIDE": catalog.SIDE_BY_SIDE,

@@ -28,7 +28,11 @@ OTHERS = (
     "**Others' runs** on the paper's own encoder, as they published them, not mixed with ours. In brackets the"
     " published value, and the verdict on it that follows from these runs alone (results/evidence.md):"
 )
-NOT_COMPARABLE = "**Not comparable with the published numbers**: another encoder, other data, fewer steps."
+
+
+def not_comparable(scale_name: str) -> str:
+    """Why the numbers of a scale other than paper cannot be compared with the published ones."""
+    return f"**Not comparable with the published numbers**: {read_scale(scale_name).differs}."
 
 
 def cell_text(cell: Cell) -> str:
@@ -245,7 +249,7 @@ def page_head(page: Page) -> str:
             " prints a deviation). Wide is weak: few seeds reproduce much."
         )
     else:
-        lines.append(NOT_COMPARABLE)
+        lines.append(not_comparable(scale.scale))
     return "\n\n".join(lines)
 
 
@@ -260,6 +264,8 @@ def page_conditions(page: Page) -> list[list[str]]:
         for name, values in layers.items()
         if values
     )
+    if scale.steps_factor < 1:
+        override = f"{scale.steps_factor:g} of the steps; {override}".removesuffix("; ")
     kinds = {declaration(spec.method).corpus: spec.method for spec in runs if spec.corpus}
     corpora = {f"Training {kind}": corpus_of(declaration(method), scale) for kind, method in sorted(kinds.items())}
     encoders = "; ".join(f"{role}: `{e.name}` @ {e.revision[:12]}" for role, e in sorted(scale.encoders.items()))

@@ -13,7 +13,7 @@ from csebench.plan.catalog import scale as read_scale
 from csebench.plan.targets import grid_label, grid_names, grid_order
 from csebench.report.audit import KINDS, SEVERITIES, Finding, Place, findings, paper_label
 from csebench.report.claims_page import claims_sections
-from csebench.report.markdown import NOT_COMPARABLE, markdown_table
+from csebench.report.markdown import markdown_table, not_comparable
 from csebench.report.view import PAPER_SCALE, GridView, grid_view
 
 SEVERAL = "Several papers"
@@ -23,7 +23,7 @@ STATE_LABELS = {"nothing to run": "cited only"}  # other states are printed as t
 def scale_warning(scale: str) -> str:
     """The purpose of a scale, and that its numbers are not comparable unless it is scale paper."""
     purpose = f"**Scale `{scale}`: {read_scale(scale).purpose}**"
-    return purpose if scale == PAPER_SCALE else f"{purpose} {NOT_COMPARABLE}"
+    return purpose if scale == PAPER_SCALE else f"{purpose} {not_comparable(scale)}"
 
 
 def views_by_paper(scale: str) -> dict[str, list[GridView]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 
+from csebench.plan.catalog import scale as read_scale
 from csebench.plan.grids import CellPlan, find_grid, plan_grid
 from csebench.plan.papers import Figure, Grid, Published, Row, SettingsTable
 from csebench.plan.registry import declaration, evaluator_declaration
@@ -241,7 +242,7 @@ def _with_verdict(cell: Cell, scale: str) -> Cell:
     if cell.published is None or not cell.values or cell.plan.column.delta is not None:
         return cell
     if scale != PAPER_SCALE:
-        reason = f"scale {scale}: another encoder, other data, fewer steps"
+        reason = f"scale {scale}: {read_scale(scale).differs}"
         return replace(cell, verdict=stats.Verdict(stats.NOT_COMPARABLE, None, reason))
     if cell.absent or cell.stale:
         return replace(cell, verdict=stats.Verdict(stats.NOT_COMPARABLE, None, "runs are missing or stale"))
