@@ -27,6 +27,7 @@ wildcard_constraints:
 
 localrules:
     all,
+    chosen,
 
 
 rule all:
@@ -40,3 +41,10 @@ rule all:
         evidence="results/evidence.md",
         html=catalog.results_folder(SCALE) / "html",
         scores=jobs.scores_of_scale(SCALE),  # a deleted score is made again, though pages are up to date
+
+
+# `csebench plan TARGET --hours H` writes chosen.yaml: snakemake -j1 --configfile chosen.yaml -- chosen
+rule chosen:
+    input:
+        scores=CHOSEN_SCORES,
+        pages=config.get("pages", []),

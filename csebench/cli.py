@@ -10,6 +10,8 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import math
+import shlex
 import sys
 from collections import Counter
 from datetime import UTC, datetime
@@ -135,9 +137,17 @@ def parser() -> Parser:
     verb("papers", list_papers, "list papers, with their tables and figures")
     v = verb("show", show_name, "show everything about a method, component, evaluator or paper")
     v.add_argument("name", help="a name that the verbs methods, evaluators or papers list")
-    v = verb("plan", show_plan, "list the runs that targets need, with the time that they take")
+    v = verb("plan", show_plan, "show what targets need in runs, hours and disk, and what of it fits into some hours")
     v.add_argument("target", nargs="+", help="table2, micse/table2, results/mini/table2.md or all")
     add_scale(v)
+    v.add_argument(
+        "--hours", type=above_zero, help="choose what gives the most complete cells, verdicts and claims in HOURS"
+    )
+    v.add_argument("--seeds", type=positive, help="choose the first SEEDS seeds of every cell (default: all)")
+    v.add_argument("--device", help="name in data/step_times.yaml (default: the fastest)")
+    v.add_argument("--runs", action="store_true", help="list the runs too")
+    chosen = "file of what --hours and --seeds choose, for Snakemake (default: %(default)s)"
+    v.add_argument("--out", type=Path, default=Path("chosen.yaml"), help=chosen)
 
     v = verb("status", show_status, "show the state of the runs of targets, and the hours spent and left")
     v.add_argument("target", nargs="*", default=["all"], help="as for the verb plan (default: all)")
@@ -336,9 +346,24 @@ def _show_declaration(d):
 
 
 def show_plan(args):
-    from csebench.plan.forecast import plan_report
+    from csebench.plan import plan_report
+    from csebench.plan.budget import Work
 
-    print(plan_report(parse_targets(args)))
+    work = Work(parse_targets(args), args.seeds, args.device)
+    print(plan_report.summary(work))
+    if args.hours is None and args.seeds is None:
+        if args.runs:
+            print("\n" + plan_report.runs_table(work))
+        return
+    hours = math.inf if args.hours is None else args.hours
+    choice = work.choose(hours)
+    print("\n" + plan_report.choice_text(work, choice, hours, args.out))
+    if args.runs:
+        print("\n" + plan_report.chosen_table(work, choice))
+    given = {"--hours": args.hours and f"{args.hours:g}", "--seeds": args.seeds, "--device": args.device}
+    options = [str(part) for option, value in given.items() if value is not None for part in (option, value)]
+    command = shlex.join(["csebench", "plan", *args.target, "--scale", args.scale, *options])
+    plan_report.choice_file(work, choice, command, args.out)
 
 
 def show_status(args):

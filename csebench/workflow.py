@@ -72,8 +72,25 @@ def comparisons_of_page(page: Page) -> list[Path]:
     return [targets.grid_path(paper, name, page.scale, "items.json") for paper, name in page.grids()]
 
 
-def existing(paths: Iterable[Path]) -> list[Path]:
-    return [path for path in paths if path.exists()]
+def existing(paths: Iterable[Path], chosen: Iterable[Path] = ()) -> list[Path]:
+    """The paths that exist, and those among `chosen`, which are about to be made."""
+    chosen = set(chosen)
+    return [path for path in paths if path in chosen or path.exists()]
+
+
+def chosen_scores(runs: dict[str, list[str]], scale: str) -> list[Path]:
+    """Score JSONs of the runs in a file that `csebench plan --hours` or `--seeds` wrote."""
+    try:
+        for run_id in runs:
+            targets.run(run_id, scale)
+        return [targets.score_path(run, evaluator, scale) for run, names in runs.items() for evaluator in names]
+    except BadInput as error:
+        refuse(error)
+
+
+def place(run_id: str, runs: dict[str, list[str]]) -> int:
+    """Priority of a training job: chosen runs in the order of their file; 0 where none are chosen."""
+    return len(runs) - [*runs].index(run_id) if run_id in runs else 0
 
 
 # ---------------------------------------------------------------- what a page is written from, besides scores
@@ -157,9 +174,13 @@ def evaluator_data(evaluator: str, scale_name: str) -> list[Path]:
     return list(dict.fromkeys(input_file(pattern, scale) for pattern in patterns))
 
 
-def wanted_evaluators(run_id: str, first_scale: str, wanted: Iterable[str]) -> str:
+def wanted_evaluators(
+    run_id: str, first_scale: str, wanted: Iterable[str], runs: dict[str, list[str]] | None = None
+) -> str:
     """What a run is scored by while its model is in memory, comma-separated: the evaluators of the pages that the
-    workflow was called for; of every page where that is more than pages."""
+    workflow was called for; of every page where that is more than pages. For the target `chosen` those in `runs`."""
+    if "chosen" in wanted:
+        return ",".join(sorted((runs or {}).get(run_id, [])))
     scale_name = targets.scale_of_run(run_id, first_scale)
     try:
         pages = [page for target in wanted for page in targets.parse_target(target, scale_name)]

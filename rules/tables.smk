@@ -150,7 +150,9 @@ rule html:
 
 rule partial_table:
     input:
-        scores=lambda wildcards: jobs.existing(jobs.scores_of_page(page(wildcards))),
+        scores=lambda wildcards: jobs.existing(
+            jobs.scores_of_page(page(wildcards)), CHOSEN_SCORES
+        ),
         text=lambda wildcards: jobs.text_of_page(page(wildcards)),
     output:
         "results/partial/{page}.md",
@@ -165,7 +167,7 @@ rule partial_table:
 rule partial_report:
     input:
         scores=lambda wildcards: jobs.existing(
-            jobs.scores_of_scale(scale_of(wildcards))
+            jobs.scores_of_scale(scale_of(wildcards)), CHOSEN_SCORES
         ),
         text=lambda _: jobs.text_of_all(),
     output:

@@ -12,6 +12,7 @@ rule train:
     conda:
         "../envs/train.yaml"
     threads: lambda wildcards: jobs.threads(wildcards.run, SCALE)
+    priority: lambda wildcards: jobs.place(wildcards.run, CHOSEN)
     resources:
         gpu=GPU,
         runs_per_gpu=1,

@@ -1,22 +1,22 @@
-"""Cost of targets before they start: their distinct runs, the tables that share each, and hours from measured steps.
+"""Seconds that training and scoring will take on a device, from measured steps; each with the range it may lie in.
 
-The state of runs that have started: csebench/report/status.py.
+What a set of runs costs and what fits into hours: csebench/plan/budget.py. The state of runs that have started:
+csebench/report/status.py.
 """
 
 from __future__ import annotations
 
-import json
 import math
+import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pydantic import RootModel
-from tabulate import tabulate
+from pydantic import Field, RootModel
 
 from csebench import ROOT
 from csebench.base.caches import cached
 from csebench.base.files import read_yaml
-from csebench.base.run_dir import training_report
 from csebench.plan import catalog, targets
 from csebench.plan.registry import declaration
 from csebench.plan.schema import Strict
@@ -24,9 +24,10 @@ from csebench.plan.spec import Spec
 
 REFERENCE = "simcse"  # method that all others are timed against
 DEV_SENTENCES = 3_000  # of STS-B dev, embedded in every evaluation during training
-TEST_SENTENCES = 26_300  # distinct sentences of the seven STS test sets
+START_SECONDS = 4.0  # of a job, besides training and scoring (benchmarks/results/2026-11-22-overhead.txt)
+DERIVED = 1.5  # widens the range of what was not measured on this device and encoder, but follows from others
 MARGIN = 3  # the device of a cluster may be slower than the measured one
-UNMEASURED_MINUTES = 60  # for loading of models, and for evaluators other than STS
+UNMEASURED_MINUTES = 60  # for loading of models, and for evaluators that were not measured
 LONGEST_MINUTES = 24 * 60  # clusters rarely grant more; a run that is cut off resumes in the next attempt
 
 
@@ -38,9 +39,66 @@ class StepTimes(Strict):
     batch_size: int
     max_length: int
     precision: str
-    sentences_per_second: float | None = None  # embedded in an evaluation; None: included in the steps
+    sentences_per_second: float | None = None  # embedded in an evaluation; None: those of training are in the steps
     source: str  # who measured it, when, how
+    factor: float = Field(default=1.6, ge=1)  # a run takes between 1 / factor and factor of the forecast
     seconds: dict[str, float]  # by method, with components as `simcse+ami`
+
+
+class EvaluatorTimes(Strict):
+    """What scoring one model by an evaluator takes."""
+
+    sentences: int  # embedded; longer texts count as several, by their words
+    scoring_seconds: float  # on a CPU, after embedding
+    factor: float = Field(ge=1)  # as of StepTimes
+    source: str
+
+
+class EncoderSize(Strict):
+    """The size of an encoder, by which its disk space and, from others of its shape, its steps are forecast."""
+
+    layers: int
+    hidden: int
+    parameters: int  # with the pooler
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Seconds, and between which they lie."""
+
+    seconds: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+
+    @classmethod
+    def within(cls, seconds: float, factor: float) -> Estimate:
+        return cls(seconds, seconds / factor, seconds * factor)
+
+    def __add__(self, other: Estimate) -> Estimate:
+        """The sum, as if all forecasts were too low together, or too high."""
+        return Estimate(self.seconds + other.seconds, self.low + other.low, self.high + other.high)
+
+    def __bool__(self) -> bool:
+        return self.seconds > 0
+
+    @property
+    def hours(self) -> str:
+        """`5.2 h (2.6 to 10)`."""
+        if not self:
+            return "0 h"
+        return f"{_hours(self.seconds)} h ({_hours(self.low)} to {_hours(self.high)})"
+
+
+def total(estimates: Iterable[Estimate]) -> Estimate:
+    return sum(estimates, Estimate())
+
+
+def _hours(seconds: float) -> str:
+    hours = seconds / 3600
+    return f"{hours:,.0f}" if hours >= 100 else f"{hours:.1f}" if hours >= 1 else f"{hours:.2f}"
+
+
+# ---------------------------------------------------------------- what was measured
 
 
 @cached
@@ -48,34 +106,14 @@ def step_times() -> list[StepTimes]:
     return read_yaml(ROOT / "data" / "step_times.yaml", RootModel[list[StepTimes]]).root
 
 
-@dataclass(frozen=True)
-class PlannedRun:
-    """A run that pages need, and every table and figure that shows it."""
-
-    spec: Spec
-    tables: tuple[str, ...]  # of all papers
-    seconds: float | None  # of the finished run; None before it is done
+@cached
+def evaluator_times() -> dict[str, EvaluatorTimes]:
+    return read_yaml(ROOT / "data" / "evaluator_times.yaml", RootModel[dict[str, EvaluatorTimes]]).root
 
 
-def planned_runs(pages: list[targets.Page]) -> list[PlannedRun]:
-    """The distinct runs of pages, sorted by id."""
-    tables: dict[str, list[str]] = {}
-    for grid in dict.fromkeys(grid for page in targets.all_pages(pages[0].scale) for grid in page.grids()):
-        for run in targets.page(grid[1], pages[0].scale, grid[0]).runs():
-            tables.setdefault(run, []).append(target_name(*grid))
-    specs = {run: spec for page in pages for run, spec in page.available_runs().items()}
-    return [PlannedRun(spec, tuple(tables[run]), training_seconds(run)) for run, spec in sorted(specs.items())]
-
-
-def target_name(paper: str, name: str) -> str:
-    """A table or figure as a target: `micse/table2`."""
-    return name if paper == name else f"{paper}/{name}"
-
-
-def training_seconds(run: str) -> float | None:
-    """Seconds that a finished run took; None for a run that is not finished."""
-    report = training_report(catalog.RUNS / run)
-    return json.loads(report.read_text())["provenance"]["seconds"] if report else None
+@cached
+def encoder_sizes() -> dict[str, EncoderSize]:
+    return read_yaml(ROOT / "data" / "encoders.yaml", RootModel[dict[str, EncoderSize]]).root
 
 
 def device_name(gpu: str | None, processor: str, threads: int) -> str:
@@ -83,17 +121,79 @@ def device_name(gpu: str | None, processor: str, threads: int) -> str:
     return gpu or f"{processor}, {threads} threads"
 
 
-def run_seconds(spec: Spec, times: StepTimes) -> float | None:
-    """Forecast of a run on a device, for training and STS evaluation; None where its step cannot be derived."""
-    rate = times.sentences_per_second
-    test = TEST_SENTENCES / rate if rate else 0.0
-    if declaration(spec.method).kind != "trained":
-        return test + (spec.number("fit_sentences") / rate if rate else 0.0)
-    if (step := step_seconds(step_name(spec), times)) is None:
-        return None
-    size = spec.number("batch_size") * spec.number("max_length") / (times.batch_size * times.max_length)
-    evaluations = spec.number("steps") // spec.number("evaluate_every")
-    return spec.number("steps") * step * size + (evaluations * DEV_SENTENCES / rate if rate else 0.0) + test
+def is_cpu(device: str) -> bool:
+    """Whether `device_name` gave the name of a CPU."""
+    return re.search(r", \d+ threads$", device) is not None
+
+
+def devices(encoder: str) -> list[StepTimes]:
+    """Step times of an encoder by device: first devices that its shape was measured on, of these the fastest first."""
+    names = dict.fromkeys(times.device for times in step_times())
+    of_shape = {times.device for times in step_times() if _shape(times.encoder) == _shape(encoder)}
+    known = [times for name in names if (times := times_on(name, encoder)) is not None]
+    return sorted(known, key=lambda times: (times.device not in of_shape, _token_seconds(times)))
+
+
+def default_device(encoders: Iterable[str]) -> str | None:
+    """The device of forecasts where none is given: the first of `devices` for the commonest encoder that has one."""
+    for encoder, _ in Counter(encoders).most_common():
+        if known := devices(encoder):
+            return known[0].device
+    return None
+
+
+def times_on(device: str, encoder: str) -> StepTimes | None:
+    """Step times of an encoder on a device: measured there; else those of an encoder that was measured there, in the
+    proportion of the two on another device, or as they are where the encoders have the same shape. None without."""
+    here = [times for times in step_times() if times.device == device]
+    if (measured := next((times for times in here if times.encoder == encoder), None)) is not None:
+        return measured
+    for times in here:
+        if (ratio := _ratio(encoder, times.encoder)) is not None:
+            rate = times.sentences_per_second
+            return times.model_copy(
+                update={
+                    "encoder": encoder,
+                    "seconds": {name: ratio * seconds for name, seconds in times.seconds.items()},
+                    "sentences_per_second": rate / ratio if rate else None,
+                    "factor": times.factor * DERIVED,
+                    "source": f"from {times.encoder}: {times.source}",
+                }
+            )
+    return None
+
+
+def _shape(encoder: str) -> tuple | str:
+    """Encoders of one shape take the same time; an encoder of unknown size is like itself only."""
+    size = encoder_sizes().get(encoder)
+    return (size.layers, size.hidden) if size else encoder
+
+
+def _ratio(encoder: str, other: str) -> float | None:
+    """Seconds per token of an encoder over those of another, on a device that has both; None without."""
+    if _shape(encoder) == _shape(other):
+        return 1.0
+    timed = [times for times in step_times() if REFERENCE in times.seconds]
+    ours = [times for times in timed if _shape(times.encoder) == _shape(encoder)]
+    theirs = {times.device: times for times in timed if _shape(times.encoder) == _shape(other)}
+    both = [(times, theirs[times.device]) for times in ours if times.device in theirs]
+    return _token_seconds(both[0][0]) / _token_seconds(both[0][1]) if both else None
+
+
+def _token_seconds(times: StepTimes) -> float:
+    """Seconds of the reference method per token, or of any method where it is not known."""
+    seconds = step_seconds(REFERENCE, times) or min(times.seconds.values())
+    return seconds / (times.batch_size * times.max_length)
+
+
+def sentences_per_second(times: StepTimes) -> tuple[float, bool] | None:
+    """(sentences that are embedded per second, whether that was measured); else in proportion to another device's."""
+    if times.sentences_per_second:
+        return times.sentences_per_second, True
+    for other in step_times():
+        if other.sentences_per_second and _shape(other.encoder) == _shape(times.encoder):
+            return other.sentences_per_second * _token_seconds(other) / _token_seconds(times), False
+    return None
 
 
 def step_name(spec: Spec) -> str:
@@ -124,10 +224,56 @@ def step_seconds(name: str, times: StepTimes) -> float | None:
     return host_seconds + sum(seconds - reference for seconds in with_component)
 
 
+# ---------------------------------------------------------------- one run, one score
+
+
+def training(spec: Spec, times: StepTimes) -> Estimate | None:
+    """Forecast of a run without its scores; None where its step cannot be derived."""
+    kind, start = declaration(spec.method).kind, Estimate.within(START_SECONDS, times.factor)
+    if kind == "fitted":
+        embedded = embedding(int(spec.number("fit_sentences")), times)
+        return None if embedded is None else start + embedded
+    if kind != "trained":
+        return start
+    name = step_name(spec)
+    if (step := step_seconds(name, times)) is None:
+        return None
+    size = spec.number("batch_size") * spec.number("max_length") / (times.batch_size * times.max_length)
+    factor = times.factor * (1 if name in times.seconds else DERIVED)
+    steps = Estimate.within(spec.number("steps") * step * size, factor)
+    evaluations = math.ceil(spec.number("steps") / spec.number("evaluate_every"))
+    rate = times.sentences_per_second
+    on_dev = Estimate.within(evaluations * DEV_SENTENCES / rate, times.factor) if rate else Estimate()
+    return start + steps + on_dev
+
+
+def embedding(sentences: int, times: StepTimes) -> Estimate | None:
+    """Forecast of embedding sentences; None where their rate is not known."""
+    if (rate := sentences_per_second(times)) is None:
+        return None
+    return Estimate.within(sentences / rate[0], times.factor * (1 if rate[1] else DERIVED))
+
+
+def scoring(evaluator: str, times: StepTimes) -> Estimate | None:
+    """Forecast of scoring a model by an evaluator; None where that was not measured."""
+    cost = evaluator_times().get(evaluator)
+    if cost is None or (embedded := embedding(cost.sentences, times)) is None:
+        return None
+    return embedded + Estimate.within(cost.scoring_seconds, cost.factor)
+
+
+# ---------------------------------------------------------------- jobs of a cluster
+
+
 def fastest_seconds(spec: Spec, scale: str) -> float | None:
-    """Forecast of a run on the fastest device that its encoder was measured on; None without one."""
-    measured = [times for times in step_times() if times.encoder == base_encoder(spec, scale)]
-    return min((s for times in measured if (s := run_seconds(spec, times)) is not None), default=None)
+    """Forecast of a run, with the scores whose cost is known, on the fastest device that its step is known for; None
+    without one."""
+    scores = sorted(targets.evaluators(scale)[spec.run_id])
+    for times in devices(base_encoder(spec, scale)):
+        if (trained := training(spec, times)) is not None:
+            known = (estimate for evaluator in scores if (estimate := scoring(evaluator, times)) is not None)
+            return total([trained, *known]).seconds
+    return None
 
 
 def job_minutes(forecast: float | None, attempt: int) -> int:
@@ -146,49 +292,3 @@ def base_encoder(spec: Spec, scale: str) -> str:
     if not spec.encoder.name.startswith(f"{catalog.RUNS}/"):
         return spec.encoder.name
     return targets.all_runs(scale)[spec.encoder.revision].encoder.name
-
-
-def plan_report(pages: list[targets.Page]) -> str:
-    """The runs of pages as a text table, what they share, and hours on every measured device."""
-    scale, runs = pages[0].scale, planned_runs(pages)
-    shown = {target_name(*grid) for page in pages for grid in page.grids()}
-    rows = []
-    for run in runs:
-        others = [t for t in run.tables if {t} != shown]
-        state = "missing" if run.seconds is None else "done"
-        size = run.spec.corpus.size if run.spec.corpus else "-"
-        rows.append([run.spec.run_id, size, run.spec.seed, state, run.seconds, len(run.tables), " ".join(others)])
-    head = ["run", "sentences", "seed", "state", "seconds", "shown in", "tables"]
-    done = sum(run.seconds is not None for run in runs)
-    uses = sum(len([t for t in run.tables if t in shown]) for run in runs)
-    lines = [
-        tabulate(rows, head, floatfmt=".1f"),
-        f"\n{len(runs)} runs at scale {scale}, {done} done, {len(runs) - done} missing;"
-        f" {sum(len(run.tables) > 1 for run in runs)} serve more than one table or figure, {uses} without sharing.",
-        "",
-        hours_table(runs, shown, scale),
-    ]
-    return "\n".join(lines)
-
-
-def hours_table(runs: list[PlannedRun], shown: set[str], scale: str) -> str:
-    """Hours with one run at a time: of all runs, of the missing ones, and of all if tables shared no runs."""
-    rows, unknown, unmeasured = [], Counter(), set()
-    for times in step_times():
-        on = [run for run in runs if base_encoder(run.spec, scale) == times.encoder]
-        known = [(run, s / 3600) for run in on if (s := run_seconds(run.spec, times)) is not None]
-        unmeasured |= {step_name(run.spec) for run in on} - {step_name(run.spec) for run, _ in known}
-        if known:
-            missing = sum(s for run, s in known if run.seconds is None)
-            apart = sum(s * len([t for t in run.tables if t in shown]) for run, s in known)
-            row = [times.device, times.encoder, f"{len(known)} of {len(on)}", sum(s for _, s in known), missing, apart]
-            rows.append([*row, times.source])
-    for run in runs:
-        name = base_encoder(run.spec, scale)
-        if name not in {times.encoder for times in step_times()}:
-            unknown[name] += 1
-    head = ["device", "encoder", "runs", "hours", "of them missing", "without sharing", "source"]
-    parts = ["Forecast of training and STS evaluation, one run after the other:", tabulate(rows, head, floatfmt=".1f")]
-    parts += [f"No step time: {', '.join(sorted(unmeasured))}."] if unmeasured else []
-    parts += [f"{name}: {count} runs, measured on no device." for name, count in sorted(unknown.items())]
-    return "\n".join([*parts, "`python benchmarks/methods.py --save` adds a device to data/step_times.yaml."])

@@ -99,6 +99,20 @@ def _plan_cell(grid: Grid, row: Row, recipe: Recipe, column: Column, scale: Scal
     )
 
 
+def parts_of_cell(grid: Grid, cells: list[list[CellPlan]], row: int, column: int) -> list[CellPlan]:
+    """The cells with runs that a cell shows or, where it is derived, is computed from; empty for one that shows
+    nothing, such as the baseline's difference to itself."""
+    shown = grid.columns[column]
+    if shown.task is not None:
+        return [cells[row][column]]
+    if shown.mean:
+        return [cell for cell in cells[row][:column] if cell.column.task is not None]
+    if row == grid.baseline_row:
+        return []
+    minuend = grid.column(shown.delta or "")
+    return [part for r in (row, grid.baseline_row) for part in parts_of_cell(grid, cells, r, minuend)]
+
+
 def substitute(evaluator: str, scale: Scale) -> str | None:
     """The evaluator that a scale uses for another: its substitute, that of its name without settings, or itself.
 

@@ -12,6 +12,8 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from csebench.plan.schema import EncoderRef, Strict, Value
 
+SEEDS_NEEDED = 3  # of our runs, for a verdict on a published value
+
 
 class Published(Strict):
     """A number as a paper prints it, in the paper's units."""
@@ -264,6 +266,25 @@ class Claim(Strict):
         if self.statistic == "std" and (self.on_average or self.relation != "above"):
             raise ValueError(f"{self.quote!r}: `statistic: std` cannot be combined with `on_average` or `relation`")
         return self
+
+    def versus_rows(self, there: Grid, same: bool) -> list[int]:
+        """Indices of the rows that `row` is compared with.
+
+        Args:
+            there: the table or figure that has these rows.
+            same: whether `row` is in it too.
+
+        Raises:
+            ValueError: no row has a label that the claim names.
+        """
+        versus = [] if self.versus == "others" else self.versus
+        for label in (*self.exclude, *versus):
+            there.row(label)
+        excluded = {*self.exclude} | ({self.row} if same and self.versus_column is None else set())
+        others = self.versus == "others"
+        return [
+            i for i, row in enumerate(there.rows) if (row.label not in excluded if others else row.label in versus)
+        ]
 
     @property
     def place(self) -> str:

@@ -1,7 +1,7 @@
 """From a recipe (a row of a table, a command line) to its run, with every hyper-parameter typed and filled in.
 
-Values come in layers, later ones override: the method's declaration, its variant, the recipe, the fraction of its steps
-that a scale makes, the scale's settings, what the table sweeps.
+Values come in layers, later ones override: the method's declaration, its variant, the recipe, the fraction of its
+steps that a scale makes, the scale's settings, what the table sweeps.
 """
 
 from __future__ import annotations

@@ -272,7 +272,6 @@ class Scale(Strict):
     encoders: dict[str, EncoderRef]  # role in the papers -> encoder at this scale
     precision: Precision = "fp32"
     threads: int = Field(default=1, ge=1)
-    keep: Literal["model", "scores"] = "scores"  # what stays of a finished run once everything that pages show is scored
     evaluation: Evaluation = Evaluation()
     keep: Literal["model", "scores"] = "scores"  # of a finished run; `scores`: csebench/score/prune.py
     evaluators: dict[str, str | None] = {}  # evaluator of a table, or its name -> its substitute here; None: none

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, unknown
+from csebench.base.run_dir import DONE
 from csebench.plan import checkpoints, sources
 from csebench.plan.catalog import (
+    RUNS,
     SIDE_BY_SIDE,
     data_root,
     paper,
@@ -90,6 +93,21 @@ def runs(scale_name: str) -> dict[str, Spec]:
 def all_runs(scale_name: str) -> dict[str, Spec]:
     """The same with the runs of pages that are not part of `all`."""
     return {run_id: spec for page in all_pages(scale_name) for run_id, spec in page.runs().items()}
+
+
+def finished_runs(pages: Iterable[Page]) -> set[str]:
+    """Runs of pages of which nothing is left to be made: their model is there, or every score of them that the pages
+    show is published. A run that others start from is finished, too, when all of these are."""
+    specs: dict[str, Spec] = {}
+    shown: dict[str, list[Path]] = {}
+    for page in pages:
+        specs |= page.available_runs()
+        for run_id, evaluator in page.available():
+            shown.setdefault(run_id, []).append(score_path(run_id, evaluator, page.scale))
+    finished = {run_id for run_id, paths in shown.items() if all(path.exists() for path in paths)}
+    finished |= {run_id for run_id in specs if (RUNS / run_id / DONE).exists()}
+    unfinished = {spec.encoder.revision for run_id, spec in specs.items() if run_id not in finished}
+    return finished | {run_id for run_id in specs if run_id not in shown and run_id not in unfinished}
 
 
 @cached

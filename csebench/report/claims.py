@@ -115,16 +115,9 @@ def pair_cells(claim: Claim, here: GridView, there: GridView) -> list[tuple[str,
     """(other row, column, pairs of cells) of every comparison; with `on_average`, one comparison has all columns."""
     here_grid, there_grid = here.score_grid, there.score_grid
     row = here.rows[here_grid.row(claim.row)]
-    versus = [] if claim.versus == "others" else claim.versus
-    for label in (*claim.exclude, *versus):
-        there_grid.row(label)
-    if claim.versus == "others":
-        excluded = {*claim.exclude} | ({claim.row} if here is there and claim.versus_column is None else set())
-        versus = [r.label for r in there_grid.rows if r.label not in excluded]
     pairings = []
-    for other, cells in zip(there_grid.rows, there.rows, strict=True):
-        if other.label not in versus:
-            continue
+    for index in claim.versus_rows(there_grid, here is there):
+        other, cells = there_grid.rows[index], there.rows[index]
         pairs = [(row[here_grid.column(c)], cells[there_grid.column(claim.versus_column or c)]) for c in claim.columns]
         label = f"{other.label} ({claim.versus_column})" if claim.versus_column else other.label
         if claim.on_average:

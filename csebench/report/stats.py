@@ -11,11 +11,11 @@ from string import ascii_letters
 
 import numpy as np
 
-from csebench.plan.papers import Published
+from csebench.plan.papers import SEEDS_NEEDED, Published
 
 REPRODUCED, CLOSE, LOWER, HIGHER = "reproduced", "close", "lower", "higher"
 TOO_FEW, NOT_COMPARABLE = "too few seeds", "not comparable"
-SEEDS_NEEDED = 3  # for a verdict
+
 LEVEL = 0.05  # of every test
 
 

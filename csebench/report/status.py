@@ -25,6 +25,7 @@ from rich.text import Text
 from csebench.base.progress import format_duration, read_progress
 from csebench.base.run_dir import DONE, PROGRESS, PRUNED
 from csebench.plan import catalog, forecast, targets
+from csebench.plan.forecast import Estimate
 from csebench.plan.spec import Spec
 from csebench.score import failures
 
@@ -41,6 +42,7 @@ class RunStatus:
     id: str
     spec: Spec
     encoder: str  # forecast.base_encoder
+    missing: tuple[str, ...]  # evaluators whose scores pages show and that are not published
     state: str  # a key of STATES
     facts: dict
 
@@ -62,27 +64,55 @@ class RunStatus:
         return (forecast.step_name(self.spec), self.encoder, *size)
 
 
-def planned_specs(pages: list[targets.Page]) -> dict[str, tuple[Spec, str]]:
-    """(spec, encoder) of the distinct runs of pages, by run id."""
+@dataclass(frozen=True)
+class PlannedRun:
+    """A run of pages, with what they show of it."""
+
+    spec: Spec
+    encoder: str  # forecast.base_encoder
+    scores: dict[str, Path]  # by evaluator
+
+
+def planned_runs(pages: list[targets.Page]) -> dict[str, PlannedRun]:
+    """The distinct runs of pages, by id."""
     specs = {run_id: (spec, page.scale) for page in pages for run_id, spec in page.available_runs().items()}
-    return {run_id: (spec, forecast.base_encoder(spec, scale)) for run_id, (spec, scale) in sorted(specs.items())}
+    scores: dict[str, dict[str, Path]] = {run_id: {} for run_id in specs}
+    for page in pages:
+        for run_id, evaluator in page.available():
+            scores[run_id][evaluator] = targets.score_path(run_id, evaluator, page.scale)
+    return {
+        run_id: PlannedRun(spec, forecast.base_encoder(spec, scale), scores[run_id])
+        for run_id, (spec, scale) in sorted(specs.items())
+    }
 
 
-def read_statuses(plan: dict[str, tuple[Spec, str]]) -> list[RunStatus]:
-    """The current state of planned runs."""
-    return [RunStatus(run_id, spec, encoder, *read_state(run_id)) for run_id, (spec, encoder) in plan.items()]
+def read_statuses(pages: list[targets.Page]) -> list[RunStatus]:
+    """The current state of the runs of pages."""
+    finished, statuses = targets.finished_runs(pages), []
+    for run_id, run in planned_runs(pages).items():
+        missing = tuple(name for name, path in run.scores.items() if not path.exists())
+        statuses.append(RunStatus(run_id, run.spec, run.encoder, missing, *read_state(run_id, run_id in finished)))
+    return statuses
 
 
-def read_state(run_id: str) -> tuple[str, dict]:
-    """State and facts of a run. A failure comes first: an evaluator that failed is none (failed_scores)."""
-    progress = read_progress(catalog.RUNS / run_id / PROGRESS)
+def read_state(run_id: str, is_finished: bool = False) -> tuple[str, dict]:
+    """State and facts of a run. A failure comes first: an evaluator that failed is none (failed_scores).
+
+    Args:
+        is_finished: whether its scores are all published, perhaps from elsewhere (targets.finished_runs).
+    """
+    folder = catalog.RUNS / run_id
+    progress = read_progress(folder / PROGRESS)
     if progress is not None and progress["state"] == "failed":
         return "failed", progress
-    if (facts := read_training(catalog.RUNS / run_id)) is not None:
+    is_finished = is_finished or (folder / DONE).exists()
+    if is_finished and (facts := read_training(folder)) is not None:
         return "done", facts
-    if progress is not None:
-        return "running" if is_alive(progress) else "stopped", progress
-    return "waiting", {}
+    if progress is not None and is_alive(progress):
+        return "running", progress
+    if is_finished:
+        return "done", {}
+    return ("waiting", {}) if progress is None else ("stopped", progress)
 
 
 def read_training(folder: Path) -> dict | None:
@@ -122,39 +152,48 @@ def seconds_spent(runs: list[RunStatus]) -> dict[str, float]:
     return {kind: sum(run.facts.get("seconds", 0) for run in runs if run.kind == kind) for kind in KINDS}
 
 
-def seconds_left(runs: list[RunStatus]) -> tuple[dict[str, float], Counter]:
+def seconds_left(runs: list[RunStatus]) -> tuple[dict[str, Estimate], Counter]:
     """Seconds left on GPUs and on CPUs, and the number of runs per source of this estimate, or `unknown`.
 
-    Runs that have not begun are assumed to use the device that most runs used.
+    Runs that have not begun are assumed to use the device that most runs used; before any has begun, the device of
+    `csebench plan`.
     """
-    used = [run for run in runs if run.state == "done"] or [run for run in runs if run.device]
-    device, kind = Counter((run.device, run.kind) for run in used).most_common(1)[0][0] if used else (None, KINDS[0])
-    measured = {times.encoder: times for times in forecast.step_times() if times.device == device}
+    used = [run for run in runs if run.state == "done" and run.device] or [run for run in runs if run.device]
+    device, kind = forecast.default_device(run.encoder for run in runs), KINDS[0]
+    if used:
+        ((device, kind), _), *_ = Counter((run.device, run.kind) for run in used).most_common()
+    elif device and forecast.is_cpu(device):
+        kind = KINDS[1]
+    encoders = {run.encoder for run in runs}
+    measured = {name: times for name in encoders if device and (times := forecast.times_on(device, name))}
     durations: dict[tuple, list[float]] = {}  # of done runs, by timing key
     for run in used:
         if run.state == "done" and run.device == device and not run.facts["resumed"]:
             durations.setdefault(run.timing_key, []).append(run.facts["seconds"])
-    seconds, sources = {name: 0.0 for name in KINDS}, Counter()
+    seconds, sources = {name: Estimate() for name in KINDS}, Counter()
     for run in runs:
         if run.state in ("done", "failed"):
             continue
         times = measured.get(run.encoder)
-        if (estimate := run.facts.get("left")) is not None:
-            seconds[run.kind] += estimate
+        if (left := run.facts.get("left")) is not None:
+            seconds[run.kind] += Estimate(left, left, left)
             sources["by their own pace"] += 1
-        elif times and (estimate := forecast.run_seconds(run.spec, times)) is not None:
-            seconds[kind] += estimate
-            sources["by the steps measured on this device"] += 1
-        elif run.timing_key in durations:
-            seconds[kind] += mean(durations[run.timing_key])
+        elif times and (estimate := forecast.training(run.spec, times)) is not None:
+            scores = [forecast.scoring(evaluator, times) for evaluator in run.missing]
+            seconds[kind] += forecast.total([estimate, *(score for score in scores if score is not None)])
+            sources[f"by the steps of {device}"] += 1
+        elif same := durations.get(run.timing_key):
+            seconds[kind] += Estimate(mean(same), min(same), max(same))
             sources["by the mean of such runs done here"] += 1
         else:
             sources["unknown"] += 1
     return seconds, sources
 
 
-def format_hours(seconds: dict[str, float]) -> str:
-    return ", ".join(f"{seconds[kind] / 3600:.2f} {kind} hours" for kind in KINDS)
+def format_hours(estimate: Estimate, kind: str) -> str:
+    """`2.00 GPU hours (1.25 to 3.20)`; without a range where there is none."""
+    seconds, low, high = (f"{value / 3600:.2f}" for value in (estimate.seconds, estimate.low, estimate.high))
+    return f"{seconds} {kind} hours" + (f" ({low} to {high})" if low != high else "")
 
 
 # ---------------------------------------------------------------- printing
@@ -162,13 +201,12 @@ def format_hours(seconds: dict[str, float]) -> str:
 
 def show_status(pages: list[targets.Page], every: int | None) -> None:
     """Print the summary; in a terminal with `every`, again after so many seconds until no run is left."""
-    plan = planned_specs(pages)
     console = Console(highlight=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
     if every is None or not console.is_terminal:
-        return console.print(summary(read_statuses(plan)))
+        return console.print(summary(read_statuses(pages)))
     with contextlib.suppress(KeyboardInterrupt), Live(console=console, auto_refresh=False) as live:
         while True:
-            runs = read_statuses(plan)
+            runs = read_statuses(pages)
             live.update(summary(runs), refresh=True)
             if all(run.state in ("done", "failed") for run in runs):
                 return None
@@ -182,11 +220,14 @@ def summary(runs: list[RunStatus]) -> Group:
         Text(f"{counts[state]} {state}", style if counts[state] else "") for state, style in STATES.items()
     )
     unknown = sources.pop("unknown", 0)
-    left = f"left:  {format_hours(seconds)}"
+    left = "left:  " + ", ".join(format_hours(seconds[kind], kind) for kind in KINDS)
     if sources:
         left += f" for {sources.total()} runs: " + ", ".join(f"{n} {source}" for source, n in sorted(sources.items()))
     left += f"; unknown for {unknown}" if unknown else ""
-    parts = [line, Text(f"spent: {format_hours(seconds_spent(runs))}"), Text(left)]
+    spent = ", ".join(f"{hours / 3600:.2f} {kind} hours" for kind, hours in seconds_spent(runs).items())
+    parts = [line, Text(f"spent: {spent}"), Text(left)]
+    if published := sum(run.state == "done" and not run.facts for run in runs):
+        parts.append(Text(f"{published} of those done were not trained here: their scores are published."))
     if counts["stopped"]:
         parts.append(Text("Start the workflow again to resume stopped runs, from their checkpoint if they have one."))
     if counts["running"]:

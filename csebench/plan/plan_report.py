@@ -1,0 +1,225 @@
+"""What `csebench plan` prints: runs that are done and missing, hours, disk, what each table costs, and what fits; and
+the file of chosen runs that Snakemake takes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+
+from tabulate import tabulate
+
+from csebench.base.files import write_text
+from csebench.base.run_dir import training_report
+from csebench.plan import catalog, forecast, targets
+from csebench.plan.budget import Choice, Score, Step, Work
+from csebench.plan.spec import Spec
+
+GB = 10**9
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A run that pages need, and every table and figure that shows it."""
+
+    spec: Spec
+    tables: tuple[str, ...]  # of all papers
+    seconds: float | None  # of training, where it was done here
+
+
+def planned_runs(pages: list[targets.Page]) -> list[PlannedRun]:
+    """The distinct runs of pages, sorted by id."""
+    tables: dict[str, list[str]] = {}
+    for grid in dict.fromkeys(grid for page in targets.all_pages(pages[0].scale) for grid in page.grids()):
+        for run in targets.page(grid[1], pages[0].scale, grid[0]).runs():
+            tables.setdefault(run, []).append(target_name(*grid))
+    specs = {run: spec for page in pages for run, spec in page.available_runs().items()}
+    return [PlannedRun(spec, tuple(tables[run]), training_seconds(run)) for run, spec in sorted(specs.items())]
+
+
+def target_name(paper: str, name: str) -> str:
+    """A table or figure as a target: `micse/table2`."""
+    return name if paper == name else f"{paper}/{name}"
+
+
+def training_seconds(run: str) -> float | None:
+    """Seconds that a run took that was trained here; None for another."""
+    report = training_report(catalog.RUNS / run)
+    return json.loads(report.read_text())["provenance"]["seconds"] if report else None
+
+
+# ---------------------------------------------------------------- the whole
+
+
+def summary(work: Work) -> str:
+    """Runs, cells and claims; hours by kind of work, disk, and every table and figure by itself."""
+    runs, finished = planned_runs(work.pages), targets.finished_runs(work.pages)
+    shown = {target_name(*grid) for grid in work.grids}
+    apart = sum(len(shown.intersection(run.tables)) for run in runs)
+    done = len(finished.intersection(run.spec.run_id for run in runs))
+    published = len([run for run in runs if run.spec.run_id in finished and run.seconds is None])
+    shared = sum(len(run.tables) > 1 for run in runs)
+    cells = len(work.cells)
+    made = sum(len(bundle.cells) for bundle in work.bundles if not work.steps(bundle.scores))
+    seeds = f", {work.seeds} per cell at most" if work.seeds else ""
+    lines = [
+        f"{len(runs)} runs at scale {work.scale.scale}, {done} done, {len(runs) - done} missing;"
+        f" {shared} serve more than one table or figure, {apart} without sharing."
+    ]
+    lines += [f"{published} of those done were not trained here: their scores are published."] if published else []
+    lines += [f"{cells} cells{seeds}: {made} complete; {len(work.claims)} claims can be tested.", ""]
+    return "\n".join([*lines, hours_table(work), "", tables_table(work)])
+
+
+def hours_table(work: Work) -> str:
+    """Hours of what is missing on one device, by kind of work, with the sources of the forecast."""
+    steps = work.steps(score for bundle in work.bundles for score in bundle.scores)
+    if not steps:
+        return "Nothing is left to be made."
+    kinds: dict[str, list[Step]] = {}
+    for step in sorted(steps):
+        kinds.setdefault(_kind(step), []).append(step)
+    rows = [[kind, len(of), *_hours(work, of)] for kind, of in sorted(kinds.items(), key=lambda item: item[0])]
+    rows.append(["all", "", *_hours(work, steps)])
+    head = ["still to be made", "number", "hours (range)", "not measured"]
+    device = f"on one {work.device}, one run after the other" if work.device else "measured on no device"
+    lines = [f"Forecast {device}:", tabulate(rows, head, disable_numparse=True, colalign=_right(4))]
+    counts = {name: 0 for name in dict.fromkeys(work.encoders.values())}
+    for step in steps:
+        if step.kind == "train":
+            counts[work.encoders[step.run]] += 1
+    for name, count in counts.items():
+        if count:
+            source = work.times[name].source if name in work.times else "measured on no device"
+            lines.append(f"{name}, {count} runs: {source}")
+    if others := sorted({times.device for times in forecast.step_times()} - {work.device}):
+        lines.append(f"Other devices for --device: {'; '.join(others)}. data/step_times.yaml has them all.")
+    return "\n".join([*lines, disk_line(work)])
+
+
+def _kind(step: Step) -> str:
+    return {
+        "train": "training",
+        "translate": "back-translation",
+        "score": f"scoring: {step.evaluator.partition(':')[0]}",
+    }[step.kind]
+
+
+def _hours(work: Work, steps: Iterable[Step]) -> list:
+    """Hours of the measured steps, and the number of those that were not measured."""
+    steps = list(steps)
+    estimate, unknown = work.cost(steps)
+    return ["–" if steps and unknown == len(steps) else estimate.hours, unknown or ""]
+
+
+def _right(count: int) -> list[str]:
+    return ["left", *["right"] * (count - 1)]
+
+
+def disk_line(work: Work, scores: Iterable[Score] | None = None) -> str:
+    """What runs take on disk."""
+    if scores is None:
+        scores = {score for bundle in work.bundles for score in bundle.scores if not work.is_made(score)}
+    stay, more, unknown = work.disk(scores)
+    kept = {"model": "models and scores", "scores": "scores, and models that are still needed"}[work.scale.keep]
+    line = f"Disk: {stay / GB:.1f} GB stay ({kept}), {more / GB:.1f} GB more while a run is trained"
+    return f"{line}; unknown for {unknown} runs." if unknown else f"{line}."
+
+
+def tables_table(work: Work) -> str:
+    """What is missing of every table and figure if it were made alone."""
+    rows = []
+    for grid in work.grids:
+        of = [bundle for bundle in work.bundles if any(cell[:2] == grid for cell in bundle.cells)]
+        steps = work.steps(score for bundle in of for score in bundle.scores)
+        cells = sum(cell[:2] == grid for bundle in of for cell in bundle.cells)
+        left = sum(cell[:2] == grid for b in of if work.steps(b.scores) for cell in b.cells)
+        trained = sum(step.kind == "train" for step in steps)
+        if cells:
+            rows.append([target_name(*grid), f"{cells - left} of {cells}", trained, *_hours(work, steps)])
+    head = ["table or figure alone", "cells complete", "runs to train", "hours (range)", "not measured"]
+    return tabulate(rows, head, disable_numparse=True, colalign=_right(5)) if rows else ""
+
+
+# ---------------------------------------------------------------- the choice
+
+
+def choice_text(work: Work, choice: Choice, hours: float, path: Path) -> str:
+    """What was chosen, what it finishes, what it leaves out, and how to run it."""
+    cells, verdicts = work.tally(choice.bundles)
+    trained = sum(step.kind == "train" for step in choice.steps)
+    estimate, unknown = work.cost(choice.steps)
+    given = f"In {hours:g} hours" if hours < inf else "All of it"
+    also = f", and {unknown} steps that were not measured" if unknown else ""
+    lines = [
+        f"{given}: {trained} runs and {len(choice.scores)} scores, {estimate.hours}{also}.",
+        f"Then {cells} of {len(work.cells)} cells are complete, {verdicts} of them with a verdict, and"
+        f" {choice.claims} of {len(work.claims)} claims can be tested.",
+        disk_line(work, choice.scores),
+    ]
+    left_out = [bundle for i, bundle in enumerate(work.bundles) if i not in choice.bundles]
+    unmeasured = [bundle for bundle in left_out if work.cost(work.steps(bundle.scores))[1]]
+    if unmeasured:
+        needs = {_kind(s) for b in unmeasured for s in work.steps(b.scores) if work.price(s) is None}
+        count = sum(len(bundle.cells) for bundle in unmeasured)
+        lines.append(f"Left out, as their hours were not measured: {count} cells ({', '.join(sorted(needs))}).")
+    if choice.scores:
+        lines.append(f"{path} lists it: snakemake -j1 --configfile {path} -- chosen")
+    return "\n".join(lines)
+
+
+def choice_file(work: Work, choice: Choice, command: str, path: Path) -> None:
+    """Write chosen runs as a config file of the workflow, for its target `chosen`."""
+    runs = _in_order(work, choice)
+    shown = [page for page in work.pages if page.path.suffix == ".md" and _shows(page, choice)]
+    partial = [catalog.RESULTS / "partial" / page.path.relative_to(catalog.RESULTS) for page in shown]
+    lines = [
+        f"# {command}",
+        f"# snakemake -j1 --configfile {path} -- chosen",
+        f"scale: {work.scale.scale}",
+        "runs: # in this order, each with the evaluators that score it",
+        *(f"  {run}: {json.dumps(sorted(evaluators))}" for run, evaluators in runs.items()),
+        f"pages: {json.dumps([str(path) for path in partial])}",
+    ]
+    write_text(path, "\n".join(lines) + "\n")
+
+
+def _in_order(work: Work, choice: Choice) -> dict[str, set[str]]:
+    """Evaluators by run, runs in the order in which they are wanted, each after the one that it starts from."""
+    runs: dict[str, set[str]] = {}
+    for run, evaluator in choice.scores:
+        before = work.specs[run].encoder.revision
+        if Step("train", before) in choice.steps:
+            runs.setdefault(before, set())
+        runs.setdefault(run, set()).add(evaluator)
+    return runs
+
+
+def _shows(page: targets.Page, choice: Choice) -> bool:
+    return not page.scores().keys().isdisjoint(choice.scores)
+
+
+# ---------------------------------------------------------------- lists of runs
+
+
+def runs_table(work: Work) -> str:
+    """Every run of the targets, with its state and the tables and figures that show it."""
+    finished, rows = targets.finished_runs(work.pages), []
+    for run in planned_runs(work.pages):
+        state = "done" if run.spec.run_id in finished else "missing"
+        size = run.spec.corpus.size if run.spec.corpus else "-"
+        rows.append([run.spec.run_id, size, run.spec.seed, state, run.seconds, len(run.tables), " ".join(run.tables)])
+    head = ["run", "sentences", "seed", "state", "seconds", "shown in", "tables"]
+    return tabulate(rows, head, floatfmt=".1f")
+
+
+def chosen_table(work: Work, choice: Choice) -> str:
+    """Chosen runs in their order, with the hours until each is trained and scored."""
+    rows, steps = [], set()
+    for run, evaluators in _in_order(work, choice).items():
+        steps |= work.steps(Score(run, evaluator) for evaluator in evaluators)
+        rows.append([run, ", ".join(sorted(evaluators)), work.cost(steps)[0].hours])
+    head = ["run", "scored by", "hours until then"]
+    return tabulate(rows, head, disable_numparse=True, colalign=["left", "left", "right"])
