@@ -346,11 +346,15 @@ def _show_declaration(d):
 
 
 def show_plan(args):
+    from csebench.data import needs
     from csebench.plan import plan_report
     from csebench.plan.budget import Work
 
     work = Work(parse_targets(args), args.seeds, args.device)
     print(plan_report.summary(work))
+    absent = needs.absent(work.pages)
+    models = [need.name for need in absent if need.ref is not None]
+    print("\n" + plan_report.downloads_line(models, len(absent) - len(models)))
     if args.hours is None and args.seeds is None:
         if args.runs:
             print("\n" + plan_report.runs_table(work))

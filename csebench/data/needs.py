@@ -17,9 +17,9 @@ from urllib.request import Request, urlopen
 from csebench.base import gpus
 from csebench.base.data_root import matches
 from csebench.base.errors import BadInput, RunFailed
-from csebench.base.run_dir import training_report
 from csebench.data import fetch, hub
 from csebench.plan import catalog, recipe
+from csebench.plan.budget import Work
 from csebench.plan.registry import declaration, protocol
 from csebench.plan.schema import EncoderRef
 from csebench.plan.sources import beir, downloads, from_hub, remedy, source_of
@@ -31,7 +31,6 @@ GB = 10**9
 HERE, REACHABLE, MISSING = "here", "reachable", "missing"
 TIMEOUT_SECONDS = 10
 OPTIMISER_BYTES = 16  # per parameter: weights, gradients and AdamW's two moments, fp32
-CHECKPOINTS = 4  # weights that a checkpoint holds: the model's, the best, two moments
 
 
 @dataclass(frozen=True)
@@ -183,6 +182,18 @@ def mteb_source(task: str) -> tuple[str, str]:
     return dataset["path"], dataset["revision"]
 
 
+def absent(pages: list[Page]) -> list[Need]:
+    """Models and files that are not here, told without a connection; a task of mteb is not looked up."""
+    scale, absent = catalog.scale(pages[0].scale), []
+    for need in needs(pages):
+        if need.ref is not None:
+            is_here = hub.local_folder(need.ref) or hub.cached_model(need.ref)
+        else:
+            is_here = need.kind == "mteb" or all(matches(catalog.data_root(scale), name) for name in need.files)
+        absent += [] if is_here else [need]
+    return absent
+
+
 # ---------------------------------------------------------------- fetching
 
 
@@ -222,18 +233,12 @@ def fetch_all(pages: list[Page], report) -> list[str]:
 
 
 def disk(pages: list[Page], states: list[State]) -> tuple[int, int, int]:
-    """Bytes to be fetched, bytes that the models of the runs that are not done take, with one checkpoint, and the
-    bytes that are free."""
+    """Bytes to be fetched, bytes that runs which are not done take while the last is trained, and bytes that are
+    free."""
     fetched = sum(state.size or 0 for state in states if state.state == REACHABLE)
-    weights = {s.need.name: s.size or 0 for s in states if s.need.kind == "encoder"}
-    specs = {run_id: spec for page in pages for run_id, spec in page.available_runs().items()}
-    sizes = [
-        weights.get(_encoder(spec, specs).name, 0)
-        for run_id, spec in specs.items()
-        if training_report(catalog.RUNS / run_id) is None
-    ]
-    free = shutil.disk_usage(".").free
-    return fetched, sum(sizes) + CHECKPOINTS * max(sizes, default=0), free
+    work = Work(pages)
+    stay, more, _ = work.disk(work.missing, {s.need.name: s.size or 0 for s in states if s.need.kind == "encoder"})
+    return fetched, stay + more, shutil.disk_usage(".").free
 
 
 def _encoder(spec: Spec, specs: dict[str, Spec]) -> EncoderRef:
@@ -298,7 +303,7 @@ def show(pages: list[Page]) -> tuple[str, bool]:
     lines += [f"- {s.why if s.need.name in s.why else f'{s.need.name}: {s.why}'}" for s in states if s.why]
     fetched, kept, free = disk(pages, states)
     room = "enough" if fetched + kept < free else "NOT ENOUGH"
-    lines.append(f"disk: {_size(fetched)} to fetch, {_size(kept)} for models of runs; {_size(free)} free: {room}")
+    lines.append(f"disk: {_size(fetched)} to fetch, {_size(kept)} for runs; {_size(free)} free: {room}")
     step = largest_step(pages, states)
     for name, memory in devices():
         line = f"device: {name}" + ("" if memory is None else f", {_size(memory)}")

@@ -6,7 +6,7 @@ is paid once, whatever needs it. Printed by csebench/plan/plan_report.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
@@ -91,6 +91,7 @@ class Work:
         known_times = {name: forecast.times_on(self.device, name) for name in encoders} if self.device else {}
         self.times = {name: times for name, times in known_times.items() if times is not None}
         self._prices: dict[Step, Estimate | None] = {}
+        self._made: dict[Score, bool] = {}
 
     # ------------------------------------------------------------ cells
 
@@ -119,7 +120,9 @@ class Work:
         return self.is_made(score) or targets.unavailable(score.evaluator, self.scale.scale) is None
 
     def is_made(self, score: Score) -> bool:
-        return targets.score_path(*score, self.scale.scale).exists()
+        if score not in self._made:
+            self._made[score] = targets.score_path(*score, self.scale.scale).exists()
+        return self._made[score]
 
     @cached_property
     def bundles(self) -> list[Bundle]:
@@ -199,19 +202,29 @@ class Work:
         prices = [self.price(step) for step in steps]
         return forecast.total(p for p in prices if p is not None), prices.count(None)
 
-    def disk(self, scores: Iterable[Score]) -> tuple[int, int, int]:
+    @property
+    def missing(self) -> set[Score]:
+        """The scores that are not there yet, of all cells that can be finished."""
+        return {score for bundle in self.bundles for score in bundle.scores if not self.is_made(score)}
+
+    def disk(self, scores: Iterable[Score], sizes_here: Mapping[str, int] | None = None) -> tuple[int, int, int]:
         """Bytes that stay once scores are made, bytes more while a run is trained, and the number of runs whose
-        encoder's size is not known."""
+        encoder's size is not known.
+
+        Args:
+            sizes_here: bytes of encoders that data/encoders.yaml does not list.
+        """
         scores = set(scores)
         trained = {step.run for step in self.steps(scores) if step.kind == "train"}
-        sizes = {run: disk.weight_bytes(self.encoders[run]) for run in trained}
+        weights = {name: disk.weight_bytes(name) or (sizes_here or {}).get(name) for name in self.encoders.values()}
+        sizes = {run: weights[self.encoders[run]] for run in trained}
         kept = [size for run, size in sizes.items() if size and self._keeps_model(run, scores)]
         stay, more = disk.run_bytes([size for size in sizes.values() if size], kept, len(scores))
         return stay, more, list(sizes.values()).count(None)
 
     def _keeps_model(self, run: str, scores: set[Score]) -> bool:
         """Whether a model stays: the scale keeps models, another run starts from it, or a page shows another score."""
-        if self.scale.keep == "model" or any(spec.encoder.revision == run for spec in self.specs.values()):
+        if self.scale.keep == "model" or run in {spec.encoder.revision for spec in self.specs.values()}:
             return True
         shown = {Score(run, evaluator) for evaluator in targets.evaluators(self.scale.scale)[run]}
         return any(self.is_possible(score) and not self.is_made(score) for score in shown - scores)

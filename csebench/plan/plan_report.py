@@ -13,11 +13,12 @@ from tabulate import tabulate
 
 from csebench.base.files import write_text
 from csebench.base.run_dir import training_report
-from csebench.plan import catalog, forecast, targets
+from csebench.plan import catalog, disk, forecast, targets
 from csebench.plan.budget import Choice, Score, Step, Work
 from csebench.plan.spec import Spec
 
 GB = 10**9
+DOWNLOAD_RATE = 10**7  # bytes per second, assumed
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def summary(work: Work) -> str:
 
 def hours_table(work: Work) -> str:
     """Hours of what is missing on one device, by kind of work, with the sources of the forecast."""
-    steps = work.steps(score for bundle in work.bundles for score in bundle.scores)
+    steps = work.steps(work.missing)
     if not steps:
         return "Nothing is left to be made."
     kinds: dict[str, list[Step]] = {}
@@ -120,9 +121,7 @@ def _right(count: int) -> list[str]:
 
 def disk_line(work: Work, scores: Iterable[Score] | None = None) -> str:
     """What runs take on disk."""
-    if scores is None:
-        scores = {score for bundle in work.bundles for score in bundle.scores if not work.is_made(score)}
-    stay, more, unknown = work.disk(scores)
+    stay, more, unknown = work.disk(work.missing if scores is None else scores)
     kept = {"model": "models and scores", "scores": "scores, and models that are still needed"}[work.scale.keep]
     line = f"Disk: {stay / GB:.1f} GB stay ({kept}), {more / GB:.1f} GB more while a run is trained"
     return f"{line}; unknown for {unknown} runs." if unknown else f"{line}."
@@ -141,6 +140,24 @@ def tables_table(work: Work) -> str:
             rows.append([target_name(*grid), f"{cells - left} of {cells}", trained, *_hours(work, steps)])
     head = ["table or figure alone", "cells complete", "runs to train", "hours (range)", "not measured"]
     return tabulate(rows, head, disable_numparse=True, colalign=_right(5)) if rows else ""
+
+
+def downloads_line(models: list[str], others: int) -> str:
+    """What has to be downloaded first.
+
+    Args:
+        models: names on the hub.
+        others: number of other sources.
+    """
+    if not models and not others:
+        return "Nothing is left to be downloaded."
+    sizes = [disk.weight_bytes(name) for name in models]
+    known = sum(size for size in sizes if size)
+    minutes = f"{known / GB:.1f} GB or {known / DOWNLOAD_RATE / 60:.0f} minutes at {DOWNLOAD_RATE // 10**6} MB/s"
+    unknown = others + sizes.count(None)
+    parts = [f"{len(sizes) - sizes.count(None)} encoders ({minutes})"] if known else []
+    parts += [f"{unknown} other sources, whose size `csebench check` asks for"] if unknown else []
+    return f"To be downloaded: {', '.join(parts)}."
 
 
 # ---------------------------------------------------------------- the choice

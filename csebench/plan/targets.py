@@ -42,6 +42,7 @@ class Page:
         """(paper, name) of the tables or figures on the page."""
         return [(paper_name, self.name) for paper_name in self.papers]
 
+    @cached
     def cells(self) -> list[CellPlan]:
         return [
             cell
@@ -50,10 +51,12 @@ class Page:
             for cell in row
         ]
 
+    @cached
     def runs(self) -> dict[str, Spec]:
         """The runs that the page needs, by id, with those that they start from."""
         return {spec.run_id: spec for cell in self.cells() for spec in (*cell.before, *cell.specs)}
 
+    @cached
     def scores(self) -> dict[tuple[str, str], Spec]:
         """The scores that the page shows, as (run id, evaluator)."""
         return {(spec.run_id, cell.evaluator): spec for cell in self.cells() for spec in cell.specs}
