@@ -80,6 +80,8 @@ def existing(paths: Iterable[Path], chosen: Iterable[Path] = ()) -> list[Path]:
 
 def chosen_scores(runs: dict[str, list[str]], scale: str) -> list[Path]:
     """Score JSONs of the runs in a file that `csebench plan --hours` or `--seeds` wrote."""
+    if not isinstance(runs, dict):
+        refuse("runs: must be run ids with their evaluators, as `csebench plan --hours` writes them.")
     try:
         for run_id in runs:
             targets.run(run_id, scale)

@@ -1,4 +1,4 @@
-"""What `csebench plan` forecasts: hours by hand from made-up step times, what is shared, what is left unsaid."""
+"""Forecasts of runs and scores: seconds by hand from made-up step times, their ranges, what follows from others."""
 
 import re
 import subprocess
@@ -12,7 +12,8 @@ from csebench.plan.papers import Recipe
 from csebench.plan.recipe import conditions, make_spec
 
 BASE, MINI = "google-bert/bert-base-uncased", "encoders/bert-mini-wiki"
-COMMON = {"batch_size": 32, "max_length": 32, "precision": "bf16", "source": "made up"}
+LARGE = "google-bert/bert-large-uncased"
+COMMON = {"batch_size": 32, "max_length": 32, "precision": "bf16", "factor": 2, "source": "made up"}
 FAST = {"simcse": 0.1, "ct": 0.2, "infocse": 0.3, "condenser": 0.5}
 SLOW = {"simcse": 1.0, "pcl": 8.0, "simcse+ami": 1.3, "simcse+moco": 1.2}
 TIMES = [
@@ -37,38 +38,88 @@ def spec(method, **recipe):
     )
 
 
-def hours(pages):
-    """Of what is shown, by device: runs with a forecast, runs on its encoder, hours, hours missing, hours apart."""
-    found = {}
-    for line in forecast.plan_report(pages).splitlines():
-        if re.match("fast|slow", line):
-            device, _, runs, *numbers, _ = re.split(r"\s{2,}", line)
-            found[device] = (*map(int, runs.split(" of ")), *map(float, numbers))
-    return found
-
-
 # ---------------------------------------------------------------- one run
 
 
 def test_seconds_of_a_run_by_hand():
-    """15,625 steps of twice the measured tokens, 125 evaluations on STS-B dev, one on the test sets."""
-    training = 15_625 * 0.1 * (64 * 32) / (32 * 32)
-    assert forecast.run_seconds(spec("simcse"), fast) == pytest.approx(training + 125 * 3_000 / 1000 + 26_300 / 1000)
-    assert forecast.run_seconds(spec("simcse"), slow) == pytest.approx(10 * training)  # evaluations are in the steps
-    longer = forecast.run_seconds(
-        spec("ct", params={"max_length": 64, "batch_size": 32, "evaluate_every": 5000}), fast
-    )
-    assert longer == pytest.approx(5_000 * 0.2 * 2 + 3 + 26.3)
+    """The start of the job, 15,625 steps of twice the measured tokens, 125 evaluations on STS-B dev."""
+    steps, start = 15_625 * 0.1 * (64 * 32) / (32 * 32), forecast.START_SECONDS
+    assert forecast.training(spec("simcse"), fast).seconds == pytest.approx(start + steps + 125 * 3_000 / 1000)
+    assert forecast.training(spec("simcse"), slow).seconds == pytest.approx(start + 10 * steps)  # dev is in the steps
+    longer = spec("ct", params={"max_length": 64, "batch_size": 32, "evaluate_every": 5000})
+    assert forecast.training(longer, fast).seconds == pytest.approx(start + 5_000 * 0.2 * 2 + 3)
 
 
-def test_what_is_not_trained_is_evaluated_only():
-    assert forecast.run_seconds(spec("bert"), fast) == pytest.approx(26.3)
-    assert forecast.run_seconds(spec("bert"), slow) == 0
+def test_what_is_not_trained_only_starts():
+    assert forecast.training(spec("bert"), fast).seconds == forecast.START_SECONDS
 
 
 def test_what_is_fitted_embeds_what_it_is_fitted_on():
     assert spec("whitening").params["fit_sentences"] == 100_000
-    assert forecast.run_seconds(spec("whitening"), fast) == pytest.approx((100_000 + 26_300) / 1000)
+    assert forecast.training(spec("whitening"), fast).seconds == pytest.approx(forecast.START_SECONDS + 100)
+    assert forecast.training(spec("whitening"), slow) is None  # nothing tells how fast it embeds
+
+
+def test_a_score_is_embedding_and_the_rest(monkeypatch):
+    cost = forecast.EvaluatorTimes(sentences=20_000, scoring_seconds=8, factor=4, source="made up")
+    monkeypatch.setattr(forecast, "evaluator_times", lambda: {"sts": cost})
+    assert forecast.scoring("sts", fast) == forecast.Estimate(28, 20 / 2 + 8 / 4, 20 * 2 + 8 * 4)
+    assert forecast.scoring("beir:nq", fast) is None
+
+
+# ---------------------------------------------------------------- ranges
+
+
+def test_what_was_not_measured_has_the_wider_range():
+    """A factor of 2 is stated for the device; a step that follows from another device's has 1.5 times that."""
+    measured, derived = forecast.training(spec("simcse"), fast), forecast.training(spec("pcl"), fast)
+    assert (measured.high / measured.seconds, measured.seconds / measured.low) == (pytest.approx(2), pytest.approx(2))
+    assert 2.9 < derived.high / derived.seconds < 3 and 2.9 < derived.seconds / derived.low < 3
+
+
+def test_a_sum_is_as_uncertain_as_its_parts():
+    one, other = forecast.Estimate.within(10, 2), forecast.Estimate.within(30, 1)
+    assert one + other == forecast.total([one, other]) == forecast.Estimate(40, 35, 50)
+
+
+def test_hours_are_printed_with_their_range():
+    assert forecast.Estimate.within(36_000, 2).hours == "10.0 h (5.0 to 20.0)"
+    assert forecast.Estimate.within(3_600_000, 4).hours == "1,000 h (250 to 4,000)"
+    assert forecast.Estimate().hours == "0 h"
+
+
+# ---------------------------------------------------------------- encoders that were not measured
+
+
+def test_an_encoder_of_the_same_shape_takes_the_same_time():
+    times = forecast.times_on("fast", "FacebookAI/roberta-base")
+    assert times.seconds == fast.seconds and times.factor == 1.5 * fast.factor
+
+
+def test_another_encoder_is_in_proportion_to_a_device_that_has_both(monkeypatch):
+    large = slow.model_copy(update={"encoder": LARGE, "seconds": {"simcse": 3.0}, "batch_size": 16})
+    monkeypatch.setattr(forecast, "step_times", lambda: [*TIMES, large])
+    assert forecast.times_on("fast", LARGE) is None  # no device has it and BERT-base
+    base = slow.model_copy(update={"encoder": BASE, "seconds": {"simcse": 2.0}})
+    monkeypatch.setattr(forecast, "step_times", lambda: [*TIMES, large, base])
+    times = forecast.times_on("fast", LARGE)
+    assert times.seconds["ct"] == pytest.approx(0.2 * 3.0)  # three times BERT-base's, per token
+    assert times.sentences_per_second == pytest.approx(1000 / 3)
+
+
+def test_an_encoder_of_unknown_size_is_like_no_other():
+    assert forecast.times_on("fast", "somebody/bert") is None
+
+
+def test_the_device_of_a_forecast_is_the_fastest_that_was_measured(monkeypatch):
+    faster = slow.model_copy(update={"device": "faster", "seconds": {"simcse": 0.001}})
+    monkeypatch.setattr(forecast, "step_times", lambda: [*TIMES, faster])
+    assert forecast.default_device([BASE, BASE, MINI]) == "fast"
+    assert forecast.default_device([BASE, MINI, MINI]) == "faster"
+    assert forecast.default_device(["somebody/bert"]) is None
+
+
+# ---------------------------------------------------------------- steps
 
 
 @pytest.mark.parametrize(
@@ -92,9 +143,9 @@ def test_step_of_a_method_that_was_measured_elsewhere(name, seconds):
 
 
 def test_components_of_the_recipe_are_added_not_those_of_the_method():
-    with_ami = forecast.run_seconds(spec("simcse", components={"ami": {}}), fast)
-    assert with_ami - forecast.run_seconds(spec("simcse"), fast) == pytest.approx(15_625 * 0.03 * 2)
-    assert forecast.run_seconds(spec("micse"), fast) is None  # not SimCSE's with AMI and MoCo
+    with_ami = forecast.training(spec("simcse", components={"ami": {}}), fast).seconds
+    assert with_ami - forecast.training(spec("simcse"), fast).seconds == pytest.approx(15_625 * 0.03 * 2)
+    assert forecast.training(spec("micse"), fast) is None  # not SimCSE's with AMI and MoCo
 
 
 def test_a_run_that_starts_from_another_is_of_its_encoder():
@@ -111,68 +162,23 @@ def test_minutes_asked_of_a_cluster():
     )
 
 
-def test_the_fastest_device_that_has_the_encoder(monkeypatch):
+def test_a_cluster_is_asked_for_the_fastest_device_with_all_that_is_known(monkeypatch):
     slower = fast.model_copy(update={"device": "slower", "seconds": {"simcse": 0.5}})
     monkeypatch.setattr(forecast, "step_times", lambda: [slower, *TIMES])
-    assert forecast.fastest_seconds(spec("simcse"), "paper") == forecast.run_seconds(spec("simcse"), fast)
-    assert forecast.fastest_seconds(spec("simcse", components={"rtd": {}}), "paper") is None
-
-
-# ---------------------------------------------------------------- many runs
-
-
-def test_hours_are_the_sum_over_runs():
-    pages = [targets.page("table9", "paper", "infocse")]
-    runs = pages[0].runs().values()
-    known = [s for s in (forecast.run_seconds(run, fast) for run in runs) if s is not None]
-    assert 0 < len(known) < len(runs)  # DiffCSE was measured nowhere
-    assert hours(pages)["fast"][:3] == (len(known), len(runs), pytest.approx(sum(known) / 3600, abs=0.05))
-
-
-@pytest.mark.parametrize("target", ["all", "micse/table3", "table2", "methods"])
-def test_without_sharing_nothing_is_cheaper(target):
-    found = hours(targets.parse_target(target, "paper"))
-    assert list(found) == ["fast"]  # nothing runs on the other encoder at this scale
-    known, every, total, missing, apart = found["fast"]
-    assert 0 < known <= every and 0 < total == missing <= apart
-    assert target != "all" or total < apart
-
-
-@pytest.mark.parametrize("scale", ["smoke", "paper"])
-def test_a_table_counts_once(scale):
-    for run in forecast.planned_runs(list(targets.pages(scale))):
-        assert len(set(run.tables)) == len(run.tables), run.spec.run_id
-
-
-def test_encoders_that_nothing_was_measured_on_are_listed():
-    shown = forecast.plan_report(list(targets.pages("paper")))
-    large = [
-        run
-        for run in forecast.planned_runs(list(targets.pages("paper")))
-        if "large" in forecast.base_encoder(run.spec, "paper")
-    ]
-    assert large and all(forecast.base_encoder(run.spec, "paper") not in (BASE, MINI) for run in large)
-    counts = {
-        name: int(n) for name, n in re.findall(r"^(\S+): (\d+) runs, measured on no device\.$", shown, flags=re.M)
-    }
-    assert sum(n for name, n in counts.items() if "large" in name) == len(large)
-    assert not {BASE, MINI} & set(counts)
-
-
-def test_finished_runs_are_not_missing(tmp_path):
-    pages = [targets.page("table3", "paper", "micse")]
-    before, done = hours(pages)["fast"], next(run for run, s in pages[0].runs().items() if s.method == "simcse")
-    report = tmp_path / "runs" / done / "train.json"
-    report.parent.mkdir(parents=True)
-    report.write_text('{"provenance": {"seconds": 1234.5}}')
-    after = hours(pages)["fast"]
-    assert after[2] == before[2] == before[3] > after[3]
-    assert re.search(rf"^{done} .* done +1234\.5 ", forecast.plan_report(pages), flags=re.M)
+    run, evaluators = next((r, e) for r, e in targets.evaluators("paper").items() if r.startswith("simcse-") and e)
+    planned = targets.run(run, "paper")
+    times = (
+        fast if forecast.base_encoder(planned, "paper") == BASE else forecast.times_on("fast", planned.encoder.name)
+    )
+    scores = [score for e in evaluators if (score := forecast.scoring(e, times)) is not None]
+    assert scores
+    known = forecast.total([forecast.training(planned, times), *scores]).seconds
+    assert forecast.fastest_seconds(planned, "paper") == pytest.approx(known)
 
 
 def test_the_command_lists_every_run_once_without_torch():
     code = (
-        "import sys\nfrom csebench.cli import main\nmain(['plan', 'all', '--scale', 'paper'])\n"
+        "import sys\nfrom csebench.cli import main\nmain(['plan', 'all', '--scale', 'paper', '--runs'])\n"
         f"print('HEAVY', [m for m in {HEAVY!r} if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

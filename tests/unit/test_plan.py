@@ -14,7 +14,7 @@ from csebench import ROOT, cli
 from csebench.base import caches
 from csebench.base.errors import BadInput
 from csebench.base.files import sha256
-from csebench.plan import cache, catalog, forecast, grids, recipe, registry, targets
+from csebench.plan import cache, catalog, forecast, grids, plan_report, recipe, registry, targets
 from csebench.plan.papers import Recipe, SettingsTable
 from csebench.plan.schema import POOLERS
 from csebench.report import audit, markdown
@@ -42,7 +42,7 @@ def runs_by_size(paper, label, scale):
 
 def test_all_papers_are_there():
     assert PAPERS == ["infocse", "informin_cl", "micse", "msse"]
-    assert SCALES == ["mini", "paper", "smoke"]
+    assert SCALES == ["mini", "paper", "short", "smoke"]
 
 
 @pytest.mark.parametrize("name", PAPERS)
@@ -235,12 +235,31 @@ def test_seeds_of_a_cell():
 
 
 def test_a_trained_run_belongs_to_one_scale():
-    """Only what nothing is trained for may be the same at two scales (the same encoder as it is)."""
-    seen = {}
+    """Only what nothing is trained for may be the same at two scales, and what scale short leaves as at paper."""
+    seen, kept = {}, ("whitening", "mirror_bert")
     for name in SCALES:
         for run, spec in targets.runs(name).items():
-            assert spec.corpus is None or run not in seen, f"{run} at {seen[run]} and {name}"
+            shared = spec.corpus is None or (name == "short" and spec.method in kept)
+            assert shared or run not in seen, f"{run} at {seen[run]} and {name}"
             seen[run] = name
+
+
+def test_short_is_paper_with_a_tenth_of_the_steps():
+    """Everything else is the same: encoders, data, sizes, seeds, and every other hyper-parameter of every run."""
+    short, paper = catalog.scale("short"), catalog.scale("paper")
+    differ = {"scale", "purpose", "differs", "steps_factor", "methods"}
+    assert short.model_dump(exclude=differ) == paper.model_dump(exclude=differ)
+
+    def cell_runs(scale):
+        return [s for p, n in GRIDS for r in grids.plan_grid(p, n, scale) for c in r for s in c.specs]
+
+    schedule = ("steps", "warmup_steps", "evaluate_every")
+    for ours, theirs in zip(cell_runs("short"), cell_runs("paper"), strict=True):
+        assert {**ours.params, **{k: theirs.params[k] for k in schedule if k in ours.params}} == theirs.params
+        if "steps" in ours.params and ours.method != "mirror_bert":
+            assert ours.params["steps"] == round(0.1 * theirs.params["steps"])
+            assert ours.params["warmup_steps"] == round(0.1 * theirs.params["warmup_steps"])
+            assert ours.params["evaluate_every"] == min(ours.params["steps"], theirs.params["evaluate_every"])
 
 
 def test_the_paper_scale_keeps_the_papers_settings():
@@ -317,7 +336,7 @@ def test_unknown_paper_and_table_are_refused():
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_plan_all(scale, capsys):
-    assert cli.main(["plan", "all", "--scale", scale]) == 0
+    assert cli.main(["plan", "all", "--scale", scale, "--runs"]) == 0
     shown, runs = capsys.readouterr().out, targets.runs(scale)
     assert f"{len(runs)} runs at scale {scale}" in shown
     listed = [line.split()[0] for line in shown.splitlines() if line.partition(" ")[0] in runs]
@@ -325,7 +344,7 @@ def test_plan_all(scale, capsys):
 
 
 def test_plan_says_what_is_shared(capsys):
-    cli.main(["plan", "msse/table2"])
+    cli.main(["plan", "msse/table2", "--runs"])
     shown = capsys.readouterr().out
     (shared,) = list(runs_by_size("msse", "miCSE", "smoke")["100%"])
     (line,) = [line for line in shown.splitlines() if line.startswith(shared)]
@@ -335,10 +354,10 @@ def test_plan_says_what_is_shared(capsys):
 def test_a_run_is_shown_in_a_table_once():
     """The page of all papers' Table 9 is InfoCSE's Table 9 again, and is not counted beside it."""
     pages = targets.parse_target("all", "smoke")
-    for run in forecast.planned_runs(pages):
+    for run in plan_report.planned_runs(pages):
         assert len(set(run.tables)) == len(run.tables), run.spec.run_id
     apart = {n: set(targets.page(n, "smoke", p).runs()) for p, n in GRIDS if p == "infocse"}
-    of = {run.spec.run_id: run.tables for run in forecast.planned_runs(pages)}
+    of = {run.spec.run_id: run.tables for run in plan_report.planned_runs(pages)}
     for name, runs in apart.items():
         assert all(f"infocse/{name}" in of[run] for run in runs)
 
@@ -359,7 +378,7 @@ def test_plan_tells_finished_from_missing_runs(tmp_path, monkeypatch, capsys):
     report = tmp_path / "runs" / run / "train.json"
     report.parent.mkdir(parents=True)
     report.write_text('{"provenance": {"seconds": 12.5}}')
-    cli.main(["plan", "micse/table2"])
+    cli.main(["plan", "micse/table2", "--runs"])
     lines = capsys.readouterr().out.splitlines()
     (done,) = [line for line in lines if " done " in line and line.startswith("micse-")]
     assert done.startswith(run) and "12.5" in done
@@ -371,11 +390,10 @@ def test_plan_forecasts_hours(capsys):
     """20,000 steps of miCSE at 0.27 s on miCSE's own device are 1.5 hours (data/step_times.yaml)."""
     cli.main(["plan", "micse/table2", "--scale", "paper"])
     shown = capsys.readouterr().out
-    assert re.search(r"NVIDIA V100 +google-bert/bert-base-uncased +\d+ of \d+ +\d+\.\d", shown)
-    assert "stated, not measured here" in shown
+    assert "Forecast on one NVIDIA V100, " in shown and "stated, not measured here" in shown
     (times,) = [t for t in forecast.step_times() if t.device == "NVIDIA V100"]
     spec = grids.plan_grid("micse", "table2", "paper")[row("micse", "miCSE")][3].specs[0]
-    assert forecast.run_seconds(spec, times) == pytest.approx(1.5 * 3600)
+    assert forecast.training(spec, times).seconds == pytest.approx(1.5 * 3600, abs=5)
     cli.main(["plan", "micse/table1", "--scale", "paper"])
     assert "google-bert/bert-large" not in capsys.readouterr().out
 

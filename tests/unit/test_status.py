@@ -100,6 +100,25 @@ def test_state_of_a_run(runs, changed, state):
     assert status.read_state(runs[0])[0] == ("failed" if state == "failed" else "done")  # it trained, scoring failed
 
 
+def test_a_run_whose_scores_are_all_published_is_done(runs, capsys):
+    """In a fresh clone nothing was trained; a run that trains again is running, one without its model done."""
+    for run_id, evaluator in targets.page("table3", "smoke", "micse").available():
+        files.write_json(targets.score_path(run_id, evaluator, "smoke"), {})
+    noted(runs[0])
+    noted(runs[1], pid=dead_pid())
+    done(runs[2])
+    run_dir.delete_model(catalog.RUNS / runs[2])
+    out = shown(capsys)
+    assert f"{len(runs) - 1} done, 1 running, 0 failed, 0 stopped, 0 waiting" in out
+    assert f"{len(runs) - 2} of those done were not trained here" in out
+
+
+def test_a_run_whose_model_is_gone_waits_for_a_missing_score(runs):
+    done(runs[0])
+    run_dir.delete_model(catalog.RUNS / runs[0])
+    assert status.read_state(runs[0])[0] == "waiting"
+
+
 def test_a_failed_run_shows_its_log(runs, capsys):
     noted(runs[0], state="failed", message="RuntimeError: shapes\nof tensors")
     (catalog.RUNS / runs[0] / "train.log").write_text("…")
@@ -130,17 +149,30 @@ def test_what_is_left_comes_from_runs_of_the_same_settings(runs, capsys):
     assert f"unknown for {len(runs) - 1}\n" in shown(capsys)
 
 
-def test_what_is_left_comes_from_measured_steps_of_the_device_in_use(runs, capsys, monkeypatch):
+@pytest.fixture
+def timed(runs, monkeypatch):
+    """The runs of SimCSE, whose steps were measured on one device, and the hours that each takes there."""
     simcse = [r for r in runs if forecast.step_name(targets.run(r, "smoke")) == "simcse"]
     spec = targets.run(simcse[0], "smoke")
     times = TIMES.model_copy(update={"device": f"Xeon, {spec.threads} threads"})
     monkeypatch.setattr(forecast, "step_times", lambda: [times])
-    assert f"unknown for {len(runs)}\n" in shown(capsys)  # which device will be used is not known
+    return simcse, forecast.training(spec, times).seconds / 3600
+
+
+def test_what_is_left_comes_from_measured_steps_of_the_device_in_use(runs, timed, capsys):
+    simcse, hours = timed
     done(simcse[0], 7200)
-    own = forecast.run_seconds(spec, times) / 3600
     n = len(simcse) - 1
-    assert f"{n * own:.2f} CPU hours for {n} runs: {n} by the steps measured" in shown(capsys)
-    assert n * own > 0.01
+    low, high = (f"{n * hours * factor:.2f}" for factor in (1 / TIMES.factor, TIMES.factor))
+    assert f"{n * hours:.2f} CPU hours ({low} to {high}) for {n} runs: {n} by the steps of Xeon" in shown(capsys)
+    assert n * hours > 0.01
+
+
+def test_before_any_has_begun_what_is_left_is_the_forecast_of_plan(timed, capsys):
+    simcse, hours = timed
+    assert f"left:  0.00 GPU hours, {len(simcse) * hours:.2f} CPU hours (" in shown(capsys)
+    assert cli.main(["plan", *TARGET[1:]]) == 0
+    assert f"{forecast.Estimate.within(3600 * len(simcse) * hours, TIMES.factor).hours} " in capsys.readouterr().out
 
 
 def test_what_failed_is_not_left_and_what_stopped_is(runs, capsys):
@@ -184,8 +216,8 @@ def test_a_thousand_runs_without_torch():
         "import sys, time\nfrom csebench.cli import main\n"
         "from csebench.plan import targets\nfrom csebench.report import status\n"
         "main(['status', 'all', '--scale', 'paper'])\n"
-        "planned = status.planned_specs(targets.pages('paper'))\nstarted = time.perf_counter()\n"
-        "status.summary(status.read_statuses(planned))\nassert time.perf_counter() - started < 1\n"
+        "pages = targets.pages('paper')\nstarted = time.perf_counter()\n"
+        "status.summary(status.read_statuses(pages))\nassert time.perf_counter() - started < 1\n"
         f"print('HEAVY', [m for m in {HEAVY!r} if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout

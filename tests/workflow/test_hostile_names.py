@@ -51,7 +51,7 @@ def project(tmp_path_factory):
     for path in (made.folder / "methods").glob("[!_]*.py"):
         if path.stem != "bert":
             path.unlink()
-    for name in ("mini", "paper"):
+    for name in ("mini", "paper", "short"):
         (made.folder / "config" / f"{name}.yaml").unlink()
     smoke = made.folder / "config" / "smoke.yaml"
     smoke.write_text(smoke.read_text().partition("methods:")[0])

@@ -30,7 +30,7 @@ def test_models_are_deleted_when_all_scores_are_published(tmp_path):
     for path in (project.folder / "methods").glob("[!_]*.py"):
         if path.stem != "simcse":
             path.unlink()
-    for name in ("mini", "paper"):
+    for name in ("mini", "paper", "short"):
         (project.folder / "config" / f"{name}.yaml").unlink()
     smoke = project.folder / "config" / "smoke.yaml"
     smoke.write_text(smoke.read_text().partition("methods:")[0].replace("keep: model", "keep: scores"))
