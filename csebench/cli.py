@@ -211,7 +211,7 @@ def parser() -> Parser:
     v.add_argument("--out", type=Path, required=True, help="folder of the figures")
 
     v = verb("work", work, "train and score a planned run, as a job of the workflow does")
-    v.add_argument("run_id", help="id of a run, as the verb plan lists it")
+    v.add_argument("run_id", help="id of a run, as `csebench plan --runs` lists it")
     add_scale(v)
     v.add_argument(
         "--processes", type=int, default=1, help="processes that share each batch, one per GPU (default: 1)"
@@ -220,7 +220,7 @@ def parser() -> Parser:
     add_chunk_size(v)
     v.add_argument("--evaluators", help="comma-separated: score with these only (default: with all that pages show)")
     v = verb("publish", publish, "copy the scores of a finished run into results/, as a job of the workflow does")
-    v.add_argument("run_id", help="id of a run, as the verb plan lists it")
+    v.add_argument("run_id", help="id of a run, as `csebench plan --runs` lists it")
     v.add_argument("evaluator", help="an evaluator with its settings, as in beir:scifact")
     add_scale(v)
     v = verb("compare", compare_rows, "test which rows of a table differ, from per-item values")

@@ -9,10 +9,10 @@ rule train:
         "runs/{run}/train.json",
     log:
         "runs/{run}/train.log",
+    priority: lambda wildcards: jobs.place(wildcards.run, CHOSEN)
     conda:
         "../envs/train.yaml"
     threads: lambda wildcards: jobs.threads(wildcards.run, SCALE)
-    priority: lambda wildcards: jobs.place(wildcards.run, CHOSEN)
     resources:
         gpu=GPU,
         runs_per_gpu=1,

@@ -126,7 +126,9 @@ def evaluators(scale_name: str) -> dict[str, set[str]]:
 def run(run_id: str, scale_name: str) -> Spec:
     """A run of a scale by id. Raises BadInput if no page needs it."""
     if run_id not in all_runs(scale_name):
-        raise BadInput(f"no table of scale {scale_name} needs a run {run_id!r}; `csebench plan all` lists them.")
+        raise BadInput(
+            f"no table of scale {scale_name} needs a run {run_id!r}; `csebench plan all --runs` lists them."
+        )
     return all_runs(scale_name)[run_id]
 
 
@@ -134,7 +136,7 @@ def scale_of_run(run_id: str, first: str) -> str:
     """The scale whose pages need a run; `first` is tried before the others. Raises BadInput if none does."""
     scale_name = next((name for name in scales(first) if run_id in all_runs(name)), None)
     if scale_name is None:
-        raise BadInput(f"no table of any scale needs a run {run_id!r}; `csebench plan all` lists them.")
+        raise BadInput(f"no table of any scale needs a run {run_id!r}; `csebench plan all --runs` lists them.")
     return scale_name
 
 
