@@ -64,14 +64,14 @@ def summary(work: Work) -> str:
     shared = sum(len(run.tables) > 1 for run in runs)
     cells = len(work.cells)
     made = sum(len(bundle.cells) for bundle in work.bundles if not work.steps(bundle.scores))
-    seeds = f", {work.seeds} per cell at most" if work.seeds else ""
+    seeds = f", with {work.seeds} of their seeds" if work.seeds else ""
     lines = [
         f"{len(runs)} runs at scale {work.scale.scale}, {done} done, {len(runs) - done} missing;"
         f" {shared} serve more than one table or figure, {apart} without sharing."
     ]
     lines += [f"{published} of those done were not trained here: their scores are published."] if published else []
-    lines += [f"{cells} cells{seeds}: {made} complete; {len(work.claims)} claims can be tested.", ""]
-    return "\n".join([*lines, hours_table(work), "", tables_table(work)])
+    lines += [f"{cells} cells{seeds}: {made} complete; {len(work.claims)} claims can be tested."]
+    return "\n\n".join(filter(None, ["\n".join(lines), hours_table(work), tables_table(work)]))
 
 
 def hours_table(work: Work) -> str:
