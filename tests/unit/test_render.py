@@ -1,6 +1,7 @@
 """Pages: a pure function of the papers' tables and the scores. Golden bytes, and what a page must say."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -168,6 +169,12 @@ def test_a_page_of_the_papers_scale_says_how_it_judges(project):
     text = markdown.render_page(targets.page("table10", "paper", "golden"))
     assert "✓ reproduced, ≈ close, ↓ lower, ↑ higher, ? too few seeds" in text and "half-width" in text
     assert "Not comparable" not in text and "the papers' own settings" in text
+
+
+def test_pages_of_scale_short_say_that_they_have_a_tenth_of_the_steps():
+    text = markdown.render_page(targets.page("table3", "short", "msse"))
+    assert "**Not comparable with the published numbers**: a tenth of the steps." in text
+    assert re.search(r"\| Settings of the scale +\| 0\.1 of the steps ", text)
 
 
 def test_other_scales_judge_nothing(project):
