@@ -142,15 +142,18 @@ class Work:
 
     @cached_property
     def claims(self) -> list[tuple[int, ...]]:
-        """The bundles behind every claim that can be tested."""
+        """The bundles behind every claim that can be tested: a sentence with all of its rows."""
         bundle_of = {cell: index for index, bundle in enumerate(self.bundles) for cell in bundle.cells}
         claims = []
         for paper in dict.fromkeys(paper for paper, _ in self.grids):
-            for claim in catalog.paper(paper).claims if paper in catalog.paper_names() else []:
+            if paper not in catalog.paper_names():
+                continue
+            for quote, rows in catalog.paper(paper).claims_by_quote().items():
                 try:
-                    cells = self._cells_of_claim(paper, claim)
+                    of_rows = [self._cells_of_claim(paper, claim) for claim in rows]
                 except ValueError as error:
-                    raise BadInput(f"papers/{paper}.yaml: claim {claim.quote!r}: {error}.") from None
+                    raise BadInput(f"papers/{paper}.yaml: claim {quote!r}: {error}.") from None
+                cells = [cell for of_row in of_rows for cell in of_row] if all(of_rows) else []
                 if cells and all(cell in bundle_of for cell in cells):
                     claims.append(tuple(sorted({bundle_of[cell] for cell in cells})))
         return claims

@@ -281,10 +281,9 @@ class Claim(Strict):
         for label in (*self.exclude, *versus):
             there.row(label)
         excluded = {*self.exclude} | ({self.row} if same and self.versus_column is None else set())
-        others = self.versus == "others"
-        return [
-            i for i, row in enumerate(there.rows) if (row.label not in excluded if others else row.label in versus)
-        ]
+        if self.versus == "others":
+            versus = [row.label for row in there.rows if row.label not in excluded]
+        return [index for index, row in enumerate(there.rows) if row.label in versus]
 
     @property
     def place(self) -> str:
@@ -324,3 +323,10 @@ class Paper(Strict):
     figures: dict[Key, Figure] = {}
     claims: list[Claim] = []
     errata: list[Erratum] = []
+
+    def claims_by_quote(self) -> dict[str, list[Claim]]:
+        """The claims by the sentence that makes them, in the order of the file."""
+        claims: dict[str, list[Claim]] = {}
+        for claim in self.claims:
+            claims.setdefault(claim.quote, []).append(claim)
+        return claims

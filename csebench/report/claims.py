@@ -66,10 +66,7 @@ def judge_quote(paper_name: str, quote: str, scale: str) -> JudgedSentence:
 
 def claims_by_quote(paper_name: str) -> dict[str, list[Claim]]:
     """A paper's claims by the sentence that makes them, in the order of the file."""
-    claims: dict[str, list[Claim]] = {}
-    for claim in paper(paper_name).claims:
-        claims.setdefault(claim.quote, []).append(claim)
-    return claims
+    return paper(paper_name).claims_by_quote()
 
 
 def judge(paper_name: str, claim: Claim, scale: str) -> JudgedClaim:
