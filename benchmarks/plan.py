@@ -17,6 +17,7 @@ from statistics import median
 from tabulate import tabulate
 
 from csebench import ROOT
+from csebench.plan import catalog
 
 GOAL = 3.0  # seconds
 HEAVY = ("torch", "transformers", "sentence_transformers", "mteb", "beir")
@@ -48,7 +49,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="one process per line")
     args = parser.parse_args()
     repeats, rows = 1 if args.quick else args.repeats, []
-    for scale in sorted(p.stem for p in (ROOT / "config").glob("*.yaml")):
+    for scale in catalog.scale_names():
         middle, worst, printed = timed([sys.executable, "-c", PLAN, scale], repeats)
         runs = next(line.split()[0] for line in printed.splitlines() if " runs at scale " in line)
         rows.append([f"csebench plan all --scale {scale}", runs, middle, worst])

@@ -25,7 +25,7 @@ from csebench.base.errors import BadInput, RunFailed, unknown
 from csebench.base.files import read_text, write_text
 from csebench.base.provenance import code_state
 from csebench.data.corpus import read_corpus
-from csebench.plan import by_hand, catalog, checkpoints, grids, targets
+from csebench.plan import by_hand, catalog, checkpoints, grids, targets, variance
 from csebench.plan.registry import (
     COMPONENTS,
     EVALUATORS,
@@ -227,7 +227,7 @@ def parser() -> Parser:
     v.add_argument("target", help="table2, micse/table2, micse/figure3")
     add_scale(v)
     v = verb("render", render, "render a page from the scores that exist; a figure is drawn into results/")
-    v.add_argument("target", help="table2, micse/table2, micse/figure3, index, claims, audit, evidence, checkpoints")
+    v.add_argument("target", help="table2, micse/table2, micse/figure3, index, claims, audit, evidence, …")
     add_scale(v)
     v.add_argument("--out", type=Path, help="file of the page (default: print it)")
 
@@ -333,7 +333,7 @@ def _show_declaration(d):
     print(f"{d.name} (version {d.version}): {d.title}")
     if hasattr(d, "hyperparameters"):
         print(f"{d.paper}\n")
-        typed = d.hyperparameters().model_dump()
+        typed = dict(d.hyperparameters())
         rows = [[k, v, d.params[k][1] if k in d.params else "the trainer's default"] for k, v in typed.items()]
         print(tabulate(rows, ["parameter", "value", "source"]))
     else:
@@ -342,6 +342,8 @@ def _show_declaration(d):
             print(f"settings: {d.params}")
     for name, params in d.variants.items():
         print(f"\nvariant {name}: {params}")
+    for name, (reading, text) in getattr(d, "differences", {}).items():
+        print(f"\n{reading} ({name}): {text}")
     print("".join(f"\ndeviation: {text}" for text in d.deviations))
 
 
@@ -522,6 +524,10 @@ def render(args):
             from csebench.report.checkpoints_page import page as checkpoints_page
 
             show_or_write(checkpoints_page(), args.out)
+        elif page.name == variance.NAME:
+            from csebench.report.variance_page import page as variance_page
+
+            show_or_write(variance_page(page.scale), args.out)
         else:
             from csebench.report.markdown import render_page as page_text
 

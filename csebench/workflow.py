@@ -110,9 +110,9 @@ CODE = ("csebench/base", "csebench/plan", "csebench/score", "csebench/report")  
 def text_of_page(page: Page) -> list[str]:
     """Code, papers, scale, and files of methods and evaluators that a page prints from: an edited label renders again,
     and trains nothing."""
-    papers = [f"papers/{name}.yaml" for name in page.papers if name != catalog.SIDE_BY_SIDE]
+    papers = [f"papers/{name}.yaml" for name in page.papers if name not in catalog.GENERATED]
     specs = page.runs().values()
-    if catalog.SIDE_BY_SIDE in page.papers:
+    if any(name in page.papers for name in catalog.GENERATED):
         declared = [path for path in sources(METHODS.name) if path.endswith(".py")]
     else:
         declared = [f"methods/{spec.method}.py" for spec in specs]

@@ -48,6 +48,7 @@ Hellqvist, Erik Ylip{\\"a}{\\"a} and Sahlgren, Magnus}, booktitle={ICLR}, year={
         "pooler": ("avg", "ContrastiveTensionModel.py: mask-aware mean of the last layer"),
     },
     "deviations": [
+        "the settings are the code's; by its README the released models were trained with others than the paper's",
         "RMSprop with TensorFlow's defaults (rho 0.9, epsilon 1e-7) in PyTorch",
         "the trainer's gradient clipping at 1.0 applies",
         "miCSE does not say which pooling its CT rows have; the mean is CT's own",

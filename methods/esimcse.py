@@ -42,6 +42,14 @@ and Wang, Zhongyuan and Hu, Songlin}, booktitle={COLING}, year={2022}}""",
     "choices": {"negatives": ["batch", "zeroed", "none"], "form": ["paper", "code"]},
     "components": {"moco": {"queue": 160, "momentum": 0.995, "dropout": 0.0}},
     "variants": {"code": {"form": "code"}},
+    "differences": {
+        "default": ("as printed", "at most max(2, 0.32·N) tokens of a sentence are repeated"),
+        "code": (
+            "released, repaired",
+            "fewer than min(10, 0.32·N) tokens are repeated; the momentum encoder starts from the pre-trained weights,"
+            " where the released one starts, by accident, at random",
+        ),
+    },
     "deviations": [
         "tokens are repeated anew in every step; the official code repeats once, before training",
         "the momentum encoder starts from the pre-trained weights; the official one starts, by accident, at random",

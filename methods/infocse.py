@@ -49,7 +49,21 @@ booktitle={Findings of EMNLP}, year={2022}}""",
     "components": {"auxiliary_mlm": {}},
     "variants": {
         "script": {"steps": 31250, "learning_rate": 7e-6, "projector": "batchnorm"},
+        "script_new_layers": {"steps": 31250, "learning_rate": 7e-6, "projector": "batchnorm", "pretraining": "none"},
         "lambda_of_the_text": {"components": {"auxiliary_mlm": {"weight": 5e-3}}},
+    },
+    "differences": {
+        "default": ("as printed", "sec. 4.2 with λ 1e-5, the best of Table 8, and SimCSE's head"),
+        "lambda_of_the_text": ("as printed", "the same with λ 0.005, as sec. 4.2 says and Table 8 contradicts"),
+        "script_new_layers": (
+            "as released",
+            "2 epochs at 7e-6, DiffCSE's projector with batch normalisation, and two new upper layers, because the hub"
+            " id of the script has none; the encoder is not pre-trained here, the script's is Condenser's",
+        ),
+        "script": (
+            "released, repaired",
+            "the same from our Condenser with its upper layers, as the paper describes it",
+        ),
     },
     "deviations": [
         "Table 5's `w/o MLM loss` is the component's weight at 0",

@@ -53,12 +53,44 @@ booktitle={COLING}, year={2022}}""",
             "projector": "none",
             "components": {"mlm": {"form": "in_place"}},
         },
+        "script_clean": {
+            "form": "code",
+            "reconstruction": 1.0,
+            "learning_rate": 5e-5,
+            "projector": "none",
+            "components": {"mlm": {}},
+        },
+        "first_release": {
+            "reconstruction": 0.0,
+            "learning_rate": 5e-5,
+            "projector": "none",
+            "components": {"mlm": {"form": "in_place"}},
+        },
+    },
+    "differences": {
+        "default": ("as printed", "Eq. 8 of unit vectors, a sum over D, with λ 0.4, and no MLM"),
+        "script": (
+            "as released",
+            "the script: the term is 2/D of Eq. 8, λ 1, learning rate 5e-5, no MLP in training; MLM, on by default,"
+            " writes its masks into the views; files of SimCSE that train.py imports by a wrong name are supplied",
+        ),
+        "first_release": (
+            "as released",
+            "the same until 2023-07-16, with the reconstruction term commented out: SimCSE with MLM in place",
+        ),
+        "script_clean": (
+            "released, repaired",
+            "the script with its masks on copies, so that the views are not masked",
+        ),
+        "code": (
+            "released, repaired",
+            "the paper's settings without MLM, the term on the code's scale (2/D of Eq. 8)",
+        ),
     },
     "deviations": [
+        "Eq. 4 prints 1/τ outside the exponent; as in the code, here it is inside",
         "the sign is the code's (the distance is minimised); the paper's signs are inconsistent",
         "ours: Eq. 8 on unit vectors, as the cosine of the loss and the code have them; `raw` is the literal reading",
-        "the public code had the term commented out until 2023-07-16 and MLM on by default: with reconstruction 0 and"
-        " component mlm in place the variant `script` is that code",
     ],
 }
 

@@ -36,20 +36,41 @@ Sentence Embeddings}, author={Klein, Tassilo and Nabi, Moin}, booktitle={ACL}, y
     "choices": {"negatives": ["batch", "zeroed", "none"]},
     "components": {"ami": {}, "moco": {}},
     "variants": {
-        "code": {
-            "steps": 15630,
+        "released": {
+            "steps": 7850,
             "batch_size": 64,
             "learning_rate": 1e-5,
             "warmup_steps": 0,
             "evaluate_every": 500,
-            "components": {"ami": {"form": "code", "weight": 5e-4}},
+            "components": {"ami": {"form": "code", "weight": 1e-4}, "moco": None},
         },
+        "code": {
+            "steps": 7850,
+            "batch_size": 64,
+            "learning_rate": 1e-5,
+            "warmup_steps": 0,
+            "evaluate_every": 500,
+            "components": {"ami": {"form": "code", "weight": 1e-4}},
+        },
+    },
+    "differences": {
+        "default": ("as printed", "Eq. 1-7 and sec. 3.1: AMI of adjacent heads in the last four layers, and MoCo"),
+        "released": (
+            "as released",
+            "AMI + SimCSE without MoCo, of which the code has nothing: one head in two layers, scaled by the share of"
+            " valid entries, with the README's settings; two undefined arguments, which stop it at start-up and which"
+            " nothing else reads, are left out",
+        ),
+        "code": ("released, repaired", "the same with the paper's MoCo, which the paper ran and the code lacks"),
     },
     "deviations": [
         "few-shot subsets are drawn from the corpus by the subset seed; the authors trained on fixed files, five per"
         " size (sap-ai-research/datasets-for-micse, seeds 48 to 52)",
-        "variant code takes the README's settings for 10 % of the data, and keeps MoCo, which the released code lacks:"
-        " for the released path exactly, run simcse with component ami in form code",
+        "Eq. 2 prints the positive outside the denominator and a sum over the batch; as in the code, it is inside"
+        " and the loss is a mean",
+        "variants released and code take the README's settings for 1 % of the data (λ 1e-4, 500 epochs, 7,850 steps);"
+        " those for 10, 0.1 and 0.01 % differ: λ 5e-4, 1e-3 and 1e-3, 15,630, 8,000 and 5,000 steps",
+        "the released commands choose among checkpoints of every 500 steps, as variants released and code do",
     ],
 }
 

@@ -43,7 +43,17 @@ Collier, Nigel}, booktitle={EMNLP}, year={2021}}""",
         "span": (5, "data_loader.py: characters masked in the second view"),
         "mean_over_padding": (False, "True: as the code's `mean`, which averages all 50 positions, padding included"),
     },
-    "variants": {"code": {"mean_over_padding": True}},
+    "variants": {"code": {"mean_over_padding": True, "selection": "last"}},
+    "differences": {
+        "default": (
+            "as printed",
+            "the mean of a sentence's tokens; the best step on STS-B dev, as for all methods here",
+        ),
+        "code": (
+            "as released",
+            "agg_mode `mean` averages all 50 positions in training, padding included, and the last step is kept",
+        ),
+    },
     "deviations": [
         "trained on the scale's corpus; the public script uses 10k sentences of the STS-B training set",
         "no gradient clipping is stated; the trainer's 1.0 applies",

@@ -59,6 +59,24 @@ Sentence Embedding Enhancement}, booktitle={ICASSP}, year={2025}}""",
     },
     "components": {"compensation": {}},
     "variants": {
+        "literal": {"form": "literal"},
+        "released": {
+            "released_pairing": True,
+            "projector": "linear",
+            "dimensions": 0.2,
+            "form": "code",
+            "layerwise": 0.8,
+            "components": {
+                "compensation": {
+                    "weight": 1.0,
+                    "layers": 16,
+                    "heads": 1,
+                    "causal": False,
+                    "target": "positive",
+                    "input_dropout": 0.825,
+                },
+            },
+        },
         "code": {
             "projector": "linear",
             "dimensions": 0.2,
@@ -75,16 +93,46 @@ Sentence Embedding Enhancement}, booktitle={ICASSP}, year={2025}}""",
                 },
             },
         },
+        "code_without_layerwise": {
+            "projector": "linear",
+            "dimensions": 0.2,
+            "form": "code",
+            "components": {
+                "compensation": {
+                    "weight": 1.0,
+                    "layers": 16,
+                    "heads": 1,
+                    "causal": False,
+                    "target": "positive",
+                    "input_dropout": 0.825,
+                },
+            },
+        },
         "without_dcm": {"dimensions": 0.0},
         "without_icm": {"components": {"compensation": {"weight": 0.0}}},
         "without_nce": {"contrast": 0.0},
         "without_dcm_icm": {"dimensions": 0.0, "components": {"compensation": {"weight": 0.0}}},
     },
+    "differences": {
+        "default": ("as printed", "Eq. 2-10 with Eq. 4 divided by D, without which it drowns the other terms"),
+        "literal": ("as printed", "Eq. 4 to the letter, a sum over D², at least D - 256 at batch 256"),
+        "released": (
+            "as released",
+            "0.2 DCM + 1 ICM, weighted means in Eq. 4, a decoder of 16 layers without causal mask, a term over thirds"
+            " of the layers that the paper has not, and DCM between unrelated sentences 2i and 2i+1; a line that ends"
+            " in a TypeError is read as it was meant",
+        ),
+        "code": ("released, repaired", "the same with each sentence paired with its positive in DCM"),
+        "code_without_layerwise": ("released, repaired", "and without the term over thirds of the layers, too"),
+    },
     "deviations": [
         "where a scale names an edit as augmentation, positives are edited copies, not back-translations",
         "back-translation by beam search of 5, and not of a tenth of the corpus that the code holds out",
         "Eq. 4 is divided by D: as printed it is at least D-256 at batch 256 and drowns the other terms",
-        "variant code has the released total with its TypeError repaired; released_pairing keeps its pairing, too",
+        "variants released and code have the released total with its TypeError repaired; released keeps its pairing",
+        "the released code has no run scripts: its variants take the paper's batch, learning rate, warm-up and pooler",
+        "the released code prefers [CLS] where no pooler is given, only logs its best step on STS-B dev, and takes"
+        " RoBERTa for BERT; here the prompt's [MASK] is pooled, the best step is kept, and RoBERTa can be run",
         "variant code contrasts the dimensions of the [CLS] of the last layer whatever the pooler, as the code does",
         "sentences are not cut at test; the official evaluation cuts them at 32 tokens, too",
     ],

@@ -42,6 +42,54 @@ DECLARATION = {
     },
     "choices": {"form": ["paper", "literal", "code"], "projector": ["none", "linear"]},
     "components": {"compensation": {}},
+    "variants": {
+        "released": {
+            "hard_negatives": False,
+            "released_pairing": True,
+            "projector": "linear",
+            "dimensions": 0.2,
+            "form": "code",
+            "layerwise": 0.8,
+            "components": {
+                "compensation": {
+                    "weight": 1.0,
+                    "layers": 16,
+                    "heads": 1,
+                    "causal": False,
+                    "target": "positive",
+                    "input_dropout": 0.825,
+                },
+            },
+        },
+        "code": {
+            "projector": "linear",
+            "dimensions": 0.2,
+            "form": "code",
+            "layerwise": 0.8,
+            "components": {
+                "compensation": {
+                    "weight": 1.0,
+                    "layers": 16,
+                    "heads": 1,
+                    "causal": False,
+                    "target": "positive",
+                    "input_dropout": 0.825,
+                },
+            },
+        },
+    },
+    "differences": {
+        "default": ("as printed", "sec. 4.1 with Eq. 4 divided by D, without which it drowns the other terms"),
+        "released": (
+            "as released",
+            "as msse's, and hard negatives are encoded but never enter the loss; the line that ends in a TypeError is"
+            " read as it was meant",
+        ),
+        "code": (
+            "released, repaired",
+            "the same with hard negatives in the loss and each anchor paired with its positive",
+        ),
+    },
     "deviations": ["see methods/msse.py"],
 }
 

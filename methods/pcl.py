@@ -47,6 +47,10 @@ Jiang, Daxin}, booktitle={EMNLP}, year={2022}}""",
         "edits": ("shuffle reverse delete insert_copies shuffle reverse delete insert_copies", "train.py:127"),
     },
     "variants": {"script": {"batch_size": 256, "steps": 3907}},
+    "differences": {
+        "default": ("as printed", "batches of 64 sentences, as the README says"),
+        "script": ("as released", "batches of 256 sentences in run_unsup_pcl.sh, so a quarter of the steps"),
+    },
     "deviations": [
         "the better of the two networks on STS-B dev is kept; the official code keeps the main one",
         "the peer's [CLS] goes straight into the shared head; in the code it passes the checkpoint's pooler first, and"

@@ -41,6 +41,16 @@ Zhao, Dongyan and Wang, Ran Lucien and Yan, Rui}, booktitle={ACL}, year={2023}}"
     },
     "choices": {"negatives": ["batch", "zeroed", "none"], "form": ["js", "entropy"]},
     "variants": {"code": {"form": "entropy"}},
+    "differences": {
+        "default": (
+            "as printed",
+            "the Jensen-Shannon divergence of the two rankings (sec. 3.2), without the teachers",
+        ),
+        "code": (
+            "as released",
+            "the community code, as there is no official one: its consistency term is an entropy (models.py:60)",
+        ),
+    },
     "deviations": [
         "the two teachers (DiffCSE and SimCSE large) and the listwise term are left out, as MSSE says of its re-run;"
         " what MSSE put in their place, if anything, is not stated",

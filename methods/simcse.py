@@ -36,7 +36,30 @@ author={Gao, Tianyu and Yao, Xingcheng and Chen, Danqi}, booktitle={EMNLP}, year
         "negatives": ("batch", "sec. 3; zeroed: miCSE's `diag_only` (models.py:320-321); none: -cos/τ alone"),
     },
     "choices": {"negatives": ["batch", "zeroed", "none"]},
-    "variants": {"zeroed_negatives": {"negatives": "zeroed"}, "no_negatives": {"negatives": "none"}},
+    "variants": {
+        "paper": {"evaluate_every": 250},
+        "mlm": {"components": {"mlm": {}}},
+        "mlm_in_place": {"components": {"mlm": {"form": "in_place"}}},
+        "no_negatives": {"negatives": "none"},
+        "zeroed_negatives": {"negatives": "zeroed"},
+    },
+    "differences": {
+        "default": ("as released", "evaluation on STS-B dev every 125 steps (run_unsup_example.sh)"),
+        "paper": ("as printed", "evaluation every 250 steps (App. A); the learning rate is 3e-5 in both (Table A.1)"),
+        "mlm": ("as printed", "w/ MLM: masked copies of both views are restored, the views themselves are not masked"),
+        "mlm_in_place": (
+            "as released",
+            "w/ MLM until commit a0867f4 (2021-11-23): masks were written into the views that the loss compares",
+        ),
+        "no_negatives": (
+            "as printed",
+            "without negatives (miCSE, Appendix E), read as a loss without denominator: -cos/τ alone",
+        ),
+        "zeroed_negatives": (
+            "as released",
+            "without negatives in miCSE's code (`diag_only`): logits of other sentences are set to 0, not removed",
+        ),
+    },
     "deviations": [
         "precision as the scale says, fp32 or bf16, where the official script trains in fp16; cosines in fp32 in all",
         "STS-B dev is embedded in the run's precision; the official trainer uses fp32",

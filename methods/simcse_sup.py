@@ -36,6 +36,11 @@ DECLARATION = {
         "temperature": (0.05, "run_sup_example.sh"),
         "hard_weight": (0.0, "run_sup_example.sh: hard_negative_weight, the logarithm of the paper's α"),
     },
+    "variants": {"paper": {"evaluate_every": 250}},
+    "differences": {
+        "default": ("as released", "evaluation on STS-B dev every 125 steps (run_sup_example.sh)"),
+        "paper": ("as printed", "evaluation every 250 steps (App. A); batch and learning rate are the same in both"),
+    },
     "deviations": [
         "one device: all negatives of the batch of 512, as gathered over 4 GPUs in the official run, but with gradient"
         " through all of them; there it flows through a GPU's own",

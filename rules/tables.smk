@@ -8,6 +8,7 @@ localrules:
     report_page,
     evidence,
     checkpoints,
+    variance,
     html,
     partial_table,
     partial_report,
@@ -128,6 +129,27 @@ rule checkpoints:
         "../envs/report.yaml"
     shell:
         "python -m csebench render checkpoints --out {output:q} > {log:q} 2>&1"
+
+
+rule variance:
+    input:
+        scores=lambda wildcards: jobs.scores_of_page(jobs.page_of(f"results/{wildcards.folder}variance.md")),
+        text=jobs.text_of_all(),
+    output:
+        report(
+            "results/{folder}variance.md",
+            category="all papers",
+            labels={"page": "variance"},
+            caption="../docs/report.rst",
+        ),
+    log:
+        "results/{folder}.logs/variance.log",
+    conda:
+        "../envs/report.yaml"
+    params:
+        scale=scale_of,
+    shell:
+        "python -m csebench render variance --scale {params.scale:q} --out {output:q} > {log:q} 2>&1"
 
 
 rule html:

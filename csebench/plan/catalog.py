@@ -27,6 +27,9 @@ FETCHED = "data/official"  # where rules/data.smk puts what it downloads
 STSB_DEV = "downstream/STS/STSBenchmark/sts-dev.csv"  # below a data root
 POSITIVES = Path("data/back-translation")
 SIDE_BY_SIDE = "methods"  # the page of all methods
+VARIANTS = "variants"  # the page of papers and released code side by side
+STUDY = "variance"  # config/variance.yaml is no scale, but a study at scales (csebench/plan/variance.py)
+GENERATED = (SIDE_BY_SIDE, VARIANTS)  # from declarations, not from a file of papers/
 STS_COLUMNS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R", "Avg.")
 
 
@@ -45,7 +48,7 @@ def require_checkout() -> None:
 
 
 def scale_names() -> list[str]:
-    return sorted(path.stem for path in (ROOT / "config").glob("*.yaml"))
+    return sorted(path.stem for path in (ROOT / "config").glob("*.yaml") if path.stem != STUDY)
 
 
 def scales(first: str) -> list[str]:
@@ -104,9 +107,11 @@ def dataset(name: str, where: str = "data/registry.yaml") -> Dataset:
 
 @cached
 def paper(name: str) -> Paper:
-    """The paper of `papers/<name>.yaml`; `methods` is the table of all methods. Raises BadInput."""
+    """The paper of `papers/<name>.yaml`, or one that is generated: `methods`, `variants`. Raises BadInput."""
     if name == SIDE_BY_SIDE:
         return side_by_side()
+    if name == VARIANTS:
+        return variants()
     if name not in paper_names():
         raise unknown("paper", name, paper_names())
     return read_yaml(ROOT / "papers" / f"{name}.yaml", Paper)
@@ -129,15 +134,44 @@ def side_by_side() -> Paper:
             label, run, missing = declaration(name).title, Recipe(method=name), None
         except BadInput as error:
             label, run, missing = name, None, str(error)
-        values: list[Published | None] = [None] * len(STS_COLUMNS)
-        rows.append(Row(label=label, run=run, missing=missing, source="measured", values=values))
-    table = Table(
-        title="all methods side by side",
-        caption="Spearman x 100 on the STS test sets; each method's default variant on 1 % of the corpus.",
-        columns=[Column(label=c, task=c, size="1%") for c in STS_COLUMNS],
-        rows=rows,
-    )
+        rows.append(_sts_row(label, run, missing))
+    caption = "Spearman x 100 on the STS test sets; each method's default variant on 1 % of the corpus."
+    table = _sts_table("all methods side by side", rows, caption)
     return Paper(name=SIDE_BY_SIDE, title="Methods", reference="csebench", tables={SIDE_BY_SIDE: table})
+
+
+def variants() -> Paper:
+    """Papers and released code side by side: one table per method that declares `differences`.
+
+    A row is a variant, labelled with what it is (as printed, as released …); its difference is a note of the table.
+    """
+    tables = {}
+    for name in names(METHODS):
+        try:
+            declared = declaration(name)
+        except BadInput:
+            continue  # its row on the page of all methods has the error
+        if not declared.differences:
+            continue
+        rows, notes = [], []
+        for variant, (reading, difference) in declared.differences.items():
+            label = f"{reading} ({variant})"
+            rows.append(_sts_row(label, Recipe(method=name, variant=None if variant == "default" else variant)))
+            notes.append(f"{label}: {difference}.")
+        caption = f"{declared.paper}. Trained on 1 % of the corpus."
+        tables[name] = _sts_table(f"{declared.title} ({name})", rows, caption, notes)
+    return Paper(name=VARIANTS, title="Papers and released code", reference="csebench", tables=tables)
+
+
+def _sts_row(label: str, run: Recipe | None, missing: str | None = None) -> Row:
+    values: list[Published | None] = [None] * len(STS_COLUMNS)
+    return Row(label=label, run=run, missing=missing, source="measured", values=values)
+
+
+def _sts_table(title: str, rows: list[Row], caption: str, notes: list[str] | None = None) -> Table:
+    """Rows of methods, scored on the STS test sets after training on 1 % of the corpus."""
+    columns = [Column(label=c, task=c, size="1%") for c in STS_COLUMNS]
+    return Table(title=title, caption=caption, columns=columns, rows=rows, notes=notes or [])
 
 
 def given_root(scale: Scale) -> Path | None:

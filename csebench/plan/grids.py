@@ -5,11 +5,11 @@ Scores of these runs: csebench/report/view.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, unknown
-from csebench.plan import checkpoints
+from csebench.plan import checkpoints, variance
 from csebench.plan.catalog import paper, scale
 from csebench.plan.papers import FIGURES_OF_SCORES, Column, Figure, Grid, Recipe, Row, SettingsTable, Table
 from csebench.plan.recipe import conditions, corpus_of, make_spec, pretraining
@@ -58,6 +58,10 @@ def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan
             rows.append([CellPlan(row, column, missing=defect) for column in grid.columns])
         else:
             rows.append([_plan_cell(grid, row, row.run, column, scale(scale_name), where) for column in grid.columns])
+    if paper_name == variance.NAME:  # a seed for each source of randomness, in place of the scale's seeds
+        rows = [
+            [replace(cell, specs=variance.crossed(cell.specs[0], cell.column.label)) for cell in row] for row in rows
+        ]
     return rows
 
 
@@ -146,16 +150,19 @@ def _defect(recipe: Recipe, where: str) -> str | None:
 
 
 def find_grid(paper_name: str, name: str) -> Table | SettingsTable | Figure:
-    """`table2` or `figure3` of a paper; `methods` of the paper `methods` is the table of all methods, `checkpoints` of
-    `checkpoints` that of released checkpoints."""
-    if paper_name == checkpoints.NAME:
-        return checkpoints.table()
+    """`table2` or `figure3` of a paper; `methods` of the paper `methods` is the table of all methods, `micse` of
+    `variants` that of miCSE's variants, `checkpoints` of `checkpoints` that of released checkpoints, `variance` of
+    `variance` that of the study of spread."""
+    if paper_name in (checkpoints.NAME, variance.NAME):
+        return checkpoints.table() if paper_name == checkpoints.NAME else variance.table()
     about = paper(paper_name)
     for kind, known in (("table", about.tables), ("figure", about.figures)):
         if name.startswith(kind):
             if name.removeprefix(kind) not in known:
                 raise unknown(f"{kind} of {paper_name}", name.removeprefix(kind), known)
             return known[name.removeprefix(kind)]
+    if name not in about.tables:
+        raise unknown(f"table of {paper_name}", name, about.tables)
     return about.tables[name]
 
 

@@ -67,8 +67,10 @@ def make_spec(recipe: Recipe, encoder: EncoderRef, size: int, seed: int, given: 
     if recipe.variant is not None and recipe.variant not in method.variants:
         raise unknown(f"variant of {method.name}", recipe.variant, method.variants, where)
     variant = dict(method.variants[recipe.variant]) if recipe.variant else {}
-    plugins = [method.components, variant.pop("components", {}), recipe.components]
-    used = sorted({name for layer in plugins for name in layer})
+    changed = variant.pop("components", {})
+    plugins = [method.components, {name: params or {} for name, params in changed.items()}, recipe.components]
+    left_out = {name for name, params in changed.items() if params is None} - set(recipe.components)
+    used = sorted({name for layer in plugins for name in layer} - left_out)
     plugins.append(given.components)
     for name in used:
         if reason := refusal(method, declaration(name, COMPONENTS)):

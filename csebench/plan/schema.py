@@ -21,6 +21,7 @@ Pooler = Literal[
     "mask_bare",
 ]  # csebench/model/pooling.py defines each
 POOLERS: tuple[Pooler, ...] = get_args(Pooler)
+Reading = Literal["as printed", "as released", "released, repaired"]  # of a method: its paper, its public code
 
 
 class Strict(BaseModel):
@@ -79,6 +80,7 @@ class Training(BaseModel):
     dropout: float = Field(default=0.1, ge=0, lt=1)  # hidden and attention
     evaluate_every: int = Field(default=125, ge=1)  # steps between evaluations on STS-B dev
     pooler: Pooler = "cls_before_pooler"  # in training, on STS-B dev and at test
+    selection: Literal["best", "last"] = Field(default="best", exclude_if=lambda v: v == "best")  # the step kept
 
 
 class Declaration(Strict):
@@ -99,8 +101,16 @@ class Declaration(Strict):
     components: dict[str, dict[str, Value]] = {}  # plug-ins that are part of the method
     asks: list[Literal["queue", "attention", "tokens"]] = []  # what a component needs of its method
     refuses: dict[Literal["queue", "attention", "tokens"], str] = {}  # what a method lacks, with the reason
-    variants: dict[str, dict[str, Any]] = {}  # name: parameters that differ from the defaults
+    variants: dict[str, dict[str, Any]] = {}  # name: parameters that differ; a component that is None is left out
+    differences: Annotated[dict[str, tuple[Reading, str]], ForReaders] = {}  # variant: what it is, its difference
     deviations: list[Prose] = []  # from the paper, and choices where the paper is silent
+
+    @model_validator(mode="after")
+    def differences_are_of_variants(self):
+        """`default` is the method without a variant."""
+        if unknown := [name for name in self.differences if name not in ("default", *self.variants)]:
+            raise ValueError(f"differences: no variant {unknown[0]!r}; there are default, {', '.join(self.variants)}")
+        return self
 
     @property
     def stages(self) -> list[str]:

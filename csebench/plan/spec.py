@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from csebench.plan.schema import EncoderRef, Precision, Value
 
+Source = Literal["order", "dropout", "head"]  # of randomness in training; that of the subset is in CorpusSpec
 TRAINER_VERSION = 2  # increase it when a change of the engine changes a trained model
 
 
@@ -51,6 +53,7 @@ class Spec(Frozen):
     corpus: CorpusSpec | None = None  # None: nothing is trained or fitted
     dev_sha256: str | None = None  # of the STS-B dev file on which the best step is selected
     seed: int
+    seeds: dict[Source, int] = Field(default={}, exclude_if=lambda v: not v)  # of sources with a seed of their own
     precision: Precision
     threads: int  # one and two threads give different bits
     trainer_version: int = TRAINER_VERSION
@@ -59,6 +62,10 @@ class Spec(Frozen):
     def run_id(self) -> str:
         """`simcse-0123456789`: folder name of the run, and its name in every command."""
         return f"{self.method}-{digest(self.model_dump())}"
+
+    def seed_of(self, source: Source) -> int:
+        """The seed of the order of batches, of dropout and other noise in the steps, or of new weights (the head)."""
+        return self.seeds.get(source, self.seed)
 
     def number(self, name: str) -> int | float:
         """A numeric hyper-parameter; 0 where the method has none of that name."""
@@ -74,5 +81,5 @@ class Spec(Frozen):
     @property
     def cell_id(self) -> str:
         """The id without the seeds, which is common to the runs that one cell averages."""
-        content = self.model_dump(exclude={"seed": True, "corpus": {"subset_seed"}})
+        content = self.model_dump(exclude={"seed": True, "seeds": True, "corpus": {"subset_seed"}})
         return f"{self.method}-{digest(content)}"

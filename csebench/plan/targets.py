@@ -10,10 +10,11 @@ from pathlib import Path
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, unknown
 from csebench.base.run_dir import DONE
-from csebench.plan import checkpoints, sources
+from csebench.plan import checkpoints, sources, variance
 from csebench.plan.catalog import (
+    GENERATED,
     RUNS,
-    SIDE_BY_SIDE,
+    VARIANTS,
     data_root,
     paper,
     paper_names,
@@ -33,13 +34,15 @@ from csebench.plan.spec import Spec
 class Page:
     """A page of results: one paper's table or figure, or the tables of all papers with one number."""
 
-    name: str  # table2, figure3, methods
+    name: str  # table2, figure3, methods, variants
     papers: tuple[str, ...]
     scale: str
     path: Path
 
     def grids(self) -> list[tuple[str, str]]:
         """(paper, name) of the tables or figures on the page."""
+        if self.name == VARIANTS:
+            return [(VARIANTS, method) for method in paper(VARIANTS).tables]
         return [(paper_name, self.name) for paper_name in self.papers]
 
     @cached
@@ -154,9 +157,9 @@ def back_translation(key: str, first: str) -> tuple[Path, str]:
 
 
 def page(name: str, scale_name: str, paper_name: str | None = None) -> Page:
-    """The page of `table2` of all papers, of a table or figure of one paper, of all methods, or of checkpoints."""
+    """The page of `table2` of all papers, of a table or figure of one paper, a generated one, or of checkpoints."""
     folder = results_folder(scale_name)
-    if name in (SIDE_BY_SIDE, checkpoints.NAME):
+    if name in (*GENERATED, checkpoints.NAME, variance.NAME):
         return Page(name, (name,), scale_name, grid_path(name, name, scale_name, "md"))
     if paper_name is not None:
         ending = "svg" if isinstance(find_grid(paper_name, name), Figure) else "md"
@@ -170,16 +173,19 @@ def page(name: str, scale_name: str, paper_name: str | None = None) -> Page:
 
 @cached
 def pages(scale_name: str) -> tuple[Page, ...]:
-    """Every page of a scale: tables over all papers, all methods, then each paper's tables and figures."""
+    """Every page of a scale: tables over all papers, generated ones, then each paper's tables and figures."""
     keys = sorted({key for name in paper_names() for key in paper(name).tables}, key=grid_order)
     of_papers = [page(grid, scale_name, name) for name in paper_names() for grid in grid_names(name)]
-    return (*(page(f"table{key}", scale_name) for key in keys), page(SIDE_BY_SIDE, scale_name), *of_papers)
+    over_all = [page(name, scale_name) for name in (*(f"table{key}" for key in keys), *GENERATED)]
+    return (*over_all, *of_papers)
 
 
 @cached
 def all_pages(scale_name: str) -> tuple[Page, ...]:
-    """The same with the page of released checkpoints, which is not part of `all`: it needs the hub."""
-    other = (page(checkpoints.NAME, scale_name),) if scale_name == checkpoints.SCALE else ()
+    """The same with pages that are not part of `all`: released checkpoints, which need the hub, and the study of where
+    spread comes from, whose runs nothing else needs."""
+    other = [page(checkpoints.NAME, scale_name)] if scale_name == checkpoints.SCALE else []
+    other += [page(variance.NAME, scale_name)] if scale_name in variance.study().scales else []
     return (*pages(scale_name), *other)
 
 
@@ -202,7 +208,8 @@ def grid_label(name: str) -> str:
 
 
 def parse_target(target: str, scale_name: str) -> list[Page]:
-    """The pages of `all`, `methods`, `table2`, `micse/figure3` or a path such as `results/mini/micse/table2.md`.
+    """The pages of `all`, `methods`, `variants`, `variants/micse`, `table2`, `micse/figure3`, or of a path such as
+    `results/mini/micse/table2.md`.
 
     Raises:
         BadInput: no such page.
@@ -212,12 +219,18 @@ def parse_target(target: str, scale_name: str) -> list[Page]:
     parts = re.sub(r"\.(md|svg)$", "", target).removeprefix("results/").split("/")
     if parts[0] in scale_names():
         scale_name, parts = parts[0], parts[1:]
-    if parts == [SIDE_BY_SIDE]:
-        return [page(SIDE_BY_SIDE, scale_name)]
+    if len(parts) == 1 and parts[0] in GENERATED:
+        return [page(parts[0], scale_name)]
+    if len(parts) == 2 and parts[0] == VARIANTS:
+        return [page(parts[1], scale_name, VARIANTS)]
     if parts == [checkpoints.NAME]:
         if scale_name != checkpoints.SCALE:
             raise BadInput(f"{checkpoints.NAME} is a page of scale {checkpoints.SCALE}: --scale {checkpoints.SCALE}.")
         return [page(checkpoints.NAME, scale_name)]
+    if parts == [variance.NAME]:
+        if scale_name not in (known := variance.study().scales):
+            raise BadInput(f"{variance.NAME} is a page of scale {' and '.join(known)}: --scale {known[0]}.")
+        return [page(variance.NAME, scale_name)]
     if len(parts) == 1 and re.fullmatch(r"table\w+", parts[0]):
         return [page(parts[0], scale_name)]
     if len(parts) == 2 and re.fullmatch(r"(table|figure)\w+", parts[1]):
@@ -229,7 +242,7 @@ def parse_target(target: str, scale_name: str) -> list[Page]:
 def grid_path(paper_name: str, name: str, scale_name: str, ending: str) -> Path:
     """Path of a file about one paper's table or figure: `results/micse/table2.md`."""
     folder = results_folder(scale_name)
-    return (folder if paper_name in (SIDE_BY_SIDE, checkpoints.NAME) else folder / paper_name) / f"{name}.{ending}"
+    return (folder if name == paper_name else folder / paper_name) / f"{name}.{ending}"
 
 
 def score_path(run_id: str, evaluator: str, scale_name: str) -> Path:

@@ -59,7 +59,7 @@ class RunDetails(NamedTuple):
 
 class SiteContent(NamedTuple):
     scale: str
-    views: dict[str, list[GridView]]  # by paper; the page of all methods counts as one
+    views: dict[str, list[GridView]]  # by paper; a generated page counts as one
     judged: list[claims.JudgedSentence]
     findings: list[Finding]
 
@@ -85,7 +85,8 @@ def write_site(scale: str) -> Path:
 
 def collect_content(scale: str) -> SiteContent:
     views = overview.views_by_paper(scale)
-    views[catalog.SIDE_BY_SIDE] = [grid_view(catalog.SIDE_BY_SIDE, catalog.SIDE_BY_SIDE, scale)]
+    for name in catalog.GENERATED:
+        views[name] = [grid_view(name, table, scale) for table in catalog.paper(name).tables]
     return SiteContent(scale, views, claims.judge_all(scale), findings())
 
 
@@ -138,8 +139,8 @@ def template_environment(scale: str) -> Environment:
     functions += (snakemake_command, source_label, tested_pairs, targets.grid_label)
     functions += (markdown.heading, markdown.missing_reasons, markdown.settings_cells, markdown.source_lines)
     functions += (markdown.missing_scores, markdown.others_source, markdown.others_text, markdown.ties_meaning)
-    functions += (has_evidence, overview.audit_legend, paper_label)
-    functions += (has_evidence, markdown.power_section, needed_label, pair_powers, pairs_of_cell)
+    functions += (markdown.equal_rows, markdown.variants_legend, markdown.power_section, has_evidence)
+    functions += (overview.audit_legend, paper_label, needed_label, pair_powers, pairs_of_cell)
     environment.globals |= {function.__name__: function for function in functions}
     environment.globals |= {
         "scale": catalog.scale(scale),
@@ -151,6 +152,7 @@ def template_environment(scale: str) -> Environment:
         "not_comparable": markdown.not_comparable(scale),
         "PICTURES": PICTURES,
         "SEVERAL": overview.SEVERAL,
+        "GENERATED": catalog.GENERATED,
         "SIDE_BY_SIDE": catalog.SIDE_BY_SIDE,
         "SIGNS": markdown.SIGNS,
         "STALE": markdown.STALE,
@@ -384,7 +386,7 @@ def index_values(content: SiteContent) -> dict:
     incomplete = {run for run, _ in pairs - done}
     all_views = [view for views in content.views.values() for view in views]
     cells = [cell for view in all_views for row in view.rows for cell in row]
-    papers = [view for view in all_views if view.paper != catalog.SIDE_BY_SIDE]
+    papers = [view for view in all_views if view.paper not in catalog.GENERATED]
     return {
         "views": content.views,
         "runs": (len({run for run, _ in done} - incomplete), len({run for run, _ in pairs})),

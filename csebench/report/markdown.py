@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from tabulate import tabulate
 
-from csebench.plan.catalog import SIDE_BY_SIDE, paper
+from csebench.plan.catalog import GENERATED, SIDE_BY_SIDE, VARIANTS, paper
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.grids import find_grid, recipe_values, substitute, substitute_sweep
 from csebench.plan.papers import SettingsRow, SettingsTable
 from csebench.plan.recipe import corpus_of
-from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, any_declaration, declaration, protocol
+from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, any_declaration, declaration, names, protocol
 from csebench.plan.targets import Page, grid_label, score_path
 from csebench.report import stats
 from csebench.report.evidence import Others
@@ -51,7 +51,7 @@ def cell_text(cell: Cell) -> str:
 
 def heading(view: GridView) -> str:
     """`Somebody 2022 · Table 2: Title`"""
-    if view.paper == SIDE_BY_SIDE:
+    if view.paper in GENERATED:
         return view.grid.title
     return f"{paper(view.paper).reference} · {grid_label(view.name)}: {view.grid.title}"
 
@@ -59,7 +59,8 @@ def heading(view: GridView) -> str:
 def grid_section(view: GridView) -> str:
     """One paper's table: our values and the published ones, which rows differ, why rows have no run, notes."""
     table, about = view.grid, paper(view.paper)
-    parts = [f"## {heading(view)}", f"*{about.title}.* {table.caption}".strip()]
+    caption = table.caption if view.paper == VARIANTS else f"*{about.title}.* {table.caption}".strip()
+    parts = [f"## {heading(view)}", caption]
     if isinstance(table, SettingsTable):
         parts.append(settings_comparison(view, table))
     else:
@@ -71,6 +72,8 @@ def grid_section(view: GridView) -> str:
         parts += others_section(view)
     if lines := missing_scores(view):
         parts += ["Scores that are missing:", "\n".join(lines)]
+    if equal := equal_rows(view):
+        parts.append("\n".join(equal))
     if absent := missing_reasons(view):
         parts += ["Nothing is run here, published value only:", "\n".join(absent)]
     if table.notes:
@@ -163,6 +166,21 @@ def missing_reasons(view: GridView) -> list[str]:
     return lines
 
 
+def equal_rows(view: GridView) -> list[str]:
+    """Which variants of a method are the same runs at this scale, whose settings replace what differs; as lines of a
+    list."""
+    if view.paper != VARIANTS:
+        return []
+    labels: dict[tuple[str, ...], list[str]] = {}
+    for row, cells in zip(view.grid.rows, view.rows, strict=True):
+        labels.setdefault(tuple(spec.run_id for spec in cells[0].plan.specs), []).append(row.label)
+    return [
+        f"- {' and '.join(same)}: the same runs here, as the settings of scale {view.scale} replace what differs."
+        for runs, same in labels.items()
+        if runs and len(same) > 1
+    ]
+
+
 def missing_scores(view: GridView) -> list[str]:
     """Why planned scores are not there: cells of a row with the same reason on one line."""
     lines = []
@@ -230,7 +248,7 @@ def retrieved_texts(view: GridView) -> list[str]:
 def page_head(page: Page) -> str:
     """Title, scale, conditions and how to read a cell, so that no small-scale number is taken for a result."""
     scale = read_scale(page.scale)
-    title = "All methods" if page.name == SIDE_BY_SIDE else grid_label(page.name)
+    title = page_title(page)
     metrics = sorted({cell.metric for cell in page.cells() if cell.metric})
     lines = [
         f"# {title} at scale {scale.scale}",
@@ -241,6 +259,8 @@ def page_head(page: Page) -> str:
         f" – is no run or no number; {STALE} is of an older version of the code. Deviations are of the sample"
         " (ddof = 1).",
     ]
+    if page.papers == (VARIANTS,):
+        lines.append(variants_legend())
     if scale.scale == PAPER_SCALE:
         signs = ", ".join(f"{sign} {name}" for name, sign in SIGNS.items())
         lines.append(
@@ -251,6 +271,24 @@ def page_head(page: Page) -> str:
     else:
         lines.append(not_comparable(scale.scale))
     return "\n\n".join(lines)
+
+
+def variants_legend() -> str:
+    """What the rows of the page of variants are, and which methods have none."""
+    without = [name for name in names(METHODS) if name not in paper(VARIANTS).tables]
+    return (
+        "Where a method's public code differs from its paper, it has a table: **as printed** is the paper, **as"
+        " released** the code with what it does by mistake, **released, repaired** the code where it would not run, or"
+        " is not what the paper ran. The notes state each difference; those that no row can show are listed with the"
+        f" deviations at the end. Methods without such rows: {', '.join(without)}."
+    )
+
+
+def page_title(page: Page) -> str:
+    """`Table 2`, `All methods`, `Paper and released code`."""
+    if page.papers == (VARIANTS,):
+        return "Papers and released code"
+    return "All methods" if page.name == SIDE_BY_SIDE else grid_label(page.name)
 
 
 def page_conditions(page: Page) -> list[list[str]]:
@@ -312,10 +350,11 @@ def provenance_section(page: Page) -> str:
     commits = sorted({commit_label(training) for training in trainings})
     versions = sorted({f"torch {c['provenance']['packages']['torch']}" for c in contents})
     hardware = sorted({training["gpu"] or training["processor"] for training in trainings})
+    drawn_by = "a seed of their own" if any(spec.seeds for spec in wanted.values()) else "the run's seed"
     lines = [
         "\n".join(
             [
-                f"- Runs: {len(contents)} of {len(wanted)} scored; corpus subsets are drawn by the run's seed.",
+                f"- Runs: {len(contents)} of {len(wanted)} scored; corpus subsets are drawn by {drawn_by}.",
                 *(
                     f"- Evaluator {e} version {d.version}, protocol {d.protocol} ({d.source})."
                     for e, d in declared.items()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 
-from csebench.plan.catalog import DEFAULT_SCALE, SIDE_BY_SIDE, paper, paper_names, results_folder
+from csebench.plan.catalog import DEFAULT_SCALE, SIDE_BY_SIDE, VARIANTS, paper, paper_names, results_folder
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.targets import grid_label, grid_names, grid_order
 from csebench.report.audit import KINDS, SEVERITIES, Finding, Place, findings, paper_label
@@ -61,9 +61,9 @@ def index_page(scale: str) -> str:
         "A cell: how many of the runs that the table or figure shows have their scores. "
         + "; ".join(f"{count} {STATE_LABELS.get(state, state)}" for state, count in sorted(states.items()))
         + ".",
-        f"[All methods side by side]({SIDE_BY_SIDE}.md) · [what the papers say of their tables](claims.md) ·"
-        " [inconsistencies in the published tables](audit.md) · [the same to browse](html/index.html) ·"
-        " [every score](scores.csv)",
+        f"[All methods side by side]({SIDE_BY_SIDE}.md) · [papers and released code]({VARIANTS}.md) ·"
+        " [what the papers say of their tables](claims.md) · [inconsistencies in the published tables](audit.md) ·"
+        " [the same to browse](html/index.html) · [every score](scores.csv)",
     ]
     return "\n\n".join(parts) + "\n"
 

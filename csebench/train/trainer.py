@@ -33,7 +33,7 @@ class Training:
     """A method with its components, as a task of the loop."""
 
     def __init__(self, spec: Spec, modules: nn.ModuleDict, optimizer: torch.optim.Optimizer, inputs: Inputs):
-        self.name, self.precision, self.seed = spec.run_id, spec.precision, spec.seed
+        self.name, self.precision, self.seed = spec.run_id, spec.precision, spec.seed_of("order")
         self.method, self.components, self.optimizer = modules["method"], modules["components"], optimizer
         self.sentences, self.dev = inputs.sentences, inputs.dev
         method = self.method
@@ -58,13 +58,15 @@ class Training:
         return step % self.p.evaluate_every == 0 or step == self.steps
 
     def evaluate(self, state: TrainState) -> None:
-        """Every encoder of the method on STS-B dev; the first of equally good ones is kept."""
+        """Every encoder of the method on STS-B dev; of all steps, or of the last, the first of the best is kept."""
+        keeps_last = self.method.keeps_last or getattr(self.p, "selection", "best") == "last"
         for number, encoder in enumerate(self.method.encoders()):
             point = dev_point(encoder, self.p.pooler, self.dev, self.precision)
             point = {key: value if np.isfinite(value) else None for key, value in point.items()}  # of equal vectors
             state.curve.append({"step": state.step, "encoder": number, "loss": state.losses[-1][1], **point})
             score = point["spearman"]
-            if score is not None and (self.method.keeps_last or score > state.best["score"]):
+            newer = keeps_last and state.step > state.best.get("step", 0)
+            if score is not None and (newer or score > state.best["score"]):
                 weights = {key: v.detach().cpu().clone() for key, v in encoder.model.state_dict().items()}
                 state.best = {"score": score, "step": state.step, "encoder": number, "weights": weights}
 
@@ -92,16 +94,18 @@ def fit(
         RunFailed: a loss is not finite, or STS-B dev gave no score.
         Stopped: see `run_steps`.
     """
-    torch.manual_seed(spec.seed)
+    torch.manual_seed(spec.seed_of("head"))
     plugins = {name: component.params for name, component in spec.components.items()}
     modules, optimizer = assemble(spec.method, encoder, spec.params, plugins, chunk_size)
+    if spec.seeds:  # else dropout goes on with the generator that made the new weights
+        torch.manual_seed(spec.seed_of("dropout"))
     task = Training(spec, modules, optimizer, inputs)
     use_tokens(modules, inputs.sentences, task.steps * task.method.sentences_per_step())
     state = TrainState(modules, optimizer)
     checkpoint.resume(state, out, task.name, task.steps)
     first = state.step
     if rank() > 0:  # each process has its own dropout masks
-        torch.manual_seed(spec.seed + 1_000_003 * rank() + first)
+        torch.manual_seed(spec.seed_of("dropout") + 1_000_003 * rank() + first)
     seconds = run_steps(task, state, out, progress, stop, checkpoint_seconds)
     if rank() > 0:
         return {}, {}

@@ -37,6 +37,7 @@ DECLARATION = {
     "deviations": [
         "form in_place is what SimCSE's public code did before commit a0867f4 (2021-11-23) and InforMin-CL's does:"
         " mask_tokens wrote into the contrastive input; whether the printed numbers have it is not known",
+        "padding is never masked; the slow tokenizer of transformers 4.2.1, which the official codes use, lets it be",
         "the masked rows are a second pass through the encoder in both forms, as in both codes",
         "with ct, encoder 1 restores the tokens of both views",
     ],

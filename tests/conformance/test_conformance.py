@@ -37,6 +37,7 @@ def code_path(name, variant):
     method = declaration(name)
     changed = dict(method.variants[variant]) if variant else {}
     components = {part: {} for part in method.components} | changed.pop("components", {})
+    components = {part: params for part, params in components.items() if params is not None}
     settings = [fill(method, changed, name) if method.kind == "trained" else changed]
     settings += [fill(declaration(part, COMPONENTS), params, part) for part, params in components.items()]
     branches = [sorted((k, v) for k, v in s.items() if isinstance(v, str | bool) or v == 0) for s in settings]
@@ -77,8 +78,8 @@ def test_values_fit_their_own_schema(name, folder):
         filled = fill(found, own, name)
         assert {key: filled[key] for key in own} == own
         for component, params in variant.get("components", {}).items():
-            filled = fill(declaration(component, COMPONENTS), params, name)
-            assert {key: filled[key] for key in params} == params
+            filled = fill(declaration(component, COMPONENTS), params or {}, name)
+            assert {key: filled[key] for key in params or {}} == (params or {})
 
 
 @files

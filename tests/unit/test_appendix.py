@@ -67,7 +67,7 @@ def test_every_verb_takes_an_appendix(project, capsys, command, shown):
 
 def test_an_appendix_comes_after_the_numbers(project):
     names = [page.name for page in targets.pages("smoke") if not page.path.is_relative_to("results/tiny")]
-    assert names == ["table2", "table10", "tableA1", "methods"]
+    assert names == ["table2", "table10", "tableA1", "methods", "variants"]
 
 
 def test_pages_to_browse_name_an_appendix(project):

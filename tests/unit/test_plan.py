@@ -22,7 +22,7 @@ from csebench.report import audit, markdown
 PAPERS = catalog.paper_names()
 GRIDS = [(paper, name) for paper in PAPERS for name in targets.grid_names(paper)]
 CELLS = [(paper, name) for paper, name in GRIDS if not isinstance(grids.find_grid(paper, name), SettingsTable)]
-SCALES = sorted(p.stem for p in (ROOT / "config").glob("*.yaml"))
+SCALES = catalog.scale_names()
 HEAVY = ("torch", "transformers", "tokenizers", "mteb", "beir", "sentence_transformers", "scipy", "sklearn")
 
 
@@ -285,6 +285,8 @@ def test_the_paper_scale_keeps_the_papers_settings():
         ("micse/figure3", "smoke", "results/micse/figure3.svg"),
         ("results/mini/micse/figure3.svg", "smoke", "results/mini/micse/figure3.svg"),
         ("methods", "mini", "results/mini/methods.md"),
+        ("variants", "mini", "results/mini/variants.md"),
+        ("results/mini/variants/micse.md", "smoke", "results/mini/variants/micse.md"),
     ],
 )
 def test_target(target, scale, path):
@@ -296,8 +298,8 @@ def test_target_all_is_every_page():
     found = {str(p.path) for p in targets.parse_target("all", "smoke")}
     ending = {"table": "md", "figure": "svg"}
     assert {f"results/{p}/{n}.{ending[n.rstrip('0123456789')]}" for p, n in GRIDS} <= found
-    assert {f"results/table{n}.md" for n in range(1, 13)} | {"results/methods.md"} <= found
-    assert len(found) == len(GRIDS) + 12 + 1
+    assert {f"results/table{n}.md" for n in range(1, 13)} | {"results/methods.md", "results/variants.md"} <= found
+    assert len(found) == len(GRIDS) + 12 + 2
 
 
 @pytest.mark.parametrize("target", ["tabel2", "results/tabel2.md", "results/mini/tabel2.md", "table"])

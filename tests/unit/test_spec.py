@@ -181,7 +181,7 @@ def test_a_variant_is_what_it_sets():
 
 
 def test_a_recipe_refines_its_variant():
-    refined = spec("mirror_bert", variant="code", params={"mean_over_padding": False})
+    refined = spec("mirror_bert", variant="code", params={"mean_over_padding": False, "selection": "best"})
     assert refined.run_id == spec("mirror_bert").run_id
 
 
@@ -206,3 +206,20 @@ def test_a_recipe_refines_its_variant():
 def test_a_recipe_that_does_not_fit_is_refused_with_the_valid_name(change, message):
     with pytest.raises(BadInput, match=message):
         spec(**change)
+
+
+def test_seeds_of_sources_are_part_of_the_run_and_not_of_the_cell():
+    base = spec("simcse")
+    varied = base.model_copy(update={"seeds": {"order": 7}})
+    assert varied.run_id != base.run_id
+    assert varied.cell_id == base.cell_id
+    assert (varied.seed_of("order"), varied.seed_of("head")) == (7, base.seed)
+
+
+def test_what_is_at_its_default_is_no_part_of_an_id():
+    """Seeds of sources, and which step is kept, came later: runs without them keep their ids."""
+    content = spec("simcse").model_dump()
+    assert "seeds" not in content
+    assert "selection" not in content["params"]
+    assert spec("simcse", params={"selection": "best"}).run_id == spec("simcse").run_id
+    assert spec("simcse", params={"selection": "last"}).run_id != spec("simcse").run_id

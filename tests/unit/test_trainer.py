@@ -526,3 +526,69 @@ def test_report_says_what_was_run(finished, make_spec):
     assert report["spec"] == spec.model_dump() == json.loads((out / "spec.json").read_text())
     assert report["provenance"]["data_sha256"] == {"corpus": spec.corpus.sha256, "dev": spec.dev_sha256}
     assert np.isfinite([point["spearman"] for point in report["curve"]]).all()
+
+
+# ---------------------------------------------------------------- a seed for each source
+
+
+def with_seeds(spec, **seeds):
+    return spec.model_copy(update={"seeds": seeds})
+
+
+@pytest.mark.parametrize("source", ["order", "dropout", "head"])
+def test_each_source_has_a_seed_of_its_own(source, make_spec, train, tmp_path):
+    """Another seed of one source gives other weights, the same seeds the same ones."""
+    spec = make_spec("simcse", size=20)
+    same = {"order": 5, "dropout": 5, "head": 5}
+    one, again, other = with_seeds(spec, **same), with_seeds(spec, **same), with_seeds(spec, **same | {source: 6})
+    assert one.run_id == again.run_id != other.run_id
+    for name, run in (("one", one), ("again", again), ("other", other)):
+        train(run, tmp_path / name)
+    assert weights(tmp_path / "one") == weights(tmp_path / "again") != weights(tmp_path / "other")
+
+
+def test_the_seed_of_a_run_is_that_of_sources_without_one(make_spec, train, tmp_path):
+    spec = with_seeds(make_spec("simcse", size=20, seed=5), dropout=5)
+    spelled = with_seeds(make_spec("simcse", size=20, seed=5), dropout=5, order=5, head=5)
+    train(spec, tmp_path / "short")
+    train(spelled, tmp_path / "spelled")
+    assert weights(tmp_path / "short") == weights(tmp_path / "spelled")
+
+
+def test_new_weights_do_not_depend_on_the_seed_of_dropout(make_spec, train, tmp_path, monkeypatch):
+    """Nor dropout on the seed of the new weights: each source varies alone."""
+    import torch
+
+    from csebench.train import trainer
+
+    seen = []
+
+    def steps(task, *_):
+        seen.append((task.method.head.dense.weight.detach().clone(), torch.rand(4)))
+        raise RunFailed("enough")
+
+    monkeypatch.setattr(trainer, "run_steps", steps)
+    spec = make_spec("simcse", size=20)
+    for number, (dropout, head) in enumerate([(1, 1), (2, 1), (1, 2)]):
+        with pytest.raises(RunFailed, match="enough"):
+            train(with_seeds(spec, dropout=dropout, head=head), tmp_path / str(number))
+    (weight, noise), (same_weight, other_noise), (other_weight, same_noise) = seen
+    assert torch.equal(weight, same_weight)
+    assert torch.equal(noise, same_noise)
+    assert not torch.equal(weight, other_weight)
+    assert not torch.equal(noise, other_noise)
+
+
+def test_the_last_step_can_be_kept(make_spec, train, tmp_path, monkeypatch):
+    """Where STS-B dev is best at the first evaluation; of two encoders the better one of that step."""
+    from csebench.train import trainer
+
+    def kept(method, selection, points):
+        points = iter(points)
+        monkeypatch.setattr(trainer, "dev_point", lambda *_: {"spearman": next(points)})
+        report = train(make_spec(method, params={"selection": selection}), tmp_path / f"{method}-{selection}")
+        return report["best_step"], report["best_encoder"]
+
+    assert kept("simcse", "best", [0.9, 0.5]) == (2, 0)
+    assert kept("simcse", "last", [0.9, 0.5]) == (4, 0)
+    assert kept("ct", "last", [0.9, 0.8, 0.6, 0.5]) == (4, 0)

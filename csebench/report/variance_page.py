@@ -1,0 +1,100 @@
+"""The page on where spread comes from (`results/mini/variance.md`). Its runs: csebench/plan/variance.py."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+
+from csebench.plan import targets
+from csebench.plan.catalog import STS_COLUMNS
+from csebench.plan.catalog import scale as read_scale
+from csebench.plan.grids import CellPlan, plan_grid
+from csebench.plan.variance import BEST, LAST, NAME, SOURCES, Levels, design, study
+from csebench.report.crossed import Share, mean_squares, share_alone, share_on_average, total_deviation
+from csebench.report.markdown import NOT_COMPARABLE, markdown_table, page_conditions, provenance_section
+from csebench.report.stats import quantile, summarise, two_sided
+from csebench.report.view import PAPER_SCALE
+from csebench.score.store import score, value
+
+LABELS = {"subset": "subset of the corpus", "order": "order of batches", "dropout": "dropout", "head": "new weights"}
+HEAD = ["source", "alone: sd", "alone: share", "on average: share"]
+Scores = dict[tuple[int, Levels], float]  # by (block, levels)
+
+
+def page(scale_name: str) -> str:
+    """The whole page as Markdown."""
+    made, scale, content = targets.page(NAME, scale_name), read_scale(scale_name), study()
+    seeds = range(content.first_seed, content.first_seed + 2 * content.blocks)
+    conditions = [row for row in page_conditions(made) if row[0] not in ("Seeds", "Sentences of a column")]
+    conditions += [
+        ["Sentences of a run", f"{scale.sizes[content.size]:,}"],
+        ["Settings of the study", ", ".join(f"{key} {value}" for key, value in content.sweep.items()) or "none"],
+        ["Seeds of each source", ", ".join(map(str, seeds))],
+    ]
+    parts = [
+        f"# Where spread comes from, at scale {scale_name}",
+        f"**Scale `{scale_name}`: {scale.purpose}**" + ("" if scale_name == PAPER_SCALE else f" {NOT_COMPARABLE}"),
+        markdown_table(["", ""], conditions),
+        f"Four sources of randomness have a seed each: {', '.join(LABELS.values())}. A block has two seeds of every"
+        f" source and a run for each of the 16 combinations; {content.blocks} blocks, which share no seed. New weights"
+        " are the head and the layers of a component; dropout includes other noise of the steps. Scores are"
+        f" Spearman x 100, the average of {', '.join(STS_COLUMNS[:-1])}.",
+        "**Alone**: the spread where only this source varies and the other three stay, as a standard deviation and"
+        " as a share of the variance where all four vary. **On average**: the share of the mean over the other three."
+        " If sources did not depend on each other, both shares would be equal and add up to 1. What a"
+        " source does only together with others, as the order of batches with the subset that it orders, is in the"
+        " first and not in the second. Intervals are at 95 %, under a normal model of random effects;"
+        f" {content.blocks} blocks leave them wide.",
+    ]
+    for best, last in plan_grid(NAME, NAME, scale_name):
+        parts += method_section(best, last, scale_name)
+    return "\n\n".join([*parts, "## How this page was made", provenance_section(made)]) + "\n"
+
+
+def method_section(best: CellPlan, last: CellPlan, scale_name: str) -> list[str]:
+    """Shares of the variance of a method's scores, and its last step against its best on STS-B dev."""
+    title, scores, of_last = f"## {best.row.label}", read(best, BEST, scale_name), read(last, LAST, scale_name)
+    if len(scores) < len(best.specs):
+        return [title, f"{len(scores)} of {len(best.specs)} runs are scored; shares need all of them."]
+    blocks, levels = study().blocks, (2,) * len(SOURCES)
+    squares = mean_squares(np.array([scores[key] for key in design(BEST)]).reshape(blocks, *levels))
+    deviation, body, sums = total_deviation(squares), [], np.zeros(2)
+    for number, source in enumerate(SOURCES):
+        alone, average = share_alone(squares, number), share_on_average(squares, number)
+        sums += alone.value, average.value
+        sd = deviation.value * sqrt(alone.value)
+        body.append([LABELS[source], f"{sd:.2f}", share_text(alone), share_text(average)])
+    body.append(["sum", "", *(f"{total:.2f}" for total in sums)])
+    mean = np.mean([*scores.values()])
+    total = f"All four vary: mean {mean:.2f}, standard deviation {share_text(deviation)}, over {len(scores)} runs."
+    return [title, total, markdown_table(HEAD, body), paired(scores, of_last, len(last.specs))]
+
+
+def paired(best: Scores, last: Scores, wanted: int) -> str:
+    """Last step against best on STS-B dev over the runs that have both."""
+    if len(last) < wanted:
+        return f"Last step: {len(last)} of {wanted} runs are scored."
+    of_best, of_last = summarise(best[key] for key in last), summarise(last.values())
+    change = summarise(last[key] - best[key] for key in last)
+    assert of_best.std is not None and of_last.std is not None and change.std is not None
+    half = quantile(0.95, change.n - 1) * change.std / sqrt(change.n)
+    row = [str(change.n), f"{of_best.mean:.2f} ± {of_best.std:.2f}", f"{of_last.mean:.2f} ± {of_last.std:.2f}"]
+    row += [f"{change.mean:+.2f} ± {half:.2f}", f"{two_sided(change.mean, change.error):.2g}"]
+    head = ["runs", BEST, LAST, "last - best, 95 %", "p"]
+    return markdown_table(head, [row]) + "\n\nPaired over runs; that some share a seed is not taken into account."
+
+
+def read(cell: CellPlan, label: str, scale_name: str) -> Scores:
+    """The scores of a cell's runs that have one, in printed units."""
+    scores = {}
+    for key, spec in zip(design(label), cell.specs, strict=True):
+        content, stale = score(spec, cell.evaluator, scale_name)
+        if content is not None and not stale and (fraction := value(content, cell.task)) is not None:
+            scores[key] = 100 * fraction
+    return scores
+
+
+def share_text(share: Share) -> str:
+    """`0.41 [0.20, 0.77]`"""
+    return f"{share.value:.2f} [{share.low:.2f}, {share.high:.2f}]"

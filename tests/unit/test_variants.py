@@ -1,0 +1,71 @@
+"""The page of papers and released code side by side."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from csebench import ROOT
+from csebench.plan import catalog, grids, targets
+from csebench.plan.registry import METHODS, declaration, names
+from csebench.plan.schema import Declaration
+from csebench.report import markdown
+from csebench.versions import normalised
+
+METHODS_SHOWN = sorted(catalog.variants().tables)
+
+
+def rows(method, scale="paper"):
+    return grids.plan_grid(catalog.VARIANTS, method, scale)
+
+
+@pytest.mark.parametrize("method", METHODS_SHOWN)
+def test_no_two_rows_are_the_same_runs_at_scale_paper(method):
+    ids = [tuple(spec.run_id for spec in row[0].specs) for row in rows(method)]
+    assert len(set(ids)) == len(ids) > 1
+
+
+@pytest.mark.parametrize("method", METHODS_SHOWN)
+def test_a_table_has_the_paper_and_its_code(method):
+    readings = [reading for reading, _ in declaration(method).differences.values()]
+    assert "as printed" in readings
+    assert {"as released", "released, repaired"} & set(readings)
+
+
+def test_the_page_states_every_difference():
+    text = markdown.render_page(targets.page(catalog.VARIANTS, "smoke"))
+    for method in METHODS_SHOWN:
+        for _, difference in declaration(method).differences.values():
+            assert f": {difference}." in text
+    for method in set(names(METHODS)) - set(METHODS_SHOWN):
+        assert method in markdown.variants_legend()
+
+
+def test_rows_that_a_scale_makes_equal_are_named():
+    """Scale smoke sets the batch and the steps, in which PCL's script differs."""
+    text = markdown.render_page(targets.page("pcl", "smoke", catalog.VARIANTS))
+    assert "as printed (default) and as released (script): the same runs here" in text
+
+
+def test_the_released_micse_has_ami_and_no_queue():
+    by_label = {row[0].row.label: row[0].specs[0] for row in rows("micse")}
+    assert sorted(by_label["as released (released)"].components) == ["ami"]
+    assert sorted(by_label["as printed (default)"].components) == ["ami", "moco"]
+
+
+def test_a_difference_is_of_a_variant():
+    literal = {"name": "x", "version": 1, "title": "X", "paper": "P", "citation": "C"}
+    with pytest.raises(ValidationError, match="no variant 'cod'"):
+        Declaration.model_validate({**literal, "differences": {"cod": ("as released", "another loss")}})
+
+
+def test_the_text_of_a_difference_is_not_locked(tmp_path):
+    """The version lock is about code; a sentence for readers may be improved."""
+    path = Path(tmp_path) / "methods" / "pcl.py"
+    path.parent.mkdir()
+    text = (ROOT / "methods" / "pcl.py").read_text()
+    path.write_text(text)
+    before = normalised(path)
+    path.write_text(text.replace("as the README says", "according to the README"))
+    assert path.read_text() != text
+    assert normalised(path) == before
