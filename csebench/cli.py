@@ -231,6 +231,9 @@ def parser() -> Parser:
     add_scale(v)
     v.add_argument("--out", type=Path, help="file of the page (default: print it)")
 
+    v = verb("csv", write_csv, "write all scores of a scale, and all cells of its tables and figures, as CSV files")
+    add_scale(v)
+
     v = verb("html", write_html, "write all results of a scale as a folder of web pages")
     add_scale(v)
 
@@ -500,7 +503,6 @@ def compare_rows(args):
 def render(args):
     """Print a page or write it to --out; a figure's files go to their place in results/."""
     from csebench.report.overview import REPORTS
-    from csebench.score.store import write_csv
 
     catalog.scale(args.scale)
     if args.target == "evidence":
@@ -532,8 +534,6 @@ def render(args):
             from csebench.report.markdown import render_page as page_text
 
             show_or_write(page_text(page), args.out)
-            if args.out is not None:
-                write_csv(page.scale)
     return None
 
 
@@ -551,6 +551,14 @@ def show_or_write(text: str, out: Path | None):
         print(text)
     else:
         write_text(out, text)
+
+
+def write_csv(args):
+    from csebench.report import csv_tables
+
+    catalog.scale(args.scale)
+    print(csv_tables.write_scores(args.scale))
+    print(csv_tables.write_cells(args.scale))
 
 
 def write_html(args):

@@ -44,6 +44,7 @@ DECLARATION = {
     "params": {"sentences": 1000, "parsed": 10000, "words": 10, "views": 16, "tokens": 32, "seed": 42},
     "best": {},
     "chance": {},
+    "units": {"mutual information": "nats", "distance": "distance in cosine and nats", "pairs": "pairs"},
     "panels": {
         "attention_histograms": {"item": "histogram/joint", "ending": ".histograms", "width": 9.6, "height": 7},
         "attention_similarity": {

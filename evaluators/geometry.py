@@ -36,6 +36,7 @@ DECLARATION = {
         "top_share": (0.0, 0.3),
         "effective_rank": (20.0, 64.0),
     },
+    "units": {"alignment": "squared distance", "uniformity": "log", "effective_rank": "dimensions"},
     "source": "SimCSE sec. 2.3; InforMin-CL Fig. 3; MSSE Fig. 6",
     "deviations": ["SCD's code takes pairs graded 4, too, and does not normalise: not imitated"],
 }

@@ -9,6 +9,7 @@ localrules:
     evidence,
     checkpoints,
     variance,
+    csv,
     html,
     partial_table,
     partial_report,
@@ -150,6 +151,23 @@ rule variance:
         scale=scale_of,
     shell:
         "python -m csebench render variance --scale {params.scale:q} --out {output:q} > {log:q} 2>&1"
+
+
+rule csv:
+    input:
+        scores=lambda wildcards: jobs.scores_of_scale(scale_of(wildcards)),
+        text=lambda _: jobs.text_of_all(),
+    output:
+        scores="results/{folder}scores.csv",
+        cells="results/{folder}cells.csv",
+    log:
+        "results/{folder}.logs/csv.log",
+    conda:
+        "../envs/report.yaml"
+    params:
+        scale=scale_of,
+    shell:
+        "python -m csebench csv --scale {params.scale:q} > {log:q} 2>&1"
 
 
 rule html:

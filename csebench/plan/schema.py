@@ -199,6 +199,7 @@ class EvaluatorDeclaration(Strict):
     metric: str | None = None  # what a cell shows, a task's first row; None: the first of `best`
     best: dict[str, float]  # metric: what a perfect model scores
     chance: dict[str, tuple[float, float]]  # metric: between what random vectors score on data/smoke
+    units: Annotated[dict[str, str], ForReaders] = {}  # metric: unit of its values, where they are no fractions
     items: ItemScore | None = None  # None: rows are compared over seeds alone
     panels: Annotated[dict[str, Panel], ForReaders] = {}  # by the kind that a paper's figure names
     texts: Annotated[Texts | None, ForReaders] = None

@@ -63,7 +63,7 @@ def index_page(scale: str) -> str:
         + ".",
         f"[All methods side by side]({SIDE_BY_SIDE}.md) · [papers and released code]({VARIANTS}.md) ·"
         " [what the papers say of their tables](claims.md) · [inconsistencies in the published tables](audit.md) ·"
-        " [the same to browse](html/index.html) · [every score](scores.csv)",
+        " [the same to browse](html/index.html) · [every score](scores.csv) · [every cell](cells.csv)",
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -1,16 +1,13 @@
-"""Scores on disk: one JSON per run and evaluator is the truth; `scores.csv` is derived from them."""
+"""Scores on disk: one JSON per run and evaluator is the truth; tables of them: csebench/report/csv_tables.py."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput
-from csebench.base.files import write_text
 from csebench.plan.catalog import RUNS, results_folder
 from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill
 from csebench.plan.spec import Spec, digest
@@ -18,9 +15,6 @@ from csebench.plan.targets import score_path
 
 if TYPE_CHECKING:
     from csebench.score.rows import Items
-
-COLUMNS = ["method", "encoder", "corpus", "size", "seed", "components", "evaluator", "protocol", "task", "subset"]
-COLUMNS += ["metric", "value", "run", "cell"]
 
 
 @cached
@@ -110,29 +104,3 @@ def score(spec: Spec, evaluator: str, scale: str) -> tuple[dict | None, bool]:
         return content, False
     stale = outdated(scale).get((unversioned(spec), evaluator))
     return stale, stale is not None
-
-
-def write_csv(scale: str) -> Path:
-    """`scores.csv` from every score JSON of a scale, sorted, so that equal scores give equal bytes."""
-    folder, rows = results_folder(scale), []
-    for path in sorted((folder / "scores").glob("*.json")):
-        if (content := read_scores(path)) is None:
-            continue
-        spec = Spec.model_validate(content["spec"])
-        about = {
-            "method": spec.method,
-            "encoder": spec.encoder.name,
-            "corpus": spec.corpus.name if spec.corpus else "",
-            "size": spec.corpus.size if spec.corpus else "",
-            "seed": spec.seed,
-            "components": "+".join(spec.components),
-            "run": spec.run_id,
-            "cell": spec.cell_id,
-        }
-        rows += [{**about, **score} for score in content["scores"]]
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_text(folder / "scores.csv", text.getvalue())
-    return folder / "scores.csv"

@@ -18,7 +18,6 @@ from csebench.plan.spec import Spec
 from csebench.report import markdown, overview
 from csebench.report.stats import NOT_COMPARABLE
 from csebench.report.view import grid_view
-from csebench.score import store
 
 GOLDEN = Path(__file__).parent / "golden"
 PROVENANCE = {
@@ -272,20 +271,6 @@ def test_retrieved_texts_stand_beside_the_printed_ones(project):
     text = markdown.grid_section(grid_view("golden", "table7", "golden"))
     assert "Query: A dog." in text
     assert "| #1 | A cat." in text and "A \\| b." in text and "MSSE (printed)" in text
-
-
-def test_scores_csv_is_derived(page):
-    path = store.write_csv("golden")
-    lines = path.read_text().splitlines()
-    assert lines[0] == ",".join(store.COLUMNS)
-    kept = [json.loads(p.read_text()) for p in Path("results/golden/scores").glob("*.json")]
-    assert len(lines) == 1 + sum(len(content["scores"]) for content in kept)
-    assert (
-        sum(",simcse," in f",{line}" for line in lines) == 3 + 3 + 1 + 1 + 3 + 3
-    )  # Avg. and STS12, STS-B and Avg. of all data, dev, alignment
-    before = path.read_bytes()
-    path.unlink()
-    assert store.write_csv("golden").read_bytes() == before
 
 
 def test_the_index_says_how_much_there_is(project):

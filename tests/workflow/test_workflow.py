@@ -82,6 +82,7 @@ def test_page_csv_and_scores(project):
     assert content["training"]["provenance"]["data_sha256"]["corpus"] == content["spec"]["corpus"]["sha256"]
     csv = project.read("scores.csv").splitlines()
     assert len(csv) == 1 + sum(len(json.loads(p.read_text())["scores"]) for p in scores)
+    assert "tiny,table2,2,SimCSE,0.1%,67.94,1.16," in project.read("cells.csv")
 
 
 def test_everything_is_written(project):
@@ -115,7 +116,7 @@ def test_a_copied_checkout_plans_nothing_anew(project, tmp_path):
     assert done.returncode == 0 and "Nothing to be done" in done.stdout + done.stderr, done.stdout
 
 
-WRITTEN = {"compare", "table", "figure", "report_page", "html", "all"}
+WRITTEN = {"compare", "table", "figure", "report_page", "csv", "html", "all"}
 
 
 def test_deleted_score_is_made_again_alone(project):

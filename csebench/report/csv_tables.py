@@ -1,0 +1,150 @@
+"""Two tables of a scale for pandas and spreadsheets: `scores.csv`, a row per score, and `cells.csv`, a row per cell of
+a table or figure. Both are derived from the score JSONs and the papers.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
+from pathlib import Path
+
+from csebench.base.files import write_text
+from csebench.plan.catalog import results_folder
+from csebench.plan.papers import SettingsTable
+from csebench.plan.registry import COMPONENTS, METHODS, declaration, evaluator_declaration, names
+from csebench.plan.schema import Declaration, Value
+from csebench.plan.spec import Spec
+from csebench.plan.targets import grid_order, pages
+from csebench.report.view import Cell, GridView, grid_view
+from csebench.score.store import read_scores, score
+
+SCORES = ["method", "variant", "changed", "encoder", "corpus", "size", "subset_seed", "seed", "components"]
+SCORES += ["evaluator", "protocol", "task", "subset", "metric", "value", "unit", "run", "cell"]
+CELLS = ["paper", "table", "number", "row", "column", "published", "published_std", "ours", "std", "n", "text"]
+CELLS += ["missing", "outdated", "verdict", "evaluator", "task", "metric", "factor", "runs"]
+FRACTION = "fraction"  # unit of a score whose evaluator declares none; papers print it in percent
+
+
+# ---------------------------------------------------------------- scores
+
+
+def write_scores(scale: str) -> Path:
+    """`scores.csv`: every score of every JSON of a scale, with what was run, sorted."""
+    folder, rows = results_folder(scale), []
+    for path in sorted((folder / "scores").glob("*.json")):
+        if (content := read_scores(path)) is None:
+            continue
+        about = describe_run(Spec.model_validate(content["spec"]))
+        rows += [{**about, **row, "unit": unit(row["evaluator"], row["metric"])} for row in content["scores"]]
+    return write_rows(folder / "scores.csv", SCORES, rows)
+
+
+def describe_run(spec: Spec) -> dict:
+    """What tells a run from every other, as columns of `scores.csv`."""
+    variant, changed = variant_and_changes(spec)
+    return {
+        "method": spec.method,
+        "variant": variant,
+        "changed": " ".join(f"{name}={value}" for name, value in changed.items()),
+        "encoder": spec.encoder.name,
+        "corpus": spec.corpus.name if spec.corpus else "",
+        "size": spec.corpus.size if spec.corpus else "",
+        "subset_seed": spec.corpus.subset_seed if spec.corpus else "",
+        "seed": spec.seed,
+        "components": "+".join(spec.components),
+        "run": spec.run_id,
+        "cell": spec.cell_id,
+    }
+
+
+def variant_and_changes(spec: Spec) -> tuple[str, dict[str, Value]]:
+    """The declared variant that a run's parameters are closest to (empty: the defaults), and those that differ from
+    it; `ami.weight` is a component's. Of a method that is gone, every parameter."""
+    params = {**spec.params}
+    for name, component in spec.components.items():
+        params |= {f"{name}.{key}": value for key, value in component.params.items()}
+    if spec.method not in names(METHODS):
+        return "", params
+    method = declaration(spec.method)
+    candidates = [{}, *method.variants.values()]
+    differing = [changes(params, settings(method, variant, spec)) for variant in candidates]
+    nearest = min(range(len(candidates)), key=lambda index: (len(differing[index]), index))
+    return ["", *method.variants][nearest], differing[nearest]
+
+
+def settings(method: Declaration, variant: dict, spec: Spec) -> dict[str, Value]:
+    """Parameters of a method with a variant, and of the components of a run, that nobody has changed."""
+    values = method.hyperparameters().model_dump() | {k: v for k, v in variant.items() if k != "components"}
+    for name in spec.components:
+        plug_in = declaration(name, COMPONENTS).hyperparameters().model_dump() if name in names(COMPONENTS) else {}
+        plug_in |= method.components.get(name, {}) | variant.get("components", {}).get(name, {})
+        values |= {f"{name}.{key}": value for key, value in plug_in.items()}
+    return values
+
+
+def changes(params: dict[str, Value], defaults: dict[str, Value]) -> dict[str, Value]:
+    return {name: value for name, value in sorted(params.items()) if name not in defaults or defaults[name] != value}
+
+
+def unit(evaluator: str, metric: str) -> str:
+    """Unit of a score's value; of `mutual information, head 1` that of `mutual information`."""
+    units = evaluator_declaration(evaluator).units
+    return units.get(metric, units.get(metric.partition(",")[0], FRACTION))
+
+
+# ---------------------------------------------------------------- cells
+
+
+def write_cells(scale: str) -> Path:
+    """`cells.csv`: every cell of every table and figure of a scale, by paper."""
+    grids = {grid for page in pages(scale) for grid in page.grids()}
+    views = [grid_view(*grid, scale) for grid in sorted(grids, key=lambda grid: (grid[0], grid_order(grid[1])))]
+    rows = [row for view in views if not isinstance(view.grid, SettingsTable) for row in cell_rows(view)]
+    return write_rows(results_folder(scale) / "cells.csv", CELLS, rows)
+
+
+def cell_rows(view: GridView) -> Iterable[dict]:
+    """The cells of a table or figure; two rows with the same label have different numbers."""
+    for number, cells in enumerate(view.rows, 1):
+        for cell in cells:
+            published, ours = cell.published, cell.ours
+            yield {
+                "paper": view.paper,
+                "table": view.name,
+                "number": number,
+                "row": cell.plan.row.label,
+                "column": cell.plan.column.label,
+                "published": published.value if published else "",
+                "published_std": "" if published is None or published.std is None else published.std,
+                "ours": ours.mean if ours else "",
+                "std": "" if ours is None or ours.std is None else ours.std,
+                "n": ours.n if ours else 0,
+                "text": cell.text if ours else "",
+                "missing": cell.absent,
+                "outdated": cell.stale,
+                "verdict": cell.verdict.name if cell.verdict else "",
+                "evaluator": cell.plan.evaluator,
+                "task": cell.plan.task,
+                "metric": cell.plan.metric,
+                "factor": cell.factor,
+                "runs": " ".join(run_ids(cell, view.scale)),
+            }
+
+
+def run_ids(cell: Cell, scale: str) -> list[str]:
+    """Runs with scores behind a cell; behind a derived one, those of its parts."""
+    if cell.parts:
+        return sorted({run for part in cell.parts for run in run_ids(part, scale)})
+    scored = (score(spec, cell.plan.evaluator, scale)[0] for spec in cell.plan.specs)
+    return [Spec.model_validate(content["spec"]).run_id for content in scored if content is not None]
+
+
+def write_rows(path: Path, columns: list[str], rows: Iterable[dict]) -> Path:
+    """Equal rows give equal bytes."""
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_text(path, text.getvalue())
+    return path

@@ -1,0 +1,81 @@
+"""scores.csv and cells.csv: what pandas reads from them is what pages show."""
+
+import re
+import subprocess
+import sys
+
+import pandas
+import pytest
+
+from csebench import ROOT
+from csebench.plan import catalog, recipe
+from csebench.plan.catalog import RESULTS, paper_names
+from csebench.plan.papers import Recipe
+from csebench.plan.registry import METHODS, declaration
+from csebench.plan.targets import grid_names
+from csebench.report.csv_tables import SCORES, describe_run
+
+MINI = ROOT / RESULTS / "mini"
+
+
+@pytest.fixture(scope="module")
+def cells():
+    return pandas.read_csv(MINI / "cells.csv")
+
+
+@pytest.fixture(scope="module")
+def scores():
+    return pandas.read_csv(MINI / "scores.csv", low_memory=False)
+
+
+def test_three_lines_of_the_readme_show_a_cell():
+    (code,) = re.findall(r"<!-- pandas -->\n```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    assert len(list(filter(None, code.splitlines()))) == 3
+    shown = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    page = (MINI / "micse" / "table3.md").read_text(encoding="utf-8")
+    (first_cell,) = re.findall(r"^\| AMI\+SimCSE +\| ([\d.]+ ± [\d.]+)", page, re.M)
+    assert re.search(rf"^text +{re.escape(first_cell)}$", shown, re.M)
+
+
+def test_cells_are_those_of_the_pages(cells):
+    """Every number of ours on every page of a paper's table."""
+    for paper in paper_names():
+        for name in (name for name in grid_names(paper) if name.startswith("table")):
+            page = (MINI / paper / f"{name}.md").read_text(encoding="utf-8")
+            lines = page.replace("\\|", "|").splitlines()
+            for cell in cells.query("paper == @paper and table == @name and n > 0").itertuples():
+                assert any(line.startswith(f"| {cell.row} ") and cell.text in line for line in lines), cell
+
+
+def test_cells_are_means_of_their_runs(cells, scores):
+    """Which scores.csv has under the ids that the cell names: no mixture of variants."""
+    scored = cells[(cells.n > 0) & cells.task.notna()]
+    wanted = scores[scores.subset.isin(["all", "printed"])]
+    by_key = {
+        key: group.set_index("run").value for key, group in wanted.groupby(["evaluator", "task", "subset", "metric"])
+    }
+    for cell in scored.itertuples():
+        subset, evaluator = "printed" if cell.task == "Avg." else "all", cell.evaluator.partition(":")[0]
+        values = by_key[evaluator, cell.task, subset, cell.metric]
+        assert cell.factor * values.loc[cell.runs.split()].mean() == pytest.approx(cell.ours), cell
+
+
+def test_columns_tell_runs_apart(scores):
+    """One row per run and score by what was run alone, without its id."""
+    about = [column for column in SCORES if column not in ("value", "unit", "run", "cell")]
+    assert not scores.duplicated(about).any()
+
+
+def spec(**row):
+    scale = catalog.scale("smoke")
+    return recipe.make_spec(Recipe(**row), scale.encoders["bert-base"], 50, 3, recipe.conditions(scale), "test")
+
+
+def test_a_run_is_described_by_what_it_changes():
+    method = declaration("simcse", METHODS)
+    variant = next(iter(method.variants))
+    about = describe_run(spec(method="simcse", variant=variant, components={"ami": {"weight": 0.5}}))
+    assert (about["variant"], about["subset_seed"], about["seed"]) == (variant, 3, 3)
+    assert "ami.weight=0.5" in about["changed"].split()
+    plain = describe_run(spec(method="simcse"))
+    assert plain["variant"] == "" and "ami.weight" not in plain["changed"]
