@@ -39,7 +39,10 @@ rule all:
             for name in ("index", "claims", "audit")
         ],
         evidence="results/evidence.md",
-        csv=[catalog.results_folder(SCALE) / f"{name}.csv" for name in ("scores", "cells")],
+        csv=[
+            catalog.results_folder(SCALE) / f"{name}.csv"
+            for name in ("scores", "cells")
+        ],
         html=catalog.results_folder(SCALE) / "html",
         scores=jobs.scores_of_scale(SCALE),  # a deleted score is made again, though pages are up to date
 

@@ -5,7 +5,8 @@ Score: Spearman's rank correlation of cosines, in float32, with gold scores. `al
 concatenated subsets (what the papers print); also every subset's, and their mean. STS-B and SICK-R: the test split.
 Paper: Gao et al. 2021, SimCSE, sec. 6. Official code: princeton-nlp/SimCSE SentEval/senteval/sts.py:59-112,
 evaluation.py:182-188.
-Items: `TASK/SUBSET` (pairs,) cosines and `gold/TASK/SUBSET` (pairs,), whose rank correlation is the score.
+Items: `TASK/SUBSET` (pairs,) cosines and `gold/TASK/SUBSET` (pairs,), whose rank correlation is the score;
+`sentences/TASK/SUBSET` (pairs, 2) ids, by which pairs of the same sentence are known.
 Relations: `stsb_dev` is the same score of STS-B's dev set; `mteb:STS12` … read MTEB's texts.
 """
 
@@ -19,7 +20,7 @@ import numpy as np
 from csebench.data.sts import Pairs, read_sts
 from csebench.model.embedder import Embedder
 from csebench.model.metrics import averages, cosine, spearman
-from csebench.score.rows import Items, Score
+from csebench.score.rows import Items, Score, sentence_ids
 
 if TYPE_CHECKING:
     from matplotlib.figure import FigureBase
@@ -44,7 +45,7 @@ DECLARATION = {
     ],
     "best": {"spearman": 1.0},
     "chance": {"spearman": (-0.45, 0.45)},
-    "items": {"values": "{task}/*", "score": "spearman", "gold": "gold/{task}/*"},
+    "items": {"values": "{task}/*", "score": "spearman", "gold": "gold/{task}/*", "sentences": "sentences/{task}/*"},
     "panels": {
         "cosine_gold": {
             "item": "gold/STS-B/test",
@@ -84,6 +85,7 @@ def evaluate(model: Embedder, data_root: Path) -> tuple[list[Score], Items]:
         rows += [row(task, "mean", float(np.mean(values))), row(task, "all", whole)]
         for c, pairs in zip(cosines, parts, strict=True):
             items |= {f"{task}/{pairs.subset}": c, f"gold/{task}/{pairs.subset}": pairs.gold}
+            items[f"sentences/{task}/{pairs.subset}"] = sentence_ids(pairs.left, pairs.right)
     mean, printed = averages([score.value for score in rows if score.subset == "all"])
     return [*rows, row("Avg.", "all", mean), row("Avg.", "printed", printed)], items
 

@@ -3,7 +3,8 @@
 Idea: as `sts`: the closer two sentences are in meaning, the higher the cosine of their vectors.
 Score: Spearman's rank correlation of cosines with gold scores.
 Paper: Wu et al. 2022, InfoCSE, sec. 5. Official code: princeton-nlp/SimCSE simcse/trainers.py:119-140.
-Items: `STS-B/dev` (pairs,) cosines and `gold/STS-B/dev` (pairs,), whose rank correlation is the score.
+Items: `STS-B/dev` (pairs,) cosines and `gold/STS-B/dev` (pairs,), whose rank correlation is the score;
+`sentences/STS-B/dev` (pairs, 2) ids, by which pairs of the same sentence are known.
 Relations: `sts` takes the same score of the test sets.
 """
 
@@ -12,7 +13,7 @@ from pathlib import Path
 from csebench.data.sts import read_sts
 from csebench.model.embedder import Embedder
 from csebench.model.metrics import cosine, spearman
-from csebench.score.rows import Items, Score
+from csebench.score.rows import Items, Score, sentence_ids
 
 DECLARATION = {
     "name": "stsb_dev",
@@ -23,7 +24,7 @@ DECLARATION = {
     "files": ["downstream/STS/STSBenchmark/sts-dev.csv"],
     "best": {"spearman": 1.0},
     "chance": {"spearman": (-0.45, 0.45)},
-    "items": {"values": "{task}/*", "score": "spearman", "gold": "gold/{task}/*"},
+    "items": {"values": "{task}/*", "score": "spearman", "gold": "gold/{task}/*", "sentences": "sentences/{task}/*"},
     "source": "SimCSE trainers.py:119-140; InfoCSE sec. 5",
     "deviations": ["the dev set also selected the step that is scored, as in the papers: the number is optimistic"],
 }
@@ -34,4 +35,5 @@ def evaluate(model: Embedder, data_root: Path) -> tuple[list[Score], Items]:
     (pairs,) = read_sts(data_root, "STS-B", "dev")
     cosines = cosine(*model.pairs(pairs))
     rows = [Score("STS-B", "all", "spearman", spearman(cosines, pairs.gold))]
-    return rows, {"STS-B/dev": cosines, "gold/STS-B/dev": pairs.gold}
+    items = {"STS-B/dev": cosines, "gold/STS-B/dev": pairs.gold}
+    return rows, items | {"sentences/STS-B/dev": sentence_ids(pairs.left, pairs.right)}

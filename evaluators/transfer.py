@@ -7,7 +7,8 @@ chooses the regulariser. SST: its validation set does. The regulariser is the op
 Paper: Conneau & Kiela 2018, SentEval. Official code: princeton-nlp/SimCSE SentEval/senteval/{binary,sst,trec,mrpc}.py,
 tools/validation.py, tools/classifier.py; settings: evaluation.py:75-86.
 Items: `TASK` (sentences,) bool, whether each was classified right, in SentEval's order; their mean is the accuracy
-(where there are outer folds, up to the mean over folds of unequal size).
+(where there are outer folds, up to the mean over folds of unequal size); `sentences/TASK` (sentences, 1 or 2) ids, by
+which items of the same sentence are known: SST's test set is a part of MR.
 Relations: the classifier is evaluators/_probe.py; `mteb:Banking77Classification` fits on few sentences of each class.
 """
 
@@ -26,7 +27,7 @@ from csebench.base.errors import BadInput
 from csebench.data.sts import expected_counts
 from csebench.model.embedder import Embedder
 from csebench.model.metrics import averages
-from csebench.score.rows import Items, Score
+from csebench.score.rows import Items, Score, sentence_ids
 from evaluators._probe import SEED, Fold, fit, held_out, predict
 
 DECLARATION = {
@@ -54,7 +55,7 @@ DECLARATION = {
     "ordered": "SentEval cuts folds in the order of its files among sentences of equal length and class",
     "best": {"accuracy": 1.0, "f1": 1.0},
     "chance": {"accuracy": (0.0, 0.75), "f1": (0.0, 0.85)},
-    "items": {"values": "{task}", "score": "mean", "metric": "accuracy"},
+    "items": {"values": "{task}", "score": "mean", "metric": "accuracy", "sentences": "sentences/{task}"},
     "source": "SimCSE evaluation.py:75-86; SentEval/senteval/tools/{validation,classifier}.py",
     "deviations": [
         "all folds and regularisers of a task train at once; sums of products are in another order than one by one",
@@ -112,13 +113,18 @@ def evaluate(model: Embedder, data_root: Path, **settings: int | str) -> tuple[l
         test = labels.get("test", labels.get("all"))
         rows += [row(task, "all", accuracy), row(task, "dev", dev)]
         rows += [Score(task, "all", "f1", float(f1_score(test, predicted)))] if task == "MRPC" else []
-        items[task] = predicted == test
+        items |= {task: predicted == test, f"sentences/{task}": ids(splits.get("test", splits.get("all")))}
     mean, printed = averages([r.value for r in rows if (r.subset, r.metric) == ("all", "accuracy")])
     return [*rows, row("Avg.", "all", mean), row("Avg.", "printed", printed)], items
 
 
 def row(task: str, subset: str, value: float) -> Score:
     return Score(task, subset, "accuracy", float(value))
+
+
+def ids(split: Labelled) -> np.ndarray:
+    """(N, 1) ids of the sentences; of pairs, (N, 2)."""
+    return sentence_ids(split.sentences, *([] if split.others is None else [split.others]))
 
 
 def embed(model: Embedder, task: str, name: str, split: Labelled) -> np.ndarray:

@@ -148,6 +148,7 @@ class ItemScore(Strict):
     score: Literal["mean", "spearman"]  # of the values; or their rank correlation with the gold values, concatenated
     gold: str | None = None  # of the items that hold the gold values, in the order of `values`
     metric: str | None = None  # the only one that is made so; None: every metric
+    sentences: str | None = None  # of the items that hold ids of each test item's sentences, in the order of `values`
 
     @model_validator(mode="after")
     def gold_fits(self):

@@ -2,21 +2,22 @@
 
 Rows are compared in the columns that papers compare them in: the averages where a table has some, else every score. A
 test set is a sample of items, seeds are a sample of trainings; the variance of a difference is the sum of both
-(csebench/report/stats.py: paired_difference). An evaluator declares how its items make a score. A rank correlation: a
-bootstrap of the graded pairs, the same resamples for every row. A mean (accuracy, recall, nDCG): the permutation of
-signs of the items' differences, which for one seed of accuracies is McNemar's test. Where it declares nothing
-(alignment, purity, tasks of MTEB) rows are compared over seeds alone.
+(csebench/report/stats.py: paired_difference). That over items is the variance of the difference in resamples of the
+items, which are published with the scores (csebench/score/replicates.py), of all test sets of an evaluator together.
+Where an evaluator declares no items (alignment, purity, tasks of MTEB) rows are compared over seeds alone.
+
+What is written is published with the page. It is not replaced by a comparison that knows less: where scores have no
+replicates any more, or not yet, the tests over items that were written before stay as long as the scores are the same.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 
-from csebench.base.caches import cached
+from csebench.base.errors import BadInput
 from csebench.base.files import write_json
 from csebench.plan.papers import Column, Grid
 from csebench.plan.registry import protocol
@@ -24,30 +25,48 @@ from csebench.plan.spec import Spec
 from csebench.plan.targets import grid_path, score_path
 from csebench.report.stats import LEVEL, Difference, holm, paired_difference, tie_groups
 from csebench.report.view import Cell, GridView, combine_by_seed, grid_view, is_control
-from csebench.score.rows import Items, Sample, sample
-from csebench.score.store import items, score
+from csebench.score.replicates import Replicates, read_replicates
+from csebench.score.rows import Items
+from csebench.score.store import items, read_scores, score
 
-RESAMPLES = 500
+EQUAL = 1e-9  # rounding error of a difference in printed units
 
 
 def compare(paper_name: str, name: str, scale: str) -> Path:
-    """Writes what a page shows of per-item values, which are not published with the scores."""
-    out, shown = grid_path(paper_name, name, scale, "items.json"), grid_view(paper_name, name, scale)
+    """Writes the tests between rows that a page shows, and texts that are not published with the scores.
+
+    Raises:
+        BadInput: the file that is there was made from more than the scores have now, and they have changed.
+    """
+    out, shown = path_of(paper_name, name, scale), grid_view(paper_name, name, scale)
     write_json(out, {"comparisons": comparisons(shown), "texts": texts(shown)})
     return out
 
 
+def path_of(paper_name: str, name: str, scale: str) -> Path:
+    return grid_path(paper_name, name, scale, "items.json")
+
+
 def texts(shown: GridView) -> dict | None:
     """What the first run of every row retrieved, and what papers print; None where the evaluator has no texts."""
-    retrieved, queries, printed = {}, None, None
+    kept = shown.texts or {"runs": {}}
+    retrieved, runs, queries, printed = {}, {}, kept.get("queries"), kept.get("printed")
     for cell, *_ in shown.rows:
         declared = protocol(cell.plan.evaluator).declaration.texts if cell.plan.specs else None
-        if declared and (arrays := items_of_run(cell.plan.specs[0], cell.plan.evaluator, shown.scale)):
-            retrieved[cell.plan.row.label] = arrays[declared.retrieved].tolist()
+        if not declared:
+            continue
+        spec, label = cell.plan.specs[0], cell.plan.row.label
+        if arrays := items_of_run(spec.run_id, cell.plan.evaluator, shown.scale):
+            retrieved[label] = arrays[declared.retrieved].tolist()
             queries = arrays[declared.queries].tolist()
             of_labels = arrays[declared.printed].swapaxes(0, 1).tolist()  # (L, Q, K)
             printed = dict(zip(declared.labels, of_labels, strict=True))
-    return {"queries": queries, "retrieved": retrieved, "printed": printed} if retrieved else None
+        elif kept.get("runs", {}).get(label) == spec.run_id:
+            retrieved[label] = kept["retrieved"][label]
+        else:
+            continue
+        runs[label] = spec.run_id
+    return {"queries": queries, "retrieved": retrieved, "printed": printed, "runs": runs} if retrieved else None
 
 
 def comparisons(shown: GridView) -> dict:
@@ -57,8 +76,12 @@ def comparisons(shown: GridView) -> dict:
         cells = {i: cell for i, cell in enumerate(shown.column(column.label)) if comparable(cell)}
         order = sorted(cells, key=lambda i: (cells[i].mean * (1 if column.lower else -1), i))
         tests = [(a, b, difference(cells[a], cells[b], shown.scale)) for a, b in combinations(order, 2)]
-        if tests and all(test.p is not None for *_, test in tests):  # what cannot be tested is no tie
-            pairs = [{"a": a, "b": b, **vars(test)} for a, b, test in tests]
+        testable = tests and all(test.p is not None for *_, test in tests)  # what cannot be tested is no tie
+        pairs = [{"a": a, "b": b, **vars(test)} for a, b, test in tests] if testable else []
+        if knows_items(kept := shown.comparisons.get(column.label)) and not all(map(item_tested, pairs or [{}])):
+            require_unchanged(shown, column.label)
+            order, pairs = kept["order"], kept["pairs"]
+        if pairs:
             by_column[column.label] = {"order": order, "pairs": pairs}
     every = [pair for comparison in by_column.values() for pair in comparison["pairs"]]
     for pair, adjusted in zip(every, holm([pair["p"] for pair in every]), strict=True):
@@ -80,23 +103,66 @@ def comparable(cell: Cell) -> bool:
     return bool(cell.values) and not cell.absent and not cell.stale and not is_control(cell)
 
 
+def differences(a: Cell, b: Cell) -> list[float]:
+    """Of two rows in a column, one per seed that they share."""
+    return list(combine_by_seed(lambda x, y: x - y, a, b).values())
+
+
 def difference(a: Cell, b: Cell, scale: str) -> Difference:
-    return paired_difference(combine_by_seed(lambda x, y: x - y, a, b).values(), item_variance(a, b, scale))
+    return paired_difference(differences(a, b), *(item_variances(a, b, scale) or ()))
+
+
+# ---------------------------------------------------------------- what was written before
+
+
+def knows_items(kept: dict | None) -> bool:
+    """Whether every pair of a column was tested over items."""
+    return kept is not None and all(map(item_tested, kept["pairs"]))
+
+
+def item_tested(pair: dict) -> bool:
+    return pair.get("item_variance") is not None
+
+
+def require_unchanged(shown: GridView, column: str) -> None:
+    """Raises BadInput unless the scores of a column still have the differences that were tested when its comparison
+    was written."""
+    cells = shown.column(column)
+    for pair in shown.comparisons[column]["pairs"]:
+        rows = [cells[row] if row < len(cells) else None for row in (pair["a"], pair["b"])]
+        now = differences(*rows) if all(row is not None and row.values for row in rows) else []
+        if len(now) != pair["seeds"] or abs(np.mean(now) - pair["mean"]) > EQUAL:
+            path, labels = path_of(shown.paper, shown.name, shown.scale), [r.label for r in shown.score_grid.rows]
+            raise BadInput(
+                f"{path}: {column}: was tested over test items, and scores have changed since"
+                f" ({', '.join(labels[row] for row in (pair['a'], pair['b']) if row < len(labels))}), but not all of"
+                " them have replicates over items now. Publish the scores of every row again"
+                " (`csebench publish RUN EVALUATOR`), or delete the file: rows are then compared over seeds alone."
+            )
 
 
 # ---------------------------------------------------------------- test items
 
 
-def item_variance(a: Cell, b: Cell, scale: str) -> float | None:
-    """Of the difference of two cells in printed units; None where items are not known."""
-    variances = []
+def item_variances(a: Cell, b: Cell, scale: str) -> tuple[float, float] | None:
+    """Variance of the difference of two cells over test items, in printed units: with items that share a sentence
+    resampled together, and with single items. None where replicates of one are not known, or not of the same items.
+
+    Tasks of one evaluator are resampled jointly; those of different ones are taken as independent.
+    """
+    by_items: dict[str, list[tuple[Replicates, Replicates]]] = {}
     for x, y in zip(a.parts or (a,), b.parts or (b,), strict=True):
         for task in tasks(x):
-            first, second = (samples(cell, task, scale) for cell in (x, y))
-            if first is None or second is None or not same_items(first + second):
+            first, second = mean_replicates(x, task, scale), mean_replicates(y, task, scale)
+            if first is None or second is None or first.items != second.items:
                 return None
-            variances.append(variance(first, second))
-    return a.factor**2 * sum(variances) / len(variances) ** 2
+            by_items.setdefault(first.items, []).append((first, second))
+    scores = sum(map(len, by_items.values()))
+    clustered, naive = (
+        sum(np.var(sum(getattr(x, kind) - getattr(y, kind) for x, y in pairs)) for pairs in by_items.values())
+        for kind in ("clustered", "naive")
+    )
+    return float((a.factor / scores) ** 2 * clustered), float((a.factor / scores) ** 2 * naive)
 
 
 def tasks(cell: Cell) -> list[str]:
@@ -104,99 +170,24 @@ def tasks(cell: Cell) -> list[str]:
     return protocol(cell.plan.evaluator).declaration.tasks if cell.plan.task == "Avg." else [cell.plan.task]
 
 
-def samples(cell: Cell, task: str, scale: str) -> list[Sample] | None:
-    """Of every seed of a cell the test items behind its score of a task; None where those of one are not known."""
+def mean_replicates(cell: Cell, task: str, scale: str) -> Replicates | None:
+    """Of a task's score, the mean over a cell's seeds; None where one has none, or was scored on other items."""
     plan = cell.plan
-    of_seeds = [_sample(*_items_file(spec, plan.evaluator, scale), task, plan.metric) for spec in plan.specs]
-    known = [sample for sample in of_seeds if sample is not None]
-    return known if len(known) == len(of_seeds) else None
+    of_seeds = [replicates_of_run(spec, plan.evaluator, task, plan.metric, scale) for spec in plan.specs]
+    known = [replicates for replicates in of_seeds if replicates is not None]
+    if len(known) < len(of_seeds) or len({replicates.items for replicates in known}) != 1:
+        return None
+    means = (np.mean([getattr(replicates, kind) for replicates in known], 0) for kind in ("clustered", "naive"))
+    return Replicates(known[0].items, *means)
 
 
-def same_items(of_seeds: list[Sample]) -> bool:
-    """Whether samples are of the same test items, as far as their number and their gold values show it."""
-    return len({(len(s.values), None if s.gold is None else s.gold.tobytes()) for s in of_seeds}) == 1
-
-
-def items_of_run(spec: Spec, evaluator: str, scale: str) -> Items:
-    """Per-item values of a run by their names; none where it is not scored, or they are not kept."""
-    return _items(*_items_file(spec, evaluator, scale))
-
-
-def _items_file(spec: Spec, evaluator: str, scale: str) -> tuple[str, Path, str | None]:
-    """Evaluator, path of the score JSON, and the file of items that it names; None without a JSON."""
+def replicates_of_run(spec: Spec, evaluator: str, task: str, metric: str, scale: str) -> Replicates | None:
     content, _ = score(spec, evaluator, scale)
-    return evaluator, score_path(spec.run_id, evaluator, scale), content["items"] if content else None
+    return read_replicates(content, task, metric) if content else None
 
 
-@cached
-def _items(evaluator: str, path: Path, file: str | None) -> Items:
-    return ((items({"items": file}, path) if file else None) or {}).get(evaluator, {})
-
-
-@cached
-def _sample(evaluator: str, path: Path, file: str | None, task: str, metric: str) -> Sample | None:
-    return sample(_items(evaluator, path, file), protocol(evaluator).declaration.items, task, metric)
-
-
-def variance(a: list[Sample], b: list[Sample]) -> float:
-    """Of the difference of two rows' means over seeds, as items vary.
-
-    Args:
-        a: of a row, one sample a seed; b: of the other. All of the same test items.
-    """
-    if a[0].gold is None:
-        change = mean_values(a) - mean_values(b)
-        return float(np.square(change).mean() / len(change))
-    gold = a[0].gold.tobytes()
-    replicates = [
-        np.mean([_replicates(s.values.tobytes(), str(s.values.dtype), gold) for s in row], 0) for row in (a, b)
-    ]
-    return float(np.var(replicates[0] - replicates[1], ddof=1))
-
-
-def mean_values(row: list[Sample]) -> np.ndarray:
-    """(items,) each the mean over seeds."""
-    return np.stack([seed.values for seed in row]).mean(0)
-
-
-@cached
-def resamples(items: int) -> np.ndarray:
-    """(RESAMPLES, items): how often a bootstrap draws each item; the same for every row."""
-    rng = np.random.default_rng(items)
-    return rng.multinomial(items, np.full(items, 1 / items), RESAMPLES).astype(np.float32)
-
-
-@cached
-def _replicates(cosines: bytes, dtype: str, gold: bytes) -> np.ndarray:
-    return spearman_resampled(np.frombuffer(cosines, dtype), gold)
-
-
-def spearman_resampled(cosines: np.ndarray, gold: bytes) -> np.ndarray:
-    """(RESAMPLES,) Spearman's correlation of each resample, ranks taken anew in each, ties by their middle.
-
-    Args:
-        cosines: (items,); gold: the bytes of (items,) float64.
-    """
-    (x, xx), (y, yy) = centred_ranks(cosines.tobytes(), str(cosines.dtype)), centred_ranks(gold, "float64")
-    return np.einsum("bi,bi,bi->b", resamples(len(cosines)), x, y) / np.sqrt(xx * yy)
-
-
-@lru_cache(16)  # for the gold scores, which every row shares
-def centred_ranks(values: bytes, dtype: str) -> tuple[np.ndarray, np.ndarray]:
-    """(RESAMPLES, items) ranks in each resample less their mean, and (RESAMPLES,) their sums of squares."""
-    numbers = np.frombuffer(values, dtype)
-    weights = resamples(len(numbers))
-    ranks = resampled_ranks(numbers, weights) - np.float32((len(numbers) + 1) / 2)
-    return ranks, np.einsum("bi,bi,bi->b", weights, ranks, ranks)
-
-
-def resampled_ranks(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """(resamples, items) ranks of items in resamples where an item occurs `weights` times."""
-    order = np.argsort(values, kind="stable")
-    starts = np.flatnonzero(np.diff(values[order], prepend=np.nan) != 0)
-    group = np.add.reduceat(weights[:, order], starts, axis=1)
-    middle = np.cumsum(group, axis=1) - (group - 1) / 2
-    sizes = np.diff(np.append(starts, len(values)))
-    ranks = np.empty_like(weights)
-    ranks[:, order] = np.repeat(middle, sizes, axis=1)
-    return ranks
+def items_of_run(run_id: str, evaluator: str, scale: str) -> Items:
+    """Per-item values of a run by their names; none where it is not scored, or they are not kept."""
+    path = score_path(run_id, evaluator, scale)
+    content = read_scores(path)
+    return ((content and items(content, path)) or {}).get(evaluator, {})

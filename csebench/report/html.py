@@ -136,7 +136,7 @@ def template_environment(scale: str) -> Environment:
     functions = (cell_anchor, conditions_rows, derivation, figure_files, figure_link, label_of_place)
     functions += (claims_page.claim_formula, claims_page.claims_legend)
     functions += (link_to_place, provenance_text, retrieved_rows, row_letters, run_commands, run_facts, seed_rows)
-    functions += (snakemake_command, source_label, tested_pairs, targets.grid_label)
+    functions += (snakemake_command, source_label, tested_pairs, error_text, targets.grid_label)
     functions += (markdown.heading, markdown.missing_reasons, markdown.settings_cells, markdown.source_lines)
     functions += (markdown.missing_scores, markdown.others_source, markdown.others_text, markdown.ties_meaning)
     functions += (markdown.equal_rows, markdown.variants_legend, markdown.power_section, has_evidence)
@@ -269,6 +269,11 @@ def pairs_of_cell(view: GridView, cell: Cell, row: int, powers: list[PairPower])
             (other,) = power.rows - {row}
             pairs.append((view.grid.rows[other].label, cell.mean - view.column(column)[other].mean, power))
     return pairs
+
+
+def error_text(variance: float | None) -> str:
+    """Standard error of a difference over test items."""
+    return "–" if variance is None else f"{variance**0.5:.2g}"
 
 
 def retrieved_rows(view: GridView) -> list[tuple[str, list[tuple]]]:

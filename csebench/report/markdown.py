@@ -5,6 +5,9 @@ Pages about all papers: csebench/report/overview.py.
 
 from __future__ import annotations
 
+from math import sqrt
+from statistics import median
+
 from tabulate import tabulate
 
 from csebench.plan.catalog import GENERATED, SIDE_BY_SIDE, VARIANTS, paper
@@ -214,7 +217,20 @@ def ties_section(view: GridView) -> str:
         letters = comparison["letters"]
         names = [f"{view.grid.rows[i].label} ({letters[str(i)]})" for i in comparison["order"]]
         lines.append(f"- {label}: {', '.join(names)}.")
-    return f"Rows from the best; those {ties_meaning(view)}:\n\n" + "\n".join(lines)
+    return "\n\n".join([f"Rows from the best; those {ties_meaning(view)}:", "\n".join(lines), *shared_sentences(view)])
+
+
+def shared_sentences(view: GridView) -> list[str]:
+    """How much the errors over test items grow as items share sentences; nothing where that is not known."""
+    pairs = [pair for comparison in view.comparisons.values() for pair in comparison["pairs"]]
+    factors = [sqrt(p["item_variance"] / p["naive_variance"]) for p in pairs if p.get("naive_variance")]
+    if not factors:
+        return []
+    return [
+        "Test items that share a sentence are resampled together: the standard error over items is"
+        f" {median(factors):.2f} times that of single items (median of {len(factors)} pairs; {min(factors):.2f} to"
+        f" {max(factors):.2f})."
+    ]
 
 
 def ties_meaning(view: GridView) -> str:

@@ -122,9 +122,12 @@ class Difference:
     p: float | None  # two-sided; None where neither seeds nor items allow a test
     seeds: int
     item_variance: float | None  # variance of the mean over test items; None where items are not known
+    naive_variance: float | None = None  # the same as if no two items shared a sentence; tests nothing
 
 
-def paired_difference(differences, item_variance: float | None = None) -> Difference:
+def paired_difference(
+    differences, item_variance: float | None = None, naive_variance: float | None = None
+) -> Difference:
     """The difference of two rows, tested over seeds and items.
 
     The variances over seeds and over items add up, with Satterthwaite's degrees of freedom. A single seed is tested
@@ -133,6 +136,7 @@ def paired_difference(differences, item_variance: float | None = None) -> Differ
     Args:
         differences: of the two rows' scores, one per seed.
         item_variance: variance of their mean over test items; None where items are not known.
+        naive_variance: the same as if no two items shared a sentence; it is passed on.
     """
     summary = summarise(differences)
     parts = [] if item_variance is None else [(item_variance, inf)]
@@ -140,7 +144,8 @@ def paired_difference(differences, item_variance: float | None = None) -> Differ
         parts.append(summary.error)
     if not parts:
         return Difference(summary.mean, None, summary.n, None)
-    return Difference(summary.mean, two_sided(summary.mean, *parts), summary.n, item_variance)
+    p = two_sided(summary.mean, *parts)
+    return Difference(summary.mean, p, summary.n, item_variance, naive_variance)
 
 
 def two_sided(difference: float, *parts: tuple[float, float]) -> float:

@@ -23,14 +23,18 @@ from csebench.plan.schema import Evaluation
 from csebench.plan.sources import from_hub, remedy
 from csebench.plan.spec import digest
 from csebench.score import failures
+from csebench.score.replicates import make_replicates
+from csebench.score.rows import Score
+from csebench.score.store import items
 
 if TYPE_CHECKING:
     import numpy as np
 
     from csebench.model.embedder import Embedder
-    from csebench.score.rows import Items, Score
+    from csebench.score.rows import Items
 
 SCHEMA = 1
+ITEMS = ".items.npz"  # suffix of the file of per-item values that goes with a JSON of scores
 
 
 def data_sha256(wanted: Protocol, data_root: Path | DataRoot) -> str:
@@ -164,14 +168,14 @@ def score(
         "run": json.loads(run.read_text()).get("run") if run.exists() else None,
         "evaluations": [identity(e, data_root, pooler, evaluation) for e in evaluators],
         "scores": scores,
-        "items": str(out.with_suffix(".items.npz")),
+        "items": str(out.with_suffix(ITEMS)),
         "timings": timings,
         "provenance": watch.record(),
     }
     out.parent.mkdir(parents=True, exist_ok=True)
-    temporary = out.with_name(f".{out.stem}.{os.getpid()}.items.npz")
+    temporary = out.with_name(f".{out.stem}.{os.getpid()}{ITEMS}")
     np.savez_compressed(temporary, **items)
-    temporary.replace(out.with_suffix(".items.npz"))
+    temporary.replace(out.with_suffix(ITEMS))
     write_json(out, result)
     shutil.rmtree(opened.cache_dir, ignore_errors=True)
     return result
@@ -204,7 +208,7 @@ def evaluate_run(
     pooler = json.loads(facts.read_text()).get("pooler")
     kept = {e: digest(identity(e, data_root, pooler, evaluation)) for e in evaluators}
     kept = {e: run / "scores" / f"{protocol(e).key}-{key}.json" for e, key in kept.items()}
-    missing = [e for e in evaluators if not kept[e].exists()]
+    missing = [e for e in evaluators if not (kept[e].exists() and kept[e].with_suffix(ITEMS).exists())]
     if missing:
         with gpus.acquire_gpus(sharing=sharing):
             from csebench.score.models import open_model
@@ -224,12 +228,18 @@ def evaluate_run(
 
 
 def publish(run: Path, evaluator: str, data_root: Path | DataRoot, evaluation: Evaluation, out: Path) -> None:
-    """A run's scores with what was run and how it was trained: the JSON that tables are rendered from."""
-    scores = json.loads(evaluate_run(run, [evaluator], data_root, evaluation)[evaluator].read_text())
+    """A run's scores with what was run, how it was trained, and replicates over test items: the JSON that tables are
+    rendered from. Per-item values stay with the run."""
+    path = evaluate_run(run, [evaluator], data_root, evaluation)[evaluator]
+    scores = json.loads(path.read_text())
     training = json.loads((run / DONE).read_text())
     spec = training.pop("spec")
     training.pop("losses", None)
-    write_json(out, {"spec": spec, "training": training, **scores})
+    rows = [Score(row["task"], row["subset"], row["metric"], row["value"]) for row in scores["scores"]]
+    of_items = (items(scores, path) or {}).get(evaluator, {})
+    replicates = make_replicates(rows, of_items, protocol(evaluator).declaration.items)
+    published = {"spec": spec, "training": training, **scores}
+    write_json(out, published if replicates is None else published | {"replicates": replicates})
 
 
 def sentences(evaluators: list[str], data_root: Path | DataRoot) -> list[str]:

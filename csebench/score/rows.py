@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import NamedTuple
 
@@ -26,6 +27,7 @@ class Sample(NamedTuple):
 
     values: np.ndarray  # (items,) whose mean is the score, or whose rank correlation with `gold`
     gold: np.ndarray | None = None  # (items,)
+    sentences: np.ndarray | None = None  # (items, sentences of an item) ids; items that share one are not independent
 
 
 def sample(items: Items, rule: ItemScore | None, task: str, metric: str) -> Sample | None:
@@ -36,15 +38,17 @@ def sample(items: Items, rule: ItemScore | None, task: str, metric: str) -> Samp
     if rule is None or rule.metric not in (None, metric):
         return None
     arrays = matching(items, rule.values, task, metric)
-    if not arrays:
+    lengths = [len(array) for array in arrays]
+    gold, sentences = (
+        None if pattern is None else matching(items, pattern, task, metric) for pattern in (rule.gold, rule.sentences)
+    )
+    if not arrays or any(part is not None and [len(array) for array in part] != lengths for part in (gold, sentences)):
         return None
-    if rule.gold is None:
-        total = sum(map(len, arrays))
-        return Sample(np.concatenate([array * total / (len(arrays) * len(array)) for array in arrays]))
-    gold = matching(items, rule.gold, task, metric)
-    if [len(array) for array in arrays] != [len(array) for array in gold]:
-        return None
-    return Sample(np.concatenate(arrays), np.concatenate(gold).astype(np.float64))
+    ids = None if sentences is None else np.concatenate(sentences)
+    if gold is None:
+        arrays = [array * sum(lengths) / (len(arrays) * len(array)) for array in arrays]
+        return Sample(np.concatenate(arrays), None, ids)
+    return Sample(np.concatenate(arrays), np.concatenate(gold).astype(np.float64), ids)
 
 
 def matching(items: Items, pattern: str, task: str, metric: str) -> list[np.ndarray]:
@@ -52,3 +56,17 @@ def matching(items: Items, pattern: str, task: str, metric: str) -> list[np.ndar
     name = re.escape(pattern.format(task=task, metric=metric))
     name = name.replace(r"\*\*/", "(.+/)?").replace(r"\*", "[^/]+")
     return [array for item, array in items.items() if re.fullmatch(name, item)]
+
+
+def sentence_ids(*sides: list[str]) -> np.ndarray:
+    """(items, sides) a 64-bit hash of each sentence, the same whatever its case, punctuation and spaces.
+
+    Args:
+        sides: the sentences of the items; of pairs, the left and the right ones.
+    """
+    return np.stack([np.array([_sentence_id(text) for text in side], dtype=np.int64) for side in sides], axis=1)
+
+
+def _sentence_id(text: str) -> int:
+    letters = re.sub(r"[\W_]+", "", text.lower()) or text
+    return int.from_bytes(hashlib.blake2b(letters.encode(), digest_size=8).digest(), "little", signed=True)

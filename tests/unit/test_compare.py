@@ -1,4 +1,4 @@
-"""Comparisons of rows: the bootstrap of Spearman against scipy, and a made-up project from score files to letters."""
+"""Comparisons of rows: which items make a score, and a made-up project from score files to letters."""
 
 import json
 import shutil
@@ -10,12 +10,14 @@ import yaml
 
 from csebench import ROOT
 from csebench.base import caches
+from csebench.base.errors import BadInput
 from csebench.data.sts import read_sts
 from csebench.plan import catalog, grids, targets
 from csebench.plan.registry import evaluator_declaration
 from csebench.report import compare
 from csebench.report.view import grid_view
-from csebench.score.rows import Sample, sample
+from csebench.score.replicates import make_replicates, read_replicates
+from csebench.score.rows import Score, sample, sentence_ids
 
 SCALE = "smoke"
 SMOKE = ROOT / "data" / "smoke"
@@ -60,7 +62,7 @@ def table(rows, columns, **more):
 
 
 def write_scores(spec, evaluator, values, items=None):
-    """A run's scores, {(task, metric): value}, with per-item values beside them."""
+    """A run's scores, {(task, metric): value}, with the replicates that per-item values give."""
     path = targets.score_path(spec.run_id, evaluator, SCALE)
     path.parent.mkdir(parents=True, exist_ok=True)
     name = evaluator.partition(":")[0]
@@ -70,61 +72,10 @@ def write_scores(spec, evaluator, values, items=None):
         {"task": t, "subset": "printed" if t == "Avg." else "all", "metric": metric, "value": float(value)}
         for (t, metric), value in values.items()
     ]
+    rows = [Score(row["task"], row["subset"], row["metric"], row["value"]) for row in content["scores"]]
+    if items and (replicates := make_replicates(rows, items, evaluator_declaration(name).items)):
+        content["replicates"] = replicates
     path.write_text(json.dumps(content))
-    if items:
-        np.savez(path.with_suffix(".items.npz"), **{f"{evaluator}/{key}": own for key, own in items.items()})
-
-
-# ---------------------------------------------------------------- Spearman's bootstrap
-
-
-TIED = {
-    "no ties": lambda rng: rng.random(40),
-    "ties": lambda rng: rng.integers(0, 5, 40).astype(float),
-    "float32": lambda rng: rng.integers(0, 30, 40).astype(np.float32) / 7,
-}
-
-
-@pytest.mark.parametrize("made", TIED.values(), ids=TIED)
-def test_resampled_ranks_are_those_of_repeated_items(made):
-    values, weights = made(np.random.default_rng(0)), compare.resamples(40)[:50]
-    for own, times in zip(compare.resampled_ranks(values, weights), weights.astype(int), strict=True):
-        assert np.array_equal(np.repeat(own, times), scipy.stats.rankdata(np.repeat(values, times)))
-
-
-@pytest.mark.parametrize("made", TIED.values(), ids=TIED)
-def test_spearman_of_resamples_is_scipys_of_repeated_items(made):
-    rng = np.random.default_rng(1)
-    gold = rng.integers(0, 11, 40) / 2
-    cosines = made(rng) + gold.astype(np.float32) / 5
-    found = compare.spearman_resampled(cosines, gold.tobytes())
-    for correlation, times in zip(found[:100], compare.resamples(40).astype(int), strict=False):
-        expected = scipy.stats.spearmanr(np.repeat(cosines, times), np.repeat(gold, times)).statistic
-        assert correlation == pytest.approx(expected, abs=1e-5)
-
-
-def test_spearman_keeps_its_digits_on_thousands_of_items():
-    """Sums of squares of ranks are 1e10 here, in single precision."""
-    rng = np.random.default_rng(2)
-    gold = rng.integers(0, 26, 4906) / 5
-    cosines = (gold / 5 + rng.normal(0, 0.5, len(gold))).astype(np.float32)
-    times = compare.resamples(len(gold))[0].astype(int)
-    expected = scipy.stats.spearmanr(np.repeat(cosines, times), np.repeat(gold, times)).statistic
-    assert compare.spearman_resampled(cosines, gold.tobytes())[0] == pytest.approx(expected, abs=2e-5)
-
-
-def test_variance_of_a_difference_is_the_bootstraps():
-    """Of the means of two seeds, the same pairs drawn for both rows."""
-    (gold,) = [pairs.gold for pairs in read_sts(SMOKE, "SICK-R")]
-    rng = np.random.default_rng(3)
-    a, b = (gold / 5 + rng.normal(0, noise, (2, len(gold))) for noise in (0.2, 0.5))
-    drawn = []
-    for _ in range(800):
-        own = rng.integers(0, len(gold), len(gold))
-        mean = [np.mean([scipy.stats.spearmanr(seed[own], gold[own]).statistic for seed in row]) for row in (a, b)]
-        drawn.append(mean[0] - mean[1])
-    found = compare.variance(*([Sample(seed, gold) for seed in row] for row in (a, b)))
-    assert np.sqrt(found) == pytest.approx(np.std(drawn), rel=0.12)
 
 
 # ---------------------------------------------------------------- which items make a score
@@ -136,12 +87,14 @@ def rule(name):
 
 ITEMS = {"STS12/a": [1, 2], "STS12/b": [3], "gold/STS12/a": [4, 5], "gold/STS12/b": [6], "STS1/a": [7], "MR": [8]}
 ITEMS |= {"recall@1": [0, 1], "x/recall@1": [9, 9, 9, 9], "x/y/recall@1": [9]}
+ITEMS |= {"sentences/STS12/a": [[1, 2], [2, 3]], "sentences/STS12/b": [[4, 5]], "sentences/MR": [[1]], "CR": [1]}
 ITEMS = {name: np.array(values) for name, values in ITEMS.items()}
 
 
 def test_a_rank_correlation_concatenates_its_items_and_their_gold_values():
     found = sample(ITEMS, rule("sts"), "STS12", "spearman")
     assert (found.values.tolist(), found.gold.tolist()) == ([1, 2, 3], [4, 5, 6])
+    assert found.sentences.tolist() == [[1, 2], [2, 3], [4, 5]]
 
 
 def test_a_mean_weighs_arrays_the_same():
@@ -155,7 +108,7 @@ def test_a_mean_weighs_arrays_the_same():
     [
         ("transfer", "MR", "accuracy", [8]),
         ("transfer", "MR", "f1", None),  # which is no mean over sentences
-        ("transfer", "CR", "accuracy", None),
+        ("transfer", "CR", "accuracy", None),  # of an older version: without ids of sentences
         ("stsb_retrieval", "STS-B", "recall@1", [0, 1]),
         ("sts", "STS1", "spearman", None),  # without gold values
         ("geometry", "STS-B", "alignment", None),
@@ -230,6 +183,7 @@ def write_sts(spec, noise, seed):
         gold, cosines = np.concatenate([p.gold for p in pairs]), np.concatenate(list(own.values()))
         values[task, "spearman"] = scipy.stats.spearmanr(cosines, gold).statistic
         items |= own | {f"gold/{task}/{p.subset}": p.gold for p in pairs}
+        items |= {f"sentences/{task}/{p.subset}": sentence_ids(p.left, p.right) for p in pairs}
     values["Avg.", "spearman"] = np.mean(list(values.values()))
     write_scores(spec, "sts", values, items)
     return 100 * values["Avg.", "spearman"]
@@ -259,43 +213,96 @@ def test_letters_of_rows(sts):
     assert pair["mean"] == pytest.approx(np.mean(sts["Good"]) - sts["Untrained"][0])  # whose one run stands for all
 
 
-def test_an_average_of_tasks_has_the_variance_of_its_tasks(sts):
-    """Test sets are drawn apart: their variances add up, over 49."""
-    a, b = (grid_view("made_up", "table1", SCALE).rows[row][1] for row in (0, 2))
-    parts = [compare.variance(*(compare.samples(c, t, SCALE) for c in (a, b))) for t in STS]
+def edit_scores(specs, edit):
+    """Changes the published JSONs of runs."""
+    for spec in specs:
+        path = targets.score_path(spec.run_id, "sts", SCALE)
+        content = json.loads(path.read_text())
+        edit(content)
+        path.write_text(json.dumps(content))
+
+
+def test_p_is_of_seeds_and_items(sts):
     (pair,) = [p for p in compared(1)["Avg."]["pairs"] if {p["a"], p["b"]} == {0, 2}]
     d = np.subtract(sts["Good"], sts["Bad"])
-    seeds, items = d.var(ddof=1) / 3, 100**2 * sum(parts) / 49
+    seeds, items = d.var(ddof=1) / 3, pair["item_variance"]
     df = (seeds + items) ** 2 / (seeds**2 / 2)
     assert pair["p"] == pytest.approx(2 * scipy.stats.t.sf(d.mean() / np.sqrt(seeds + items), df))
 
 
-def test_without_items_seeds_are_compared(sts):
-    for path in (catalog.results_folder(SCALE) / "scores").glob("*.npz"):
-        path.unlink()
+def test_an_average_resamples_its_test_sets_together(sts):
+    """The variance of the mean of seven tasks' replicates, not of tasks that are drawn apart."""
+    means = {}
+    for label in ("Good", "Bad"):
+        contents = [json.loads(targets.score_path(s.run_id, "sts", SCALE).read_text()) for s in specs(1, label)]
+        means[label] = np.mean([read_replicates(c, t, "spearman").clustered for c in contents for t in STS], 0)
+    (pair,) = [p for p in compared(1)["Avg."]["pairs"] if {p["a"], p["b"]} == {0, 2}]
+    assert pair["item_variance"] == pytest.approx(100**2 * np.var(means["Good"] - means["Bad"]))
+
+
+def test_without_replicates_seeds_are_compared(sts):
+    for label in ("Good", "Bad"):
+        edit_scores(specs(1, label), lambda content: content.pop("replicates"))
     (pair,) = [p for p in compared(1)["Avg."]["pairs"] if {p["a"], p["b"]} == {0, 2}]
     assert pair["item_variance"] is None
     assert pair["p"] == pytest.approx(scipy.stats.ttest_rel(sts["Good"], sts["Bad"]).pvalue)
 
 
-def test_without_gold_seeds_are_compared(sts):
-    """Scored by code that kept no gold values yet."""
-    for path in (catalog.results_folder(SCALE) / "scores").glob("*.npz"):
-        with np.load(path) as archive:
-            items = {name: archive[name] for name in archive.files if "gold" not in name}
-        np.savez(path, **items)
+def test_rows_of_other_test_items_are_compared_over_seeds(sts):
+    """Their digest shows that one row was scored on other data."""
+    edit_scores(specs(1, "Bad"), lambda content: content["replicates"].update(items="other"))
+    variances = {frozenset((p["a"], p["b"])): p["item_variance"] for p in compared(1)["Avg."]["pairs"]}
+    assert {pair for pair, variance in variances.items() if variance is None} == {p for p in variances if 2 in p}
+
+
+# ---------------------------------------------------------------- a comparison that knew more
+
+
+def without_replicates():
+    """Scores as they were published before replicates."""
+    for label in ROWS:
+        edit_scores(specs(1, label), lambda content: content.pop("replicates"))
+
+
+def test_tests_over_items_stay_where_the_scores_are_the_same(sts):
+    before = compared(1)
+    without_replicates()
+    assert compared(1) == before
+
+
+def test_tests_over_items_stay_where_an_evaluator_has_a_newer_version(sts):
+    """The page shows the scores with a mark; nothing about them has changed."""
+    before = compared(1)
+    without_replicates()
+    for label in ROWS:
+        edit_scores(specs(1, label), lambda content: content["evaluations"][0].update(version=0))
+    assert compared(1) == before
+
+
+def test_tests_over_items_are_not_replaced_by_weaker_ones(sts):
+    compared(1)
+    path = targets.grid_path("made_up", "table1", SCALE, "items.json")
+    before = path.read_bytes()
+    without_replicates()
+
+    def improve(content):
+        for row in content["scores"]:
+            row["value"] += 0.001
+
+    edit_scores(specs(1, "Bad"), improve)
+    clear()
+    with pytest.raises(BadInput, match=r"table1.items.json: Avg.: .*Bad.* or delete the file"):
+        compare.compare("made_up", "table1", SCALE)
+    assert path.read_bytes() == before
+    path.unlink()
     assert {pair["item_variance"] for pair in compared(1)["Avg."]["pairs"]} == {None}
 
 
-def test_rows_of_other_test_items_are_compared_over_seeds(sts):
-    """The gold values show that one row was scored on other data."""
-    for spec in specs(1, "Bad"):
-        path = targets.score_path(spec.run_id, "sts", SCALE).with_suffix(".items.npz")
-        with np.load(path) as archive:
-            items = {name: archive[name] + ("gold" in name) for name in archive.files}
-        np.savez(path, **items)
-    variances = {frozenset((p["a"], p["b"])): p["item_variance"] for p in compared(1)["Avg."]["pairs"]}
-    assert {pair for pair, variance in variances.items() if variance is None} == {p for p in variances if 2 in p}
+def test_replicates_replace_what_was_there(sts):
+    first = compared(1)
+    path = targets.grid_path("made_up", "table1", SCALE, "items.json")
+    path.write_text(path.read_text().replace('"seeds": 3', '"seeds": 7'))
+    assert compared(1) == first
 
 
 def test_same_scores_same_bytes(sts):
@@ -341,10 +348,11 @@ def test_a_task_of_mteb_shows_its_main_score(project):
 def test_accuracies_of_one_seed_are_compared_by_mcnemars_test(project):
     rng = np.random.default_rng(0)
     rows = [{task: rng.random(200) < share for task in ("MR", "CR")} for share in (0.8, 0.7)]
-    write_pair(2, "transfer", *(({(task, "accuracy"): own for task, own in row.items()}, row) for row in rows))
+    apart = {f"sentences/{task}": rng.integers(0, 2**62, (200, 1)) for task in ("MR", "CR")}
+    write_pair(2, "transfer", *(({(task, "accuracy"): own for task, own in row.items()}, row | apart) for row in rows))
     d = [a.astype(float) - b for a, b in zip(*(row.values() for row in rows), strict=True)]
     (pair,) = compared(2)["mean"]["pairs"]
-    assert (pair["p"], pair["seeds"]) == (pytest.approx(z_test(*d)), 1) and pair["item_variance"] > 0
+    assert pair["seeds"] == 1 and pair["p"] == pytest.approx(z_test(*d), rel=0.01)
     assert pair["holm"] == pair["p"] and pair["mean"] == pytest.approx(100 * np.mean(d))
 
 
@@ -355,7 +363,9 @@ def test_a_mean_of_columns_is_of_what_its_columns_are_of(project):
     for label, share in shares.items():
         for spec in specs(5, label)[label == "Bad" :]:
             items = {task: rng.random(100) < share for task in ("MR", "CR")}
-            write_scores(spec, "transfer", {(task, "accuracy"): own.mean() for task, own in items.items()}, items)
+            values = {(task, "accuracy"): own.mean() for task, own in items.items()}
+            apart = {f"sentences/{task}": np.arange(100)[:, None] + 1000 * (task == "CR") for task in items}
+            write_scores(spec, "transfer", values, items | apart)
     own = compared(5)["mean"]
     assert own["order"] == [0, 2] and [(pair["seeds"], pair["item_variance"] > 0) for pair in own["pairs"]] == [
         (3, True)
@@ -376,7 +386,8 @@ def test_recalls_are_compared_over_queries(project):
     found = compared(3)
     for k in (1, 5):
         a, b = (rank <= k for rank in ranks)
-        assert found[f"R@{k}"]["pairs"][0]["p"] == pytest.approx(z_test(a.astype(float) - b))
+        p = found[f"R@{k}"]["pairs"][0]["p"]
+        assert p == pytest.approx(z_test(a.astype(float) - b), rel=0.01)
 
 
 @pytest.mark.parametrize(("dataset", "forums"), [("smoke", [""]), ("cqadupstack", ["android/", "english/"])])
@@ -387,4 +398,5 @@ def test_ndcg_is_compared_over_queries(project, dataset, forums):
     values = [{(dataset, "ndcg@10"): np.array([own.mean() for own in row.values()])} for row in rows]
     write_pair(4, f"beir:{dataset}", *zip(values, rows, strict=True))
     d = [a - b for a, b in zip(*(row.values() for row in rows), strict=True)]
-    assert compared(4)[dataset]["pairs"][0]["p"] == pytest.approx(z_test(*d))
+    p = compared(4)[dataset]["pairs"][0]["p"]
+    assert p == pytest.approx(z_test(*d), rel=0.01)

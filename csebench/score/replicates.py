@@ -1,0 +1,200 @@
+"""Replicates of a run's scores over test items: what a comparison needs of the items, small enough to publish.
+
+Test sets are samples, so a score has an error that is shared by all models scored on them. `replicates` scores
+resamples of the items, the same ones for every run: the difference of two runs in each resample shows how far their
+difference depends on the items. Neither gold scores nor items can be read from it. Which rows are compared:
+csebench/report/compare.py.
+
+What is resampled is a unit. Items that share a sentence, directly or by other items, in any of an evaluator's test
+sets, are one unit (a cluster), as their errors are correlated. Where such a cluster is more than LARGEST of a test
+set, too few units would be left: there each sentence is a unit, and an item belongs to all of its own. Every resample
+has a sign s of +1 or -1 for each unit (a wild bootstrap; Wu 1986, Annals of Statistics 14) and gives an item the
+weight 1 + Σs / 2 over its units. Twice the change of the score is the replicate: its variance is that of the cluster
+bootstrap, and with sentences as units that of the jackknife that leaves one sentence out, which counts an item twice
+and so errs to the safe side. For a mean the replicate is Σ s · value / n: the permutation of signs, by units.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from csebench.score.rows import Items, Sample, Score, sample
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from csebench.plan.schema import ItemScore
+
+DRAWS = 512  # 1.4 kB of a score; its standard error is exact up to 511 units, then within 3 % (benchmarks/clusters.py)
+NAIVE_DRAWS = 128  # of the error that ignores shared sentences, which is shown and tests nothing
+LARGEST = 0.1  # of a test set, in one cluster
+
+
+@dataclass(frozen=True)
+class Replicates:
+    """Changes of one score in resamples of its test items."""
+
+    items: str  # digest of the evaluator's test items: replicates of equal ones are paired
+    clustered: np.ndarray  # (DRAWS,) of clusters
+    naive: np.ndarray  # (NAIVE_DRAWS,) of single items
+
+
+def make_replicates(scores: list[Score], items: Items, rule: ItemScore | None) -> dict | None:
+    """Replicates of every score of an evaluator that its items make, as JSON; None where they make none.
+
+    Args:
+        scores: rows of the evaluator.
+        items: its per-item values; rule: how they make a score.
+    """
+    known = {(row.task, row.metric): sample(items, rule, row.task, row.metric) for row in scores}
+    samples = {key: found for key, found in known.items() if found is not None}
+    if not samples:
+        return None
+    by_task = {task: found for (task, _), found in samples.items()}  # metrics of a task have the same items
+    sizes = [len(found.values) for found in by_task.values()]
+    ends = np.cumsum(sizes)
+    units = membership(list(by_task.values()))
+    singles = identity(ends[-1])
+    signs, single_signs = draw_signs(DRAWS, units.shape[1]), draw_signs(NAIVE_DRAWS, ends[-1])
+    rows = {task: slice(end - size, end) for task, end, size in zip(by_task, ends, sizes, strict=True)}
+    encoded: dict[str, dict] = {}
+    for (task, metric), found in samples.items():
+        encoded.setdefault(task, {})[metric] = {
+            "clustered": encode(changes(found, units[rows[task]] @ signs)),
+            "naive": encode(changes(found, singles[rows[task]] @ single_signs)),
+        }
+    return {"items": digest_of_items(by_task), "scores": encoded}
+
+
+def read_replicates(content: dict, task: str, metric: str) -> Replicates | None:
+    """Replicates in a score JSON; None where it has none of a score."""
+    published = content.get("replicates")
+    encoded = published and published["scores"].get(task, {}).get(metric)
+    if not encoded:
+        return None
+    return Replicates(published["items"], decode(encoded["clustered"]), decode(encoded["naive"]))
+
+
+def encode(changes: np.ndarray) -> dict:
+    """Whole multiples of a unit, as base64 of 16-bit integers, little-endian."""
+    unit = float(np.abs(changes).max()) / np.iinfo(np.int16).max or 1.0
+    numbers = np.rint(changes / unit).astype("<i2")
+    return {"unit": unit, "values": base64.b64encode(numbers.tobytes()).decode("ascii")}
+
+
+def decode(encoded: dict) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(encoded["values"]), "<i2") * encoded["unit"]
+
+
+def digest_of_items(by_task: dict[str, Sample]) -> str:
+    """A hash of what replicates of two runs must share: number and order of items, gold scores, sentences."""
+    digest = hashlib.sha256()
+    for task, found in by_task.items():
+        digest.update(f"{task} {len(found.values)} ".encode())
+        for array in (found.gold, found.sentences):
+            digest.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()[:16]
+
+
+# ---------------------------------------------------------------- units
+
+
+def membership(samples: list[Sample]) -> csr_array:
+    """(items, units) 1 where an item belongs to a unit; the items of all samples together."""
+    from scipy.sparse import csr_array
+
+    sizes = [len(found.values) for found in samples]
+    if any(found.sentences is None for found in samples):
+        return identity(sum(sizes))
+    pairs = [
+        (row, s) for row, ids in enumerate(ids for f in samples for ids in f.sentences) for s in set(ids.tolist())
+    ]
+    item = np.array([row for row, _ in pairs])
+    sentence = number([s for _, s in pairs])
+    cluster = clusters(item, sentence)
+    of_test_set = np.split(cluster, np.cumsum(sizes)[:-1])
+    huge = {c for part in of_test_set for c in np.flatnonzero(np.bincount(part) > max(1, LARGEST * len(part)))}
+    by_sentence = np.isin(cluster[item], list(huge))
+    whole = np.flatnonzero(~np.isin(cluster, list(huge)))
+    item = np.concatenate([whole, item[by_sentence]])
+    unit = number([*(("cluster", c) for c in cluster[whole]), *(("sentence", s) for s in sentence[by_sentence])])
+    return csr_array((np.ones(len(item)), (item, unit)), (sum(sizes), unit.max() + 1))
+
+
+def clusters(item: np.ndarray, sentence: np.ndarray) -> np.ndarray:
+    """(items,) number of the connected component of each item, from (item, sentence) that belong together."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    items, nodes = item.max() + 1, item.max() + sentence.max() + 2
+    edges = coo_array((np.ones(len(item)), (item, items + sentence)), (nodes, nodes))
+    return connected_components(edges, directed=False)[1][:items]
+
+
+def number(values: list) -> np.ndarray:
+    """Whole numbers in the order of first appearance, the same for equal values."""
+    known: dict = {}
+    return np.array([known.setdefault(value, len(known)) for value in values])
+
+
+def identity(items: int) -> csr_array:
+    """Every item is a unit."""
+    from scipy.sparse import csr_array, eye_array
+
+    return csr_array(eye_array(items))
+
+
+def draw_signs(draws: int, units: int) -> np.ndarray:
+    """(units, draws) of +1 and -1, the same in every run: orthogonal rows of a Hadamard matrix, so that the variance
+    of a mean over up to `draws` - 1 units is exact (balanced repeated replication; McCarthy 1969). More units share
+    rows, with signs from raw random bits, which no release of numpy changes.
+
+    Args:
+        draws: a power of two.
+    """
+    from scipy.linalg import hadamard
+
+    bits = np.random.PCG64(0).random_raw(-(-units // 64)).astype("<u8").view(np.uint8)
+    flips = 2.0 * np.unpackbits(bits)[:units, None] - 1
+    return flips * hadamard(draws)[1 + np.arange(units) % (draws - 1)]
+
+
+# ---------------------------------------------------------------- scores of resamples
+
+
+def changes(found: Sample, signs: np.ndarray) -> np.ndarray:
+    """(draws,) replicates of a score.
+
+    Args:
+        signs: (items, draws) sums over the units of each item.
+    """
+    if found.gold is None:
+        return found.values.astype(np.float64) @ signs / len(found.values)
+    weights = 1 + signs.T / 2
+    every = np.ones((1, len(found.gold)))
+    return 2 * (
+        weighted_spearman(found.values, found.gold, weights) - weighted_spearman(found.values, found.gold, every)
+    )
+
+
+def weighted_spearman(values: np.ndarray, gold: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """(draws,) Spearman's correlation where items occur `weights` (draws, items) times, ties by their middle."""
+    x, y = (centred_ranks(side, weights) for side in (values, gold))
+    xy, xx, yy = (np.einsum("bi,bi,bi->b", weights, *sides) for sides in ((x, y), (x, x), (y, y)))
+    return xy / np.sqrt(xx * yy)
+
+
+def centred_ranks(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """(draws, items) ranks among items that occur `weights` times, less their mean."""
+    order = np.argsort(values, kind="stable")
+    starts = np.flatnonzero(np.diff(values[order], prepend=np.nan) != 0)
+    group = np.add.reduceat(weights[:, order], starts, axis=1)
+    middle = np.cumsum(group, axis=1) - group / 2
+    ranks = np.empty_like(weights)
+    ranks[:, order] = np.repeat(middle, np.diff(np.append(starts, len(values))), axis=1)
+    return ranks - weights.sum(1, keepdims=True) / 2
