@@ -20,7 +20,7 @@ rule compare:
         scores=lambda wildcards: jobs.scores_of_page(page(wildcards)),
         text=lambda wildcards: jobs.text_of_page(page(wildcards)),
     output:
-        "results/{grid}.items.json",
+        update("results/{grid}.items.json"),  # not deleted first: what it knows of items may be known nowhere else
     log:
         "results/.logs/{grid}.items.log",
     conda:

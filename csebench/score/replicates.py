@@ -52,21 +52,21 @@ def make_replicates(scores: list[Score], items: Items, rule: ItemScore | None) -
         items: its per-item values; rule: how they make a score.
     """
     known = {(row.task, row.metric): sample(items, rule, row.task, row.metric) for row in scores}
-    samples = {key: found for key, found in known.items() if found is not None}
+    samples = {key: test_set for key, test_set in known.items() if test_set is not None}
     if not samples:
         return None
-    by_task = {task: found for (task, _), found in samples.items()}  # metrics of a task have the same items
-    sizes = [len(found.values) for found in by_task.values()]
+    by_task = {task: test_set for (task, _), test_set in samples.items()}  # metrics of a task have the same items
+    sizes = [len(test_set.values) for test_set in by_task.values()]
     ends = np.cumsum(sizes)
     units = membership(list(by_task.values()))
     singles = identity(ends[-1])
     signs, single_signs = draw_signs(DRAWS, units.shape[1]), draw_signs(NAIVE_DRAWS, ends[-1])
     rows = {task: slice(end - size, end) for task, end, size in zip(by_task, ends, sizes, strict=True)}
     encoded: dict[str, dict] = {}
-    for (task, metric), found in samples.items():
+    for (task, metric), test_set in samples.items():
         encoded.setdefault(task, {})[metric] = {
-            "clustered": encode(changes(found, units[rows[task]] @ signs)),
-            "naive": encode(changes(found, singles[rows[task]] @ single_signs)),
+            "clustered": encode(changes(test_set, units[rows[task]] @ signs)),
+            "naive": encode(changes(test_set, singles[rows[task]] @ single_signs)),
         }
     return {"items": digest_of_items(by_task), "scores": encoded}
 
@@ -94,9 +94,9 @@ def decode(encoded: dict) -> np.ndarray:
 def digest_of_items(by_task: dict[str, Sample]) -> str:
     """A hash of what replicates of two runs must share: number and order of items, gold scores, sentences."""
     digest = hashlib.sha256()
-    for task, found in by_task.items():
-        digest.update(f"{task} {len(found.values)} ".encode())
-        for array in (found.gold, found.sentences):
+    for task, test_set in by_task.items():
+        digest.update(f"{task} {len(test_set.values)} ".encode())
+        for array in (test_set.gold, test_set.sentences):
             digest.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()[:16]
 
@@ -108,8 +108,8 @@ def membership(samples: list[Sample]) -> csr_array:
     """(items, units) 1 where an item belongs to a unit; the items of all samples together."""
     from scipy.sparse import csr_array
 
-    sizes = [len(found.values) for found in samples]
-    if any(found.sentences is None for found in samples):
+    sizes = [len(test_set.values) for test_set in samples]
+    if any(test_set.sentences is None for test_set in samples):
         return identity(sum(sizes))
     pairs = [
         (row, s) for row, ids in enumerate(ids for f in samples for ids in f.sentences) for s in set(ids.tolist())
@@ -167,18 +167,19 @@ def draw_signs(draws: int, units: int) -> np.ndarray:
 # ---------------------------------------------------------------- scores of resamples
 
 
-def changes(found: Sample, signs: np.ndarray) -> np.ndarray:
+def changes(test_set: Sample, signs: np.ndarray) -> np.ndarray:
     """(draws,) replicates of a score.
 
     Args:
         signs: (items, draws) sums over the units of each item.
     """
-    if found.gold is None:
-        return found.values.astype(np.float64) @ signs / len(found.values)
+    if test_set.gold is None:
+        return test_set.values.astype(np.float64) @ signs / len(test_set.values)
     weights = 1 + signs.T / 2
-    every = np.ones((1, len(found.gold)))
+    every = np.ones((1, len(test_set.gold)))
     return 2 * (
-        weighted_spearman(found.values, found.gold, weights) - weighted_spearman(found.values, found.gold, every)
+        weighted_spearman(test_set.values, test_set.gold, weights)
+        - weighted_spearman(test_set.values, test_set.gold, every)
     )
 
 
