@@ -158,9 +158,27 @@ def input_file(name: str, scale: Scale) -> Path:
     same before and after. What can neither be read nor fetched ends the workflow."""
     if (given := catalog.given_root(scale)) is not None and (given / name).exists():
         return given / name
-    if (source := source_of(name)) is None or scale.data_root:
+    if (source := source_of(name)) is None or cannot_be_had(name, scale):
         refuse(f"{catalog.data_root(scale) / name}: no such file; {remedy(name)}")
     return Path(catalog.FETCHED) / (source[1] if "*" in name else name)
+
+
+def cannot_be_had(name: str, scale: Scale) -> bool:
+    """Whether a file is neither in the given data root nor fetched by a rule."""
+    given = catalog.given_root(scale)
+    return not (given and (given / name).exists()) and (source_of(name) is None or scale.data_root is not None)
+
+
+def trained_run(run_id: str, evaluator: str, score_scale: str, first_scale: str) -> list[Path]:
+    """The file that says that a run is trained. Nothing where its score is published and the run is not here and
+    cannot be trained, because its corpus cannot be had: then the score is used as it is."""
+    made = catalog.RUNS / run_id / "train.json"
+    if made.parent.exists() or not targets.score_path(run_id, evaluator, score_scale).exists():
+        return [made]
+    scale_name = targets.scale_of_run(run_id, first_scale)
+    scale, spec = catalog.scale(scale_name), targets.run(run_id, scale_name)
+    corpus = recipe.corpus_of(declaration(spec.method), scale) if spec.corpus else None
+    return [] if corpus and cannot_be_had(corpus.path, scale) else [made]
 
 
 def evaluator_data(evaluator: str, scale_name: str) -> list[Path]:

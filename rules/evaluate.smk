@@ -5,7 +5,9 @@
 
 rule evaluate:
     input:
-        run="runs/{run}/train.json",
+        run=lambda wildcards: jobs.trained_run(
+            wildcards.run, evaluator_of(wildcards), scale_of(wildcards), SCALE
+        ),
         data=ancient(
             lambda wildcards: jobs.evaluator_data(
                 evaluator_of(wildcards), scale_of(wildcards)

@@ -176,11 +176,8 @@ def changes(test_set: Sample, signs: np.ndarray) -> np.ndarray:
     if test_set.gold is None:
         return test_set.values.astype(np.float64) @ signs / len(test_set.values)
     weights = 1 + signs.T / 2
-    every = np.ones((1, len(test_set.gold)))
-    return 2 * (
-        weighted_spearman(test_set.values, test_set.gold, weights)
-        - weighted_spearman(test_set.values, test_set.gold, every)
-    )
+    resampled = weighted_spearman(test_set.values, test_set.gold, weights)
+    return 2 * (resampled - weighted_spearman(test_set.values, test_set.gold, np.ones((1, len(test_set.gold)))))
 
 
 def weighted_spearman(values: np.ndarray, gold: np.ndarray, weights: np.ndarray) -> np.ndarray:
