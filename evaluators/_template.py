@@ -17,7 +17,7 @@ import numpy as np
 from csebench.data.sts import read_sts
 from csebench.model.embedder import Embedder
 from csebench.model.metrics import cosine, spearman
-from csebench.score.rows import Items, Score
+from csebench.score.rows import Items, Score, sentence_ids
 
 if TYPE_CHECKING:
     from matplotlib.figure import FigureBase
@@ -37,8 +37,9 @@ DECLARATION = {
     "best": {"spearman": 1.0},  # metric: what a perfect model scores
     "chance": {"spearman": (-0.45, 0.45)},  # metric: between what random vectors score on data/smoke
     # How items make the score of a {task} and {metric}, by which rows are tested over them: `mean`, or `spearman`
-    # with gold values. Leave it out where the score is neither.
-    "items": {"values": "{task}/*", "score": "spearman", "gold": "gold/{task}/*"},
+    # with gold values; `sentences` are ids, by which items of the same sentence are resampled together. Leave `items`
+    # out where the score is neither.
+    "items": {"values": "{task}/*", "score": "spearman", "gold": "gold/{task}/*", "sentences": "sentences/{task}/*"},
     # "counts": {"SST": 1821},  # task: test items, where an accuracy or recall is a share of them
     # Figures of one model, each drawn by a function draw_KIND; a paper's figure names the kind. Optional.
     "panels": {"template": {"item": "shown", "width": 5.2, "height": 4.2, "shared_axes": True}},
@@ -58,13 +59,15 @@ def evaluate(model: Embedder, data_root: Path, shown: int) -> tuple[list[Score],
         shown: pairs that are drawn.
 
     Returns:
-        rows; items: `STS-B/dev` (pairs,) cosines, `gold/STS-B/dev` (pairs,), `shown` (shown,) numbers of pairs.
+        rows; items: `STS-B/dev` (pairs,) cosines, `gold/STS-B/dev` (pairs,), `sentences/STS-B/dev` (pairs, 2) ids,
+        `shown` (shown,) numbers of pairs.
     """
     (pairs,) = read_sts(data_root, "STS-B", "dev")
     left, right = model.embed(pairs.left), model.embed(pairs.right)  # (pairs, D) each
     cosines = cosine(left, right)
     rows = [Score("STS-B", "all", "spearman", spearman(cosines, pairs.gold))]
     items = {"STS-B/dev": cosines, "gold/STS-B/dev": pairs.gold}
+    items["sentences/STS-B/dev"] = sentence_ids(pairs.left, pairs.right)
     return rows, items | {"shown": np.arange(len(pairs))[:shown]}
 
 

@@ -1,0 +1,166 @@
+"""Are errors over test items right where items share sentences? Coverage on simulated test sets, and real encoders.
+
+Simulated: two models of equal quality on test sets whose pairs of sentences form a known graph. The errors of pairs
+that share a sentence are correlated, and so are their gold scores. An interval of 95 % around the difference of
+Spearman's correlations should hold 0 in 95 % of test sets: with csebench/score/replicates.py, and as if no two pairs
+shared a sentence. `error`: mean standard error / standard deviation of the difference over test sets.
+
+Real, with --scores: two or more score JSONs of `csebench evaluate --evaluators sts` on the same data (a minute and
+half a GB per model). For every test set the number of clusters and the largest, and for the differences of all pairs
+of models the factor by which the standard error grows with clusters: as csebench takes them, with whole clusters only,
+with single sentences only (which count a pair twice: 1.41 where no sentence is shared). Then what the number of draws
+costs and gives.
+
+    python benchmarks/clusters.py
+    python benchmarks/clusters.py --scores a.json b.json c.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import norm
+from tabulate import tabulate
+
+from csebench.plan.registry import evaluator_declaration
+from csebench.score import replicates
+from csebench.score.rows import Sample, sample
+from csebench.score.store import items
+
+PAIRS = 400
+ENOUGH_DRAWS = 4096  # whose error is small beside the differences that are shown
+
+
+def graph(kind: str, rng: np.random.Generator) -> np.ndarray:
+    """(PAIRS, 2) sentences of each pair."""
+    if kind == "no shared sentence":
+        return np.arange(2 * PAIRS).reshape(PAIRS, 2)
+    if kind.startswith("stars of"):  # pairs with one sentence in common
+        size = int(kind.split()[-1])
+        return np.stack([np.arange(PAIRS) // size, PAIRS + np.arange(PAIRS)], axis=1)
+    if kind == "one star of 30, rest apart":
+        return np.stack([np.maximum(np.arange(PAIRS) - 29, 0), PAIRS + np.arange(PAIRS)], axis=1)
+    return rng.integers(0, PAIRS, (PAIRS, 2))  # a sentence is in two pairs on average: one huge cluster
+
+
+GRAPHS = ["no shared sentence", "stars of 4", "stars of 10", "one star of 30, rest apart", "random, as many sentences"]
+
+
+def simulate(sentences: np.ndarray, rng: np.random.Generator) -> list[Sample]:
+    """Two models of equal quality on one test set."""
+    left, right = sentences.T
+    topic, count = rng.normal(size=sentences.max() + 1), sentences.max() + 1
+    gold = topic[left] + topic[right] + rng.normal(size=PAIRS)
+    errors = (rng.normal(size=count) for _ in range(2))
+    values = [gold + 1.5 * (e[left] + e[right]) + rng.normal(size=PAIRS) for e in errors]
+    return [Sample(v, gold, sentences) for v in values]
+
+
+def standard_error(models: list[Sample], units, draws: int) -> float:
+    signs = units @ replicates.draw_signs(draws, units.shape[1])
+    return float(np.std(np.subtract(*(replicates.changes(model, signs) for model in models))))
+
+
+def coverage(kind: str, sets: int) -> list:
+    """Of intervals over simulated test sets: clustered and naive."""
+    rng, differences, errors = np.random.default_rng(0), [], []
+    every = np.ones((1, PAIRS))
+    for _ in range(sets):
+        models = simulate(graph(kind, rng), rng)
+        differences.append(np.subtract(*(replicates.weighted_spearman(m.values, m.gold, every)[0] for m in models)))
+        units = (replicates.membership(models[:1]), replicates.identity(PAIRS))
+        errors.append([standard_error(models, u, replicates.DRAWS) for u in units])
+    differences, errors = np.array(differences), np.array(errors)
+    inside = np.abs(differences)[:, None] <= norm.ppf(0.975) * errors
+    return [kind, *(100 * inside.mean(0)), *(errors.mean(0) / differences.std())]
+
+
+# ---------------------------------------------------------------- real encoders
+
+
+def read(path: Path) -> dict[str, Sample]:
+    """Test items of every task of `sts`."""
+    declared = evaluator_declaration("sts")
+    values = (items(json.loads(path.read_text()), path) or {}).get("sts", {})
+    by_task = {task: sample(values, declared.items, task, "spearman") for task in declared.tasks}
+    missing = [task for task, known in by_task.items() if known is None]
+    if missing:
+        raise SystemExit(f"{path}: no test items of {', '.join(missing)}: score it with `--evaluators sts`.")
+    return {task: known for task, known in by_task.items() if known is not None}
+
+
+def with_largest(largest: float, models: list[dict[str, Sample]]):
+    """Units, where clusters are resampled by sentence above a fraction of a test set."""
+    kept, replicates.LARGEST = replicates.LARGEST, largest
+    try:
+        return replicates.membership(list(models[0].values()))
+    finally:
+        replicates.LARGEST = kept
+
+
+def differences_by_task(models: list[dict[str, Sample]], units, draws: int) -> dict[str, np.ndarray]:
+    """(pairs of models, draws) replicates of differences by task, and of the average."""
+    signs, start, by_task = replicates.draw_signs(draws, units.shape[1]), 0, {}
+    for task, first in models[0].items():
+        rows = units[start : start + len(first.values)] @ signs
+        changes = [replicates.changes(model[task], rows) for model in models]
+        by_task[task] = np.array([a - b for a, b in combinations(changes, 2)])
+        start += len(first.values)
+    return by_task | {"Avg.": np.mean(list(by_task.values()), axis=0)}
+
+
+def real(paths: list[Path]) -> None:
+    models = [read(path) for path in paths]
+    kinds = {"as used": with_largest(replicates.LARGEST, models), "clusters": with_largest(1.0, models)}
+    kinds |= {"sentences": with_largest(0.0, models), "single": replicates.identity(kinds["clusters"].shape[0])}
+    errors = {kind: differences_by_task(models, units, ENOUGH_DRAWS) for kind, units in kinds.items()}
+    body, start = [], 0
+    for task in [*models[0], "Avg."]:
+        size = len(models[0][task].values) if task in models[0] else kinds["clusters"].shape[0]
+        rows = slice(0, size) if task == "Avg." else slice(start, start + size)
+        sizes = np.asarray(kinds["clusters"][rows].sum(0))
+        start += 0 if task == "Avg." else size
+        factors = [errors[kind][task].std(1) / errors["single"][task].std(1) for kind in list(kinds)[:3]]
+        ranges = [f"{np.median(f):.2f} ({f.min():.2f} to {f.max():.2f})" for f in factors]
+        body.append([task, size, int((sizes > 0).sum()), int(sizes.max()), *ranges])
+    head = ["test set", "pairs", "clusters", "largest", "as used", "whole clusters", "sentences"]
+    print(
+        f"\nStandard error of a difference / that of single pairs: median (range) of {len(factors[0])} pairs of models"
+    )
+    print(tabulate(body, head))
+
+    body, reference = [], errors["as used"]["Avg."].std(1)
+    for draws in (128, 256, 512, 1024):
+        off = differences_by_task(models, kinds["as used"], draws)["Avg."].std(1) / reference - 1
+        encoded = replicates.encode(differences_by_task(models[:2], kinds["as used"], draws)["STS-B"][0])
+        body.append([draws, len(json.dumps(encoded)) / 1000, 100 * np.sqrt(np.mean(off**2)), 100 * np.abs(off).max()])
+    print(f"\nStandard error of the average's difference against that of {ENOUGH_DRAWS} draws")
+    print(
+        tabulate(body, ["draws", "kB per score", "off by, % (rms)", "%, at most"], floatfmt=("d", ".2f", ".1f", ".1f"))
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--scores", type=Path, nargs="+", default=[], help="score JSONs of `csebench evaluate`")
+    parser.add_argument(
+        "--sets", type=int, default=400, help="simulated test sets of each kind (default: %(default)s)"
+    )
+    args = parser.parse_args()
+    if len(args.scores) == 1:
+        raise SystemExit("--scores: needs two models or more.")
+    if args.sets:
+        head = ["pairs of sentences", "95 % hold, clustered", "as single pairs", "error, clustered", "as single pairs"]
+        print(
+            tabulate([coverage(kind, args.sets) for kind in GRAPHS], head, floatfmt=("", ".1f", ".1f", ".2f", ".2f"))
+        )
+    if args.scores:
+        real(args.scores)
+
+
+if __name__ == "__main__":
+    main()
