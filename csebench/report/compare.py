@@ -78,7 +78,8 @@ def comparisons(shown: GridView) -> dict:
         tests = [(a, b, difference(cells[a], cells[b], shown.scale)) for a, b in combinations(order, 2)]
         testable = tests and all(test.p is not None for *_, test in tests)  # what cannot be tested is no tie
         pairs = [{"a": a, "b": b, **vars(test)} for a, b, test in tests] if testable else []
-        if knows_items(kept := shown.comparisons.get(column.label)) and not all(map(item_tested, pairs or [{}])):
+        kept = shown.comparisons.get(column.label, {"order": [], "pairs": []})
+        if knows_items(kept["pairs"]) and not knows_items(pairs):
             require_unchanged(shown, column.label)
             order, pairs = kept["order"], kept["pairs"]
         if pairs:
@@ -115,13 +116,9 @@ def difference(a: Cell, b: Cell, scale: str) -> Difference:
 # ---------------------------------------------------------------- what was written before
 
 
-def knows_items(kept: dict | None) -> bool:
-    """Whether every pair of a column was tested over items."""
-    return kept is not None and all(map(item_tested, kept["pairs"]))
-
-
-def item_tested(pair: dict) -> bool:
-    return pair.get("item_variance") is not None
+def knows_items(pairs: list[dict]) -> bool:
+    """Whether the rows of a column were tested over items, all of them."""
+    return bool(pairs) and all(pair.get("item_variance") is not None for pair in pairs)
 
 
 def require_unchanged(shown: GridView, column: str) -> None:
@@ -129,8 +126,8 @@ def require_unchanged(shown: GridView, column: str) -> None:
     was written."""
     cells = shown.column(column)
     for pair in shown.comparisons[column]["pairs"]:
-        rows = [cells[row] if row < len(cells) else None for row in (pair["a"], pair["b"])]
-        now = differences(*rows) if all(row is not None and row.values for row in rows) else []
+        rows = [cells[row] for row in (pair["a"], pair["b"]) if row < len(cells) and cells[row].values]
+        now = differences(rows[0], rows[1]) if len(rows) == 2 else []
         if len(now) != pair["seeds"] or abs(np.mean(now) - pair["mean"]) > EQUAL:
             path, labels = path_of(shown.paper, shown.name, shown.scale), [r.label for r in shown.score_grid.rows]
             raise BadInput(

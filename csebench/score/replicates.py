@@ -51,14 +51,17 @@ def make_replicates(scores: list[Score], items: Items, rule: ItemScore | None) -
         scores: rows of the evaluator.
         items: its per-item values; rule: how they make a score.
     """
-    known = {(row.task, row.metric): sample(items, rule, row.task, row.metric) for row in scores}
-    samples = {key: test_set for key, test_set in known.items() if test_set is not None}
+    samples: dict[tuple[str, str], Sample] = {}
+    for row in scores:
+        if (test_set := sample(items, rule, row.task, row.metric)) is not None:
+            samples[row.task, row.metric] = test_set
     if not samples:
         return None
     by_task = {task: test_set for (task, _), test_set in samples.items()}  # metrics of a task have the same items
     sizes = [len(test_set.values) for test_set in by_task.values()]
     ends = np.cumsum(sizes)
     units = membership(list(by_task.values()))
+    assert units.shape is not None  # for type checkers
     singles = identity(ends[-1])
     signs, single_signs = draw_signs(DRAWS, units.shape[1]), draw_signs(NAIVE_DRAWS, ends[-1])
     rows = {task: slice(end - size, end) for task, end, size in zip(by_task, ends, sizes, strict=True)}
@@ -73,9 +76,9 @@ def make_replicates(scores: list[Score], items: Items, rule: ItemScore | None) -
 
 def read_replicates(content: dict, task: str, metric: str) -> Replicates | None:
     """Replicates in a score JSON; None where it has none of a score."""
-    published = content.get("replicates")
-    encoded = published and published["scores"].get(task, {}).get(metric)
-    if not encoded:
+    published = content.get("replicates", {"scores": {}})
+    encoded = published["scores"].get(task, {}).get(metric)
+    if encoded is None:
         return None
     return Replicates(published["items"], decode(encoded["clustered"]), decode(encoded["naive"]))
 
