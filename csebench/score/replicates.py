@@ -112,13 +112,13 @@ def membership(samples: list[Sample]) -> csr_array:
     from scipy.sparse import csr_array
 
     sizes = [len(test_set.values) for test_set in samples]
-    if any(test_set.sentences is None for test_set in samples):
+    known = [test_set.sentences for test_set in samples if test_set.sentences is not None]
+    if len(known) < len(samples):
         return identity(sum(sizes))
-    pairs = [
-        (row, s) for row, ids in enumerate(ids for f in samples for ids in f.sentences) for s in set(ids.tolist())
-    ]
+    ids = [sorted(set(of_item.tolist())) for sentences in known for of_item in sentences]
+    pairs = [(row, sentence) for row, of_item in enumerate(ids) for sentence in of_item]
     item = np.array([row for row, _ in pairs])
-    sentence = number([s for _, s in pairs])
+    sentence = number([name for _, name in pairs])
     cluster = clusters(item, sentence)
     of_test_set = np.split(cluster, np.cumsum(sizes)[:-1])
     huge = {c for part in of_test_set for c in np.flatnonzero(np.bincount(part) > max(1, LARGEST * len(part)))}
