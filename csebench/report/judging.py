@@ -100,12 +100,13 @@ def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
     p = min((row.contrary_p for row in contrary if row.contrary_p is not None), default=None)
     p = None if p is None else min(1.0, p * len(rows))
     significant = p is not None and p < stats.LEVEL
-    if contrary and all(row.verdict == DIFFERENT for row in contrary):
-        verdict = DIFFERENT if significant else EQUAL
-    elif contrary:
+    if any(row.verdict != DIFFERENT for row in contrary):
         verdict = REVERSED if significant else WEAK_REVERSED
+    elif contrary and significant:
+        verdict = DIFFERENT
     else:
-        verdict = next(v for v in (UNTESTABLE, EQUAL, WEAK, HOLDS) if v in verdicts)
+        verdict = next(v for v in (UNTESTABLE, DIFFERENT, EQUAL, WEAK, HOLDS) if v in verdicts)
+        verdict = EQUAL if verdict == DIFFERENT else verdict  # of one row, but not of all that were looked at
     sizes = {row.stated for row in rows} - {None}
     counts = Counter(verdicts)
     detail = f"{len(rows)} rows: " + ", ".join(f"{counts[v]} {v}" for v in VERDICTS if counts[v])

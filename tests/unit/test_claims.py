@@ -316,6 +316,9 @@ def test_two_differences_to_one_baseline_have_the_p_of_their_rows(project):
         ([(HOLDS, None), (REVERSED, 0.03)], WEAK_REVERSED),  # of two rows
         ([(EQUAL, None), (DIFFERENT, 0.02)], DIFFERENT),
         ([(EQUAL, None), (DIFFERENT, 0.03)], EQUAL),
+        ([(UNTESTABLE, None), (DIFFERENT, 0.02)], DIFFERENT),
+        ([(UNTESTABLE, None), (DIFFERENT, 0.03)], UNTESTABLE),
+        ([(WEAK_REVERSED, 0.3), (DIFFERENT, 0.02)], REVERSED),
     ],
 )
 def test_a_sentence_has_one_verdict_over_its_rows(rows, verdict):
