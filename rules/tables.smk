@@ -134,7 +134,9 @@ rule checkpoints:
 
 rule variance:
     input:
-        scores=lambda wildcards: jobs.scores_of_page(jobs.page_of(f"results/{wildcards.folder}variance.md")),
+        scores=lambda wildcards: jobs.scores_of_page(
+            jobs.page_of(f"results/{wildcards.folder}variance.md")
+        ),
         text=jobs.text_of_all(),
     output:
         report(

@@ -24,10 +24,7 @@ def find_run(run_id: str, scale_name: str) -> tuple[Spec, Scale, list[str]]:
     Raises:
         BadInput: no table of the scale needs the run, or a source is invalid.
     """
-    plan = stored_plan(scale_name)
-    if run_id not in plan["runs"]:
-        targets.run(run_id, scale_name)  # raises BadInput for a run that no table needs
-        plan = plan_scale(scale_name)  # else the stored plan is incomplete
+    plan = stored_plan(scale_name, run_id)
     spec, evaluators = plan["runs"][run_id]
     return Spec.model_validate(spec), Scale.model_validate(plan["scale"]), evaluators
 
@@ -37,14 +34,20 @@ def starting_points(scale_name: str) -> set[str]:
     return {spec["encoder"]["revision"] for spec, _ in stored_plan(scale_name)["runs"].values()}
 
 
-def stored_plan(scale_name: str) -> dict[str, Any]:
-    """The plan of a scale; made, and stored, where a source has changed since. Raises BadInput for an invalid one."""
+def stored_plan(scale_name: str, run_id: str | None = None) -> dict[str, Any]:
+    """The plan of a scale; made, and stored, where a source has changed since, or where it lacks the run.
+
+    Raises:
+        BadInput: no table of the scale needs the run, or a source is invalid; then nothing is stored.
+    """
     path, key = FOLDER / f"{scale_name}.json", source_key()
     try:
         plan: dict[str, Any] = json.loads(path.read_text())
     except (FileNotFoundError, ValueError):
         plan = {}
-    if plan.get("key") != key:
+    if plan.get("key") != key or run_id not in (None, *plan["runs"]):
+        if run_id is not None:
+            targets.run(run_id, scale_name)  # raises BadInput
         plan = {"key": key, **plan_scale(scale_name)}
         if source_key() == key:  # else a source changed during planning
             write_json(path, plan)

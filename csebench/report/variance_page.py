@@ -12,9 +12,9 @@ from csebench.plan.catalog import scale as read_scale
 from csebench.plan.grids import CellPlan, plan_grid
 from csebench.plan.variance import BEST, LAST, NAME, SOURCES, Levels, design, study
 from csebench.report.crossed import Share, mean_squares, share_alone, share_on_average, total_deviation
-from csebench.report.markdown import NOT_COMPARABLE, markdown_table, page_conditions, provenance_section
+from csebench.report.markdown import markdown_table, page_conditions, provenance_section
+from csebench.report.overview import scale_warning
 from csebench.report.stats import quantile, summarise, two_sided
-from csebench.report.view import PAPER_SCALE
 from csebench.score.store import score, value
 
 LABELS = {"subset": "subset of the corpus", "order": "order of batches", "dropout": "dropout", "head": "new weights"}
@@ -34,7 +34,7 @@ def page(scale_name: str) -> str:
     ]
     parts = [
         f"# Where spread comes from, at scale {scale_name}",
-        f"**Scale `{scale_name}`: {scale.purpose}**" + ("" if scale_name == PAPER_SCALE else f" {NOT_COMPARABLE}"),
+        scale_warning(scale_name),
         markdown_table(["", ""], conditions),
         f"Four sources of randomness have a seed each: {', '.join(LABELS.values())}. A block has two seeds of every"
         f" source and a run for each of the 16 combinations; {content.blocks} blocks, which share no seed. New weights"

@@ -18,6 +18,7 @@ from csebench.plan.spec import Spec
 from csebench.report import markdown, overview
 from csebench.report.stats import NOT_COMPARABLE
 from csebench.report.view import grid_view
+from csebench.score import store
 
 GOLDEN = Path(__file__).parent / "golden"
 PROVENANCE = {
