@@ -1,6 +1,6 @@
 """One of several processes of tests/slow/test_parallel.py: loss and gradient of a step of every case, as JSON.
 
-torchrun --nproc-per-node 2 tests/slow/parallel_worker.py ENCODER OUT
+torchrun --nproc-per-node 2 tests/slow/parallel_worker.py ENCODER OUT [CHUNK_SIZE]
 """
 
 import importlib
@@ -28,7 +28,7 @@ def every_third(tokenizer, ids, probability):
     return ids.masked_fill(chosen, tokenizer.mask_token_id), ids.masked_fill(~chosen, -100)
 
 
-def step(case: str, encoder: Path) -> list[float]:
+def step(case: str, encoder: Path, chunk_size: int | None) -> list[float]:
     """Losses of three steps and the norm of the last gradient, without anything random."""
     name, *plugins = case.split("+")
     found = declaration(name)
@@ -45,7 +45,7 @@ def step(case: str, encoder: Path) -> list[float]:
     torch.manual_seed(0)
     ref = EncoderRef(name=str(encoder), revision="local")
     loaded = Encoder.load(ref, 0.0, params["pooler"] == "cls")
-    state, optimizer = trainer.assemble(name, loaded, params, components)
+    state, optimizer = trainer.assemble(name, loaded, params, components, chunk_size)
     for module in state.modules():  # the decoder of compensation has its own
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
@@ -64,12 +64,12 @@ def step(case: str, encoder: Path) -> list[float]:
     return [*losses, *norms]
 
 
-def main(encoder: str, out: str) -> None:
+def main(encoder: str, out: str, chunk_size: str | None = None) -> None:
     parallel.start()
     for module in ("methods.condenser", "methods.components.mlm", "methods.components.auxiliary_mlm"):
         importlib.import_module(module).mask_batch = every_third
     importlib.import_module("methods.mirror_bert").randint = lambda high: high // 2
-    found = {case: step(case, Path(encoder)) for case in CASES}
+    found = {case: step(case, Path(encoder), chunk_size and int(chunk_size)) for case in CASES}
     if parallel.rank() == 0:
         Path(out).write_text(json.dumps(found))
     parallel.stop()

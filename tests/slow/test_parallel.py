@@ -22,20 +22,20 @@ def launch(processes, *arguments):
 
 @pytest.fixture(scope="module")
 def steps(tiny_bert, tmp_path_factory):
-    """Losses and norms of gradients by case, of one process and of two."""
+    """Losses and norms of gradients by case: of one process, of two, and of two that compute in chunks."""
     folder, found = tmp_path_factory.mktemp("parallel"), {}
-    for processes in (1, 2):
-        out = folder / f"{processes}.json"
-        code, printed = launch(processes, ROOT / "tests/slow/parallel_worker.py", tiny_bert, out)
+    for name, processes, chunk_size in (("one", 1, []), ("two", 2, []), ("chunks", 2, [3])):
+        out = folder / f"{name}.json"
+        code, printed = launch(processes, ROOT / "tests/slow/parallel_worker.py", tiny_bert, out, *chunk_size)
         assert code == 0, printed[-3000:]
-        found[processes] = json.loads(out.read_text())
+        found[name] = json.loads(out.read_text())
     return found
 
 
+@pytest.mark.parametrize("processes", ["two", "chunks"])
 @pytest.mark.parametrize("case", CASES)
-def test_two_processes_have_the_loss_of_the_whole_batch(case, steps):
-    one, two = (steps[n][case] for n in (1, 2))
-    assert two == pytest.approx(one, rel=2e-3), case
+def test_two_processes_have_the_loss_of_the_whole_batch(case, processes, steps):
+    assert steps[processes][case] == pytest.approx(steps["one"][case], rel=2e-3), case
 
 
 @pytest.mark.slow
