@@ -49,7 +49,13 @@ booktitle={Findings of EMNLP}, year={2022}}""",
     "components": {"auxiliary_mlm": {}},
     "variants": {
         "script": {"steps": 31250, "learning_rate": 7e-6, "projector": "batchnorm"},
-        "script_new_layers": {"steps": 31250, "learning_rate": 7e-6, "projector": "batchnorm", "pretraining": "none"},
+        "script_new_layers": {
+            "steps": 31250,
+            "learning_rate": 7e-6,
+            "projector": "batchnorm",
+            "pretraining": "none",
+            "components": {"auxiliary_mlm": {"upper": "new"}},
+        },
         "lambda_of_the_text": {"components": {"auxiliary_mlm": {"weight": 5e-3}}},
     },
     "differences": {

@@ -43,6 +43,7 @@ def write_scores(scale: str) -> Path:
 def describe_run(spec: Spec) -> dict:
     """What tells a run from every other, as columns of `scores.csv`."""
     variant, changed = variant_and_changes(spec)
+    changed = changed | {f"seed_of_{source}": seed for source, seed in spec.seeds.items()}
     return {
         "method": spec.method,
         "variant": variant,
