@@ -70,22 +70,29 @@ def variant_and_changes(spec: Spec) -> tuple[str, dict[str, Value]]:
     method = declaration(spec.method)
     candidates = [{}, *method.variants.values()]
     differing = [changes(params, settings(method, variant, spec)) for variant in candidates]
-    nearest = min(range(len(candidates)), key=lambda index: (len(differing[index]), index))
+    plugged_in = [len({*spec.components} - {*method.components, *v.get("components", {})}) for v in candidates]
+    nearest = min(range(len(candidates)), key=lambda index: (len(differing[index]), plugged_in[index], index))
     return ["", *method.variants][nearest], differing[nearest]
 
 
 def settings(method: Declaration, variant: dict, spec: Spec) -> dict[str, Value]:
-    """Parameters of a method with a variant, and of the components of a run, that nobody has changed."""
+    """Parameters of a method with a variant, and of components of a run, that nobody has changed; `none` stands for a
+    component that the variant has and the run has not."""
     values = method.hyperparameters().model_dump() | {k: v for k, v in variant.items() if k != "components"}
+    declared = method.components | variant.get("components", {})  # None: the variant leaves it out
     for name in spec.components:
-        plug_in = declaration(name, COMPONENTS).hyperparameters().model_dump() if name in names(COMPONENTS) else {}
-        plug_in |= method.components.get(name, {}) | variant.get("components", {}).get(name, {})
-        values |= {f"{name}.{key}": value for key, value in plug_in.items()}
-    return values
+        if name in names(COMPONENTS) and declared.get(name, {}) is not None:
+            plug_in = declaration(name, COMPONENTS).hyperparameters().model_dump()
+            plug_in |= method.components.get(name, {}) | declared.get(name, {})
+            values |= {f"{name}.{key}": value for key, value in plug_in.items()}
+    return values | {name: "" for name, given in declared.items() if given is not None and name not in spec.components}
 
 
 def changes(params: dict[str, Value], defaults: dict[str, Value]) -> dict[str, Value]:
-    return {name: value for name, value in sorted(params.items()) if name not in defaults or defaults[name] != value}
+    """Parameters that differ from the defaults, by name; `none` for a component that is left out."""
+    differing = {name: value for name, value in params.items() if name not in defaults or defaults[name] != value}
+    differing |= {name: "none" for name, value in defaults.items() if value == "" and name not in params}
+    return dict(sorted(differing.items()))
 
 
 def unit(evaluator: str, metric: str) -> str:

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import pandas
 import pytest
@@ -11,7 +12,7 @@ from csebench import ROOT
 from csebench.plan import catalog, recipe
 from csebench.plan.catalog import RESULTS, paper_names
 from csebench.plan.papers import Recipe
-from csebench.plan.registry import METHODS, declaration
+from csebench.plan.registry import METHODS, declaration, names
 from csebench.plan.targets import grid_names
 from csebench.report.csv_tables import SCORES, describe_run
 
@@ -68,7 +69,8 @@ def test_columns_tell_runs_apart(scores):
 
 def spec(**row):
     scale = catalog.scale("smoke")
-    return recipe.make_spec(Recipe(**row), scale.encoders["bert-base"], 50, 3, recipe.conditions(scale), "test")
+    unchanged = replace(recipe.conditions(scale), override={}, methods={}, components={})
+    return recipe.make_spec(Recipe(**row), scale.encoders["bert-base"], 50, 3, unchanged, "test")
 
 
 def test_a_run_is_described_by_what_it_changes():
@@ -79,3 +81,13 @@ def test_a_run_is_described_by_what_it_changes():
     assert "ami.weight=0.5" in about["changed"].split()
     plain = describe_run(spec(method="simcse"))
     assert plain["variant"] == "" and "ami.weight" not in plain["changed"]
+
+
+VARIANTS = [(name, variant) for name in names(METHODS) for variant in declaration(name).variants]
+
+
+@pytest.mark.parametrize(("method", "variant"), VARIANTS)
+def test_every_variant_is_recognised(method, variant):
+    """By its parameters, and by the components that it leaves out."""
+    about = describe_run(spec(method=method, variant=variant))
+    assert (about["variant"], about["changed"]) == (variant, "")

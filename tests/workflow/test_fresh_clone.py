@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from csebench import ROOT
+from csebench.plan import targets
 
 pytestmark = pytest.mark.slow
 PAGE = "results/mini/micse/table2.md"
@@ -16,6 +17,9 @@ WRITTEN = (PAGE, PAGE.replace(".md", ".items.json"))
 
 @pytest.mark.parametrize("data", ["no data", "data of somebody else"])
 def test_a_page_with_published_scores_is_the_committed_one(data, tmp_path):
+    (page,) = targets.parse_target(PAGE, "mini")
+    if not all((ROOT / targets.score_path(*key, "mini")).exists() for key in page.scores()):
+        pytest.skip("the published study is of an older version of the code: its runs have other ids")
     folder, env = tmp_path / "csebench", {**os.environ, "PYTHONPATH": str(tmp_path / "csebench")}
     ignored = shutil.ignore_patterns(".git", ".venv", "runs", "html", ".logs", ".snakemake", "__pycache__")
     shutil.copytree(ROOT, folder, ignore=ignored, copy_function=shutil.copyfile)  # with times of now, as git does
