@@ -354,9 +354,10 @@ def show_plan(args):
     from csebench.data import needs
     from csebench.plan import plan_report
     from csebench.plan.budget import Work
+    from csebench.score.store import stale_runs
 
     work = Work(parse_targets(args), args.seeds, args.device)
-    print(plan_report.summary(work))
+    print(plan_report.summary(work, len(stale_runs(work.pages))))
     absent = needs.absent(work.pages)
     models = [need.name for need in absent if need.ref is not None]
     print("\n" + plan_report.downloads_line(models, len(absent) - len(models)))

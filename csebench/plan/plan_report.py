@@ -54,8 +54,12 @@ def training_seconds(run: str) -> float | None:
 # ---------------------------------------------------------------- the whole
 
 
-def summary(work: Work) -> str:
-    """Runs, cells and claims; hours by kind of work, disk, and every table and figure by itself."""
+def summary(work: Work, stale: int = 0) -> str:
+    """Runs, cells and claims; hours by kind of work, disk, and every table and figure by itself.
+
+    Args:
+        stale: number of runs that have scores of older code only.
+    """
     runs, finished = planned_runs(work.pages), targets.finished_runs(work.pages)
     shown = {target_name(*grid) for grid in work.grids}
     apart = sum(len(shown.intersection(run.tables)) for run in runs)
@@ -70,6 +74,9 @@ def summary(work: Work) -> str:
         f" {shared} serve more than one table or figure, {apart} without sharing."
     ]
     lines += [f"{published} of those done were not trained here: their scores are published."] if published else []
+    lines += (
+        [f"{stale} of those missing have scores of an older code version, which pages show with †."] if stale else []
+    )
     lines += [f"{cells} cells{seeds}: {made} complete; {len(work.claims)} claims can be tested."]
     return "\n\n".join(filter(None, ["\n".join(lines), hours_table(work), tables_table(work)]))
 

@@ -28,6 +28,7 @@ from csebench.plan import catalog, forecast, targets
 from csebench.plan.forecast import Estimate
 from csebench.plan.spec import Spec
 from csebench.score import failures
+from csebench.score.store import stale_runs
 
 SILENT_SECONDS = 120  # a run on another host counts as stopped after so long without a write
 STATES = {"done": "green", "running": "cyan", "failed": "red", "stopped": "yellow", "waiting": ""}
@@ -203,7 +204,7 @@ def show_status(pages: list[targets.Page], every: int | None) -> None:
     """Print the summary; in a terminal with `every`, again after so many seconds until no run is left."""
     console = Console(highlight=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
     if every is None or not console.is_terminal:
-        return console.print(summary(read_statuses(pages)))
+        return console.print(summary(read_statuses(pages), len(stale_runs(pages))))
     with contextlib.suppress(KeyboardInterrupt), Live(console=console, auto_refresh=False) as live:
         while True:
             runs = read_statuses(pages)
@@ -213,8 +214,12 @@ def show_status(pages: list[targets.Page], every: int | None) -> None:
             time.sleep(every)
 
 
-def summary(runs: list[RunStatus]) -> Group:
-    """Counts of states, hours spent and left, and a table each of running runs, failed runs and failed scores."""
+def summary(runs: list[RunStatus], stale: int = 0) -> Group:
+    """Counts of states, hours spent and left, and a table each of running runs, failed runs and failed scores.
+
+    Args:
+        stale: number of runs that have scores of older code only.
+    """
     counts, seconds, sources = Counter(run.state for run in runs), *seconds_left(runs)
     line = Text(f"{len(runs)} runs: ") + Text(", ").join(
         Text(f"{counts[state]} {state}", style if counts[state] else "") for state, style in STATES.items()
@@ -228,6 +233,8 @@ def summary(runs: list[RunStatus]) -> Group:
     parts = [line, Text(f"spent: {spent}"), Text(left)]
     if published := sum(run.state == "done" and not run.facts for run in runs):
         parts.append(Text(f"{published} of those done were not trained here: their scores are published."))
+    if stale:
+        parts.append(Text(f"{stale} not yet done have scores of an older code version, which pages show with †."))
     if counts["stopped"]:
         parts.append(Text("Start the workflow again to resume stopped runs, from their checkpoint if they have one."))
     if counts["running"]:

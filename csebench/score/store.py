@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from csebench.base.errors import BadInput
 from csebench.plan.catalog import RUNS, results_folder
 from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill
 from csebench.plan.spec import Spec, digest
-from csebench.plan.targets import score_path
+from csebench.plan.targets import Page, score_path
 
 if TYPE_CHECKING:
     from csebench.score.rows import Items
@@ -104,3 +105,14 @@ def score(spec: Spec, evaluator: str, scale: str) -> tuple[dict | None, bool]:
         return content, False
     stale = outdated(scale).get((unversioned(spec), evaluator))
     return stale, stale is not None
+
+
+def stale_runs(pages: Iterable[Page]) -> set[str]:
+    """Runs of pages that have a score of older code only, which the pages show as such."""
+    return {
+        run_id
+        for page in pages
+        if outdated(page.scale)
+        for (run_id, evaluator), spec in page.available().items()
+        if not score_path(run_id, evaluator, page.scale).exists() and score(spec, evaluator, page.scale)[1]
+    }

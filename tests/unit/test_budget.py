@@ -5,12 +5,13 @@ import re
 import pytest
 import yaml
 
-from csebench import ROOT, cli
+from csebench import cli
 from csebench.base.files import write_json
 from csebench.base.run_dir import DONE, PRUNED
 from csebench.plan import catalog, disk, forecast, recipe, targets
 from csebench.plan.budget import Score, Step, Work
 from csebench.plan.registry import METHODS, names
+from csebench.score import store
 
 BASE = "google-bert/bert-base-uncased"
 COST = forecast.EvaluatorTimes(sentences=10_000, scoring_seconds=1, factor=2, source="made up")
@@ -33,6 +34,8 @@ def measured(monkeypatch, tmp_path):
     monkeypatch.setattr(forecast, "step_times", lambda: [TIMES])
     monkeypatch.setattr(forecast, "evaluator_times", lambda: {"sts": COST, "stsb_dev": COST})
     monkeypatch.chdir(tmp_path)
+    for kept in (store.outdated, store.read_scores):
+        kept.cache_clear()
 
 
 def work(*given, scale="paper", **more):
@@ -42,7 +45,7 @@ def work(*given, scale="paper", **more):
 
 def publish(scores, scale="paper"):
     for run, evaluator in scores:
-        write_json(targets.score_path(run, evaluator, scale), {})
+        write_json(targets.score_path(run, evaluator, scale), {"spec": targets.run(run, scale).model_dump()})
 
 
 def seconds(some, steps):
@@ -80,11 +83,22 @@ def test_a_run_that_others_start_from_is_finished_with_them():
 
 
 @pytest.mark.parametrize("verb", ["plan", "status"])
-def test_published_scores_are_done_in_a_fresh_clone(verb, monkeypatch, capsys, tmp_path):
-    (tmp_path / "results").symlink_to(ROOT / "results")
+def test_published_scores_are_done_in_a_fresh_clone(verb, capsys):
+    publish(work("micse/table2", scale="mini").missing, "mini")
     assert cli.main([verb, "micse/table2", "--scale", "mini"]) == 0
     shown = capsys.readouterr().out
     assert " 108 done" in shown and "108 of those done were not trained here" in shown
+
+
+@pytest.mark.parametrize("verb", ["plan", "status"])
+def test_scores_of_older_code_are_not_done_and_are_counted(verb, capsys):
+    for run, evaluator in work("micse/table3", scale="mini").missing:
+        spec = targets.run(run, "mini")
+        older = spec.model_copy(update={"method_version": 0})
+        write_json(targets.score_path(older.run_id, evaluator, "mini"), {"spec": older.model_dump()})
+    assert cli.main([verb, "micse/table3", "--scale", "mini"]) == 0
+    shown = capsys.readouterr().out
+    assert " 0 done" in shown and "48 " in shown and "have scores of an older code version" in shown
 
 
 # ---------------------------------------------------------------- what is to be paid
