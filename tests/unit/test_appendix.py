@@ -47,7 +47,7 @@ def project(tmp_path, monkeypatch):
     "command, shown",
     [
         ("plan all", "tiny/tableA1"),
-        ("plan tableA1", "tiny/figureB2"),  # which shares the run
+        ("plan tableA1", "tiny/tableA1 0 of 1"),
         ("status tiny/tableA1", "1 runs"),
         ("render tableA1", "# Table A1 at scale smoke"),
         ("render tiny/tableA1", "Nobody 2026 · Table A1: scores"),

@@ -354,7 +354,7 @@ def parity(root, counts):
     ours = {(row.task, row.subset): row.value for row in rows}
     plain = plain_scores(root, counts)
     assert ours.keys() == plain.keys()
-    assert {k: ours[k] for k in plain} == pytest.approx(plain, abs=1e-9)
+    assert {k: ours[k] for k in plain} == pytest.approx(plain, abs=2e-6)  # ours are cosines in float32
     assert {row.metric for row in rows} == {"spearman"}
     assert 0.1 < ours["Avg.", "all"] < 0.999, "a comparison of correlations that say something"
     assert any(abs(ours[t, "all"] - ours[t, "mean"]) > 1e-3 for t in YEARS), (

@@ -8,6 +8,7 @@ import pytest
 from csebench import ROOT
 from csebench.base import caches
 from csebench.plan import catalog, targets
+from csebench.plan.registry import evaluator_declaration
 from csebench.report.view import grid_view
 
 SCALE = """
@@ -51,7 +52,11 @@ def rows(tmp_path, monkeypatch):
         content = {"run": run, "spec": spec.model_dump(), "scores": [row]}
         path = targets.score_path(run, "sts", "paper")
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(content | {"evaluations": [{"evaluator": "sts", "version": 1}]}))
+        path.write_text(
+            json.dumps(
+                content | {"evaluations": [{"evaluator": "sts", "version": evaluator_declaration("sts").version}]}
+            )
+        )
     yield [cells[0] for cells in grid_view("tiny", "table1", "paper").rows]
     caches.clear()
 

@@ -14,6 +14,7 @@ import yaml
 from csebench import ROOT
 from csebench.base import caches
 from csebench.plan import catalog, grids, targets
+from csebench.plan.registry import evaluator_declaration
 from csebench.report import evidence, evidence_page, html, printed_spread
 from csebench.report.audit import Finding, Place
 from csebench.report.evidence import Spread
@@ -195,7 +196,11 @@ def write_score(spec, sts12, average, old):
     scores = [row | {"task": task, "subset": "all", "value": sts12} for task in tasks]
     scores.append(row | {"task": "Avg.", "subset": "printed", "value": average})
     content = {"run": made.run_id, "spec": made.model_dump(), "training": training, "provenance": PROVENANCE}
-    content |= {"scores": scores, "evaluations": [{"version": 1}], "items": "gone.npz"}
+    content |= {
+        "scores": scores,
+        "evaluations": [{"version": evaluator_declaration("sts").version}],
+        "items": "gone.npz",
+    }
     path.write_text(json.dumps(content))
 
 

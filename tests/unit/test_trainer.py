@@ -461,7 +461,7 @@ def test_dropout_of_the_momentum_encoder_is_its_own(tiny_bert, sentences):
 
 def test_what_a_user_sets_for_a_component_is_used(make_spec):
     """Above the method's own and the variant's values, as for the method's hyper-parameters."""
-    assert make_spec("micse", variant="code").components["ami"].params["weight"] == 5e-4
+    assert make_spec("micse", variant="code").components["ami"].params["weight"] == 1e-4
     assert make_spec("micse", components={"ami": {"weight": 0.5}}).components["ami"].params["weight"] == 0.5
     both = make_spec("micse", variant="code", components={"ami": {"weight": 0.5}}).components["ami"].params
     assert (both["weight"], both["form"]) == (0.5, "code")
