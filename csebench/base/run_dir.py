@@ -11,8 +11,8 @@ from pydantic import BaseModel
 
 from csebench.base.errors import BadInput
 from csebench.base.files import write_json
+from csebench.base.model_files import REPORT, check_model
 
-REPORT = "training.json"  # in the model's folder, written last: the model is complete, and how it was trained
 DONE = "train.json"  # the same report in the folder of the run, which Snakemake waits for
 PRUNED = "pruned.json"  # the same, in place of train.json, once the model has been deleted
 PROGRESS = "progress.json"  # of an unfinished run: csebench/base/progress.py
@@ -25,13 +25,14 @@ def is_done(folder: Path, spec: BaseModel) -> bool:
     """Whether a folder has the complete model of a run.
 
     Raises:
-        BadInput: the folder holds another run, or a model without a spec.
+        BadInput: the folder holds another run, a model without a spec, or a model whose files were changed since.
     """
     model, saved_spec = folder / "model", folder / "spec.json"
     if saved_spec.exists() and json.loads(saved_spec.read_text()) != spec.model_dump():
         raise BadInput(f"{folder}: holds another run (its spec.json differs); choose another folder or delete it.")
     if model.exists() and not saved_spec.exists():
         raise BadInput(f"{model}: belongs to no known run (no spec.json in {folder}); choose another folder.")
+    check_model(model)
     return (model / REPORT).exists()
 
 

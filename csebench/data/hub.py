@@ -92,6 +92,14 @@ def cached_model(ref: EncoderRef) -> Path | None:
     return folder if has_tokenizer and there & {*WEIGHTS} else None
 
 
+def cached_commit(ref: EncoderRef) -> str:
+    """The commit that the cache has of a model's revision, which may be a branch; the revision where it has none."""
+    from huggingface_hub import try_to_load_from_cache
+
+    paths = [try_to_load_from_cache(ref.name, name, revision=ref.revision) for name in (CONFIG, "modules.json")]
+    return next((Path(path).parent.name for path in paths if isinstance(path, str)), ref.revision)
+
+
 def model_files(ref: EncoderRef, what: str) -> list[Remote]:
     """Configuration, tokenizer and weights of a model of the hub, weights last: a folder that has them is complete."""
     from huggingface_hub import HfApi

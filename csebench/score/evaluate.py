@@ -16,10 +16,12 @@ from csebench.base import gpus
 from csebench.base.data_root import DataRoot, matches
 from csebench.base.errors import BadInput, RunFailed
 from csebench.base.files import sha256, write_json
+from csebench.base.model_files import check_model, model_sha256
 from csebench.base.provenance import Stopwatch
 from csebench.base.run_dir import DONE
+from csebench.data import hub
 from csebench.plan.registry import EVALUATORS, Protocol, load, protocol
-from csebench.plan.schema import Evaluation
+from csebench.plan.schema import EncoderRef, Evaluation
 from csebench.plan.sources import from_hub, remedy
 from csebench.plan.spec import digest
 from csebench.score import failures
@@ -72,10 +74,22 @@ def evaluation_key(evaluator: str, evaluation: Evaluation) -> str:
     return digest(settings(protocol(evaluator), evaluation))
 
 
-def identity(evaluator: str, data_root: Path | DataRoot, pooler: str | None, evaluation: Evaluation) -> dict:
-    """The settings with the pooler and the data: kept in the score JSON, compared before anything is reused."""
+def identity(
+    evaluator: str, model: str, data_root: Path | DataRoot, pooler: str | None, evaluation: Evaluation
+) -> dict:
+    """The settings with the model, its pooler and the data: kept in the score JSON, compared before anything is
+    reused."""
     wanted = protocol(evaluator)
-    return {**settings(wanted, evaluation), "pooler": pooler, "data_sha256": data_sha256(wanted, data_root)}
+    inputs = {**model_identity(model), "pooler": pooler, "data_sha256": data_sha256(wanted, data_root)}
+    return {**settings(wanted, evaluation), **inputs}
+
+
+def model_identity(model: str) -> dict[str, str]:
+    """The sha256 of a model's folder or file; of one of the hub, which is in the cache by now, the commit."""
+    ref = EncoderRef.parse(model)
+    if (folder := hub.local_folder(ref) or Path(model)).is_dir():
+        return {"model_sha256": model_sha256(folder)}
+    return {"model_sha256": sha256(folder)} if folder.exists() else {"model_commit": hub.cached_commit(ref)}
 
 
 def run_evaluator(evaluator: str, model: Embedder, data_root: Path | DataRoot) -> tuple[list[Score], Items]:
@@ -123,6 +137,8 @@ def evaluate(
     for evaluator in evaluators:
         data_sha256(protocol(evaluator), data_root)  # refuses a data root before torch is imported
 
+    check_model(Path(model))
+
     from csebench.score.models import open_model
 
     opened = open_model(model, pooler, evaluation)
@@ -145,6 +161,7 @@ def score(
 
     watch, pooler = Stopwatch(), pooler or pooler_of(Path(model))
     opened.cache_dir, opened.artifacts_dir = out.with_name(f".{out.stem}.shards"), out.with_suffix(".files")
+    evaluated = [identity(e, model, data_root, pooler, evaluation) for e in evaluators]
     scores, items, timings = [], {}, {}
     for evaluator in evaluators:
         wanted, started = protocol(evaluator), time.perf_counter()
@@ -166,7 +183,7 @@ def score(
         "schema": SCHEMA,
         "model": model,
         "run": json.loads(run.read_text()).get("run") if run.exists() else None,
-        "evaluations": [identity(e, data_root, pooler, evaluation) for e in evaluators],
+        "evaluations": evaluated,
         "scores": scores,
         "items": str(out.with_suffix(ITEMS)),
         "timings": timings,
@@ -202,11 +219,12 @@ def evaluate_run(
     Returns:
         files by evaluator, without those that failed.
     """
-    facts = run / "model" / "csebench.json"
+    model, facts = str(run / "model"), run / "model" / "csebench.json"
     if not facts.exists():
         raise BadInput(f"{run}/model: no finished model; delete {run} to have it trained again.")
+    check_model(run / "model")
     pooler = json.loads(facts.read_text()).get("pooler")
-    kept = {e: digest(identity(e, data_root, pooler, evaluation)) for e in evaluators}
+    kept = {e: digest(identity(e, model, data_root, pooler, evaluation)) for e in evaluators}
     kept = {e: run / "scores" / f"{protocol(e).key}-{key}.json" for e, key in kept.items()}
     missing = [e for e in evaluators if not (kept[e].exists() and kept[e].with_suffix(ITEMS).exists())]
     if missing:
@@ -216,8 +234,8 @@ def evaluate_run(
             opened = None
             for e in missing:
                 try:
-                    opened = opened or open_model(str(run / "model"), evaluation=evaluation)
-                    score(opened, str(run / "model"), [e], data_root, kept[e], pooler, evaluation)
+                    opened = opened or open_model(model, evaluation=evaluation)
+                    score(opened, model, [e], data_root, kept[e], pooler, evaluation)
                     failures.clear(run, e)
                 except Exception as error:  # of the evaluator, or of a library below it
                     failures.note(run, e, error)

@@ -36,12 +36,14 @@ def reason_to_keep(run_id: str, scale_name: str) -> str | None:
 
 
 def is_published(run_id: str, evaluator: str, scale_name: str, evaluation: Evaluation, done: Path) -> bool:
-    """Whether a score is in results/, was made after the run was, and by today's version and settings."""
+    """Whether a score is in results/, was made after the run was, of its weights, by today's version and settings."""
     path = targets.score_path(run_id, evaluator, scale_name)
     if not path.exists() or path.stat().st_mtime < done.stat().st_mtime:
         return False
     made_by = json.loads(path.read_text(encoding="utf-8"))["evaluations"][0]
-    return settings(protocol(evaluator), evaluation).items() <= made_by.items()
+    weights = json.loads(done.read_text(encoding="utf-8")).get("model_sha256", made_by.get("model_sha256"))
+    wanted = settings(protocol(evaluator), evaluation) | ({"model_sha256": weights} if weights else {})
+    return wanted.items() <= made_by.items()
 
 
 def prune_all(pages: list[targets.Page]) -> tuple[dict[str, int], dict[str, str]]:

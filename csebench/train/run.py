@@ -12,10 +12,11 @@ import torch
 from torch import nn
 
 from csebench.base.files import write_json
+from csebench.base.model_files import CARD, REPORT, model_sha256
 from csebench.base.processes import is_main_process
 from csebench.base.progress import Progress
 from csebench.base.provenance import Stopwatch
-from csebench.base.run_dir import REPORT, finish, is_done
+from csebench.base.run_dir import finish, is_done
 from csebench.data.corpus import draw_subset
 from csebench.model.encoder import Encoder
 from csebench.model.export import save_encoder, save_modules
@@ -116,8 +117,8 @@ def export(spec: Spec, out: Path, fitted: Fitted) -> None:
         save_encoder(part, fitted.encoder, spec.params["pooler"], fitted.transform)
     if fitted.modules:
         save_modules(part, fitted.modules)
-    write_json(part / REPORT, fitted.report)
-    (part / "README.md").write_text(card(spec))
+    write_json(part / REPORT, fitted.report | {"model_sha256": model_sha256(part)})
+    (part / CARD).write_text(card(spec))
     os.replace(part, model)
 
 

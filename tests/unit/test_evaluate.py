@@ -66,3 +66,46 @@ def test_a_training_job_scores_by_what_has_its_data(data):
 def test_a_data_root_without_the_files(finished, tmp_path):
     with pytest.raises(BadInput, match=r"sts-test\.csv: no such file"):
         scores(finished("oracle"), tmp_path)
+
+
+# ---------------------------------------------------------------- scores belong to weights
+
+
+@pytest.fixture
+def run_of_simcse(make_spec, train, tmp_path):
+    """Trains one run into one folder, as a user who deletes it and trains it again."""
+    spec, folder = make_spec("simcse"), tmp_path / "runs" / "simcse"
+
+    def again():
+        shutil.rmtree(folder / "model", ignore_errors=True)
+        (folder / "train.json").unlink(missing_ok=True)
+        train(spec, folder)
+        return folder
+
+    return again
+
+
+def published(run, data, out):
+    publish(run, "sts", data, Evaluation(), out)
+    return json.loads(out.read_text())
+
+
+def test_scores_of_other_weights_are_not_published_for_a_retrained_run(
+    run_of_simcse, smoke_data, tmp_path, monkeypatch
+):
+    """The trainer changed without a new version: the run has the id that it had."""
+    from csebench.train.trainer import Training
+
+    before = published(run_of_simcse(), smoke_data, tmp_path / "before.json")
+    monkeypatch.setattr(Training, "learning_rate", lambda *_: 3e-3)
+    after = published(run_of_simcse(), smoke_data, tmp_path / "after.json")
+    assert before["run"] == after["run"]
+    assert before["training"]["model_sha256"] != after["training"]["model_sha256"]
+    assert [row["value"] for row in before["scores"]] != [row["value"] for row in after["scores"]]
+    for content in (before, after):
+        assert content["evaluations"][0]["model_sha256"] == content["training"]["model_sha256"]
+
+
+def test_equal_weights_are_not_scored_again(run_of_simcse, smoke_data):
+    kept = scores(run_of_simcse(), smoke_data)
+    assert scores(run_of_simcse(), smoke_data) == kept
