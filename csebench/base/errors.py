@@ -23,6 +23,11 @@ class Stopped(RunFailed):
     """A run was stopped from outside and wrote a checkpoint, from which it resumes."""
 
 
+def first_line(error: Exception) -> str:
+    """First line of a message; of errors without one, their kind."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+
+
 def unknown(kind: str, name: str, known, where: str = "") -> BadInput:
     """The error for a name that does not exist, with the nearest known name and the list of all."""
     known = sorted(map(str, known))

@@ -7,10 +7,12 @@ import json
 from pathlib import Path
 
 from csebench.base.errors import BadInput
-from csebench.base.files import sha256
+from csebench.base.files import read_text, sha256
 
 REPORT = "training.json"  # in the model's folder, written last: the model is complete, and how it was trained
 CARD = "README.md"
+LISTED = "SHA256SUMS"  # of an encoder: sha256 and name of its other files, as `sha256sum` writes them
+WEIGHTS = "model.safetensors"
 
 
 def model_sha256(folder: Path) -> str:
@@ -39,3 +41,33 @@ def check_model(folder: Path) -> None:
             f"{folder}: not the files that its training wrote (sha256 of the folder is {actual[:12]}…, {REPORT} states"
             f" {stated[:12]}…); delete {folder.parent}, and the run is trained again."
         )
+
+
+def check_revision(folder: Path, revision: str) -> None:
+    """Raises BadInput where a revision is a sha256, but neither of the folder nor of its weights."""
+    if len(revision) != 64 or ((folder / WEIGHTS).exists() and sha256(folder / WEIGHTS) == revision):
+        return
+    if (actual := model_sha256(folder)) != revision:
+        raise BadInput(
+            f"{folder}: sha256 of the folder is {actual[:12]}…, and that of {WEIGHTS} is another, too; expected"
+            f" {revision[:12]}…: another encoder; name it under its own sha256."
+        )
+
+
+def list_files(folder: Path, names: list[str]) -> str:
+    """Lines of sha256 and name, which `sha256sum -c` reads."""
+    return "".join(f"{sha256(folder / name)}  {name}\n" for name in names)
+
+
+def check_listed_files(folder: Path) -> None:
+    """Raises BadInput where a file is not as the encoder's list of files has it: the revision of an encoder of config/
+    is the sha256 of its weights alone, and the list adds its tokenizer and configuration."""
+    if not (folder / LISTED).exists():
+        return
+    for number, line in enumerate(read_text(folder / LISTED).splitlines(), 1):
+        stated, _, name = line.partition("  ")
+        if (actual := sha256(folder / name)) != stated:
+            raise BadInput(
+                f"{folder / name}: sha256 is {actual[:12]}…, line {number} of {LISTED} has {stated[:12]}…: not the"
+                " file that belongs to these weights; restore it."
+            )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from csebench import ROOT
-from csebench.base.errors import BadInput, RunFailed
+from csebench.base.errors import BadInput, RunFailed, first_line
 from csebench.base.files import sha256
 from csebench.plan.schema import EncoderRef
 
@@ -183,20 +183,15 @@ def _asked(what: str, call):
             f"{what}: access is restricted: ask for it on the hub's page of the model, then `hf auth login`."
         ) from None
     except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError, errors.HFValidationError) as error:
-        raise BadInput(f"{what}: the hub has no such repository or commit ({_line(error)}).") from None
+        raise BadInput(f"{what}: the hub has no such repository or commit ({first_line(error)}).") from None
     except errors.RemoteEntryNotFoundError as error:
-        raise BadInput(f"{what}: the hub has no such file ({_line(error)}).") from None
+        raise BadInput(f"{what}: the hub has no such file ({first_line(error)}).") from None
     except Exception as error:  # of the HTTP library, which differs by version; offline mode; a full disk
         raise RunFailed(
-            f"{what}: not in the cache ({cache_folder()}), and cannot be fetched: {_line(error)}. Run it again to go"
-            " on with the download; without a network, run `csebench fetch TARGET --scale SCALE` elsewhere and bring"
-            " its HF_HOME."
+            f"{what}: not in the cache ({cache_folder()}), and cannot be fetched: {first_line(error)}. Run it again to"
+            " go on with the download; without a network, run `csebench fetch TARGET --scale SCALE` elsewhere and"
+            " bring its HF_HOME."
         ) from None
-
-
-def _line(error: Exception) -> str:
-    """First line of a message; of errors without one, their kind."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
 
 
 def cache_folder() -> Path:

@@ -8,6 +8,7 @@ import itertools
 from collections import OrderedDict
 from collections.abc import Iterable
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -17,12 +18,13 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from transformers import MODEL_MAPPING, AutoConfig, AutoModel, AutoModelForMaskedLM, AutoTokenizer
 from transformers.utils import logging
 
-from csebench.base.errors import BadInput
-from csebench.base.files import sha256
+from csebench.base.errors import BadInput, first_line
+from csebench.base.model_files import check_listed_files, check_model, check_revision
 from csebench.data.hub import local_folder, model_source
 from csebench.model.chunks import in_chunks
 from csebench.model.layers import Layers, additive, at_position, can_compile, to_device, use_cheap_dropout
 from csebench.model.pooling import ONE_POSITION, TEMPLATES, TWO_LAYERS, Encoded
+from csebench.model.whole import check_architecture, check_tokenizer, check_weights
 from csebench.plan.schema import EncoderRef
 
 logging.set_verbosity_error()  # else every load reports the masked-LM head that we do not want
@@ -52,29 +54,44 @@ class Encoder(nn.Module):
         self.tokens = None  # csebench.model.tokens.Tokens, where sentences are seen again
 
     @classmethod
-    def load(cls, ref: EncoderRef, dropout: float | None = None, with_pooler: bool = False) -> Encoder:
+    def load(
+        cls, ref: EncoderRef, dropout: float | None = None, with_pooler: bool = False, new_pooler: bool = False
+    ) -> Encoder:
         """From a folder (the project's or any) or the hub at a pinned revision; fp32, on the GPU if there is one.
 
+        Args:
+            new_pooler: a pooler that the checkpoint lacks is new, to be trained.
+
         Raises:
-            BadInput: there is none, or it cannot be read.
+            BadInput: there is none, it cannot be read, or it is not whole.
             RunFailed: it is not in the cache, and the hub cannot be reached.
         """
         source = model_source(ref)
-        folder = local_folder(ref)
-        if folder and len(ref.revision) == 64 and (actual := sha256(folder / "model.safetensors")) != ref.revision:
-            raise BadInput(
-                f"{folder}/model.safetensors: sha256 is {actual[:12]}…, expected {ref.revision[:12]}…: another"
-                " encoder; name it under its own sha256 in config/."
-            )
+        if (folder := local_folder(ref)) is not None:
+            check_model(folder)
+            check_listed_files(folder)
+            check_revision(folder, ref.revision)
+        what = f"encoder {ref.name}"
+        check_tokenizer(Path(source["pretrained_model_name_or_path"]), what)
         changes = {} if dropout is None else dict(hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
         try:
             tokenizer = AutoTokenizer.from_pretrained(**source)
-            kind = MODEL_MAPPING[type(AutoConfig.from_pretrained(**source))]
+            config = AutoConfig.from_pretrained(**source)
+            kind = MODEL_MAPPING[type(config)]
             if "add_pooling_layer" in inspect.signature(kind).parameters:
                 changes["add_pooling_layer"] = with_pooler
-            model = AutoModel.from_pretrained(**source, attn_implementation="eager", dtype=torch.float32, **changes)
-        except OSError as e:
-            raise BadInput(f"encoder {ref.name}: cannot be read: {e}") from None
+            model, loading = AutoModel.from_pretrained(
+                **source,
+                attn_implementation="eager",
+                dtype=torch.float32,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,  # refused below, by name
+                **changes,
+            )
+        except Exception as e:  # of transformers, tokenizers or safetensors, by what is damaged
+            raise BadInput(f"{what}: cannot be read: {first_line(e)}.") from None
+        check_architecture(config, what)
+        check_weights(model, loading, what, () if with_pooler and not new_pooler else ("pooler",))
         return cls(model, tokenizer, source).to("cuda" if torch.cuda.is_available() else "cpu")
 
     @property

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import torch
 from safetensors.numpy import load_file, save_file
 
-from csebench.base.errors import BadInput
+from csebench.base.errors import BadInput, first_line
+from csebench.base.files import read_text
 from csebench.model.embedder import Embedder
 from csebench.model.encoder import Encoder
 from csebench.model.pooling import pool
+from csebench.model.whole import check_architecture, check_tokenizer, check_weights
 from csebench.plan.schema import EncoderRef, Evaluation
 
 
@@ -57,8 +60,11 @@ class SentenceTransformerEmbedder(Embedder):
     def __init__(self, ref: EncoderRef, evaluation: Evaluation):
         from sentence_transformers import SentenceTransformer
 
-        revision = None if Path(ref.name).exists() else ref.revision
-        self.model, self.evaluation = SentenceTransformer(ref.name, revision=revision), evaluation
+        self.evaluation, folder = evaluation, Path(ref.name)
+        if folder.exists():
+            self.model = open_whole(folder)
+        else:
+            self.model = SentenceTransformer(ref.name, revision=ref.revision)
         if evaluation.max_length is not None:
             check_length(evaluation.max_length, self.model.tokenizer.model_max_length, ref.name)
             self.model.max_seq_length = evaluation.max_length
@@ -67,6 +73,31 @@ class SentenceTransformerEmbedder(Embedder):
         settings = self.evaluation
         with torch.autocast(self.model.device.type, torch.bfloat16, enabled=settings.precision == "bf16"):
             return self.model.encode(sentences, batch_size=settings.batch_size, show_progress_bar=False)
+
+
+def open_whole(folder: Path):
+    """A sentence-transformers folder, whose library would not notice a missing layer or tokenizer.
+
+    Raises:
+        BadInput: it cannot be read, or its transformer is not whole.
+    """
+    from sentence_transformers import SentenceTransformer
+
+    what, loading = f"model {folder}", None
+    try:
+        model = SentenceTransformer(str(folder))
+        first = folder / json.loads(read_text(folder / "modules.json"))[0]["path"]
+        transformer = getattr(model[0], "auto_model", None)  # word vectors have none
+        if transformer is not None:
+            told = {"output_loading_info": True, "ignore_mismatched_sizes": True}
+            loading = type(transformer).from_pretrained(first, **told)[1]
+    except Exception as e:  # of its library or those below it, by what is damaged
+        raise BadInput(f"{what}: cannot be read: {first_line(e)}.") from None
+    if loading is not None:
+        check_tokenizer(first, what)
+        check_architecture(transformer.config, what)
+        check_weights(transformer, loading, what, may_be_new=("pooler",))
+    return model
 
 
 class Affine:

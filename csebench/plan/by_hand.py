@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from csebench.base.data_root import DataRoot
 from csebench.base.errors import BadInput, explain, unknown
 from csebench.base.files import read_text, sha256
+from csebench.base.model_files import model_sha256
 from csebench.plan import catalog
 from csebench.plan.papers import Recipe
 from csebench.plan.recipe import Conditions, make_spec, typed
@@ -114,7 +115,7 @@ def find_encoder(name: str) -> EncoderRef:
         if name in (ref.name, Path(ref.name).name):
             return ref
     if (Path(name) / "config.json").exists():
-        return EncoderRef(name=name, revision=sha256(Path(name) / "model.safetensors"))
+        return EncoderRef(name=name, revision=model_sha256(Path(name)))
     if "@" in name:
         return EncoderRef.parse(name)
     raise unknown("encoder", name, {ref.name for ref in known} | {"ID@COMMIT of the hub", "a model folder"})

@@ -17,6 +17,7 @@ from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast
 
 from csebench.base.errors import BadInput, RunFailed
 from csebench.base.files import sha256, write_json, write_text
+from csebench.base.model_files import LISTED, list_files
 from csebench.base.progress import Progress
 from csebench.base.provenance import processor
 from csebench.base.run_dir import PROGRESS, remove_checkpoint
@@ -338,6 +339,8 @@ def pretrain(corpus: Path, out: Path, settings: Settings, threads: int = 2, name
     report |= {"gpu": torch.cuda.get_device_name() if model.device.type == "cuda" else None}
     write_text(out / "pretraining.json", json.dumps(report, indent=2) + "\n")
     write_text(out / "README.md", card(report))
+    files = ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"]
+    write_text(out / LISTED, list_files(out, files))
     remove_checkpoint(out)
     for path in (out / PROGRESS, unfinished):
         path.unlink(missing_ok=True)

@@ -91,9 +91,10 @@ def train(
 
 def load_encoder(spec: Spec) -> Encoder | None:
     """The encoder that a run starts from; None for a control."""
-    if declaration(spec.method).kind == "control":
+    kind, with_pooler = declaration(spec.method).kind, spec.params.get("pooler") == "cls"
+    if kind == "control":
         return None
-    return Encoder.load(spec.encoder, spec.params.get("dropout"), with_pooler=spec.params["pooler"] == "cls")
+    return Encoder.load(spec.encoder, spec.params.get("dropout"), with_pooler, new_pooler=kind == "trained")
 
 
 def fit_transform(spec: Spec, encoder: Encoder, inputs: Inputs) -> Affine:

@@ -334,6 +334,7 @@ class Network:
         self.case, self.weights = case, load_file(PUBLIC / facts["weights_file"])
         config = BertConfig(**facts["hyper_parameters"]["bert_config"])
         BertForMaskedLM(config).save_pretrained(folder)
+        (folder / "vocab.txt").touch()  # a folder without a tokenizer is refused
         with monkeypatch.context() as patch:
             patch.setattr("csebench.model.encoder.AutoTokenizer.from_pretrained", lambda **_: Tokenizer())
             encoder = Encoder.load(EncoderRef(name=str(folder), revision="local"), dropout=0.0)

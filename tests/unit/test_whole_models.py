@@ -1,0 +1,205 @@
+"""A damaged model is refused: when it is loaded, by `csebench evaluate`, and in the folder of a finished run."""
+
+import json
+import os
+import shutil
+
+import pytest
+from safetensors.torch import load_file, save_file
+
+from csebench import ROOT
+from csebench.base.errors import BadInput
+from csebench.base.run_dir import is_done
+from csebench.cli import main
+from csebench.plan import catalog
+from csebench.plan.schema import EncoderRef, Evaluation
+
+# ---------------------------------------------------------------- damage
+
+
+def edit_config(folder, **changed):
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | changed))
+
+
+def edit_weights(folder, change):
+    weights = {name: weight.clone() for name, weight in load_file(folder / "model.safetensors").items()}
+    save_file(change(weights), folder / "model.safetensors", {"format": "pt"})
+
+
+def delete_tokenizer(folder):
+    (folder / "tokenizer.json").unlink()
+
+
+def delete_layer(folder):
+    edit_weights(folder, lambda weights: {name: w for name, w in weights.items() if "layer.1." not in name})
+
+
+def delete_last_layer_from_config(folder):
+    edit_config(folder, num_hidden_layers=2)
+
+
+def add_layer_to_config(folder):
+    edit_config(folder, num_hidden_layers=4)
+
+
+def change_model_type(folder):
+    edit_config(folder, model_type="roberta")
+
+
+def change_hidden_size(folder):
+    edit_config(folder, hidden_size=16)
+
+
+def truncate_weights(folder):
+    os.truncate(folder / "model.safetensors", 5000)
+
+
+def add_lora(folder):
+    import torch
+
+    edit_weights(folder, lambda weights: weights | {"encoder.layer.0.attention.self.query.lora_A": torch.ones(2, 32)})
+
+
+DAMAGE = {
+    delete_tokenizer: "no tokenizer in",
+    delete_layer: r"encoder\.layer\.1\..* not in its file of weights",
+    delete_last_layer_from_config: r"encoder\.layer\.2\..* not used, but in its file",
+    add_layer_to_config: r"encoder\.layer\.3\..* not in its file",
+    change_model_type: "model_type is roberta, but architectures has BertModel",
+    change_hidden_size: "of another shape",
+    truncate_weights: "cannot be read",
+    add_lora: "lora_A: not used",
+}
+damages = pytest.mark.parametrize(("damage", "message"), DAMAGE.items(), ids=[damage.__name__ for damage in DAMAGE])
+
+
+@pytest.fixture
+def encoder(tiny_bert, tmp_path):
+    """A copy of an encoder of 3 layers, for a test to damage."""
+    return shutil.copytree(tiny_bert, tmp_path / "encoder")
+
+
+def load(folder, revision="local", **more):
+    from csebench.model.encoder import Encoder
+
+    return Encoder.load(EncoderRef(name=str(folder), revision=revision), **more)
+
+
+# ---------------------------------------------------------------- any encoder
+
+
+@damages
+def test_a_damaged_encoder_is_not_loaded(damage, message, encoder):
+    damage(encoder)
+    with pytest.raises(BadInput, match=message):
+        load(encoder)
+
+
+@damages
+def test_a_damaged_encoder_is_not_scored(damage, message, encoder, smoke_data, tmp_path, capsys):
+    """Exit code 2, one message, nothing written."""
+    damage(encoder)
+    out = tmp_path / "out" / "scores.json"
+    options = ["--model", encoder, "--pooler", "avg", "--data", smoke_data, "--out", out]
+    assert main(["evaluate", *map(str, options)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not out.parent.exists()
+
+
+def test_heads_that_an_encoder_does_not_use_are_no_damage(encoder):
+    import torch
+
+    heads = {"cls.predictions.bias": torch.ones(3), "mlp.dense.weight": torch.ones(2, 2)}
+    heads |= {"embeddings.position_ids": torch.arange(128)[None]}  # saved by transformers before 4.31
+    edit_weights(encoder, lambda weights: weights | heads)
+    assert load(encoder).num_layers == 3
+
+
+def test_a_pooler_is_new_only_where_it_is_trained(encoder):
+    edit_weights(encoder, lambda weights: {name: w for name, w in weights.items() if "pooler" not in name})
+    with pytest.raises(BadInput, match=r"pooler\.dense\.\w+ and 1 more: not in its file"):
+        load(encoder, with_pooler=True)
+    assert load(encoder, with_pooler=True, new_pooler=True).model.pooler is not None
+    assert load(encoder).model.pooler is None
+
+
+@pytest.mark.parametrize("damage", [delete_tokenizer, delete_layer, truncate_weights])
+def test_a_damaged_folder_of_sentence_transformers_is_not_opened(damage, encoder, tmp_path):
+    from sentence_transformers import SentenceTransformer
+
+    from csebench.score.models import open_model
+
+    folder = tmp_path / "st"
+    SentenceTransformer(str(encoder)).save(str(folder))
+    assert open_model(str(folder))
+    damage(folder)
+    with pytest.raises(BadInput, match=r"no tokenizer|not in its file|cannot be read"):
+        open_model(str(folder))
+
+
+# ---------------------------------------------------------------- encoders of config/
+
+
+def copy_of_mini(tmp_path):
+    ref = catalog.scale("smoke").encoders["bert-base"]
+    return shutil.copytree(ROOT / ref.name, tmp_path / "mini"), ref.revision
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json", "config.json"])
+def test_a_revision_covers_tokenizer_and_configuration(name, tmp_path):
+    folder, revision = copy_of_mini(tmp_path)
+    (folder / name).write_text((folder / name).read_text() + "\n")
+    with pytest.raises(BadInput, match=f"{name}: sha256 is"):
+        load(folder, revision)
+
+
+def test_encoders_of_config_list_their_files():
+    refs = {ref.name for name in catalog.scale_names() for ref in catalog.scale(name).encoders.values()}
+    folders = [ROOT / name for name in refs if (ROOT / name).is_dir()]
+    assert folders
+    for folder in folders:
+        listed = {line.split("  ")[1] for line in (folder / "SHA256SUMS").read_text().splitlines()}
+        assert listed == {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
+
+
+# ---------------------------------------------------------------- finished runs
+
+
+def reset_dropout(folder):
+    edit_config(folder, hidden_dropout_prob=0.3)
+
+
+@pytest.fixture
+def run(finished, tmp_path):
+    """A copy of a finished run, for a test to damage."""
+    return shutil.copytree(finished("simcse"), tmp_path / "run")
+
+
+@pytest.mark.parametrize("damage", [*DAMAGE, reset_dropout])
+def test_a_damaged_run_is_not_done(damage, run, make_spec):
+    spec = make_spec("simcse")
+    assert is_done(run, spec)
+    damage(run / "model")
+    with pytest.raises(BadInput, match=f"not the files that its training wrote.* delete {run}"):
+        is_done(run, spec)
+
+
+def test_a_damaged_run_is_not_scored_even_where_its_scores_are_kept(run, smoke_data):
+    from csebench.score.evaluate import evaluate_run
+
+    evaluate_run(run, ["sts"], smoke_data, Evaluation())
+    reset_dropout(run / "model")
+    with pytest.raises(BadInput, match="not the files that its training wrote"):
+        evaluate_run(run, ["sts"], smoke_data, Evaluation())
+
+
+def test_a_damaged_run_is_no_start_of_another(run):
+    reset_dropout(run / "model")
+    with pytest.raises(BadInput, match="not the files that its training wrote"):
+        load(run / "model", revision="simcse-0123456789")
+
+
+def test_a_card_that_is_edited_is_no_damage(run, make_spec):
+    (run / "model" / "README.md").write_text("# ours\n")
+    assert is_done(run, make_spec("simcse"))
