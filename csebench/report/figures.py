@@ -73,7 +73,7 @@ def add_title_and_notes(figure, shown: GridView, notes: list[str]) -> None:
     """A figure's title and the notes below it, for which it grows."""
     apart = "" if shown.scale == PAPER_SCALE else ": not comparable with the paper"
     stale = {cell.plan.row.label: None for cells in shown.rows for cell in cells if cell.stale}
-    notes += [f"of an older version of the code: {', '.join(stale)}"] if stale else []
+    notes += [f"of older code or other settings: {', '.join(stale)}"] if stale else []
     substituted = substitutions(page(shown.name, shown.scale, shown.paper))
     notes += [f"played by others here: {'; '.join(substituted)}"] if substituted else []
     above, below = [*heading(shown).split(" · "), f"scale {shown.scale}{apart}"], notes

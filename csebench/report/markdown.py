@@ -272,7 +272,7 @@ def page_head(page: Page) -> str:
         tabulate(page_conditions(page), ["", ""], tablefmt="pipe"),
         "A cell is `ours ± deviation over seeds (published)`; in percent, unless it says otherwise"
         f" ({', '.join(metrics) or 'no score'}); bold is the best of ours on an encoder but controls, ties together;"
-        f" – is no run or no number; {STALE} is of an older version of the code. Deviations are of the sample"
+        f" – is no run or no number; {STALE} is of older code or other settings. Deviations are of the sample"
         " (ddof = 1).",
     ]
     if page.papers == (VARIANTS,):

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field, replace
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.grids import CellPlan, find_grid, plan_grid
 from csebench.plan.papers import Figure, Grid, Published, Row, SettingsTable
-from csebench.plan.registry import declaration, evaluator_declaration
+from csebench.plan.registry import declaration, protocol
 from csebench.plan.targets import grid_path, unavailable
 from csebench.report import stats
 from csebench.report.evidence import Others, others
 from csebench.score import failures
+from csebench.score.score_file import settings
 from csebench.score.store import score, value
 
 PAPER_SCALE = "paper"
@@ -31,7 +32,7 @@ class Cell:
     values: dict[int, float]  # by seed
     absent: int = 0  # runs without a score
     reasons: tuple[str, ...] = ()  # why they have none, where it is known
-    stale: bool = False  # scored with an older code version
+    stale: bool = False  # scored with an older code version, or with settings that the scale has no more
     published: Published | None = None
     published_seeds: int = 1  # behind the published value
     published_encoder: str = ""  # role of the encoder behind the published value, whatever a scale uses
@@ -173,11 +174,17 @@ def _with_scores(cell: Cell, scale: str) -> Cell:
             absent += 1
             reasons[failures.reason(spec.run_id, plan.evaluator, scale)] = True
             continue
-        wanted = evaluator_declaration(plan.evaluator.partition(":")[0]).version
-        stale |= old or any(e["version"] != wanted for e in content["evaluations"])
+        stale |= old or not is_current(content, plan.evaluator, scale)
         if (fraction := value(content, plan.task, plan.column.metric)) is not None:
             values[spec.seed] = cell.factor * fraction
     return replace(cell, values=values, absent=absent, stale=stale, reasons=tuple(filter(None, reasons)))
+
+
+def is_current(content: dict, evaluator: str, scale: str) -> bool:
+    """Whether a score JSON is by today's version of its evaluator, with the settings of the scale; settings that were
+    added later are not in older files."""
+    wanted = settings(protocol(evaluator), read_scale(scale).evaluation)
+    return all(done.get(key, value) == value for done in content["evaluations"] for key, value in wanted.items())
 
 
 def _with_derived(grid: Grid, rows: list[list[Cell]]) -> list[list[Cell]]:

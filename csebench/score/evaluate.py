@@ -27,6 +27,7 @@ from csebench.plan.spec import digest
 from csebench.score import failures
 from csebench.score.replicates import make_replicates
 from csebench.score.rows import Score
+from csebench.score.score_file import read_unchanged, settings, with_digest
 from csebench.score.store import items
 
 if TYPE_CHECKING:
@@ -61,13 +62,6 @@ def has_data(evaluator: str, data_root: Path | DataRoot) -> bool:
         return bool(data_sha256(protocol(evaluator), data_root))
     except BadInput:
         return False
-
-
-def settings(wanted: Protocol, evaluation: Evaluation) -> dict:
-    """What decides the scores of a given model on given data, but its pooler."""
-    params = {"params": wanted.params} if wanted.params else {}
-    identified = {"evaluator": wanted.declaration.name, "version": wanted.declaration.version}
-    return {**identified, "protocol": wanted.declaration.protocol, **params, **evaluation.model_dump()}
 
 
 def evaluation_key(evaluator: str, evaluation: Evaluation) -> str:
@@ -193,6 +187,7 @@ def score(
     temporary = out.with_name(f".{out.stem}.{os.getpid()}{ITEMS}")
     np.savez_compressed(temporary, **items)
     temporary.replace(out.with_suffix(ITEMS))
+    result = with_digest(result)
     write_json(out, result)
     shutil.rmtree(opened.cache_dir, ignore_errors=True)
     return result
@@ -249,7 +244,7 @@ def publish(run: Path, evaluator: str, data_root: Path | DataRoot, evaluation: E
     """A run's scores with what was run, how it was trained, and replicates over test items: the JSON that tables are
     rendered from. Per-item values stay with the run."""
     path = evaluate_run(run, [evaluator], data_root, evaluation)[evaluator]
-    scores = json.loads(path.read_text())
+    scores = read_unchanged(path)
     training = json.loads((run / DONE).read_text())
     spec = training.pop("spec")
     training.pop("losses", None)
@@ -257,7 +252,7 @@ def publish(run: Path, evaluator: str, data_root: Path | DataRoot, evaluation: E
     of_items = (items(scores, path) or {}).get(evaluator, {})
     replicates = make_replicates(rows, of_items, protocol(evaluator).declaration.items)
     published = {"spec": spec, "training": training, **scores}
-    write_json(out, published if replicates is None else published | {"replicates": replicates})
+    write_json(out, with_digest(published if replicates is None else published | {"replicates": replicates}))
 
 
 def sentences(evaluators: list[str], data_root: Path | DataRoot) -> list[str]:

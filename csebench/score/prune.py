@@ -9,7 +9,7 @@ from csebench.base.run_dir import delete_model, training_report
 from csebench.plan import cache, catalog, targets
 from csebench.plan.registry import protocol
 from csebench.plan.schema import Evaluation
-from csebench.score.evaluate import settings
+from csebench.score.score_file import settings
 
 
 def prune(run_id: str, scale_name: str) -> int:

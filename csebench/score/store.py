@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from csebench.plan.catalog import RUNS, results_folder
 from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill
 from csebench.plan.spec import Spec, digest
 from csebench.plan.targets import Page, score_path
+from csebench.score.score_file import read_published
 
 if TYPE_CHECKING:
     from csebench.score.rows import Items
@@ -20,13 +20,12 @@ if TYPE_CHECKING:
 
 @cached
 def read_scores(path: Path) -> dict | None:
-    """A score JSON, or None where there is none."""
-    if not path.exists():
-        return None
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as e:
-        raise BadInput(f"{path}: not valid JSON ({e}); delete it, and the evaluation runs again.") from None
+    """A published score JSON, checked, or None where there is none.
+
+    Raises:
+        BadInput: the file is damaged, edited, or of another run or evaluator.
+    """
+    return read_published(path) if path.exists() else None
 
 
 def value(content: dict, task: str, metric: str | None = None) -> float | None:

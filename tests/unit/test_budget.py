@@ -4,6 +4,7 @@ import re
 
 import pytest
 import yaml
+from score_files import scored_by
 
 from csebench import cli
 from csebench.base.files import write_json
@@ -45,7 +46,14 @@ def work(*given, scale="paper", **more):
 
 def publish(scores, scale="paper"):
     for run, evaluator in scores:
-        write_json(targets.score_path(run, evaluator, scale), {"spec": targets.run(run, scale).model_dump()})
+        write_scores(targets.run(run, scale), evaluator, scale)
+
+
+def write_scores(spec, evaluator, scale):
+    by = scored_by(evaluator)
+    row = {"evaluator": by["evaluator"], "task": "x", "subset": "all", "metric": "x", "value": 0.5}
+    content = {"run": spec.run_id, "spec": spec.model_dump(), "scores": [row], "evaluations": [by]}
+    write_json(targets.score_path(spec.run_id, evaluator, scale), content)
 
 
 def seconds(some, steps):
@@ -94,8 +102,7 @@ def test_published_scores_are_done_in_a_fresh_clone(verb, capsys):
 def test_scores_of_older_code_are_not_done_and_are_counted(verb, capsys):
     for run, evaluator in work("micse/table3", scale="mini").missing:
         spec = targets.run(run, "mini")
-        older = spec.model_copy(update={"method_version": 0})
-        write_json(targets.score_path(older.run_id, evaluator, "mini"), {"spec": older.model_dump()})
+        write_scores(spec.model_copy(update={"method_version": 0}), evaluator, "mini")
     assert cli.main([verb, "micse/table3", "--scale", "mini"]) == 0
     shown = capsys.readouterr().out
     assert " 0 done" in shown and "48 " in shown and "have scores of an older code version" in shown

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.stats
 import yaml
+from score_files import scored_by
 
 from csebench import ROOT
 from csebench.base import caches
@@ -67,9 +68,10 @@ def write_scores(spec, evaluator, values, items=None):
     path.parent.mkdir(parents=True, exist_ok=True)
     name = evaluator.partition(":")[0]
     content = {"run": spec.run_id, "spec": spec.model_dump(), "training": {}, "provenance": {}, "items": "gone.npz"}
-    content["evaluations"] = [{"version": evaluator_declaration(name).version}]
+    content["evaluations"] = [scored_by(evaluator)]
     content["scores"] = [
-        {"task": t, "subset": "printed" if t == "Avg." else "all", "metric": metric, "value": float(value)}
+        {"evaluator": name, "task": t, "subset": "printed" if t == "Avg." else "all"}
+        | {"metric": metric, "value": float(value)}
         for (t, metric), value in values.items()
     ]
     rows = [Score(row["task"], row["subset"], row["metric"], row["value"]) for row in content["scores"]]
@@ -317,8 +319,7 @@ def test_runs_that_are_missing_or_old_are_left_out(sts):
     """One seed of a row has no scores, those of another are of an older version of its evaluator."""
     missing, *_ = specs(1, "As good")
     targets.score_path(missing.run_id, "sts", SCALE).unlink()
-    path = targets.score_path(specs(1, "Bad")[0].run_id, "sts", SCALE)
-    path.write_text(path.read_text().replace('"evaluations": [{"version": ', '"evaluations": [{"version": 9'))
+    edit_scores(specs(1, "Bad")[:1], lambda content: content["evaluations"][0].update(version=9))
     assert compared(1)["Avg."]["order"] == [0, 3]
 
 

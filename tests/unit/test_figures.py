@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from score_files import scored_by
 
 from csebench.base import caches
 from csebench.base.errors import BadInput
@@ -14,6 +15,7 @@ from csebench.plan import catalog, grids, registry, targets
 from csebench.plan.papers import FIGURES_OF_SCORES, Published
 from csebench.plan.registry import evaluator_declaration, panels, protocol
 from csebench.report import figures, view
+from csebench.score.score_file import settings
 
 GOLD = np.arange(9) / 2
 ALL = [(p, f"figure{n}") for p in catalog.paper_names() for n in catalog.paper(p).figures]
@@ -32,12 +34,12 @@ def write(spec, evaluator, scale, scores=(), curve=None, items=None):
     path, wanted = targets.score_path(spec.run_id, evaluator, scale), protocol(evaluator).declaration
     path.parent.mkdir(parents=True, exist_ok=True)
     content = {"spec": spec.model_dump(), "run": spec.run_id, "training": {"curve": curve, "best_encoder": 0}}
-    evaluation = {"evaluator": wanted.name, "version": wanted.version}
-    content |= {"items": "gone.npz", "scores": [], "evaluations": [evaluation]}
+    content |= {"items": "gone.npz", "scores": [], "evaluations": [scored_by(evaluator)]}
     content = json.loads(path.read_text()) if path.exists() else content
     for task, metric, value in scores:
         subset = "printed" if task == "Avg." else "all"
-        content["scores"].append({"task": task, "subset": subset, "metric": metric, "value": value})
+        row = {"evaluator": wanted.name, "task": task, "subset": subset, "metric": metric, "value": value}
+        content["scores"].append(row)
     path.write_text(json.dumps(content))
     if items is not None:
         np.savez(path.with_suffix(".items.npz"), **{f"{evaluator}/{name}": own for name, own in items.items()})
@@ -243,10 +245,10 @@ def test_items_that_are_gone():
 
 def test_scores_of_an_older_version_are_said_to_be(monkeypatch):
     score_cells("msse", "figure7", "smoke", lambda i, j, seed: 0.5)
-    newer = evaluator_declaration("sts").model_copy(update={"version": 99})
-    monkeypatch.setattr(view, "evaluator_declaration", lambda name: newer)
+    newer = settings(protocol("sts"), catalog.scale("smoke").evaluation) | {"version": 99}
+    monkeypatch.setattr(view, "settings", lambda *_: newer)
     _, texts = drawn("msse", "figure7", "smoke")
-    assert "of an older version of the code: [CLS], first-last-avg, [MASK]" in texts
+    assert "of older code or other settings: [CLS], first-last-avg, [MASK]" in texts
 
 
 @pytest.mark.parametrize("name", ["figure3", "figure7"])

@@ -4,11 +4,11 @@ import json
 import shutil
 
 import pytest
+from score_files import scored_by
 
 from csebench import ROOT
 from csebench.base import caches
 from csebench.plan import catalog, targets
-from csebench.plan.registry import evaluator_declaration
 from csebench.report.view import grid_view
 
 SCALE = """
@@ -48,15 +48,17 @@ def rows(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     caches.clear()
     for run, spec in targets.page("table1", "paper", "tiny").runs().items():
-        row = {"task": "Avg.", "subset": "printed", "metric": "spearman", "value": VALUES.get(spec.seed, 0.66)}
+        row = {
+            "evaluator": "sts",
+            "task": "Avg.",
+            "subset": "printed",
+            "metric": "spearman",
+            "value": VALUES.get(spec.seed, 0.66),
+        }
         content = {"run": run, "spec": spec.model_dump(), "scores": [row]}
         path = targets.score_path(run, "sts", "paper")
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(
-            json.dumps(
-                content | {"evaluations": [{"evaluator": "sts", "version": evaluator_declaration("sts").version}]}
-            )
-        )
+        path.write_text(json.dumps(content | {"evaluations": [scored_by("sts")]}))
     yield [cells[0] for cells in grid_view("tiny", "table1", "paper").rows]
     caches.clear()
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from score_files import scored_by
 
 from csebench import ROOT
 from csebench.base import caches
 from csebench.plan import catalog, grids, targets
-from csebench.plan.registry import evaluator_declaration
 from csebench.report import evidence, evidence_page, html, printed_spread
 from csebench.report.audit import Finding, Place
 from csebench.report.evidence import Spread
@@ -198,7 +198,7 @@ def write_score(spec, sts12, average, old):
     content = {"run": made.run_id, "spec": made.model_dump(), "training": training, "provenance": PROVENANCE}
     content |= {
         "scores": scores,
-        "evaluations": [{"version": evaluator_declaration("sts").version}],
+        "evaluations": [scored_by("sts")],
         "items": "gone.npz",
     }
     path.write_text(json.dumps(content))

@@ -9,7 +9,7 @@ from csebench.base.run_dir import delete_model, is_done, size
 from csebench.plan import catalog, targets
 from csebench.plan.registry import protocol
 from csebench.score import prune
-from csebench.score.evaluate import settings
+from csebench.score.score_file import settings
 
 
 @pytest.fixture

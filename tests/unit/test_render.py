@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from score_files import scored_by
 
 from csebench import ROOT
 from csebench.base import caches
@@ -112,7 +113,7 @@ def write_score(spec, cell, value, scale, stale=False, old=False):
     path.parent.mkdir(parents=True, exist_ok=True)
     version = evaluator_declaration(cell.evaluator).version - (old and cell.evaluator == "geometry")
     content = {"spec": spec.model_dump(), "training": {"provenance": PROVENANCE}, "provenance": PROVENANCE}
-    content |= {"run": spec.run_id, "evaluations": [{"evaluator": cell.evaluator, "version": version}]}
+    content |= {"run": spec.run_id, "evaluations": [scored_by(cell.evaluator, version=version)]}
     content["scores"] = json.loads(path.read_text())["scores"] if path.exists() else []
     subset = "printed" if cell.task == "Avg." else "all"
     row = {"evaluator": cell.evaluator, "protocol": "p", "task": cell.task, "subset": subset, "metric": cell.metric}
@@ -197,6 +198,19 @@ def test_a_score_that_is_cut_short_is_named(page):
     clear()
     with pytest.raises(BadInput, match=path.name):
         markdown.render_page(page)
+
+
+@pytest.mark.parametrize(("settings", "mark"), [({"batch_size": 128}, ""), ({"batch_size": 7}, "†"), ({}, "")])
+def test_scores_of_other_settings_than_the_scale_has_are_marked(page, settings, mark):
+    """Files of before a setting was recorded are not marked."""
+    cell = grids.plan_grid("golden", "table7", "golden")[1][0]
+    for spec in cell.specs:
+        path = targets.score_path(spec.run_id, "sts", "golden")
+        content = json.loads(path.read_text())
+        content["evaluations"][0].update(settings)
+        path.write_text(json.dumps(content))
+    clear()
+    assert grid_view("golden", "table7", "golden").rows[1][0].stale == bool(mark)
 
 
 def test_a_score_without_the_task_is_named(page):
