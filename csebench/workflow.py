@@ -12,7 +12,7 @@ from typing import NoReturn
 from csebench import ROOT
 from csebench.base.data_root import matches
 from csebench.base.errors import BadInput
-from csebench.plan import catalog, checkpoints, forecast, recipe, targets
+from csebench.plan import catalog, checkpoints, data_hashes, forecast, recipe, targets
 from csebench.plan.registry import METHODS, declaration, protocol, with_imports
 from csebench.plan.schema import Scale
 from csebench.plan.sources import from_hub, remedy, source_of
@@ -213,6 +213,11 @@ def wanted_evaluators(
 def identity(evaluator: str, scale_name: str) -> str:
     """The key of an evaluation's settings: another version or batch size is scored again."""
     return evaluation_key(evaluator, catalog.scale(scale_name).evaluation)
+
+
+def data_state(evaluator: str, scale_name: str) -> str:
+    """Hash of the given data of an evaluator: where a file is changed in place, its scores are made again."""
+    return data_hashes.given_data(evaluator, scale_name)
 
 
 def threads(run_id: str, first_scale: str) -> int:

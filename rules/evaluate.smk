@@ -29,5 +29,8 @@ rule evaluate:
         identity=lambda wildcards: jobs.identity(
             evaluator_of(wildcards), scale_of(wildcards)
         ),
+        data=lambda wildcards: jobs.data_state(
+            evaluator_of(wildcards), scale_of(wildcards)
+        ),
     shell:
         "python -m csebench publish {wildcards.run:q} {params.evaluator:q} --scale {params.scale:q} > {log:q} 2>&1"

@@ -51,8 +51,9 @@ def finished(tmp_path_factory):
             path.unlink()
     for name in ("mini", "paper", "short"):  # these scales name methods that are not there
         (project.folder / "config" / f"{name}.yaml").unlink()
-    smoke = project.folder / "config" / "smoke.yaml"
+    smoke, study = (project.folder / "config" / name for name in ("smoke.yaml", "variance.yaml"))
     smoke.write_text(smoke.read_text().partition("methods:")[0])
+    study.write_text(study.read_text().replace("[mini]", "[smoke]").replace("[simcse, micse]", "[simcse, ct]"))
     for line in project.run("--summary", "all").stdout.splitlines()[1:]:
         output = project.folder / line.split("\t")[0]
         output.parent.mkdir(parents=True, exist_ok=True)
@@ -123,3 +124,19 @@ def test_an_edited_setting_trains_again(project):
     smoke.write_text(smoke.read_text().replace("steps: 6", "steps: 7"))
     rules, pages = planned(project)
     assert {"train", "evaluate"} <= rules and pages == PAGES
+
+
+def test_a_test_file_that_is_changed_in_place_is_scored_again(project):
+    """Rather than the pages saying "Nothing to be done" over the scores of other data."""
+    file = project.folder / "data" / "smoke" / "downstream" / "STS" / "STSBenchmark" / "sts-test.csv"
+    first, second, *rest = file.read_text().splitlines()
+    file.write_text("\n".join([second, first, *rest]) + "\n")
+    rules, pages = planned(project)
+    assert "evaluate" in rules and "train" not in rules
+    assert pages >= TABLE2 | METHODS | OVER_ALL and not pages & APPENDIX
+
+
+def test_a_newer_copy_of_the_same_data_makes_nothing_again(project):
+    for path in (project.folder / "data" / "smoke").rglob("*.csv"):
+        path.write_bytes(path.read_bytes())
+    assert planned(project) == (set(), set())
