@@ -24,6 +24,7 @@ from csebench.base import gpus
 from csebench.base.errors import BadInput, RunFailed, unknown
 from csebench.base.files import read_text, write_text
 from csebench.base.provenance import code_state
+from csebench.base.run_dir import lock_run
 from csebench.data.corpus import read_corpus
 from csebench.plan import by_hand, catalog, checkpoints, grids, targets, variance
 from csebench.plan.registry import (
@@ -422,7 +423,7 @@ def train(args):
     spec = by_hand.read_spec(args.spec) if args.spec else by_hand.spec_from(make_request(args))
     if args.corpus is not None and spec.corpus is not None:
         read_corpus(args.corpus, spec.corpus.sha256, declaration(spec.method).corpus)  # before torch is imported
-    with gpus.acquire_gpus():
+    with lock_run(args.out), gpus.acquire_gpus():  # in the order of csebench/worker.py
         from csebench.train.run import train as run
 
         data_root, chunk_size = by_hand.data_root_or_default(args.data), args.chunk_size or None

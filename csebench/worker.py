@@ -10,7 +10,7 @@ from csebench.base import gpus
 from csebench.base.data_root import DataRoot
 from csebench.base.processes import is_distributed, is_main_process
 from csebench.base.progress import Progress
-from csebench.base.run_dir import REPORT, finish, is_done
+from csebench.base.run_dir import REPORT, finish, is_done, lock_run
 from csebench.plan import cache, catalog, recipe, targets
 from csebench.plan.registry import protocol
 from csebench.plan.schema import Scale
@@ -28,7 +28,8 @@ def work(
     chunk_size: int | None = None,
 ) -> None:
     """Train a planned run and score it by what pages show. The run is done when it is trained: an evaluator that
-    fails leaves its reason, and the other scores are made (`publish` tries again, and fails).
+    fails leaves its reason, and the other scores are made (`publish` tries again, and fails). While another process
+    works on the run, waits for it, and then does what is left.
 
     Args:
         only: evaluators that the pages show that are wanted; None: those of every page of the scale.
@@ -42,16 +43,18 @@ def work(
     """
     spec, scale, evaluators = cache.find_run(run_id, scale_name)  # refuses before anything is waited for
     evaluators = [evaluator for evaluator in evaluators if only is None or evaluator in only]
-    if (catalog.RUNS / run_id / "model" / REPORT).exists():  # only a missing score waits for a GPU
-        return train_and_score(spec, scale, evaluators, runs_per_gpu, chunk_size)
-    with gpus.acquire_gpus(max(1, processes), runs_per_gpu):
-        if processes > 1 and not is_distributed():
-            torchrun = ["torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", "-m"]
-            command = [sys.executable, "-m", *torchrun, "csebench", "work", run_id, "--scale", scale_name]
-            command += [] if only is None else ["--evaluators", ",".join(only)]
-            command += [] if chunk_size is None else ["--chunk-size", str(chunk_size)]
-            os.execv(sys.executable, command)
-        return train_and_score(spec, scale, evaluators, runs_per_gpu, chunk_size)
+    folder = catalog.RUNS / run_id
+    with lock_run(folder):
+        if (folder / "model" / REPORT).exists():  # only a missing score waits for a GPU
+            return train_and_score(spec, scale, evaluators, runs_per_gpu, chunk_size)
+        with gpus.acquire_gpus(max(1, processes), runs_per_gpu):
+            if processes > 1 and not is_distributed():
+                torchrun = ["torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", "-m"]
+                command = [sys.executable, "-m", *torchrun, "csebench", "work", run_id, "--scale", scale_name]
+                command += [] if only is None else ["--evaluators", ",".join(only)]
+                command += [] if chunk_size is None else ["--chunk-size", str(chunk_size)]
+                os.execv(sys.executable, command)
+            return train_and_score(spec, scale, evaluators, runs_per_gpu, chunk_size)
 
 
 def train_and_score(

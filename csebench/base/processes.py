@@ -1,11 +1,16 @@
-"""The rank of this process among those that torchrun started, read from the environment.
+"""The rank of this process among those that torchrun started, read from the environment; its end with its parent.
 
 The exchange of tensors between processes is in csebench/train/parallel.py.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
+import signal
+import sys
+
+PR_SET_PDEATHSIG = 1  # of Linux's prctl
 
 
 def is_distributed() -> bool:
@@ -21,3 +26,13 @@ def rank() -> int:
 def is_main_process() -> bool:
     """Whether this process writes files and log lines: only the process of rank 0 does."""
     return rank() == 0
+
+
+def end_with_parent() -> None:
+    """Get SIGTERM when the parent process ends, however it ends; only on Linux."""
+    if sys.platform != "linux":
+        return
+    parent = os.getppid()
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:  # it ended before
+        os.kill(os.getpid(), signal.SIGTERM)

@@ -18,7 +18,7 @@ from csebench.base.errors import BadInput, RunFailed
 from csebench.base.files import sha256, write_json
 from csebench.base.model_files import check_model, model_sha256
 from csebench.base.provenance import Stopwatch
-from csebench.base.run_dir import DONE
+from csebench.base.run_dir import DONE, lock_run
 from csebench.data import hub
 from csebench.plan.registry import EVALUATORS, Protocol, load, protocol
 from csebench.plan.schema import EncoderRef, Evaluation
@@ -221,22 +221,26 @@ def evaluate_run(
     pooler = json.loads(facts.read_text()).get("pooler")
     kept = {e: digest(identity(e, model, data_root, pooler, evaluation)) for e in evaluators}
     kept = {e: run / "scores" / f"{protocol(e).key}-{key}.json" for e, key in kept.items()}
-    missing = [e for e in evaluators if not (kept[e].exists() and kept[e].with_suffix(ITEMS).exists())]
-    if missing:
-        with gpus.acquire_gpus(sharing=sharing):
-            from csebench.score.models import open_model
 
-            opened = None
-            for e in missing:
-                try:
-                    opened = opened or open_model(model, evaluation=evaluation)
-                    score(opened, model, [e], data_root, kept[e], pooler, evaluation)
-                    failures.clear(run, e)
-                except Exception as error:  # of the evaluator, or of a library below it
-                    failures.note(run, e, error)
-                    if not keep_going:
-                        raise
-                    print(f"{run.name}: {e} failed, other scores are made: {error}", file=sys.stderr, flush=True)
+    def missing() -> list[str]:
+        return [e for e in evaluators if not (kept[e].exists() and kept[e].with_suffix(ITEMS).exists())]
+
+    if not missing():
+        return kept
+    with lock_run(run), gpus.acquire_gpus(sharing=sharing):
+        from csebench.score.models import open_model
+
+        opened = None
+        for e in missing():  # without those that another process made meanwhile
+            try:
+                opened = opened or open_model(model, evaluation=evaluation)
+                score(opened, model, [e], data_root, kept[e], pooler, evaluation)
+                failures.clear(run, e)
+            except Exception as error:  # of the evaluator, or of a library below it
+                failures.note(run, e, error)
+                if not keep_going:
+                    raise
+                print(f"{run.name}: {e} failed, other scores are made: {error}", file=sys.stderr, flush=True)
     return {e: path for e, path in kept.items() if path.exists()}
 
 

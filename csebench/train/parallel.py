@@ -16,12 +16,14 @@ from __future__ import annotations
 import torch
 import torch.distributed as dist
 
-from csebench.base.processes import is_distributed, rank
+from csebench.base.processes import end_with_parent, is_distributed, rank
 
 
 def start() -> None:
-    """Joins the processes: each on its GPU by NCCL, or on the CPU by gloo."""
+    """Joins the processes: each on its GPU by NCCL, or on the CPU by gloo. They end with torchrun, which holds the
+    lock of the run."""
     if is_distributed():
+        end_with_parent()
         from accelerate import PartialState
 
         PartialState(cpu=not torch.cuda.is_available())

@@ -16,7 +16,7 @@ from csebench.base.model_files import CARD, REPORT, model_sha256
 from csebench.base.processes import is_main_process
 from csebench.base.progress import Progress
 from csebench.base.provenance import Stopwatch
-from csebench.base.run_dir import finish, is_done
+from csebench.base.run_dir import finish, is_done, lock_run
 from csebench.data.corpus import draw_subset
 from csebench.model.encoder import Encoder
 from csebench.model.export import save_encoder, save_modules
@@ -52,7 +52,7 @@ def train(
     """Make the model of a run: `out/model/`, moved there when it is whole, and `out/train.json`, its report.
 
     Continues from the checkpoint that a killed run left, and ends with the same weights. A finished model is kept as
-    it is.
+    it is. While another process trains the run, waits for its model.
 
     Args:
         corpus, data_root, positives: what is read; see `gather`.
@@ -64,28 +64,30 @@ def train(
         Stopped: SIGTERM asked for an end; the checkpoint was written.
     """
     parallel.start()
-    if is_done(out, spec):
-        return finish(out)
-    watch = Stopwatch()
-    inputs = gather(spec, corpus, data_root, positives)
-    torch.set_num_threads(spec.threads)
-    fitted = Fitted(load_encoder(spec))
-    if is_main_process():
-        write_json(out / "spec.json", spec.model_dump())  # nothing is written before every input has been read
-    match declaration(spec.method).kind:
-        case "fitted":
-            fitted.transform = fit_transform(spec, fitted.encoder, inputs)
-        case "trained":
-            with Progress(out, spec.run_id) as progress, sigterm() as stop:
-                fitted.report, fitted.modules = fit(
-                    spec, out, fitted.encoder, inputs, progress, stop, checkpoint_seconds, chunk_size
-                )
-    parallel.stop()
-    if is_main_process():
-        fitted.report |= {"run": spec.run_id, "spec": spec.model_dump()}
-        fitted.report |= {"provenance": watch.record(data_sha256=inputs.sha256, chunk_size=chunk_size)}
-        export(spec, out, fitted)
-        finish(out)
+    with lock_run(out):
+        if is_done(out, spec):
+            return finish(out)
+        watch = Stopwatch()
+        inputs = gather(spec, corpus, data_root, positives)
+        torch.set_num_threads(spec.threads)
+        fitted = Fitted(load_encoder(spec))
+        if is_main_process():
+            write_json(out / "spec.json", spec.model_dump())  # nothing is written before every input has been read
+        match declaration(spec.method).kind:
+            case "fitted":
+                fitted.transform = fit_transform(spec, fitted.encoder, inputs)
+            case "trained":
+                with Progress(out, spec.run_id) as progress, sigterm() as stop:
+                    fitted.report, fitted.modules = fit(
+                        spec, out, fitted.encoder, inputs, progress, stop, checkpoint_seconds, chunk_size
+                    )
+        parallel.stop()
+        if is_main_process():
+            fitted.report |= {"run": spec.run_id, "spec": spec.model_dump()}
+            fitted.report |= {"provenance": watch.record(data_sha256=inputs.sha256, chunk_size=chunk_size)}
+            if not is_done(out, spec):  # on a file system without locks another process may have been faster
+                export(spec, out, fitted)
+            finish(out)
     return None
 
 
@@ -104,10 +106,11 @@ def fit_transform(spec: Spec, encoder: Encoder, inputs: Inputs) -> Affine:
 
 
 def export(spec: Spec, out: Path, fitted: Fitted) -> None:
-    """Write `out/model/`, which takes its name when it is whole."""
+    """Write `out/model/`, which takes its name when it is whole. What a killed process left of it is deleted: the lock
+    of the run excludes that another process is writing it."""
     model, part = out / "model", out / "model.part"
-    for stale in (model, part):
-        shutil.rmtree(stale, ignore_errors=True)
+    for leftover in (model, part):
+        shutil.rmtree(leftover, ignore_errors=True)
     facts = {"run": spec.run_id, "method": spec.method, "seed": spec.seed}
     if fitted.encoder is None:
         facts |= {"control": spec.method, "params": spec.params}

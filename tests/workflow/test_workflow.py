@@ -170,8 +170,9 @@ def test_finished_model_survives_a_forced_rerun(project):
     assert model.stat().st_mtime_ns == before
 
 
-def test_killed_workflow_goes_on(project):
-    """kill -9 of a training job: the next call finishes the table."""
+@pytest.mark.parametrize("killed", ["snakemake and its jobs", "snakemake"])
+def test_killed_workflow_goes_on(killed, project):
+    """kill -9: the next call finishes the table, also where jobs of the first call still run."""
     shutil.rmtree(project.folder / "runs")
     shutil.rmtree(project.folder / "results")
     command = [sys.executable, "-m", "snakemake", "-j1", "results/table2.md"]
@@ -182,7 +183,7 @@ def test_killed_workflow_goes_on(project):
     deadline = time.time() + 60
     while time.time() < deadline and not list((project.folder / "runs").glob("simcse-*/train.log")):
         time.sleep(0.2)
-    os.killpg(running.pid, signal.SIGKILL)
+    (os.kill if killed == "snakemake" else os.killpg)(running.pid, signal.SIGKILL)
     running.wait()
     assert not (project.folder / "results" / "table2.md").exists()
     assert project.run("--unlock").returncode == 0
