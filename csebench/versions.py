@@ -1,157 +1,32 @@
-"""The version lock: code that changes a number bumps a version, or it is stated that it changes none.
+"""`python -m csebench.versions`: bring the version lock (csebench/plan/version_lock.py) up to date.
 
-`tests/version_lock.json` holds the version of every unit and a hash of its code. Units: each method, component and
-evaluator with what it imports from methods/ and evaluators/; the trainer, which is whole rooms of csebench/;
-back-translation. What cannot change a number does not count: comments, layout, docstrings, the types of arguments,
-what an error says, an evaluator's figures, and the text for readers in a declaration, which csebench/plan/schema.py
-marks.
-
-`python -m csebench.versions` brings the lock up to date; it refuses a unit whose code changed under an unchanged
-version, unless called with `--bless UNIT …`.
+It refuses a unit whose code changed under an unchanged version, unless called with `--bless UNIT …`.
 """
 
 from __future__ import annotations
 
-import ast
-import json
 import sys
-from pathlib import Path
 
-from csebench import ROOT
 from csebench.base.errors import BadInput, unknown
-from csebench.base.files import read_text, write_json
+from csebench.base.files import write_json
+from csebench.plan import version_lock
 from csebench.plan.catalog import require_checkout
-from csebench.plan.recipe import back_translation_facts
-from csebench.plan.registry import (
-    COMPONENTS,
-    EVALUATORS,
-    METHODS,
-    any_declaration,
-    files,
-    names,
-    read_literal,
-    schema,
-    with_imports,
-)
-from csebench.plan.schema import without_text
-from csebench.plan.spec import TRAINER_VERSION, digest
-
-LOCK = ROOT / "tests" / "version_lock.json"
-DECLARATION = "DECLARATION"
-TRAINER = ("data", "model", "train")  # rooms of csebench/
-TRANSLATE = ROOT / "csebench" / "data" / "translate.py"  # has a version of its own
-
-
-class _Arithmetic(ast.NodeTransformer):
-    """Drops from a module what cannot change a number.
-
-    Args:
-        declared: what counts of its declaration; None: nothing.
-        draws: whether its functions `draw_…` make figures, as an evaluator's do.
-    """
-
-    def __init__(self, declared: dict | None, draws: bool):
-        self.declared, self.draws = declared, draws
-
-    def _without_docstring(self, node):
-        if ast.get_docstring(node, clean=False) is not None:
-            node.body = node.body[1:] or [ast.Pass()]
-        return self.generic_visit(node)
-
-    visit_Module = visit_ClassDef = _without_docstring
-
-    def visit_FunctionDef(self, node):
-        if self.draws and node.name.startswith("draw_"):
-            return None
-        node.returns = None
-        return self._without_docstring(node)
-
-    visit_AsyncFunctionDef = visit_FunctionDef
-
-    def visit_arg(self, node):
-        node.annotation = None
-        return node
-
-    def visit_Raise(self, node):
-        return ast.Raise(exc=node.exc.func if isinstance(node.exc, ast.Call) else node.exc)
-
-    def visit_Assign(self, node):
-        if any(getattr(target, "id", None) == DECLARATION for target in node.targets):
-            node.value = ast.Constant(repr(self.declared))
-        return self.generic_visit(node)
-
-
-def normalised(path: Path, imported: bool = False) -> list:
-    """The code of a file without what cannot change a number.
-
-    Args:
-        imported: by another unit, which has a declaration of its own: this one counts only if its code reads it.
-    """
-    tree = ast.parse(read_text(path))
-    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == DECLARATION]
-    read = any(isinstance(name.ctx, ast.Load) for name in names)
-    declared = without_text(read_literal(path, DECLARATION), schema(path.parent)) if names else None
-    counted = None if imported and not read else declared
-    return _plain(_Arithmetic(counted, draws=path.parent.name == EVALUATORS.name).visit(tree))
-
-
-def _plain(node):
-    """A syntax tree as nested lists, the same for every Python: `ast.dump` also shows what is empty, and later
-    Pythons have more of it."""
-    if isinstance(node, list):
-        return [_plain(item) for item in node]
-    if not isinstance(node, ast.AST):
-        return repr(node)
-    fields = [(name, value) for name, value in ast.iter_fields(node) if value not in (None, [])]
-    return [type(node).__name__, *([name, _plain(value)] for name, value in fields)]
-
-
-def code_hash(path: Path, *others: Path) -> str:
-    """Of a unit's file, and of those that it consists of besides."""
-    return digest([normalised(path), *(normalised(other, imported=True) for other in others)], 16)
-
-
-def units() -> dict[str, tuple[int, list[Path]]]:
-    """Version and files of every unit."""
-    rooms = [path for room in TRAINER for path in sorted((ROOT / "csebench" / room).rglob("*.py"))]
-    units = {"trainer": (TRAINER_VERSION, [path for path in rooms if path != TRANSLATE])}
-    units["translate"] = (back_translation_facts("", "")["version"], [TRANSLATE])
-    for folder in (METHODS, COMPONENTS, EVALUATORS):
-        for name in names(folder):
-            unit = f"{folder.relative_to(ROOT)}/{name}"
-            units[unit] = (any_declaration(name, folder).version, with_imports(files(folder)[name]))
-    return units
-
-
-def current() -> dict[str, dict]:
-    """Every unit's version and the hash of its code as they are now."""
-    return {unit: {"version": version, "code": code_hash(*paths)} for unit, (version, paths) in units().items()}
-
-
-def locked() -> dict[str, dict]:
-    return json.loads(LOCK.read_text()) if LOCK.exists() else {}
-
-
-def changed_without_bump() -> list[str]:
-    """Units whose code is not what their version was locked with."""
-    old, new = locked(), current()
-    return [u for u in new if u in old and old[u]["version"] == new[u]["version"] and old[u] != new[u]]
 
 
 def main(arguments: list[str]) -> None:
     require_checkout()
     blessed = arguments[arguments.index("--bless") + 1 :] if "--bless" in arguments else []
-    now = current()
+    now = version_lock.current()
     for unit in blessed:
         if unit not in now:
             raise unknown("unit", unit, now, "--bless")
-    refused = [unit for unit in changed_without_bump() if unit not in blessed]
+    refused = [unit for unit in version_lock.changed_without_bump() if unit not in blessed]
     if refused:
         raise BadInput(
             f"{', '.join(refused)}: the code changed, the version did not. Bump `version` if a number can change;"
             " if none can: python -m csebench.versions --bless UNIT …"
         )
-    write_json(LOCK, now)
+    write_json(version_lock.LOCK, now)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from csebench.plan.registry import METHODS, declaration, protocol, with_imports
 from csebench.plan.schema import Scale
 from csebench.plan.sources import from_hub, remedy, source_of
 from csebench.plan.targets import Page
+from csebench.plan.version_lock import unversioned_code
 from csebench.score.evaluate import evaluation_key
 
 
@@ -24,6 +25,18 @@ def refuse(error: Exception | str) -> NoReturn:
     """End the workflow with one message and exit code 2; Snakemake would bury it in a traceback and exit with 1."""
     print(f"csebench: {error}", file=sys.stderr, flush=True)
     os._exit(2)
+
+
+def report_unversioned_code() -> None:
+    """One line on stderr where the code of a unit changed and its version did not."""
+    if changed := unversioned_code():
+        print(
+            f"csebench: {', '.join(changed)}: the code changed, the version did not; runs and scores that it makes are"
+            " marked. Bump `version` if a number can change; if none can:"
+            f" python -m csebench.versions --bless {' '.join(changed)}",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def page_of(path: str, scale: str | None = None) -> Page:

@@ -30,6 +30,9 @@ try:
 except BadInput as error:
     jobs.refuse(error)
 
+if workflow.is_main_process:  # not a job, which reads this file again
+    jobs.report_unversioned_code()
+
 
 def page(wildcards):
     """The page of a job, whose scale --config must not contradict."""

@@ -61,9 +61,10 @@ def plan_scale(scale_name: str) -> dict:
     return {"scale": catalog.scale(scale_name).model_dump(), "runs": runs}
 
 
-def source_key() -> str:
-    """Hash over the names and contents of all sources of a plan."""
+def source_key(names: tuple[str, ...] = SOURCES) -> str:
+    """Hash over the names and contents of all Python and YAML files in folders of the project; by default those that a
+    plan is made from."""
     root = catalog.ROOT
-    paths = (path for name in SOURCES for path in (root / name, *(root / name).rglob("*")))
+    paths = (path for name in names for path in (root / name, *(root / name).rglob("*")))
     sources = [path for path in paths if path.suffix in (".py", ".yaml") and path.is_file()]
     return digest({str(path.relative_to(root)): sha256(path) for path in sources}, 16)

@@ -361,6 +361,8 @@ def _training_facts(content: dict) -> dict[str, str]:
     facts["Commit"] = str(provenance["commit"]) + (f", with changes (sha256 {dirty[:12]})" if dirty else ", clean")
     if scoring["commit"] != provenance["commit"] or scoring["dirty_diff_sha256"] != dirty:
         facts["Scored at"] = markdown.commit_label(scoring)
+    if changed := sorted({u for p in (provenance, scoring) for u in p.get("unversioned_code", [])}):
+        facts["Code changed without a new version"] = ", ".join(changed)
     facts["Torch"] = provenance["packages"]["torch"]
     hardware = provenance["gpu"] or provenance["processor"]
     facts["Hardware"] = f"{hardware}, {provenance['cores']} cores, threads used: {provenance['threads']}"

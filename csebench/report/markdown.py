@@ -5,6 +5,7 @@ Pages about all papers: csebench/report/overview.py.
 
 from __future__ import annotations
 
+from collections import Counter
 from math import sqrt
 from statistics import median
 
@@ -375,6 +376,7 @@ def provenance_section(page: Page) -> str:
                     f"- Evaluator {e} version {d.version}, protocol {d.protocol} ({d.source})."
                     for e, d in declared.items()
                 ),
+                *unversioned_lines(contents),
                 f"- Commit: {', '.join(commits) or 'none'}; {', '.join(versions) or 'no versions'};"
                 f" hardware: {', '.join(hardware) or 'none'}.",
                 f"- Regenerate: `snakemake -j4 {page.path}`.",
@@ -391,6 +393,23 @@ def provenance_section(page: Page) -> str:
     if choices:
         lines += ["Where methods deviate from the paper, or it leaves a choice:", "\n".join(choices)]
     return "\n\n".join(lines)
+
+
+def unversioned_lines(contents: list[dict]) -> list[str]:
+    """Which scores were made with code that had changed without a new version, as lines of a list."""
+    scores = Counter(
+        unit
+        for content in contents
+        for unit in {
+            *content["provenance"].get("unversioned_code", []),
+            *content["training"]["provenance"].get("unversioned_code", []),
+        }
+    )
+    return [
+        f"- **Code of {unit} changed without a new version**: {count} of {len(contents)} scores were made with it, and"
+        " may differ from those of the version."
+        for unit, count in sorted(scores.items())
+    ]
 
 
 def render_page(page: Page) -> str:

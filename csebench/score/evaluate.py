@@ -20,6 +20,7 @@ from csebench.base.model_files import check_model, model_sha256
 from csebench.base.provenance import Stopwatch
 from csebench.base.run_dir import DONE, lock_run
 from csebench.data import hub
+from csebench.plan import version_lock
 from csebench.plan.registry import EVALUATORS, Protocol, load, protocol
 from csebench.plan.schema import EncoderRef, Evaluation
 from csebench.plan.sources import from_hub, remedy
@@ -173,6 +174,7 @@ def score(
         scores += [{"evaluator": wanted.declaration.name, "protocol": name, **row._asdict()} for row in rows]
         items |= {f"{wanted.text}/{item}": array for item, array in values.items()}
     run = Path(model) / "csebench.json"
+    used = {unit for e in evaluators for unit in version_lock.units_of_score(protocol(e).declaration.name)}
     result = {
         "schema": SCHEMA,
         "model": model,
@@ -181,7 +183,7 @@ def score(
         "scores": scores,
         "items": str(out.with_suffix(ITEMS)),
         "timings": timings,
-        "provenance": watch.record(),
+        "provenance": watch.record(**version_lock.mark(used)),
     }
     out.parent.mkdir(parents=True, exist_ok=True)
     temporary = out.with_name(f".{out.stem}.{os.getpid()}{ITEMS}")

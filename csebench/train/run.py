@@ -22,6 +22,7 @@ from csebench.model.encoder import Encoder
 from csebench.model.export import save_encoder, save_modules
 from csebench.model.pooling import TEMPLATES
 from csebench.model.sentence_encoder import Affine, SentenceEncoder
+from csebench.plan import version_lock
 from csebench.plan.registry import declaration, load
 from csebench.plan.spec import Spec
 from csebench.train import parallel
@@ -84,7 +85,8 @@ def train(
         parallel.stop()
         if is_main_process():
             fitted.report |= {"run": spec.run_id, "spec": spec.model_dump()}
-            fitted.report |= {"provenance": watch.record(data_sha256=inputs.sha256, chunk_size=chunk_size)}
+            marks = version_lock.mark(version_lock.units_of_run(spec))
+            fitted.report |= {"provenance": watch.record(data_sha256=inputs.sha256, chunk_size=chunk_size, **marks)}
             if not is_done(out, spec):  # on a file system without locks another process may have been faster
                 export(spec, out, fitted)
             finish(out)

@@ -9,8 +9,8 @@ from csebench import ROOT
 from csebench.plan import catalog, grids, targets
 from csebench.plan.registry import METHODS, declaration, names
 from csebench.plan.schema import Declaration
+from csebench.plan.version_lock import normalised
 from csebench.report import markdown
-from csebench.versions import normalised
 
 METHODS_SHOWN = sorted(catalog.variants().tables)
 
