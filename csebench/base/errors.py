@@ -6,9 +6,14 @@ A message says what is wrong, where (file, key, line), and what to do. Reading o
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
+
+from csebench import ROOT
 
 
 class BadInput(Exception):
@@ -26,6 +31,23 @@ class Stopped(RunFailed):
 def first_line(error: Exception) -> str:
     """First line of a message; of errors without one, their kind."""
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+
+
+@contextmanager
+def no_exit() -> Iterator[None]:
+    """Around code of methods and evaluators, which must not end the process.
+
+    Raises:
+        BadInput: it did, by `sys.exit`; the message names file and line. With exit code 0 it would pass for done.
+    """
+    try:
+        yield
+    except SystemExit as e:
+        frames = traceback.extract_tb(e.__traceback__)
+        called = next((f for f in reversed(frames) if Path(f.filename).is_relative_to(ROOT)), frames[-1])
+        file = Path(called.filename)
+        file = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file
+        raise BadInput(f"{file}: line {called.lineno}: ends the process (sys.exit); raise an error instead.") from None
 
 
 def unknown(kind: str, name: str, known, where: str = "") -> BadInput:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from csebench.base import gpus
 from csebench.base.data_root import DataRoot, matches
-from csebench.base.errors import BadInput, RunFailed
+from csebench.base.errors import BadInput, RunFailed, no_exit
 from csebench.base.files import sha256, write_json
 from csebench.base.model_files import check_model, model_sha256
 from csebench.base.provenance import Stopwatch
@@ -87,6 +87,7 @@ def model_identity(model: str) -> dict[str, str]:
     return {"model_sha256": sha256(folder)} if folder.exists() else {"model_commit": hub.cached_commit(ref)}
 
 
+@no_exit()
 def run_evaluator(evaluator: str, model: Embedder, data_root: Path | DataRoot) -> tuple[list[Score], Items]:
     """The rows and the per-item values of one evaluator.
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from csebench.base.errors import no_exit
 from csebench.base.files import write_json
 from csebench.base.model_files import CARD, REPORT, model_sha256
 from csebench.base.processes import is_main_process
@@ -101,6 +102,7 @@ def load_encoder(spec: Spec) -> Encoder | None:
     return Encoder.load(spec.encoder, spec.params.get("dropout"), with_pooler, new_pooler=kind == "trained")
 
 
+@no_exit()
 def fit_transform(spec: Spec, encoder: Encoder, inputs: Inputs) -> Affine:
     """The map that a method of kind `fitted` finds for the vectors of some sentences."""
     some = draw_subset(inputs.sentences, spec.params["fit_sentences"], spec.corpus.subset_seed)

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from csebench.base.errors import BadInput, RunFailed
+from csebench.base.errors import BadInput, RunFailed, no_exit
 from csebench.base.processes import rank
 from csebench.base.progress import Progress
 from csebench.data.sts import Pairs
@@ -25,6 +25,7 @@ from csebench.plan.schema import Evaluation
 from csebench.plan.spec import Spec
 from csebench.train import checkpoint, parallel
 from csebench.train.checkpoint import TrainState
+from csebench.train.first_step import FirstStep
 from csebench.train.inputs import Inputs
 from csebench.train.loop import CHECKPOINT_SECONDS, run_steps
 
@@ -40,6 +41,7 @@ class Training:
         self.p, self.device = method.p, method.encoder.device
         self.steps, self.peak_learning_rate = self.p.steps, self.p.learning_rate
         self.least = 2  # sentences of a batch
+        self.checked = False  # whether this process has made a step
         if parallel.world_size() > 1:
             self.least = parallel.world_size() * method.group
             if method.sentences_per_step() < self.least:
@@ -52,7 +54,9 @@ class Training:
     def make_step(self, step: int) -> torch.Tensor:
         batch = batch_at(step, self.sentences, self.method.sentences_per_step(), self.seed, self.least)
         batch = parallel.shard(batch, self.method.group)
-        return optimise(self.method, self.components, self.optimizer, batch, self.precision)
+        checks = None if self.checked else FirstStep(self.method, resumed=step > 0)
+        self.checked = True
+        return optimise(self.method, self.components, self.optimizer, batch, self.precision, checks)
 
     def evaluates(self, step: int) -> bool:
         return step % self.p.evaluate_every == 0 or step == self.steps
@@ -71,6 +75,7 @@ class Training:
                 state.best = {"score": score, "step": state.step, "encoder": number, "weights": weights}
 
 
+@no_exit()
 def fit(
     spec: Spec,
     out: Path,
@@ -90,7 +95,7 @@ def fit(
         the report, and the modules that the method exports beside its encoder.
 
     Raises:
-        BadInput: the encoder cannot be computed in chunks.
+        BadInput: the encoder cannot be computed in chunks, or the loss cannot train it (csebench/train/first_step.py).
         RunFailed: a loss is not finite, or STS-B dev gave no score.
         Stopped: see `run_steps`.
     """
@@ -141,8 +146,14 @@ def assemble(
     return modules, make_optimizer([w for w in modules.parameters() if w.requires_grad], method)
 
 
-def optimise(method, components, optimizer, batch: list, precision: str) -> torch.Tensor:
-    """One step: views, loss and terms, gradients clipped, the optimiser, and what follows it. Returns the loss."""
+def optimise(
+    method, components, optimizer, batch: list, precision: str, checks: FirstStep | None = None
+) -> torch.Tensor:
+    """One step: views, loss and terms, gradients clipped, the optimiser, and what follows it. Returns the loss.
+
+    Raises:
+        BadInput: what `checks` refuse.
+    """
     autocast = torch.autocast(method.encoder.device.type, torch.bfloat16, enabled=precision == "bf16")
     with autocast:
         views = method.views(batch)
@@ -150,9 +161,16 @@ def optimise(method, components, optimizer, batch: list, precision: str) -> torc
         if queues := [component.queue for component in components if component.queue is not None]:
             compared.queue = torch.cat(queues)
         loss = method.loss(compared)
+        if checks:
+            checks.check_loss(loss)
         for component in components:
-            loss = loss + component.term(method, views)
+            term = component.term(method, views)
+            if checks:
+                checks.check_term(component, term)
+            loss = loss + term
     loss.backward()
+    if checks:
+        checks.check_gradient()
     weights = [w for group in optimizer.param_groups for w in group["params"]]
     parallel.average_gradients(weights)
     torch.nn.utils.clip_grad_norm_(weights, method.p.clip)

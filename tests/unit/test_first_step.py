@@ -1,0 +1,119 @@
+"""Code of a method or component that cannot train: refused at the first step, by the name of its file."""
+
+import sys
+
+import pytest
+import torch
+
+from csebench.base.errors import BadInput
+
+METHOD, COMPONENT = r"^methods/simcse\.py: ", r"^methods/components/mlm\.py: "
+
+LOSSES = {
+    "of no tensor": (lambda loss, views: 1.0, r"loss\(views\) returns a value of type float, expected a scalar"),
+    "of nothing": (lambda loss, views: None, "returns a value of type NoneType"),
+    "per sentence": (lambda loss, views: loss * views.z1.sum(1), r"returns a tensor of shape \(8,\) and type float32"),
+    "of one element": (lambda loss, views: loss[None], r"a tensor of shape \(1,\)"),
+    "of whole numbers": (lambda loss, views: loss.detach().long(), "type int64"),
+    "detached": (lambda loss, views: loss.detach(), "is a constant"),
+    "of a weight that is not trained": (
+        lambda loss, views: torch.ones((), requires_grad=True),
+        "the gradient of loss.* is zero",
+    ),
+    "without a gradient": (lambda loss, views: 1 + 0 * loss, "the gradient of loss.* is zero"),
+}
+TERMS = {
+    "a number": (lambda term: 0.5, r"term\(method, views\) is a constant \(0\.5\)"),
+    "detached": (lambda term: term.detach(), "is a constant"),
+    "per sentence": (lambda term: term.repeat(8), r"returns a tensor of shape \(8,\)"),
+    "a text": (lambda term: "0", "a value of type str"),
+}
+NO_TERMS = {"zero": lambda term: 0.0, "whole zero": lambda term: 0, "zeros": lambda term: torch.zeros(())}
+
+
+@pytest.fixture
+def with_loss(monkeypatch):
+    """Lets SimCSE return `change(its loss, views)`."""
+    from methods.simcse import Method
+
+    original = Method.loss
+
+    def patch(change):
+        monkeypatch.setattr(Method, "loss", lambda self, views: change(original(self, views), views))
+
+    return patch
+
+
+@pytest.fixture
+def with_term(monkeypatch):
+    """Lets the component of masked LM return `change(its term)`."""
+    from methods.components.mlm import Component
+
+    original = Component.term
+
+    def patch(change):
+        monkeypatch.setattr(Component, "term", lambda *args: change(original(*args)))
+
+    return patch
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+def test_a_loss_that_cannot_train_is_refused(kind, with_loss, make_spec, train, tmp_path):
+    change, message = LOSSES[kind]
+    with_loss(change)
+    with pytest.raises(BadInput, match=METHOD + ".*" + message):
+        train(make_spec("simcse"), tmp_path / "run")
+    assert not (tmp_path / "run" / "model").exists()
+
+
+@pytest.mark.parametrize("kind", TERMS)
+def test_a_term_that_cannot_train_is_refused(kind, with_term, make_spec, train, tmp_path):
+    change, message = TERMS[kind]
+    with_term(change)
+    with pytest.raises(BadInput, match=COMPONENT + ".*" + message):
+        train(make_spec("simcse", components={"mlm": {}}), tmp_path / "run")
+
+
+@pytest.mark.parametrize("kind", NO_TERMS)
+def test_a_component_may_add_nothing(kind, with_term, make_spec, train, tmp_path):
+    with_term(NO_TERMS[kind])
+    train(make_spec("simcse", components={"mlm": {}}), tmp_path / "run")
+
+
+def test_a_weight_of_zero_is_allowed(make_spec, train, tmp_path):
+    train(make_spec("simcse", components={"mlm": {"weight": 0.0}}), tmp_path / "run")
+
+
+def test_later_steps_are_not_checked(with_loss, make_spec, train, tmp_path):
+    """A loss that is zero where a margin holds has no gradient, and is no mistake."""
+    calls = []
+    with_loss(lambda loss, views: loss * (not calls.append(None) and len(calls) < 3))
+    train(make_spec("simcse"), tmp_path / "run")
+
+
+@pytest.mark.parametrize("code", [None, 0, 1])
+def test_a_method_that_ends_the_process(code, with_loss, make_spec, train, tmp_path):
+    with_loss(lambda loss, views: sys.exit(code))
+    with pytest.raises(BadInput, match=r"tests/unit/test_first_step\.py: line \d+: ends the process"):
+        train(make_spec("simcse"), tmp_path / "run")
+
+
+def test_an_evaluator_that_ends_the_process(tiny_bert, smoke_data, tmp_path, monkeypatch):
+    from csebench.score import evaluate
+
+    monkeypatch.setattr(evaluate, "load", lambda *_: lambda *args, **params: sys.exit())
+    with pytest.raises(BadInput, match=r"test_first_step\.py: line \d+: ends the process"):
+        evaluate.evaluate(str(tiny_bert), ["sts"], smoke_data, tmp_path / "out.json", "avg")
+
+
+def test_the_message_of_the_command(with_loss, make_spec, corpus, smoke_data, tmp_path, capsys):
+    from csebench import cli
+
+    with_loss(lambda loss, views: loss.detach())
+    spec = make_spec("simcse").model_dump_json()
+    out = tmp_path / "run"
+    arguments = ["train", spec, "--corpus", corpus, "--data", smoke_data, "--out", out]
+    assert cli.main([str(argument) for argument in arguments]) == 2
+    assert (
+        capsys.readouterr().err.splitlines()[-1].startswith("csebench: methods/simcse.py: loss(views) is a constant")
+    )
