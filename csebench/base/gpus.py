@@ -5,9 +5,11 @@ Only code that trains or embeds acquires GPUs, and before it imports torch, whic
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -19,6 +21,7 @@ from csebench.base.errors import BadInput
 from csebench.base.processes import is_distributed
 
 POLL_SECONDS = 1
+LOCK_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # no link of another user; no waiting for a pipe
 _held: list[int] = []  # file descriptors of the locks of this process
 
 
@@ -96,11 +99,7 @@ def _lock_gpus(gpus: list[str], count: int, sharing: int) -> list[str] | None:
 
 
 def _lock(name: str, kind: int) -> bool:
-    path = Path(tempfile.gettempdir()) / f"csebench-{name}.lock"
-    try:
-        file = os.open(path, os.O_RDONLY)  # a file of another user can be read, but not opened with O_CREAT
-    except FileNotFoundError:
-        file = os.open(path, os.O_CREAT | os.O_RDONLY, 0o644)
+    file = _open_lock(name)
     try:
         fcntl.flock(file, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -109,6 +108,27 @@ def _lock(name: str, kind: int) -> bool:
     os.set_inheritable(file, True)  # torchrun replaces this process and keeps the lock
     _held.append(file)
     return True
+
+
+def _open_lock(name: str) -> int:
+    """The lock file of a name, opened; where something else has that name in the temporary folder, which everybody may
+    write, the user's file, which keeps this user's runs apart.
+
+    Raises:
+        BadInput: neither can be used.
+    """
+    names = (f"csebench-{name}.lock", f"csebench-user{os.getuid()}-{name}.lock")
+    paths = [Path(tempfile.gettempdir()) / name for name in names]
+    for path in paths:
+        with contextlib.suppress(OSError):  # a link, a file that others may not read, a socket
+            try:
+                file = os.open(path, LOCK_FLAGS)  # a file of another user can be read, but not opened with O_CREAT
+            except FileNotFoundError:
+                file = os.open(path, LOCK_FLAGS | os.O_CREAT, 0o644)
+            if stat.S_ISREG(os.fstat(file).st_mode):
+                return file
+            os.close(file)
+    raise BadInput(f"{' and '.join(map(str, paths))}: no files that can be locked; delete them, or set TMPDIR.")
 
 
 def _release(keep: int = 0) -> None:

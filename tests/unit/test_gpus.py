@@ -1,6 +1,7 @@
 """GPUs of a simulated nvidia-smi are assigned by lock files to processes that start as in the workflow."""
 
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -154,3 +155,35 @@ def test_locks_outlive_a_replaced_process(hold, tmp_path):
     assert waits(alone)
     process.kill()
     assert held(alone) == "GPU-one"
+
+
+@pytest.mark.parametrize("kind", ["pipe", "dangling link", "link", "folder", "socket"])
+def test_what_is_no_lock_file_is_not_used(kind, hold, tmp_path):
+    """In a temporary folder that everybody may write: this user's runs are kept apart by other files."""
+    for gpu in ("one", "two"):
+        path = tmp_path / f"csebench-GPU-{gpu}.lock"
+        match kind:
+            case "pipe":
+                os.mkfifo(path)
+            case "dangling link":
+                path.symlink_to(tmp_path / "nowhere")
+            case "link":
+                path.symlink_to("/etc/passwd")
+            case "folder":
+                path.mkdir()
+            case "socket":
+                socket.socket(socket.AF_UNIX).bind(str(path))
+    first, second = hold(), hold()
+    assert {held(first), held(second)} == {"GPU-one", "GPU-two"}
+    assert waits(hold())
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_no_name_for_a_lock_file_is_left(tmp_path):
+    for name in ("GPU-one.lock", f"user{os.getuid()}-GPU-one.lock"):
+        (tmp_path / f"csebench-{name}").mkdir()
+    with (
+        pytest.raises(BadInput, match=r"csebench-GPU-one\.lock and .*: no files that can be locked"),
+        gpus.acquire_gpus(),
+    ):
+        pass
