@@ -2,7 +2,7 @@
 
 The parser and the printing; what a verb does is in the rooms of csebench/.
 
-Exit codes: 0 done; 1 a run failed; 2 bad input, with one clear message and nothing written.
+Exit codes: 0 done; 1 a run failed; 2 bad input, with one clear message and nothing written; 130 interrupted (Ctrl-C).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tabulate import tabulate
 
 from csebench import __version__, worker
 from csebench.base import gpus
-from csebench.base.errors import BadInput, RunFailed, unknown
+from csebench.base.errors import BadInput, RunFailed, Stopped, unknown
 from csebench.base.files import read_text, write_text
 from csebench.base.provenance import code_state
 from csebench.base.run_dir import lock_run
@@ -50,7 +50,10 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     except RunFailed as e:
         print(f"csebench: {e}", file=sys.stderr)
-        return 1
+        return 130 if isinstance(e, Stopped) and e.interrupted else 1
+    except KeyboardInterrupt:
+        print("csebench: interrupted.", file=sys.stderr)
+        return 130
     return 0
 
 

@@ -25,7 +25,15 @@ class RunFailed(Exception):
 
 
 class Stopped(RunFailed):
-    """A run was stopped from outside and wrote a checkpoint, from which it resumes."""
+    """A run was stopped from outside and wrote a checkpoint, from which it resumes.
+
+    Args:
+        interrupted: by SIGINT (Ctrl-C): exit code 130.
+    """
+
+    def __init__(self, message: str, interrupted: bool = False):
+        super().__init__(message)
+        self.interrupted = interrupted
 
 
 def first_line(error: Exception) -> str:

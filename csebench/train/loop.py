@@ -68,7 +68,7 @@ def run_steps(
     state: TrainState,
     folder: Path,
     progress: Progress,
-    stop: threading.Event,
+    stop: StopRequest,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> float:
     """Make the steps of a task that are left.
@@ -127,17 +127,31 @@ def run_steps(
                 saved = time.perf_counter()
                 writing += saved
         if stopped:
-            raise Stopped(f"{task.name}: stopped by SIGTERM after step {state.step}; the next try goes on from there.")
+            reason = f"stopped by {stop.signal.name} after step {state.step}; the next try goes on from there."
+            raise Stopped(f"{task.name}: {reason}", interrupted=stop.signal == signal.SIGINT)
 
     return (time.perf_counter() - started) / max(1, state.step - first)
 
 
+class StopRequest(threading.Event):
+    """Set by a signal that asks the run to end."""
+
+    signal = signal.SIGTERM  # the signal, once it is set
+
+
 @contextmanager
-def sigterm() -> Iterator[threading.Event]:
-    """An event that SIGTERM sets instead of ending the process: clusters send it some seconds before they kill."""
-    event = threading.Event()
-    before = signal.signal(signal.SIGTERM, lambda *_: event.set())
+def stop_signals() -> Iterator[StopRequest]:
+    """An event that SIGTERM and SIGINT set instead of ending the process: clusters send the first some seconds before
+    they kill, Ctrl-C sends the second."""
+    event = StopRequest()
+
+    def request(number: int, _) -> None:
+        event.signal = signal.Signals(number)
+        event.set()
+
+    before = {number: signal.signal(number, request) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield event
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

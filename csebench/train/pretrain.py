@@ -25,7 +25,7 @@ from csebench.data.corpus import Lines
 from csebench.model.layers import additive, can_compile, to_device
 from csebench.train import checkpoint
 from csebench.train.checkpoint import TrainState
-from csebench.train.loop import CHECKPOINT_SECONDS, run_steps, sigterm
+from csebench.train.loop import CHECKPOINT_SECONDS, run_steps, stop_signals
 from csebench.train.mlm import mask_batch, mask_tokens, masked_lm_loss
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -299,7 +299,7 @@ def pretrain(corpus: Path, out: Path, settings: Settings, threads: int = 2, name
     Raises:
         BadInput: the corpus is too short, a size is impossible, or `out` holds the beginning of another pre-training.
         RunFailed: the loss is not finite.
-        Stopped: SIGTERM asked for an end; the checkpoint was written.
+        Stopped: SIGTERM or SIGINT asked for an end; the checkpoint was written.
     """
     settings.check()
     torch.set_num_threads(threads)
@@ -330,7 +330,7 @@ def pretrain(corpus: Path, out: Path, settings: Settings, threads: int = 2, name
     task = MaskedLanguageModelling(name, model, tokenizer, rows, test, settings, out)
     state = TrainState(model, task.optimizer)
     checkpoint.resume(state, out, name, task.steps)
-    with Progress(out, name) as progress, sigterm() as stop:
+    with Progress(out, name) as progress, stop_signals() as stop:
         run_steps(task, state, out, progress, stop, CHECKPOINT_SECONDS)
 
     write_model(model, tokenizer, out)

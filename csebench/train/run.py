@@ -28,7 +28,7 @@ from csebench.plan.registry import declaration, load
 from csebench.plan.spec import Spec
 from csebench.train import parallel
 from csebench.train.inputs import Inputs, gather
-from csebench.train.loop import CHECKPOINT_SECONDS, sigterm
+from csebench.train.loop import CHECKPOINT_SECONDS, stop_signals
 from csebench.train.trainer import fit
 
 
@@ -63,7 +63,7 @@ def train(
     Raises:
         BadInput: a file is missing or not the one the spec names, or `out` holds another run.
         RunFailed: the loss is not finite.
-        Stopped: SIGTERM asked for an end; the checkpoint was written.
+        Stopped: SIGTERM or SIGINT asked for an end; the checkpoint was written.
     """
     parallel.start()
     with lock_run(out):
@@ -79,7 +79,7 @@ def train(
             case "fitted":
                 fitted.transform = fit_transform(spec, fitted.encoder, inputs)
             case "trained":
-                with Progress(out, spec.run_id) as progress, sigterm() as stop:
+                with Progress(out, spec.run_id) as progress, stop_signals() as stop:
                     fitted.report, fitted.modules = fit(
                         spec, out, fitted.encoder, inputs, progress, stop, checkpoint_seconds, chunk_size
                     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -27,7 +26,7 @@ from csebench.train import checkpoint, parallel
 from csebench.train.checkpoint import TrainState
 from csebench.train.first_step import FirstStep
 from csebench.train.inputs import Inputs
-from csebench.train.loop import CHECKPOINT_SECONDS, run_steps
+from csebench.train.loop import CHECKPOINT_SECONDS, StopRequest, run_steps
 
 
 class Training:
@@ -82,7 +81,7 @@ def fit(
     encoder: Encoder,
     inputs: Inputs,
     progress: Progress,
-    stop: threading.Event,
+    stop: StopRequest,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     chunk_size: int | None = None,
 ) -> tuple[dict, dict[str, nn.Module]]:

@@ -7,6 +7,7 @@ import signal
 import numpy as np
 import pytest
 
+from csebench import cli
 from csebench.base.errors import BadInput, RunFailed, Stopped
 from csebench.data.corpus import draw_subset
 from csebench.plan import catalog
@@ -77,25 +78,26 @@ def test_a_failed_run_can_be_run_again(make_spec, train, tmp_path, monkeypatch):
     assert again["curve"] == wanted["curve"]
 
 
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
 @pytest.mark.parametrize("step", [7, 12])  # between two readings of the loss; the last one
-def test_sigterm_loses_nothing(step, make_spec, train, tmp_path, monkeypatch):
+def test_a_signal_to_end_loses_nothing(step, name, make_spec, train, tmp_path, monkeypatch):
     """The step is finished, the checkpoint written, and the next try ends as a run that was left alone."""
     from csebench.train import trainer
 
-    spec = make_spec("simcse", params={"steps": 12, "evaluate_every": 4})
+    spec, number = make_spec("simcse", params={"steps": 12, "evaluate_every": 4}), signal.Signals[name]
     whole = train(spec, tmp_path / "whole")
-    batch_at, handler = trainer.batch_at, signal.getsignal(signal.SIGTERM)
+    batch_at, handler = trainer.batch_at, signal.getsignal(number)
 
     def asked_to_end(at, *args):
         if at == step - 1:
-            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), number)
         return batch_at(at, *args)
 
     with monkeypatch.context() as patched:
         patched.setattr(trainer, "batch_at", asked_to_end)
-        with pytest.raises(Stopped, match=f"{spec.run_id}.*SIGTERM after step {step}"):
+        with pytest.raises(Stopped, match=f"{spec.run_id}.*{name} after step {step}"):
             train(spec, tmp_path / "run")
-    assert signal.getsignal(signal.SIGTERM) is handler
+    assert signal.getsignal(number) is handler
     assert (tmp_path / "run" / ".checkpoint.json").exists() and not (tmp_path / "run" / "model").exists()
     resumed = train(spec, tmp_path / "run")
     assert resumed["resumed_at"] == step
@@ -103,6 +105,23 @@ def test_sigterm_loses_nothing(step, make_spec, train, tmp_path, monkeypatch):
     assert [resumed[fact] for fact in ("curve", "losses", "best_dev")] == [
         whole[fact] for fact in ("curve", "losses", "best_dev")
     ]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (KeyboardInterrupt(), 130),
+        (Stopped("run: stopped by SIGINT", interrupted=True), 130),
+        (Stopped("run: stopped by SIGTERM"), 1),
+    ],
+)
+def test_an_interrupted_command_says_so_in_one_line(error, code, monkeypatch, capsys):
+    def interrupted(args):
+        raise error
+
+    monkeypatch.setattr(cli, "work", interrupted)
+    assert cli.main(["work", "run"]) == code
+    assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 def test_corpus_that_is_another_file(make_spec, train, tmp_path, corpus):
