@@ -14,6 +14,7 @@ import math
 import shlex
 import sys
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,8 +22,8 @@ from tabulate import tabulate
 
 from csebench import __version__, worker
 from csebench.base import gpus
-from csebench.base.errors import BadInput, RunFailed, Stopped, unknown
-from csebench.base.files import read_text, write_text
+from csebench.base.errors import BadInput, RunFailed, Stopped, shortened, unknown
+from csebench.base.files import check_output, read_text, write_text
 from csebench.base.provenance import code_state
 from csebench.base.run_dir import lock_run
 from csebench.data.corpus import read_corpus
@@ -54,6 +55,11 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("csebench: interrupted.", file=sys.stderr)
         return 130
+    except OSError as e:  # a full or read-only disk, a folder of another user: nothing that code can mend
+        if e.strerror is None:
+            raise
+        print(f"csebench: {e.filename or 'a file'}: {e.strerror}.", file=sys.stderr)
+        return 1
     return 0
 
 
@@ -82,33 +88,60 @@ def version_text() -> str:
     return f"csebench {__version__} (commit {code['commit'][:10]}{changes})"
 
 
-def positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1 (got {text})")
+def whole(low: int, high: int = 2**31 - 1) -> Callable[[str], int]:
+    """The type of an option that is a whole number within bounds."""
+
+    def number(text: str) -> int:
+        if not low <= (value := int(text)) <= high:
+            raise argparse.ArgumentTypeError(f"must be from {low} to {high} (got {shortened(text, 40)})")
+        return value
+
+    number.__name__ = "whole number"  # of argparse's message about other text
     return number
+
+
+positive, not_negative = whole(1), whole(0)
+SEED, THREADS, BATCH_SIZE = whole(0, 2**32 - 1), whole(1, 1024), whole(1, 2**20)
 
 
 def above_zero(text: str) -> float:
     number = float(text)
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be above 0 (got {text})")
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"must be a finite number above 0 (got {text})")
     return number
 
 
-def not_negative(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"must be at least 0 (got {text})")
+def probability(text: str) -> float:
+    number = float(text)
+    if not 0 < number < 1:
+        raise argparse.ArgumentTypeError(f"must be between 0 and 1 (got {text})")
     return number
 
 
 def count(text: str) -> int:
     """A large whole number, also as 1e9."""
     number = float(text)
-    if not (number >= 1 and number.is_integer()):
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1 (got {text})")
+    if not (1 <= number <= 1e15 and number.is_integer()):
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1 (got {shortened(text, 40)})")
     return int(number)
+
+
+def output_file(text: str) -> Path:
+    return _output(text, is_folder=False)
+
+
+def output_folder(text: str) -> Path:
+    return _output(text, is_folder=True)
+
+
+def _output(text: str, is_folder: bool) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("is empty")
+    try:
+        check_output(Path(text), is_folder)
+    except BadInput as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return Path(text)
 
 
 def parser() -> Parser:
@@ -151,13 +184,13 @@ def parser() -> Parser:
     v.add_argument("--device", help="name in data/step_times.yaml (default: the fastest)")
     v.add_argument("--runs", action="store_true", help="list the runs too")
     chosen = "file of what --hours and --seeds choose, for Snakemake (default: %(default)s)"
-    v.add_argument("--out", type=Path, default=Path("chosen.yaml"), help=chosen)
+    v.add_argument("--out", type=output_file, default=Path("chosen.yaml"), help=chosen)
 
     v = verb("status", show_status, "show the state of the runs of targets, and the hours spent and left")
     v.add_argument("target", nargs="*", default=["all"], help="as for the verb plan (default: all)")
     add_scale(v)
     again = "show it again every SECONDS (default: 2) until all runs are done"
-    v.add_argument("--watch", nargs="?", type=positive, const=2, metavar="SECONDS", help=again)
+    v.add_argument("--watch", nargs="?", type=whole(1, 86_400), const=2, metavar="SECONDS", help=again)
 
     v = verb("prune", prune, "delete the models of runs whose scores are all published")
     v.add_argument("target", nargs="*", default=["all"], help="as for the verb plan (default: all)")
@@ -184,41 +217,45 @@ def parser() -> Parser:
     v.add_argument("--encoder", help="hub id with commit (ID@COMMIT), folder of a model, or a name in config/")
     v.add_argument("--corpus", type=Path, help="one sentence per line; for a supervised method a CSV file of triplets")
     v.add_argument("--positives", type=Path, help="back-translated corpus, for a method that needs one")
-    v.add_argument("--size", type=positive, help="sentences to draw from the corpus (default: all)")
-    v.add_argument("--seed", type=int, default=42, help="seed of sampling and training (default: %(default)s)")
+    v.add_argument("--size", type=whole(2, 10**12), help="sentences to draw from the corpus (default: all)")
+    v.add_argument("--seed", type=SEED, default=42, help="seed of sampling and training (default: %(default)s)")
     v.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of training (default: %(default)s)")
-    v.add_argument("--threads", type=positive, default=1, help="CPU threads (default: %(default)s)")
+    v.add_argument("--threads", type=THREADS, default=1, help="CPU threads (default: %(default)s)")
     add_chunk_size(v)
     add_data(v, "benchmark data, for STS-B dev")
-    v.add_argument("--out", type=Path, required=True, help="folder of the run; the model is in OUT/model")
+    v.add_argument("--out", type=output_folder, required=True, help="folder of the run; the model is in OUT/model")
 
     v = verb("evaluate", evaluate, "score an encoder of any origin")
     model = "folder of a model, hub id, or .npz file of embeddings (see the verb sentences)"
     v.add_argument("--model", required=True, help=model)
     v.add_argument("--pooler", choices=POOLERS, help="how token vectors become one (default: that of the model)")
     add_evaluators(v)
-    v.add_argument("--max-length", type=positive, help="tokens per sentence (default: the maximum of the encoder)")
+    v.add_argument(
+        "--max-length", type=whole(4, 2**20), help="tokens per sentence (default: the maximum of the encoder)"
+    )
     add_data(v)
     v.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of embedding (default: %(default)s)")
-    v.add_argument("--batch-size", type=positive, default=128, help="sentences per batch (default: %(default)s)")
-    v.add_argument("--out", type=Path, required=True, help="JSON file of scores, next to which .items.npz is written")
+    v.add_argument("--batch-size", type=BATCH_SIZE, default=128, help="sentences per batch (default: %(default)s)")
+    v.add_argument(
+        "--out", type=output_file, required=True, help="JSON file of scores, next to which .items.npz is written"
+    )
 
     v = verb(
         "sentences", list_sentences, "write the sentences that evaluators embed: those that an .npz file must hold"
     )
     add_evaluators(v)
     add_data(v)
-    v.add_argument("--out", type=Path, required=True, help="file with one JSON string per line")
+    v.add_argument("--out", type=output_file, required=True, help="file with one JSON string per line")
 
     v = verb("plot", plot_scores, "draw the figures of one model from its scores, as SVG, PNG and CSV")
     v.add_argument("scores", type=Path, help="JSON file of the verb evaluate")
-    v.add_argument("--out", type=Path, required=True, help="folder of the figures")
+    v.add_argument("--out", type=output_folder, required=True, help="folder of the figures")
 
     v = verb("work", work, "train and score a planned run, as a job of the workflow does")
     v.add_argument("run_id", help="id of a run, as `csebench plan --runs` lists it")
     add_scale(v)
     v.add_argument(
-        "--processes", type=int, default=1, help="processes that share each batch, one per GPU (default: 1)"
+        "--processes", type=whole(0, 64), default=1, help="processes that share each batch, one per GPU (default: 1)"
     )
     v.add_argument("--runs-per-gpu", type=positive, default=1, help="runs that may share a GPU (default: 1)")
     add_chunk_size(v)
@@ -233,7 +270,7 @@ def parser() -> Parser:
     v = verb("render", render, "render a page from the scores that exist; a figure is drawn into results/")
     v.add_argument("target", help="table2, micse/table2, micse/figure3, index, claims, audit, evidence, …")
     add_scale(v)
-    v.add_argument("--out", type=Path, help="file of the page (default: print it)")
+    v.add_argument("--out", type=output_file, help="file of the page (default: print it)")
 
     v = verb("csv", write_csv, "write all scores of a scale, and all cells of its tables and figures, as CSV files")
     add_scale(v)
@@ -248,7 +285,9 @@ def parser() -> Parser:
     v = verb("fetch", fetch, "download official data and check it, or all models and data that a target needs")
     v.add_argument("source", help="wiki, nli, senteval, imdb, stackoverflow, beir:scifact …, or a target")
     v.add_argument("--scale", default="paper", help="of a target (default: %(default)s)")
-    v.add_argument("--out", type=Path, default=Path(catalog.FETCHED), help="folder of a source (default: %(default)s)")
+    v.add_argument(
+        "--out", type=output_folder, default=Path(catalog.FETCHED), help="folder of a source (default: %(default)s)"
+    )
 
     verb("lock-checkpoints", lock_checkpoints, "look up the hub's commits of released checkpoints, once")
 
@@ -256,30 +295,30 @@ def parser() -> Parser:
     v.add_argument("corpus", type=Path, help="one sentence per line")
     models = "two MarianMT models (ID@COMMIT or folders) in one argument, separated by a space"
     v.add_argument("--translators", required=True, help=models)
-    v.add_argument("--out", type=Path, required=True, help="file of the translated sentences")
-    v.add_argument("--batch-size", type=positive, default=64, help="sentences per batch (default: %(default)s)")
+    v.add_argument("--out", type=output_file, required=True, help="file of the translated sentences")
+    v.add_argument("--batch-size", type=BATCH_SIZE, default=64, help="sentences per batch (default: %(default)s)")
 
     v = verb("pretrain", pretrain, "train a WordPiece vocabulary and a small BERT by masked language modelling")
     v.add_argument("corpus", type=Path, help="one sentence per line")
-    v.add_argument("--out", type=Path, required=True, help="folder of the encoder")
+    v.add_argument("--out", type=output_folder, required=True, help="folder of the encoder")
     v.add_argument("--tokens", type=count, required=True, help="tokens to train on, repetitions included: 1e9")
-    for name, default, text in (
-        ("layers", 4, "transformer layers"),
-        ("hidden", 256, "size of hidden states"),
-        ("heads", 4, "attention heads"),
-        ("vocab-size", 8192, "word pieces"),
-        ("max-length", 128, "tokens per sentence"),
-        ("batch-tokens", 4096, "tokens per step, padding included"),
+    for name, kind, default, text in (
+        ("layers", whole(1, 1000), 4, "transformer layers"),
+        ("hidden", whole(1, 2**16), 256, "size of hidden states"),
+        ("heads", whole(1, 2**12), 4, "attention heads"),
+        ("vocab-size", whole(100, 2**24), 8192, "word pieces"),
+        ("max-length", whole(4, 2**16), 128, "tokens per sentence"),
+        ("batch-tokens", whole(64, 2**28), 4096, "tokens per step, padding included"),
     ):
-        v.add_argument(f"--{name}", type=positive, default=default, help=f"{text} (default: %(default)s)")
-    v.add_argument("--learning-rate", type=float, default=1e-3, help="peak learning rate (default: %(default)s)")
+        v.add_argument(f"--{name}", type=kind, default=default, help=f"{text} (default: %(default)s)")
+    v.add_argument("--learning-rate", type=above_zero, default=1e-3, help="peak learning rate (default: %(default)s)")
     masked = "fraction of the tokens to mask (default: %(default)s)"
-    v.add_argument("--mask-probability", type=float, default=0.2, help=masked)
+    v.add_argument("--mask-probability", type=probability, default=0.2, help=masked)
     v.add_argument("--whole-word", action="store_true", help="mask all pieces of a word or none")
     snapshots = "token counts after which a copy of the encoder is written"
     v.add_argument("--snapshots", type=count, nargs="+", default=[], help=snapshots)
-    v.add_argument("--seed", type=int, default=42, help="seed of weights and masking (default: %(default)s)")
-    v.add_argument("--threads", type=positive, default=2, help="CPU threads (default: %(default)s)")
+    v.add_argument("--seed", type=SEED, default=42, help="seed of weights and masking (default: %(default)s)")
+    v.add_argument("--threads", type=THREADS, default=2, help="CPU threads (default: %(default)s)")
     return top
 
 
@@ -445,13 +484,11 @@ def make_request(args) -> by_hand.Request:
 def evaluate(args):
     from csebench.score.evaluate import evaluate as run
 
-    if args.max_length is not None and args.max_length < 4:
-        raise BadInput(f"--max-length {args.max_length}: must be at least 4.")
     settings = Evaluation(precision=args.precision, batch_size=args.batch_size, max_length=args.max_length)
     with gpus.acquire_gpus():
         result = run(
             args.model,
-            args.evaluators.split(","),
+            distinct_evaluators(args.evaluators),
             by_hand.data_root_or_default(args.data),
             args.out,
             args.pooler,
@@ -464,10 +501,15 @@ def evaluate(args):
     print("\n" + tabulate(timings, ["evaluator", "embedding, s", "scoring, s", "sentences embedded"], floatfmt=".1f"))
 
 
+def distinct_evaluators(text: str) -> list[str]:
+    """The evaluators of an option, each once, as one that is named twice would give every row twice."""
+    return list(dict.fromkeys(text.split(",")))
+
+
 def list_sentences(args):
     from csebench.score.evaluate import sentences
 
-    distinct = sentences(args.evaluators.split(","), by_hand.data_root_or_default(args.data))
+    distinct = sentences(distinct_evaluators(args.evaluators), by_hand.data_root_or_default(args.data))
     write_text(args.out, "".join(json.dumps(s, ensure_ascii=False) + "\n" for s in distinct))
     print(f"{len(distinct)} sentences, one JSON string per line: {args.out}")
 

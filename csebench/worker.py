@@ -41,6 +41,8 @@ def work(
         BadInput: no page of the scale needs the run, or its data is missing.
         RunFailed: training failed.
     """
+    for evaluator in only or ():
+        protocol(evaluator)  # refuses an unknown name
     spec, scale, evaluators = cache.find_run(run_id, scale_name)  # refuses before anything is waited for
     evaluators = [evaluator for evaluator in evaluators if only is None or evaluator in only]
     folder = catalog.RUNS / run_id
@@ -92,6 +94,7 @@ def publish(run_id: str, evaluator: str, scale_name: str) -> Path:
     last score ends with its model deleted."""
     from csebench.score.evaluate import publish as write_scores
 
+    protocol(evaluator)  # refuses an unknown name before a plan is stored
     _, scale, _ = cache.find_run(run_id, scale_name)
     out = targets.score_path(run_id, evaluator, scale_name)
     write_scores(catalog.RUNS / run_id, evaluator, catalog.data_root(scale), scale.evaluation, out)

@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from csebench.base.errors import BadInput, RunFailed
-from csebench.base.files import read_text
+from csebench.base.errors import BadInput, RunFailed, shortened
+from csebench.base.files import read_json, read_text
 from csebench.data.fetch import load_task
 from csebench.data.sts import read_sts
 from csebench.model.embedder import PROBE, Embedder
@@ -257,8 +257,8 @@ def read(data_root: Path, task: str) -> dict[tuple[str, str], list[tuple]]:
     if task == "Banking77Classification":
         path = data_root / "misc/banking77/categories.json"
         try:
-            form = labelled(sorted(json.loads(read_text(path)), key=str.lower))  # the hub's order
-        except (ValueError, TypeError) as e:
+            form = labelled(sorted(read_json(path), key=str.lower))  # the hub's order
+        except TypeError as e:
             raise BadInput(f"{path}: not a list of names: {e}.") from None
         return {("default", s): table(path.with_name(f"{s}.csv"), ["text", "category"], *form) for s in SPLITS}
     tabs["quoting"] = csv.QUOTE_NONE
@@ -301,7 +301,8 @@ def table(
     rows, row, parsed = csv.reader(io.StringIO(read_text(path), newline=""), strict=True, **dialect), [], []
     try:
         if header and (row := next(rows, [])) != header:
-            raise BadInput(f"{path}: line 1: columns are {', '.join(row) or 'none'}, expected {', '.join(header)}.")
+            columns = shortened(", ".join(row) or "none")
+            raise BadInput(f"{path}: line 1: columns are {columns}, expected {', '.join(header)}.")
         for row in rows:
             parsed.append(parse(row))
     except (csv.Error, LookupError, ValueError) as e:

@@ -13,7 +13,7 @@ forums `FORUM/METRIC` and `FORUM/queries`. The means over queries are the scores
 Relations: `stsb_retrieval` searches STS-B's sentences; `mteb:QuoraRetrieval` is a corpus of BEIR in MTEB's reading.
 """
 
-import json
+import csv
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,7 +22,8 @@ import pytrec_eval
 import torch
 from beir.datasets.data_loader import GenericDataLoader
 
-from csebench.base.errors import BadInput
+from csebench.base.errors import BadInput, shortened
+from csebench.base.files import parse_json
 from csebench.model.embedder import Embedder
 from csebench.score.rows import Items, Score
 
@@ -64,6 +65,7 @@ DECLARATION = {
     "deviations": ["any folder below beir/ can be named, known to BEIR or not"],
 }
 RETRIEVED = 1000
+LARGEST_GRADE = 2**15  # of a judgement
 QUERIES = 1024  # scored against a shard at a time
 METRICS = {"ndcg@10": "ndcg_cut_10", "map": "map_cut_1000", "recall@100": "recall_100"}
 
@@ -144,37 +146,52 @@ def read(folder: Path) -> tuple[list[str], Queries, Qrels]:
     Raises:
         BadInput: a file is malformed. The texts of the corpus, too large for memory, are read again for the search.
     """
-    for _ in documents(folder / "queries.jsonl"):  # refuses a malformed line by its number, which beir does not
-        pass
-    ids = [id_ for id_, _ in documents(folder / "corpus.jsonl")]
+    distinct_ids(folder / "queries.jsonl")  # refuses a malformed line by its number, which beir does not
+    ids = distinct_ids(folder / "corpus.jsonl")
     loader = GenericDataLoader(str(folder))
     loader.corpus = {"": {}}  # else it would read the corpus into memory
     try:
         _, queries, qrels = loader.load("test")
     except KeyError as e:
         raise BadInput(f"{folder}/qrels/test.tsv: judges a query {e} that queries.jsonl has not.") from None
-    except (ValueError, IndexError, StopIteration) as e:
+    except (ValueError, IndexError, StopIteration, csv.Error) as e:
         where = f"{folder}/qrels/test.tsv"
         raise BadInput(f"{where}: expected a header, then query, document and grade between tabs: {e}.") from None
+    if any(abs(grade) > LARGEST_GRADE for grades in qrels.values() for grade in grades.values()):
+        raise BadInput(f"{folder}/qrels/test.tsv: a grade is out of range, -{LARGEST_GRADE} to {LARGEST_GRADE}.")
     return ids, queries, qrels
+
+
+def distinct_ids(path: Path) -> list[str]:
+    """Ids of the lines of a corpus, or of queries, in their order.
+
+    Raises:
+        BadInput: as `documents` does, or an id occurs twice.
+    """
+    ids: dict[str, int] = {}
+    for number, (id_, _) in enumerate(documents(path), 1):
+        if (first := ids.setdefault(id_, number)) != number:
+            raise BadInput(f"{path}: line {number}: `_id` {id_!r} is that of line {first}, too; keep one.")
+    return list(ids)
 
 
 def documents(path: Path) -> Iterator[tuple[str, str]]:
     """(id, text) of every line of a corpus, or of queries, one at a time.
 
     Raises:
-        BadInput: a line is not a JSON object with an `_id` and a text, or the file is empty.
+        BadInput: a line is not a JSON object with an `_id`, a text, and perhaps a title, or the file is empty.
     """
     number = 0
     with open(path, "rb") as file:
         for number, line in enumerate(file, 1):
             try:
-                content = json.loads(line.decode("utf-8"))
-                id_, text = content["_id"], f"{content.get('title') or ''} {content['text']}".strip()
-            except (ValueError, KeyError, TypeError, AttributeError):
+                content = parse_json(line.decode("utf-8"), f"{path}: line {number}")
+                id_, title, text = content["_id"], content.get("title") or "", content["text"]
+            except (UnicodeDecodeError, KeyError, TypeError, AttributeError):
                 raise BadInput(f"{path}: line {number}: not a JSON object with `_id` and `text`.") from None
-            if not isinstance(id_, str):
-                raise BadInput(f"{path}: line {number}: `_id` is {id_!r}, not a text.")
-            yield id_, text
+            for key, value in (("_id", id_), ("title", title), ("text", text)):
+                if not isinstance(value, str):
+                    raise BadInput(f"{path}: line {number}: `{key}` is {shortened(repr(value))}, not a text.")
+            yield id_, f"{title} {text}".strip()
     if number == 0:
         raise BadInput(f"{path}: is empty.")

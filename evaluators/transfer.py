@@ -24,6 +24,7 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import StratifiedKFold
 
 from csebench.base.errors import BadInput
+from csebench.base.files import read_bytes
 from csebench.data.sts import expected_counts
 from csebench.model.embedder import Embedder
 from csebench.model.metrics import averages
@@ -242,9 +243,7 @@ def ordered(rows: list[Row]) -> Labelled:
 
 def text_of(path: Path, encoding: str) -> str:
     try:
-        return path.read_bytes().decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
-    except FileNotFoundError:
-        raise BadInput(f"{path}: no such file.") from None
+        return read_bytes(path).decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as e:
         raise BadInput(f"{path}: byte {e.start}: not {encoding}.") from None
 

@@ -15,9 +15,15 @@ from pydantic import BaseModel, ValidationError
 
 from csebench import ROOT
 
+MOST_ERRORS = 20  # of one file that a message lists
+
 
 class BadInput(Exception):
     """Invalid input: exit code 2, nothing is written."""
+
+
+class MissingFile(BadInput):
+    """A file that is to be read does not exist."""
 
 
 class RunFailed(Exception):
@@ -60,8 +66,8 @@ def no_exit() -> Iterator[None]:
 
 def unknown(kind: str, name: str, known, where: str = "") -> BadInput:
     """The error for a name that does not exist, with the nearest known name and the list of all."""
-    known = sorted(map(str, known))
-    near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
+    known, name = sorted(map(str, known)), shortened(str(name))
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     return BadInput(
         f"{where + ': ' if where else ''}unknown {kind} {name!r}.{hint} Known: {', '.join(known) or 'none'}."
@@ -75,8 +81,8 @@ def explain(error: ValidationError, file: str, known=(), places: Mapping[tuple, 
         known: keys, of which the nearest is named where a key is unknown.
         places: the line of every key and item of the file, for `file: line 3: key: what is wrong`.
     """
-    lines = []
-    for e in error.errors():
+    lines, errors = [], error.errors(include_url=False)
+    for e in errors[:MOST_ERRORS]:
         key, where = ".".join(map(str, e["loc"])) or "(top level)", file
         if places:
             nearest = next(loc for n in range(len(e["loc"]), -1, -1) if (loc := tuple(e["loc"][:n])) in places)
@@ -86,9 +92,16 @@ def explain(error: ValidationError, file: str, known=(), places: Mapping[tuple, 
             lines.append(f"{where}: {key}: unknown key." + (f" Did you mean {near[0]!r}?" if near else ""))
         else:
             is_long = e["type"] == "missing" or isinstance(e["input"], dict | list)  # the input is a whole section
-            got = "" if is_long else f" (got {e['input']!r})"
+            got = "" if is_long else f" (got {shortened(repr(e['input']))})"
             lines.append(f"{where}: {key}: {e['msg'].removeprefix('Value error, ')}{got}.")
+    if len(errors) > MOST_ERRORS:
+        lines.append(f"{file}: and {len(errors) - MOST_ERRORS} more.")
     return BadInput("\n".join(lines))
+
+
+def shortened(text: str, length: int = 300) -> str:
+    """A text as a message can show it; of a long one its ends."""
+    return text if len(text) <= length else f"{text[: length // 2]}…{text[-length // 3 :]}"
 
 
 def field_names(model: type[BaseModel]) -> set[str]:

@@ -1,41 +1,135 @@
 """Reading, hashing and writing of files: errors name file, line and key, and every write is atomic.
 
-What a file means is not decided here.
+Whatever the bytes of a file are, a reader returns their content or raises BadInput. What a file means is not decided
+here.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
+import re
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import Any, BinaryIO, NoReturn, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
 from csebench.base.caches import cached
-from csebench.base.errors import BadInput, explain, field_names
+from csebench.base.errors import BadInput, MissingFile, explain, field_names, shortened
 
 M = TypeVar("M", bound=BaseModel)
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the loader of libyaml is four times as fast
+MARKUP = re.compile(r"<[A-Za-z/!?]|\]\((?!https?://)|\]:\s*\w*script:", re.IGNORECASE)
+# tags, and links to other than web pages; then what a line of text cannot hold, but for tabs and line ends
+UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+
+
+class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # that of libyaml is four times as fast
+    """YAML's safe loader, which also refuses a key that occurs twice: else the last value would win."""
+
+    def construct_mapping(self, node, deep=False):
+        keys: set[tuple[str, str]] = set()
+        for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+            if isinstance(key, yaml.ScalarNode):
+                if (key.tag, key.value) in keys:
+                    problem = f"key {key.value!r} occurs twice; keep one"
+                    raise yaml.constructor.ConstructorError(problem=problem, problem_mark=key.start_mark)
+                keys.add((key.tag, key.value))
+        return super().construct_mapping(node, deep)
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file.
+
+    Raises:
+        BadInput: the file is missing, is a folder, or cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except (OSError, ValueError) as e:  # ValueError: a name with a NUL
+        raise unreadable(path, e) from None
 
 
 def read_text(path: Path) -> str:
     """The text of a UTF-8 file, with its line ends unchanged.
 
     Raises:
-        BadInput: the file is missing, is a folder, or is not UTF-8; the message names the line.
+        BadInput: the file is missing, is a folder, cannot be read, or is not UTF-8; the message names the line.
+    """
+    content = read_bytes(path)
+    try:
+        return content.decode("utf-8")  # Path.read_text would translate a lone carriage return
+    except UnicodeDecodeError as e:
+        line = content[: e.start].count(b"\n") + 1
+        raise BadInput(f"{path}: line {line}: not UTF-8 (byte {content[e.start]:#04x}); save it as UTF-8.") from None
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file.
+
+    Raises:
+        BadInput: as `read_text` and `parse_json` do; MissingFile where there is none.
+    """
+    return parse_json(read_text(path), str(path))
+
+
+def read_object(path: Path, model: type[M]) -> dict[str, Any]:
+    """The content of a JSON file that is an object, as it is; `model` has keys that it must have, with their types.
+
+    Raises:
+        BadInput: as `read_json` does, or the content does not fit the model.
+    """
+    content = read_json(path)
+    try:
+        model.model_validate(content)
+    except ValidationError as e:
+        raise explain(e, str(path), field_names(model)) from None
+    return content
+
+
+def parse_json(text: str, where: str) -> Any:
+    """The value of a JSON text, strictly: each key once, finite numbers, text that UTF-8 can hold.
+
+    Args:
+        where: file, or file and line, with which messages begin.
+
+    Raises:
+        BadInput: the text is not such JSON.
     """
     try:
-        return path.read_bytes().decode("utf-8")  # Path.read_text would translate a lone carriage return
-    except (FileNotFoundError, IsADirectoryError) as e:
-        raise _unreadable(path, e) from None
-    except UnicodeDecodeError as e:
-        line = path.read_bytes()[: e.start].count(b"\n") + 1
-        raise BadInput(f"{path}: line {line}: not UTF-8 (byte {e.object[e.start]:#04x}); save it as UTF-8.") from None
+        content = json.loads(text, object_pairs_hook=_distinct, parse_constant=_refuse_constant, parse_float=_finite)
+    except json.JSONDecodeError as e:
+        raise BadInput(f"{where}: line {e.lineno}: not valid JSON: {e.msg}.") from None
+    except RecursionError:
+        raise BadInput(f"{where}: not valid JSON: nested too deeply.") from None
+    except ValueError as e:  # of the functions below; a number of thousands of digits
+        raise BadInput(f"{where}: not valid JSON: {str(e).rstrip('.')}.") from None
+    if "\\ud" in text.lower() and UNPRINTABLE.search(json.dumps(content, ensure_ascii=False)):
+        raise BadInput(f"{where}: not valid JSON: half of a surrogate pair (\\ud800 to \\udfff).")
+    return content
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"key {twice!r} occurs twice; keep one")
+    return content
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a number of JSON")
+
+
+def _finite(digits: str) -> float:
+    if (number := float(digits)) in (float("inf"), -float("inf")):
+        raise ValueError(f"{digits[:40]} is too large")
+    return number
 
 
 def read_yaml(path: Path, model: type[M]) -> M:
@@ -43,23 +137,87 @@ def read_yaml(path: Path, model: type[M]) -> M:
 
     Raises:
         BadInput: the file is missing, is not UTF-8 or YAML, or does not fit the model; the message names the key,
-            and the nearest valid key for an unknown one.
+            and the nearest valid key for an unknown one. Also for a text with HTML, or with a link that is not to a
+            web page: pages print texts as they are.
     """
+    text = read_text(path)
     try:
-        content = yaml.load(read_text(path), LOADER)
-    except yaml.YAMLError as e:
+        content = yaml.load(text, Loader)
+    except (yaml.YAMLError, ValueError, OverflowError, TypeError, AttributeError, LookupError, RecursionError) as e:
         raise not_yaml(path, e) from None
+    if (problem := markup(content)) is not None:
+        raise BadInput(f"{path}: {problem}")
     try:
         return model.model_validate(content)
     except ValidationError as e:
         raise explain(e, str(path), field_names(model)) from None
 
 
-def not_yaml(where: Path | str, error: yaml.YAMLError) -> BadInput:
-    """What is wrong with the syntax of a YAML file, and in which line."""
+def not_yaml(where: Path | str, error: Exception) -> BadInput:
+    """What is wrong with the syntax of a YAML file, and in which line.
+
+    Args:
+        error: of PyYAML, or of Python where PyYAML does not catch it: a date of month 13, a key that is a list.
+    """
     mark = getattr(error, "problem_mark", None)
     line = f"line {mark.line + 1}: " if mark else ""
-    return BadInput(f"{where}: {line}not valid YAML: {getattr(error, 'problem', None) or error}.")
+    reason = "nested too deeply" if isinstance(error, RecursionError) else getattr(error, "problem", None) or error
+    return BadInput(f"{where}: {line}not valid YAML: {reason}.")
+
+
+def markup(content: Any) -> str | None:
+    """Where a value from a YAML file holds text that a page must not print, and why; None where it holds none.
+
+    Each container is looked into once, so that a file of aliases of aliases takes no longer than any other.
+    """
+    waiting, seen = [("", content)], set()
+    while waiting:
+        key, value = waiting.pop()
+        if isinstance(value, str) and (problem := unprintable(value)) is not None:
+            return f"{key or '(top level)'}: {problem}"
+        if isinstance(value, dict | list) and id(value) not in seen:
+            seen.add(id(value))
+            items = value.items() if isinstance(value, dict) else enumerate(value)
+            for name, inner in items:
+                waiting += [(key, name), (f"{key}.{name}".lstrip("."), inner)]
+    return None
+
+
+def unprintable(text: str) -> str | None:
+    """Why a page must not print a text as it is; None where it may."""
+    if part := MARKUP.search(text):
+        shown = text[part.start() : part.start() + 30]
+        return f"HTML, or a link that is not to a web page ({shown!r}); pages print plain text."
+    if part := UNPRINTABLE.search(text):
+        return f"the character {part[0]!r} cannot be printed; remove it."
+    return None
+
+
+def check_output(path: Path, is_folder: bool = False) -> None:
+    """Refuse a path that cannot be written, before the work whose result it is to hold; writes nothing.
+
+    Args:
+        is_folder: whether a folder with files is to be written, else one file.
+
+    Raises:
+        BadInput: with the reason and what to do.
+    """
+    try:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            os.stat(path)  # refuses a name that no file can have: too long, with a NUL, a loop of links
+        if not is_folder and path.is_dir():
+            raise BadInput(f"{path}: is a folder; name a file.")
+        if path.exists() and not (path.is_dir() if is_folder else path.is_file()):
+            raise BadInput(f"{path}: is not a {'folder' if is_folder else 'regular file'}; choose another name.")
+        folder = path if is_folder else path.parent
+        while not os.path.lexists(folder):
+            folder = folder.parent
+        if not folder.is_dir():
+            raise BadInput(f"{path}: {folder} is not a folder; choose another place.")
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise BadInput(f"{path}: {folder} cannot be written to; choose another place.")
+    except (OSError, ValueError) as e:
+        raise unreadable(path, e) from None
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -112,13 +270,13 @@ def sha256(path: Path) -> str:
     """Hash of a file as 64 hex digits; computed once per process while size and modification time stay the same.
 
     Raises:
-        BadInput: the file is missing or is a folder.
+        BadInput: the file is missing, is a folder, or cannot be read.
     """
     try:
         state = os.stat(path)
         return _sha256(Path(path), state.st_mtime_ns, state.st_size)
-    except (FileNotFoundError, IsADirectoryError) as e:
-        raise _unreadable(path, e) from None
+    except (OSError, ValueError) as e:  # ValueError: a name with a NUL
+        raise unreadable(path, e) from None
 
 
 @cached
@@ -127,6 +285,12 @@ def _sha256(path: Path, _modified: int, _size: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _unreadable(path: Path, error: OSError) -> BadInput:
-    reason = "is a folder, not a file" if isinstance(error, IsADirectoryError) else "no such file"
-    return BadInput(f"{path}: {reason}.")
+def unreadable(path: Path, error: Exception) -> BadInput:
+    """Why the system does not open a file."""
+    if isinstance(error, FileNotFoundError):
+        return MissingFile(f"{shortened(str(path))}: no such file.")
+    if isinstance(error, IsADirectoryError):
+        reason = "is a folder, not a file"
+    else:
+        reason = f"cannot be opened: {getattr(error, 'strerror', None) or error}"
+    return BadInput(f"{shortened(str(path))}: {reason}.")

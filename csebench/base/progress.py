@@ -5,18 +5,19 @@ Never imports torch.
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import sys
 import time
 import traceback
 from pathlib import Path
+from typing import Literal
 
+from pydantic import BaseModel, Field
 from tqdm import tqdm
 
-from csebench.base.errors import BadInput, RunFailed, Stopped
-from csebench.base.files import write_json
+from csebench.base.errors import BadInput, MissingFile, RunFailed, Stopped
+from csebench.base.files import read_object, write_json
 from csebench.base.processes import is_main_process
 from csebench.base.provenance import processor
 from csebench.base.run_dir import CHECKPOINT, PROGRESS, has_folder
@@ -123,11 +124,28 @@ class Progress:
         return f"{self.run} failed{where}{resume}."
 
 
+class ProgressRecord(BaseModel):
+    """What others read of a progress.json."""
+
+    state: Literal["running", "failed"]
+    step: int = Field(default=0, ge=0)
+    steps: int = Field(default=0, ge=0)
+    left: float | None = None
+    host: str = ""
+    pid: int = Field(default=0, ge=0, lt=2**31)
+    updated: float = 0
+    message: str = ""  # of a failed run
+
+
 def read_progress(path: Path) -> dict | None:
-    """The content of a progress.json; None where it does not exist, or no longer."""
+    """The content of a progress.json; None where it does not exist, or no longer.
+
+    Raises:
+        BadInput: it is damaged.
+    """
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+        return read_object(path, ProgressRecord)
+    except MissingFile:
         return None
 
 

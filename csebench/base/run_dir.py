@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import json
 import os
 import shutil
 import sys
@@ -16,7 +15,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from csebench.base.errors import BadInput
-from csebench.base.files import write_json
+from csebench.base.files import read_json, write_json
 from csebench.base.model_files import REPORT, check_model
 from csebench.base.processes import is_distributed
 
@@ -108,10 +107,11 @@ def is_done(folder: Path, spec: BaseModel) -> bool:
     """Whether a folder has the complete model of a run.
 
     Raises:
-        BadInput: the folder holds another run, a model without a spec, or a model whose files were changed since.
+        BadInput: the folder holds another run, a model without a spec, a damaged spec, or a model whose files were
+            changed since.
     """
     model, saved_spec = folder / "model", folder / "spec.json"
-    if saved_spec.exists() and json.loads(saved_spec.read_text()) != spec.model_dump():
+    if saved_spec.exists() and read_json(saved_spec) != spec.model_dump():
         raise BadInput(f"{folder}: holds another run (its spec.json differs); choose another folder or delete it.")
     if model.exists() and not saved_spec.exists():
         raise BadInput(f"{model}: belongs to no known run (no spec.json in {folder}); choose another folder.")
@@ -121,7 +121,7 @@ def is_done(folder: Path, spec: BaseModel) -> bool:
 
 def finish(folder: Path) -> None:
     """Mark a run with a complete model as done: write train.json, delete progress and checkpoints."""
-    write_json(folder / DONE, json.loads((folder / "model" / REPORT).read_text()))
+    write_json(folder / DONE, read_json(folder / "model" / REPORT))
     for name in (PROGRESS, PRUNED):
         (folder / name).unlink(missing_ok=True)
     remove_checkpoint(folder)

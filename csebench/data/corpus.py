@@ -5,14 +5,14 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-import json
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
-from csebench.base.errors import BadInput
-from csebench.base.files import read_text, sha256
+from csebench.base.errors import BadInput, shortened
+from csebench.base.files import read_json, read_text, sha256
 from csebench.plan.recipe import back_translation_facts
 
 PIECE = 2**18  # bytes that are checked at a time
@@ -79,25 +79,42 @@ def read_corpus(path: Path, expected_sha256: str | None = None, kind: str = "sen
         sentences, or tuples of anchor, positive and hard negative.
 
     Raises:
-        BadInput: missing or empty, not UTF-8, without those columns, or not the file the run's key was made from.
+        BadInput: missing, not UTF-8, without those columns, of fewer than two sentences or triplets (a method learns
+            from the differences between them), or not the file the run's key was made from.
     """
     check_sha256(path, expected_sha256)
     if kind == "triplets":
         return _read_triplets(path)
     sentences = Lines(path)
-    if not any(s.strip() for s in sentences):
-        raise BadInput(f"{path}: holds no sentence.")
+    require_sentences(path, sentences, 2)
     return sentences
+
+
+def require_sentences(path: Path, sentences: Lines, least: int) -> None:
+    """Raises BadInput where a file has fewer than `least` lines with text."""
+    filled = islice((s for s in sentences if s.strip()), least)
+    if (number := len(list(filled))) >= least:
+        return
+    if b"\r" in sentences.content.rstrip(b"\r\n"):
+        raise BadInput(f"{path}: its lines end with carriage returns alone; convert them to line feeds.")
+    held = "no sentence" if number == 0 else "only one sentence; at least two are needed, one per line"
+    raise BadInput(f"{path}: holds {held}.")
 
 
 def _read_triplets(path: Path) -> list[tuple[str, str, str]]:
     rows = csv.DictReader(io.StringIO(read_text(path), newline=""))
-    if rows.fieldnames is None or not {*TRIPLET} <= {*rows.fieldnames}:
-        raise BadInput(f"{path}: line 1: columns are {rows.fieldnames}, expected {', '.join(TRIPLET)}.")
-    triplets = [tuple(row[column] for column in TRIPLET) for row in rows]
+    try:
+        columns = list(rows.fieldnames or ())
+        if not {*TRIPLET} <= {*columns} or len({*columns}) < len(columns):
+            raise BadInput(f"{path}: line 1: columns are {shortened(str(columns))}, expected {', '.join(TRIPLET)}.")
+        triplets = [tuple(row[column] for column in TRIPLET) for row in rows]
+    except csv.Error as e:  # a text of more than 128 KB, or an open quote
+        raise BadInput(f"{path}: line {rows.line_num}: not a row of a CSV file: {e}.") from None
     short = next((number for number, row in enumerate(triplets, 2) if None in row), None)
     if short is not None or not triplets:
         raise BadInput(f"{path}: row {short or 2}: fewer than {len(TRIPLET)} columns; truncated?")
+    if len(triplets) < 2:
+        raise BadInput(f"{path}: holds only one triplet; at least two are needed.")
     return triplets
 
 
@@ -108,7 +125,9 @@ def read_positives(path: Path, corpus_sha256: str, translators: str, count: int)
         BadInput: missing, of another corpus, made in another way, or of another length.
     """
     facts = path.with_name(f"{path.name}.json")
-    stated = json.loads(read_text(facts))
+    stated = read_json(facts)
+    if not isinstance(stated, dict):
+        raise BadInput(f"{facts}: is damaged; translate again.")
     for key, wanted in back_translation_facts(corpus_sha256, translators).items():
         if stated.get(key) != wanted:
             raise BadInput(f"{facts}: {key}: is {stated.get(key)!r}, this run wants {wanted!r}; translate again.")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import tarfile
 from contextlib import contextmanager
 from functools import partial
 from http.client import HTTPException
@@ -16,6 +15,7 @@ from urllib.request import Request, urlopen
 from csebench.base.errors import BadInput, RunFailed
 from csebench.base.files import write_json, write_text
 from csebench.data import hub
+from csebench.data.archives import files_of, open_tar, unpack
 from csebench.data.corpus import check_sha256
 from csebench.data.sts import read_sts
 from csebench.plan.catalog import dataset
@@ -86,18 +86,16 @@ def _put(source: Path, out: Path) -> None:
 def fetch_senteval(root: Path) -> None:
     """SimCSE's copy of SentEval's data; unpacked, then every STS set is read and counted, and STS-B dev, which every
     run's identity names, is compared with its sha256."""
-    with tarfile.open(download("senteval.tar")) as tar:
-        marker = "STS/STSBenchmark/sts-dev.csv"
-        name = next((name for name in tar.getnames() if name.endswith(marker)), None)
-        if name is None:
-            raise RunFailed(f"senteval.tar: no {marker} in it.")
-        prefix = name.removesuffix(marker)
-        part = root / "downstream.part"
-        shutil.rmtree(part, ignore_errors=True)
-        tar.extractall(part, filter="data")
-    target = root / "downstream"
+    part, target = root / "downstream.part", root / "downstream"
+    shutil.rmtree(part, ignore_errors=True)
+    unpack(download("senteval.tar"), part)
+    marker = "STS/STSBenchmark/sts-dev.csv"
+    markers = sorted(part.rglob(marker))
+    if not markers:
+        shutil.rmtree(part)
+        raise RunFailed(f"senteval.tar: no {marker} in it.")
     shutil.rmtree(target, ignore_errors=True)
-    os.replace(part / prefix, target)
+    os.replace(markers[0].parents[2], target)
     shutil.rmtree(part, ignore_errors=True)
     try:
         for task in SETS:
@@ -112,14 +110,17 @@ def fetch_beir(name: str, root: Path) -> None:
     """A dataset of BEIR from its official server, checked against the md5 that BEIR states.
 
     Raises:
-        RunFailed: no connection, or another content.
+        RunFailed: no connection, another content, or an archive that must not be unpacked.
     """
     url, archive = beir().url.format(name=name), root / "beir" / f"{name}.zip.part"
     wanted = Download(url=url, md5=beir().md5[name])
     fetch_url(wanted, archive, f"CSEBENCH_DATA names a folder with beir/{name}")
     part = root / "beir" / f"{name}.part"
     shutil.rmtree(part, ignore_errors=True)
-    shutil.unpack_archive(archive, part, "zip")
+    unpack(archive, part)
+    if not (part / name).is_dir():
+        shutil.rmtree(part)
+        raise RunFailed(f"{url}: no folder {name} in it.")
     shutil.rmtree(root / "beir" / name, ignore_errors=True)
     os.replace(part / name, root / "beir" / name)
     write_json(root / "beir" / name / "source.json", wanted.model_dump(exclude_none=True))
@@ -132,10 +133,10 @@ def fetch_imdb(root: Path) -> None:
     archive = root / "misc" / "imdb.tar.gz.part"
     fetch_url(downloads()["imdb"], archive, "CSEBENCH_DATA names a folder with misc/imdb")
     rows: dict[str, list] = {"train": [], "test": []}
-    with tarfile.open(archive) as tar:
-        for member in tar:
+    with open_tar(archive) as tar:
+        for member in files_of(tar, archive):
             path = Path(member.name)
-            if path.parent.name in ("neg", "pos") and path.suffix == ".txt":
+            if path.parent.name in ("neg", "pos") and path.parent.parent.name in rows and path.suffix == ".txt":
                 number, rating = map(int, path.stem.split("_"))
                 text = " ".join(tar.extractfile(member).read().decode("utf-8").split("\t"))
                 label = int(path.parent.name == "pos")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
-from pydantic import RootModel
+from pydantic import Field, RootModel
 
 from csebench.base.data_root import DataRoot
 from csebench.base.errors import BadInput
@@ -14,6 +15,7 @@ from csebench.base.files import read_yaml
 from csebench.data.corpus import lines
 
 STS = "downstream/STS"
+Count = Annotated[int, Field(ge=1)]
 
 
 # Scored pairs of every set, as SimCSE's SentEval reads them (facts checked on the released files).
@@ -54,7 +56,8 @@ def read_sts(root: Path | DataRoot, task: str, split: str = "test") -> list[Pair
 
     Raises:
         BadInput: a file is missing, cut short or not UTF-8, a score is no number, or the number of scored
-            pairs is not the published one (not the one in `counts.yaml`, where the data root ships its own).
+            pairs is not the published one (not the one in `counts.yaml`, where the data root ships its own), or all
+            pairs of a subset have one score.
     """
     counts = expected_counts(root, task, PUBLISHED_COUNTS)
     pairs = []
@@ -75,6 +78,11 @@ def read_sts(root: Path | DataRoot, task: str, split: str = "test") -> list[Pair
                 " the file is cut short or another release."
             )
         left, right, gold = zip(*rows, strict=True)
+        if len(set(gold)) == 1 and len(gold) > 1:
+            raise BadInput(
+                f"{path}: {task} {subset}: every pair has the score {gold[0]:g}, so that no ranking can be compared"
+                " with them; the file is not the published one."
+            )
         pairs.append(Pairs(subset, list(left), list(right), np.array(gold)))
     return pairs
 
@@ -83,7 +91,7 @@ def expected_counts(root: Path | DataRoot, task: str, published: dict[str, dict[
     """How many items each part of a task must have: the published numbers, or those of the data root's own
     `counts.yaml`, where it has one."""
     file = root / "counts.yaml"
-    counts = read_yaml(file, RootModel[dict[str, dict[str, int]]]).root if file.exists() else published
+    counts = read_yaml(file, RootModel[dict[str, dict[str, Count]]]).root if file.exists() else published
     if task not in counts:
         raise BadInput(f"{file}: {task}: missing; every task needs the counts of its parts.")
     return counts[task]

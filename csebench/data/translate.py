@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
@@ -11,8 +10,8 @@ from tqdm import tqdm
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from csebench.base.errors import BadInput
-from csebench.base.files import sha256, write_json
-from csebench.data.corpus import lines
+from csebench.base.files import read_json, sha256, write_json
+from csebench.data.corpus import Lines, lines, require_sentences
 from csebench.data.hub import model_source
 from csebench.plan.recipe import back_translation_facts
 from csebench.plan.schema import EncoderRef
@@ -29,8 +28,9 @@ class Translator:
         try:
             self.tokenizer = AutoTokenizer.from_pretrained(**source)
             model = AutoModelForSeq2SeqLM.from_pretrained(**source)
-        except OSError as e:
-            raise BadInput(f"translator {name}: cannot be read: {e}") from None
+        except (OSError, ValueError) as e:  # ValueError: a model of another kind
+            reason = str(e).strip().partition("\n")[0]
+            raise BadInput(f"translator {name}: cannot be read as a translation model: {reason}") from None
         self.model = model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
         self.batch_size, self.beams, self.max_length = batch_size, beams, max_length
 
@@ -65,10 +65,11 @@ def back_translate(corpus: Path, out: Path, translators: str, batch_size: int = 
     Raises:
         BadInput: `out` holds the beginning of another translation, or a translator cannot be had.
     """
+    require_sentences(corpus, Lines(corpus), 1)
     sentences = lines(corpus)
     facts = back_translation_facts(sha256(corpus), translators)
     part, settings = out.with_name(f"{out.name}.part"), out.with_name(f"{out.name}.part.json")
-    if settings.exists() and json.loads(settings.read_text()) != facts:
+    if settings.exists() and read_json(settings) != facts:
         raise BadInput(f"{part}: the beginning of another translation ({settings.name} differs); delete both first.")
     if len(translators.split()) != 2:
         raise BadInput(f"translators {translators!r}: give two names, there and back, with a blank between.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+import zlib
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import islice
@@ -117,14 +118,22 @@ class EmbeddingFile(Embedder):
         self.path = path
         try:
             with np.load(path) as content:
-                sentences, vectors = content["sentences"], content["vectors"].astype(np.float32)
+                sentences, vectors = content["sentences"], content["vectors"]
+                if vectors.dtype.kind not in "fiu":
+                    raise TypeError(f"vectors of type {vectors.dtype}")
+                vectors = vectors.astype(np.float32)
         except FileNotFoundError:
             raise BadInput(f"{path}: no such file.") from None
-        except (OSError, ValueError, KeyError, TypeError, BadZipFile) as e:
+        except (OSError, EOFError, ValueError, KeyError, TypeError, NotImplementedError, BadZipFile, zlib.error) as e:
             raise BadInput(f"{path}: not an .npz with `sentences` and `vectors`: {e}.") from None
-        if vectors.ndim != 2 or len(sentences) != len(vectors):
-            raise BadInput(f"{path}: {len(sentences)} sentences, but vectors of shape {vectors.shape}.")
+        if sentences.ndim != 1 or vectors.ndim != 2 or len(sentences) != len(vectors):
+            shapes = f"sentences of shape {sentences.shape}, vectors of shape {vectors.shape}"
+            raise BadInput(f"{path}: {shapes}, expected (N,) and (N, D).")
         self.content = dict(zip(map(str, sentences), vectors, strict=True))
+        if len(self.content) < len(sentences):
+            raise BadInput(
+                f"{path}: {len(sentences) - len(self.content)} sentences occur twice; keep one vector each."
+            )
 
     def vectors(self, sentences):
         missing = [s for s in sentences if s not in self.content]

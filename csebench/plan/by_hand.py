@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from csebench.base.data_root import DataRoot
 from csebench.base.errors import BadInput, explain, unknown
-from csebench.base.files import read_text, sha256
+from csebench.base.files import parse_json, read_text, sha256
 from csebench.base.model_files import model_sha256
 from csebench.plan import catalog
 from csebench.plan.papers import Recipe
@@ -78,9 +78,9 @@ def read_spec(text: str) -> Spec:
         BadInput: the JSON is not a spec, or the spec belongs to another version of the code.
     """
     where = "spec" if text.lstrip().startswith("{") else text
-    content = text if where == "spec" else read_text(Path(text))
+    content = parse_json(text if where == "spec" else read_text(Path(text)), where)
     try:
-        spec = Spec.model_validate_json(content)
+        spec = Spec.model_validate(content)
     except ValidationError as e:
         raise explain(e, where, Spec.model_fields) from None
     method, components = declaration(spec.method), {n: declaration(n, COMPONENTS) for n in spec.components}

@@ -5,10 +5,12 @@ Results kept in memory: csebench/base/caches.py.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from csebench.base.files import sha256, write_json
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from csebench.base.errors import BadInput
+from csebench.base.files import read_object, sha256, write_json
 from csebench.plan import catalog, targets
 from csebench.plan.schema import Scale
 from csebench.plan.spec import Spec, digest
@@ -16,6 +18,22 @@ from csebench.plan.spec import Spec, digest
 FOLDER = catalog.RUNS / ".plan"
 ROOMS = ("csebench/base", "csebench/plan")  # this room, and those it imports from
 SOURCES = ("config", "data/registry.yaml", "papers", "evidence", "methods", "evaluators", *ROOMS)  # of a plan
+
+
+class StoredPlan(BaseModel):
+    """What runs/.plan/SCALE.json holds."""
+
+    model_config = ConfigDict(extra="forbid")
+    key: str  # of the sources that it was made from
+    scale: Scale
+    runs: dict[str, tuple[Spec, list[str]]]  # (run, evaluators) by run id
+
+    @model_validator(mode="after")
+    def ids_fit(self):
+        """An edited spec would be trained under the id of another run."""
+        if wrong := [run_id for run_id, (spec, _) in self.runs.items() if spec.run_id != run_id]:
+            raise ValueError(f"{wrong[0]}: the spec of another run")
+        return self
 
 
 def find_run(run_id: str, scale_name: str) -> tuple[Spec, Scale, list[str]]:
@@ -42,10 +60,10 @@ def stored_plan(scale_name: str, run_id: str | None = None) -> dict[str, Any]:
     """
     path, key = FOLDER / f"{scale_name}.json", source_key()
     try:
-        plan: dict[str, Any] = json.loads(path.read_text())
-    except (FileNotFoundError, ValueError):
+        plan: dict[str, Any] = read_object(path, StoredPlan)
+    except BadInput:  # none, or a damaged one: it is made again
         plan = {}
-    if plan.get("key") != key or run_id not in (None, *plan["runs"]):
+    if plan.get("key") != key or (run_id is not None and run_id not in plan["runs"]):
         if run_id is not None:
             targets.run(run_id, scale_name)  # raises BadInput
         plan = {"key": key, **plan_scale(scale_name)}

@@ -7,6 +7,7 @@ What follows from them is in recipe.py, grids.py and targets.py.
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from pydantic import RootModel, ValidationError
@@ -33,6 +34,23 @@ GENERATED = (SIDE_BY_SIDE, VARIANTS)  # from declarations, not from a file of pa
 STS_COLUMNS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R", "Avg.")
 
 
+# folders and pages of results/ and of its web pages, and what `csebench plan` takes for a target
+RESERVED = {
+    *GENERATED,
+    STUDY,
+    "checkpoints",
+    "all",
+    "audit",
+    "cells",
+    "claims",
+    "evidence",
+    "figures",
+    "html",
+    "index",
+}
+RESERVED |= {"partial", "scores"}
+
+
 def is_checkout() -> bool:
     """Whether the project's data files are there: an installed package is its code alone."""
     return all((ROOT / folder).is_dir() for folder in ("config", "data", "papers"))
@@ -48,7 +66,23 @@ def require_checkout() -> None:
 
 
 def scale_names() -> list[str]:
-    return sorted(path.stem for path in (ROOT / "config").glob("*.yaml") if path.stem != STUDY)
+    """Names of the files of config/. Raises BadInput for one that no scale can have."""
+    return [name for name in _yaml_names("config") if name != STUDY]
+
+
+def _yaml_names(folder: str) -> list[str]:
+    """Names of the YAML files of a folder, which are names of pages or of folders of results/, too.
+
+    Raises:
+        BadInput: a name is reserved, or not of letters and digits.
+    """
+    names = sorted(path.stem for path in (ROOT / folder).glob("*.yaml"))
+    for name in names:
+        if not re.fullmatch(r"\w+", name):
+            raise BadInput(f"{folder}/{name}.yaml: name it with letters, digits and _ only, as its pages are.")
+        if re.fullmatch(r"(table|figure)\w+", name) or name in RESERVED - ({STUDY} if folder == "config" else set()):
+            raise BadInput(f"{folder}/{name}.yaml: {name!r} is reserved: it means other pages; name it otherwise.")
+    return names
 
 
 def scales(first: str) -> list[str]:
@@ -67,6 +101,8 @@ def scale(name: str = DEFAULT_SCALE) -> Scale:
         raise unknown("scale", name, scale_names())
     file = f"config/{name}.yaml"
     scale = read_yaml(ROOT / file, Scale)
+    if scale.scale != name:
+        raise BadInput(f"{file}: scale: is {scale.scale!r}, but the file is {name}.yaml; make them agree.")
     for key in ("corpus", "triplets", "dev"):
         if getattr(scale, key) is not None:
             dataset(getattr(scale, key), f"{file}: {key}")
@@ -114,11 +150,21 @@ def paper(name: str) -> Paper:
         return variants()
     if name not in paper_names():
         raise unknown("paper", name, paper_names())
-    return read_yaml(ROOT / "papers" / f"{name}.yaml", Paper)
+    paper = read_yaml(ROOT / "papers" / f"{name}.yaml", Paper)
+    if paper.name != name:
+        raise BadInput(f"papers/{name}.yaml: name: is {paper.name!r}, but the file is {name}.yaml; make them agree.")
+    return paper
 
 
 def paper_names() -> list[str]:
-    return sorted(p.stem for p in (ROOT / "papers").glob("*.yaml"))
+    """Names of the files of papers/. Raises BadInput for one that no paper can have."""
+    names, scales = _yaml_names("papers"), scale_names()
+    if both := sorted({*names} & {*scales}):
+        raise BadInput(
+            f"papers/{both[0]}.yaml: config/{both[0]}.yaml has the same name, and so the same folder of"
+            " results/; name one of them otherwise."
+        )
+    return names
 
 
 def side_by_side() -> Paper:

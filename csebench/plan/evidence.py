@@ -7,7 +7,7 @@ contribute a source.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Literal, NamedTuple, TypeVar
@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, explain, field_names, unknown
-from csebench.base.files import LOADER, not_yaml, read_text
+from csebench.base.files import Loader, not_yaml, read_text, unprintable
 from csebench.plan import catalog, registry
 from csebench.plan.papers import Erratum, Published, PublishedValue, Row
 from csebench.plan.registry import METHODS, declaration, evaluator_declaration
@@ -114,10 +114,10 @@ class Source(Strict):
     """A place where scores are published: files at a commit, an issue thread, or tables of a paper of papers/."""
 
     who: str
-    repository: str | None = None  # on GitHub, owner/name
+    repository: str | None = Field(None, pattern=r"^[\w.-]+/[\w.-]+$")  # on GitHub
     commit: str | None = Field(None, pattern=r"^[0-9a-f]{8,40}$")
     path: str | None = None
-    thread: int | None = None  # number of the issue
+    thread: int | None = Field(None, ge=1)  # number of the issue
     paper: str | None = None
     tables: list[str] = []
     licence: str | None = None
@@ -252,6 +252,7 @@ class Lines:
 
     file: str
     numbers: dict[tuple, int]  # by path of keys and positions: ("experiments", 0, "runs", 3)
+    seen: set[int] = field(default_factory=set)  # nodes of the file that have been read
 
     def where(self, *place) -> str:
         """`evidence/x.yaml: line 12`."""
@@ -269,10 +270,10 @@ def read_with_lines(path: Path, model: type[M]) -> tuple[M, Lines]:
     root = catalog.ROOT
     lines = Lines(str(path.relative_to(root) if path.is_relative_to(root) else path), {})
     try:
-        top = yaml.compose(read_text(path), LOADER)
-    except yaml.YAMLError as e:
+        top = yaml.compose(read_text(path), Loader)
+        content = None if top is None else to_plain(top, (), lines)
+    except (yaml.YAMLError, ValueError, RecursionError) as e:
         raise not_yaml(lines.file, e) from None
-    content = None if top is None else to_plain(top, (), lines)
     try:
         return model.model_validate(content), lines
     except ValidationError as e:
@@ -282,9 +283,14 @@ def read_with_lines(path: Path, model: type[M]) -> tuple[M, Lines]:
 def to_plain(node: yaml.Node, place: tuple, lines: Lines):
     """A YAML node as dicts, lists and text; its line is added to `lines`."""
     lines.numbers[place] = node.start_mark.line + 1
+    if id(node) in lines.seen and not isinstance(node, yaml.ScalarNode):
+        raise BadInput(f"{lines.file}: line {lines.numbers[place]}: an alias of a list or of keys; write it out.")
+    lines.seen.add(id(node))
     if isinstance(node, yaml.SequenceNode):
         return [to_plain(item, (*place, i), lines) for i, item in enumerate(node.value)]
     if isinstance(node, yaml.ScalarNode):
+        if (problem := unprintable(node.value)) is not None:
+            raise BadInput(f"{lines.where(*place)}: {problem}")
         return None if node.tag == "tag:yaml.org,2002:null" else node.value
     content = {}
     for key, value in node.value:

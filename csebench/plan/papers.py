@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from csebench.plan.schema import EncoderRef, Strict, Value
+from csebench.plan.schema import EncoderRef, Strict, Url, Value
 
 SEEDS_NEEDED = 3  # of our runs, for a verdict on a published value
 
@@ -38,6 +38,9 @@ def _parse_published(text) -> Published:
     return Published(value=float(mean), std=float(std) if std else None, text=str(text).strip())
 
 
+PrintedSeeds = Annotated[int, Field(ge=1, le=10_000)]
+Factor = Annotated[float, Field(gt=0)]
+Digits = Annotated[int, Field(ge=0, le=9)]
 PublishedValue = Annotated[Published, BeforeValidator(_parse_published)]
 
 
@@ -82,12 +85,12 @@ class Column(Strict):
     metric: str | None = None  # where it differs from the evaluator's main metric
     size: str = "100%"  # of the training set
     sweep: dict[str, Value] = {}  # added to the row's
-    seeds: int | None = None  # behind a published value, where it differs from the table's
+    seeds: PrintedSeeds | None = None  # behind a published value, where it differs from the table's
     delta: str | None = None  # label of a column: shows its difference to the baseline row
     mean: bool = False  # shows the mean of the columns before it
     lower: bool = False  # whether less is better
-    factor: float | None = None  # where it differs from the table's
-    digits: int | None = None  # where they differ from the table's
+    factor: Factor | None = None  # where it differs from the table's
+    digits: Digits | None = None  # where they differ from the table's
 
     @model_validator(mode="after")
     def shows_one_thing(self):
@@ -104,9 +107,9 @@ class Grid(Strict):
     section: str | None = None
     encoder: str = "bert-base"  # role of the encoder, for rows that name none
     evaluator: str = "sts"  # for columns that name none
-    seeds: int = 1  # behind a published value
-    factor: float = 100  # printed value / score
-    digits: int = 2  # printed after the decimal point
+    seeds: PrintedSeeds = 1  # behind a published value
+    factor: Factor = 100  # printed value / score
+    digits: Digits = 2  # printed after the decimal point
     baseline: str | None = None  # label of the row that is subtracted in differences
     columns: list[Column]
     rows: list[Row]
@@ -318,7 +321,7 @@ class Paper(Strict):
     label: str = ""  # short name of the method
     title: str
     reference: str
-    url: str | None = None
+    url: Url | None = None
     tables: dict[Key, AnyTable]
     figures: dict[Key, Figure] = {}
     claims: list[Claim] = []

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from csebench.base.files import write_text
+from csebench.base.errors import BadInput
+from csebench.base.files import read_json, write_text
 from csebench.base.run_dir import training_report
 from csebench.plan import catalog, disk, forecast, targets
 from csebench.plan.budget import Choice, Score, Step, Work
@@ -48,7 +49,12 @@ def target_name(paper: str, name: str) -> str:
 def training_seconds(run: str) -> float | None:
     """Seconds that a run took that was trained here; None for another."""
     report = training_report(catalog.RUNS / run)
-    return json.loads(report.read_text())["provenance"]["seconds"] if report else None
+    if report is None:
+        return None
+    try:
+        return float(read_json(report)["provenance"]["seconds"])
+    except (LookupError, TypeError, ValueError):
+        raise BadInput(f"{report}: is damaged; delete {report.parent}, and the run is trained again.") from None
 
 
 # ---------------------------------------------------------------- the whole

@@ -6,9 +6,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model, model_validator
 
 Value = bool | int | float | str
+Seed = Annotated[int, Field(strict=True, ge=0, lt=2**32)]  # numpy's generators take no other
+Threads = Annotated[int, Field(strict=True, ge=1, le=1024)]
+BatchSize = Annotated[int, Field(ge=1, le=2**20)]
+LARGEST = 2**31 - 1  # of whole numbers among the hyper-parameters
+Url = Annotated[str, Field(pattern=r"^https?://[\w.-]+(:\d+)?/[\w./~%?&=+,:@{}#-]*$")]  # a link on pages, or fetched
 Precision = Literal["fp32", "bf16"]
 Pooler = Literal[
     "cls",
@@ -27,7 +32,7 @@ Reading = Literal["as printed", "as released", "released, repaired"]  # of a met
 class Strict(BaseModel):
     """Unknown keys are an error; instances are immutable."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class ForReaders:
@@ -68,17 +73,17 @@ class Training(BaseModel):
     clipping 1.0, linear decay) and of its unsupervised BERT-base script.
     """
 
-    model_config = ConfigDict(extra="forbid")
-    steps: int = Field(default=15_625, ge=1)  # optimiser steps, the same for every corpus size
-    batch_size: int = Field(default=64, ge=2)  # sentences
-    max_length: int = Field(default=32, ge=4)  # tokens in training; evaluation is not truncated
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    steps: int = Field(default=15_625, ge=1, le=LARGEST)  # optimiser steps, the same for every corpus size
+    batch_size: int = Field(default=64, ge=2, le=2**20)  # sentences
+    max_length: int = Field(default=32, ge=4, le=2**20)  # tokens in training; evaluation is not truncated
     optimizer: Literal["adamw", "rmsprop"] = "adamw"
     learning_rate: float = Field(default=3e-5, gt=0)
-    warmup_steps: int = Field(default=0, ge=0)
+    warmup_steps: int = Field(default=0, ge=0, le=LARGEST)
     weight_decay: float = Field(default=0.0, ge=0)
     clip: float = Field(default=1.0, gt=0)  # gradient norm
     dropout: float = Field(default=0.1, ge=0, lt=1)  # hidden and attention
-    evaluate_every: int = Field(default=125, ge=1)  # steps between evaluations on STS-B dev
+    evaluate_every: int = Field(default=125, ge=1, le=LARGEST)  # steps between evaluations on STS-B dev
     pooler: Pooler = "cls_before_pooler"  # in training, on STS-B dev and at test
     selection: Literal["best", "last"] = Field(default="best", exclude_if=lambda v: v == "best")  # the step kept
 
@@ -119,7 +124,10 @@ class Declaration(Strict):
 
     @cached_property
     def hyperparameters(self) -> type[BaseModel]:
-        """The typed model of this method's hyper-parameters, `Training`'s included unless it is a component."""
+        """The typed model of this method's hyper-parameters, `Training`'s included unless it is a component.
+
+        Numbers are finite, and not negative where the declared value is not.
+        """
         fields: dict[str, Any] = {}
         for name, (value, _) in self.params.items():
             kind = Literal[tuple(self.choices[name])] if name in self.choices else type(value)
@@ -128,9 +136,11 @@ class Declaration(Strict):
                 kind = inherited.annotation
                 for bound in inherited.metadata:
                     kind = Annotated[kind, bound]
+            elif type(value) in (int, float) and value >= 0:
+                kind = Annotated[kind, Field(ge=0, le=LARGEST if type(value) is int else None)]
             fields[name] = (kind, value)
         if self.kind == "component":
-            return create_model(self.name, __config__=ConfigDict(extra="forbid"), **fields)
+            return create_model(self.name, __config__=Training.model_config, **fields)
         return create_model(self.name, __base__=Training, **fields)
 
 
@@ -212,10 +222,16 @@ class EvaluatorDeclaration(Strict):
 # ---------------------------------------------------------------- data and scales
 
 
+def _below(path: str) -> str:
+    if not path or Path(path).is_absolute() or ".." in Path(path).parts or "\0" in path:
+        raise ValueError("must be a path below the data root, without ..")
+    return path
+
+
 class Dataset(Strict):
     """A file below the data root that is part of a run's identity."""
 
-    path: str  # below the data root
+    path: Annotated[str, AfterValidator(_below)]  # below the data root
     sha256: str  # or `hub:COMMIT` for a file whose hash the hub states and fetching checks
     note: str = ""
 
@@ -233,7 +249,7 @@ class Calibration(Strict):
 class Download(Strict):
     """A file of data/downloads.yaml, with one sum that it must have."""
 
-    url: str
+    url: Url
     md5: str | None = None
     sha256: str | None = None
 
@@ -241,7 +257,7 @@ class Download(Strict):
 class Beir(Strict):
     """data/beir.yaml: official archives and their md5."""
 
-    url: str  # with {name}
+    url: Url  # with {name}
     md5: dict[str, str]
     calibration: Calibration
 
@@ -263,8 +279,17 @@ class Evaluation(Strict):
     """Settings of the evaluation that can change a score."""
 
     precision: Precision = "fp32"
-    batch_size: int = Field(default=128, ge=1)
-    max_length: int | None = Field(default=None, ge=4)  # tokens; None: the maximum of the encoder
+    batch_size: BatchSize = 128
+    max_length: int | None = Field(default=None, ge=4, le=2**20)  # tokens; None: the maximum of the encoder
+
+
+def _distinct(seeds: list[int]) -> list[int]:
+    if len(set(seeds)) < len(seeds):
+        raise ValueError("a seed occurs twice; its runs would be one")
+    return seeds
+
+
+Seeds = Annotated[list[Seed], Field(min_length=1), AfterValidator(_distinct)]
 
 
 class Scale(Strict):
@@ -277,13 +302,13 @@ class Scale(Strict):
     corpus: str  # a name in data/registry.yaml
     triplets: str | None = None  # a name there, of the data that supervised methods train on
     dev: str  # a name there: STS-B dev
-    sizes: dict[str, int]  # size of a column (`1%`) -> sentences drawn
+    sizes: dict[str, Annotated[int, Field(ge=2)]]  # size of a column (`1%`) -> sentences drawn
     steps_factor: float = Field(default=1.0, gt=0, le=1)  # of the steps of every recipe (recipe.shortened)
-    seeds: list[int]
-    seeds_by_size: dict[str, list[int]] = {}  # for sizes with other seeds
+    seeds: Seeds
+    seeds_by_size: dict[str, Seeds] = {}  # for sizes with other seeds
     encoders: dict[str, EncoderRef]  # role in the papers -> encoder at this scale
     precision: Precision = "fp32"
-    threads: int = Field(default=1, ge=1)
+    threads: Threads = 1
     evaluation: Evaluation = Evaluation()
     keep: Literal["model", "scores"] = "scores"  # of a finished run; `scores`: csebench/score/prune.py
     evaluators: dict[str, str | None] = {}  # evaluator of a table, or its name -> its substitute here; None: none

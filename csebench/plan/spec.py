@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from csebench.plan.schema import EncoderRef, Precision, Value
+from csebench.plan.schema import EncoderRef, Precision, Seed, Threads, Value
 
 Source = Literal["order", "dropout", "head"]  # of randomness in training; that of the subset is in CorpusSpec
 TRAINER_VERSION = 2  # increase it when a change of the engine changes a trained model
@@ -24,7 +24,7 @@ def digest(content, length: int = 10) -> str:
 
 
 class Frozen(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class ComponentSpec(Frozen):
@@ -35,8 +35,8 @@ class ComponentSpec(Frozen):
 class CorpusSpec(Frozen):
     name: str
     sha256: str
-    size: int  # sentences drawn; all if the corpus has no more
-    subset_seed: int
+    size: int = Field(ge=2)  # sentences drawn; all if the corpus has no more
+    subset_seed: Seed
 
 
 class Spec(Frozen):
@@ -52,10 +52,10 @@ class Spec(Frozen):
     encoder: EncoderRef
     corpus: CorpusSpec | None = None  # None: nothing is trained or fitted
     dev_sha256: str | None = None  # of the STS-B dev file on which the best step is selected
-    seed: int
-    seeds: dict[Source, int] = Field(default={}, exclude_if=lambda v: not v)  # of sources with a seed of their own
+    seed: Seed
+    seeds: dict[Source, Seed] = Field(default={}, exclude_if=lambda v: not v)  # of sources with a seed of their own
     precision: Precision
-    threads: int  # one and two threads give different bits
+    threads: Threads  # one and two threads give different bits
     trainer_version: int = TRAINER_VERSION
 
     @property

@@ -30,12 +30,12 @@ Levels = tuple[int, ...]  # of each source, which of its two seeds in the block
 class Study(Strict):
     """config/variance.yaml."""
 
-    scales: list[str]
-    methods: list[str]
+    scales: list[str] = Field(min_length=1)
+    methods: list[str] = Field(min_length=1)
     size: str
     sweep: dict[str, Value] = {}  # settings that a scale's do not override
-    blocks: int = Field(ge=2)
-    first_seed: int = Field(ge=0)
+    blocks: int = Field(ge=2, le=1000)
+    first_seed: int = Field(ge=0, lt=2**31)
 
 
 @cached

@@ -7,12 +7,11 @@ csebench/report/figures.py.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import NamedTuple
 
 from csebench.base.errors import BadInput
-from csebench.base.files import read_text
+from csebench.base.files import read_json
 from csebench.plan.registry import EVALUATORS, evaluator_declaration, load_drawing, names, protocol
 from csebench.plan.schema import Panel, Texts
 from csebench.report.drawing import STYLE, csv_bytes, figure_files, write_files
@@ -74,9 +73,9 @@ def draw(kind: str, panel: Panel, items: Items, source: Source):
 def read(scores: Path) -> tuple[dict, dict[str, Items]]:
     """The JSON, and its items by evaluator, of those that have something to plot."""
     try:
-        content = json.loads(read_text(scores))
+        content = read_json(scores)
         file, _, _ = content["items"], content["model"], content["evaluations"]
-    except (json.JSONDecodeError, LookupError, TypeError):
+    except (LookupError, TypeError):
         raise BadInput(f"{scores}: not a score JSON of `csebench evaluate`.") from None
     by_evaluator = store.items(content, scores)
     if by_evaluator is None:

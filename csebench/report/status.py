@@ -22,6 +22,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from csebench.base.errors import BadInput, MissingFile
+from csebench.base.files import read_text
 from csebench.base.progress import format_duration, read_progress
 from csebench.base.run_dir import DONE, PROGRESS, PRUNED
 from csebench.plan import catalog, forecast, targets
@@ -122,13 +124,17 @@ def read_training(folder: Path) -> dict | None:
     Only these are parsed: the training curves of a thousand long runs take seconds.
     """
     for name in (DONE, PRUNED):  # the first takes the second's name when the model is deleted
-        with contextlib.suppress(FileNotFoundError):
-            text = (folder / name).read_text(encoding="utf-8")
+        with contextlib.suppress(MissingFile):
+            text = read_text(folder / name)
             break
     else:
         return None
     key = '"provenance": '
-    provenance, _ = json.JSONDecoder().raw_decode(text, text.index(key) + len(key))
+    try:
+        provenance, _ = json.JSONDecoder().raw_decode(text, text.index(key) + len(key))
+        float(provenance["seconds"])
+    except (ValueError, TypeError, LookupError, RecursionError):
+        raise BadInput(f"{folder / name}: is damaged; delete {folder}, and the run is trained again.") from None
     return provenance | {"resumed": '"resumed_at": ' in text and '"resumed_at": null' not in text}
 
 

@@ -3,11 +3,13 @@ imports torch."""
 
 from __future__ import annotations
 
-import json
+import contextlib
 from pathlib import Path
 
-from csebench.base.errors import BadInput, RunFailed
-from csebench.base.files import write_json
+from pydantic import BaseModel
+
+from csebench.base.errors import BadInput, MissingFile, RunFailed
+from csebench.base.files import read_object, write_json
 from csebench.base.progress import read_progress
 from csebench.base.run_dir import PROGRESS
 from csebench.plan.catalog import RUNS
@@ -15,6 +17,13 @@ from csebench.plan.registry import protocol
 from csebench.plan.targets import unavailable
 
 ENDING = ".failed.json"
+
+
+class Note(BaseModel):
+    """What the file of a failed evaluation holds."""
+
+    evaluator: str
+    reason: str
 
 
 def note(run: Path, evaluator: str, error: Exception) -> None:
@@ -30,7 +39,7 @@ def clear(run: Path, evaluator: str) -> None:
 
 def of_run(run: Path) -> dict[str, str]:
     """Reasons by evaluator."""
-    notes = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((run / "scores").glob(f"*{ENDING}"))]
+    notes = [read_object(path, Note) for path in sorted((run / "scores").glob(f"*{ENDING}"))]
     return {content["evaluator"]: content["reason"] for content in notes}
 
 
@@ -39,11 +48,11 @@ def reason(run_id: str, evaluator: str, scale: str) -> str | None:
     training failed."""
     if (text := unavailable(evaluator, scale)) is not None:
         return text
-    if (kept := read_progress(_file(RUNS / run_id, evaluator))) is not None:
-        return kept["reason"]
+    with contextlib.suppress(MissingFile):
+        return read_object(_file(RUNS / run_id, evaluator), Note)["reason"]
     progress = read_progress(RUNS / run_id / PROGRESS)
     if progress is not None and progress["state"] == "failed":
-        return f"training failed: {progress['message']}"
+        return f"training failed: {progress.get('message', '')}"
     return None
 
 

@@ -16,7 +16,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast
 
 from csebench.base.errors import BadInput, RunFailed
-from csebench.base.files import sha256, write_json, write_text
+from csebench.base.files import read_json, sha256, write_json, write_text
 from csebench.base.model_files import LISTED, list_files
 from csebench.base.progress import Progress
 from csebench.base.provenance import processor
@@ -309,7 +309,7 @@ def pretrain(corpus: Path, out: Path, settings: Settings, threads: int = 2, name
         raise BadInput(f"{corpus}: {len(sentences)} lines; at least 20 are needed, some are held out.")
     facts = json.loads(json.dumps({"corpus": corpus.name, "sha256": sha256(corpus), **vars(settings)}))
     unfinished = out / ".settings.json"
-    if unfinished.exists() and json.loads(unfinished.read_text()) != facts:
+    if unfinished.exists() and read_json(unfinished) != facts:
         raise BadInput(
             f"{out}: holds the beginning of another pre-training ({unfinished.name} differs); delete it first."
         )

@@ -147,8 +147,8 @@ def spec(**changes):
 
 def test_malformed_spec(capsys, here, no_torch):
     (here / "spec.json").write_text('{"method": "simcse", ')
-    refused(capsys, here, ["train", "spec.json", "--out", "out"], "spec.json", "Invalid JSON", "line 1")
-    refused(capsys, here, ["train", '{"method": ', "--out", "out"], "spec", "Invalid JSON")
+    refused(capsys, here, ["train", "spec.json", "--out", "out"], "spec.json", "line 1", "not valid JSON")
+    refused(capsys, here, ["train", '{"method": ', "--out", "out"], "spec", "not valid JSON")
 
 
 def test_spec_with_an_unknown_key(capsys, here, no_torch):

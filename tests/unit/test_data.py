@@ -273,11 +273,11 @@ def test_a_few_shot_subset_stays_as_it_was_published():
 
 def test_a_corpus_that_is_not_the_pinned_one(tmp_path):
     corpus = tmp_path / "corpus.txt"
-    corpus.write_text("a sentence\n")
+    corpus.write_text("a sentence\nanother\n")
     with pytest.raises(BadInput, match="sha256") as caught:
         read_corpus(corpus, "0" * 64)
     assert str(corpus) in str(caught.value)
-    assert [*read_corpus(corpus, hashlib.sha256(b"a sentence\n").hexdigest())] == ["a sentence"]
+    assert [*read_corpus(corpus, hashlib.sha256(corpus.read_bytes()).hexdigest())] == ["a sentence", "another"]
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"  \n\t\n"])
