@@ -594,6 +594,10 @@ def render_evidence(out: Path | None):
 
 
 def show_or_write(text: str, out: Path | None):
+    """Print a page, or write it to a file; in neither is HTML that it did not write itself."""
+    from csebench.report.markdown import escape_html
+
+    text = escape_html(text)
     if out is None:
         print(text)
     else:

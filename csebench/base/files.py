@@ -23,8 +23,6 @@ from csebench.base.caches import cached
 from csebench.base.errors import BadInput, MissingFile, explain, field_names, shortened
 
 M = TypeVar("M", bound=BaseModel)
-MARKUP = re.compile(r"<[A-Za-z/!?]|\]\((?!https?://)|\]:\s*\w*script:", re.IGNORECASE)
-# tags, and links to other than web pages; then what a line of text cannot hold, but for tabs and line ends
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 
@@ -137,15 +135,14 @@ def read_yaml(path: Path, model: type[M]) -> M:
 
     Raises:
         BadInput: the file is missing, is not UTF-8 or YAML, or does not fit the model; the message names the key,
-            and the nearest valid key for an unknown one. Also for a text with HTML, or with a link that is not to a
-            web page: pages print texts as they are.
+            and the nearest valid key for an unknown one. Also for a text that no page can print.
     """
     text = read_text(path)
     try:
         content = yaml.load(text, Loader)
     except (yaml.YAMLError, ValueError, OverflowError, TypeError, AttributeError, LookupError, RecursionError) as e:
         raise not_yaml(path, e) from None
-    if (problem := markup(content)) is not None:
+    if (problem := unprintable_part(content)) is not None:
         raise BadInput(f"{path}: {problem}")
     try:
         return model.model_validate(content)
@@ -165,8 +162,8 @@ def not_yaml(where: Path | str, error: Exception) -> BadInput:
     return BadInput(f"{where}: {line}not valid YAML: {reason}.")
 
 
-def markup(content: Any) -> str | None:
-    """Where a value from a YAML file holds text that a page must not print, and why; None where it holds none.
+def unprintable_part(content: Any) -> str | None:
+    """Where a value from a YAML file holds text that a page cannot print, and why; None where it holds none.
 
     Each container is looked into once, so that a file of aliases of aliases takes no longer than any other.
     """
@@ -184,13 +181,9 @@ def markup(content: Any) -> str | None:
 
 
 def unprintable(text: str) -> str | None:
-    """Why a page must not print a text as it is; None where it may."""
-    if part := MARKUP.search(text):
-        shown = text[part.start() : part.start() + 30]
-        return f"HTML, or a link that is not to a web page ({shown!r}); pages print plain text."
-    if part := UNPRINTABLE.search(text):
-        return f"the character {part[0]!r} cannot be printed; remove it."
-    return None
+    """Why a page cannot print a text; None where it can."""
+    part = UNPRINTABLE.search(text)
+    return part and f"the character {part[0]!r} cannot be printed; remove it."
 
 
 def check_output(path: Path, is_folder: bool = False) -> None:

@@ -5,6 +5,7 @@ Pages about all papers: csebench/report/overview.py.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from math import sqrt
 from statistics import median
@@ -128,11 +129,23 @@ def others_source(others: Others) -> str:
 
 def markdown_table(head: list[str], body: list[list[str]]) -> str:
     """A Markdown table of texts."""
-    return tabulate([[escape_pipes(v) for v in row] for row in body], head, tablefmt="pipe", disable_numparse=True)
+    escaped = [[escape_cell(v) for v in row] for row in body]
+    return tabulate(escaped, [escape_cell(v) for v in head], tablefmt="pipe", disable_numparse=True)
 
 
-def escape_pipes(text: str) -> str:
-    return text.replace("|", "\\|")
+def escape_cell(text: str) -> str:
+    """A text that stays in its cell: pipes, line ends, HTML, and a backtick without a second one are escaped."""
+    text = escape_html(" ".join(text.splitlines())).replace("|", "\\|")
+    return text if text.count("`") % 2 == 0 else text.replace("`", "\\`")
+
+
+def escape_html(text: str) -> str:
+    """Markdown without HTML but the folding that pages use, and without links but to web pages and within results/.
+
+    For texts of papers/ and evidence/, of score JSONs (names of hardware) and of data sets (what was retrieved).
+    """
+    text = re.sub(r"<(?!/?(details|summary)>)(?=[A-Za-z/!?])", "&lt;", text)
+    return re.sub(r"\]\((?=\s*[A-Za-z][\w+.-]*:)(?!https?://)", "]\\(", text)
 
 
 def settings_comparison(view: GridView, table: SettingsTable) -> str:

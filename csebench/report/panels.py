@@ -15,6 +15,7 @@ from csebench.base.files import read_json
 from csebench.plan.registry import EVALUATORS, evaluator_declaration, load_drawing, names, protocol
 from csebench.plan.schema import Panel, Texts
 from csebench.report.drawing import STYLE, csv_bytes, figure_files, write_files
+from csebench.report.markdown import escape_cell, escape_html
 from csebench.score import store
 from csebench.score.rows import Items
 
@@ -94,6 +95,6 @@ def retrieved_texts(title: str, texts: Texts, items: Items, source: Source) -> t
         for place, (text, cosine, *others) in enumerate(zip(retrieved, cosines, *printed, strict=True), 1):
             table.append([query, place, text, cosine, *others])
             cells = (f"#{place}", text, f"{cosine:.3f}", *others)
-            page.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+            page.append("| " + " | ".join(map(escape_cell, cells)) + " |")
         page.append("")
-    return "\n".join(page), table
+    return escape_html("\n".join(page)), table

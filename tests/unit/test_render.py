@@ -34,13 +34,13 @@ NONE = [None, None, None]
 MEASURED = {
     # SimCSE and Mirror-BERT tie in the second column as printed; one seed of Mirror-BERT is missing in the first, CT
     # has nothing.
-    ("table7", "golden"): {
+    ("table7", "tiny"): {
         "BERT (avg.)": [[0.5], [0.7012]],
         "SimCSE": [[0.70, 0.72, 0.74], [0.75001]],
         "Mirror-BERT": [[0.60, 0.61, None], [0.75004]],
     },
     # The control is above all and never bold.
-    ("table8", "golden"): {
+    ("table8", "tiny"): {
         "BERT (avg.)": [[0.5], [0.6], [], [0.1]],
         "SimCSE": [[0.60, 0.62, 0.64], [0.70, 0.70, 0.70], [], [0.25, 0.26, 0.27]],
         "PCL": [NONE, [0.70, 0.74, None]],
@@ -48,7 +48,7 @@ MEASURED = {
         "DiffCSE": [[0.59, 0.60, 0.61], [0.71, 0.71, 0.71], [], [0.30, 0.30, 0.30]],
         "Random": [[0.90, 0.91, 0.92], NONE, [], [0.01, 0.01, 0.01]],
     },
-    ("table10", "golden"): {  # the same runs again: a JSON holds every task of its evaluator
+    ("table10", "tiny"): {  # the same runs again: a JSON holds every task of its evaluator
         "BERT (avg.)": [[0.5], [0.5], [0.5]],
         "SimCSE": [[0.70, 0.72, 0.74], [0.75], [0.60, 0.62, 0.64]],
         "Mirror-BERT": [[0.60, 0.61, None], [0.75], [0.63, 0.65, None]],
@@ -70,7 +70,7 @@ def clear():
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """The golden paper at two scales, with a score JSON for every measured value."""
-    files = {"table.yaml": "papers/golden.yaml", "scale.yaml": "config/golden.yaml"}
+    files = {"table.yaml": "papers/golden.yaml", "scale.yaml": "config/tiny.yaml"}
     for source, target in (files | {"paper_scale.yaml": "config/paper.yaml"}).items():
         (tmp_path / target).parent.mkdir(exist_ok=True)
         shutil.copy(GOLDEN / source, tmp_path / target)
@@ -81,7 +81,7 @@ def project(tmp_path, monkeypatch):
     clear()
     for (name, scale), rows in MEASURED.items():
         measure(name, scale, rows)
-    kept = targets.grid_path("golden", "table8", "golden", "items.json")
+    kept = targets.grid_path("golden", "table8", "tiny", "items.json")
     kept.parent.mkdir(parents=True)
     shutil.copy(GOLDEN / "items.json", kept)
     clear()
@@ -91,7 +91,7 @@ def project(tmp_path, monkeypatch):
 
 @pytest.fixture
 def page(project):
-    return targets.page("table7", "golden", "golden")
+    return targets.page("table7", "tiny", "golden")
 
 
 def measure(name, scale, rows):
@@ -123,12 +123,12 @@ def write_score(spec, cell, value, scale, stale=False, old=False):
 
 
 GOLDENS = {
-    "table.md": ("table7", "golden"),  # missing seeds, ties
+    "table.md": ("table7", "tiny"),  # missing seeds, ties
     "derived.md": (
         "table8",
-        "golden",
+        "tiny",
     ),  # a mean, a difference, less is better, stale cells, letters of ties, a control
-    "settings.md": ("table9", "golden"),
+    "settings.md": ("table9", "tiny"),
     "verdicts.md": ("table10", "paper"),  # every sign, with half-widths
 }
 
@@ -161,7 +161,7 @@ def test_the_page_says_what_it_is(page):
         "1% = 96, 100% = 400",
         "Runs: 8 of 13 scored",
         "Commit: 0123456789; torch 9.9; hardware: a processor.",
-        "snakemake -j4 results/golden/golden/table7.md",
+        "snakemake -j4 results/tiny/golden/table7.md",
     ):
         assert part in text, part
 
@@ -180,20 +180,20 @@ def test_pages_of_scale_short_say_that_they_have_a_tenth_of_the_steps():
 
 def test_other_scales_judge_nothing(project):
     for name in ("table7", "table8", "table10"):
-        cells = [cell for row in grid_view("golden", name, "golden").rows for cell in row]
+        cells = [cell for row in grid_view("golden", name, "tiny").rows for cell in row]
         assert {cell.verdict.name for cell in cells if cell.verdict} <= {NOT_COMPARABLE}
-        text = markdown.grid_section(grid_view("golden", name, "golden"))
+        text = markdown.grid_section(grid_view("golden", name, "tiny"))
         assert not any(sign in text for sign in markdown.SIGNS.values())
 
 
 def test_the_page_of_all_papers_is_the_papers_sections(page):
-    everything = markdown.render_page(targets.page("table7", "golden"))
-    assert markdown.grid_section(grid_view("golden", "table7", "golden")) in everything
+    everything = markdown.render_page(targets.page("table7", "tiny"))
+    assert markdown.grid_section(grid_view("golden", "table7", "tiny")) in everything
     assert everything.count("## Somebody, somewhere · Table 7") == 1
 
 
 def test_a_score_that_is_cut_short_is_named(page):
-    path = next(Path("results/golden/scores").iterdir())
+    path = next(Path("results/tiny/scores").iterdir())
     path.write_text(path.read_text()[:-10])
     clear()
     with pytest.raises(BadInput, match=path.name):
@@ -214,8 +214,8 @@ def test_scores_of_other_settings_than_the_scale_has_are_marked(page, settings, 
 
 
 def test_a_score_without_the_task_is_named(page):
-    spec = grids.plan_grid("golden", "table7", "golden")[1][0].specs[0]
-    path = targets.score_path(spec.run_id, "sts", "golden")
+    spec = grids.plan_grid("golden", "table7", "tiny")[1][0].specs[0]
+    path = targets.score_path(spec.run_id, "sts", "tiny")
     content = json.loads(path.read_text())
     content["scores"] = [s for s in content["scores"] if s["task"] != "Avg."]
     path.write_text(json.dumps(content))
@@ -224,18 +224,18 @@ def test_a_score_without_the_task_is_named(page):
         markdown.render_page(page)
 
 
-def cell_of(row, column, name="table8", scale="golden"):
+def cell_of(row, column, name="table8", scale="tiny"):
     shown = grid_view("golden", name, scale)
     return shown.rows[shown.grid.row(row)][shown.grid.column(column)]
 
 
 def test_a_stale_score_gives_way_to_a_new_one(project):
-    assert "| 61.00 ± 1.00† " in markdown.grid_section(grid_view("golden", "table8", "golden"))
+    assert "| 61.00 ± 1.00† " in markdown.grid_section(grid_view("golden", "table8", "tiny"))
     cell = cell_of("ESimCSE", "dev").plan
     for spec in cell.specs:
-        write_score(spec, cell, 0.77, "golden")
+        write_score(spec, cell, 0.77, "tiny")
     clear()
-    assert "| **77.00 ± 0.00** " in markdown.grid_section(grid_view("golden", "table8", "golden"))
+    assert "| **77.00 ± 0.00** " in markdown.grid_section(grid_view("golden", "table8", "tiny"))
 
 
 def test_scores_of_older_code_are_known_by_what_was_run():
@@ -253,21 +253,21 @@ def test_scores_of_older_code_are_known_by_what_was_run():
 
 
 def test_what_is_derived_of_stale_scores_is_stale(project):
-    measure("table8", "golden", {"ESimCSE": [[0.6, 0.6, 0.6]]})
+    measure("table8", "tiny", {"ESimCSE": [[0.6, 0.6, 0.6]]})
     for column in ("STS12", "mean", "Δ STS12"):
         assert cell_of("ESimCSE", column).stale, column
     assert not cell_of("DiffCSE", "mean").stale, "its stale column comes behind the mean"
 
 
 def test_what_is_derived_misses_the_runs_that_its_columns_miss(project):
-    measure("table8", "golden", {"PCL": [[0.7, 0.72, None]]})
+    measure("table8", "tiny", {"PCL": [[0.7, 0.72, None]]})
     for column in ("STS12", "mean", "Δ STS12"):
         cell = cell_of("PCL", column)
         assert cell.seeds == [48, 49] and cell.absent, column
 
 
 def test_a_control_is_the_best_of_no_column(project):
-    measure("table8", "golden", {"Random": [NONE, [0.9, 0.9, 0.9]]})
+    measure("table8", "tiny", {"Random": [NONE, [0.9, 0.9, 0.9]]})
     assert cell_of("Random", "mean").ours.mean > cell_of("SimCSE", "mean").ours.mean
     assert not any(cell_of("Random", column).best for column in ("STS12", "dev", "mean", "alignment"))
 
@@ -282,14 +282,14 @@ def test_a_mean_without_randomness_is_one_for_every_seed(project):
 def test_retrieved_texts_stand_beside_the_printed_ones(project):
     retrieved, printed = {"SimCSE": [["A cat.", "A | b."]]}, {"MSSE": [["x", "y"]]}
     content = {"comparisons": {}, "texts": {"queries": ["A dog."], "retrieved": retrieved, "printed": printed}}
-    targets.grid_path("golden", "table7", "golden", "items.json").write_text(json.dumps(content))
-    text = markdown.grid_section(grid_view("golden", "table7", "golden"))
+    targets.grid_path("golden", "table7", "tiny", "items.json").write_text(json.dumps(content))
+    text = markdown.grid_section(grid_view("golden", "table7", "tiny"))
     assert "Query: A dog." in text
     assert "| #1 | A cat." in text and "A \\| b." in text and "MSSE (printed)" in text
 
 
 def test_the_index_says_how_much_there_is(project):
-    text = overview.index_page("golden")
+    text = overview.index_page("tiny")
     assert "# Results at scale golden" in text and "Not comparable" in text
     for part in (
         "[partial, 8 of 13 runs](golden/table7.md)",
@@ -304,7 +304,7 @@ def test_the_index_says_how_much_there_is(project):
     ):
         assert part in text, part
     clear()
-    assert overview.index_page("golden") == text
+    assert overview.index_page("tiny") == text
 
 
 def test_rendering_imports_nothing_heavy(project):
@@ -315,10 +315,10 @@ from pathlib import Path
 from csebench.plan import catalog, grids, targets
 from csebench.report import markdown, overview
 catalog.ROOT = Path({str(project)!r})
-for page in targets.pages("golden"):
+for page in targets.pages("tiny"):
     if page.name not in catalog.GENERATED:
         markdown.render_page(page)
-overview.index_page("golden")
+overview.index_page("tiny")
 heavy = ("torch", "transformers", "tokenizers", "mteb", "beir", "sentence_transformers", "scipy.stats", "sklearn")
 print("HEAVY", [m for m in (*heavy, "matplotlib", "networkx") if m in sys.modules])
 """
