@@ -79,8 +79,8 @@ def read_corpus(path: Path, expected_sha256: str | None = None, kind: str = "sen
         sentences, or tuples of anchor, positive and hard negative.
 
     Raises:
-        BadInput: missing, not UTF-8, without those columns, of fewer than two sentences or triplets (a method learns
-            from the differences between them), or not the file the run's key was made from.
+        BadInput: missing, not UTF-8, without those columns, of fewer than two sentences (a method learns from the
+            differences between them), or not the file the run's key was made from.
     """
     check_sha256(path, expected_sha256)
     if kind == "triplets":
@@ -106,15 +106,13 @@ def _read_triplets(path: Path) -> list[tuple[str, str, str]]:
     try:
         columns = list(rows.fieldnames or ())
         if not {*TRIPLET} <= {*columns} or len({*columns}) < len(columns):
-            raise BadInput(f"{path}: line 1: columns are {shortened(str(columns))}, expected {', '.join(TRIPLET)}.")
+            raise BadInput(f"{path}: line 1: columns are {shortened(', '.join(columns)) or 'none'}, expected {', '.join(TRIPLET)}.")
         triplets = [tuple(row[column] for column in TRIPLET) for row in rows]
     except csv.Error as e:  # a text of more than 128 KB, or an open quote
         raise BadInput(f"{path}: line {rows.line_num}: not a row of a CSV file: {e}.") from None
     short = next((number for number, row in enumerate(triplets, 2) if None in row), None)
     if short is not None or not triplets:
         raise BadInput(f"{path}: row {short or 2}: fewer than {len(TRIPLET)} columns; truncated?")
-    if len(triplets) < 2:
-        raise BadInput(f"{path}: holds only one triplet; at least two are needed.")
     return triplets
 
 

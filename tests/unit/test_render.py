@@ -151,7 +151,7 @@ def test_same_scores_same_bytes(name, scale, project):
 def test_the_page_says_what_it_is(page):
     text = markdown.render_page(page)
     for part in (
-        "# Table 7 at scale golden",
+        "# Table 7 at scale tiny",
         "a page whose bytes are known",
         "Not comparable with the published numbers",
         "`encoders/bert-mini-wiki` @ 000000000000",
@@ -290,7 +290,7 @@ def test_retrieved_texts_stand_beside_the_printed_ones(project):
 
 def test_the_index_says_how_much_there_is(project):
     text = overview.index_page("tiny")
-    assert "# Results at scale golden" in text and "Not comparable" in text
+    assert "# Results at scale tiny" in text and "Not comparable" in text
     for part in (
         "[partial, 8 of 13 runs](golden/table7.md)",
         "[settings](golden/table9.md)",
