@@ -6,6 +6,7 @@ Where archives come from: csebench/data/fetch.py.
 
 from __future__ import annotations
 
+import errno
 import lzma
 import shutil
 import tarfile
@@ -110,7 +111,9 @@ def refusal(archive: Path, name: str, reason: str) -> RunFailed:
 def _damage(archive: Path):
     try:
         yield
-    except DAMAGE as error:
+    except (*DAMAGE, OSError) as error:
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):  # of the disk
+            raise
         raise RunFailed(f"{archive.name}: is damaged ({error}); delete it and fetch it again.") from None
 
 

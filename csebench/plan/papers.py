@@ -204,7 +204,7 @@ class SettingsTable(Strict):
 AnyTable = Annotated[
     Annotated[Table, Tag("scores")] | Annotated[SettingsTable, Tag("settings")],
     Discriminator(
-        lambda v: v.get("kind", "scores") if isinstance(v, dict) else v.kind,
+        lambda v: v.get("kind", "scores") if isinstance(v, dict) else getattr(v, "kind", None),
         custom_error_type="kind",
         custom_error_message="kind: must be 'scores' or 'settings'",
     ),

@@ -391,7 +391,7 @@ def test_triplets_of_the_project(smoke_data):
 @pytest.mark.parametrize(
     ("content", "part"),
     [
-        ("sent0,sent1\na,b\n", r"line 1: columns are \['sent0', 'sent1'\], expected sent0, sent1, hard_neg"),
+        ("sent0,sent1\na,b\n", "line 1: columns are sent0, sent1, expected sent0, sent1, hard_neg"),
         ("", "line 1: columns are none"),
         ("sent0,sent1,hard_neg\n", "row 2: fewer than 3 columns"),
         ('sent0,sent1,hard_neg\na,"b, b",c\na,b\n', "row 3: fewer than 3 columns"),

@@ -1,0 +1,242 @@
+"""Whatever a file holds, its reader returns or says what is wrong: damage and wrong values are drawn by Hypothesis."""
+
+import io
+import json
+import tarfile
+import zipfile
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from csebench import ROOT
+from csebench.base.errors import BadInput, RunFailed
+from csebench.base.files import Loader, parse_json, read_object, read_yaml
+from csebench.base.progress import read_progress
+from csebench.base.run_dir import is_done
+from csebench.data.archives import unpack
+from csebench.data.corpus import read_corpus, read_positives
+from csebench.data.sts import read_sts
+from csebench.model.embedder import EmbeddingFile
+from csebench.plan import by_hand, cache, targets
+from csebench.plan.evidence import Source, read_with_lines
+from csebench.plan.papers import Paper
+from csebench.plan.schema import Beir, Download, Scale
+from csebench.report.status import read_training
+from csebench.score.failures import Note
+from evaluators.retrieval import distinct_ids
+
+SMOKE = ROOT / "data" / "smoke"
+STSB = "downstream/STS/STSBenchmark/sts-dev.csv"
+BOUNDED = settings(
+    max_examples=40,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+def spec():
+    return next(iter(targets.runs("smoke").values()))
+
+
+def spec_json():
+    return json.dumps(spec().model_dump()).encode()
+
+
+def plan_json():
+    one = spec()
+    scale = yaml.safe_load((ROOT / "config" / "smoke.yaml").read_text())
+    return json.dumps({"key": "0", "scale": scale, "runs": {one.run_id: [one.model_dump(), ["sts"]]}}).encode()
+
+
+def npz():
+    content = io.BytesIO()
+    np.savez(content, sentences=np.array(["a", "b"]), vectors=np.ones((2, 3), np.float32))
+    return content.getvalue()
+
+
+def tar_gz():
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:gz") as tar:
+        for name in ("set/a.txt", "set/b.txt"):
+            member = tarfile.TarInfo(name)
+            member.size = 9
+            tar.addfile(member, io.BytesIO(b"some text"))
+    return content.getvalue()
+
+
+def zipped():
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("set/a.txt", "some text " * 20)
+    return content.getvalue()
+
+
+def project_file(name):
+    return lambda: (ROOT / name).read_bytes()
+
+
+def read_positives_of(path):
+    path.with_name("positives.txt").write_text("one\ntwo\n")
+    return read_positives(path.with_name("positives.txt"), "0" * 64, "there back", 2)
+
+
+POSITIVES = {"corpus_sha256": "0" * 64, "translators": "there back", "beams": 5, "longest": 128, "version": 1}
+PROGRESS = {"state": "running", "step": 3, "steps": 9, "host": "here", "pid": 1, "updated": 1.5, "left": None}
+REPORT = {"losses": [1.0], "resumed_at": None, "provenance": {"seconds": 3.5, "gpu": None, "processor": "x"}}
+JSON_READERS = {  # name of the file: its content, how it is read
+    "spec.json": (spec_json, lambda path: by_hand.read_spec(str(path))),
+    "saved/spec.json": (spec_json, lambda path: is_done(path.parent, spec())),
+    "progress.json": (lambda: json.dumps(PROGRESS).encode(), read_progress),
+    "sts.failed.json": (lambda: b'{"evaluator": "sts", "reason": "no data"}', lambda path: read_object(path, Note)),
+    "train.json": (lambda: json.dumps(REPORT).encode(), lambda path: read_training(path.parent)),
+    "smoke.json": (plan_json, lambda path: read_object(path, cache.StoredPlan)),
+    "positives.txt.json": (lambda: json.dumps(POSITIVES).encode(), read_positives_of),
+}
+YAML_READERS = {
+    "smoke.yaml": (project_file("config/smoke.yaml"), lambda path: read_yaml(path, Scale)),
+    "micse.yaml": (project_file("papers/micse.yaml"), lambda path: read_yaml(path, Paper)),
+    "beir.yaml": (project_file("data/beir.yaml"), lambda path: read_yaml(path, Beir)),
+    "Echo.yaml": (project_file("evidence/Echo.yaml"), lambda path: read_with_lines(path, Source)),
+}
+OTHER_READERS = {
+    "corpus.txt": (project_file("data/smoke/wiki/smoke.txt"), read_corpus),
+    "triplets.csv": (project_file("data/smoke/nli/smoke.csv"), lambda path: read_corpus(path, kind="triplets")),
+    STSB: (project_file(f"data/smoke/{STSB}"), lambda path: read_sts(path.parents[3], "STS-B", "dev")),
+    "corpus.jsonl": (project_file("data/smoke/beir/smoke/corpus.jsonl"), distinct_ids),
+    "vectors.npz": (npz, EmbeddingFile),
+    "set.tar.gz": (tar_gz, lambda path: unpack(path, path.with_name("unpacked"))),
+    "set.zip": (zipped, lambda path: unpack(path, path.with_name("unpacked"))),
+}
+READERS = JSON_READERS | YAML_READERS | OTHER_READERS
+
+
+def reads_or_refuses(read, path):
+    """The reader returns, or raises what ends a command with one message about this file."""
+    try:
+        read(path)
+    except (BadInput, RunFailed) as error:
+        assert 0 < len(str(error)) < 8000
+
+
+@st.composite
+def damage(draw, content):
+    """The bytes of a file after it was cut short, some of its bits flipped, or some bytes put into it."""
+    kind = draw(st.sampled_from(["cut", "flip", "insert"]))
+    place = draw(st.integers(0, len(content)))
+    if kind == "cut":
+        return content[:place]
+    if kind == "insert":
+        return content[:place] + draw(st.binary(min_size=1, max_size=20)) + content[place:]
+    damaged = bytearray(content)
+    for position in draw(st.lists(st.integers(0, len(content) - 1), min_size=1, max_size=5)):
+        damaged[position] ^= draw(st.integers(1, 255))
+    return bytes(damaged)
+
+
+@pytest.mark.parametrize("name", READERS)
+@BOUNDED
+@given(data=st.data())
+def test_a_damaged_file_is_read_or_refused(name, data, tmp_path):
+    content, read = READERS[name]
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data.draw(damage(content())))
+    reads_or_refuses(read, path)
+
+
+WRONG = [None, True, -1, 0, 2**70, 1.5, float("inf"), float("nan"), "", "x" * 999, "\ud800", "9" * 400, [], {}, [[]]]
+
+
+def places(content, place=()):
+    """Every place in a value of dicts and lists, as a path of keys and positions."""
+    items = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
+    return [place, *(inner for key, value in items for inner in places(value, (*place, key)))]
+
+
+def replaced(content, place, value):
+    if not place:
+        return value
+    copy = content.copy()
+    copy[place[0]] = replaced(content[place[0]], place[1:], value)
+    return copy
+
+
+@pytest.mark.parametrize("name", [*JSON_READERS, *YAML_READERS])
+@BOUNDED
+@given(data=st.data())
+def test_a_wrong_value_is_read_or_refused(name, data, tmp_path):
+    """A value of the file is of another type, out of range, or not to be printed."""
+    content, read = READERS[name]
+    parsed = json.loads(content()) if name in JSON_READERS else yaml.load(content(), Loader)
+    place = data.draw(st.sampled_from(places(parsed)))
+    wrong = replaced(parsed, place, data.draw(st.sampled_from(WRONG)))
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(wrong, default=str)  # which is YAML, too, but for these
+    path.write_text(text if name in JSON_READERS else text.replace("NaN", ".nan").replace("Infinity", ".inf"))
+    reads_or_refuses(read, path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": 1, "a": 1}',
+        '[{"b": {"a": 1, "a": 2}}]',
+        "NaN",
+        "[-Infinity]",
+        "1e999",
+        '"\\ud800"',
+        '{"\\udfff": 1}',
+        "[" * 100_000,
+        "9" * 5000,
+        "",
+    ],
+    ids=str.__len__,
+)
+def test_json_that_other_readers_take_is_refused(text):
+    with pytest.raises(BadInput, match="file: .*not valid JSON"):
+        parse_json(text, "file")
+
+
+def test_json_keeps_what_it_means():
+    assert parse_json('{"a": [1, 2.5e-3, "\\ud83d\\ude00", null, true]}', "file") == {
+        "a": [1, 0.0025, "\N{GRINNING FACE}", None, True]
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("name: x\nname: y\n", r"line 2: .*'name' occurs twice"),
+        ("name: 2020-13-45\n", "not valid YAML"),
+        ("name: &a [*a]\n", "name"),
+        ("[" * 5000, "not valid YAML"),
+        ("name: " + "9" * 5000, "not valid YAML"),
+        ('name: "a\\0b"\n', r"name: the character '\\x00' cannot be printed"),
+        ('name: "\\uD800"\n', "not valid YAML"),
+        ("? [1]\n: 2\n", "not valid YAML"),
+        ("name: !!bool x\n", "not valid YAML"),
+        ("name: !!python/object/apply:os.system ['true']\n", "not valid YAML"),
+    ],
+    ids=["key twice", "date", "itself", "deep", "digits", "NUL", "surrogate", "list as key", "tag", "command"],
+)
+def test_yaml_that_cannot_be_meant_is_refused(text, part, tmp_path):
+    (tmp_path / "file.yaml").write_text(text)
+    with pytest.raises(BadInput, match=part) as caught:
+        read_yaml(tmp_path / "file.yaml", Download)
+    assert str(tmp_path / "file.yaml") in str(caught.value)
+
+
+def test_aliases_of_aliases_do_not_grow(tmp_path):
+    """A billion values from ten lines: refused as keys that the file must not have, in no time."""
+    levels = "".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]\n" for n in range(1, 10))
+    (tmp_path / "file.yaml").write_text("l0: &l0 [x]\n" + levels)
+    with pytest.raises(BadInput, match="l9: unknown key"):
+        read_yaml(tmp_path / "file.yaml", Download)
+    with pytest.raises(BadInput, match=r"line \d+: an alias"):
+        read_with_lines(tmp_path / "file.yaml", Source)
