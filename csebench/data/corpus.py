@@ -106,9 +106,8 @@ def _read_triplets(path: Path) -> list[tuple[str, str, str]]:
     try:
         columns = list(rows.fieldnames or ())
         if not {*TRIPLET} <= {*columns} or len({*columns}) < len(columns):
-            raise BadInput(
-                f"{path}: line 1: columns are {shortened(', '.join(columns)) or 'none'}, expected {', '.join(TRIPLET)}."
-            )
+            given = shortened(", ".join(columns)) or "none"
+            raise BadInput(f"{path}: line 1: columns are {given}, expected {', '.join(TRIPLET)}.")
         triplets = [tuple(row[column] for column in TRIPLET) for row in rows]
     except csv.Error as e:  # a text of more than 128 KB, or an open quote
         raise BadInput(f"{path}: line {rows.line_num}: not a row of a CSV file: {e}.") from None

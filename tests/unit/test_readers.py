@@ -199,7 +199,7 @@ def test_a_wrong_value_is_read_or_refused(name, data, tmp_path):
     ids=str.__len__,
 )
 def test_json_that_other_readers_take_is_refused(text):
-    with pytest.raises(BadInput, match="file: .*not valid JSON"):
+    with pytest.raises(BadInput, match=r"file: .*not valid JSON"):
         parse_json(text, "file")
 
 
