@@ -28,6 +28,7 @@ from csebench.base.provenance import code_state
 from csebench.base.run_dir import lock_run
 from csebench.data.corpus import read_corpus
 from csebench.plan import by_hand, catalog, checkpoints, grids, targets, variance
+from csebench.plan.page_files import write_page
 from csebench.plan.registry import (
     COMPONENTS,
     EVALUATORS,
@@ -601,7 +602,7 @@ def show_or_write(text: str, out: Path | None):
     if out is None:
         print(text)
     else:
-        write_text(out, text)
+        write_page(out, text)
 
 
 def write_csv(args):

@@ -7,6 +7,7 @@ from csebench import workflow as jobs  # `workflow` is a name of Snakemake
 from csebench.base import gpus
 from csebench.base.errors import BadInput
 from csebench.plan import catalog, forecast, targets
+from csebench.plan.page_files import count_edits
 
 
 envvars:
@@ -53,3 +54,9 @@ def wanted_evaluators(wildcards):
     called_for = " ".join(sorted(workflow.dag_settings.targets))
     wanted = os.environ.setdefault("CSEBENCH_TARGETS", called_for)
     return jobs.wanted_evaluators(wildcards.run, SCALE, wanted.split(), CHOSEN)
+
+
+def edits_of(page):
+    """A parameter of rules that write a page, by its path: one that was edited by hand is made again. A function of
+    `output` would not do: Snakemake does not compare what follows from other parts of a rule."""
+    return lambda wildcards: count_edits(Path(page.format(**dict(wildcards.items()))))

@@ -45,6 +45,8 @@ rule table:
         "results/.logs/{page}.log",
     conda:
         "../envs/report.yaml"
+    params:
+        edits=edits_of("results/{page}.md"),
     shell:
         "python -m csebench render {wildcards.page:q} --out {output:q} > {log:q} 2>&1"
 
@@ -88,6 +90,7 @@ rule report_page:
     conda:
         "../envs/report.yaml"
     params:
+        edits=edits_of("results/{folder}{name}.md"),
         scale=scale_of,
     shell:
         "python -m csebench render {wildcards.name:q} --scale {params.scale:q} --out {output:q} > {log:q} 2>&1"
@@ -109,6 +112,8 @@ rule evidence:
         "results/.logs/evidence.log",
     conda:
         "../envs/report.yaml"
+    params:
+        edits=edits_of("results/evidence.md"),
     shell:
         "python -m csebench render evidence --out {output.page:q} > {log:q} 2>&1"
 
@@ -128,6 +133,8 @@ rule checkpoints:
         "results/paper/.logs/checkpoints.log",
     conda:
         "../envs/report.yaml"
+    params:
+        edits=edits_of("results/paper/checkpoints.md"),
     shell:
         "python -m csebench render checkpoints --out {output:q} > {log:q} 2>&1"
 
@@ -150,6 +157,7 @@ rule variance:
     conda:
         "../envs/report.yaml"
     params:
+        edits=edits_of("results/{folder}variance.md"),
         scale=scale_of,
     shell:
         "python -m csebench render variance --scale {params.scale:q} --out {output:q} > {log:q} 2>&1"
@@ -202,6 +210,8 @@ rule partial_table:
         "results/.logs/partial/{page}.log",
     conda:
         "../envs/report.yaml"
+    params:
+        edits=edits_of("results/partial/{page}.md"),
     shell:
         "python -m csebench render {wildcards.page:q} --out {output:q} > {log:q} 2>&1"
 
@@ -219,6 +229,7 @@ rule partial_report:
     conda:
         "../envs/report.yaml"
     params:
+        edits=edits_of("results/partial/{folder}{name}.md"),
         scale=scale_of,
     shell:
         "python -m csebench render {wildcards.name:q} --scale {params.scale:q} --out {output:q} > {log:q} 2>&1"

@@ -118,6 +118,16 @@ def test_a_copied_checkout_plans_nothing_anew(project, tmp_path):
     assert done.returncode == 0 and "Nothing to be done" in done.stdout + done.stderr, done.stdout
 
 
+def test_a_page_that_was_edited_by_hand_is_made_again_once(project):
+    page, before = project.folder / "results" / "table2.md", project.read("table2.md")
+    page.write_text(before.replace("SimCSE", "SimCSE++"))
+    done = project.snakemake("results/table2.md")
+    assert done.returncode == 0 and project.started(done) == {"table"}
+    assert project.read("table2.md") == before
+    done = project.snakemake("results/table2.md")
+    assert "Nothing to be done" in done.stdout + done.stderr
+
+
 WRITTEN = {"compare", "table", "figure", "report_page", "csv", "html", "all"}
 
 
