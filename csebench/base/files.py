@@ -7,12 +7,14 @@ here.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
 import re
+import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TypeVar
 
@@ -23,6 +25,7 @@ from csebench.base.caches import cached
 from csebench.base.errors import BadInput, MissingFile, explain, field_names, shortened
 
 M = TypeVar("M", bound=BaseModel)
+LITTER_SECONDS = 24 * 3600  # after which no writer of a temporary file is alive
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 
@@ -213,16 +216,47 @@ def check_output(path: Path, is_folder: bool = False) -> None:
         raise unreadable(path, e) from None
 
 
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file, and its folder, atomically: a killed process leaves the old file or the new one, complete."""
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary file that takes the name of `path` at the end of the block, and is deleted if the block fails. The
+    folder is made; what killed writers of the same file left in it is deleted after a day."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    _delete_litter(path)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}")  # unique among hosts that share a folder
     try:
-        temporary.write_bytes(content)
+        yield temporary
         os.replace(temporary, path)
-    except OSError:
+    except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+@functools.cache  # once per process: a listing of a large folder takes time
+def _delete_litter(path: Path) -> None:
+    temporary = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{12}}")
+    for entry in os.scandir(path.parent):
+        if temporary.fullmatch(entry.name):
+            with contextlib.suppress(OSError):  # another process deleted it, or it is another user's
+                if time.time() - entry.stat(follow_symlinks=False).st_mtime > LITTER_SECONDS:
+                    os.unlink(entry.path)
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file, and its folder, atomically: a killed process leaves the old file or the new one, complete."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def share_weights(folder: Path, like: str) -> None:
+    """Give the safetensors files of a folder the permissions of another file: safetensors writes files that only their
+    owner can read, whatever the umask.
+
+    Args:
+        like: name of a file in the folder that was written as others are.
+    """
+    mode = (folder / like).stat().st_mode & 0o777
+    for path in folder.rglob("*.safetensors"):
+        path.chmod(mode)
 
 
 def write_durably(path: Path, write: Callable[[BinaryIO], object]) -> None:

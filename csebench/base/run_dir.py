@@ -4,11 +4,7 @@ worker at a time. Never imports torch."""
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
-import os
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +12,7 @@ from pydantic import BaseModel
 
 from csebench.base.errors import BadInput
 from csebench.base.files import read_json, write_json
+from csebench.base.locks import locked
 from csebench.base.model_files import REPORT, check_model
 from csebench.base.processes import is_distributed
 
@@ -26,80 +23,38 @@ CHECKPOINT = ".checkpoint.json"  # from which an unfinished run resumes; names t
 CHECKPOINT_FILES = ".checkpoint*"  # these, half-written ones, and those of older versions
 SET_ASIDE = ".set-aside"  # before the names of the files of a checkpoint that could not be used
 LOCK = ".lock"  # locked by the process that works on the run; an unlocked one means nothing
-NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # from a file system without locks
 _locked: dict[Path, bool] = {}  # folders that this process has locked, and whether each was made for it
 
 
 @contextlib.contextmanager
 def lock_run(folder: Path) -> Iterator[None]:
-    """Be the only process that works on a run; waits, with one line on stderr, while another does.
+    """Be the only process that works on a run; waits, with one line on stderr, while another does (base/locks.py).
 
     Does nothing inside another such block for the same folder, and in a process that torchrun started: the process
-    that became torchrun holds the lock for all of them. The lock ends with the process, however it ends, and is kept
-    across `os.exec`. A folder that is made for the lock, and gets no other file, is deleted again.
-
-    The lock is `flock`. On NFS, Linux locks the file at the server, so it holds between hosts, unless the folder is
-    mounted with `nolock` or `local_lock`: then only between the processes of one host. A file system without locks is
-    named in one line, and the run goes on without a lock.
+    that became torchrun holds the lock for all of them. A folder that is made for the lock, and gets no other file, is
+    deleted again.
     """
     folder = folder.resolve()
     if is_distributed() or folder in _locked:
         yield
         return
-    is_new, file = not folder.exists(), None
-    while file is None:
-        file = _open_locked(folder)
-    _locked[folder] = is_new
-    try:
-        yield
-    finally:
-        if not has_folder(folder):
-            with contextlib.suppress(OSError):
-                (folder / LOCK).unlink()
-                folder.rmdir()
-        del _locked[folder]
-        os.close(file)
-
-
-def _open_locked(folder: Path) -> int | None:
-    """The lock file of a folder, opened and locked; None where it was deleted meanwhile."""
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)  # NFS locks only what is open for writing
-    except PermissionError:  # that of another user
-        file = os.open(folder / LOCK, os.O_RDONLY)
-    try:
-        _wait_for_lock(file, folder)
-        if os.path.samestat(os.fstat(file), os.stat(folder / LOCK)):
-            os.set_inheritable(file, True)  # torchrun replaces this process and keeps the lock
-            return file
-    except FileNotFoundError:
-        pass
-    except BaseException:
-        os.close(file)
-        raise
-    os.close(file)
-    return None
-
-
-def _wait_for_lock(file: int, folder: Path) -> None:
-    try:
+    is_new = not folder.exists()
+    with locked(folder / LOCK, f"{folder.name}: another process works on it; waiting for its end.", keep=True):
+        _locked[folder] = is_new
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            print(f"{folder.name}: another process works on it; waiting for its end.", file=sys.stderr, flush=True)
-            fcntl.flock(file, fcntl.LOCK_EX)
-    except OSError as e:
-        if e.errno not in NO_LOCKS:
-            raise
-        line = f"{folder}: this file system has no locks ({e.strerror}); let no other process work on this run."
-        print(line, file=sys.stderr, flush=True)
+            yield
+        finally:
+            if not has_folder(folder):
+                with contextlib.suppress(OSError):
+                    (folder / LOCK).unlink()
+                    folder.rmdir()
+            del _locked[folder]
 
 
 def has_folder(folder: Path) -> bool:
     """Whether a run has a folder; one that was made for its lock does not count as long as nothing else is in it."""
     if _locked.get(folder.resolve()):
-        return any(path.name != LOCK for path in folder.iterdir())
+        return folder.exists() and any(path.name != LOCK for path in folder.iterdir())
     return folder.exists()
 
 

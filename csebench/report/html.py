@@ -16,6 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from csebench.base.files import write_text
+from csebench.base.locks import locked
 from csebench.plan import catalog, targets
 from csebench.plan.papers import Figure, Row
 from csebench.plan.spec import Spec
@@ -67,19 +68,20 @@ class SiteContent(NamedTuple):
 def write_site(scale: str) -> Path:
     """Write the folder `html/` among the pages of a scale; returns its index.
 
-    The new folder is written completely before two renames put it into the place of the old one. A process killed
-    between them leaves the old folder as `.html.old` until the next call.
+    The new folder is written completely before two renames put it into the place of the old one, by one process at a
+    time. A process killed between the renames leaves the old folder as `.html.old` until the next call.
     """
     content = collect_content(scale)
     out = catalog.results_folder(scale) / "html"
     new, old = (out.with_name(f".html.{name}") for name in ("new", "old"))
-    for leftover in (new, old):
-        shutil.rmtree(leftover, ignore_errors=True)
-    write_pages(content, new)
-    if out.exists():
-        out.rename(old)
-    new.rename(out)
-    shutil.rmtree(old, ignore_errors=True)
+    with locked(out.with_name(".html.lock"), f"{out}: another process writes it; waiting for its end."):
+        for leftover in (new, old):
+            shutil.rmtree(leftover, ignore_errors=True)
+        write_pages(content, new)
+        if out.exists():
+            out.rename(old)
+        new.rename(out)
+        shutil.rmtree(old, ignore_errors=True)
     return out / "index.html"
 
 

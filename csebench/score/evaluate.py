@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import shutil
 import sys
 import time
@@ -15,7 +14,8 @@ from typing import TYPE_CHECKING
 from csebench.base import gpus
 from csebench.base.data_root import DataRoot, matches
 from csebench.base.errors import BadInput, RunFailed, no_exit
-from csebench.base.files import sha256, write_json
+from csebench.base.files import replacing, sha256, write_json
+from csebench.base.locks import locked
 from csebench.base.model_files import check_model, model_sha256
 from csebench.base.provenance import Stopwatch
 from csebench.base.run_dir import DONE, lock_run
@@ -121,7 +121,8 @@ def evaluate(
     pooler: str | None = None,
     evaluation=Evaluation(),
 ) -> dict:
-    """Score a model and write `out` (JSON) and `out` with suffix `.items.npz` (per-item values).
+    """Score a model and write `out` (JSON) and `out` with suffix `.items.npz` (per-item values). Waits while another
+    process writes `out`.
 
     Returns:
         what was written: tidy rows `{evaluator, protocol, task, subset, metric, value}` under `scores`.
@@ -138,7 +139,8 @@ def evaluate(
     from csebench.score.models import open_model
 
     opened = open_model(model, pooler, evaluation)
-    return score(opened, model, evaluators, data_root, out, pooler, evaluation)
+    with locked(out.with_name(f".{out.name}.lock"), f"{out}: another process writes it; waiting for its end."):
+        return score(opened, model, evaluators, data_root, out, pooler, evaluation)
 
 
 def score(
@@ -186,10 +188,8 @@ def score(
         "timings": timings,
         "provenance": watch.record(**version_lock.mark(used)),
     }
-    out.parent.mkdir(parents=True, exist_ok=True)
-    temporary = out.with_name(f".{out.stem}.{os.getpid()}{ITEMS}")
-    np.savez_compressed(temporary, **items)
-    temporary.replace(out.with_suffix(ITEMS))
+    with replacing(out.with_suffix(ITEMS)) as temporary, open(temporary, "wb") as file:
+        np.savez_compressed(file, **items)
     result = with_digest(result)
     write_json(out, result)
     shutil.rmtree(opened.cache_dir, ignore_errors=True)

@@ -16,7 +16,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast
 
 from csebench.base.errors import BadInput, RunFailed
-from csebench.base.files import read_json, sha256, write_json, write_text
+from csebench.base.files import read_json, sha256, share_weights, write_json, write_text
 from csebench.base.model_files import LISTED, list_files
 from csebench.base.progress import Progress
 from csebench.base.provenance import processor
@@ -283,6 +283,7 @@ def write_model(model: BertForMaskedLM, tokenizer, folder: Path) -> None:
     tokenizer.save_pretrained(folder)
     written = json.loads((folder / "config.json").read_text()) | {"dtype": "float32"}
     (folder / "config.json").write_text(json.dumps(written, indent=2, sort_keys=True) + "\n")
+    share_weights(folder, "config.json")
 
 
 # ---------------------------------------------------------------- the whole

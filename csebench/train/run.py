@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from csebench.base.errors import no_exit
-from csebench.base.files import write_json
+from csebench.base.files import share_weights, write_json
 from csebench.base.model_files import CARD, REPORT, model_sha256
 from csebench.base.processes import is_main_process
 from csebench.base.progress import Progress
@@ -127,6 +127,7 @@ def export(spec: Spec, out: Path, fitted: Fitted) -> None:
         save_modules(part, fitted.modules)
     write_json(part / REPORT, fitted.report | {"model_sha256": model_sha256(part)})
     (part / CARD).write_text(card(spec))
+    share_weights(part, REPORT)
     os.replace(part, model)
 
 

@@ -1,0 +1,129 @@
+"""What writers of files leave to one another: temporary files, permissions, and turns at one file or folder."""
+
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from csebench.base import files
+from csebench.base.locks import locked
+from csebench.plan import cache
+
+DAY = 24 * 3600
+
+
+@pytest.fixture(autouse=True)
+def fresh_process():
+    files._delete_litter.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("name", "days", "stays"),
+    [
+        (".scores.json.0123456789ab", 2, False),
+        (".scores.json.0123456789ab", 0, True),  # its writer may be alive
+        (".other.json.0123456789ab", 2, True),
+        (".scores.json.mine", 2, True),
+    ],
+)
+def test_what_a_killed_writer_left_is_deleted(name, days, stays, tmp_path):
+    (tmp_path / name).touch()
+    os.utime(tmp_path / name, (time.time() - days * DAY,) * 2)
+    files.write_text(tmp_path / "scores.json", "{}")
+    assert (tmp_path / name).exists() == stays
+
+
+def test_a_failed_writer_leaves_nothing(tmp_path):
+    with pytest.raises(KeyboardInterrupt), files.replacing(tmp_path / "scores.json") as temporary:
+        temporary.touch()
+        raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_weights_have_the_permissions_of_other_files(finished):
+    modes = {path.name: path.stat().st_mode & 0o777 for path in finished("simcse").rglob("*.safetensors")}
+    umask = os.umask(0o077)
+    os.umask(umask)
+    assert modes and set(modes.values()) == {0o666 & ~umask}
+
+
+# ---------------------------------------------------------------- several processes (threads stand for them)
+
+
+def in_turns(work, workers=3):
+    """Calls `work(enter)` in several threads; `enter` must be called by one at a time."""
+    inside = []
+
+    def enter(*_):
+        inside.append(None)
+        time.sleep(0.05)
+        assert inside.pop() is None and not inside
+
+    with ThreadPoolExecutor(workers) as pool:
+        for done in [pool.submit(work, enter) for _ in range(workers)]:
+            done.result(timeout=60)
+
+
+def test_a_lock_that_is_deleted_after_use_is_held_by_one(tmp_path):
+    def work(enter):
+        for _ in range(5):
+            with locked(tmp_path / ".lock", "waiting"):
+                enter()
+
+    in_turns(work)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_was_made_for_a_lock_is_deleted(tmp_path):
+    with locked(tmp_path / "new" / ".lock", "waiting"):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_writers_of_web_pages_take_turns(tmp_path, monkeypatch):
+    from csebench.plan import catalog
+    from csebench.report import html
+
+    monkeypatch.setattr(catalog, "results_folder", lambda scale: tmp_path)
+    monkeypatch.setattr(html, "collect_content", lambda scale: None)
+
+    def work(enter):
+        def write_pages(content, folder):
+            folder.mkdir()
+            enter()
+            (folder / "index.html").touch()
+
+        monkeypatch.setattr(html, "write_pages", write_pages)
+        assert html.write_site("smoke").exists()
+
+    in_turns(work)
+    assert [path.name for path in tmp_path.iterdir()] == ["html"]
+
+
+def test_evaluations_into_one_file_take_turns(tiny_bert, smoke_data, tmp_path, monkeypatch):
+    from csebench.score import evaluate, models
+
+    monkeypatch.setattr(models, "open_model", lambda *_: None)
+
+    def work(enter):
+        monkeypatch.setattr(evaluate, "score", enter)
+        evaluate.evaluate(str(tiny_bert), ["sts"], smoke_data, tmp_path / "out.json", "avg")
+
+    in_turns(work)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_several_planners_store_one_plan(tmp_path, monkeypatch):
+    monkeypatch.setattr(cache, "FOLDER", tmp_path / ".plan")
+    ready = threading.Barrier(6)
+
+    def plan():
+        ready.wait()
+        return cache.stored_plan("smoke")
+
+    with ThreadPoolExecutor(6) as pool:
+        first, *others = [done.result() for done in [pool.submit(plan) for _ in range(6)]]
+    assert all(other == first for other in others)
+    assert [path.name for path in (tmp_path / ".plan").iterdir()] == ["smoke.json"]
