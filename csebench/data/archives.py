@@ -114,7 +114,8 @@ def _damage(archive: Path):
     except (*DAMAGE, OSError) as error:
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):  # of the disk
             raise
-        raise RunFailed(f"{archive.name}: is damaged ({error}); delete it and fetch it again.") from None
+        reason = str(error).partition("\n")[0].removesuffix(":")
+        raise RunFailed(f"{archive.name}: is damaged ({reason}); delete it and fetch it again.") from None
 
 
 def _write(source, path: Path) -> None:

@@ -39,7 +39,7 @@ class Lines(Sequence):
                 decoder.decode(piece)
                 ends.append(start + np.flatnonzero(np.frombuffer(piece, np.uint8) == ord("\n")))
             decoder.decode(b"", final=True)
-        except (OSError, UnicodeDecodeError):
+        except (OSError, ValueError):
             read_text(path)  # says what is wrong, and where
             raise
         if self.content[-1:] != b"\n":
@@ -106,8 +106,8 @@ def _read_triplets(path: Path) -> list[tuple[str, str, str]]:
     try:
         columns = list(rows.fieldnames or ())
         if not {*TRIPLET} <= {*columns} or len({*columns}) < len(columns):
-            given = shortened(", ".join(columns)) or "none"
-            raise BadInput(f"{path}: line 1: columns are {given}, expected {', '.join(TRIPLET)}.")
+            named = shortened(", ".join(columns)) or "none"
+            raise BadInput(f"{path}: line 1: columns are {named}, expected {', '.join(TRIPLET)}.")
         triplets = [tuple(row[column] for column in TRIPLET) for row in rows]
     except csv.Error as e:  # a text of more than 128 KB, or an open quote
         raise BadInput(f"{path}: line {rows.line_num}: not a row of a CSV file: {e}.") from None

@@ -1,16 +1,18 @@
 """Bad input on the command line: exit code 2, one clear message, nothing written."""
 
+import errno
 import json
 import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from csebench import ROOT, cli
 from csebench.base import caches
-from csebench.plan import by_hand, catalog, grids, recipe, registry, targets
+from csebench.plan import by_hand, cache, catalog, grids, recipe, registry, targets
 
 SMOKE = ROOT / "data" / "smoke"
 CORPUS = SMOKE / "wiki" / "smoke.txt"
@@ -81,6 +83,10 @@ def evaluation(*more, model=ENCODER, data=SMOKE):
     return ["evaluate", "--model", model, "--data", data, "--out", "scores.json", *more]
 
 
+def pretraining(*more):
+    return ["pretrain", CORPUS, "--out", "encoder", "--tokens", "4096", *more]
+
+
 # ---------------------------------------------------------------- names and values
 
 
@@ -97,6 +103,33 @@ NAMES = {
     "fraction of a step": (training("--set", "steps=1.5"), "steps", "'1.5'"),
     "choice": (training("--set", "ami.form=cod"), "ami: form", "'paper' or 'code'"),
     "pooler": (training("--set", "pooler=clss"), "pooler", "'cls_before_pooler'"),
+    "infinite number": (training("--set", "learning_rate=inf"), "learning_rate", "finite number"),
+    "number that overflows": (training("--set", "clip=1e400"), "clip", "finite number"),
+    "number that is none": (training("--set", "temperature=nan"), "temperature", "finite number"),
+    "negative temperature": (training("--set", "temperature=-1"), "temperature", "greater than or equal to 0"),
+    "negative queue": (training("--set", "moco.queue=-3"), "queue", "greater than or equal to 0"),
+    "weight of a component": (training("--set", "ami.weight=nan"), "ami: weight", "finite number"),
+    "huge number of steps": (training("--set", "steps=1" + "0" * 30), "steps", "less than or equal to"),
+    "huge batch": (training("--set", "batch_size=1000000000000"), "batch_size", "less than or equal to"),
+    "negative seed": (training("--seed=-1"), "--seed", "from 0 to"),
+    "huge seed": (training("--seed", str(2**64)), "--seed", "from 0 to"),
+    "threads of no machine": (training("--threads", "1000000"), "--threads", "from 1 to 1024"),
+    "one sentence": (training("--size", "1"), "--size", "from 2 to"),
+    "batch of an evaluation": (evaluation("--batch-size", "1" + "0" * 30), "--batch-size", "from 1 to"),
+    "length of an evaluation": (evaluation("--max-length", "3"), "--max-length", "from 4 to"),
+    "hours": (["plan", "table2", "--hours", "nan"], "--hours", "finite number above 0"),
+    "difference": (["power", "table2", "--difference", "inf"], "--difference", "finite number above 0"),
+    "seconds": (["status", "--watch", "1" + "0" * 30], "--watch", "from 1 to"),
+    "processes": (["work", "simcse-0000000000", "--processes", "1000000"], "--processes", "from 0 to 64"),
+    "evaluator of a job": (["work", "simcse-0000000000", "--evaluators", "stss"], "unknown evaluator 'stss'", "'sts'"),
+    "evaluator to publish": (["publish", "simcse-0000000000", "stss"], "unknown evaluator 'stss'", "'sts'"),
+    "learning rate of pre-training": (pretraining("--learning-rate", "nan"), "--learning-rate", "above 0"),
+    "share of masked tokens": (pretraining("--mask-probability", "2"), "--mask-probability", "between 0 and 1"),
+    "layers": (pretraining("--layers", "1" + "0" * 30), "--layers", "from 1 to"),
+    "tokens": (pretraining("--tokens", "inf"), "--tokens", "whole number"),
+    "name with a NUL": (training(corpus="a\0b"), "cannot be opened", "null byte"),
+    "name that is too long": (training(corpus="x" * 5000), "too long"),
+    "path below a file": (training(corpus=CORPUS / "x"), CORPUS / "x", "Not a directory"),
     "not KEY=VALUE": (training("--set", "steps"), "--set steps", "KEY=VALUE"),
     "encoder": (training(encoder="bert-mini-wik"), "unknown encoder 'bert-mini-wik'", "'encoders/bert-mini-wiki'"),
     "evaluator": (evaluation("--evaluators", "stss"), "unknown evaluator 'stss'", "'sts'"),
@@ -175,6 +208,29 @@ def test_missing_spec_and_no_spec(capsys, here, no_torch):
     refused(capsys, here, ["train", "--method", "simcse", "--out", "out"], "--encoder")
 
 
+@pytest.mark.parametrize(
+    ("changes", "parts"),
+    [
+        ({"seed": -1}, ["seed", "greater than or equal to 0"]),
+        ({"seed": True}, ["seed", "valid integer"]),
+        ({"seeds": {"order": 2**70}}, ["seeds.order", "less than"]),
+        ({"threads": 1000000}, ["threads", "less than or equal to 1024"]),
+        ({"threads": 0}, ["threads", "greater than or equal to 1"]),
+        ({"params": {"learning_rate": float("inf")}}, ["not valid JSON", "Infinity"]),
+        ({"encoder": {"name": "\ud800", "revision": "main"}}, ["not valid JSON", "surrogate"]),
+    ],
+    ids=str,
+)
+def test_spec_with_a_value_out_of_range(changes, parts, capsys, here, no_torch):
+    (here / "spec.json").write_text(json.dumps(spec(**changes)))
+    refused(capsys, here, ["train", "spec.json", "--out", "out"], "spec.json", *parts)
+
+
+def test_spec_with_a_key_twice(capsys, here, no_torch):
+    (here / "spec.json").write_text(json.dumps(spec())[:-1] + ', "seed": 7}')
+    refused(capsys, here, ["train", "spec.json", "--out", "out"], "spec.json", "'seed' occurs twice")
+
+
 # ---------------------------------------------------------------- YAML of the project
 
 
@@ -218,6 +274,24 @@ def test_scale_that_is_no_yaml(project, capsys, here, no_torch):
         ("papers/micse.yaml", "sweep: {negatives: zeroed}", "sweep: {negative: zeroed}", ["table4", "'negatives'"]),
         ("config/smoke.yaml", "  beir: ", "  bier: ", ["evaluators", "'bier'", "'beir'"]),
         ("config/smoke.yaml", '"beir:smoke"', '"bier:smoke"', ["config/smoke.yaml: evaluators", "'bier'", "'beir'"]),
+        ("config/smoke.yaml", "threads: 1", "threads: .inf", ["threads", "valid integer"]),
+        ("config/smoke.yaml", "threads: 1", "threads: 1\nthreads: 2", ["line ", "'threads' occurs twice"]),
+        ("config/smoke.yaml", "seeds: [48, 49]", "seeds: []", ["seeds", "at least 1 item"]),
+        ("config/smoke.yaml", "seeds: [48, 49]", "seeds: [48, 48]", ["seeds", "occurs twice"]),
+        ("config/smoke.yaml", "seeds: [48, 49]", "seeds: [-1]", ["seeds.0", "greater than or equal to 0"]),
+        ("config/smoke.yaml", '"1%": 24', '"1%": -1', ["sizes.1%", "greater than or equal to 2"]),
+        ("config/smoke.yaml", "  steps: 6", "  steps: 6\n  clip: .nan", ["override.clip", "finite number"]),
+        ("config/smoke.yaml", "scale: smoke", "scale: mini", ["scale: is 'mini'", "smoke.yaml"]),
+        ("papers/micse.yaml", "name: micse", "name: infocse", ["name: is 'infocse'", "micse.yaml"]),
+        ("papers/micse.yaml", "73.68±0.89", "9" * 400, ["values", "finite number"]),
+        (
+            "papers/micse.yaml",
+            "    caption:",
+            "    digits: -1\n    caption:",
+            ["digits", "greater than or equal to 0"],
+        ),
+        ("papers/micse.yaml", "    caption:", "    factor: 0\n    caption:", ["factor", "greater than 0"]),
+        ("data/registry.yaml", "  path: wiki/smoke.txt", "  path: ../../x.txt", ["smoke.path", "below the data root"]),
         ("config/smoke.yaml", "corpus: smoke", "corpus: smok", ["data/registry.yaml", "'smok'", "'smoke'"]),
         ("data/registry.yaml", "  path: wiki/smoke.txt", "  pth: wiki/smoke.txt", ["smoke.pth", "'path'"]),
     ],
@@ -247,6 +321,27 @@ def test_a_claim_that_does_not_fit_is_named(project, old, new, parts, verb, caps
     assert old in after
     path.write_text(before + start + after.replace(old, new, 1))
     refused(capsys, here, [verb], "papers/micse.yaml", *parts)
+
+
+@pytest.mark.parametrize("url", ["javascript:alert(1)", "data:text/html,x", 'https://x/" onclick="y', "file:///x"])
+def test_an_address_that_is_not_of_a_web_page(url, project, capsys, here, no_torch):
+    path = project / "papers" / "infocse.yaml"
+    before, start, after = path.read_text().partition("\nurl: ")
+    assert start
+    path.write_text(f"{before}{start}{json.dumps(url)}\n{after.partition(chr(10))[2]}")
+    refused(capsys, here, ["plan", "all"], "papers/infocse.yaml: url")
+
+
+@pytest.mark.parametrize("name", ["html", "methods", "scores", "all", "table7", "a b", "mini"])
+def test_a_paper_with_a_name_of_other_pages(name, project, capsys, here, no_torch):
+    (project / "papers" / "msse.yaml").rename(project / "papers" / f"{name}.yaml")
+    refused(capsys, here, ["plan", "all"], f"papers/{name}.yaml", "name")
+
+
+@pytest.mark.parametrize("name", ["html", "partial", "evidence", "a;b", "micse"])
+def test_a_scale_with_a_name_of_other_pages(name, project, capsys, here, no_torch):
+    (project / "config" / "short.yaml").rename(project / "config" / f"{name}.yaml")
+    refused(capsys, here, ["plan", "all"], f"{name}.yaml", "name")
 
 
 @pytest.mark.parametrize("file", ["config/smoke.yaml", "papers/micse.yaml", "data/registry.yaml"])
@@ -293,6 +388,53 @@ def test_corpus_that_is_not_utf8(capsys, here):
     refused(capsys, here, training(corpus="latin.txt"), "latin.txt: line 2: not UTF-8")
 
 
+def test_corpus_of_one_sentence(capsys, here, no_torch):
+    (here / "one.txt").write_text("a single sentence\n\n")
+    refused(capsys, here, training(corpus="one.txt"), "one.txt: holds only one sentence", "at least two")
+
+
+def test_corpus_of_carriage_returns(capsys, here, no_torch):
+    (here / "mac.txt").write_bytes(b"one sentence\rtwo sentences\r")
+    refused(capsys, here, training(corpus="mac.txt"), "mac.txt", "carriage returns", "line feeds")
+
+
+def test_constant_gold_scores_are_a_fault_of_the_data(tmp_path, capsys, here):
+    data = shutil.copytree(SMOKE, tmp_path / "data")
+    path = data / "downstream/STS/STS12-en-test/STS.gs.MSRvid.txt"
+    path.write_text("3.0\n" * len(path.read_text().splitlines()))
+    message = refused(capsys, here, evaluation("--pooler", "avg", data=data), "STS.input.MSRvid.txt", "the score 3")
+    assert "model" not in message
+
+
+def change_first(**values):
+    """A function that changes keys of the first line of a JSONL file; of None, that repeats the line."""
+
+    def change(path):
+        first, *rest = path.read_text().splitlines()
+        changed = [json.dumps(json.loads(first) | values)] if values else [first, first]
+        path.write_text("\n".join([*changed, *rest]) + "\n")
+
+    return change
+
+
+@pytest.mark.parametrize("file", ["corpus.jsonl", "queries.jsonl"])
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        (change_first(), "line 2: `_id`"),
+        (change_first(text=None), "line 1: `text` is None"),
+        (change_first(text=["a", "b"]), "line 1: `text` is ['a', 'b']"),
+        (change_first(title=3), "line 1: `title` is 3"),
+        (lambda path: path.write_text("[" * 100_000), "line 1: not valid JSON: nested too deeply"),
+    ],
+    ids=["id twice", "null text", "list text", "number as title", "deep"],
+)
+def test_malformed_retrieval_data(file, change, part, tmp_path, capsys, here):
+    data = shutil.copytree(SMOKE, tmp_path / "data")
+    change(data / "beir" / "smoke" / file)
+    refused(capsys, here, evaluation("--pooler", "avg", "--evaluators", "beir:smoke", data=data), f"{file}: {part}")
+
+
 def test_damaged_dev_set(tmp_path, capsys, here):
     data = shutil.copytree(SMOKE, tmp_path / "data")
     path = data / "downstream/STS/STSBenchmark/sts-dev.csv"
@@ -327,6 +469,84 @@ def test_missing_model(here, model):
     assert done.returncode == 2 and "Traceback" not in done.stderr
     assert model in done.stderr
     assert not list(here.iterdir())
+
+
+# ---------------------------------------------------------------- what is written
+
+
+@pytest.fixture
+def existing(here):
+    (here / "folder").mkdir()
+    (here / "file").write_text("x")
+
+
+OUTPUTS = {
+    "file is a folder": (["render", "claims", "--out", "folder"], "folder: is a folder; name a file"),
+    "file below a file": (["render", "claims", "--out", "file/page.md"], "file is not a folder"),
+    "file without a name": (["render", "claims", "--out", ""], "--out", "is empty"),
+    "file is a device": (["render", "claims", "--out", "/dev/null"], "/dev/null: is not a regular file"),
+    "file with a long name": (["render", "claims", "--out", "x" * 300], "too long"),
+    "file with a NUL": (["render", "claims", "--out", "a\0b"], "null byte"),
+    "scores are a folder": ([*evaluation("--pooler", "avg"), "--out", "folder"], "folder: is a folder; name a file"),
+    "sentences below a file": (["sentences", "--out", "file/s"], "file is not a folder"),
+    "chosen runs are a folder": (["plan", "table2", "--hours", "1", "--out", "folder"], "folder: is a folder"),
+    "run is a file": ([*training(), "--out", "file"], "file: is not a folder"),
+    "run below a file": ([*training(), "--out", "file/x"], "file is not a folder"),
+    "encoder is a file": ([*pretraining(), "--out", "file"], "file: is not a folder"),
+    "figures are a file": (["plot", "scores.json", "--out", "file"], "file: is not a folder"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "parts"), [(a, p) for a, *p in OUTPUTS.values()], ids=OUTPUTS)
+def test_an_output_that_cannot_be_written_is_refused_first(arguments, parts, capsys, here, existing, no_torch):
+    refused(capsys, here, arguments, *parts)
+
+
+def test_a_full_disk_is_one_message(capsys, here, monkeypatch):
+    def full(path, content):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    assert cli.main(["render", "claims", "--out", "page.md"]) == 1
+    assert capsys.readouterr().err.endswith("No space left on device.\n")
+    assert not list(here.iterdir())
+
+
+# ---------------------------------------------------------------- folders of runs
+
+
+DAMAGED = {
+    "empty": b"",
+    "text": b"\xff\0",
+    "list": b"[]",
+    "number": b"3",
+    "truncated": b'{"state": ',
+    "deep": b"[" * 9999,
+}
+
+
+@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
+@pytest.mark.parametrize("file", ["progress.json", "train.json"])
+def test_a_damaged_file_of_a_run_is_named(file, content, capsys, here):
+    run = next(iter(targets.parse_target("micse/table2", "smoke")[0].runs()))
+    path = here / "runs" / run / file
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    refused(capsys, here, ["status", "micse/table2"], f"runs/{run}/{file}")
+
+
+def test_a_damaged_plan_is_made_again(here, monkeypatch):
+    """Among them one whose spec was edited, and would be trained under the id of another run."""
+    run = next(iter(targets.runs("smoke")))
+    cache.find_run(run, "smoke")
+    path = here / cache.FOLDER / "smoke.json"
+    sound = path.read_text()
+    edited = json.loads(sound)
+    edited["runs"][run][0]["seed"] = 123
+    for content in (*DAMAGED.values(), json.dumps(edited).encode(), b'{"key": "x"}'):
+        path.write_bytes(content)
+        spec, _, _ = cache.find_run(run, "smoke")
+        assert spec.run_id == run and path.read_text() == sound
 
 
 # ---------------------------------------------------------------- method files
