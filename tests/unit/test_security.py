@@ -1,0 +1,133 @@
+"""What docs/security.md promises: data is never run, and its texts reach pages as texts."""
+
+import ast
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from csebench import ROOT, cli
+from csebench.base import caches
+from csebench.plan import catalog
+from csebench.report.markdown import escape_cell, escape_html
+
+CODE = [path for folder in ("csebench", "methods", "evaluators") for path in sorted((ROOT / folder).rglob("*.py"))]
+HOSTILE = "<script>alert(1)</script> | <img src=x onerror=alert(1)> [x](javascript:alert(1)) `"
+PAPER = {
+    "name": "evil",
+    "label": HOSTILE,
+    "title": HOSTILE,
+    "reference": HOSTILE,
+    "url": "https://example.org/paper",
+    "tables": {
+        "2": {
+            "title": HOSTILE,
+            "caption": HOSTILE,
+            "notes": [HOSTILE],
+            "columns": [
+                {"label": HOSTILE, "task": "Avg.", "size": "1%"},
+                {"label": "b", "task": "STS12", "size": "1%"},
+            ],
+            "rows": [
+                {"label": HOSTILE, "run": {"method": "bert"}, "source": "measured", "values": ["31.40", None]},
+                {"label": "x\n# y", "missing": HOSTILE, "source": "copied", "from": HOSTILE, "values": ["1.0", None]},
+            ],
+        }
+    },
+    "claims": [
+        {
+            "quote": HOSTILE,
+            "section": HOSTILE,
+            "table": "2",
+            "row": HOSTILE,
+            "versus": ["x\n# y"],
+            "columns": [HOSTILE],
+        }
+    ],
+    "errata": [{"where": "table2", "text": HOSTILE}],
+}
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """The project with a paper and a source of evidence that hold HTML, scripts and Markdown."""
+    copy = tmp_path / "project"
+    for folder in ("config", "evidence", "papers"):
+        shutil.copytree(ROOT / folder, copy / folder)
+    (copy / "data").mkdir()
+    shutil.copy(ROOT / "data" / "registry.yaml", copy / "data")
+    (copy / "papers" / "evil.yaml").write_text(yaml.safe_dump(PAPER))
+    source = copy / "evidence" / "Echo.yaml"
+    source.write_text(re.sub("^who: .*$", f"who: {json.dumps(HOSTILE)}", source.read_text(), flags=re.M))
+    monkeypatch.setattr(catalog, "ROOT", copy)
+    monkeypatch.chdir(tmp_path)
+    caches.clear()
+    yield copy
+    caches.clear()
+
+
+@pytest.mark.parametrize("target", ["evil/table2", "claims", "audit", "index", "evidence"])
+def test_hostile_texts_stay_texts_in_markdown(target, project, capsys):
+    assert cli.main(["render", target]) == 0
+    page = capsys.readouterr().out
+    assert "script>alert(1)" in page  # it is shown
+    assert set(re.findall(r"<[A-Za-z/!?][^>]*>", page)) <= {"<details>", "<summary>", "</summary>", "</details>"}
+    assert not re.search(r"\]\(\s*javascript:", page)
+    for table in re.findall(r"(?:^\|.*\n)+", page, flags=re.M):
+        assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}) == 1, table
+
+
+def test_a_cell_keeps_to_its_cell():
+    assert escape_cell("a|b\nc\r\nd") == "a\\|b c d"
+    assert escape_cell("one ` of two") == "one \\` of two"
+    assert escape_cell("`code` and p < 0.05") == "`code` and p < 0.05"
+
+
+def test_links_of_pages_stay_links():
+    for link in ("[a](table2.md)", "[a](../evidence.md)", "[a](https://example.org/x)", "![a](figure.svg)"):
+        assert escape_html(link) == link
+    for link in ("[a](javascript:x)", "[a]( JavaScript:x)", "[a](data:text/html,x)", "[a](vbscript:x)"):
+        assert escape_html(link) == link.replace("](", "]\\(")
+
+
+FORBIDDEN = {"eval", "exec", "compile_command", "system", "popen"}  # and pickle, and yaml.load but with our loader
+
+
+def calls(tree):
+    """(name of the function, its keywords) of every call."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            yield getattr(node.func, "attr", getattr(node.func, "id", "")), node
+
+
+@pytest.mark.parametrize("path", CODE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_file_that_is_read_can_run_code(path):
+    tree = ast.parse(path.read_text())
+    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    assert not imported & {"pickle", "marshal", "shelve", "joblib", "dill"}
+    for name, call in calls(tree):
+        keywords = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
+        where = f"line {call.lineno}"
+        receiver = ast.unparse(call.func).rpartition(".")[0]
+        assert "trust_remote_code" not in keywords, where
+        assert keywords.get("shell", "False") == "False" and keywords.get("allow_pickle", "False") == "False", where
+        assert name not in FORBIDDEN or receiver not in ("", "os"), where
+        if receiver == "torch" and name == "load":
+            assert keywords.get("weights_only") == "True", where
+        if receiver == "yaml" and name in ("load", "compose"):
+            assert ast.unparse(call.args[1]) == "Loader", where
+
+
+def test_every_place_that_the_threat_model_names_exists():
+    text = (ROOT / "docs" / "security.md").read_text()
+    places = re.findall(r"`((?:csebench|rules|tests|evaluators|methods|config)/[\w./-]+)(?::(\w+))?`", text)
+    assert len(places) > 10
+    for name, function in places:
+        path = ROOT / Path(name)
+        assert path.exists(), name
+        assert not function or re.search(rf"^\s*(def|class) {function}\b|^{function} =", path.read_text(), re.M), (
+            function
+        )
