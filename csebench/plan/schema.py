@@ -136,8 +136,8 @@ class Declaration(Strict):
                 kind = inherited.annotation
                 for bound in inherited.metadata:
                     kind = Annotated[kind, bound]
-            elif type(value) in (int, float) and value >= 0:
-                kind = Annotated[kind, Field(ge=0, le=LARGEST if type(value) is int else None)]
+            elif isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+                kind = Annotated[kind, Field(ge=0, le=LARGEST if isinstance(value, int) else None)]
             fields[name] = (kind, value)
         if self.kind == "component":
             return create_model(self.name, __config__=Training.model_config, **fields)
