@@ -203,14 +203,14 @@ def test_a_score_that_is_cut_short_is_named(page):
 @pytest.mark.parametrize(("settings", "mark"), [({"batch_size": 128}, ""), ({"batch_size": 7}, "†"), ({}, "")])
 def test_scores_of_other_settings_than_the_scale_has_are_marked(page, settings, mark):
     """Files of before a setting was recorded are not marked."""
-    cell = grids.plan_grid("golden", "table7", "golden")[1][0]
+    cell = grids.plan_grid("golden", "table7", "tiny")[1][0]
     for spec in cell.specs:
-        path = targets.score_path(spec.run_id, "sts", "golden")
+        path = targets.score_path(spec.run_id, "sts", "tiny")
         content = json.loads(path.read_text())
         content["evaluations"][0].update(settings)
         path.write_text(json.dumps(content))
     clear()
-    assert grid_view("golden", "table7", "golden").rows[1][0].stale == bool(mark)
+    assert grid_view("golden", "table7", "tiny").rows[1][0].stale == bool(mark)
 
 
 def test_a_score_without_the_task_is_named(page):
