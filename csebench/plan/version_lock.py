@@ -60,13 +60,13 @@ class _Arithmetic(ast.NodeTransformer):
 
     visit_Module = visit_ClassDef = _without_docstring
 
-    def visit_FunctionDef(self, node):
+    def _function(self, node):
         if self.draws and node.name.startswith("draw_"):
             return None
         node.returns = None
         return self._without_docstring(node)
 
-    visit_AsyncFunctionDef = visit_FunctionDef
+    visit_FunctionDef = visit_AsyncFunctionDef = _function
 
     def visit_arg(self, node):
         node.annotation = None
@@ -81,7 +81,7 @@ class _Arithmetic(ast.NodeTransformer):
         return self.generic_visit(node)
 
 
-def normalised(path: Path, imported: bool = False) -> list:
+def normalised(path: Path, imported: bool = False) -> list | str:
     """The code of a file without what cannot change a number.
 
     Args:
