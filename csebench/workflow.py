@@ -158,12 +158,20 @@ def run_data(run_id: str, first_scale: str) -> list[Path]:
     scale_name = targets.scale_of_run(run_id, first_scale)
     scale, spec = catalog.scale(scale_name), targets.run(run_id, scale_name)
     corpus = recipe.corpus_of(declaration(spec.method), scale)
-    files = [input_file(corpus.path, scale)] if spec.corpus else []
+    files = made_files([corpus.path] if spec.corpus else [], scale)
     if spec.back_translated:
         files.append(recipe.positives_path(spec))
     if spec.encoder.name.startswith(f"{catalog.RUNS}/"):
         files.append(Path(spec.encoder.name).with_name("train.json"))
-    return files + ([input_file(catalog.dataset(scale.dev).path, scale)] if spec.dev_sha256 else [])
+    return files + made_files([catalog.dataset(scale.dev).path] if spec.dev_sha256 else [], scale)
+
+
+def made_files(names: Iterable[str], scale: Scale) -> list[Path]:
+    """`input_file` of those that a rule makes. Given data are no inputs: their hashes are in the identities of runs
+    and scores, and another place of the data root, as in a moved checkout, must start nothing."""
+    given = catalog.given_root(scale)
+    files = dict.fromkeys(input_file(name, scale) for name in names)
+    return [file for file in files if given is None or not file.is_relative_to(given)]
 
 
 def input_file(name: str, scale: Scale) -> Path:
@@ -204,7 +212,7 @@ def evaluator_data(evaluator: str, scale_name: str) -> list[Path]:
     patterns = [p for p in wanted.files if "*" not in p or given is None or not matches(given, p)]
     if wanted.fetched and patterns:
         return [Path(catalog.FETCHED) / wanted.fetched]
-    return list(dict.fromkeys(input_file(pattern, scale) for pattern in patterns))
+    return made_files(patterns, scale)
 
 
 def wanted_evaluators(

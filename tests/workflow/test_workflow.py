@@ -128,6 +128,23 @@ def test_a_page_that_was_edited_by_hand_is_made_again_once(project):
     assert "Nothing to be done" in done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("data", ["in the scale's folder", "given"])
+def test_a_moved_checkout_plans_nothing_anew(data, project, tmp_path):
+    """Nor where CSEBENCH_DATA has moved with it."""
+    first, second = project.copy_to(tmp_path / "first"), tmp_path / "second"
+    if data == "given":
+        smoke = first.folder / "config" / "smoke.yaml"
+        smoke.write_text(re.sub(r"(?m)^data_root: .*\n", "", smoke.read_text()))
+        first.env["CSEBENCH_DATA"] = str(first.folder / "data" / "smoke")
+        assert first.snakemake("results/table3.md").returncode == 0
+    first.folder.rename(second)
+    first._work_in(second)
+    if data == "given":
+        first.env["CSEBENCH_DATA"] = str(second / "data" / "smoke")
+    done = first.run("-n", "--", "results/table3.md")
+    assert done.returncode == 0 and "Nothing to be done" in done.stdout + done.stderr, done.stdout
+
+
 WRITTEN = {"compare", "table", "figure", "report_page", "csv", "html", "all"}
 
 
