@@ -59,7 +59,8 @@ def main(argv: list[str] | None = None) -> int:
     except OSError as e:  # a full or read-only disk, a folder of another user: nothing that code can mend
         if e.strerror is None:
             raise
-        print(f"csebench: {e.filename or 'a file'}: {e.strerror}.", file=sys.stderr)
+        notes = " ".join(getattr(e, "__notes__", ()))  # the run, and whether it can be resumed
+        print(f"csebench: {e.filename or 'a file'}: {e.strerror}. {notes}".rstrip(), file=sys.stderr)
         return 1
     return 0
 

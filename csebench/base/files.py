@@ -14,6 +14,7 @@ import os
 import re
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TypeVar
@@ -69,26 +70,34 @@ def read_text(path: Path) -> str:
         raise BadInput(f"{path}: line {line}: not UTF-8 (byte {content[e.start]:#04x}); save it as UTF-8.") from None
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Path, remedy: str = "") -> Any:
     """The content of a JSON file.
+
+    Args:
+        remedy: what to do about a damaged one, at the end of the message.
 
     Raises:
         BadInput: as `read_text` and `parse_json` do; MissingFile where there is none.
     """
-    return parse_json(read_text(path), str(path))
+    try:
+        return parse_json(read_text(path), str(path))
+    except MissingFile:
+        raise
+    except BadInput as e:
+        raise BadInput(f"{e} {remedy}".rstrip()) from None
 
 
-def read_object(path: Path, model: type[M]) -> dict[str, Any]:
+def read_object(path: Path, model: type[M], remedy: str = "") -> dict[str, Any]:
     """The content of a JSON file that is an object, as it is; `model` has keys that it must have, with their types.
 
     Raises:
         BadInput: as `read_json` does, or the content does not fit the model.
     """
-    content = read_json(path)
+    content = read_json(path, remedy)
     try:
         model.model_validate(content)
     except ValidationError as e:
-        raise explain(e, str(path), field_names(model)) from None
+        raise BadInput(f"{explain(e, str(path), field_names(model))} {remedy}".rstrip()) from None
     return content
 
 
@@ -109,17 +118,19 @@ def parse_json(text: str, where: str) -> Any:
         raise BadInput(f"{where}: not valid JSON: nested too deeply.") from None
     except ValueError as e:  # of the functions below; a number of thousands of digits
         raise BadInput(f"{where}: not valid JSON: {str(e).rstrip('.')}.") from None
-    if "\\ud" in text.lower() and UNPRINTABLE.search(json.dumps(content, ensure_ascii=False)):
-        raise BadInput(f"{where}: not valid JSON: half of a surrogate pair (\\ud800 to \\udfff).")
+    try:
+        if "\\ud" in text.lower():
+            json.dumps(content, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        raise BadInput(f"{where}: not valid JSON: half of a surrogate pair (\\ud800 to \\udfff).") from None
     return content
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"key {twice!r} occurs twice; keep one")
+        twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+        raise ValueError(f"key {shortened(repr(twice))} occurs twice; keep one")
     return content
 
 

@@ -144,7 +144,7 @@ def read_progress(path: Path) -> dict | None:
         BadInput: it is damaged.
     """
     try:
-        return read_object(path, ProgressRecord)
+        return read_object(path, ProgressRecord, "Delete it; a run that goes on writes it anew.")
     except MissingFile:
         return None
 

@@ -66,7 +66,8 @@ def is_done(folder: Path, spec: BaseModel) -> bool:
             changed since.
     """
     model, saved_spec = folder / "model", folder / "spec.json"
-    if saved_spec.exists() and read_json(saved_spec) != spec.model_dump():
+    remedy = f"Choose another folder, or delete {folder}."
+    if saved_spec.exists() and read_json(saved_spec, remedy) != spec.model_dump():
         raise BadInput(f"{folder}: holds another run (its spec.json differs); choose another folder or delete it.")
     if model.exists() and not saved_spec.exists():
         raise BadInput(f"{model}: belongs to no known run (no spec.json in {folder}); choose another folder.")

@@ -51,10 +51,11 @@ def training_seconds(run: str) -> float | None:
     report = training_report(catalog.RUNS / run)
     if report is None:
         return None
+    remedy = f"Delete {report.parent}, and the run is trained again."
     try:
-        return float(read_json(report)["provenance"]["seconds"])
+        return float(read_json(report, remedy)["provenance"]["seconds"])
     except (LookupError, TypeError, ValueError):
-        raise BadInput(f"{report}: is damaged; delete {report.parent}, and the run is trained again.") from None
+        raise BadInput(f"{report}: not the report of a run. {remedy}") from None
 
 
 # ---------------------------------------------------------------- the whole

@@ -23,7 +23,7 @@ from rich.table import Table
 from rich.text import Text
 
 from csebench.base.errors import BadInput, MissingFile
-from csebench.base.files import read_text
+from csebench.base.files import read_bytes
 from csebench.base.progress import format_duration, read_progress
 from csebench.base.run_dir import DONE, PROGRESS, PRUNED
 from csebench.plan import catalog, forecast, targets
@@ -125,7 +125,7 @@ def read_training(folder: Path) -> dict | None:
     """
     for name in (DONE, PRUNED):  # the first takes the second's name when the model is deleted
         with contextlib.suppress(MissingFile):
-            text = read_text(folder / name)
+            text = read_bytes(folder / name).decode("utf-8", errors="replace")
             break
     else:
         return None

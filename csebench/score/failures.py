@@ -17,6 +17,7 @@ from csebench.plan.registry import protocol
 from csebench.plan.targets import unavailable
 
 ENDING = ".failed.json"
+REMEDY = "Delete it; only the reason of a failed evaluation is lost."
 
 
 class Note(BaseModel):
@@ -39,7 +40,7 @@ def clear(run: Path, evaluator: str) -> None:
 
 def of_run(run: Path) -> dict[str, str]:
     """Reasons by evaluator."""
-    notes = [read_object(path, Note) for path in sorted((run / "scores").glob(f"*{ENDING}"))]
+    notes = [read_object(path, Note, REMEDY) for path in sorted((run / "scores").glob(f"*{ENDING}"))]
     return {content["evaluator"]: content["reason"] for content in notes}
 
 
@@ -49,7 +50,7 @@ def reason(run_id: str, evaluator: str, scale: str) -> str | None:
     if (text := unavailable(evaluator, scale)) is not None:
         return text
     with contextlib.suppress(MissingFile):
-        return read_object(_file(RUNS / run_id, evaluator), Note)["reason"]
+        return read_object(_file(RUNS / run_id, evaluator), Note, REMEDY)["reason"]
     progress = read_progress(RUNS / run_id / PROGRESS)
     if progress is not None and progress["state"] == "failed":
         return f"training failed: {progress.get('message', '')}"

@@ -532,10 +532,16 @@ def test_a_damaged_file_of_a_run_is_named(file, content, capsys, here):
     path = here / "runs" / run / file
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
-    refused(capsys, here, ["status", "micse/table2"], f"runs/{run}/{file}")
+    assert "elete" in refused(capsys, here, ["status", "micse/table2"], f"runs/{run}/{file}")
 
 
-def test_a_damaged_plan_is_made_again(here, monkeypatch):
+def test_a_damaged_spec_of_a_run_is_named(capsys, here):
+    (here / "out").mkdir()
+    (here / "out" / "spec.json").write_bytes(b"\xff\0")
+    refused(capsys, here, training(), "out/spec.json", "not UTF-8", "delete out")
+
+
+def test_a_damaged_plan_is_made_again(here):
     """Among them one whose spec was edited, and would be trained under the id of another run."""
     run = next(iter(targets.runs("smoke")))
     cache.find_run(run, "smoke")
