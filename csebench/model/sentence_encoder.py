@@ -83,20 +83,20 @@ def open_whole(folder: Path):
     """
     from sentence_transformers import SentenceTransformer
 
-    what, loading = f"model {folder}", None
+    what = f"model {folder}"
     try:
         model = SentenceTransformer(str(folder))
         first = folder / json.loads(read_text(folder / "modules.json"))[0]["path"]
-        transformer = getattr(model[0], "auto_model", None)  # word vectors have none
-        if transformer is not None:
-            told = {"output_loading_info": True, "ignore_mismatched_sizes": True}
-            loading = type(transformer).from_pretrained(first, **told)[1]
+        transformer = getattr(model[0], "auto_model", None)
+        if transformer is None:  # word vectors
+            return model
+        told = {"output_loading_info": True, "ignore_mismatched_sizes": True}
+        loading = type(transformer).from_pretrained(first, **told)[1]
     except Exception as e:  # of its library or those below it, by what is damaged
         raise BadInput(f"{what}: cannot be read: {first_line(e)}.") from None
-    if loading is not None:
-        check_tokenizer(first, what)
-        check_architecture(transformer.config, what)
-        check_weights(transformer, loading, what, may_be_new=("pooler",))
+    check_tokenizer(first, what)
+    check_architecture(transformer.config, what)
+    check_weights(transformer, loading, what, may_be_new=("pooler",))
     return model
 
 

@@ -110,6 +110,7 @@ def is_by(by: ScoredBy, key: str) -> bool:
         wanted = protocol(key.replace(".", ":"))
     except BadInput:
         return True
-    if by.evaluator != wanted.declaration.name or str(by.params.get(wanted.declaration.takes, "")) != wanted.taken:
+    taken = str(by.params.get(wanted.declaration.takes or "", ""))
+    if (by.evaluator, taken) != (wanted.declaration.name, wanted.taken):
         return False
     return by.version != wanted.declaration.version or by.params == wanted.params
