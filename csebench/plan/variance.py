@@ -30,8 +30,8 @@ Levels = tuple[int, ...]  # of each source, which of its two seeds in the block
 class Study(Strict):
     """config/variance.yaml."""
 
-    scales: list[str] = Field(min_length=1)
-    methods: list[str] = Field(min_length=1)
+    scales: list[str]
+    methods: list[str]
     size: str
     sweep: dict[str, Value] = {}  # settings that a scale's do not override
     blocks: int = Field(ge=2, le=1000)

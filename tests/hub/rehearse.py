@@ -42,7 +42,7 @@ def main(wanted: list[str]) -> None:
         command = ["back-translate", str(corpus), "--translators", translators, "--out", out]
         attempt(f"translate {key}", cli.main, command)
     for run_id in sorted(runs, key=lambda run_id: bool(runs[run_id].encoder.name.startswith(f"{catalog.RUNS}/"))):
-        only = workflow.wanted_evaluators(run_id, SCALE, wanted).split(",")
+        only = [name for name in workflow.wanted_evaluators(run_id, SCALE, wanted).split(",") if name]
         (catalog.RUNS / run_id).mkdir(parents=True, exist_ok=True)  # as Snakemake does for the log
         attempt(f"train {run_id}", worker.work, run_id, SCALE, 1, 1, only)
     for run_id, evaluator in scores:
