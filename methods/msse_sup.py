@@ -43,24 +43,6 @@ DECLARATION = {
     "choices": {"form": ["paper", "literal", "code"], "projector": ["none", "linear"]},
     "components": {"compensation": {}},
     "variants": {
-        "released": {
-            "hard_negatives": False,
-            "released_pairing": True,
-            "projector": "linear",
-            "dimensions": 0.2,
-            "form": "code",
-            "layerwise": 0.8,
-            "components": {
-                "compensation": {
-                    "weight": 1.0,
-                    "layers": 16,
-                    "heads": 1,
-                    "causal": False,
-                    "target": "positive",
-                    "input_dropout": 0.825,
-                },
-            },
-        },
         "code": {
             "projector": "linear",
             "dimensions": 0.2,
@@ -77,6 +59,7 @@ DECLARATION = {
                 },
             },
         },
+        "released": {"like": "code", "hard_negatives": False, "released_pairing": True},
     },
     "differences": {
         "default": ("as printed", "sec. 4.1 with Eq. 4 divided by D, without which it drowns the other terms"),

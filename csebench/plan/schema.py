@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model, field_validator, model_validator
 
 Value = bool | int | float | str
 Seed = Annotated[int, Field(strict=True, ge=0, lt=2**32)]  # numpy's generators take no other
@@ -106,9 +106,23 @@ class Declaration(Strict):
     components: dict[str, dict[str, Value]] = {}  # plug-ins that are part of the method
     asks: list[Literal["queue", "attention", "tokens"]] = []  # what a component needs of its method
     refuses: dict[Literal["queue", "attention", "tokens"], str] = {}  # what a method lacks, with the reason
-    variants: dict[str, dict[str, Any]] = {}  # name: parameters that differ; a component that is None is left out
+    variants: dict[str, dict[str, Any]] = {}  # name: parameters that differ; a component that is None is left out.
+    # `like` names a variant before it, whose parameters it has where it does not state its own.
     differences: Annotated[dict[str, tuple[Reading, str]], ForReaders] = {}  # variant: what it is, its difference
     deviations: list[Prose] = []  # from the paper, and choices where the paper is silent
+
+    @field_validator("variants", mode="before")
+    @classmethod
+    def complete_variants(cls, variants: Any) -> Any:
+        """Each variant with the parameters of the one that it is like."""
+        complete: dict[str, dict] = {}
+        for name, stated in variants.items():
+            other = stated.get("like")
+            if other is not None and other not in complete:
+                raise ValueError(f"{name} is like {other!r}, which is no variant before it")
+            params = {key: value for key, value in stated.items() if key != "like"}
+            complete[name] = {**complete.get(other, {}), **params}
+        return complete
 
     @model_validator(mode="after")
     def differences_are_of_variants(self):

@@ -69,3 +69,13 @@ def test_the_text_of_a_difference_is_not_locked(tmp_path):
     path.write_text(text.replace("as the README says", "according to the README"))
     assert path.read_text() != text
     assert normalised(path) == before
+
+
+def test_a_variant_like_another_has_its_parameters_and_its_own():
+    code, released = (declaration("msse").variants[name] for name in ("code", "released"))
+    assert released == {**code, "released_pairing": True}
+
+
+def test_a_variant_is_like_one_before_it():
+    with pytest.raises(ValueError, match="is like 'code', which is no variant before it"):
+        Declaration.complete_variants({"released": {"like": "code"}})

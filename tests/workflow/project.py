@@ -57,3 +57,37 @@ class Project:
 
     def read(self, name) -> str:
         return (self.folder / "results" / name).read_text(encoding="utf-8")
+
+
+ONE_ROW = """
+name: tiny
+label: Tiny
+title: A paper of one row
+reference: "Nobody 2026"
+tables:
+  "2":
+    title: one row
+    columns: [{label: "1%", size: "1%", task: Avg.}]
+    rows:
+      - {label: SimCSE, run: {method: simcse}, source: measured, values: ["67.94±1.16"]}
+  "3":
+    title: the same runs, retrieval
+    evaluator: "beir:smoke"
+    columns: [{label: smoke, size: "1%", task: smoke}]
+    rows:
+      - {label: SimCSE, run: {method: simcse}, source: measured, values: ["24.92"]}
+"""
+
+
+def one_row_project(folder: Path) -> Project:
+    """A project of one method, SimCSE, and one scale, smoke, with two tables of the same runs."""
+    project = Project(folder, ONE_ROW)
+    for path in (project.folder / "methods").glob("[!_]*.py"):
+        if path.stem != "simcse":
+            path.unlink()
+    for path in (project.folder / "config").glob("*.yaml"):  # other scales name methods that are not there
+        if path.stem not in ("smoke", "variance"):
+            path.unlink()
+    smoke = project.folder / "config" / "smoke.yaml"
+    smoke.write_text(smoke.read_text().partition("methods:")[0])
+    return project

@@ -4,41 +4,14 @@ import re
 
 import pytest
 import yaml
-from project import Project
+from project import one_row_project
 
 from csebench import workflow
-
-PAPER = """
-name: tiny
-label: Tiny
-title: A paper of one row
-reference: "Nobody 2026"
-tables:
-  "2":
-    title: one row
-    columns: [{label: "1%", size: "1%", task: Avg.}]
-    rows:
-      - {label: SimCSE, run: {method: simcse}, source: measured, values: ["67.94±1.16"]}
-  "3":
-    title: the same runs, retrieval
-    evaluator: "beir:smoke"
-    columns: [{label: smoke, size: "1%", task: smoke}]
-    rows:
-      - {label: SimCSE, run: {method: simcse}, source: measured, values: ["24.92"]}
-"""
 
 
 @pytest.fixture
 def project(tmp_path):
-    made = Project(tmp_path / "csebench", PAPER)
-    for path in (made.folder / "methods").glob("[!_]*.py"):
-        if path.stem != "simcse":
-            path.unlink()
-    for name in ("mini", "paper", "short"):  # these scales name methods that are not there
-        (made.folder / "config" / f"{name}.yaml").unlink()
-    smoke = made.folder / "config" / "smoke.yaml"
-    smoke.write_text(smoke.read_text().partition("methods:")[0])
-    return made
+    return one_row_project(tmp_path / "csebench")
 
 
 def chosen(project, *options) -> dict[str, list[str]]:

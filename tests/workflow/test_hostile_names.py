@@ -1,22 +1,10 @@
 """No name that a user, or a file, gives reaches a shell as anything but a word."""
 
 import pytest
-from project import Project
+from project import one_row_project
 
 pytestmark = pytest.mark.slow
 
-PAPER = """
-name: tiny
-label: Tiny
-title: A paper of one row
-reference: "Nobody 2026"
-tables:
-  "2":
-    title: one row
-    columns: [{label: "1%", size: "1%", task: Avg.}]
-    rows:
-      - {label: BERT, run: {method: bert}, source: measured, values: ["31.40"]}
-"""
 COMMANDS = [
     "$(touch${IFS}X)",
     "`touch${IFS}X`",
@@ -32,8 +20,8 @@ TARGETS = [
     "data/official/wiki/wiki1m_for_simcse.{}",
     "data/back-translation/{}.txt",
     "runs/{}-0123456789/train.json",
-    "results/scores/bert-0123456789.{}.json",
-    "results/{}scores/bert-0123456789.sts.json",
+    "results/scores/simcse-0123456789.{}.json",
+    "results/{}scores/simcse-0123456789.sts.json",
     "results/{}/table2.md",
     "results/{}.md",
     "results/{}.svg",
@@ -47,15 +35,7 @@ TARGETS = [
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    made = Project(tmp_path_factory.mktemp("hostile") / "csebench", PAPER)
-    for path in (made.folder / "methods").glob("[!_]*.py"):
-        if path.stem != "bert":
-            path.unlink()
-    for name in ("mini", "paper", "short"):
-        (made.folder / "config" / f"{name}.yaml").unlink()
-    smoke = made.folder / "config" / "smoke.yaml"
-    smoke.write_text(smoke.read_text().partition("methods:")[0])
-    return made
+    return one_row_project(tmp_path_factory.mktemp("hostile") / "csebench")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
