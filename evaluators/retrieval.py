@@ -185,7 +185,7 @@ def documents(path: Path) -> Iterator[tuple[str, str]]:
     with open(path, "rb") as file:
         for number, line in enumerate(file, 1):
             try:
-                content = parse_json(line.decode("utf-8"), f"{path}: line {number}")
+                content = parse_json(line.decode("utf-8"), str(path), number)
                 id_, title, text = content["_id"], content.get("title") or "", content["text"]
             except (UnicodeDecodeError, KeyError, TypeError, AttributeError):
                 raise BadInput(f"{path}: line {number}: not a JSON object with `_id` and `text`.") from None

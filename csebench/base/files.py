@@ -101,28 +101,30 @@ def read_object(path: Path, model: type[M], remedy: str = "") -> dict[str, Any]:
     return content
 
 
-def parse_json(text: str, where: str) -> Any:
+def parse_json(text: str, where: str, line: int | None = None) -> Any:
     """The value of a JSON text, strictly: each key once, finite numbers, text that UTF-8 can hold.
 
     Args:
-        where: file, or file and line, with which messages begin.
+        where: the file, with which messages begin.
+        line: of a file that has a JSON text in each line.
 
     Raises:
         BadInput: the text is not such JSON.
     """
+    place = where if line is None else f"{where}: line {line}"
     try:
         content = json.loads(text, object_pairs_hook=_distinct, parse_constant=_refuse_constant, parse_float=_finite)
     except json.JSONDecodeError as e:
-        raise BadInput(f"{where}: line {e.lineno}: not valid JSON: {e.msg}.") from None
+        raise BadInput(f"{where}: line {line or e.lineno}: not valid JSON: {e.msg}.") from None
     except RecursionError:
-        raise BadInput(f"{where}: not valid JSON: nested too deeply.") from None
+        raise BadInput(f"{place}: not valid JSON: nested too deeply.") from None
     except ValueError as e:  # of the functions below; a number of thousands of digits
-        raise BadInput(f"{where}: not valid JSON: {str(e).rstrip('.')}.") from None
+        raise BadInput(f"{place}: not valid JSON: {str(e).rstrip('.')}.") from None
     try:
         if "\\ud" in text.lower():
             json.dumps(content, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:
-        raise BadInput(f"{where}: not valid JSON: half of a surrogate pair (\\ud800 to \\udfff).") from None
+        raise BadInput(f"{place}: not valid JSON: half of a surrogate pair (\\ud800 to \\udfff).") from None
     return content
 
 

@@ -56,7 +56,7 @@ def assert_equal(first, second):
         assert one.keys() == other.keys()
         one, other = (torch.cat([g.flatten() for g in gradients.values()]) for gradients in (one, other))
         difference, size = float((one - other).norm()), float(other.norm())
-        assert difference < 1e-3 * size + 1e-5, (difference, size)  # 0 where equal views need no training
+        assert difference < 1e-3 * size + 1e-4, (difference, size)  # 0 where equal views need no training
 
 
 @runs(TRAINED)

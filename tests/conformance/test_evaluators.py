@@ -360,7 +360,7 @@ def test_malformed_data(evaluator, content, monkeypatch, smoke_data, tmp_path):
         kept = path.read_bytes()
         path.write_bytes(content)
         with pytest.raises(BadInput) as error:
-            evaluate("a model", [evaluator], data, tmp_path / "out.json")
+            evaluate("a-model", [evaluator], data, tmp_path / "out.json")
         message = str(error.value)
         assert "\n" not in message and (str(path) in message or str(path.parent) in message), message
         assert not (tmp_path / "out.json").exists()

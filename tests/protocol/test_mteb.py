@@ -311,7 +311,7 @@ SICK_HEADER = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_ju
         (CLASSES[0], BANKING, "text,category\n", "holds no example"),
         (CLASSES[0], BANKING, "", "line 1: columns are none"),
         (CLASSES[0], BANKING, None, "no such file"),
-        (CLASSES[0], "misc/banking77/categories.json", "[", "not a list of names"),
+        (CLASSES[0], "misc/banking77/categories.json", "[", "not valid JSON"),
         (
             CLASSES[1],
             COUNTERFACTUAL,

@@ -398,6 +398,6 @@ def test_nothing_to_plot(scores, tmp_path):
 @pytest.mark.parametrize("content", ["", "[1]", "{}", '{"items": "x.npz", "model": "m", "evaluations": []}'])
 def test_not_a_score_file(content, tmp_path):
     (tmp_path / "x.json").write_text(content)
-    with pytest.raises(BadInput, match=r"not a score JSON|per-item values are gone") as error:
+    with pytest.raises(BadInput, match=r"not a score JSON|not valid JSON|per-item values are gone") as error:
         plot(tmp_path / "x.json", tmp_path / "out")
     assert "\n" not in str(error.value) and "x.json" in str(error.value)

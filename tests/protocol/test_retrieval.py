@@ -147,7 +147,7 @@ def test_a_killed_search_goes_on(random, smoke_data, monkeypatch, tmp_path):
     ("file", "content", "message"),
     [
         ("corpus.jsonl", '{"_id": 7, "text": "x"}\n', "corpus.jsonl: line 1: `_id` is 7, not a text"),
-        ("corpus.jsonl", '{"_id": "1", "text": "x"}\n{"_id": 2\n', "corpus.jsonl: line 2: not a JSON object"),
+        ("corpus.jsonl", '{"_id": "1", "text": "x"}\n{"_id": 2\n', "corpus.jsonl: line 2: not valid JSON"),
         ("queries.jsonl", '{"text": "x"}\n', "queries.jsonl: line 1: not a JSON object"),
         ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nnobody\ta\t1\n", "'nobody' that queries.jsonl has not"),
         ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\ta\n", "expected a header, then query, document and grade"),
