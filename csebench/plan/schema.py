@@ -117,11 +117,11 @@ class Declaration(Strict):
         """Each variant with the parameters of the one that it is like."""
         complete: dict[str, dict] = {}
         for name, stated in variants.items():
-            other = stated.get("like")
+            params = dict(stated)
+            other = params.pop("like", None)
             if other is not None and other not in complete:
                 raise ValueError(f"{name} is like {other!r}, which is no variant before it")
-            params = {key: value for key, value in stated.items() if key != "like"}
-            complete[name] = {**complete.get(other, {}), **params}
+            complete[name] = params if other is None else {**complete[other], **params}
         return complete
 
     @model_validator(mode="after")
