@@ -58,5 +58,6 @@ def wanted_evaluators(wildcards):
 
 def edits_of(page):
     """A parameter of rules that write a page, by its path: one that was edited by hand is made again. A function of
-    `output` would not do: Snakemake does not compare what follows from other parts of a rule."""
+    `output` would not do: Snakemake does not compare what follows from other parts of a rule.
+    """
     return lambda wildcards: count_edits(Path(page.format(**dict(wildcards.items()))))
