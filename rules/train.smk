@@ -27,4 +27,4 @@ rule train:
     shell:
         "python -m csebench work {wildcards.run:q} --scale {params.scale:q} --processes {resources.gpu:q}"
         " --runs-per-gpu {resources.runs_per_gpu:q} --chunk-size {resources.chunk_size:q}"
-        " --evaluators {resources.evaluators:q} > {log:q} 2>&1"
+        " --evaluators={resources.evaluators:q} > {log:q} 2>&1"
