@@ -166,9 +166,11 @@ def test_name_or_value(arguments, parts, capsys, here, no_torch):
 def test_a_small_number_as_people_write_it_is_accepted():
     """`3e-5` is a string to YAML and to the command line."""
     args = cli.parser().parse_args([str(a) for a in training("--set", "learning_rate=3e-5", "batch_size=64")])
-    assert by_hand.spec_from(cli.make_request(args)).params["learning_rate"] == 3e-5
+    assert by_hand.spec_from(cli.run.make_request(args)).params["learning_rate"] == 3e-5
     written = cli.parser().parse_args([str(a) for a in training("--set", "learning_rate=0.00003")])
-    assert by_hand.spec_from(cli.make_request(args)).run_id == by_hand.spec_from(cli.make_request(written)).run_id
+    assert (
+        by_hand.spec_from(cli.run.make_request(args)).run_id == by_hand.spec_from(cli.run.make_request(written)).run_id
+    )
 
 
 def test_what_argparse_refuses_is_bad_input_too(capsys, here):
@@ -583,7 +585,7 @@ def test_broken_method_file_is_named(content, parts, tmp_path, monkeypatch, caps
     shutil.copytree(ROOT / "methods", methods)
     (methods / "broken.py").write_text(content)
     for name, folder in (("METHODS", methods), ("COMPONENTS", methods / "components")):
-        for module in (registry, catalog, grids, recipe, cli):
+        for module in (registry, catalog, grids, recipe, cli.look, cli.show):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, folder)
     monkeypatch.setattr(registry, "ROOT", methods.parent)

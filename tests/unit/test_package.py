@@ -36,7 +36,7 @@ def test_outside_a_checkout_a_verb_says_how_to_get_one(verb, tmp_path, monkeypat
 
 
 def test_version_names_the_commit_of_a_checkout(capsys, monkeypatch):
-    monkeypatch.setattr(cli, "code_state", lambda: {"commit": "0123456789abcdef", "dirty_diff_sha256": "ab"})
+    monkeypatch.setattr(cli.verbs, "code_state", lambda: {"commit": "0123456789abcdef", "dirty_diff_sha256": "ab"})
     with pytest.raises(SystemExit) as ended:
         cli.main(["--version"])
     assert ended.value.code == 0

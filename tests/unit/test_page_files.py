@@ -44,5 +44,5 @@ def test_a_damaged_checksum_counts_nothing(content):
 
 def test_rendering_leaves_a_checksum_below_results_only(tmp_path):
     for out in ("results/evidence.md", "elsewhere/evidence.md"):
-        cli.show_or_write("text", tmp_path / out)
+        cli.report.show_or_write("text", tmp_path / out)
     assert [path.name for path in tmp_path.rglob("*.sha256")] == ["evidence.md.sha256"]

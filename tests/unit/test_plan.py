@@ -484,7 +484,7 @@ def test_a_job_plans_anew_when_a_file_changed(tmp_path, monkeypatch):
         ("methods/components/ami.py", True),
         ("config/smoke.yaml", True),
         ("csebench/report/markdown.py", False),
-        ("csebench/cli.py", False),
+        ("csebench/cli/look.py", False),
     ],
 )
 def test_a_kept_plan_depends_on_what_decides_it(file, decides, tmp_path, monkeypatch):

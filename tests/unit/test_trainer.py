@@ -119,7 +119,7 @@ def test_an_interrupted_command_says_so_in_one_line(error, code, monkeypatch, ca
     def interrupted(args):
         raise error
 
-    monkeypatch.setattr(cli, "work", interrupted)
+    monkeypatch.setattr(cli.run, "work", interrupted)
     assert cli.main(["work", "run"]) == code
     assert len(capsys.readouterr().err.splitlines()) == 1
 

@@ -1,0 +1,39 @@
+"""`csebench`: every step of the harness as a verb, usable without Snakemake.
+
+The command and its exit codes; the verbs are in verbs.py, and what each does in the module of its group.
+
+Exit codes: 0 done; 1 a run failed; 2 bad input, with one clear message and nothing written; 130 interrupted (Ctrl-C).
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+
+from csebench.base.errors import BadInput, RunFailed, Stopped
+from csebench.cli.verbs import parser
+from csebench.plan import catalog
+
+
+def main(argv: list[str] | None = None) -> int:
+    gc.set_threshold(1_000_000)  # importing torch makes 640,000 objects and frees none; collecting them is wasted time
+    try:
+        args = parser().parse_args(argv)
+        catalog.require_checkout()
+        args.run(args)
+    except BadInput as e:
+        print(f"csebench: {e}", file=sys.stderr)
+        return 2
+    except RunFailed as e:
+        print(f"csebench: {e}", file=sys.stderr)
+        return 130 if isinstance(e, Stopped) and e.interrupted else 1
+    except KeyboardInterrupt:
+        print("csebench: interrupted.", file=sys.stderr)
+        return 130
+    except OSError as e:  # a full or read-only disk, a folder of another user: nothing that code can mend
+        if e.strerror is None:
+            raise
+        notes = " ".join(getattr(e, "__notes__", ()))  # the run, and whether it can be resumed
+        print(f"csebench: {e.filename or 'a file'}: {e.strerror}. {notes}".rstrip(), file=sys.stderr)
+        return 1
+    return 0

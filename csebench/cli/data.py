@@ -1,0 +1,53 @@
+"""The verbs that check, download and make data."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from csebench.base import gpus
+from csebench.base.errors import BadInput, RunFailed, unknown
+from csebench.base.files import read_text
+from csebench.cli.options import parse_targets
+from csebench.plan import checkpoints
+
+
+def check(args):
+    from csebench.data.needs import show
+
+    text, complete = show(parse_targets(args))
+    print(text)
+    if not complete:
+        raise RunFailed("some of it cannot be had; the lines above say what to do.")
+
+
+def fetch(args):
+    from csebench.data.fetch import sources
+
+    if args.source in sources():
+        return sources()[args.source](args.out)
+    try:
+        args.target = [args.source]
+        pages = parse_targets(args)
+    except BadInput:
+        raise unknown("source or target", args.source, [*sources(), "all", "table2", "micse/table2"]) from None
+    from csebench.data.needs import fetch_all
+
+    if failed := fetch_all(pages, lambda line: print(line, flush=True)):
+        raise RunFailed(f"{len(failed)} of what {args.source} needs cannot be fetched; the lines above say why.")
+    return None
+
+
+def lock_checkpoints(args):
+    from csebench.data.fetch import model_commit
+
+    known = len(checkpoints.locked())
+    new = checkpoints.lock(model_commit, datetime.now(UTC).date().isoformat())
+    print(f"evidence/{checkpoints.LOCK}: {len(new)} checkpoints looked up, {known} were there")
+
+
+def back_translate(args):
+    read_text(args.corpus)
+    with gpus.acquire_gpus():
+        from csebench.data.translate import back_translate as run
+
+        run(args.corpus, args.out, args.translators, args.batch_size)

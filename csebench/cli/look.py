@@ -1,0 +1,97 @@
+"""The verbs that list and forecast, and change nothing."""
+
+from __future__ import annotations
+
+import math
+import shlex
+
+from tabulate import tabulate
+
+from csebench.base.errors import BadInput
+from csebench.cli.options import parse_targets
+from csebench.plan import catalog
+from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, declaration, evaluator_declaration, names
+
+
+def list_methods(args):
+    rows = []
+    for folder in (METHODS, COMPONENTS):
+        for name in names(folder):
+            try:
+                d = declaration(name, folder)
+                encoders = {"untrained": "any", "fitted": "any", "control": "-"}.get(d.kind, "BERT, RoBERTa")
+                rows.append([name, d.kind, d.paper, ", ".join(d.variants), encoders, d.needs, d.trains])
+            except BadInput as e:
+                rows.append([name, "BROKEN", str(e)])
+    print(tabulate(rows, ["name", "kind", "paper", "variants", "encoders", "needs", "trains"]))
+
+
+def list_evaluators(args):
+    rows = []
+    for d in (evaluator_declaration(n) for n in names(EVALUATORS)):
+        name = f"{d.name}:{d.takes.upper()}" if d.takes else d.name
+        rows.append([name, d.version, d.protocol, ", ".join(d.variants), ", ".join(d.tasks), d.needs])
+    print(tabulate(rows, ["name", "version", "protocol", "variants", "tasks", "needs"]))
+
+
+def list_papers(args):
+    papers = {name: catalog.paper(name) for name in catalog.paper_names()}
+    rows = [[n, p.reference, ", ".join(p.tables), ", ".join(p.figures), len(p.claims)] for n, p in papers.items()]
+    print(tabulate(rows, ["name", "paper", "tables", "figures", "claims"]))
+
+
+def show_plan(args):
+    from csebench.data import needs
+    from csebench.plan import plan_report
+    from csebench.plan.budget import Work
+    from csebench.score.store import stale_runs
+
+    work = Work(parse_targets(args), args.seeds, args.device)
+    print(plan_report.summary(work, len(stale_runs(work.pages))))
+    absent = needs.absent(work.pages)
+    models = [need.name for need in absent if need.ref is not None]
+    print("\n" + plan_report.downloads_line(models, len(absent) - len(models)))
+    if args.hours is None and args.seeds is None:
+        if args.runs:
+            print("\n" + plan_report.runs_table(work))
+        return
+    hours = math.inf if args.hours is None else args.hours
+    choice = work.choose(hours)
+    print("\n" + plan_report.choice_text(work, choice, hours, args.out))
+    if args.runs:
+        print("\n" + plan_report.chosen_table(work, choice))
+    given = {"--hours": args.hours and f"{args.hours:g}", "--seeds": args.seeds, "--device": args.device}
+    options = [str(part) for option, value in given.items() if value is not None for part in (option, value)]
+    command = shlex.join(["csebench", "plan", *args.target, "--scale", args.scale, *options])
+    plan_report.choice_file(work, choice, command, args.out)
+
+
+def show_status(args):
+    from csebench.report.status import show_status
+
+    show_status(parse_targets(args), args.watch)
+
+
+def show_power(args):
+    from csebench.report.planned_power import report
+    from csebench.report.view import grid_view
+
+    names = dict.fromkeys(grid for page in parse_targets(args) for grid in page.grids())
+    print(report([grid_view(paper, name, args.scale) for paper, name in names], args.difference))
+
+
+def list_claims(args):
+    from csebench.report.claims import judge_all
+
+    catalog.scale(args.scale)
+    judged = judge_all(args.scale)
+    rows = [[s.paper, ", ".join(s.places), s.quote, s.published.verdict, s.ours.verdict] for s in judged]
+    head = ["paper", "place", "claim", "on the printed numbers", f"on ours, scale {args.scale}"]
+    print(tabulate(rows, head, maxcolwidths=[None, None, 60, None, None]))
+
+
+def list_findings(args):
+    from csebench.report.audit import findings
+
+    rows = [[f.severity, f.kind, "; ".join(map(" ".join, f.places)), f.text] for f in findings()]
+    print(tabulate(rows, ["severity", "kind", "place", "finding"], maxcolwidths=[None, None, 30, 80]))

@@ -1,0 +1,98 @@
+"""The types of options, and the options that several verbs share."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+from csebench.base.errors import BadInput, shortened
+from csebench.base.files import check_output
+from csebench.plan import catalog, targets
+
+
+def whole(low: int, high: int = 2**31 - 1) -> Callable[[str], int]:
+    """The type of an option that is a whole number within bounds."""
+
+    def number(text: str) -> int:
+        if not low <= (value := int(text)) <= high:
+            raise argparse.ArgumentTypeError(f"must be from {low} to {high} (got {shortened(text, 40)})")
+        return value
+
+    number.__name__ = "whole number"  # of argparse's message about other text
+    return number
+
+
+positive, not_negative = whole(1), whole(0)
+SEED, THREADS, BATCH_SIZE = whole(0, 2**32 - 1), whole(1, 1024), whole(1, 2**20)
+
+
+def above_zero(text: str) -> float:
+    number = float(text)
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"must be a finite number above 0 (got {text})")
+    return number
+
+
+def probability(text: str) -> float:
+    number = float(text)
+    if not 0 < number < 1:
+        raise argparse.ArgumentTypeError(f"must be between 0 and 1 (got {text})")
+    return number
+
+
+def count(text: str) -> int:
+    """A large whole number, also as 1e9."""
+    number = float(text)
+    if not (1 <= number <= 1e15 and number.is_integer()):
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1 (got {shortened(text, 40)})")
+    return int(number)
+
+
+def output_file(text: str) -> Path:
+    return _output(text, is_folder=False)
+
+
+def output_folder(text: str) -> Path:
+    return _output(text, is_folder=True)
+
+
+def _output(text: str, is_folder: bool) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("is empty")
+    try:
+        check_output(Path(text), is_folder)
+    except BadInput as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return Path(text)
+
+
+def parse_targets(args) -> list[targets.Page]:
+    """The distinct pages of all targets."""
+    catalog.scale(args.scale)
+    return list({str(p.path): p for t in args.target for p in targets.parse_target(t, args.scale)}.values())
+
+
+def distinct_evaluators(text: str) -> list[str]:
+    """The evaluators of an option, each once, as one that is named twice would give every row twice."""
+    return list(dict.fromkeys(text.split(",")))
+
+
+def add_scale(to):
+    known = "name of a file in config/ (default: %(default)s)"
+    to.add_argument("--scale", default=catalog.DEFAULT_SCALE, help=known)
+
+
+def add_evaluators(to):
+    example = "comma-separated, as in sts,transfer:fasttest,beir:scifact (default: %(default)s)"
+    to.add_argument("--evaluators", default="sts", help=example)
+
+
+def add_data(to, use="benchmark data"):
+    to.add_argument("--data", type=Path, help=f"folder of {use} (default: CSEBENCH_DATA, else the fetched data)")
+
+
+def add_chunk_size(to):
+    text = "sentences that an encoder in training has in memory at a time; 0: the batch (default: %(default)s)"
+    to.add_argument("--chunk-size", type=not_negative, default=0, help=text)

@@ -1,0 +1,96 @@
+"""The verbs that write pages, figures and files from scores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from csebench.base.errors import BadInput
+from csebench.plan import catalog, checkpoints, targets, variance
+from csebench.plan.page_files import write_page
+
+
+def compare_rows(args):
+    from csebench.report.compare import compare
+
+    (page,) = targets.parse_target(args.target, args.scale)
+    for paper, name in page.grids():
+        print(compare(paper, name, page.scale))
+
+
+def render(args):
+    """Print a page or write it to --out; a figure's files go to their place in results/."""
+    from csebench.report.overview import REPORTS
+
+    catalog.scale(args.scale)
+    if args.target == "evidence":
+        return render_evidence(args.out)
+    if args.target in REPORTS:
+        return show_or_write(REPORTS[args.target](args.scale), args.out)
+    scale = checkpoints.SCALE if args.target == checkpoints.NAME else args.scale  # it is a page of one scale
+    pages = targets.parse_target(args.target, scale)
+    if args.out is not None and len(pages) > 1:
+        raise BadInput(
+            f"render: {args.target} means {len(pages)} pages, but --out is one file; use snakemake for all."
+        )
+    for page in pages:
+        if page.path.suffix == ".svg":
+            if args.out is not None:
+                raise BadInput(f"render: {args.target} is a figure, drawn into {page.path.parent}/; leave out --out.")
+            from csebench.report.figures import draw
+
+            print(*draw(*page.grids()[0], page.scale), sep="\n")
+        elif page.name == checkpoints.NAME:
+            from csebench.report.checkpoints_page import page as checkpoints_page
+
+            show_or_write(checkpoints_page(), args.out)
+        elif page.name == variance.NAME:
+            from csebench.report.variance_page import page as variance_page
+
+            show_or_write(variance_page(page.scale), args.out)
+        else:
+            from csebench.report.markdown import render_page as page_text
+
+            show_or_write(page_text(page), args.out)
+    return None
+
+
+def render_evidence(out: Path | None):
+    """The page on others' runs; with --out also its figures, into the same folder. No scale matters."""
+    from csebench.report import evidence_figures, evidence_page
+
+    show_or_write(evidence_page.page(), out)
+    if out is not None:
+        evidence_figures.draw(out.parent)
+
+
+def show_or_write(text: str, out: Path | None):
+    """Print a page, or write it to a file; in neither is HTML that it did not write itself."""
+    from csebench.report.markdown import escape_html
+
+    text = escape_html(text)
+    if out is None:
+        print(text)
+    else:
+        write_page(out, text)
+
+
+def plot_scores(args):
+    from csebench.report.panels import plot
+
+    for path in plot(args.scores, args.out):
+        print(path)
+
+
+def write_csv(args):
+    from csebench.report import csv_tables
+
+    catalog.scale(args.scale)
+    print(csv_tables.write_scores(args.scale))
+    print(csv_tables.write_cells(args.scale))
+
+
+def write_html(args):
+    from csebench.report.html import write_site
+
+    catalog.scale(args.scale)
+    print(write_site(args.scale))

@@ -1,0 +1,97 @@
+"""The verbs that train and score."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+from tabulate import tabulate
+
+from csebench import worker
+from csebench.base import gpus
+from csebench.base.errors import BadInput
+from csebench.base.files import read_text, write_text
+from csebench.base.run_dir import lock_run
+from csebench.cli.options import distinct_evaluators, parse_targets
+from csebench.data.corpus import read_corpus
+from csebench.plan import by_hand
+from csebench.plan.registry import declaration
+from csebench.plan.schema import Evaluation
+
+
+def train(args):
+    if (args.spec is None) == (args.method is None):
+        raise BadInput("train: give a spec (JSON file or text) or --method, not both.")
+    spec = by_hand.read_spec(args.spec) if args.spec else by_hand.spec_from(make_request(args))
+    if args.corpus is not None and spec.corpus is not None:
+        read_corpus(args.corpus, spec.corpus.sha256, declaration(spec.method).corpus)  # before torch is imported
+    with lock_run(args.out), gpus.acquire_gpus():  # in the order of csebench/worker.py
+        from csebench.train.run import train as run
+
+        data_root, chunk_size = by_hand.data_root_or_default(args.data), args.chunk_size or None
+        run(spec, args.out, args.corpus, data_root, positives=args.positives, chunk_size=chunk_size)
+    print(f"{spec.run_id}: {args.out / 'model'}")
+
+
+def make_request(args) -> by_hand.Request:
+    names = ("method", "encoder", "variant", "components", "corpus", "seed", "precision", "threads", "data")
+    method = declaration(args.method)
+    reads_corpus = args.corpus is not None and method.kind in ("trained", "fitted")
+    size = args.size or (len(read_corpus(args.corpus, kind=method.corpus)) if reads_corpus else 0)
+    return by_hand.Request(**{name: getattr(args, name) for name in names}, settings=args.set, size=size)
+
+
+def evaluate(args):
+    from csebench.score.evaluate import evaluate as run
+
+    settings = Evaluation(precision=args.precision, batch_size=args.batch_size, max_length=args.max_length)
+    with gpus.acquire_gpus():
+        result = run(
+            args.model,
+            distinct_evaluators(args.evaluators),
+            by_hand.data_root_or_default(args.data),
+            args.out,
+            args.pooler,
+            settings,
+        )
+    shown = [s for s in result["scores"] if s["subset"] in ("all", "printed")]
+    rows = [[s["evaluator"], s["task"], s["subset"], s["metric"], s["value"], s["protocol"]] for s in shown]
+    print(tabulate(rows, ["evaluator", "task", "subset", "metric", "value", "protocol"], floatfmt=".4f"))
+    timings = [[name, *timing.values()] for name, timing in result["timings"].items()]
+    print("\n" + tabulate(timings, ["evaluator", "embedding, s", "scoring, s", "sentences embedded"], floatfmt=".1f"))
+
+
+def list_sentences(args):
+    from csebench.score.evaluate import sentences
+
+    distinct = sentences(distinct_evaluators(args.evaluators), by_hand.data_root_or_default(args.data))
+    write_text(args.out, "".join(json.dumps(s, ensure_ascii=False) + "\n" for s in distinct))
+    print(f"{len(distinct)} sentences, one JSON string per line: {args.out}")
+
+
+def pretrain(args):
+    read_text(args.corpus)
+    with gpus.acquire_gpus():
+        from csebench.train.pretrain import Settings
+        from csebench.train.pretrain import pretrain as run
+
+        values = {name: getattr(args, name) for name in Settings.__dataclass_fields__ if hasattr(args, name)}
+        run(args.corpus, args.out, Settings(**values | {"snapshots": tuple(args.snapshots)}), args.threads)
+
+
+def work(args):
+    only = None if args.evaluators is None else [name for name in args.evaluators.split(",") if name]
+    worker.work(args.run_id, args.scale, args.processes, args.runs_per_gpu, only, args.chunk_size or None)
+
+
+def publish(args):
+    worker.publish(args.run_id, args.evaluator, args.scale)
+
+
+def prune(args):
+    from csebench.score.prune import prune_all
+
+    freed, kept = prune_all(parse_targets(args))
+    for reason, count in Counter(kept.values()).most_common():
+        print(f"kept {count}: {reason}")
+    print(f"deleted {len(freed)} models, {sum(freed.values()) / 1e9:.2f} GB")

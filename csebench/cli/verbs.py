@@ -1,0 +1,250 @@
+"""The parser: every verb with its arguments, their texts and defaults."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from csebench import __version__
+from csebench.base.errors import BadInput
+from csebench.base.provenance import code_state
+from csebench.cli import data, look, options, report, run, show
+from csebench.plan import catalog
+from csebench.plan.schema import POOLERS
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        raise BadInput(f"{message} ({self.prog} --help)")
+
+
+class ShowVersion(argparse.Action):
+    """Prints the version, and the commit of a checkout, which git is asked for only then."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, nargs=0, **kwargs)
+
+    def __call__(self, parser, *_):
+        print(version_text())
+        parser.exit()
+
+
+def version_text() -> str:
+    """`csebench 0.1.0 (commit 0123456789, with changes)`; without a commit outside of a checkout."""
+    code = code_state() if catalog.is_checkout() else {"commit": None}
+    if code["commit"] is None:
+        return f"csebench {__version__}"
+    changes = ", with changes" if code["dirty_diff_sha256"] else ""
+    return f"csebench {__version__} (commit {code['commit'][:10]}{changes})"
+
+
+def parser() -> Parser:
+    top = Parser(
+        prog="csebench", description="`csebench`: every step of the harness as a verb, usable without Snakemake."
+    )
+    top.add_argument("--version", action=ShowVersion, help="show the version and the commit")
+    verbs = top.add_subparsers(required=True, metavar="VERB")
+
+    def verb(name, function, help):
+        added = verbs.add_parser(name, help=help, description=help)
+        added.set_defaults(run=function)
+        return added
+
+    for add in (add_look, add_run, add_report, add_data):
+        add(verb)
+    return top
+
+
+def add_look(verb):
+    verb("methods", look.list_methods, "list methods and components")
+    verb("evaluators", look.list_evaluators, "list evaluators, with their protocols and tasks")
+    verb("papers", look.list_papers, "list papers, with their tables and figures")
+    v = verb("show", show.show_name, "show everything about a method, component, evaluator or paper")
+    v.add_argument("name", help="a name that the verbs methods, evaluators or papers list")
+
+    v = verb(
+        "plan", look.show_plan, "show what targets need in runs, hours and disk, and what of it fits into some hours"
+    )
+    v.add_argument("target", nargs="+", help="table2, micse/table2, results/mini/table2.md or all")
+    options.add_scale(v)
+    v.add_argument(
+        "--hours",
+        type=options.above_zero,
+        help="choose what gives the most complete cells, verdicts and claims in HOURS",
+    )
+    v.add_argument("--seeds", type=options.positive, help="choose the first SEEDS seeds of every cell (default: all)")
+    v.add_argument("--device", help="name in data/step_times.yaml (default: the fastest)")
+    v.add_argument("--runs", action="store_true", help="list the runs too")
+    chosen = "file of what --hours and --seeds choose, for Snakemake (default: %(default)s)"
+    v.add_argument("--out", type=options.output_file, default=Path("chosen.yaml"), help=chosen)
+
+    v = verb("status", look.show_status, "show the state of the runs of targets, and the hours spent and left")
+    v.add_argument("target", nargs="*", default=["all"], help="as for the verb plan (default: all)")
+    options.add_scale(v)
+    again = "show it again every SECONDS (default: 2) until all runs are done"
+    v.add_argument("--watch", nargs="?", type=options.whole(1, 86_400), const=2, metavar="SECONDS", help=again)
+
+    v = verb(
+        "power", look.show_power, "list what the tests of tables can show before any training, and the seeds needed"
+    )
+    v.add_argument("target", nargs="+", help="as for the verb plan")
+    v.add_argument("--scale", default="paper", help="name of a file in config/ (default: %(default)s)")
+    points = "difference between two rows, in points, whose power is computed (default: %(default)s)"
+    v.add_argument("--difference", type=options.above_zero, default=0.5, metavar="POINTS", help=points)
+
+    v = verb("claims", look.list_claims, "list claims of the papers, judged on the printed numbers and on ours")
+    options.add_scale(v)
+
+    verb("audit", look.list_findings, "list inconsistencies in the published tables")
+
+
+def add_run(verb):
+    v = verb("train", run.train, "train one run, from a spec or from options")
+    v.add_argument("spec", nargs="?", help="JSON file or JSON text; without it, --method and the options below")
+    v.add_argument("--method", help="name of a method")
+    v.add_argument("--variant", help="variant of the method (default: its declared settings)")
+    plug_in = "component to plug in; may be repeated"
+    v.add_argument("--with", dest="components", action="append", default=[], metavar="COMPONENT", help=plug_in)
+    hyper_parameter = "hyper-parameter of the method (learning_rate=3e-5) or of a component (ami.weight=0.01)"
+    v.add_argument("--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help=hyper_parameter)
+    v.add_argument("--encoder", help="hub id with commit (ID@COMMIT), folder of a model, or a name in config/")
+    v.add_argument("--corpus", type=Path, help="one sentence per line; for a supervised method a CSV file of triplets")
+    v.add_argument("--positives", type=Path, help="back-translated corpus, for a method that needs one")
+    v.add_argument("--size", type=options.whole(2, 10**12), help="sentences to draw from the corpus (default: all)")
+    v.add_argument(
+        "--seed", type=options.SEED, default=42, help="seed of sampling and training (default: %(default)s)"
+    )
+    v.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of training (default: %(default)s)")
+    v.add_argument("--threads", type=options.THREADS, default=1, help="CPU threads (default: %(default)s)")
+    options.add_chunk_size(v)
+    options.add_data(v, "benchmark data, for STS-B dev")
+    v.add_argument(
+        "--out", type=options.output_folder, required=True, help="folder of the run; the model is in OUT/model"
+    )
+
+    v = verb("evaluate", run.evaluate, "score an encoder of any origin")
+    model = "folder of a model, hub id, or .npz file of embeddings (see the verb sentences)"
+    v.add_argument("--model", required=True, help=model)
+    v.add_argument("--pooler", choices=POOLERS, help="how token vectors become one (default: that of the model)")
+    options.add_evaluators(v)
+    v.add_argument(
+        "--max-length", type=options.whole(4, 2**20), help="tokens per sentence (default: the maximum of the encoder)"
+    )
+    options.add_data(v)
+    v.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of embedding (default: %(default)s)")
+    v.add_argument(
+        "--batch-size", type=options.BATCH_SIZE, default=128, help="sentences per batch (default: %(default)s)"
+    )
+    v.add_argument(
+        "--out",
+        type=options.output_file,
+        required=True,
+        help="JSON file of scores, next to which .items.npz is written",
+    )
+
+    v = verb(
+        "sentences", run.list_sentences, "write the sentences that evaluators embed: those that an .npz file must hold"
+    )
+    options.add_evaluators(v)
+    options.add_data(v)
+    v.add_argument("--out", type=options.output_file, required=True, help="file with one JSON string per line")
+
+    v = verb("pretrain", run.pretrain, "train a WordPiece vocabulary and a small BERT by masked language modelling")
+    v.add_argument("corpus", type=Path, help="one sentence per line")
+    v.add_argument("--out", type=options.output_folder, required=True, help="folder of the encoder")
+    v.add_argument("--tokens", type=options.count, required=True, help="tokens to train on, repetitions included: 1e9")
+    for name, kind, default, text in (
+        ("layers", options.whole(1, 1000), 4, "transformer layers"),
+        ("hidden", options.whole(1, 2**16), 256, "size of hidden states"),
+        ("heads", options.whole(1, 2**12), 4, "attention heads"),
+        ("vocab-size", options.whole(100, 2**24), 8192, "word pieces"),
+        ("max-length", options.whole(4, 2**16), 128, "tokens per sentence"),
+        ("batch-tokens", options.whole(64, 2**28), 4096, "tokens per step, padding included"),
+    ):
+        v.add_argument(f"--{name}", type=kind, default=default, help=f"{text} (default: %(default)s)")
+    v.add_argument(
+        "--learning-rate", type=options.above_zero, default=1e-3, help="peak learning rate (default: %(default)s)"
+    )
+    masked = "fraction of the tokens to mask (default: %(default)s)"
+    v.add_argument("--mask-probability", type=options.probability, default=0.2, help=masked)
+    v.add_argument("--whole-word", action="store_true", help="mask all pieces of a word or none")
+    snapshots = "token counts after which a copy of the encoder is written"
+    v.add_argument("--snapshots", type=options.count, nargs="+", default=[], help=snapshots)
+    v.add_argument("--seed", type=options.SEED, default=42, help="seed of weights and masking (default: %(default)s)")
+    v.add_argument("--threads", type=options.THREADS, default=2, help="CPU threads (default: %(default)s)")
+
+    v = verb("work", run.work, "train and score a planned run, as a job of the workflow does")
+    v.add_argument("run_id", help="id of a run, as `csebench plan --runs` lists it")
+    options.add_scale(v)
+    v.add_argument(
+        "--processes",
+        type=options.whole(0, 64),
+        default=1,
+        help="processes that share each batch, one per GPU (default: 1)",
+    )
+    v.add_argument("--runs-per-gpu", type=options.positive, default=1, help="runs that may share a GPU (default: 1)")
+    options.add_chunk_size(v)
+    v.add_argument("--evaluators", help="comma-separated: score with these only (default: with all that pages show)")
+
+    v = verb("publish", run.publish, "copy the scores of a finished run into results/, as a job of the workflow does")
+    v.add_argument("run_id", help="id of a run, as `csebench plan --runs` lists it")
+    v.add_argument("evaluator", help="an evaluator with its settings, as in beir:scifact")
+    options.add_scale(v)
+
+    v = verb("prune", run.prune, "delete the models of runs whose scores are all published")
+    v.add_argument("target", nargs="*", default=["all"], help="as for the verb plan (default: all)")
+    options.add_scale(v)
+
+
+def add_report(verb):
+    v = verb("compare", report.compare_rows, "test which rows of a table differ, from per-item values")
+    v.add_argument("target", help="table2, micse/table2, micse/figure3")
+    options.add_scale(v)
+
+    v = verb("render", report.render, "render a page from the scores that exist; a figure is drawn into results/")
+    v.add_argument("target", help="table2, micse/table2, micse/figure3, index, claims, audit, evidence, …")
+    options.add_scale(v)
+    v.add_argument("--out", type=options.output_file, help="file of the page (default: print it)")
+
+    v = verb("plot", report.plot_scores, "draw the figures of one model from its scores, as SVG, PNG and CSV")
+    v.add_argument("scores", type=Path, help="JSON file of the verb evaluate")
+    v.add_argument("--out", type=options.output_folder, required=True, help="folder of the figures")
+
+    v = verb(
+        "csv", report.write_csv, "write all scores of a scale, and all cells of its tables and figures, as CSV files"
+    )
+    options.add_scale(v)
+
+    v = verb("html", report.write_html, "write all results of a scale as a folder of web pages")
+    options.add_scale(v)
+
+
+def add_data(verb):
+    v = verb(
+        "check", data.check, "list the models and data that targets need, whether they can be had, disk and memory"
+    )
+    v.add_argument("target", nargs="*", default=["all"], help="as for the verb plan (default: all)")
+    v.add_argument("--scale", default="paper", help="name of a file in config/ (default: %(default)s)")
+
+    v = verb("fetch", data.fetch, "download official data and check it, or all models and data that a target needs")
+    v.add_argument("source", help="wiki, nli, senteval, imdb, stackoverflow, beir:scifact …, or a target")
+    v.add_argument("--scale", default="paper", help="of a target (default: %(default)s)")
+    v.add_argument(
+        "--out",
+        type=options.output_folder,
+        default=Path(catalog.FETCHED),
+        help="folder of a source (default: %(default)s)",
+    )
+
+    v = verb(
+        "back-translate", data.back_translate, "translate every sentence of a corpus to another language and back"
+    )
+    v.add_argument("corpus", type=Path, help="one sentence per line")
+    models = "two MarianMT models (ID@COMMIT or folders) in one argument, separated by a space"
+    v.add_argument("--translators", required=True, help=models)
+    v.add_argument("--out", type=options.output_file, required=True, help="file of the translated sentences")
+    v.add_argument(
+        "--batch-size", type=options.BATCH_SIZE, default=64, help="sentences per batch (default: %(default)s)"
+    )
+
+    verb("lock-checkpoints", data.lock_checkpoints, "look up the hub's commits of released checkpoints, once")
