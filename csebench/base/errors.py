@@ -6,8 +6,9 @@ A message says what is wrong, where (file, key, line), and what to do. Reading o
 from __future__ import annotations
 
 import difflib
+import re
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from pydantic import BaseModel, ValidationError
 from csebench import ROOT
 
 MOST_ERRORS = 20  # of one file that a message lists
+MOST_NAMES = 12  # that a message lists
 
 
 class BadInput(Exception):
@@ -65,13 +67,27 @@ def no_exit() -> Iterator[None]:
 
 
 def unknown(kind: str, name: str, known, where: str = "") -> BadInput:
-    """The error for a name that does not exist, with the nearest known name and the list of all."""
-    known, name = sorted(map(str, known)), shortened(str(name))
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    """The error for a name that does not exist, with the nearest known name, and those that there are: of many the
+    nearest ones."""
+    known, name = sorted({*map(str, known)}, key=by_number), shortened(str(name))
+    near = nearest(name, known, 1, cutoff=0.5)
     hint = f" Did you mean {near[0]!r}?" if near else ""
+    shown = known if len(known) <= MOST_NAMES else sorted(nearest(name, known, MOST_NAMES), key=by_number)
+    more = f" and {len(known) - len(shown)} more" if len(shown) < len(known) else ""
     return BadInput(
-        f"{where + ': ' if where else ''}unknown {kind} {name!r}.{hint} Known: {', '.join(known) or 'none'}."
+        f"{where + ': ' if where else ''}unknown {kind} {name!r}.{hint} Known: {', '.join(shown) or 'none'}{more}."
     )
+
+
+def nearest(name: str, known: Iterable[str], count: int, cutoff: float = 0.0) -> list[str]:
+    """The names that are most like one, the best first; upper and lower case count as the same."""
+    by_lower = {text.lower(): text for text in known}
+    return [by_lower[text] for text in difflib.get_close_matches(name.lower(), by_lower, count, cutoff)]
+
+
+def by_number(name: str) -> tuple:
+    """A sort key for names: table2 before table10."""
+    return tuple((not part.isdigit(), int(part) if part.isdigit() else part) for part in re.findall(r"\d+|\D+", name))
 
 
 def explain(error: ValidationError, file: str, known=(), places: Mapping[tuple, int] | None = None) -> BadInput:

@@ -2,34 +2,48 @@
 
 The command and its exit codes; the verbs are in verbs.py, and what each does in the module of its group.
 
-Exit codes: 0 done; 1 a run failed; 2 bad input, with one clear message and nothing written; 130 interrupted (Ctrl-C).
+Exit codes: 0 done; 1 a run failed; 2 bad input, with one clear message and nothing written; 130 interrupted (Ctrl-C);
+141 the reader of a pipe went away, as `head` does.
 """
 
 from __future__ import annotations
 
 import gc
+import os
 import sys
-
-from csebench.base.errors import BadInput, RunFailed, Stopped
-from csebench.cli.verbs import parser
-from csebench.plan import catalog
 
 
 def main(argv: list[str] | None = None) -> int:
     gc.set_threshold(1_000_000)  # importing torch makes 640,000 objects and frees none; collecting them is wasted time
     try:
+        return run_verb(argv)
+    except KeyboardInterrupt:
+        print("csebench: interrupted.", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what Python still has to write at its end
+        return 141
+
+
+def run_verb(argv: list[str] | None) -> int:
+    """Imports here, so that Ctrl-C while they load is caught, too."""
+    from csebench.base.errors import BadInput, RunFailed, Stopped
+    from csebench.cli.verbs import parser
+    from csebench.plan import catalog
+
+    try:
         args = parser().parse_args(argv)
         catalog.require_checkout()
         args.run(args)
+        sys.stdout.flush()
     except BadInput as e:
         print(f"csebench: {e}", file=sys.stderr)
         return 2
     except RunFailed as e:
         print(f"csebench: {e}", file=sys.stderr)
         return 130 if isinstance(e, Stopped) and e.interrupted else 1
-    except KeyboardInterrupt:
-        print("csebench: interrupted.", file=sys.stderr)
-        return 130
+    except BrokenPipeError:
+        raise
     except OSError as e:  # a full or read-only disk, a folder of another user: nothing that code can mend
         if e.strerror is None:
             raise

@@ -7,17 +7,19 @@ from datetime import UTC, datetime
 from csebench.base import gpus
 from csebench.base.errors import BadInput, RunFailed, unknown
 from csebench.base.files import read_text
+from csebench.base.tables import json_text
 from csebench.cli.options import parse_targets
 from csebench.plan import checkpoints
 
 
 def check(args):
-    from csebench.data.needs import show
+    from csebench.data import needs
 
-    text, complete = show(parse_targets(args))
-    print(text)
-    if not complete:
-        raise RunFailed("some of it cannot be had; the lines above say what to do.")
+    pages = parse_targets(args)
+    states = needs.check(pages)
+    print(json_text(needs.content(states)) if args.json else needs.show(pages, states))
+    if needs.lost(pages, states):
+        raise RunFailed("some models or data are unavailable; the lines above give the reason and what to do.")
 
 
 def fetch(args):
@@ -33,7 +35,7 @@ def fetch(args):
     from csebench.data.needs import fetch_all
 
     if failed := fetch_all(pages, lambda line: print(line, flush=True)):
-        raise RunFailed(f"{len(failed)} of what {args.source} needs cannot be fetched; the lines above say why.")
+        raise RunFailed(f"{len(failed)} sources of {args.source} cannot be fetched; the lines above give the reasons.")
     return None
 
 

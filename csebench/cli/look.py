@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import shlex
 
-from tabulate import tabulate
-
 from csebench.base.errors import BadInput
+from csebench.base.tables import json_text, print_table, records
 from csebench.cli.options import parse_targets
 from csebench.plan import catalog
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, declaration, evaluator_declaration, names
@@ -23,7 +22,7 @@ def list_methods(args):
                 rows.append([name, d.kind, d.paper, ", ".join(d.variants), encoders, d.needs, d.trains])
             except BadInput as e:
                 rows.append([name, "BROKEN", str(e)])
-    print(tabulate(rows, ["name", "kind", "paper", "variants", "encoders", "needs", "trains"]))
+    print_table(["name", "kind", "paper", "variants", "encoders", "needs", "trains"], rows, args.json)
 
 
 def list_evaluators(args):
@@ -31,13 +30,13 @@ def list_evaluators(args):
     for d in (evaluator_declaration(n) for n in names(EVALUATORS)):
         name = f"{d.name}:{d.takes.upper()}" if d.takes else d.name
         rows.append([name, d.version, d.protocol, ", ".join(d.variants), ", ".join(d.tasks), d.needs])
-    print(tabulate(rows, ["name", "version", "protocol", "variants", "tasks", "needs"]))
+    print_table(["name", "version", "protocol", "variants", "tasks", "needs"], rows, args.json)
 
 
 def list_papers(args):
     papers = {name: catalog.paper(name) for name in catalog.paper_names()}
     rows = [[n, p.reference, ", ".join(p.tables), ", ".join(p.figures), len(p.claims)] for n, p in papers.items()]
-    print(tabulate(rows, ["name", "paper", "tables", "figures", "claims"]))
+    print_table(["name", "paper", "tables", "figures", "claims"], rows, args.json)
 
 
 def show_plan(args):
@@ -47,51 +46,61 @@ def show_plan(args):
     from csebench.score.store import stale_runs
 
     work = Work(parse_targets(args), args.seeds, args.device)
-    print(plan_report.summary(work, len(stale_runs(work.pages))))
-    absent = needs.absent(work.pages)
-    models = [need.name for need in absent if need.ref is not None]
-    print("\n" + plan_report.downloads_line(models, len(absent) - len(models)))
-    if args.hours is None and args.seeds is None:
-        if args.runs:
-            print("\n" + plan_report.runs_table(work))
-        return
     hours = math.inf if args.hours is None else args.hours
-    choice = work.choose(hours)
-    print("\n" + plan_report.choice_text(work, choice, hours, args.out))
-    if args.runs:
-        print("\n" + plan_report.chosen_table(work, choice))
-    given = {"--hours": args.hours and f"{args.hours:g}", "--seeds": args.seeds, "--device": args.device}
-    options = [str(part) for option, value in given.items() if value is not None for part in (option, value)]
-    command = shlex.join(["csebench", "plan", *args.target, "--scale", args.scale, *options])
-    plan_report.choice_file(work, choice, command, args.out)
+    choice = None if args.hours is None and args.seeds is None else work.choose(hours)
+    if args.json:
+        print(json_text(plan_report.content(work, choice)))
+    else:
+        print(plan_report.summary(work, len(stale_runs(work.pages))))
+        absent = needs.absent(work.pages)
+        models = [need.name for need in absent if need.ref is not None]
+        print("\n" + plan_report.downloads_line(models, len(absent) - len(models)))
+        if choice is not None:
+            print("\n" + plan_report.choice_text(work, choice, hours, args.out))
+        if args.runs:
+            table = plan_report.runs_table(work) if choice is None else plan_report.chosen_table(work, choice)
+            print("\n" + table)
+    if choice is not None:
+        given = {"--hours": args.hours and f"{args.hours:g}", "--seeds": args.seeds, "--device": args.device}
+        options = [str(part) for option, value in given.items() if value is not None for part in (option, value)]
+        command = shlex.join(["csebench", "plan", *args.target, "--scale", args.scale, *options])
+        plan_report.choice_file(work, choice, command, args.out)
 
 
 def show_status(args):
-    from csebench.report.status import show_status
+    from csebench.report import status
 
-    show_status(parse_targets(args), args.watch)
+    pages = parse_targets(args)
+    if args.json:
+        print(json_text(status.content(pages)))
+    else:
+        status.show_status(pages, args.scale, args.watch)
 
 
 def show_power(args):
-    from csebench.report.planned_power import report
+    from csebench.report import planned_power
     from csebench.report.view import grid_view
 
     names = dict.fromkeys(grid for page in parse_targets(args) for grid in page.grids())
-    print(report([grid_view(paper, name, args.scale) for paper, name in names], args.difference))
+    views = [grid_view(paper, name, args.scale) for paper, name in names]
+    if args.json:
+        print(json_text(records(*planned_power.rows(views, args.difference))))
+    else:
+        print(planned_power.report(views, args.difference))
 
 
 def list_claims(args):
     from csebench.report.claims import judge_all
 
-    catalog.scale(args.scale)
-    judged = judge_all(args.scale)
+    wanted = {grid for page in parse_targets(args) for grid in page.grids()}
+    judged = [s for s in judge_all(args.scale) if wanted & {(s.paper, place) for place in s.places}]
     rows = [[s.paper, ", ".join(s.places), s.quote, s.published.verdict, s.ours.verdict] for s in judged]
-    head = ["paper", "place", "claim", "on the printed numbers", f"on ours, scale {args.scale}"]
-    print(tabulate(rows, head, maxcolwidths=[None, None, 60, None, None]))
+    columns = ["paper", "place", "claim", "printed numbers", f"our runs, scale {args.scale}"]
+    print_table(columns, rows, args.json, maxcolwidths=[None, None, 60, None, None])
 
 
 def list_findings(args):
     from csebench.report.audit import findings
 
     rows = [[f.severity, f.kind, "; ".join(map(" ".join, f.places)), f.text] for f in findings()]
-    print(tabulate(rows, ["severity", "kind", "place", "finding"], maxcolwidths=[None, None, 30, 80]))
+    print_table(["severity", "kind", "place", "finding"], rows, args.json, maxcolwidths=[None, None, 30, 80])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from csebench.base.errors import BadInput, shortened
 from csebench.base.files import check_output
-from csebench.plan import catalog, targets
+from csebench.plan import catalog, registry, targets
 
 
 def whole(low: int, high: int = 2**31 - 1) -> Callable[[str], int]:
@@ -79,14 +79,24 @@ def distinct_evaluators(text: str) -> list[str]:
     return list(dict.fromkeys(text.split(",")))
 
 
-def add_scale(to):
-    known = "name of a file in config/ (default: %(default)s)"
-    to.add_argument("--scale", default=catalog.DEFAULT_SCALE, help=known)
+def add_scale(to, default=catalog.DEFAULT_SCALE):
+    scale = to.add_argument("--scale", default=default, help="sizes, schedules and encoders: a file of config/")
+    scale.completer = lambda **_: catalog.scale_names()
 
 
-def add_evaluators(to):
-    example = "comma-separated, as in sts,transfer:fasttest,beir:scifact (default: %(default)s)"
-    to.add_argument("--evaluators", default="sts", help=example)
+def add_targets(to, nargs=None):
+    text = "all, a paper (micse), a table or figure (table2, micse/table2), or the path of a page"
+    target = to.add_argument("target", nargs=nargs, help=text, default=["all"] if nargs == "*" else None)
+    target.completer = lambda **_: target_names()
+
+
+def add_json(to):
+    to.add_argument("--json", action="store_true", help="print JSON in place of tables")
+
+
+def add_evaluators(to, default: str | None = "sts", text="comma-separated, as in sts,transfer:fasttest,beir:scifact"):
+    evaluators = to.add_argument("--evaluators", default=default, help=text)
+    evaluators.completer = lambda **_: registry.names(registry.EVALUATORS)
 
 
 def add_data(to, use="benchmark data"):
@@ -94,5 +104,19 @@ def add_data(to, use="benchmark data"):
 
 
 def add_chunk_size(to):
-    text = "sentences that an encoder in training has in memory at a time; 0: the batch (default: %(default)s)"
+    text = "sentences that an encoder in training has in memory at a time; 0: the batch"
     to.add_argument("--chunk-size", type=not_negative, default=0, help=text)
+
+
+# ---------------------------------------------------------------- names that the shell completes
+
+
+def target_names() -> list[str]:
+    grids = [f"{paper}/{name}" for paper in catalog.paper_names() for name in targets.grid_names(paper)]
+    return ["all", *catalog.GENERATED, *catalog.paper_names(), *grids]
+
+
+def declared_names() -> list[str]:
+    """Methods, components and evaluators."""
+    folders = (registry.METHODS, registry.COMPONENTS, registry.EVALUATORS)
+    return [name for folder in folders for name in registry.names(folder)]

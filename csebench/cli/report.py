@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from csebench.base.display import bar
 from csebench.base.errors import BadInput
+from csebench.base.tables import json_text, print_table
 from csebench.plan import catalog, checkpoints, targets, variance
 from csebench.plan.page_files import write_page
 
 
 def compare_rows(args):
-    from csebench.report.compare import compare
+    from csebench.report.compare import compare, letter_rows, pair_rows
 
-    (page,) = targets.parse_target(args.target, args.scale)
-    for paper, name in page.grids():
-        print(compare(paper, name, page.scale))
+    catalog.scale(args.scale)
+    grids = [grid for page in targets.parse_target(args.target, args.scale) for grid in page.grids()]
+    scale, pairs = targets.parse_target(args.target, args.scale)[0].scale, []
+    for paper, name in bar(dict.fromkeys(grids), "comparing", "table"):
+        path = compare(paper, name, scale)
+        if args.json:
+            pairs += pair_rows(paper, name, scale)
+            continue
+        if rows := letter_rows(paper, name, scale):
+            print_table(["column", "row, best first", "letters (a common one: no difference)"], rows)
+        print(path)
+    if args.json:
+        print(json_text(pairs))
 
 
 def render(args):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 
-from tabulate import tabulate
-
 from csebench import worker
 from csebench.base import gpus
+from csebench.base.display import loading
 from csebench.base.errors import BadInput
 from csebench.base.files import read_text, write_text
 from csebench.base.run_dir import lock_run
+from csebench.base.tables import json_text, print_table
 from csebench.cli.options import distinct_evaluators, parse_targets
 from csebench.data.corpus import read_corpus
 from csebench.plan import by_hand
@@ -26,7 +26,8 @@ def train(args):
     if args.corpus is not None and spec.corpus is not None:
         read_corpus(args.corpus, spec.corpus.sha256, declaration(spec.method).corpus)  # before torch is imported
     with lock_run(args.out), gpus.acquire_gpus():  # in the order of csebench/worker.py
-        from csebench.train.run import train as run
+        with loading("PyTorch"):
+            from csebench.train.run import train as run
 
         data_root, chunk_size = by_hand.data_root_or_default(args.data), args.chunk_size or None
         run(spec, args.out, args.corpus, data_root, positives=args.positives, chunk_size=chunk_size)
@@ -42,23 +43,33 @@ def make_request(args) -> by_hand.Request:
 
 
 def evaluate(args):
-    from csebench.score.evaluate import evaluate as run
-
     settings = Evaluation(precision=args.precision, batch_size=args.batch_size, max_length=args.max_length)
+    evaluators, data_root = distinct_evaluators(args.evaluators), by_hand.data_root_or_default(args.data)
+    model = by_hand.find_model(args.model)
     with gpus.acquire_gpus():
-        result = run(
-            args.model,
-            distinct_evaluators(args.evaluators),
-            by_hand.data_root_or_default(args.data),
-            args.out,
-            args.pooler,
-            settings,
-        )
-    shown = [s for s in result["scores"] if s["subset"] in ("all", "printed")]
-    rows = [[s["evaluator"], s["task"], s["subset"], s["metric"], s["value"], s["protocol"]] for s in shown]
-    print(tabulate(rows, ["evaluator", "task", "subset", "metric", "value", "protocol"], floatfmt=".4f"))
+        from csebench.score.evaluate import evaluate as run
+
+        report = (lambda rows: None) if args.json else show_scores
+        result = run(model, evaluators, data_root, args.out, args.pooler, settings, report)
+    if args.json:
+        return print(json_text(result["scores"]))
     timings = [[name, *timing.values()] for name, timing in result["timings"].items()]
-    print("\n" + tabulate(timings, ["evaluator", "embedding, s", "scoring, s", "sentences embedded"], floatfmt=".1f"))
+    print_table(["evaluator", "embedding, s", "scoring, s", "sentences embedded"], timings, floatfmt=".1f")
+    return None
+
+
+def show_scores(rows: list[dict]) -> None:
+    """Print the scores of an evaluator in percent, as papers do; those with another unit as they are."""
+    from csebench.report.csv_tables import FRACTION, unit
+
+    table = []
+    for row in (row for row in rows if row["subset"] in ("all", "printed")):
+        name = unit(row["evaluator"], row["metric"])
+        score = [f"{100 * row['value']:.2f}", "%"] if name == FRACTION else [f"{row['value']:.4f}", name]
+        table.append([row["evaluator"], row["task"], row["subset"], row["metric"], *score, row["protocol"]])
+    columns = ["evaluator", "task", "subset", "metric", "value", "unit", "protocol"]
+    print_table(columns, table, disable_numparse=True, colalign=["left"] * 4 + ["right", "left", "left"])
+    print(flush=True)
 
 
 def list_sentences(args):
@@ -72,8 +83,9 @@ def list_sentences(args):
 def pretrain(args):
     read_text(args.corpus)
     with gpus.acquire_gpus():
-        from csebench.train.pretrain import Settings
-        from csebench.train.pretrain import pretrain as run
+        with loading("PyTorch"):
+            from csebench.train.pretrain import Settings
+            from csebench.train.pretrain import pretrain as run
 
         values = {name: getattr(args, name) for name in Settings.__dataclass_fields__ if hasattr(args, name)}
         run(args.corpus, args.out, Settings(**values | {"snapshots": tuple(args.snapshots)}), args.threads)

@@ -1,50 +1,143 @@
-"""The verb show: everything about one name."""
+"""The verb show: everything about what a name means, which may be several things."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Iterator
 
 from tabulate import tabulate
 
 from csebench.base.errors import unknown
+from csebench.base.tables import json_text
+from csebench.cli import options
 from csebench.plan import catalog, grids, targets
-from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, any_declaration, names
+from csebench.plan.papers import SettingsTable
+from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, any_declaration, names, protocol
+
+CLAIM_LETTERS = 8  # of a shorter text, no claim is looked for
+Shown = tuple[str, dict]  # for people, and as JSON
 
 
 def show_name(args):
-    """Print everything with a name: miCSE is a method and a paper."""
-    folders = [folder for folder in (METHODS, COMPONENTS, EVALUATORS) if args.name in names(folder)]
-    for folder in folders:
-        _show_declaration(any_declaration(args.name, folder))
-    if args.name in catalog.paper_names():
-        _show_paper(catalog.paper(args.name))
-    elif not folders:
-        known = [n for folder in (METHODS, COMPONENTS, EVALUATORS) for n in names(folder)]
-        raise unknown("name", args.name, known + catalog.paper_names())
+    """Print everything that a name means: micse is a method and a paper."""
+    catalog.scale(args.scale)
+    shown = [*declarations(args.name), *papers(args.name), *pages(args.name, args.scale), *runs(args.name, args.scale)]
+    shown = shown or [*claims(args.name, args.scale)]
+    if not shown:
+        raise unknown("name", args.name, [*options.declared_names(), *options.target_names()])
+    if args.json:
+        print(json_text([content for _, content in shown]))
+    else:
+        print("\n\n".join(text for text, _ in shown))
 
 
-def _show_paper(paper):
-    by_name = {name: grids.find_grid(paper.name, name) for name in targets.grid_names(paper.name)}
-    rows = [[name, grid.title, len(grid.rows), rows_with_run(grid)] for name, grid in by_name.items()]
-    print(f"\n{paper.title}\n{paper.reference}  {paper.url or ''}\n")
-    print(tabulate(rows, ["", "title", "rows", "with a run"]))
+def declarations(name: str) -> Iterator[Shown]:
+    """A method, component or evaluator; an evaluator also with its settings, as in `beir:scifact`."""
+    for folder, kind in ((METHODS, "method"), (COMPONENTS, "component"), (EVALUATORS, "evaluator")):
+        if name in names(folder):
+            declared = any_declaration(name, folder)
+            yield declaration_text(declared), {"what": kind, **declared.model_dump(mode="json")}
+    taker, colon, _ = name.partition(":")
+    if colon and taker in names(EVALUATORS):
+        wanted = protocol(name)
+        text = f"{name}: {wanted.declaration.title}\nsettings: {wanted.params}\ntasks: {', '.join(wanted.tasks)}"
+        yield text, {"what": "evaluator", "name": name, "settings": wanted.params, "tasks": wanted.tasks}
+
+
+def declaration_text(d) -> str:
+    parts = [f"{d.name} (version {d.version}): {d.title}"]
+    if hasattr(d, "hyperparameters"):
+        typed = dict(d.hyperparameters())
+        rows = [[k, v, d.params[k][1] if k in d.params else "the trainer's default"] for k, v in typed.items()]
+        parts[0] += f"\n{d.paper}"
+        parts.append(tabulate(rows, ["parameter", "value", "source"]))
+    else:
+        parts[0] += f"\nprotocol {d.protocol}; tasks {', '.join(d.tasks)}; {d.source}"
+        parts[0] += f"\nsettings: {d.params}" if d.params else ""
+    parts += [f"variant {name}: {params}" for name, params in d.variants.items()]
+    parts += [f"{reading} ({name}): {text}" for name, (reading, text) in getattr(d, "differences", {}).items()]
+    parts += ["\n".join(f"deviation: {text}" for text in d.deviations)] if d.deviations else []
+    return "\n\n".join(parts)
+
+
+def papers(name: str) -> Iterator[Shown]:
+    if name not in catalog.paper_names():
+        return
+    paper = catalog.paper(name)
+    by_name = {grid: grids.find_grid(name, grid) for grid in targets.grid_names(name)}
+    rows = [[f"{name}/{key}", grid.title, len(grid.rows), rows_with_run(grid)] for key, grid in by_name.items()]
+    columns = ["target", "title", "rows", "with a run"]
+    text = f"{paper.title}\n{paper.reference}  {paper.url or ''}\n\n{tabulate(rows, columns)}"
+    yield f"{text}\n\n{len(paper.claims)} claims: csebench claims {name}", {"what": "paper", **paper.model_dump()}
 
 
 def rows_with_run(grid) -> int:
     return sum(getattr(row, "run", None) is not None for row in grid.rows)
 
 
-def _show_declaration(d):
-    print(f"{d.name} (version {d.version}): {d.title}")
-    if hasattr(d, "hyperparameters"):
-        print(f"{d.paper}\n")
-        typed = dict(d.hyperparameters())
-        rows = [[k, v, d.params[k][1] if k in d.params else "the trainer's default"] for k, v in typed.items()]
-        print(tabulate(rows, ["parameter", "value", "source"]))
-    else:
-        print(f"protocol {d.protocol}; tasks {', '.join(d.tasks)}; {d.source}")
-        if d.params:
-            print(f"settings: {d.params}")
-    for name, params in d.variants.items():
-        print(f"\nvariant {name}: {params}")
-    for name, (reading, text) in getattr(d, "differences", {}).items():
-        print(f"\n{reading} ({name}): {text}")
-    print("".join(f"\ndeviation: {text}" for text in d.deviations))
+def pages(name: str, scale: str) -> Iterator[Shown]:
+    """A table or figure with its published values, of every paper that has one of that name."""
+    if not re.search(r"(^|/)(table|figure)\w+(\.\w+)?$", name):
+        return
+    for page in targets.parse_target(name, scale):
+        for paper, key in page.grids():
+            grid = grids.find_grid(paper, key)
+            head = [targets.grid_label(key), *(column.label for column in grid.columns)]
+            if isinstance(grid, SettingsTable):
+                rows = [[row.label, *row.values] for row in grid.rows]
+            else:
+                head.insert(1, "method")
+                rows = [
+                    [row.label, row.run.method if row.run else "", *(v and v.text for v in row.values)]
+                    for row in grid.rows
+                ]
+            lines = [f"{paper}/{key}: {grid.title}", grid.caption, "", tabulate(rows, head, disable_numparse=True)]
+            lines += ["", f"Page: {page.path} (snakemake -j4 {page.path}). Claims: csebench claims {paper}/{key}"]
+            about = {"what": key.rstrip("0123456789"), "paper": paper, "name": key, "page": str(page.path)}
+            yield "\n".join(lines), about | grid.model_dump()
+
+
+def runs(run_id: str, scale: str) -> Iterator[Shown]:
+    """A run by its id: its state, what it is made from, and what shows it."""
+    if not re.fullmatch(r"\w+-[0-9a-f]{10}", run_id):
+        return
+    from csebench.plan.plan_report import target_name
+    from csebench.report.status import read_state
+
+    scale = targets.scale_of_run(run_id, scale)
+    spec = targets.run(run_id, scale)
+    shown_in = [page for page in targets.all_pages(scale) if run_id in page.runs()]
+    places = dict.fromkeys(target_name(*grid) for page in shown_in if len(page.papers) == 1 for grid in page.grids())
+    about = {"run": run_id, "scale": scale, "state": read_state(run_id, run_id in targets.finished_runs(shown_in))[0]}
+    about |= {"folder": str(catalog.RUNS / run_id), "evaluators": sorted(targets.evaluators(scale)[run_id])}
+    about |= {"shown in": list(places)}
+    rows = [[key, ", ".join(value) if isinstance(value, list) else value] for key, value in about.items()]
+    settings = spec.model_dump(exclude={"params"}) | spec.params
+    text = f"{tabulate(rows, tablefmt='plain')}\n\n{tabulate(settings.items(), ['setting', 'value'])}"
+    yield text, {"what": "run", **about, "spec": spec.model_dump(mode="json")}
+
+
+def claims(words: str, scale: str) -> Iterator[Shown]:
+    """The claims whose quoted sentence contains some words."""
+    if len(words) < CLAIM_LETTERS:
+        return
+    from csebench.report.claims import claims_by_quote, judge_quote
+
+    for paper in catalog.paper_names():
+        for quote in claims_by_quote(paper):
+            if words.lower() not in quote.lower():
+                continue
+            judged = judge_quote(paper, quote, scale)
+            head = ["row", "compared with", "columns", "printed numbers", f"our runs, scale {scale}"]
+            rows = []
+            for row in judged.rows:
+                versus = row.claim.versus if isinstance(row.claim.versus, str) else ", ".join(row.claim.versus)
+                verdicts = [row.published.verdict, row.ours.verdict]
+                rows.append([row.claim.row, versus, ", ".join(row.claim.columns), *verdicts])
+            where = ", ".join(f"{paper}/{place}" for place in judged.places)
+            text = f"“{quote}” ({where}; sec. {', '.join(judged.sections)})\n"
+            text += f"printed numbers: {judged.published.verdict}; our runs: {judged.ours.verdict}\n\n"
+            content = {"what": "claim", "paper": paper, "quote": quote, "places": judged.places, "scale": scale}
+            content |= {"published": judged.published.verdict, "ours": judged.ours.verdict}
+            content |= {"rows": [row.claim.model_dump() for row in judged.rows]}
+            yield text + tabulate(rows, head, maxcolwidths=[30, 40, 30, None, None]), content

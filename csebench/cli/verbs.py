@@ -1,19 +1,55 @@
-"""The parser: every verb with its arguments, their texts and defaults."""
+"""The parser: every verb with its arguments, their texts and defaults, and an example."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import textwrap
 from pathlib import Path
 
 from csebench import __version__
 from csebench.base.errors import BadInput
 from csebench.base.provenance import code_state
 from csebench.cli import data, look, options, report, run, show
-from csebench.plan import catalog
+from csebench.plan import catalog, registry
 from csebench.plan.schema import POOLERS
+
+DESCRIPTION = """\
+Re-run the experiments behind the tables of four papers on unsupervised sentence embeddings, and compare the results.
+Each verb also works without Snakemake; `csebench VERB --help` lists its options."""
+COMPLETION = """\
+Completion of verbs, options and names in bash or zsh: eval "$(register-python-argcomplete csebench)"
+"""
+
+
+class Help(argparse.RawDescriptionHelpFormatter):
+    """Adds the default to the text of an option, and lists verbs in groups, each with its example."""
+
+    def _get_help_string(self, action):
+        text = action.help or ""
+        if not action.option_strings or action.required or "(default: " in text or action.dest in ("help", "version"):
+            return text
+        if action.nargs == 0:
+            return f"{text} (default: no)"
+        return f"{text} (default: {'none' if action.default in (None, []) else '%(default)s'})"
+
+    def _format_action(self, action):
+        if not isinstance(action, argparse._SubParsersAction):
+            return super()._format_action(action)
+        lines, group = [], ""
+        for name, verb in action.choices.items():
+            if verb.get_default("group") != group:
+                group = verb.get_default("group")
+                lines.append(f"\n{group}:")
+            lines += textwrap.wrap(verb.description, 96, initial_indent=f"  {name:<17}", subsequent_indent=" " * 19)
+            lines += [f"{' ' * 19}$ {verb.get_default('examples')[0]}"]
+        return "\n".join(lines).lstrip("\n") + "\n"
 
 
 class Parser(argparse.ArgumentParser):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, formatter_class=Help, **kwargs)
+
     def error(self, message):
         raise BadInput(f"{message} ({self.prog} --help)")
 
@@ -39,69 +75,96 @@ def version_text() -> str:
 
 
 def parser() -> Parser:
-    top = Parser(
-        prog="csebench", description="`csebench`: every step of the harness as a verb, usable without Snakemake."
-    )
+    top = Parser(prog="csebench", description=DESCRIPTION, epilog=COMPLETION)
     top.add_argument("--version", action=ShowVersion, help="show the version and the commit")
-    verbs = top.add_subparsers(required=True, metavar="VERB")
+    verbs = top.add_subparsers(required=True, metavar="VERB", title="verbs")
 
-    def verb(name, function, help):
-        added = verbs.add_parser(name, help=help, description=help)
-        added.set_defaults(run=function)
-        return added
+    for group, add in (("look", add_look), ("run", add_run), ("report", add_report), ("data", add_data)):
 
-    for add in (add_look, add_run, add_report, add_data):
+        def verb(name, function, help, *examples, group=group):
+            epilog = "\n".join(["examples:", *(f"  {example}" for example in examples)])
+            added = verbs.add_parser(name, help=help, description=help, epilog=epilog)
+            added.set_defaults(run=function, group=group, examples=examples)
+            return added
+
         add(verb)
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks what could come next
+        import argcomplete
+
+        argcomplete.autocomplete(top)
     return top
 
 
 def add_look(verb):
-    verb("methods", look.list_methods, "list methods and components")
-    verb("evaluators", look.list_evaluators, "list evaluators, with their protocols and tasks")
-    verb("papers", look.list_papers, "list papers, with their tables and figures")
-    v = verb("show", show.show_name, "show everything about a method, component, evaluator or paper")
-    v.add_argument("name", help="a name that the verbs methods, evaluators or papers list")
+    v = verb("methods", look.list_methods, "list methods and components", "csebench methods")
+    options.add_json(v)
 
-    v = verb(
-        "plan", look.show_plan, "show what targets need in runs, hours and disk, and what of it fits into some hours"
-    )
-    v.add_argument("target", nargs="+", help="table2, micse/table2, results/mini/table2.md or all")
+    about = "list evaluators, with their protocols and tasks"
+    options.add_json(verb("evaluators", look.list_evaluators, about, "csebench evaluators --json"))
+
+    about = "list papers, with their tables and figures"
+    options.add_json(verb("papers", look.list_papers, about, "csebench papers"))
+
+    about = "show everything about a method, component, evaluator, paper, table, run or claim"
+    examples = ["micse", "micse/table2", "beir:scifact", "'better results'"]
+    v = verb("show", show.show_name, about, *(f"csebench show {name}" for name in examples))
+    name = v.add_argument("name", help="a name that is listed by methods, evaluators, papers, plan or claims")
+    name.completer = lambda **_: options.declared_names() + options.target_names()
     options.add_scale(v)
-    v.add_argument(
-        "--hours",
-        type=options.above_zero,
-        help="choose what gives the most complete cells, verdicts and claims in HOURS",
-    )
+    options.add_json(v)
+
+    about = "forecast runs, hours and disk of targets, and choose what fits into some hours"
+    examples = ["csebench plan micse/table2", "csebench plan all --scale paper --hours 24 --out chosen.yaml"]
+    v = verb("plan", look.show_plan, about, *examples)
+    options.add_targets(v, "+")
+    options.add_scale(v)
+    hours = "choose what gives the most complete cells, verdicts and claims in HOURS (default: no choice)"
+    v.add_argument("--hours", type=options.above_zero, help=hours)
     v.add_argument("--seeds", type=options.positive, help="choose the first SEEDS seeds of every cell (default: all)")
     v.add_argument("--device", help="name in data/step_times.yaml (default: the fastest)")
     v.add_argument("--runs", action="store_true", help="list the runs too")
-    chosen = "file of what --hours and --seeds choose, for Snakemake (default: %(default)s)"
+    chosen = "file of what --hours and --seeds choose, for Snakemake"
     v.add_argument("--out", type=options.output_file, default=Path("chosen.yaml"), help=chosen)
+    options.add_json(v)
 
-    v = verb("status", look.show_status, "show the state of the runs of targets, and the hours spent and left")
-    v.add_argument("target", nargs="*", default=["all"], help="as for the verb plan (default: all)")
+    about = "show the state of the runs of targets, and the hours spent and left"
+    v = verb("status", look.show_status, about, "csebench status", "csebench status micse --watch")
+    options.add_targets(v, "*")
     options.add_scale(v)
-    again = "show it again every SECONDS (default: 2) until all runs are done"
+    again = "update it every SECONDS (2 if left out) until all runs are done (default: show it once)"
     v.add_argument("--watch", nargs="?", type=options.whole(1, 86_400), const=2, metavar="SECONDS", help=again)
+    options.add_json(v)
 
-    v = verb(
-        "power", look.show_power, "list what the tests of tables can show before any training, and the seeds needed"
-    )
-    v.add_argument("target", nargs="+", help="as for the verb plan")
-    v.add_argument("--scale", default="paper", help="name of a file in config/ (default: %(default)s)")
-    points = "difference between two rows, in points, whose power is computed (default: %(default)s)"
+    about = "list what the tests of tables can show before any training, and the seeds needed"
+    v = verb("power", look.show_power, about, "csebench power micse/table2 --difference 0.5")
+    options.add_targets(v, "+")
+    options.add_scale(v, "paper")
+    points = "difference between two rows, in points, whose power is computed"
     v.add_argument("--difference", type=options.above_zero, default=0.5, metavar="POINTS", help=points)
+    options.add_json(v)
 
-    v = verb("claims", look.list_claims, "list claims of the papers, judged on the printed numbers and on ours")
+    about = "list claims of the papers, judged on the printed numbers and on our runs"
+    v = verb("claims", look.list_claims, about, "csebench claims micse/table2 --scale mini")
+    options.add_targets(v, "*")
     options.add_scale(v)
+    options.add_json(v)
 
-    verb("audit", look.list_findings, "list inconsistencies in the published tables")
+    about = "list inconsistencies in the published tables"
+    options.add_json(verb("audit", look.list_findings, about, "csebench audit"))
 
 
 def add_run(verb):
-    v = verb("train", run.train, "train one run, from a spec or from options")
+    v = verb(
+        "train",
+        run.train,
+        "train one run, from a spec or from options",
+        "csebench train --method simcse --encoder bert-mini-wiki --corpus sentences.txt --out runs/mine",
+        "csebench train --method simcse --with ami --set steps=20 ami.weight=1e-3 --encoder bert-mini-wiki"
+        " --corpus data/smoke/wiki/smoke.txt --data data/smoke --out runs/mine",
+    )
     v.add_argument("spec", nargs="?", help="JSON file or JSON text; without it, --method and the options below")
-    v.add_argument("--method", help="name of a method")
+    method = v.add_argument("--method", help="name of a method")
+    method.completer = lambda **_: registry.names(registry.METHODS)
     v.add_argument("--variant", help="variant of the method (default: its declared settings)")
     plug_in = "component to plug in; may be repeated"
     v.add_argument("--with", dest="components", action="append", default=[], metavar="COMPONENT", help=plug_in)
@@ -111,19 +174,22 @@ def add_run(verb):
     v.add_argument("--corpus", type=Path, help="one sentence per line; for a supervised method a CSV file of triplets")
     v.add_argument("--positives", type=Path, help="back-translated corpus, for a method that needs one")
     v.add_argument("--size", type=options.whole(2, 10**12), help="sentences to draw from the corpus (default: all)")
-    v.add_argument(
-        "--seed", type=options.SEED, default=42, help="seed of sampling and training (default: %(default)s)"
-    )
-    v.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of training (default: %(default)s)")
-    v.add_argument("--threads", type=options.THREADS, default=1, help="CPU threads (default: %(default)s)")
+    v.add_argument("--seed", type=options.SEED, default=42, help="seed of sampling and training")
+    v.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of training")
+    v.add_argument("--threads", type=options.THREADS, default=1, help="CPU threads")
     options.add_chunk_size(v)
     options.add_data(v, "benchmark data, for STS-B dev")
     v.add_argument(
         "--out", type=options.output_folder, required=True, help="folder of the run; the model is in OUT/model"
     )
 
-    v = verb("evaluate", run.evaluate, "score an encoder of any origin")
-    model = "folder of a model, hub id, or .npz file of embeddings (see the verb sentences)"
+    v = verb(
+        "evaluate",
+        run.evaluate,
+        "score an encoder of any origin",
+        "csebench evaluate --model encoders/bert-mini-wiki --pooler avg --data data/smoke --out scores.json",
+    )
+    model = "folder, run id, encoder of config/, hub id, or .npz file of embeddings (see the verb sentences)"
     v.add_argument("--model", required=True, help=model)
     v.add_argument("--pooler", choices=POOLERS, help="how token vectors become one (default: that of the model)")
     options.add_evaluators(v)
@@ -131,25 +197,32 @@ def add_run(verb):
         "--max-length", type=options.whole(4, 2**20), help="tokens per sentence (default: the maximum of the encoder)"
     )
     options.add_data(v)
-    v.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of embedding (default: %(default)s)")
-    v.add_argument(
-        "--batch-size", type=options.BATCH_SIZE, default=128, help="sentences per batch (default: %(default)s)"
-    )
+    v.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of embedding")
+    v.add_argument("--batch-size", type=options.BATCH_SIZE, default=128, help="sentences per batch")
     v.add_argument(
         "--out",
         type=options.output_file,
         required=True,
         help="JSON file of scores, next to which .items.npz is written",
     )
+    options.add_json(v)
 
     v = verb(
-        "sentences", run.list_sentences, "write the sentences that evaluators embed: those that an .npz file must hold"
+        "sentences",
+        run.list_sentences,
+        "write the sentences that evaluators embed: those that an .npz file must hold",
+        "csebench sentences --evaluators sts --data data/smoke --out sentences.jsonl",
     )
     options.add_evaluators(v)
     options.add_data(v)
     v.add_argument("--out", type=options.output_file, required=True, help="file with one JSON string per line")
 
-    v = verb("pretrain", run.pretrain, "train a WordPiece vocabulary and a small BERT by masked language modelling")
+    v = verb(
+        "pretrain",
+        run.pretrain,
+        "train a WordPiece vocabulary and a small BERT by masked language modelling",
+        "csebench pretrain corpus.txt --tokens 1e9 --out encoders/mine",
+    )
     v.add_argument("corpus", type=Path, help="one sentence per line")
     v.add_argument("--out", type=options.output_folder, required=True, help="folder of the encoder")
     v.add_argument("--tokens", type=options.count, required=True, help="tokens to train on, repetitions included: 1e9")
@@ -161,90 +234,139 @@ def add_run(verb):
         ("max-length", options.whole(4, 2**16), 128, "tokens per sentence"),
         ("batch-tokens", options.whole(64, 2**28), 4096, "tokens per step, padding included"),
     ):
-        v.add_argument(f"--{name}", type=kind, default=default, help=f"{text} (default: %(default)s)")
-    v.add_argument(
-        "--learning-rate", type=options.above_zero, default=1e-3, help="peak learning rate (default: %(default)s)"
-    )
-    masked = "fraction of the tokens to mask (default: %(default)s)"
+        v.add_argument(f"--{name}", type=kind, default=default, help=text)
+    v.add_argument("--learning-rate", type=options.above_zero, default=1e-3, help="peak learning rate")
+    masked = "fraction of the tokens to mask"
     v.add_argument("--mask-probability", type=options.probability, default=0.2, help=masked)
     v.add_argument("--whole-word", action="store_true", help="mask all pieces of a word or none")
     snapshots = "token counts after which a copy of the encoder is written"
     v.add_argument("--snapshots", type=options.count, nargs="+", default=[], help=snapshots)
-    v.add_argument("--seed", type=options.SEED, default=42, help="seed of weights and masking (default: %(default)s)")
-    v.add_argument("--threads", type=options.THREADS, default=2, help="CPU threads (default: %(default)s)")
+    v.add_argument("--seed", type=options.SEED, default=42, help="seed of weights and masking")
+    v.add_argument("--threads", type=options.THREADS, default=2, help="CPU threads")
 
-    v = verb("work", run.work, "train and score a planned run, as a job of the workflow does")
+    v = verb(
+        "work",
+        run.work,
+        "train and score a planned run, as a job of the workflow does",
+        "csebench work RUN --scale mini",
+    )
     v.add_argument("run_id", help="id of a run, as `csebench plan --runs` lists it")
     options.add_scale(v)
     v.add_argument(
         "--processes",
         type=options.whole(0, 64),
         default=1,
-        help="processes that share each batch, one per GPU (default: 1)",
+        help="processes that share each batch, one per GPU",
     )
-    v.add_argument("--runs-per-gpu", type=options.positive, default=1, help="runs that may share a GPU (default: 1)")
+    v.add_argument("--runs-per-gpu", type=options.positive, default=1, help="runs that may share a GPU")
     options.add_chunk_size(v)
     v.add_argument("--evaluators", help="comma-separated: score with these only (default: with all that pages show)")
 
-    v = verb("publish", run.publish, "copy the scores of a finished run into results/, as a job of the workflow does")
+    v = verb(
+        "publish",
+        run.publish,
+        "copy the scores of a finished run into results/, as a job of the workflow does",
+        "csebench publish RUN beir:scifact --scale mini",
+    )
     v.add_argument("run_id", help="id of a run, as `csebench plan --runs` lists it")
     v.add_argument("evaluator", help="an evaluator with its settings, as in beir:scifact")
     options.add_scale(v)
 
-    v = verb("prune", run.prune, "delete the models of runs whose scores are all published")
-    v.add_argument("target", nargs="*", default=["all"], help="as for the verb plan (default: all)")
+    v = verb(
+        "prune",
+        run.prune,
+        "delete the models of runs whose scores are all published",
+        "csebench prune micse --scale mini",
+    )
+    options.add_targets(v, "*")
     options.add_scale(v)
 
 
 def add_report(verb):
-    v = verb("compare", report.compare_rows, "test which rows of a table differ, from per-item values")
-    v.add_argument("target", help="table2, micse/table2, micse/figure3")
+    v = verb(
+        "compare",
+        report.compare_rows,
+        "test which rows of a table differ, from per-item values",
+        "csebench compare micse/table2 --scale mini",
+    )
+    options.add_targets(v)
     options.add_scale(v)
+    options.add_json(v)
 
-    v = verb("render", report.render, "render a page from the scores that exist; a figure is drawn into results/")
+    v = verb(
+        "render",
+        report.render,
+        "render a page from the scores that exist; a figure is drawn into results/",
+        "csebench render micse/table2 --scale mini",
+        "csebench render claims --out claims.md",
+    )
     v.add_argument("target", help="table2, micse/table2, micse/figure3, index, claims, audit, evidence, …")
     options.add_scale(v)
     v.add_argument("--out", type=options.output_file, help="file of the page (default: print it)")
 
-    v = verb("plot", report.plot_scores, "draw the figures of one model from its scores, as SVG, PNG and CSV")
+    v = verb(
+        "plot",
+        report.plot_scores,
+        "draw the figures of one model from its scores, as SVG, PNG and CSV",
+        "csebench plot scores.json --out figures",
+    )
     v.add_argument("scores", type=Path, help="JSON file of the verb evaluate")
     v.add_argument("--out", type=options.output_folder, required=True, help="folder of the figures")
 
     v = verb(
-        "csv", report.write_csv, "write all scores of a scale, and all cells of its tables and figures, as CSV files"
+        "csv",
+        report.write_csv,
+        "write all scores of a scale, and all cells of its tables and figures, as CSV files",
+        "csebench csv --scale mini",
     )
     options.add_scale(v)
 
-    v = verb("html", report.write_html, "write all results of a scale as a folder of web pages")
+    v = verb(
+        "html",
+        report.write_html,
+        "write all results of a scale as a folder of web pages",
+        "csebench html --scale mini",
+    )
     options.add_scale(v)
 
 
 def add_data(verb):
     v = verb(
-        "check", data.check, "list the models and data that targets need, whether they can be had, disk and memory"
+        "check",
+        data.check,
+        "list the models and data that targets need, whether they can be had, disk and memory",
+        "csebench check micse/table2 --scale paper",
     )
-    v.add_argument("target", nargs="*", default=["all"], help="as for the verb plan (default: all)")
-    v.add_argument("--scale", default="paper", help="name of a file in config/ (default: %(default)s)")
-
-    v = verb("fetch", data.fetch, "download official data and check it, or all models and data that a target needs")
-    v.add_argument("source", help="wiki, nli, senteval, imdb, stackoverflow, beir:scifact …, or a target")
-    v.add_argument("--scale", default="paper", help="of a target (default: %(default)s)")
-    v.add_argument(
-        "--out",
-        type=options.output_folder,
-        default=Path(catalog.FETCHED),
-        help="folder of a source (default: %(default)s)",
-    )
+    options.add_targets(v, "*")
+    options.add_scale(v, "paper")
+    options.add_json(v)
 
     v = verb(
-        "back-translate", data.back_translate, "translate every sentence of a corpus to another language and back"
+        "fetch",
+        data.fetch,
+        "download official data and check it, or all models and data that a target needs",
+        "csebench fetch senteval",
+        "csebench fetch micse/table2 --scale paper",
+    )
+    v.add_argument("source", help="wiki, nli, senteval, imdb, stackoverflow, beir:scifact …, or a target")
+    options.add_scale(v, "paper")
+    v.add_argument("--out", type=options.output_folder, default=Path(catalog.FETCHED), help="folder of a source")
+
+    v = verb(
+        "back-translate",
+        data.back_translate,
+        "translate every sentence of a corpus to another language and back",
+        "csebench back-translate corpus.txt --translators 'models/en-de models/de-en' --out translated.txt",
     )
     v.add_argument("corpus", type=Path, help="one sentence per line")
     models = "two MarianMT models (ID@COMMIT or folders) in one argument, separated by a space"
     v.add_argument("--translators", required=True, help=models)
     v.add_argument("--out", type=options.output_file, required=True, help="file of the translated sentences")
-    v.add_argument(
-        "--batch-size", type=options.BATCH_SIZE, default=64, help="sentences per batch (default: %(default)s)"
-    )
+    v.add_argument("--batch-size", type=options.BATCH_SIZE, default=64, help="sentences per batch")
 
-    verb("lock-checkpoints", data.lock_checkpoints, "look up the hub's commits of released checkpoints, once")
+    verb(
+        "lock-checkpoints",
+        data.lock_checkpoints,
+        "look up the hub's commits of released checkpoints, once",
+        "csebench lock-checkpoints",
+    )

@@ -113,6 +113,15 @@ def model_files(ref: EncoderRef, what: str) -> list[Remote]:
     return [Remote(name, sizes[name]) for name in [*(n for n in sizes if re.fullmatch(SMALL, n)), *weights]]
 
 
+def has_file(ref: EncoderRef, name: str) -> bool:
+    """Whether the hub lists a file of a model; raises as `fetch`."""
+    from huggingface_hub import HfApi
+
+    asked = {"revision": ref.revision, "timeout": TIMEOUT_SECONDS}
+    facts = _asked(f"model {ref.name}", lambda: HfApi().model_info(ref.name, **asked))
+    return name in {file.rfilename for file in facts.siblings or ()}
+
+
 def fetch(repository: str, name: str, revision: str, repo_type: str, what: str) -> Path:
     """Path in the cache of one file, which is fetched if it is not there; what has other bytes than the hub states is
     fetched anew, once.

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import Request, urlopen
 
+from tabulate import tabulate
+
 from csebench.base import gpus
 from csebench.base.data_root import matches
 from csebench.base.errors import BadInput, RunFailed
@@ -293,11 +295,15 @@ def devices() -> list[tuple[str, int | None]]:
 # ---------------------------------------------------------------- what is shown
 
 
-def show(pages: list[Page]) -> tuple[str, bool]:
-    """One screen, and whether all that can be planned can be run."""
-    from tabulate import tabulate
+def content(states: list[State]) -> list[dict]:
+    """What `csebench check --json` prints."""
+    return [
+        {"kind": s.need.kind, "name": s.need.name, "state": s.state, "bytes": s.size, "why": s.why} for s in states
+    ]
 
-    states = check(pages)
+
+def show(pages: list[Page], states: list[State]) -> str:
+    """One screen: every need with its state, disk and memory."""
     rows = [[s.need.kind, s.need.name, s.state, "" if s.size is None else _size(s.size)] for s in states]
     lines = [tabulate(rows, ["", "name", "state", "size"], disable_numparse=True)]
     lines += [f"- {s.why if s.need.name in s.why else f'{s.need.name}: {s.why}'}" for s in states if s.why]
@@ -313,8 +319,12 @@ def show(pages: list[Page]) -> tuple[str, bool]:
         lines.append(line)
     if step is None and any(s.need.kind == "encoder" for s in states):
         lines.append("memory: known when the encoders are here")
-    lost = {s.need.name for s in states if s.state == MISSING} - without_source(pages)
-    return "\n".join(lines), not lost
+    return "\n".join(lines)
+
+
+def lost(pages: list[Page], states: list[State]) -> set[str]:
+    """What is missing although a page plans with it."""
+    return {s.need.name for s in states if s.state == MISSING} - without_source(pages)
 
 
 def without_source(pages: list[Page]) -> set[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from csebench import ROOT
 from csebench.base.data_root import DataRoot
 from csebench.base.errors import BadInput, explain, unknown
 from csebench.base.files import parse_json, read_text, sha256
@@ -110,7 +111,7 @@ def find_encoder(name: str) -> EncoderRef:
     Raises:
         BadInput: no such encoder.
     """
-    known = [ref for scale in catalog.scale_names() for ref in catalog.scale(scale).encoders.values()]
+    known = known_encoders()
     for ref in known:
         if name in (ref.name, Path(ref.name).name):
             return ref
@@ -119,6 +120,28 @@ def find_encoder(name: str) -> EncoderRef:
     if "@" in name:
         return EncoderRef.parse(name)
     raise unknown("encoder", name, {ref.name for ref in known} | {"ID@COMMIT of the hub", "a model folder"})
+
+
+def find_model(name: str) -> str:
+    """What `csebench evaluate` opens: a folder or .npz file as it is, the model of a run by its id, an encoder of
+    config/ at its pinned commit, or an id of the hub.
+
+    Raises:
+        BadInput: no such model.
+    """
+    path = Path(name)
+    if path.exists() or path.suffix == ".npz":
+        return name
+    if (catalog.RUNS / name / "model").is_dir():
+        return str(catalog.RUNS / name / "model")
+    if "/" in name and not any(name == ref.name for ref in known_encoders()):
+        return name  # of the hub
+    ref = find_encoder(name)
+    return ref.name if Path(ref.name).exists() or (ROOT / ref.name).exists() else f"{ref.name}@{ref.revision}"
+
+
+def known_encoders() -> list[EncoderRef]:
+    return [ref for scale in catalog.scale_names() for ref in catalog.scale(scale).encoders.values()]
 
 
 def data_root_or_default(given: Path | None) -> Path | DataRoot:

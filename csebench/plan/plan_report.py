@@ -14,6 +14,7 @@ from tabulate import tabulate
 from csebench.base.errors import BadInput
 from csebench.base.files import read_json, write_text
 from csebench.base.run_dir import training_report
+from csebench.base.tables import records
 from csebench.plan import catalog, disk, forecast, targets
 from csebench.plan.budget import Choice, Score, Step, Work
 from csebench.plan.spec import Spec
@@ -141,8 +142,8 @@ def disk_line(work: Work, scores: Iterable[Score] | None = None) -> str:
     return f"{line}; unknown for {unknown} runs." if unknown else f"{line}."
 
 
-def tables_table(work: Work) -> str:
-    """What is missing of every table and figure if it were made alone."""
+def tables_rows(work: Work) -> tuple[list[str], list[list]]:
+    """Columns and rows: what is missing of every table and figure if it were made alone."""
     rows = []
     for grid in work.grids:
         of = [bundle for bundle in work.bundles if any(cell[:2] == grid for cell in bundle.cells)]
@@ -152,7 +153,11 @@ def tables_table(work: Work) -> str:
         trained = sum(step.kind == "train" for step in steps)
         if cells:
             rows.append([target_name(*grid), f"{cells - left} of {cells}", trained, *_hours(work, steps)])
-    head = ["table or figure alone", "cells complete", "runs to train", "hours (range)", "not measured"]
+    return ["table or figure alone", "cells complete", "runs to train", "hours (range)", "not measured"], rows
+
+
+def tables_table(work: Work) -> str:
+    head, rows = tables_rows(work)
     return tabulate(rows, head, disable_numparse=True, colalign=_right(5)) if rows else ""
 
 
@@ -235,22 +240,37 @@ def _shows(page: targets.Page, choice: Choice) -> bool:
 # ---------------------------------------------------------------- lists of runs
 
 
-def runs_table(work: Work) -> str:
-    """Every run of the targets, with its state and the tables and figures that show it."""
+def content(work: Work, choice: Choice | None = None) -> dict:
+    """What `csebench plan --json` prints."""
+    tables = {"scale": work.scale.scale, "device": work.device, "tables": records(*tables_rows(work))}
+    tables |= {"runs": records(*runs_rows(work))}
+    return tables if choice is None else tables | {"chosen": records(*chosen_rows(work, choice))}
+
+
+def runs_rows(work: Work) -> tuple[list[str], list[list]]:
+    """Columns and rows: every run of the targets, with its state and the tables and figures that show it."""
     finished, rows = targets.finished_runs(work.pages), []
     for run in planned_runs(work.pages):
         state = "done" if run.spec.run_id in finished else "missing"
         size = run.spec.corpus.size if run.spec.corpus else "-"
         rows.append([run.spec.run_id, size, run.spec.seed, state, run.seconds, len(run.tables), " ".join(run.tables)])
-    head = ["run", "sentences", "seed", "state", "seconds", "shown in", "tables"]
+    return ["run", "sentences", "seed", "state", "seconds", "shown in", "tables"], rows
+
+
+def runs_table(work: Work) -> str:
+    head, rows = runs_rows(work)
     return tabulate(rows, head, floatfmt=".1f")
 
 
-def chosen_table(work: Work, choice: Choice) -> str:
-    """Chosen runs in their order, with the hours until each is trained and scored."""
+def chosen_rows(work: Work, choice: Choice) -> tuple[list[str], list[list]]:
+    """Columns and rows: chosen runs in their order, with the hours until each is trained and scored."""
     rows, steps = [], set()
     for run, evaluators in _in_order(work, choice).items():
         steps |= work.steps(Score(run, evaluator) for evaluator in evaluators)
         rows.append([run, ", ".join(sorted(evaluators)), work.cost(steps)[0].hours])
-    head = ["run", "scored by", "hours until then"]
+    return ["run", "scored by", "hours until then"], rows
+
+
+def chosen_table(work: Work, choice: Choice) -> str:
+    head, rows = chosen_rows(work, choice)
     return tabulate(rows, head, disable_numparse=True, colalign=["left", "left", "right"])

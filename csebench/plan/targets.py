@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from csebench.base.caches import cached
-from csebench.base.errors import BadInput, unknown
+from csebench.base.errors import BadInput, by_number, unknown
 from csebench.base.run_dir import DONE
 from csebench.plan import checkpoints, sources, variance
 from csebench.plan.catalog import (
@@ -26,8 +26,12 @@ from csebench.plan.catalog import (
 from csebench.plan.grids import CellPlan, find_grid, plan_grid
 from csebench.plan.papers import Figure
 from csebench.plan.recipe import corpus_path, positives_path
-from csebench.plan.registry import protocol
+from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, names, protocol
 from csebench.plan.spec import Spec
+
+TARGETS_HELP = (
+    "Targets: all, a paper (micse), a table or figure (table2, micse/table2, micse/figure3), methods, variants."
+)
 
 
 @dataclass(frozen=True)
@@ -174,7 +178,7 @@ def page(name: str, scale_name: str, paper_name: str | None = None) -> Page:
 @cached
 def pages(scale_name: str) -> tuple[Page, ...]:
     """Every page of a scale: tables over all papers, generated ones, then each paper's tables and figures."""
-    keys = sorted({key for name in paper_names() for key in paper(name).tables}, key=grid_order)
+    keys = sorted({key for name in paper_names() for key in paper(name).tables}, key=by_number)
     of_papers = [page(grid, scale_name, name) for name in paper_names() for grid in grid_names(name)]
     over_all = [page(name, scale_name) for name in (*(f"table{key}" for key in keys), *GENERATED)]
     return (*over_all, *of_papers)
@@ -195,12 +199,6 @@ def grid_names(paper_name: str) -> list[str]:
     return [f"table{key}" for key in about.tables] + [f"figure{key}" for key in about.figures]
 
 
-def grid_order(name: str) -> tuple:
-    """A sort key for names or numbers of tables: 2 before 10, an appendix (`A1`) after the numbers."""
-    parts = re.findall(r"\d+|\D+", name)
-    return tuple((not part.isdigit(), int(part) if part.isdigit() else part) for part in parts)
-
-
 def grid_label(name: str) -> str:
     """`Table 2` for `table2`, `Table A1` for `tableA1`; other names capitalised."""
     kind = next((kind for kind in ("table", "figure") if name.startswith(kind)), name)
@@ -208,8 +206,8 @@ def grid_label(name: str) -> str:
 
 
 def parse_target(target: str, scale_name: str) -> list[Page]:
-    """The pages of `all`, `methods`, `variants`, `variants/micse`, `table2`, `micse/figure3`, or of a path such as
-    `results/mini/micse/table2.md`.
+    """The pages of `all`, `methods`, `variants`, `variants/micse`, `table2`, `micse` (all of the paper's),
+    `micse/figure3`, or of a path such as `results/mini/micse/table2.md`.
 
     Raises:
         BadInput: no such page.
@@ -221,6 +219,8 @@ def parse_target(target: str, scale_name: str) -> list[Page]:
         scale_name, parts = parts[0], parts[1:]
     if len(parts) == 1 and parts[0] in GENERATED:
         return [page(parts[0], scale_name)]
+    if len(parts) == 1 and parts[0] in paper_names():
+        return [page(name, scale_name, parts[0]) for name in grid_names(parts[0])]
     if len(parts) == 2 and parts[0] == VARIANTS:
         return [page(parts[1], scale_name, VARIANTS)]
     if parts == [checkpoints.NAME]:
@@ -235,8 +235,24 @@ def parse_target(target: str, scale_name: str) -> list[Page]:
         return [page(parts[0], scale_name)]
     if len(parts) == 2 and re.fullmatch(r"(table|figure)\w+", parts[1]):
         return [page(parts[1], scale_name, parts[0])]
+    raise unknown_target("/".join(parts) or target, scale_name)
+
+
+def unknown_target(name: str, scale_name: str) -> BadInput:
+    """The error for what is no target; for a name of another kind it gives that kind, and the verb for it."""
+    for kind, known in (
+        ("a method", names(METHODS)),
+        ("a component", names(COMPONENTS)),
+        ("an evaluator", names(EVALUATORS)),
+        ("a scale", scale_names()),
+    ):
+        if name in known:
+            remedy = f"use `--scale {name}`" if kind == "a scale" else f"`csebench show {name}` describes it"
+            return BadInput(f"{name} is {kind}, not a target: {remedy}. {TARGETS_HELP}")
+    if re.fullmatch(r"\w+-[0-9a-f]{10}", name):
+        return BadInput(f"{name} is a run, not a target: `csebench show {name}` describes it. {TARGETS_HELP}")
     known = [str(p.path.relative_to(results_folder(scale_name)).with_suffix("")) for p in pages(scale_name)]
-    raise unknown("target", "/".join(parts), [*known, "all"])
+    return unknown("target", name, [*known, *paper_names(), "all"])
 
 
 def grid_path(paper_name: str, name: str, scale_name: str, ending: str) -> Path:

@@ -47,6 +47,28 @@ def path_of(paper_name: str, name: str, scale: str) -> Path:
     return grid_path(paper_name, name, scale, "items.json")
 
 
+def pair_rows(paper_name: str, name: str, scale: str) -> list[dict]:
+    """The tests that a table's file holds, one per column and pair of rows, by the labels of the rows."""
+    shown = grid_view(paper_name, name, scale)
+    labels = [row.label for row in shown.grid.rows]
+    return [
+        {"target": f"{paper_name}/{name}", "column": column, **pair, "a": labels[pair["a"]], "b": labels[pair["b"]]}
+        for column, comparison in shown.comparisons.items()
+        for pair in comparison["pairs"]
+    ]
+
+
+def letter_rows(paper_name: str, name: str, scale: str) -> list[list]:
+    """Column, row, and the row's letters, from the best row: rows with a common letter do not differ."""
+    shown = grid_view(paper_name, name, scale)
+    labels = [row.label for row in shown.grid.rows]
+    return [
+        [column, labels[row], comparison["letters"][str(row)]]
+        for column, comparison in shown.comparisons.items()
+        for row in comparison["order"]
+    ]
+
+
 def texts(shown: GridView) -> dict | None:
     """What the first run of every row retrieved, and what papers print; None where the evaluator has no texts."""
     kept = shown.texts or {"runs": {}}

@@ -4,18 +4,18 @@ a table or figure. Both are derived from the score JSONs and the papers.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable
 from pathlib import Path
 
+from csebench.base.errors import by_number
 from csebench.base.files import write_text
+from csebench.base.tables import csv_text
 from csebench.plan.catalog import results_folder
 from csebench.plan.papers import SettingsTable
 from csebench.plan.registry import COMPONENTS, METHODS, declaration, evaluator_declaration, names
 from csebench.plan.schema import Declaration, Value
 from csebench.plan.spec import Spec
-from csebench.plan.targets import grid_order, pages
+from csebench.plan.targets import pages
 from csebench.report.view import Cell, GridView, grid_view
 from csebench.score.store import read_scores, score
 
@@ -107,7 +107,7 @@ def unit(evaluator: str, metric: str) -> str:
 def write_cells(scale: str) -> Path:
     """`cells.csv`: every cell of every table and figure of a scale, by paper."""
     grids = {grid for page in pages(scale) for grid in page.grids()}
-    views = [grid_view(*grid, scale) for grid in sorted(grids, key=lambda grid: (grid[0], grid_order(grid[1])))]
+    views = [grid_view(*grid, scale) for grid in sorted(grids, key=lambda grid: (grid[0], by_number(grid[1])))]
     rows = [row for view in views if not isinstance(view.grid, SettingsTable) for row in cell_rows(view)]
     return write_rows(results_folder(scale) / "cells.csv", CELLS, rows)
 
@@ -149,10 +149,5 @@ def run_ids(cell: Cell, scale: str) -> list[str]:
 
 
 def write_rows(path: Path, columns: list[str], rows: Iterable[dict]) -> Path:
-    """Equal rows give equal bytes."""
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_text(path, text.getvalue())
+    write_text(path, csv_text(columns, rows))
     return path

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from csebench.base.errors import by_number
 from csebench.base.files import write_text
 from csebench.base.locks import locked
 from csebench.plan import catalog, targets
@@ -411,4 +412,4 @@ def index_values(content: SiteContent) -> dict:
 
 def column_order(name: str) -> tuple:
     """Sorts the columns of the coverage matrix: tables before figures, each by number."""
-    return name.startswith("figure"), targets.grid_order(name)
+    return name.startswith("figure"), by_number(name)

@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 from collections import Counter
 
+from csebench.base.errors import by_number
 from csebench.plan.catalog import DEFAULT_SCALE, SIDE_BY_SIDE, VARIANTS, paper, paper_names, results_folder
 from csebench.plan.catalog import scale as read_scale
-from csebench.plan.targets import grid_label, grid_names, grid_order
+from csebench.plan.targets import grid_label, grid_names
 from csebench.report.audit import KINDS, SEVERITIES, Finding, Place, findings, paper_label
 from csebench.report.claims_page import claims_sections
 from csebench.report.markdown import markdown_table, not_comparable
@@ -48,7 +49,7 @@ def index_page(scale: str) -> str:
     ]
     for kind, ending in (("table", "md"), ("figure", "svg")):
         body = []
-        for name in sorted({name for _, name in views if name.startswith(kind)}, key=grid_order):
+        for name in sorted({name for _, name in views if name.startswith(kind)}, key=by_number):
             link = f"[{grid_label(name)}]({name}.md)" if kind == "table" else grid_label(name)
             cells = [
                 f"[{progress_label(views[p, name])}]({p}/{name}.{ending})" if (p, name) in views else ""

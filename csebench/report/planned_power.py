@@ -211,20 +211,20 @@ def planned_text(view: GridView) -> str | None:
 UNKNOWN = "not known: no seeds at this scale, and nobody published some"
 
 
-def report(views: list[GridView], difference: float) -> str:
-    """What tables will show, as text: two lines per table, encoder and group of columns.
+def rows(views: list[GridView], difference: float) -> tuple[list[str], list[list]]:
+    """What tables will show, as columns and rows: two rows per table, encoder and group of columns.
 
     Args:
         difference: in points, whose power is computed.
     """
     head = ["table", "columns", "encoder", "sd", "known from", "seeds", "test", "detects", "detects, Holm"]
     head += [f"power at {difference:g}", *(f"seeds for {points:g}" for points in POINTS)]
-    rows = []
+    tests = []
     for plan in (plan for view in views for plan in plans(view)):
         labels = ", ".join(plan.columns) if len(plan.columns) < 4 else f"{len(plan.columns)} columns"
         about = [plan.table, labels, plan.encoder]
         if plan.spread is None or plan.paired is None or plan.unpaired is None:
-            rows.append([*about, "–", UNKNOWN, plan.seeds])
+            tests.append([*about, "–", UNKNOWN, plan.seeds])
             continue
         for name, design in (("paired", plan.paired), ("unpaired", plan.unpaired)):
             smallest, holm = (
@@ -232,10 +232,16 @@ def report(views: list[GridView], difference: float) -> str:
             )
             tested = [_points(smallest), _points(holm), f"{power_of(difference, design, plan.seeds):.2f}"]
             needed = [needed_label(seeds_needed(points, design)) for points in POINTS]
-            rows.append([*about, f"{plan.spread.std:.2f}", plan.spread.source, plan.seeds, name, *tested, *needed])
-    if not rows:
+            tests.append([*about, f"{plan.spread.std:.2f}", plan.spread.source, plan.seeds, name, *tested, *needed])
+    return head, tests
+
+
+def report(views: list[GridView], difference: float) -> str:
+    """The same as text, with a legend."""
+    head, tests = rows(views, difference)
+    if not tests:
         return "No two trained rows are compared there."
-    return "\n\n".join([tabulate(rows, head, disable_numparse=True), LEGEND])
+    return "\n\n".join([tabulate(tests, head, disable_numparse=True), LEGEND])
 
 
 def _points(difference: float) -> str:

@@ -26,6 +26,7 @@ from csebench.base.errors import BadInput, MissingFile
 from csebench.base.files import read_bytes
 from csebench.base.progress import format_duration, read_progress
 from csebench.base.run_dir import DONE, PROGRESS, PRUNED
+from csebench.base.tables import records
 from csebench.plan import catalog, forecast, targets
 from csebench.plan.forecast import Estimate
 from csebench.plan.spec import Spec
@@ -184,14 +185,14 @@ def seconds_left(runs: list[RunStatus]) -> tuple[dict[str, Estimate], Counter]:
         times = measured.get(run.encoder)
         if (left := run.facts.get("left")) is not None:
             seconds[run.kind] += Estimate(left, left, left)
-            sources["by their own pace"] += 1
+            sources["at their own pace so far"] += 1
         elif times and (estimate := forecast.training(run.spec, times)) is not None:
             scores = [forecast.scoring(evaluator, times) for evaluator in run.missing]
             seconds[kind] += forecast.total([estimate, *(score for score in scores if score is not None)])
-            sources[f"by the steps of {device}"] += 1
+            sources[f"from step times of {device}"] += 1
         elif same := durations.get(run.timing_key):
             seconds[kind] += Estimate(mean(same), min(same), max(same))
-            sources["by the mean of such runs done here"] += 1
+            sources["from such runs done here"] += 1
         else:
             sources["unknown"] += 1
     return seconds, sources
@@ -206,18 +207,54 @@ def format_hours(estimate: Estimate, kind: str) -> str:
 # ---------------------------------------------------------------- printing
 
 
-def show_status(pages: list[targets.Page], every: int | None) -> None:
-    """Print the summary; in a terminal with `every`, again after so many seconds until no run is left."""
+def show_status(pages: list[targets.Page], scale: str, every: int | None) -> None:
+    """Print the summary and a line per table; in a terminal with `every`, again after so many seconds until no run is
+    left."""
     console = Console(highlight=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    head = Text(f"Scale {scale}: runs in {catalog.RUNS}/, scores in {catalog.results_folder(scale)}/scores/")
     if every is None or not console.is_terminal:
-        return console.print(summary(read_statuses(pages), len(stale_runs(pages))))
+        runs = read_statuses(pages)
+        return console.print(Group(head, summary(runs, len(stale_runs(pages))), Text(), tables_table(pages, runs)))
     with contextlib.suppress(KeyboardInterrupt), Live(console=console, auto_refresh=False) as live:
         while True:
             runs = read_statuses(pages)
-            live.update(summary(runs), refresh=True)
+            live.update(Group(head, summary(runs), Text(), tables_table(pages, runs)), refresh=True)
             if all(run.state in ("done", "failed") for run in runs):
                 return None
             time.sleep(every)
+
+
+def tables_rows(pages: list[targets.Page], runs: list[RunStatus]) -> tuple[list[str], list[list]]:
+    """Columns and rows: for every table and figure with runs, how many are in which state."""
+    states, rows = {run.id: run.state for run in runs}, []
+    for paper, name in dict.fromkeys(grid for page in pages for grid in page.grids()):
+        page = targets.page(name, pages[0].scale, paper)
+        if counts := Counter(states[run_id] for run_id in page.available_runs() if run_id in states):
+            target = name if paper == name else f"{paper}/{name}"
+            rows.append([target, counts.total(), *(counts[state] for state in STATES)])
+    return ["table or figure", "runs", *STATES], rows
+
+
+def tables_table(pages: list[targets.Page], runs: list[RunStatus]) -> Table:
+    columns, rows = tables_rows(pages, runs)
+    table = Table(box=None, padding=(0, 2), pad_edge=False)
+    for name in columns:
+        table.add_column(name, justify="left" if name == columns[0] else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*(str(value) if value else "–" for value in row))
+    return table
+
+
+def content(pages: list[targets.Page]) -> dict:
+    """What `csebench status --json` prints."""
+    runs = read_statuses(pages)
+    facts = ("step", "steps", "left", "message")
+    listed = [
+        {"run": run.id, "state": run.state, "device": run.device, "missing": list(run.missing)}
+        | {name: run.facts.get(name) for name in facts}
+        for run in runs
+    ]
+    return {"scale": pages[0].scale, "tables": records(*tables_rows(pages, runs)), "runs": listed}
 
 
 def summary(runs: list[RunStatus], stale: int = 0) -> Group:

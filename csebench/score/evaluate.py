@@ -8,11 +8,13 @@ import math
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from csebench.base import gpus
 from csebench.base.data_root import DataRoot, matches
+from csebench.base.display import bar, loading
 from csebench.base.errors import BadInput, RunFailed, no_exit
 from csebench.base.files import replacing, sha256, write_json
 from csebench.base.locks import locked
@@ -120,9 +122,13 @@ def evaluate(
     out: Path,
     pooler: str | None = None,
     evaluation=Evaluation(),
+    report: Callable[[list[dict]], None] = lambda rows: None,
 ) -> dict:
     """Score a model and write `out` (JSON) and `out` with suffix `.items.npz` (per-item values). Waits while another
     process writes `out`.
+
+    Args:
+        report: is called with the rows of each evaluator as soon as they are known.
 
     Returns:
         what was written: tidy rows `{evaluator, protocol, task, subset, metric, value}` under `scores`.
@@ -136,11 +142,12 @@ def evaluate(
 
     check_model(Path(model))
 
-    from csebench.score.models import open_model
+    with loading("the model"):
+        from csebench.score.models import open_model
 
-    opened = open_model(model, pooler, evaluation)
+        opened = open_model(model, pooler, evaluation)
     with locked(out.with_name(f".{out.name}.lock"), f"{out}: another process writes it; waiting for its end."):
-        return score(opened, model, evaluators, data_root, out, pooler, evaluation)
+        return score(opened, model, evaluators, data_root, out, pooler, evaluation, report)
 
 
 def score(
@@ -151,6 +158,7 @@ def score(
     out: Path,
     pooler: str | None,
     evaluation: Evaluation,
+    report: Callable[[list[dict]], None] = lambda rows: None,
 ) -> dict:
     """`evaluate` for a model that is open: what it has embedded for one evaluator is there for the next."""
     import numpy as np
@@ -161,7 +169,8 @@ def score(
     opened.cache_dir, opened.artifacts_dir = out.with_name(f".{out.stem}.shards"), out.with_suffix(".files")
     evaluated = [identity(e, model, data_root, pooler, evaluation) for e in evaluators]
     scores, items, timings = [], {}, {}
-    for evaluator in evaluators:
+    for evaluator in (progress := bar(evaluators, "evaluators", "evaluator")):
+        progress.set_description(evaluator)
         wanted, started = protocol(evaluator), time.perf_counter()
         embedding, embedded = opened.seconds, opened.embedded
         setting = {"pooler": pooler or "own", "precision": evaluation.precision}
@@ -174,8 +183,10 @@ def score(
             "scoring_seconds": round(time.perf_counter() - started - embedding, 3),
             "sentences_embedded": opened.embedded - embedded,
         }
-        scores += [{"evaluator": wanted.declaration.name, "protocol": name, **row._asdict()} for row in rows]
+        scores_here = [{"evaluator": wanted.declaration.name, "protocol": name, **row._asdict()} for row in rows]
+        scores += scores_here
         items |= {f"{wanted.text}/{item}": array for item, array in values.items()}
+        report(scores_here)
     run = Path(model) / "csebench.json"
     used = {unit for e in evaluators for unit in version_lock.units_of_score(protocol(e).declaration.name)}
     result = {

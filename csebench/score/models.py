@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from huggingface_hub import hf_hub_download
+from huggingface_hub import try_to_load_from_cache
 
 from csebench.base.errors import BadInput, RunFailed
+from csebench.data import hub
 from csebench.model.embedder import Embedder, EmbeddingFile
 from csebench.model.encoder import Encoder
 from csebench.model.sentence_encoder import Affine, SentenceEncoder, SentenceTransformerEmbedder
@@ -27,12 +28,25 @@ def facts_of(folder: Path) -> dict:
 
 
 def has_modules(ref: EncoderRef) -> bool:
-    """Whether it is a model of sentence-transformers, which states its pooling; False if the hub cannot be reached."""
+    """Whether it is a model of sentence-transformers, which states its pooling. False if the cache has the model, and
+    the hub cannot be reached.
+
+    Raises:
+        BadInput: the hub can have no such model, or has none.
+        RunFailed: it is not in the cache, and the hub cannot be reached.
+    """
     if Path(ref.name).exists():
         return (Path(ref.name) / "modules.json").exists()
+    if hub.local_folder(ref) is not None:
+        return False
+    hub.check_hub_name(ref.name, "model")
+    if isinstance(try_to_load_from_cache(ref.name, "modules.json", revision=ref.revision), str):
+        return True
     try:
-        return bool(hf_hub_download(ref.name, "modules.json", revision=ref.revision))
-    except (OSError, ValueError):
+        return hub.has_file(ref, "modules.json")
+    except RunFailed:
+        if hub.cached_model(ref) is None:
+            raise
         return False
 
 
@@ -55,11 +69,11 @@ def open_model(name: str, pooler: str | None = None, evaluation: Evaluation = Ev
         return load(facts["control"])(facts["params"], facts["seed"])
     pooler = pooler or pooler_of(folder)
     ref = EncoderRef.parse(name)
-    if pooler is None and has_modules(ref):
-        return SentenceTransformerEmbedder(ref, evaluation)
-    if pooler is None:
-        raise BadInput(f"{name}: does not say how to pool; give --pooler ({', '.join(POOLERS)}).")
     try:
+        if pooler is None and has_modules(ref):
+            return SentenceTransformerEmbedder(ref, evaluation)
+        if pooler is None:
+            raise BadInput(f"{name}: states no pooling; give --pooler ({', '.join(POOLERS)}).")
         encoder = Encoder.load(ref, with_pooler=pooler == "cls")
     except RunFailed as error:  # nothing has run: the name is the user's
         raise BadInput(str(error)) from None

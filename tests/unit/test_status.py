@@ -143,7 +143,7 @@ def test_what_is_left_comes_from_runs_of_the_same_settings(runs, capsys):
     assert 0 < others < len(runs) - 1
     done(same[0], 7200, resumed_at=None)
     out = shown(capsys)
-    assert f"{2 * others:.2f} CPU hours for {others} runs: {others} by the mean" in out
+    assert f"{2 * others:.2f} CPU hours for {others} runs: {others} from such runs done here" in out
     assert f"unknown for {len(runs) - 1 - others}\n" in out
     done(same[0], 7200, resumed_at=100)
     assert f"unknown for {len(runs) - 1}\n" in shown(capsys)
@@ -164,7 +164,7 @@ def test_what_is_left_comes_from_measured_steps_of_the_device_in_use(runs, timed
     done(simcse[0], 7200)
     n = len(simcse) - 1
     low, high = (f"{n * hours * factor:.2f}" for factor in (1 / TIMES.factor, TIMES.factor))
-    assert f"{n * hours:.2f} CPU hours ({low} to {high}) for {n} runs: {n} by the steps of Xeon" in shown(capsys)
+    assert f"{n * hours:.2f} CPU hours ({low} to {high}) for {n} runs: {n} from step times of Xeon" in shown(capsys)
     assert n * hours > 0.01
 
 
@@ -179,7 +179,7 @@ def test_what_failed_is_not_left_and_what_stopped_is(runs, capsys):
     noted(runs[0], left=3600.0)
     noted(runs[1], left=7200.0, gpu=None, pid=dead_pid())
     noted(runs[2], left=7200.0, state="failed", message="x")
-    assert "1.00 GPU hours, 2.00 CPU hours for 2 runs: 2 by their own pace; unknown" in shown(capsys)
+    assert "1.00 GPU hours, 2.00 CPU hours for 2 runs: 2 at their own pace so far; unknown" in shown(capsys)
 
 
 # ---------------------------------------------------------------- the command

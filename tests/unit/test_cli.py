@@ -1,0 +1,173 @@
+"""The command line: names as people type them, help, JSON, and how it ends in a pipe."""
+
+import json
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from csebench import ROOT, cli
+from csebench.base.errors import BadInput, unknown
+from csebench.cli import run, verbs
+from csebench.plan import by_hand, catalog, targets
+
+VERBS = next(action for action in verbs.parser()._actions if action.choices).choices
+OPTIONS = [
+    pytest.param(action, id=f"{name} {'/'.join(action.option_strings) or action.dest}")
+    for name, verb in VERBS.items()
+    for action in verb._actions
+    if action.dest != "help"
+]
+
+
+def printed(capsys, *arguments):
+    assert cli.main([*arguments]) == 0
+    return capsys.readouterr().out
+
+
+# ---------------------------------------------------------------- help
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_examples_in_help_can_be_typed(verb, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    examples = VERBS[verb].get_default("examples")
+    assert examples and all(example in VERBS[verb].format_help() for example in examples)
+    for example in examples:
+        program, *arguments = shlex.split(example)
+        assert program == "csebench" and arguments[0] == verb
+        verbs.parser().parse_args(arguments)
+
+
+@pytest.mark.parametrize("action", OPTIONS)
+def test_every_option_has_a_text_and_its_default(action):
+    text = verbs.Help("csebench")._get_help_string(action)
+    assert action.help
+    assert action.required or not action.option_strings or "default: " in text
+
+
+def test_help_lists_verbs_in_groups():
+    text = verbs.parser().format_help()
+    places = [text.index(f"\n{title}") for title in ("look:", "run:", "report:", "data:", "  fetch ")]
+    assert places == sorted(places)
+
+
+# ---------------------------------------------------------------- names
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        ("simcse", ["method"]),
+        ("micse", ["method", "paper"]),
+        ("ami", ["component"]),
+        ("beir:scifact", ["evaluator"]),
+        ("micse/table2", ["table"]),
+        ("table1", ["table"] * 3),
+        ("micse/figure3", ["figure"]),
+        ("outperforms SimCSE by an average", ["claim"]),
+    ],
+)
+def test_show_takes_what_people_type(name, kinds, capsys):
+    assert [thing["what"] for thing in json.loads(printed(capsys, "show", name, "--json"))] == kinds
+    assert printed(capsys, "show", name)
+
+
+def test_show_takes_the_id_of_a_run(capsys):
+    run_id = next(iter(targets.page("table2", "smoke", "micse").runs()))
+    (shown,) = json.loads(printed(capsys, "show", run_id, "--json"))
+    assert (shown["what"], shown["scale"], shown["spec"]["method"]) == ("run", "smoke", run_id.rpartition("-")[0])
+    assert "micse/table2" in shown["shown in"]
+
+
+def test_a_paper_as_target_is_all_its_tables_and_figures():
+    pages = targets.parse_target("micse", "smoke")
+    assert [page.name for page in pages] == targets.grid_names("micse")
+    assert {page.papers for page in pages} == {("micse",)}
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("simcse", "simcse is a method, not a target: `csebench show simcse`"),
+        ("ami", "ami is a component"),
+        ("sts", "sts is an evaluator"),
+        ("mini", "mini is a scale, not a target: use `--scale mini`"),
+        ("simcse-0123456789", "is a run, not a target"),
+        ("miCSE/Table2", "Did you mean 'micse/table2'"),
+    ],
+)
+def test_a_near_miss_gets_the_right_kind(target, message):
+    with pytest.raises(BadInput, match=message):
+        targets.parse_target(target, "smoke")
+
+
+def test_known_names_are_few_and_in_order():
+    message = str(unknown("table", "table12x", [f"table{n}" for n in range(40, 0, -1)]))
+    names = message.partition("Known: ")[2].partition(" and ")[0].split(", ")
+    numbers = [int(name.removeprefix("table")) for name in names]
+    assert numbers == sorted(numbers) and len(numbers) == 12 and 12 in numbers
+    assert message.endswith(" and 28 more.")
+
+
+def test_a_model_is_named_as_an_encoder_is(tmp_path, monkeypatch):
+    ref = next(ref for ref in catalog.scale("paper").encoders.values())
+    short = ref.name.rpartition("/")[2]
+    assert by_hand.find_model(ref.name) == by_hand.find_model(short) == f"{ref.name}@{ref.revision}"
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "simcse-0123456789" / "model").mkdir(parents=True)
+    assert by_hand.find_model("simcse-0123456789") == "runs/simcse-0123456789/model"
+    for name in ("runs", "vectors.npz", "owner/model", "owner/model@main"):
+        assert by_hand.find_model(name) == name
+
+
+def test_a_mistyped_model_is_refused_before_torch_is_imported(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert cli.main(["evaluate", "--model", "bert-mini-wik", "--out", "scores.json"]) == 2
+    assert "Did you mean 'encoders/bert-mini-wiki'" in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------- output
+
+
+LISTS = {
+    "methods": "name",
+    "evaluators": "name",
+    "papers": "name",
+    "claims micse/table2": "claim",
+    "audit": "finding",
+}
+
+
+@pytest.mark.parametrize("command", LISTS)
+def test_json_has_a_row_per_line_of_the_table(command, capsys):
+    rows = json.loads(printed(capsys, *command.split(), "--json"))
+    assert rows and all(LISTS[command] in row for row in rows)
+
+
+@pytest.mark.parametrize("verb", ["plan", "status"])
+def test_json_of_targets_has_their_tables_and_runs(verb, capsys):
+    content = json.loads(printed(capsys, verb, "micse/table2", "--json"))
+    assert content["scale"] == "smoke"
+    assert [table["table or figure" + " alone" * (verb == "plan")] for table in content["tables"]] == ["micse/table2"]
+    assert {run["run"] for run in content["runs"]} == set(targets.page("table2", "smoke", "micse").runs())
+
+
+def test_claims_of_a_table_are_those_about_it(capsys):
+    rows = json.loads(printed(capsys, "claims", "micse/table2", "--json"))
+    assert {row["paper"] for row in rows} == {"micse"} and all("table2" in row["place"] for row in rows)
+
+
+def test_scores_are_printed_in_percent(capsys):
+    row = {"evaluator": "sts", "protocol": "p", "task": "STS12", "subset": "all", "metric": "spearman"}
+    run.show_scores([row | {"value": 0.78134}])
+    assert "78.13  %" in capsys.readouterr().out
+
+
+def test_a_reader_that_goes_away_gets_no_traceback():
+    code = "import sys; from csebench.cli import main; sys.exit(main(['methods']))"
+    first = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    first.stdout.close()
+    assert first.stderr.read() == b"" and first.wait() == 141
