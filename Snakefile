@@ -45,6 +45,8 @@ rule all:
         ],
         html=catalog.results_folder(SCALE) / "html",
         scores=jobs.scores_of_scale(SCALE),  # a deleted score is made again, though pages are up to date
+    message:
+        "all pages of scale {SCALE} are there"
 
 
 # `csebench plan TARGET --hours H` writes chosen.yaml: snakemake -j1 --configfile chosen.yaml -- chosen
@@ -52,3 +54,13 @@ rule chosen:
     input:
         scores=CHOSEN_SCORES,
         pages=config.get("pages", []),
+    message:
+        "all chosen runs are trained and scored"
+
+
+if workflow.is_main_process:
+    jobs.check_targets(sys.argv[1:], [rule.name for rule in workflow.rules], SCALE)
+
+
+onerror:
+    jobs.report_failures(log)

@@ -4,14 +4,16 @@ imported here."""
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable
+from functools import wraps
 from pathlib import Path
-from typing import NoReturn
 
 from csebench import ROOT
+from csebench.base.caches import cached
 from csebench.base.data_root import matches
-from csebench.base.errors import BadInput
+from csebench.base.errors import BadInput, MissingFile, shortened
 from csebench.plan import catalog, checkpoints, data_hashes, forecast, recipe, targets
 from csebench.plan.registry import METHODS, declaration, protocol, with_imports
 from csebench.plan.schema import Scale
@@ -21,10 +23,79 @@ from csebench.plan.version_lock import unversioned_code
 from csebench.score.evaluate import evaluation_key
 
 
-def refuse(error: Exception | str) -> NoReturn:
-    """End the workflow with one message and exit code 2; Snakemake would bury it in a traceback and exit with 1."""
-    print(f"csebench: {error}", file=sys.stderr, flush=True)
-    os._exit(2)
+def refusing(function):
+    """Decorator of what rules call: bad input ends the workflow with one message and exit code 2; Snakemake would bury
+    it in a traceback and exit with 1."""
+
+    @wraps(function)
+    def checked(*args, **kwargs):
+        try:
+            return function(*args, **kwargs)
+        except BadInput as error:
+            hint = f" {partial_hint(sys.argv[1:])}" if isinstance(error, MissingFile) else ""
+            print(f"csebench: {error}{hint}".rstrip(), file=sys.stderr, flush=True)
+            os._exit(2)
+
+    return checked
+
+
+def partial_hint(words: Iterable[str]) -> str:
+    """The partial pages that can be made in place of those that a command line asks for."""
+    strict = [word for word in words if re.fullmatch(r"results/(?!partial/).+\.md", word)]
+    partial = " ".join(word.replace("results/", "results/partial/", 1) for word in strict)
+    return f"What exists can be shown without it: snakemake -j1 {partial}" if partial else ""
+
+
+@refusing
+def start(scale: str, runs: dict[str, list[str]]) -> list[Path]:
+    """Checks the project and the scale; returns `chosen_scores`."""
+    catalog.require_checkout()
+    targets.runs(scale)
+    return chosen_scores(runs, scale)
+
+
+@refusing
+def check_targets(words: list[str], rules: Iterable[str], scale: str) -> None:
+    """Refuses a page that does not exist, and the name of one in place of its path, before Snakemake looks for a rule.
+
+    Args:
+        words: of the command line.
+        rules: names that are targets as well.
+    """
+    if suspects := {word for word in words if word not in rules and is_suspect(word)}:
+        from snakemake.cli import get_argument_parser  # takes half a second
+
+        for word in get_argument_parser().parse_known_args(words)[0].targets:
+            if word in suspects:
+                paths = [str(page.path) for page in targets.parse_target(word, scale)]
+                raise BadInput(f"{word}: Snakemake takes the path of a page: snakemake -j4 {' '.join(paths[:3])}")
+
+
+def is_suspect(word: str) -> bool:
+    """Whether a word of a command line may be a target that no rule makes: neither a file nor the path of a page."""
+    path = Path(word)
+    if word.startswith("-") or word.isdigit() or "=" in word or path.exists():
+        return False
+    if path.parts[0] != catalog.RESULTS.name:
+        return not path.suffix
+    if path.suffix not in ("", ".md", ".svg") or path.stem in catalog.RESERVED | {"evidence-selection"}:
+        return False
+    try:
+        return not targets.parse_target(word.replace("partial/", "", 1), catalog.DEFAULT_SCALE)
+    except BadInput:
+        return True
+
+
+def report_failures(snakemake_logs: list[str]) -> None:
+    """A line per failed job with its reason and its log, and the pages that can be made all the same."""
+    text = "".join(Path(log).read_text(encoding="utf-8", errors="replace") for log in snakemake_logs)
+    for name in dict.fromkeys(re.findall(r"^    log: (\S+) \(check log", text, re.M)):
+        content = Path(name).read_text(encoding="utf-8", errors="replace") if Path(name).exists() else ""
+        reasons = re.findall(r"^(?:csebench: |[\w.]*(?:Error|Exception): ).+", content, re.M)
+        reason = [*(content.split("\n")[-2:-1] or ["no log was written"]), *reasons][-1]
+        print(f"csebench: failed: {shortened(reason.removeprefix('csebench: '))} ({name})", file=sys.stderr)
+    if hint := partial_hint(sys.argv[1:]):
+        print(f"csebench: {hint}", file=sys.stderr)
 
 
 def report_unversioned_code() -> None:
@@ -39,16 +110,16 @@ def report_unversioned_code() -> None:
         )
 
 
+@refusing
 def page_of(path: str, scale: str | None = None) -> Page:
     """The page that a path below results/ means; its folder names the scale, which `--config scale=` must not
     contradict."""
-    try:
-        (page,) = targets.parse_target(path, catalog.DEFAULT_SCALE)
-        page.runs()
-    except BadInput as error:
-        refuse(error)
+    (page,) = targets.parse_target(path, catalog.DEFAULT_SCALE)
+    page.runs()
     if scale not in (None, page.scale):
-        refuse(f"{page.path} is no page of scale {scale}: its pages are in {catalog.results_folder(scale)}/.")
+        raise BadInput(
+            f"{page.path} is not a page of scale {scale}: its pages are in {catalog.results_folder(scale)}/."
+        )
     return page
 
 
@@ -60,26 +131,27 @@ def scale_of_folder(folder: str) -> str:
 # ---------------------------------------------------------------- scores
 
 
+@refusing
 def scores_of_page(page: Page) -> list[Path]:
     """Score JSONs that a page shows."""
     return [targets.score_path(run, evaluator, page.scale) for run, evaluator in page.available()]
 
 
+@refusing
 def scores_of_scale(scale: str) -> list[Path]:
     """Score JSONs that some page of a scale shows."""
     pairs = {pair for page in targets.pages(scale) for pair in page.available()}
     return [targets.score_path(run, evaluator, scale) for run, evaluator in sorted(pairs)]
 
 
+@refusing
 def scores_of_checkpoints() -> list[Path]:
     """Score JSONs of the released checkpoints; refuses while their commits have not been looked up."""
-    try:
-        checkpoints.require_lock()
-        return scores_of_page(targets.page(checkpoints.NAME, checkpoints.SCALE))
-    except BadInput as error:
-        refuse(error)
+    checkpoints.require_lock()
+    return scores_of_page(targets.page(checkpoints.NAME, checkpoints.SCALE))
 
 
+@refusing
 def comparisons_of_page(page: Page) -> list[Path]:
     """What `csebench compare` writes for every table of a page."""
     return [targets.grid_path(paper, name, page.scale, "items.json") for paper, name in page.grids()]
@@ -91,16 +163,14 @@ def existing(paths: Iterable[Path], chosen: Iterable[Path] = ()) -> list[Path]:
     return [path for path in paths if path in chosen or path.exists()]
 
 
+@refusing
 def chosen_scores(runs: dict[str, list[str]], scale: str) -> list[Path]:
     """Score JSONs of the runs in a file that `csebench plan --hours` or `--seeds` wrote."""
     if not isinstance(runs, dict):
-        refuse("runs: must be run ids with their evaluators, as `csebench plan --hours` writes them.")
-    try:
-        for run_id in runs:
-            targets.run(run_id, scale)
-        return [targets.score_path(run, evaluator, scale) for run, names in runs.items() for evaluator in names]
-    except BadInput as error:
-        refuse(error)
+        raise BadInput("runs: must be run ids with their evaluators, as `csebench plan --hours` writes them.")
+    for run_id in runs:
+        targets.run(run_id, scale)
+    return [targets.score_path(run, evaluator, scale) for run, names in runs.items() for evaluator in names]
 
 
 def place(run_id: str, runs: dict[str, list[str]]) -> int:
@@ -120,6 +190,7 @@ def sources(*folders: str) -> list[str]:
 CODE = ("csebench/base", "csebench/plan", "csebench/score", "csebench/report")  # what csebench/report/ imports
 
 
+@refusing
 def text_of_page(page: Page) -> list[str]:
     """Code, papers, scale, and files of methods and evaluators that a page prints from: an edited label renders again,
     and trains nothing."""
@@ -135,11 +206,13 @@ def text_of_page(page: Page) -> list[str]:
     return [f"config/{page.scale}.yaml", *papers, *sorted({*declared}), *sources("evidence", *CODE)]
 
 
+@refusing
 def text_of_all() -> list[str]:
     """The same for pages over all papers."""
     return sources("config", "papers", "evidence", "methods", "evaluators", *CODE)
 
 
+@refusing
 def text_of_evidence() -> list[str]:
     """What the page on others' runs is made from, at no scale."""
     return sources("evidence", "papers", "methods", "evaluators", *CODE)
@@ -153,6 +226,7 @@ def category(page: Page) -> str:
 # ---------------------------------------------------------------- jobs
 
 
+@refusing
 def run_data(run_id: str, first_scale: str) -> list[Path]:
     """Corpus and dev set of a run, what is made of its corpus, and the run before it: files that rules make."""
     scale_name = targets.scale_of_run(run_id, first_scale)
@@ -174,13 +248,14 @@ def made_files(names: Iterable[str], scale: Scale) -> list[Path]:
     return [file for file in files if given is None or not file.is_relative_to(given)]
 
 
+@refusing
 def input_file(name: str, scale: Scale) -> Path:
     """A file of the given data root; where it is not there, a file that a rule makes when it fetches the source, the
     same before and after. What can neither be read nor fetched ends the workflow."""
     if (given := catalog.given_root(scale)) is not None and (given / name).exists():
         return given / name
     if (source := source_of(name)) is None or cannot_be_had(name, scale):
-        refuse(f"{catalog.data_root(scale) / name}: no such file; {remedy(name)}")
+        raise MissingFile(f"{catalog.data_root(scale) / name}: no such file; {remedy(name)}")
     return Path(catalog.FETCHED) / (source[1] if "*" in name else name)
 
 
@@ -190,6 +265,7 @@ def cannot_be_had(name: str, scale: Scale) -> bool:
     return not (given and (given / name).exists()) and (source_of(name) is None or scale.data_root is not None)
 
 
+@refusing
 def trained_run(run_id: str, evaluator: str, score_scale: str, first_scale: str) -> list[Path]:
     """The file that says that a run is trained. Nothing where its score is published and the run is not here and
     cannot be trained, because its corpus cannot be had: then the score is used as it is."""
@@ -202,6 +278,7 @@ def trained_run(run_id: str, evaluator: str, score_scale: str, first_scale: str)
     return [] if corpus and cannot_be_had(corpus.path, scale) else [made]
 
 
+@refusing
 def evaluator_data(evaluator: str, scale_name: str) -> list[Path]:
     """What an evaluator reads: files of the data root by name, and a file of every source that is fetched for it;
     nothing of a source that cannot be fetched (a score of it was made elsewhere)."""
@@ -215,6 +292,7 @@ def evaluator_data(evaluator: str, scale_name: str) -> list[Path]:
     return made_files(patterns, scale)
 
 
+@refusing
 def wanted_evaluators(
     run_id: str, first_scale: str, wanted: Iterable[str], runs: dict[str, list[str]] | None = None
 ) -> str:
@@ -231,20 +309,24 @@ def wanted_evaluators(
     return ",".join(sorted({evaluator for page in pages for run, evaluator in page.available() if run == run_id}))
 
 
+@refusing
 def identity(evaluator: str, scale_name: str) -> str:
     """The key of an evaluation's settings: another version or batch size is scored again."""
     return evaluation_key(evaluator, catalog.scale(scale_name).evaluation)
 
 
+@refusing
 def data_state(evaluator: str, scale_name: str) -> str:
     """Hash of the given data of an evaluator: where a file is changed in place, its scores are made again."""
     return data_hashes.given_data(evaluator, scale_name)
 
 
+@refusing
 def threads(run_id: str, first_scale: str) -> int:
     return catalog.scale(targets.scale_of_run(run_id, first_scale)).threads
 
 
+@refusing
 def training_minutes(run_id: str, first_scale: str, attempt: int) -> int:
     """What a cluster is asked for."""
     scale_name = targets.scale_of_run(run_id, first_scale)
@@ -253,3 +335,36 @@ def training_minutes(run_id: str, first_scale: str, attempt: int) -> int:
 
 def evaluation_minutes(attempt: int) -> int:
     return forecast.job_minutes(0, attempt)
+
+
+class RunTitle:
+    """In the message of a rule, `{run_title:{wildcards.run}}` is what people call a run: `run_title`."""
+
+    def __init__(self, first_scale: str):
+        self.first_scale = first_scale
+
+    def __format__(self, run_id: str) -> str:
+        return run_title(run_id, self.first_scale)
+
+
+@refusing
+def run_title(run_id: str, first_scale: str) -> str:
+    """`miCSE, 10,000 sentences, seed 48 (micse/table2)`: the method, its data, and the first table that shows it."""
+    scale_name = targets.scale_of_run(run_id, first_scale)
+    spec = targets.run(run_id, scale_name)
+    parts = ["+".join([declaration(spec.method).title, *spec.components])]
+    parts += [f"{spec.corpus.size:,} sentences"] if spec.corpus else []
+    return f"{', '.join([*parts, f'seed {spec.seed}'])} ({first_table(scale_name)[run_id]})"
+
+
+@cached
+def first_table(scale_name: str) -> dict[str, str]:
+    """By run id, the target of the first table or figure of a paper that shows a run; else the page's name."""
+    titles: dict[str, str] = {}
+    for page in sorted(
+        targets.all_pages(scale_name), key=lambda page: len(page.papers) > 1 or page.name in page.papers
+    ):
+        name = page.name if page.name in page.papers else f"{page.papers[0]}/{page.name}"
+        for run_id in page.runs():
+            titles.setdefault(run_id, name)
+    return titles

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from csebench import workflow as jobs  # `workflow` is a name of Snakemake
 from csebench.base import gpus
-from csebench.base.errors import BadInput
 from csebench.plan import catalog, forecast, targets
 from csebench.plan.page_files import count_edits
 
@@ -24,12 +23,8 @@ SCALE = config.get("scale", catalog.DEFAULT_SCALE)
 CHOSEN = config.get("runs") or {}  # from a file that `csebench plan --hours` wrote
 GPU = int(bool(gpus.visible_gpus()))  # GPUs that a run requests
 
-try:
-    catalog.require_checkout()
-    targets.runs(SCALE)
-    CHOSEN_SCORES = jobs.chosen_scores(CHOSEN, SCALE)
-except BadInput as error:
-    jobs.refuse(error)
+CHOSEN_SCORES = jobs.start(SCALE, CHOSEN)
+run_title = jobs.RunTitle(SCALE)  # of messages
 
 if workflow.is_main_process:  # not a job, which reads this file again
     jobs.report_unversioned_code()

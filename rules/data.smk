@@ -19,6 +19,8 @@ rule fetch_corpus:
         "../envs/train.yaml"
     params:
         root=lambda _: catalog.FETCHED,
+    message:
+        "fetch {wildcards.source}"
     shell:
         "python -m csebench fetch {wildcards.source:q} --out {params.root:q} > {log:q} 2>&1"
 
@@ -37,6 +39,8 @@ rule fetch_senteval:
         "../envs/train.yaml"
     params:
         root=lambda _: catalog.FETCHED,
+    message:
+        "fetch SentEval's data"
     shell:
         "python -m csebench fetch senteval --out {params.root:q} > {log:q} 2>&1"
 
@@ -51,6 +55,8 @@ rule fetch_beir:
         "../envs/train.yaml"
     params:
         root=lambda _: catalog.FETCHED,
+    message:
+        "fetch beir:{wildcards.dataset}"
     shell:
         "python -m csebench fetch beir:{wildcards.dataset:q} --out {params.root:q} > {log:q} 2>&1"
 
@@ -66,6 +72,8 @@ rule fetch_imdb:
         "../envs/train.yaml"
     params:
         root=lambda _: catalog.FETCHED,
+    message:
+        "fetch IMDb"
     shell:
         "python -m csebench fetch imdb --out {params.root:q} > {log:q} 2>&1"
 
@@ -81,6 +89,8 @@ rule fetch_stackoverflow:
         "../envs/train.yaml"
     params:
         root=lambda _: catalog.FETCHED,
+    message:
+        "fetch StackOverflow titles"
     shell:
         "python -m csebench fetch stackoverflow --out {params.root:q} > {log:q} 2>&1"
 
@@ -101,5 +111,7 @@ rule back_translate:
         runtime=forecast.LONGEST_MINUTES,  # a further attempt continues the file of the one before
     params:
         translators=lambda wildcards: targets.back_translation(wildcards.key, SCALE)[1],
+    message:
+        "back-translate {input}"
     shell:
         "python -m csebench back-translate {input:q} --translators {params.translators:q} --out {output:q} > {log:q} 2>&1"

@@ -32,5 +32,7 @@ rule evaluate:
         data=lambda wildcards: jobs.data_state(
             evaluator_of(wildcards), scale_of(wildcards)
         ),
+    message:
+        "score {run_title:{wildcards.run}} by {params.evaluator}"
     shell:
         "python -m csebench publish {wildcards.run:q} {params.evaluator:q} --scale {params.scale:q} > {log:q} 2>&1"

@@ -25,6 +25,8 @@ rule compare:
         "results/.logs/{grid}.items.log",
     conda:
         "../envs/report.yaml"
+    message:
+        "compare the rows of {wildcards.grid}"
     shell:
         "python -m csebench compare {wildcards.grid:q} > {log:q} 2>&1"
 
@@ -47,6 +49,8 @@ rule table:
         "../envs/report.yaml"
     params:
         edits=edits_of("results/{page}.md"),
+    message:
+        "write {output}"
     shell:
         "python -m csebench render {wildcards.page:q} --out {output:q} > {log:q} 2>&1"
 
@@ -68,6 +72,8 @@ rule figure:
         "results/.logs/{grid}.log",
     conda:
         "../envs/report.yaml"
+    message:
+        "draw {output[0]}"
     shell:
         "python -m csebench render {wildcards.grid:q} > {log:q} 2>&1"
 
@@ -92,6 +98,8 @@ rule report_page:
     params:
         edits=edits_of("results/{folder}{name}.md"),
         scale=scale_of,
+    message:
+        "write {output}"
     shell:
         "python -m csebench render {wildcards.name:q} --scale {params.scale:q} --out {output:q} > {log:q} 2>&1"
 
@@ -114,6 +122,8 @@ rule evidence:
         "../envs/report.yaml"
     params:
         edits=edits_of("results/evidence.md"),
+    message:
+        "write {output.page}"
     shell:
         "python -m csebench render evidence --out {output.page:q} > {log:q} 2>&1"
 
@@ -135,6 +145,8 @@ rule checkpoints:
         "../envs/report.yaml"
     params:
         edits=edits_of("results/paper/checkpoints.md"),
+    message:
+        "write {output}"
     shell:
         "python -m csebench render checkpoints --out {output:q} > {log:q} 2>&1"
 
@@ -159,6 +171,8 @@ rule variance:
     params:
         edits=edits_of("results/{folder}variance.md"),
         scale=scale_of,
+    message:
+        "write {output}"
     shell:
         "python -m csebench render variance --scale {params.scale:q} --out {output:q} > {log:q} 2>&1"
 
@@ -176,6 +190,8 @@ rule csv:
         "../envs/report.yaml"
     params:
         scale=scale_of,
+    message:
+        "write {output}"
     shell:
         "python -m csebench csv --scale {params.scale:q} > {log:q} 2>&1"
 
@@ -194,6 +210,8 @@ rule html:
         "../envs/report.yaml"
     params:
         scale=scale_of,
+    message:
+        "write {output}"
     shell:
         "python -m csebench html --scale {params.scale:q} > {log:q} 2>&1"
 
@@ -212,6 +230,8 @@ rule partial_table:
         "../envs/report.yaml"
     params:
         edits=edits_of("results/partial/{page}.md"),
+    message:
+        "write {output} from the scores that exist"
     shell:
         "python -m csebench render {wildcards.page:q} --out {output:q} > {log:q} 2>&1"
 
@@ -231,5 +251,7 @@ rule partial_report:
     params:
         edits=edits_of("results/partial/{folder}{name}.md"),
         scale=scale_of,
+    message:
+        "write {output} from the scores that exist"
     shell:
         "python -m csebench render {wildcards.name:q} --scale {params.scale:q} --out {output:q} > {log:q} 2>&1"

@@ -24,6 +24,8 @@ rule train:
         ),
     params:
         scale=lambda wildcards: targets.scale_of_run(wildcards.run, SCALE),
+    message:
+        "train {run_title:{wildcards.run}}: {wildcards.run}"
     shell:
         "python -m csebench work {wildcards.run:q} --scale {params.scale:q} --processes {resources.gpu:q}"
         " --runs-per-gpu {resources.runs_per_gpu:q} --chunk-size {resources.chunk_size:q}"

@@ -16,6 +16,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 from tqdm import tqdm
 
+from csebench.base.display import on_terminal
 from csebench.base.errors import BadInput, MissingFile, RunFailed, Stopped
 from csebench.base.files import read_object, write_json
 from csebench.base.processes import is_main_process
@@ -67,7 +68,7 @@ class Progress:
         self.completed = self.resumed_from = step
         self.steps, self.device = steps, {"gpu": gpu, "processor": processor()}
         self.started = time.monotonic()
-        if self.is_main and sys.stderr.isatty():
+        if on_terminal():
             self.bar = tqdm(total=steps, initial=step, desc=self.run, unit="step", mininterval=0)
         self._write("running")
         self._log()

@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+from csebench.base.display import bar
 from csebench.base.errors import BadInput, RunFailed
 from csebench.base.files import write_json, write_text
 from csebench.data import hub
@@ -26,6 +27,7 @@ REPOSITORY = "princeton-nlp/datasets-for-simcse"
 REVISION = "e145e8bb659b2aa2669f32ef79cb4cdef6c58fef"
 STSB_DEV = "stsb-dev"  # in data/registry.yaml
 HUB_FILES = {"wiki": "wiki1m_for_simcse.txt", "nli": "nli_for_simcse.csv", "senteval": "senteval.tar"}  # by source
+BLOCK = 2**20  # bytes that are read at a time
 SETS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
 
 
@@ -239,8 +241,11 @@ def _append(url: str, out: Path, without: str) -> bool:
     try:
         with urlopen(request, timeout=60) as stream:
             resumed = stream.status == 206
-            with open(out, "ab" if resumed else "wb") as file:
-                shutil.copyfileobj(stream, file)
+            progress = bar(None, out.name, "B", total=stream.length, unit_scale=True)
+            with open(out, "ab" if resumed else "wb") as file, progress:
+                while block := stream.read(BLOCK):
+                    file.write(block)
+                    progress.update(len(block))
             if stream.length:  # bytes that were promised and did not come
                 raise OSError(f"the connection broke off, {stream.length} bytes are missing")
     except HTTPError as error:

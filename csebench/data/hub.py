@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from csebench import ROOT
+from csebench.base.display import on_terminal
 from csebench.base.errors import BadInput, RunFailed, first_line
 from csebench.base.files import sha256
 from csebench.plan.schema import EncoderRef
@@ -183,7 +184,8 @@ def _asked(what: str, call):
     """The answer of a call of huggingface_hub; its errors, and those of the HTTP library below it, in one line."""
     from huggingface_hub import errors, utils
 
-    utils.disable_progress_bars()
+    if not on_terminal():
+        utils.disable_progress_bars()
     utils.logging.set_verbosity_error()
     try:
         return call()

@@ -18,6 +18,7 @@ from tabulate import tabulate
 
 from csebench.base import gpus
 from csebench.base.data_root import matches
+from csebench.base.display import bar
 from csebench.base.errors import BadInput, RunFailed
 from csebench.data import fetch, hub
 from csebench.plan import catalog, recipe
@@ -106,7 +107,9 @@ def check(pages: list[Page]) -> list[State]:
     """State of every need; asks the servers of what is not here, several at a time."""
     scale = pages[0].scale
     with ThreadPoolExecutor(8) as pool:
-        return list(pool.map(lambda need: state_of(need, scale), needs(pages)))
+        wanted = needs(pages)
+        states = pool.map(lambda need: state_of(need, scale), wanted)
+        return list(bar(states, "checking", "source", total=len(wanted)))
 
 
 def state_of(need: Need, scale_name: str) -> State:
@@ -210,7 +213,7 @@ def fetch_all(pages: list[Page], report) -> list[str]:
         what failed, a line each.
     """
     scale, failed, by_hand = pages[0].scale, [], without_source(pages)
-    for need in needs(pages):
+    for need in bar(needs(pages), "fetching", "source"):
         state = state_of(need, scale)
         if state.state == HERE:
             report(f"{need.kind} {need.name}: here")

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 import torch
-from tqdm import tqdm
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
+from csebench.base.display import bar
 from csebench.base.errors import BadInput
 from csebench.base.files import read_json, sha256, write_json
 from csebench.data.corpus import Lines, lines, require_sentences
@@ -78,14 +78,14 @@ def back_translate(corpus: Path, out: Path, translators: str, batch_size: int = 
     finished = part.read_bytes().split(b"\n")[:-1] if part.exists() else []
     finished = finished[: len(finished) // CHUNK * CHUNK]
     part.write_bytes(b"".join(line + b"\n" for line in finished))
-    bar = tqdm(total=len(sentences), initial=len(finished), desc="back-translation", unit="sentence")
+    progress = bar(None, "back-translation", "sentence", total=len(sentences), initial=len(finished))
     with open(part, "a", encoding="utf-8") as file:
         for start in range(len(finished), len(sentences), CHUNK):
             chunk = sentences[start : start + CHUNK]
             file.write("".join(f"{text}\n" for text in back(forth(chunk))))
             file.flush()
-            bar.update(len(chunk))
-    bar.close()
+            progress.update(len(chunk))
+    progress.close()
     write_json(out.with_name(f"{out.name}.json"), facts)
     os.replace(part, out)
     settings.unlink()

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from safetensors.numpy import load_file, save_file
 
+from csebench.base.display import bar, on_terminal
 from csebench.base.errors import BadInput, first_line
 from csebench.base.files import read_text
 from csebench.model.embedder import Embedder
@@ -46,7 +47,7 @@ class SentenceEncoder(Embedder):
         order = np.argsort([len(i) for i in ids], kind="stable")
         vectors = np.empty((len(sentences), encoder.size), dtype=np.float32)
         with torch.autocast(encoder.device.type, torch.bfloat16, enabled=settings.precision == "bf16"):
-            for start in range(0, len(order), settings.batch_size):
+            for start in bar(range(0, len(order), settings.batch_size), "embedding", "batch"):
                 index = order[start : start + settings.batch_size]
                 out = encoder(encoder.pad([ids[i] for i in index]), self.pooler)
                 vectors[index] = pool(self.pooler, out).float().cpu().numpy()
@@ -72,7 +73,7 @@ class SentenceTransformerEmbedder(Embedder):
     def vectors(self, sentences):
         settings = self.evaluation
         with torch.autocast(self.model.device.type, torch.bfloat16, enabled=settings.precision == "bf16"):
-            return self.model.encode(sentences, batch_size=settings.batch_size, show_progress_bar=False)
+            return self.model.encode(sentences, batch_size=settings.batch_size, show_progress_bar=on_terminal())
 
 
 def open_whole(folder: Path):

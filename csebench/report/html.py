@@ -15,6 +15,7 @@ from typing import NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from csebench.base.display import bar, loading
 from csebench.base.errors import by_number
 from csebench.base.files import write_text
 from csebench.base.locks import locked
@@ -72,7 +73,8 @@ def write_site(scale: str) -> Path:
     The new folder is written completely before two renames put it into the place of the old one, by one process at a
     time. A process killed between the renames leaves the old folder as `.html.old` until the next call.
     """
-    content = collect_content(scale)
+    with loading("scores and claims"):
+        content = collect_content(scale)
     out = catalog.results_folder(scale) / "html"
     new, old = (out.with_name(f".html.{name}") for name in ("new", "old"))
     with locked(out.with_name(".html.lock"), f"{out}: another process writes it; waiting for its end."):
@@ -103,7 +105,7 @@ def write_pages(content: SiteContent, folder: Path) -> None:
     if has_evidence():
         evidence_figures.draw(folder / FIGURES)
     templates = template_environment(content.scale)
-    for name, (template, values) in page_templates(content).items():
+    for name, (template, values) in bar(page_templates(content).items(), "pages", "page"):
         write_text(folder / f"{name}.html", templates.get_template(template).render(here=name, **values))
 
 

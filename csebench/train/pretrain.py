@@ -15,6 +15,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast
 
+from csebench.base.display import bar
 from csebench.base.errors import BadInput, RunFailed
 from csebench.base.files import read_json, sha256, share_weights, write_json, write_text
 from csebench.base.model_files import LISTED, list_files
@@ -93,7 +94,7 @@ class TokenIds:
     @classmethod
     def tokenise(cls, sentences: Sequence[str], tokenizer, max_length: int) -> TokenIds:
         ids, lengths = [], []
-        for start in range(0, len(sentences), CHUNK):
+        for start in bar(range(0, len(sentences), CHUNK), "tokenising", "chunk"):
             rows = tokenizer(sentences[start : start + CHUNK], truncation=True, max_length=max_length)["input_ids"]
             ids.append(np.concatenate(rows, dtype=np.uint16, casting="unsafe"))
             lengths += map(len, rows)

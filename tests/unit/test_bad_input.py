@@ -13,6 +13,7 @@ import pytest
 from csebench import ROOT, cli
 from csebench.base import caches
 from csebench.base.run_dir import LOCK
+from csebench.cli import look, run, show, verbs
 from csebench.plan import by_hand, cache, catalog, grids, recipe, registry, targets
 
 SMOKE = ROOT / "data" / "smoke"
@@ -165,12 +166,10 @@ def test_name_or_value(arguments, parts, capsys, here, no_torch):
 
 def test_a_small_number_as_people_write_it_is_accepted():
     """`3e-5` is a string to YAML and to the command line."""
-    args = cli.parser().parse_args([str(a) for a in training("--set", "learning_rate=3e-5", "batch_size=64")])
-    assert by_hand.spec_from(cli.run.make_request(args)).params["learning_rate"] == 3e-5
-    written = cli.parser().parse_args([str(a) for a in training("--set", "learning_rate=0.00003")])
-    assert (
-        by_hand.spec_from(cli.run.make_request(args)).run_id == by_hand.spec_from(cli.run.make_request(written)).run_id
-    )
+    args = verbs.parser().parse_args([str(a) for a in training("--set", "learning_rate=3e-5", "batch_size=64")])
+    assert by_hand.spec_from(run.make_request(args)).params["learning_rate"] == 3e-5
+    written = verbs.parser().parse_args([str(a) for a in training("--set", "learning_rate=0.00003")])
+    assert by_hand.spec_from(run.make_request(args)).run_id == by_hand.spec_from(run.make_request(written)).run_id
 
 
 def test_what_argparse_refuses_is_bad_input_too(capsys, here):
@@ -535,11 +534,11 @@ DAMAGED = {
 @pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
 @pytest.mark.parametrize("file", ["progress.json", "train.json"])
 def test_a_damaged_file_of_a_run_is_named(file, content, capsys, here):
-    run = next(iter(targets.parse_target("micse/table2", "smoke")[0].runs()))
-    path = here / "runs" / run / file
+    run_id = next(iter(targets.parse_target("micse/table2", "smoke")[0].runs()))
+    path = here / "runs" / run_id / file
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
-    assert "elete" in refused(capsys, here, ["status", "micse/table2"], f"runs/{run}/{file}")
+    assert "elete" in refused(capsys, here, ["status", "micse/table2"], f"runs/{run_id}/{file}")
 
 
 def test_a_damaged_spec_of_a_run_is_named(capsys, here):
@@ -550,16 +549,16 @@ def test_a_damaged_spec_of_a_run_is_named(capsys, here):
 
 def test_a_damaged_plan_is_made_again(here):
     """Among them one whose spec was edited, and would be trained under the id of another run."""
-    run = next(iter(targets.runs("smoke")))
-    cache.find_run(run, "smoke")
+    run_id = next(iter(targets.runs("smoke")))
+    cache.find_run(run_id, "smoke")
     path = here / cache.FOLDER / "smoke.json"
     sound = path.read_text()
     edited = json.loads(sound)
-    edited["runs"][run][0]["seed"] = 123
+    edited["runs"][run_id][0]["seed"] = 123
     for content in (*DAMAGED.values(), json.dumps(edited).encode(), b'{"key": "x"}'):
         path.write_bytes(content)
-        spec, _, _ = cache.find_run(run, "smoke")
-        assert spec.run_id == run and path.read_text() == sound
+        spec, _, _ = cache.find_run(run_id, "smoke")
+        assert spec.run_id == run_id and path.read_text() == sound
 
 
 # ---------------------------------------------------------------- method files
@@ -585,7 +584,7 @@ def test_broken_method_file_is_named(content, parts, tmp_path, monkeypatch, caps
     shutil.copytree(ROOT / "methods", methods)
     (methods / "broken.py").write_text(content)
     for name, folder in (("METHODS", methods), ("COMPONENTS", methods / "components")):
-        for module in (registry, catalog, grids, recipe, cli.look, cli.show):
+        for module in (registry, catalog, grids, recipe, look, show):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, folder)
     monkeypatch.setattr(registry, "ROOT", methods.parent)

@@ -13,10 +13,11 @@ import yaml
 
 import csebench
 from csebench import ROOT, cli
+from csebench.cli import verbs
 from csebench.plan import catalog
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-VERBS = next(a for a in cli.parser()._actions if isinstance(a, argparse._SubParsersAction)).choices
+VERBS = next(a for a in verbs.parser()._actions if isinstance(a, argparse._SubParsersAction)).choices
 
 
 def required(verb):
@@ -36,7 +37,7 @@ def test_outside_a_checkout_a_verb_says_how_to_get_one(verb, tmp_path, monkeypat
 
 
 def test_version_names_the_commit_of_a_checkout(capsys, monkeypatch):
-    monkeypatch.setattr(cli.verbs, "code_state", lambda: {"commit": "0123456789abcdef", "dirty_diff_sha256": "ab"})
+    monkeypatch.setattr(verbs, "code_state", lambda: {"commit": "0123456789abcdef", "dirty_diff_sha256": "ab"})
     with pytest.raises(SystemExit) as ended:
         cli.main(["--version"])
     assert ended.value.code == 0

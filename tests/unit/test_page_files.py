@@ -2,7 +2,7 @@
 
 import pytest
 
-from csebench import cli
+from csebench.cli import report
 from csebench.plan.catalog import RESULTS
 from csebench.plan.page_files import checksum_path, count_edits, write_page
 
@@ -44,5 +44,5 @@ def test_a_damaged_checksum_counts_nothing(content):
 
 def test_rendering_leaves_a_checksum_below_results_only(tmp_path):
     for out in ("results/evidence.md", "elsewhere/evidence.md"):
-        cli.report.show_or_write("text", tmp_path / out)
+        report.show_or_write("text", tmp_path / out)
     assert [path.name for path in tmp_path.rglob("*.sha256")] == ["evidence.md.sha256"]

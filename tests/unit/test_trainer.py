@@ -9,6 +9,7 @@ import pytest
 
 from csebench import cli
 from csebench.base.errors import BadInput, RunFailed, Stopped
+from csebench.cli import run as run_verbs
 from csebench.data.corpus import draw_subset
 from csebench.plan import catalog
 from csebench.train.method import Views
@@ -119,7 +120,7 @@ def test_an_interrupted_command_says_so_in_one_line(error, code, monkeypatch, ca
     def interrupted(args):
         raise error
 
-    monkeypatch.setattr(cli.run, "work", interrupted)
+    monkeypatch.setattr(run_verbs, "work", interrupted)
     assert cli.main(["work", "run"]) == code
     assert len(capsys.readouterr().err.splitlines()) == 1
 

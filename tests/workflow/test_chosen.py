@@ -37,7 +37,7 @@ def test_one_seed_now_and_another_later(project):
     second = chosen(project, "--seeds", "2")
     assert len(second) == 1 and first.keys() != second.keys()
     listed = run_chosen(project, "-n")
-    trained = re.findall(r"output: runs/([\w-]+)/train.json", listed.stdout)
+    trained = re.findall(r"train .+: ([\w-]+)$", listed.stdout, re.M)
     assert listed.returncode == 0 and trained == [*second], listed.stderr
 
 

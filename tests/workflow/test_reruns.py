@@ -73,9 +73,9 @@ def planned(project) -> tuple[set[str], set[str]]:
     done = project.run("all", "-n")
     assert done.returncode == 0, done.stderr
     printed = done.stdout + done.stderr
-    rules = set(re.findall(r"^(?:local)?rule (\w+):", printed, re.M)) - {"all"}
-    outputs = re.findall(r"^    output: (.+)$", printed, re.M)
-    return rules, {path for line in outputs for path in line.split(", ")} & PAGES
+    rules = set(re.findall(r"^(\w+) +\d+$", printed, re.M)) - {"all", "total"}
+    written = re.findall(r"^Job \d+: (?:write|draw) (\S+)", printed, re.M)
+    return rules, {*written} & PAGES
 
 
 def append(path: Path, line: str) -> None:

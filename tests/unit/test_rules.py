@@ -1,0 +1,89 @@
+"""What people see of Snakemake: the message of a job, the answer to a target that no rule makes, and failures."""
+
+import re
+
+import pytest
+
+from csebench import ROOT, workflow
+from csebench.plan import targets
+
+RULES = [
+    pytest.param(text, id=name)
+    for path in sorted((ROOT / "rules").glob("*.smk"))
+    for name, text in re.findall(r"^rule (\w+):\n((?: .*\n|\n)+)", path.read_text(), re.M)
+]
+
+
+@pytest.fixture(autouse=True)
+def ends(monkeypatch):
+    """Ending the workflow raises SystemExit."""
+    monkeypatch.setattr(workflow.os, "_exit", lambda code: (_ for _ in ()).throw(SystemExit(code)))
+
+
+def refused(capsys, *words):
+    with pytest.raises(SystemExit) as end:
+        workflow.check_targets([*words], ["all", "chosen"], "smoke")
+    assert end.value.code == 2
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", RULES)
+def test_every_job_names_what_it_does(text):
+    assert "\n    message:\n" in text
+
+
+def test_a_run_is_named_by_its_method_data_and_table():
+    run_id, spec = next(iter(targets.page("table2", "smoke", "micse").runs().items()))
+    title = f"{workflow.RunTitle('smoke'):{run_id}}"
+    assert re.fullmatch(rf".+, {spec.corpus.size} sentences, seed {spec.seed} \(\w+/table\d+\)", title)
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("results/tabel2.md", "Did you mean 'table2'"),
+        ("results/partial/mini/micse/tabel2.md", "Did you mean 'micse/table2'"),
+        ("results/micse/table99.md", "unknown table of micse '99'"),
+        ("tabel2", "Did you mean 'table2'"),
+        ("micse/table2", "Snakemake takes the path of a page: snakemake -j4 results/micse/table2.md"),
+    ],
+)
+def test_a_mistyped_target_is_answered_before_snakemake_looks_for_a_rule(target, message, capsys):
+    assert message in refused(capsys, "-j4", target, "--config", "scale=smoke")
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "all",
+        "results/table2.md",
+        "results/mini/micse/figure3.svg",
+        "results/partial/index.md",
+        "results/evidence.md",
+        "results/html",
+        "results/scores.csv",
+        "runs/simcse-0123456789/train.json",
+    ],
+)
+def test_a_target_of_a_rule_is_let_through(target):
+    workflow.check_targets(["-j4", target], ["all", "chosen"], "smoke")
+
+
+def test_a_page_without_its_data_names_the_partial_one(monkeypatch, capsys):
+    @workflow.refusing
+    def needs_data():
+        raise workflow.MissingFile("wiki.txt: no such file.")
+
+    monkeypatch.setattr("sys.argv", ["snakemake", "-j4", "results/micse/table2.md"])
+    with pytest.raises(SystemExit):
+        needs_data()
+    assert "wiki.txt: no such file. " in (err := capsys.readouterr().err)
+    assert "snakemake -j1 results/partial/micse/table2.md" in err
+
+
+def test_a_failure_is_a_line_with_its_reason_and_log(tmp_path, capsys):
+    log = tmp_path / "train.log"
+    log.write_text("step 1\nTraceback (most recent call last):\nValueError: no\nsimcse failed after step 1 of 3.\n")
+    (tmp_path / "snakemake.log").write_text(f"Error in rule train:\n    log: {log} (check log file(s) for details)\n")
+    workflow.report_failures([str(tmp_path / "snakemake.log")])
+    assert capsys.readouterr().err == f"csebench: failed: ValueError: no ({log})\n"
