@@ -128,7 +128,7 @@ def _open_lock(name: str) -> int:
             if stat.S_ISREG(os.fstat(file).st_mode):
                 return file
             os.close(file)
-    raise BadInput(f"{' and '.join(map(str, paths))}: no files that can be locked; delete them, or set TMPDIR.")
+    raise BadInput(f"{' and '.join(map(str, paths))}: cannot be locked; delete them, or set TMPDIR to another folder.")
 
 
 def _release(keep: int = 0) -> None:

@@ -38,8 +38,8 @@ def check_model(folder: Path) -> None:
     stated = json.loads(report.read_text(encoding="utf-8")).get("model_sha256")
     if stated is not None and (actual := model_sha256(folder)) != stated:
         raise BadInput(
-            f"{folder}: not the files that its training wrote (sha256 of the folder is {actual[:12]}…, {REPORT} states"
-            f" {stated[:12]}…); delete {folder.parent}, and the run is trained again."
+            f"{folder}: files differ from those that training wrote (sha256 is {actual[:12]}…, {REPORT} states"
+            f" {stated[:12]}…). Delete {folder.parent} to train the run again."
         )
 
 
@@ -49,8 +49,8 @@ def check_revision(folder: Path, revision: str) -> None:
         return
     if (actual := model_sha256(folder)) != revision:
         raise BadInput(
-            f"{folder}: sha256 of the folder is {actual[:12]}…, and that of {WEIGHTS} is another, too; expected"
-            f" {revision[:12]}…: another encoder; name it under its own sha256."
+            f"{folder}: another encoder was expected: neither the sha256 of the folder ({actual[:12]}…) nor that of"
+            f" {WEIGHTS} is {revision[:12]}…. Restore its files, or state the sha256 of the folder as revision."
         )
 
 
@@ -68,6 +68,6 @@ def check_listed_files(folder: Path) -> None:
         stated, _, name = line.partition("  ")
         if (actual := sha256(folder / name)) != stated:
             raise BadInput(
-                f"{folder / name}: sha256 is {actual[:12]}…, line {number} of {LISTED} has {stated[:12]}…: not the"
-                " file that belongs to these weights; restore it."
+                f"{folder / name}: sha256 is {actual[:12]}…, but line {number} of {LISTED} states {stated[:12]}…: the"
+                " file does not belong to these weights; restore it."
             )

@@ -44,7 +44,7 @@ def code_state() -> dict:
     checkout. A checkout whose commit cannot be read is reported on stderr; nothing here fails a run."""
     commit = run_git("rev-parse", "HEAD")
     if commit is None and (ROOT / ".git").exists():
-        print(f"{ROOT}: git cannot read the commit; results will not state it.", file=sys.stderr, flush=True)
+        print(f"{ROOT}: git cannot read the commit, so results will not record it.", file=sys.stderr, flush=True)
     changes = run_git("diff", "HEAD", "--", ".", ":!results") or b""
     new = run_git("ls-files", "-z", "--others", "--exclude-standard", "--", *CODE, ":!results") or b""
     for name in filter(None, new.split(b"\0")):

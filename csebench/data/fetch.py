@@ -231,7 +231,7 @@ def fetch_url(wanted: Download, out: Path, without: str) -> None:
         if actual == expected:
             return
         out.unlink()
-    raise RunFailed(f"{wanted.url}: {kind} is {actual}, {expected} is stated: fetch it again.")
+    raise RunFailed(f"{wanted.url}: {kind} is {actual}, expected {expected}; fetch it again.")
 
 
 def _append(url: str, out: Path, without: str) -> bool:
@@ -254,7 +254,7 @@ def _append(url: str, out: Path, without: str) -> bool:
         raise RunFailed(f"{url}: cannot be fetched ({error}). Without a connection, {without}.") from None
     except (OSError, HTTPException) as error:
         raise RunFailed(
-            f"{url}: cannot be fetched ({error}). Run it again to go on with it; without a connection, {without}."
+            f"{url}: cannot be fetched ({error}). Run the command again to resume; without a connection, {without}."
         ) from None
     return resumed
 

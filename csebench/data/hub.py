@@ -110,7 +110,7 @@ def model_files(ref: EncoderRef, what: str) -> list[Remote]:
     sizes = {file.rfilename: file.size or 0 for file in facts.siblings}
     weights = [name for name in WEIGHTS if name in sizes][:1]
     if not weights:
-        raise BadInput(f"{what}: the hub has neither {' nor '.join(WEIGHTS)} of it.")
+        raise BadInput(f"{what}: the hub has no weights of it ({' or '.join(WEIGHTS)}).")
     return [Remote(name, sizes[name]) for name in [*(n for n in sizes if re.fullmatch(SMALL, n)), *weights]]
 
 
@@ -137,13 +137,13 @@ def fetch(repository: str, name: str, revision: str, repo_type: str, what: str) 
     path = Path(_asked(what, lambda: hf_hub_download(**where)))
     if is_sound(path):
         return path
-    print(f"{path}: not the bytes that the hub states; fetched again", file=sys.stderr)
+    print(f"{path}: the content differs from the sha256 that the hub states; downloading it again", file=sys.stderr)
     forget(path)
     path = Path(_asked(what, lambda: hf_hub_download(**where)))
     if is_sound(path):
         return path
     forget(path)
-    raise RunFailed(f"{what}: {name}: the hub sends other bytes than it states, twice; try again later.")
+    raise RunFailed(f"{what}: {name}: two downloads differ from the sha256 that the hub states; try again later.")
 
 
 def size(repository: str, name: str, revision: str, repo_type: str, what: str) -> int:
@@ -199,9 +199,9 @@ def _asked(what: str, call):
         raise BadInput(f"{what}: the hub has no such file ({first_line(error)}).") from None
     except Exception as error:  # of the HTTP library, which differs by version; offline mode; a full disk
         raise RunFailed(
-            f"{what}: not in the cache ({cache_folder()}), and cannot be fetched: {first_line(error)}. Run it again to"
-            " go on with the download; without a network, run `csebench fetch TARGET --scale SCALE` elsewhere and"
-            " bring its HF_HOME."
+            f"{what}: not in the cache ({cache_folder()}), and cannot be fetched: {first_line(error)}. Run the"
+            " command again to resume the download; without a network, run `csebench fetch TARGET --scale SCALE` on"
+            " another machine and copy its HF_HOME to this one."
         ) from None
 
 

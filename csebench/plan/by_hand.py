@@ -44,12 +44,12 @@ def spec_from(request: Request) -> Spec:
         BadInput: an option is missing, unknown or invalid.
     """
     if request.encoder is None:
-        raise BadInput("train: --method needs --encoder.")
+        raise BadInput("train: --method needs --encoder: a name in config/, a folder, or ID@COMMIT of the hub.")
     params, components = {}, {name: {} for name in request.components}
     for setting in request.settings:
         key, equals, value = setting.partition("=")
         if not equals:
-            raise BadInput(f"--set {setting}: write KEY=VALUE.")
+            raise BadInput(f"--set {setting}: expected KEY=VALUE, as in learning_rate=3e-5.")
         component, dot, inner = key.partition(".")
         target, key = (components.setdefault(component, {}), inner) if dot else (params, key)
         target[key] = value

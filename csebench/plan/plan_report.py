@@ -52,7 +52,7 @@ def training_seconds(run: str) -> float | None:
     report = training_report(catalog.RUNS / run)
     if report is None:
         return None
-    remedy = f"Delete {report.parent}, and the run is trained again."
+    remedy = f"Delete {report.parent} to train the run again."
     try:
         return float(read_json(report, remedy)["provenance"]["seconds"])
     except (LookupError, TypeError, ValueError):

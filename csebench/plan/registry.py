@@ -257,7 +257,7 @@ def protocol(text: str, where: str = "") -> Protocol:
             raise BadInput(f"{where + ': ' if where else ''}{name}: needs a {takes}: {name}:NAME.")
         params[takes] = taken = rest.pop(0)
         if not re.fullmatch(r"[\w-]+", taken):
-            raise BadInput(f"{text}: a {takes} is written with letters, digits, - and _ only.")
+            raise BadInput(f"{text}: the name of a {takes} may have letters, digits, - and _ only.")
         if isinstance(declared.files, dict) and taken not in declared.tasks:
             raise unknown(f"{takes} of {name}", taken, declared.tasks, where)
     for variant in rest:

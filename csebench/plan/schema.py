@@ -120,7 +120,7 @@ class Declaration(Strict):
             params = dict(stated)
             other = params.pop("like", None)
             if other is not None and other not in complete:
-                raise ValueError(f"{name} is like {other!r}, which is no variant before it")
+                raise ValueError(f"{name}: `like: {other}` must name a variant that is declared before it")
             complete[name] = params if other is None else {**complete[other], **params}
         return complete
 
@@ -128,7 +128,8 @@ class Declaration(Strict):
     def differences_are_of_variants(self):
         """`default` is the method without a variant."""
         if unknown := [name for name in self.differences if name not in ("default", *self.variants)]:
-            raise ValueError(f"differences: no variant {unknown[0]!r}; there are default, {', '.join(self.variants)}")
+            known = ", ".join(["default", *self.variants])
+            raise ValueError(f"differences: unknown variant {unknown[0]!r}; known: {known}")
         return self
 
     @property

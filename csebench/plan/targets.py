@@ -134,7 +134,8 @@ def run(run_id: str, scale_name: str) -> Spec:
     """A run of a scale by id. Raises BadInput if no page needs it."""
     if run_id not in all_runs(scale_name):
         raise BadInput(
-            f"no table of scale {scale_name} needs a run {run_id!r}; `csebench plan all --runs` lists them."
+            f"no table of scale {scale_name} needs a run {run_id!r}; `csebench plan all --scale {scale_name} --runs`"
+            " lists the runs."
         )
     return all_runs(scale_name)[run_id]
 
@@ -143,7 +144,9 @@ def scale_of_run(run_id: str, first: str) -> str:
     """The scale whose pages need a run; `first` is tried before the others. Raises BadInput if none does."""
     scale_name = next((name for name in scales(first) if run_id in all_runs(name)), None)
     if scale_name is None:
-        raise BadInput(f"no table of any scale needs a run {run_id!r}; `csebench plan all --runs` lists them.")
+        raise BadInput(
+            f"no table of any scale needs a run {run_id!r}; `csebench plan all --scale SCALE --runs` lists the runs."
+        )
     return scale_name
 
 
@@ -225,11 +228,12 @@ def parse_target(target: str, scale_name: str) -> list[Page]:
         return [page(parts[1], scale_name, VARIANTS)]
     if parts == [checkpoints.NAME]:
         if scale_name != checkpoints.SCALE:
-            raise BadInput(f"{checkpoints.NAME} is a page of scale {checkpoints.SCALE}: --scale {checkpoints.SCALE}.")
+            only = checkpoints.SCALE
+            raise BadInput(f"{checkpoints.NAME} exists at scale {only} only: add --scale {only}.")
         return [page(checkpoints.NAME, scale_name)]
     if parts == [variance.NAME]:
         if scale_name not in (known := variance.study().scales):
-            raise BadInput(f"{variance.NAME} is a page of scale {' and '.join(known)}: --scale {known[0]}.")
+            raise BadInput(f"{variance.NAME} exists at scale {' and '.join(known)} only: add --scale {known[0]}.")
         return [page(variance.NAME, scale_name)]
     if len(parts) == 1 and re.fullmatch(r"table\w+", parts[0]):
         return [page(parts[0], scale_name)]

@@ -135,7 +135,7 @@ def read_training(folder: Path) -> dict | None:
         provenance, _ = json.JSONDecoder().raw_decode(text, text.index(key) + len(key))
         float(provenance["seconds"])
     except (ValueError, TypeError, LookupError, RecursionError):
-        raise BadInput(f"{folder / name}: is damaged; delete {folder}, and the run is trained again.") from None
+        raise BadInput(f"{folder / name}: is damaged; delete {folder} to train the run again.") from None
     return provenance | {"resumed": '"resumed_at": ' in text and '"resumed_at": null' not in text}
 
 

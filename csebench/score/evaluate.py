@@ -186,6 +186,7 @@ def score(
         scores_here = [{"evaluator": wanted.declaration.name, "protocol": name, **row._asdict()} for row in rows]
         scores += scores_here
         items |= {f"{wanted.text}/{item}": array for item, array in values.items()}
+        progress.clear()
         report(scores_here)
     run = Path(model) / "csebench.json"
     used = {unit for e in evaluators for unit in version_lock.units_of_score(protocol(e).declaration.name)}

@@ -115,7 +115,7 @@ def test_no_row_of_the_table_of_all_methods():
 
 def test_the_page_is_of_scale_paper():
     assert targets.parse_target("results/paper/checkpoints.md", "smoke")[0].name == "checkpoints"
-    with pytest.raises(BadInput, match="is a page of scale paper"):
+    with pytest.raises(BadInput, match="checkpoints exists at scale paper only"):
         targets.parse_target("checkpoints", "smoke")
 
 

@@ -183,7 +183,7 @@ def test_no_name_for_a_lock_file_is_left(tmp_path):
     for name in ("GPU-one.lock", f"user{os.getuid()}-GPU-one.lock"):
         (tmp_path / f"csebench-{name}").mkdir()
     with (
-        pytest.raises(BadInput, match=r"csebench-GPU-one\.lock and .*: no files that can be locked"),
+        pytest.raises(BadInput, match=r"csebench-GPU-one\.lock and .*: cannot be locked"),
         gpus.acquire_gpus(),
     ):
         pass

@@ -56,7 +56,7 @@ def test_no_other_page_has_a_run_of_the_study():
 
 def test_the_study_is_no_scale():
     assert variance.NAME not in catalog.scale_names()
-    with pytest.raises(BadInput, match=f"variance is a page of scale {SCALE}"):
+    with pytest.raises(BadInput, match=f"variance exists at scale {SCALE} only"):
         targets.parse_target("variance", "smoke")
 
 

@@ -55,7 +55,7 @@ def test_the_released_micse_has_ami_and_no_queue():
 
 def test_a_difference_is_of_a_variant():
     literal = {"name": "x", "version": 1, "title": "X", "paper": "P", "citation": "C"}
-    with pytest.raises(ValidationError, match="no variant 'cod'"):
+    with pytest.raises(ValidationError, match="unknown variant 'cod'"):
         Declaration.model_validate({**literal, "differences": {"cod": ("as released", "another loss")}})
 
 
@@ -77,5 +77,5 @@ def test_a_variant_like_another_has_its_parameters_and_its_own():
 
 
 def test_a_variant_is_like_one_before_it():
-    with pytest.raises(ValueError, match="is like 'code', which is no variant before it"):
+    with pytest.raises(ValueError, match="`like: code` must name a variant that is declared before it"):
         Declaration.complete_variants({"released": {"like": "code"}})

@@ -181,7 +181,7 @@ def test_a_damaged_run_is_not_done(damage, run, make_spec):
     spec = make_spec("simcse")
     assert is_done(run, spec)
     damage(run / "model")
-    with pytest.raises(BadInput, match=f"not the files that its training wrote.* delete {run}"):
+    with pytest.raises(BadInput, match=f"files differ from those that training wrote.* Delete {run}"):
         is_done(run, spec)
 
 
@@ -190,13 +190,13 @@ def test_a_damaged_run_is_not_scored_even_where_its_scores_are_kept(run, smoke_d
 
     evaluate_run(run, ["sts"], smoke_data, Evaluation())
     reset_dropout(run / "model")
-    with pytest.raises(BadInput, match="not the files that its training wrote"):
+    with pytest.raises(BadInput, match="files differ from those that training wrote"):
         evaluate_run(run, ["sts"], smoke_data, Evaluation())
 
 
 def test_a_damaged_run_is_no_start_of_another(run):
     reset_dropout(run / "model")
-    with pytest.raises(BadInput, match="not the files that its training wrote"):
+    with pytest.raises(BadInput, match="files differ from those that training wrote"):
         load(run / "model", revision="simcse-0123456789")
 
 
