@@ -105,7 +105,17 @@ def _judge(paper_name: str, claim: Claim, view: Callable[[str, str], GridView], 
     comparisons = [compare(claim, here, *pairing) for pairing in pairings]
     if compare is compare_printed and claim.versus == "others":  # papers leave some cells of a row empty
         comparisons = [comparison for comparison in comparisons if comparison is not None]
-    return judge_row(claim, comparisons, digits)
+    cells = [cell for *_, pairs in pairings for pair in pairs for cell in pair]
+    return judge_row(claim, comparisons, digits, "no numbers to compare" if compare is compare_printed else why(cells))
+
+
+def why(cells: list[Cell]) -> str:
+    """Why our cells cannot be compared."""
+    if any(cell.values and cell.stale for cell in cells):
+        return "scores are of an older code version or of other settings (†)"
+    return (
+        "runs have no scores yet" if any(cell.absent for cell in cells) else "nothing is run for a row, or a control"
+    )
 
 
 def pair_cells(claim: Claim, here: GridView, there: GridView) -> list[tuple[str, str, list[tuple[Cell, Cell]]]]:

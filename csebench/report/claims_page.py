@@ -11,7 +11,7 @@ from csebench.report import judging, stats
 from csebench.report.claims import JudgedClaim, JudgedSentence, judge_all
 from csebench.report.evidence import spread
 from csebench.report.judging import VERDICTS, Judgement
-from csebench.report.markdown import markdown_table
+from csebench.report.markdown import folded, markdown_table
 
 SIDES = ("on the printed numbers", "on ours")
 
@@ -21,10 +21,22 @@ def claims_sections(scale: str) -> list[str]:
     sentences = judge_all(scale)
     parts = [claims_legend(), verdict_counts(sentences)]
     for name in paper_names():
-        body = [line for sentence in sentences if sentence.paper == name for line in sentence_lines(sentence)]
-        head = ["claim", "of", *SIDES]
-        parts += [f"## {paper(name).label}: {paper(name).reference}", markdown_table(head, body)]
+        of_paper = [sentence for sentence in sentences if sentence.paper == name]
+        tested = [sentence for sentence in of_paper if not is_untestable(sentence)]
+        parts += [f"## {paper(name).label}: {paper(name).reference}", sentence_table(tested)]
+        if left := [sentence for sentence in of_paper if is_untestable(sentence)]:
+            parts.append(folded(f"Sentences that cannot be tested: {len(left)}", sentence_table(left)))
     return parts
+
+
+def is_untestable(sentence: JudgedSentence) -> bool:
+    """Whether neither the printed numbers nor ours can test a sentence."""
+    return {sentence.published.verdict, sentence.ours.verdict} == {judging.UNTESTABLE}
+
+
+def sentence_table(sentences: list[JudgedSentence]) -> str:
+    lines = [line for sentence in sentences for line in sentence_lines(sentence)]
+    return markdown_table(["claim", "of", *SIDES], lines) if lines else "None."
 
 
 def sentence_lines(sentence: JudgedSentence) -> list[list[str]]:
@@ -47,14 +59,16 @@ def claims_legend() -> str:
     return (
         "A sentence has one verdict. If it is about several rows, they follow it, each with its own.\n\n"
         f"- **{judging.HOLDS}**: every comparison that the sentence makes goes its way, significantly (at"
-        f" {stats.LEVEL:g}); **{judging.WEAK}**: every comparison goes its way.\n"
+        f" {stats.LEVEL:g}); **{judging.WEAK}**: every comparison goes its way, and a test does not rule out chance;"
+        f" **{judging.UNTESTED}**: every comparison goes its way, and there is no test, as nobody has published seeds"
+        " of such scores.\n"
         f"- **{judging.REVERSED}**: a comparison goes the other way, significantly with Bonferroni's correction for"
         f" the sentence's comparisons and rows; **{judging.WEAK_REVERSED}**: one goes the other way.\n"
         f"- **{judging.EQUAL}**, **{judging.DIFFERENT}** (significantly): the verdicts on “comparable”, “similar” and"
         " “not sensitive” where the sentence does not state a limit. That no difference is shown does not prove"
         " equality. A stated limit (“less than 0.4”) is strict, and is tested from both sides.\n"
-        f"- **{judging.UNTESTABLE}**: numbers are missing, there is one seed, or equality is claimed and the spread is"
-        " not known.\n\n"
+        f"- **{judging.UNTESTABLE}**: numbers are missing or of an older code version (†), there is one seed, or"
+        " equality is claimed and the spread is not known.\n\n"
         "p is two-sided and of one comparison by itself; a table that compares the same rows has the same p before"
         " Holm's correction. On the printed numbers, the deviation over seeds is the printed one; a single run gets"
         " that of seeds that others have published, on the same encoder and task and trained on the same kind of data"

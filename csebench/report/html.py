@@ -45,9 +45,9 @@ ASSETS = ("style.css", "script.js")
 FIGURES = "figures"
 PICTURES = ("svg", "png", "csv")
 STATES = {"complete": "●", "partial": "◐", "missing": "○", "settings": "≡", "nothing to run": "–"}
-CLAIM_SIGNS = dict(zip(judging.VERDICTS, ("✓", "≈", "=", "≠", "(✗)", "✗", "–"), strict=True))
+CLAIM_SIGNS = dict(zip(judging.VERDICTS, ("✓", "≈", "≈?", "=", "≠", "(✗)", "✗", "–"), strict=True))
 CLAIM_CLASSES = dict(
-    zip(judging.VERDICTS, ("holds", "weak", "weak", "reversed", "weak", "reversed", "untestable"), strict=True)
+    zip(judging.VERDICTS, ("holds", "weak", "weak", "weak", "reversed", "weak", "reversed", "untestable"), strict=True)
 )
 
 

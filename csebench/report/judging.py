@@ -20,10 +20,11 @@ from csebench.plan.papers import Claim, Published
 from csebench.report import stats
 
 HOLDS, WEAK = "holds", "holds but not significant"
+UNTESTED = "holds, not tested: spread unknown"
 EQUAL, DIFFERENT = "no difference shown", "difference shown"  # of a claim that rows are comparable, without a limit
 REVERSED, WEAK_REVERSED = "reversed", "reversed, not significant"
 UNTESTABLE = "not testable"
-VERDICTS = (HOLDS, WEAK, EQUAL, DIFFERENT, WEAK_REVERSED, REVERSED, UNTESTABLE)
+VERDICTS = (HOLDS, WEAK, UNTESTED, EQUAL, DIFFERENT, WEAK_REVERSED, REVERSED, UNTESTABLE)
 CONTRARY = (REVERSED, WEAK_REVERSED, DIFFERENT)  # what a claim says is not so
 SLACK = 1e-9  # rounding error of binary fractions
 
@@ -65,15 +66,18 @@ class Judgement:
         return "; ".join((self.detail, *self.notes))
 
 
-def judge_row(claim: Claim, comparisons: Sequence[Comparison | None], digits: int) -> Judgement:
+def judge_row(
+    claim: Claim, comparisons: Sequence[Comparison | None], digits: int, reason: str = "no numbers to compare"
+) -> Judgement:
     """The verdict on the comparisons of one claim; None is a comparison that cannot be made.
 
     Args:
         digits: of differences in the detail.
+        reason: why no comparison can be made, if none can.
     """
     made = [comparison for comparison in comparisons if comparison is not None]
     if not made:
-        return Judgement(UNTESTABLE, "no numbers to compare")
+        return Judgement(UNTESTABLE, reason)
     if claim.less_than is not None:
         judged = judge_limit(claim, claim.less_than, made, digits)
     else:
@@ -105,7 +109,7 @@ def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
     elif contrary and significant:
         verdict = DIFFERENT
     else:
-        verdict = next(v for v in (UNTESTABLE, DIFFERENT, EQUAL, WEAK, HOLDS) if v in verdicts)
+        verdict = next(v for v in (UNTESTABLE, DIFFERENT, EQUAL, UNTESTED, WEAK, HOLDS) if v in verdicts)
         verdict = EQUAL if verdict == DIFFERENT else verdict  # of one row, but not of all that were looked at
     sizes = {row.stated for row in rows} - {None}
     counts = Counter(verdicts)
@@ -129,7 +133,7 @@ def judge_above(claim: Claim, comparisons: list[Comparison], digits: int) -> Jud
     if any(c.p is None for c in tested):
         weakest = min(tested, key=lambda c: c.difference)
         text = f"{describe(claim, weakest, digits)}; {no_test(weakest)}"
-        verdict = WEAK if weakest.unit else UNTESTABLE
+        verdict = UNTESTED if weakest.unit else UNTESTABLE
         return Judgement(verdict, of_all(len(comparisons), len(comparisons), text, "smallest", claim), stated)
     picked_from = len(comparisons) if claim.up_to is not None else 1
     verdict = HOLDS if (weakest.p or 0.0) * picked_from < stats.LEVEL else WEAK
@@ -191,7 +195,7 @@ def judge_limit(claim: Claim, limit: Published, comparisons: list[Comparison], d
     text = describe(claim, largest, digits)
     if any(c.error is None for c in comparisons):
         detail = f"{text}; {no_test(next(c for c in comparisons if c.error is None))}"
-        return Judgement((WEAK if largest.unit else UNTESTABLE) if stated else WEAK_REVERSED, detail, stated)
+        return Judgement((UNTESTED if largest.unit else UNTESTABLE) if stated else WEAK_REVERSED, detail, stated)
     if not stated:
         beyond = limit_p(excess, largest)
         p = min(1.0, beyond * len(comparisons))

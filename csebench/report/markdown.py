@@ -128,9 +128,15 @@ def others_source(others: Others) -> str:
 
 
 def markdown_table(head: list[str], body: list[list[str]]) -> str:
-    """A Markdown table of texts."""
-    escaped = [[escape_cell(v) for v in row] for row in body]
-    return tabulate(escaped, [escape_cell(v) for v in head], tablefmt="pipe", disable_numparse=True)
+    """A Markdown table of texts, without padding."""
+    rows = [[escape_cell(text) for text in row] for row in (head, *body)]
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join([lines[0], "|---" * len(head) + "|", *lines[1:]])
+
+
+def folded(summary: str, *parts: str) -> str:
+    """Parts of a page behind a line that unfolds them."""
+    return "\n\n".join([f"<details><summary>{summary}</summary>", *parts, "</details>"])
 
 
 def escape_cell(text: str) -> str:

@@ -18,6 +18,7 @@ from csebench.report.judging import (
     HOLDS,
     REVERSED,
     UNTESTABLE,
+    UNTESTED,
     WEAK,
     WEAK_REVERSED,
     Judgement,
@@ -212,7 +213,7 @@ def test_a_printed_deviation_needs_no_other_seeds(project):
 def test_what_nobody_published_seeds_of_is_named(project, monkeypatch):
     monkeypatch.setattr(printed_spread, "seed_spread", lambda *_: None)
     judged = judge(versus=["B"]).published
-    assert judged.verdict == WEAK
+    assert judged.verdict == UNTESTED
     assert judged.text.endswith("; the spread is not known; nobody has published seeds of sts STS-B on bert-base")
     assert judge(versus=["B"], relation="comparable").published.verdict == UNTESTABLE
     assert judge(row="B", versus=["Ours"]).published.verdict == WEAK_REVERSED
