@@ -183,6 +183,11 @@ def side_by_side() -> Paper:
         rows.append(_sts_row(label, run, missing))
     caption = "Spearman x 100 on the STS test sets; each method's default variant on 1 % of the corpus."
     table = _sts_table("all methods side by side", rows, caption)
+    if untrained := [row.label for row in rows if row.run and declaration(row.run.method).kind == "untrained"]:
+        gain = Column(label="gain over untrained", delta="Avg.")
+        rows = [row.model_copy(update={"values": [*row.values, None]}) for row in rows]
+        columns = [*table.columns, gain]
+        table = table.model_copy(update={"columns": columns, "rows": rows, "baseline": untrained[0]})
     return Paper(name=SIDE_BY_SIDE, title="Methods", reference="csebench", tables={SIDE_BY_SIDE: table})
 
 

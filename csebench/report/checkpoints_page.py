@@ -11,7 +11,7 @@ from csebench.plan.checkpoints import COMMAND, LOCK, NAME, SCALE, locked
 from csebench.plan.evidence import AVERAGE, Checkpoint
 from csebench.report.evidence import SLACK, printed_by_authors
 from csebench.report.evidence_words import as_list, encoder_title, method_title, signed, value_text
-from csebench.report.markdown import markdown_table, provenance_section
+from csebench.report.markdown import made_sections, markdown_table
 from csebench.report.view import Cell, grid_view
 
 TOLERANCE = 0.02  # points: what precision and library versions change in an average
@@ -53,7 +53,7 @@ def page() -> str:
             missing.setdefault(missing_reason(cells[-1]), []).append(checkpoint.hub)
     if missing:
         parts += ["## Not scored", as_list([f"{', '.join(hubs)}: {reason}." for reason, hubs in missing.items()])]
-    parts += ["## How this page was made", provenance_section(targets.page(NAME, SCALE))]
+    parts += made_sections(targets.page(NAME, SCALE))
     return "\n\n".join(parts) + "\n"
 
 

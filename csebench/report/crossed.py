@@ -17,8 +17,6 @@ import numpy as np
 
 from csebench.report.stats import LEVEL, satterthwaite
 
-DRAWS = 20_000  # for the interval of a difference of variances
-
 
 class Share(NamedTuple):
     """A share of the variance over all sources, with its interval at 95 %."""
@@ -75,22 +73,6 @@ def share_alone(squares: MeanSquares, source: int) -> Share:
     ratio, upper = of_source / of_rest, 1 - LEVEL / 2
     ratios = (ratio, ratio / fdtri(df1, df2, upper), ratio * fdtri(df2, df1, upper))
     return Share(*(min(1.0, 2 * r / (1 + r)) for r in ratios))
-
-
-def share_on_average(squares: MeanSquares, source: int) -> Share:
-    """The variance of the mean over all seeds of the other sources (the main effect); its interval is generalised:
-    the sums of mean squares are divided by draws of their chi-squared distributions."""
-    all_differ = _differs(squares)
-    differs, odd = all_differ[source], all_differ.sum(0) % 2 == 1
-    pools = [squares.pool(where) for where in (differs & odd, differs & ~odd, ~differs)]
-    (plus, _), (minus, _), (rest, _) = pools
-    if not (total := plus + minus + rest):
-        return Share(0.0, 0.0, 0.0)
-    rng = np.random.default_rng(0)
-    drawn_plus, drawn_minus, drawn_rest = (part * df / rng.chisquare(df, DRAWS) for part, df in pools)
-    drawn = 2 * (drawn_plus - drawn_minus) / (drawn_plus + drawn_minus + drawn_rest)
-    low, high = np.quantile(drawn, (LEVEL / 2, 1 - LEVEL / 2))
-    return Share(*(float(np.clip(x, 0, 1)) for x in (2 * (plus - minus) / total, low, high)))
 
 
 def _differs(squares: MeanSquares) -> np.ndarray:

@@ -25,7 +25,7 @@ from csebench.report.evidence import (
     selection,
     sweeps,
 )
-from csebench.report.evidence_words import encoder_title, method_title, signed, title, value_text
+from csebench.report.evidence_words import WITHIN, encoder_title, method_title, signed, title, value_text
 from csebench.report.markdown import SIGNS
 
 KINDS = {
@@ -90,10 +90,10 @@ def print_text(value: Print | None) -> str:
 
 
 def verdict_text(verdict: stats.Verdict) -> str:
-    """`✓ reproduced ±1.72`, or why there is none."""
+    """`✓ printed value within their spread, ±1.72`, or why there is none."""
     if verdict.half_width is None:
         return f"{SIGNS[stats.TOO_FEW]} {verdict.reason}"
-    return f"{SIGNS[verdict.name]} {verdict.name} ±{verdict.half_width:.2f}"
+    return f"{SIGNS[verdict.name]} {WITHIN[verdict.name]}, ±{verdict.half_width:.2f}"
 
 
 def checkpoint_text(key: Key) -> str:

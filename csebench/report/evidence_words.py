@@ -22,6 +22,13 @@ from csebench.report.evidence import (
 )
 from csebench.report.markdown import SIGNS
 
+# What a verdict says about a printed value: whether it could be one more run, not how many runs reach it.
+WITHIN = {
+    stats.REPRODUCED: "printed value within their spread",
+    stats.CLOSE: "printed value at the edge of their spread",
+    stats.LOWER: "runs lower than print",
+    stats.HIGHER: "runs higher than print",
+}
 RARE = 0.25  # a printed value that a smaller share of runs reaches is high for their recipe
 
 
@@ -125,11 +132,12 @@ def caveats() -> list[str]:
 
 
 def how_to_read() -> str:
-    signs = ", ".join(f"{sign} {name}" for name, sign in SIGNS.items())
+    signs = ", ".join(f"{SIGNS[name]} {text}" for name, text in WITHIN.items())
     return (
-        f"Verdicts follow the rule of all tables of this project: {signs}. ± behind a verdict is the half-width of the"
-        " 95 % interval around the mean of others' runs in which a printed value counts as reproduced. A wide interval"
-        " is weak evidence, as it holds many values. z: by how many standard deviations the printed value is above the"
+        f"Two questions, two columns. *Verdict*: could the printed value be one more run of this recipe? {signs},"
+        f" {SIGNS[stats.TOO_FEW]} too few seeds. ± is the half-width of the 95 % interval around the mean of others'"
+        " runs for that (99 % at the edge); a wide interval is weak evidence, as it holds many values. *Reach print*:"
+        " how many runs are at or above the printed value. A value can be within the spread and above every run. z: by how many standard deviations the printed value is above the"
         " mean. The released checkpoint has the score that its README states."
     )
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from math import sqrt
+from collections.abc import Sequence
+from math import inf, sqrt
 from statistics import median
-
-from tabulate import tabulate
 
 from csebench.plan.catalog import GENERATED, SIDE_BY_SIDE, VARIANTS, paper
 from csebench.plan.catalog import scale as read_scale
@@ -18,17 +17,20 @@ from csebench.plan.grids import find_grid, recipe_values, substitute, substitute
 from csebench.plan.papers import SettingsRow, SettingsTable
 from csebench.plan.recipe import corpus_of
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, any_declaration, declaration, names, protocol
-from csebench.plan.targets import Page, grid_label, score_path
+from csebench.plan.targets import Page, grid_label
 from csebench.report import stats
 from csebench.report.evidence import Others
+from csebench.report.findings import grid_finding
 from csebench.report.planned_power import planned_text
-from csebench.report.table_power import pair_powers, scored_text
-from csebench.report.view import PAPER_SCALE, Cell, GridView, grid_view
-from csebench.score.store import read_scores
+from csebench.report.table_power import pair_powers
+from csebench.report.table_power import scored_text as tested_text
+from csebench.report.view import PAPER_SCALE, Cell, GridView, grid_view, is_control, scored_text, shown_score
 
 SOURCES = {"measured": "measured by the authors", "rerun": "re-run by the authors", "copied": "copied"}
 SIGNS = {stats.REPRODUCED: "✓", stats.CLOSE: "≈", stats.LOWER: "↓", stats.HIGHER: "↑", stats.TOO_FEW: "?"}
 STALE = "†"
+DEVIATIONS = "Where methods deviate from the paper, or it leaves a choice"
+SETTINGS_KEY = "the value in the recipe at scale paper (printed value); ✓ equal, ≠ different, – not printed"
 OTHERS = (
     "**Others' runs** on the paper's own encoder, as they published them, not mixed with ours. In brackets the"
     " published value, and the verdict on it that follows from these runs alone (results/evidence.md):"
@@ -40,10 +42,12 @@ def not_comparable(scale_name: str) -> str:
     return f"**Not comparable with the published numbers**: {read_scale(scale_name).differs}."
 
 
-def cell_text(cell: Cell) -> str:
-    """`78.41 ± 0.31 (78.13 ✓ ±0.86)`: ours over seeds, then the published value, its verdict, and the half-width."""
+def cell_text(cell: Cell, letters: str = "") -> str:
+    """`78.41 ± 0.31<sup>a</sup> (78.13 ✓ ±0.86)`: ours over seeds and the letters of rows that do not differ, then the
+    published value, its verdict, and the half-width."""
     text = f"**{cell.text}**" if cell.best else cell.text
     text += STALE if cell.stale else ""
+    text += f"<sup>{letters}</sup>" if letters else ""
     text += f" [{cell.absent} missing]" if cell.absent and cell.values else ""
     if cell.published is None:
         return text
@@ -62,31 +66,76 @@ def heading(view: GridView) -> str:
 
 
 def grid_section(view: GridView) -> str:
-    """One paper's table: our values and the published ones, which rows differ, why rows have no run, notes."""
+    """One paper's table: what it shows, our values and the published ones, how to read them, notes; where published
+    values come from is folded."""
     table, about = view.grid, paper(view.paper)
     caption = table.caption if view.paper == VARIANTS else f"*{about.title}.* {table.caption}".strip()
-    parts = [f"## {heading(view)}", caption]
+    parts = [f"## {heading(view)}", f"**Finding.** {grid_finding(view)}", caption]
     if isinstance(table, SettingsTable):
-        parts.append(settings_comparison(view, table))
+        parts += [settings_comparison(view, table), f"A cell: {SETTINGS_KEY}."]
     else:
-        body = [[row.label, *map(cell_text, cells)] for row, cells in zip(table.rows, view.rows, strict=True)]
-        parts.append(markdown_table(["Model", *(c.label for c in table.columns)], body))
-        parts += [ties_section(view)] if view.comparisons else []
-        parts += [text] if (text := power_section(view)) else []
-        parts += retrieved_texts(view)
-        parts += others_section(view)
-    if lines := missing_scores(view):
-        parts += ["Scores that are missing:", "\n".join(lines)]
-    if equal := equal_rows(view):
-        parts.append("\n".join(equal))
+        parts += [score_table(view), reading_key(view), *retrieved_texts(view), *others_section(view)]
+    if notes := [*missing_scores(view), *equal_rows(view), *(f"- {note}" for note in table.notes)]:
+        parts += ["Notes:", "\n".join(notes)]
+    if isinstance(table, SettingsTable):
+        return "\n\n".join(parts)
+    if power := power_text(view):
+        parts.append(folded("What the tests between rows can show", power, *shared_sentences(view)))
     if absent := missing_reasons(view):
-        parts += ["Nothing is run here, published value only:", "\n".join(absent)]
-    if table.notes:
-        parts += ["Notes:", "\n".join(f"- {note}" for note in table.notes)]
+        parts.append(folded("Rows without a run here: published value only", "\n".join(absent)))
     if origins := source_lines(view):
-        folded = "<details><summary>Where the published values come from</summary>"
-        parts += [folded, "\n".join(origins), "</details>"]
+        parts.append(folded("Where the published values come from", "\n".join(origins)))
     return "\n\n".join(parts)
+
+
+def score_table(view: GridView) -> str:
+    """Our values with letters, and the published ones."""
+    columns = view.score_grid.columns
+    letters = [view.comparisons.get(column.label, {"letters": {}})["letters"] for column in columns]
+    body = [
+        [
+            view.grid.rows[i].label,
+            *(cell_text(cell, of.get(str(i), "")) for cell, of in zip(view.rows[i], letters, strict=True)),
+        ]
+        for i in row_order(view)
+    ]
+    return markdown_table(["Model", *(column.label for column in columns)], body)
+
+
+def row_order(view: GridView) -> list[int]:
+    """Indices of rows as a page shows them: as printed; on the page of all methods from the best, controls last."""
+    rows = range(len(view.rows))
+    if view.paper != SIDE_BY_SIDE:
+        return [*rows]
+    average = view.column("Avg.")
+    return sorted(rows, key=lambda i: (is_control(average[i]), -average[i].mean if average[i].values else inf))
+
+
+def reading_key(view: GridView) -> str:
+    """How to read a cell: only the signs that this table has."""
+    cells = [cell for row in view.rows for cell in row]
+    metrics = sorted({cell.plan.metric for cell in cells if cell.plan.metric})
+    unit = "percent" if view.score_grid.factor == 100 else "units of the metric"
+    parts = [
+        f"A cell: our mean ± standard deviation over seeds (published value), in {unit} unless the column says"
+        f" otherwise ({', '.join(metrics) or 'no score'}); deviations are of the sample (ddof = 1)."
+    ]
+    if any(cell.best for cell in cells):
+        parts.append("Bold: our best score per encoder, controls excluded; ties are all bold.")
+    if any(cell.stale for cell in cells):
+        parts.append(f"{STALE}: scored with an older code version or with other settings.")
+    if any(cell.ours is None for cell in cells):
+        parts.append("–: no run or no number.")
+    if view.comparisons:
+        parts.append(f"Raised letters: rows {ties_meaning(view)}.")
+    if view.scale == PAPER_SCALE:
+        signs = ", ".join(f"{sign} {name}" for name, sign in SIGNS.items())
+        parts.append(
+            f"Behind a published value: {signs}, and ± the half-width of the 95 % interval around ours in which it"
+            " would count as reproduced (a prediction interval for as many runs as the paper has; Welch's where it"
+            " prints a deviation). A wide interval is weak evidence: with few seeds it holds many values."
+        )
+    return " ".join(parts)
 
 
 def others_section(view: GridView) -> list[str]:
@@ -105,7 +154,7 @@ def others_section(view: GridView) -> list[str]:
         sources = dict.fromkeys(others_source(cell.others) for cell in cells if cell.others)
         lines.append(f"- {label}: {' / '.join(sources)}")
     head = ["Model", *(view.grid.columns[i].label for i in columns)]
-    return [OTHERS, markdown_table(head, body), "\n".join(lines)]
+    return [OTHERS, markdown_table(head, body), folded("Whose runs these are, and how they differ", "\n".join(lines))]
 
 
 def others_text(cell: Cell) -> str:
@@ -146,11 +195,12 @@ def escape_cell(text: str) -> str:
 
 
 def escape_html(text: str) -> str:
-    """Markdown without HTML but the folding that pages use, and without links but to web pages and within results/.
+    """Markdown whose only HTML is the folding and the raised letters of pages, and whose only links are to web pages
+    and within results/.
 
     For texts of papers/ and evidence/, of score JSONs (names of hardware) and of data sets (what was retrieved).
     """
-    text = re.sub(r"<(?!/?(details|summary)>)(?=[A-Za-z/!?])", "&lt;", text)
+    text = re.sub(r"<(?!/?(details|summary|sup)>)(?=[A-Za-z/!?])", "&lt;", text)
     return re.sub(r"\]\((?=\s*[A-Za-z][\w+.-]*:)(?!https?://)", "]\\(", text)
 
 
@@ -230,16 +280,6 @@ def source_lines(view: GridView) -> list[str]:
     ]
 
 
-def ties_section(view: GridView) -> str:
-    """The rows of each compared column from the best, with the letters of rows that do not differ."""
-    lines = []
-    for label, comparison in view.comparisons.items():
-        letters = comparison["letters"]
-        names = [f"{view.grid.rows[i].label} ({letters[str(i)]})" for i in comparison["order"]]
-        lines.append(f"- {label}: {', '.join(names)}.")
-    return "\n\n".join([f"Rows from the best; those {ties_meaning(view)}:", "\n".join(lines), *shared_sentences(view)])
-
-
 def shared_sentences(view: GridView) -> list[str]:
     """How much the errors over test items grow as items share sentences; nothing where that is not known."""
     pairs = [pair for comparison in view.comparisons.values() for pair in comparison["pairs"]]
@@ -262,10 +302,14 @@ def ties_meaning(view: GridView) -> str:
 
 
 def power_section(view: GridView) -> str | None:
-    """What the tests between rows can show, as Markdown; None where no two trained rows are compared."""
-    pairs = pair_powers(view)
-    text = scored_text(view, pairs) if pairs else planned_text(view)
+    """What the tests between rows can show, under a title; None where no two trained rows are compared."""
+    text = power_text(view)
     return text and f"**What its tests can show.** {text}"
+
+
+def power_text(view: GridView) -> str | None:
+    pairs = pair_powers(view)
+    return tested_text(view, pairs) if pairs else planned_text(view)
 
 
 def retrieved_texts(view: GridView) -> list[str]:
@@ -281,32 +325,16 @@ def retrieved_texts(view: GridView) -> list[str]:
     return parts
 
 
+def scale_warning(scale: str) -> str:
+    """The purpose of a scale, and that its numbers are not comparable unless it is scale paper."""
+    purpose = f"**Scale `{scale}`: {read_scale(scale).purpose}**"
+    return purpose if scale == PAPER_SCALE else f"{purpose} {not_comparable(scale)}"
+
+
 def page_head(page: Page) -> str:
-    """Title, scale, conditions and how to read a cell, so that no small-scale number is taken for a result."""
-    scale = read_scale(page.scale)
-    title = page_title(page)
-    metrics = sorted({cell.metric for cell in page.cells() if cell.metric})
-    lines = [
-        f"# {title} at scale {scale.scale}",
-        f"**Scale `{scale.scale}`: {scale.purpose}**",
-        tabulate(page_conditions(page), ["", ""], tablefmt="pipe"),
-        "A cell is `ours ± deviation over seeds (published)`; in percent, unless it says otherwise"
-        f" ({', '.join(metrics) or 'no score'}); bold is the best of ours on an encoder but controls, ties together;"
-        f" – is no run or no number; {STALE} is of older code or other settings. Deviations are of the sample"
-        " (ddof = 1).",
-    ]
-    if page.papers == (VARIANTS,):
-        lines.append(variants_legend())
-    if scale.scale == PAPER_SCALE:
-        signs = ", ".join(f"{sign} {name}" for name, sign in SIGNS.items())
-        lines.append(
-            f"Behind a published value: {signs}, and ± the half-width of the 95 % interval around ours in which it"
-            " would count as reproduced (a prediction interval for as many runs as the paper has; Welch's where it"
-            " prints a deviation). Wide is weak: few seeds reproduce much."
-        )
-    else:
-        lines.append(not_comparable(scale.scale))
-    return "\n\n".join(lines)
+    """Title and scale, so that no small-scale number is taken for a result."""
+    lines = [f"# {page_title(page)} at scale {page.scale}", scale_warning(page.scale)]
+    return "\n\n".join([*lines, variants_legend()] if page.papers == (VARIANTS,) else lines)
 
 
 def variants_legend() -> str:
@@ -352,7 +380,7 @@ def page_conditions(page: Page) -> list[list[str]]:
         ["Precision, threads", f"{scale.precision}, {scale.threads}; evaluation {scale.evaluation.precision}"],
     ]
     if substitutes := substitutions(page):
-        rows.append(["Played by others here", "; ".join(substitutes)])
+        rows.append(["Substituted at this scale", "; ".join(substitutes)])
     return rows
 
 
@@ -377,41 +405,64 @@ def commit_label(provenance: dict) -> str:
 
 
 def provenance_section(page: Page) -> str:
-    """How the scores on a page were made: runs, protocols, commits, hardware, deviations from the papers."""
+    """How the scores on a page were made, and where methods deviate from the papers; nothing is folded."""
+    choices = deviation_lines(page)
+    return "\n\n".join([provenance_lines(page), *([f"{DEVIATIONS}:", "\n".join(choices)] if choices else [])])
+
+
+def provenance_lines(page: Page) -> str:
+    """How the scores on a page were made, as a list: runs, protocols, commits, hardware."""
     wanted = page.scores()
-    contents = [c for run, evaluator in sorted(wanted) if (c := read_scores(score_path(run, evaluator, page.scale)))]
+    shown = [shown_score(spec, evaluator, page.scale) for (_, evaluator), spec in sorted(wanted.items())]
+    contents, outdated = [content for content, _ in shown if content], sum(old for _, old in shown)
     evaluators = sorted({evaluator for _, evaluator in wanted})
     declared = {e: protocol(e).declaration for e in evaluators}
-    trainings = [c["training"]["provenance"] for c in contents]
-    commits = sorted({commit_label(training) for training in trainings})
-    versions = sorted({f"torch {c['provenance']['packages']['torch']}" for c in contents})
-    hardware = sorted({training["gpu"] or training["processor"] for training in trainings})
     drawn_by = "a seed of their own" if any(spec.seeds for spec in wanted.values()) else "the run's seed"
     lines = [
-        "\n".join(
-            [
-                f"- Runs: {len(contents)} of {len(wanted)} scored; corpus subsets are drawn by {drawn_by}.",
-                *(
-                    f"- Evaluator {e} version {d.version}, protocol {d.protocol} ({d.source})."
-                    for e, d in declared.items()
-                ),
-                *unversioned_lines(contents),
-                f"- Commit: {', '.join(commits) or 'none'}; {', '.join(versions) or 'no versions'};"
-                f" hardware: {', '.join(hardware) or 'none'}.",
-                f"- Regenerate: `snakemake -j4 {page.path}`.",
-            ]
-        ),
+        f"- {scored_text(len(contents), len(wanted), outdated)}; corpus subsets are drawn by {drawn_by}.",
+        *(f"- Evaluator {e} version {d.version}, protocol {d.protocol} ({d.source})." for e, d in declared.items()),
+        *unversioned_lines(contents),
+        *made_by_lines(contents),
+        f"- Regenerate: `snakemake -j4 {page.path}`.",
     ]
-    choices = []
+    return "\n".join(lines)
+
+
+def deviation_lines(page: Page) -> list[str]:
+    """Where the methods, components and evaluators of a page deviate from papers, as lines of a list."""
+    wanted = page.scores()
+    lines = []
     for folder, used in (
         (METHODS, {spec.method for spec in wanted.values()}),
         (COMPONENTS, {name for spec in wanted.values() for name in spec.components}),
-        (EVALUATORS, {d.name for d in declared.values()}),
+        (EVALUATORS, {protocol(evaluator).declaration.name for _, evaluator in wanted}),
     ):
-        choices += [f"- `{n}`: {text}" for n in sorted(used) for text in any_declaration(n, folder).deviations]
-    if choices:
-        lines += ["Where methods deviate from the paper, or it leaves a choice:", "\n".join(choices)]
-    return "\n\n".join(lines)
+        lines += [f"- `{n}`: {text}" for n in sorted(used) for text in any_declaration(n, folder).deviations]
+    return lines
+
+
+def made_sections(page: Page, conditions: Sequence[list[str]] = ()) -> list[str]:
+    """The end of a page: how its scores were made; folded, the settings and the deviations from the papers."""
+    settings = "\n".join(f"- **{label}**: {text}" for label, text in conditions)
+    parts = [
+        "## How this page was made",
+        provenance_lines(page),
+        folded("Encoder, data, seeds and settings", settings),
+    ]
+    if choices := deviation_lines(page):
+        parts.append(folded(DEVIATIONS, "\n".join(choices)))
+    return parts
+
+
+def made_by_lines(contents: list[dict]) -> list[str]:
+    """Commits, versions and hardware behind scores, as a line of a list; nothing where there are no scores."""
+    if not contents:
+        return []
+    trainings = [content["training"]["provenance"] for content in contents]
+    commits = sorted({commit_label(training) for training in trainings})
+    versions = sorted({f"torch {content['provenance']['packages']['torch']}" for content in contents})
+    hardware = sorted({training["gpu"] or training["processor"] for training in trainings})
+    return [f"- Commit: {', '.join(commits)}; {', '.join(versions)}; hardware: {', '.join(hardware)}."]
 
 
 def unversioned_lines(contents: list[dict]) -> list[str]:
@@ -434,4 +485,4 @@ def unversioned_lines(contents: list[dict]) -> list[str]:
 def render_page(page: Page) -> str:
     """A page as Markdown."""
     sections = [grid_section(grid_view(p, n, page.scale)) for p, n in page.grids()]
-    return "\n\n".join([page_head(page), *sections, "## How this page was made", provenance_section(page)]) + "\n"
+    return "\n\n".join([page_head(page), *sections, *made_sections(page, page_conditions(page))]) + "\n"

@@ -10,21 +10,14 @@ from collections import Counter
 
 from csebench.base.errors import by_number
 from csebench.plan.catalog import DEFAULT_SCALE, SIDE_BY_SIDE, VARIANTS, paper, paper_names, results_folder
-from csebench.plan.catalog import scale as read_scale
 from csebench.plan.targets import grid_label, grid_names
 from csebench.report.audit import KINDS, SEVERITIES, Finding, Place, findings, paper_label
 from csebench.report.claims_page import claims_sections
-from csebench.report.markdown import markdown_table, not_comparable
-from csebench.report.view import PAPER_SCALE, GridView, grid_view
+from csebench.report.markdown import STALE, markdown_table, scale_warning
+from csebench.report.view import GridView, grid_view, scored_text
 
 SEVERAL = "Several papers"
 STATE_LABELS = {"nothing to run": "cited only"}  # other states are printed as they are
-
-
-def scale_warning(scale: str) -> str:
-    """The purpose of a scale, and that its numbers are not comparable unless it is scale paper."""
-    purpose = f"**Scale `{scale}`: {read_scale(scale).purpose}**"
-    return purpose if scale == PAPER_SCALE else f"{purpose} {not_comparable(scale)}"
 
 
 def views_by_paper(scale: str) -> dict[str, list[GridView]]:
@@ -59,7 +52,8 @@ def index_page(scale: str) -> str:
         parts.append(markdown_table(["", *(paper(name).label for name in paper_names())], body))
     states = Counter(view.state for view in views.values())
     parts += [
-        "A cell: how many of the runs that the table or figure shows have their scores. "
+        "A cell: how many of the runs that the table or figure shows have their scores;"
+        f" {STALE}: with an older code version or other settings. "
         + "; ".join(f"{count} {STATE_LABELS.get(state, state)}" for state, count in sorted(states.items()))
         + ".",
         f"[All methods side by side]({SIDE_BY_SIDE}.md) · [papers and released code]({VARIANTS}.md) ·"
@@ -70,12 +64,10 @@ def index_page(scale: str) -> str:
 
 
 def progress_label(view: GridView) -> str:
-    """`complete, 48 runs`, `partial, 12 of 48 runs`, `cited only`."""
+    """`complete: 48 of 48 runs scored, 8 of them †`, `cited only`."""
     done, shown = view.progress
     state = STATE_LABELS.get(view.state, view.state)
-    if not shown:
-        return state
-    return f"{state}, {shown if done == shown else f'{done} of {shown}'} runs"
+    return f"{state}: {scored_text(done, shown, view.outdated)}" if shown else state
 
 
 # ---------------------------------------------------------------- claims

@@ -11,14 +11,13 @@ from csebench.plan.catalog import STS_COLUMNS
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.grids import CellPlan, plan_grid
 from csebench.plan.variance import BEST, LAST, NAME, SOURCES, Levels, design, study
-from csebench.report.crossed import Share, mean_squares, share_alone, share_on_average, total_deviation
-from csebench.report.markdown import markdown_table, page_conditions, provenance_section
-from csebench.report.overview import scale_warning
+from csebench.report.crossed import MeanSquares, Share, mean_squares, share_alone, total_deviation
+from csebench.report.markdown import made_sections, markdown_table, page_conditions, scale_warning
 from csebench.report.stats import quantile, summarise, two_sided
 from csebench.score.store import score, value
 
 LABELS = {"subset": "subset of the corpus", "order": "order of batches", "dropout": "dropout", "head": "new weights"}
-HEAD = ["source", "alone: sd", "alone: share", "on average: share"]
+HEAD = ["source", "alone: sd", "alone: share"]
 Scores = dict[tuple[int, Levels], float]  # by (block, levels)
 
 
@@ -32,24 +31,47 @@ def page(scale_name: str) -> str:
         ["Settings of the study", ", ".join(f"{key} {value}" for key, value in content.sweep.items()) or "none"],
         ["Seeds of each source", ", ".join(map(str, seeds))],
     ]
+    methods = plan_grid(NAME, NAME, scale_name)
     parts = [
         f"# Where spread comes from, at scale {scale_name}",
         scale_warning(scale_name),
-        markdown_table(["", ""], conditions),
+        f"**Finding.** {' '.join(finding(best, scale_name) for best, _ in methods)}",
         f"Four sources of randomness have a seed each: {', '.join(LABELS.values())}. A block has two seeds of every"
         f" source and a run for each of the 16 combinations; {content.blocks} blocks, which share no seed. New weights"
         " are the head and the layers of a component; dropout includes other noise of the steps. Scores are"
         f" Spearman x 100, the average of {', '.join(STS_COLUMNS[:-1])}.",
         "**Alone**: the spread where only this source varies and the other three stay, as a standard deviation and"
-        " as a share of the variance where all four vary. **On average**: the share of the mean over the other three."
-        " If sources did not depend on each other, both shares would be equal and add up to 1. What a"
-        " source does only together with others, as the order of batches with the subset that it orders, is in the"
-        " first and not in the second. Intervals are at 95 %, under a normal model of random effects;"
-        f" {content.blocks} blocks leave them wide.",
+        " as a share of the variance where all four vary. The shares add up to 1 if the sources act independently, and"
+        " to more if a source changes what another one does. Intervals are at 95 %, under a normal model of random"
+        f" effects; {content.blocks} blocks leave them wide.",
     ]
-    for best, last in plan_grid(NAME, NAME, scale_name):
+    for best, last in methods:
         parts += method_section(best, last, scale_name)
-    return "\n\n".join([*parts, "## How this page was made", provenance_section(made)]) + "\n"
+    return "\n\n".join([*parts, *made_sections(made, conditions)]) + "\n"
+
+
+def finding(best: CellPlan, scale_name: str) -> str:
+    """How much a method's scores spread, and which source makes most of it, with its interval."""
+    scores = read(best, BEST, scale_name)
+    if len(scores) < len(best.specs):
+        return f"{best.row.label}: no finding yet, {len(scores)} of {len(best.specs)} runs are scored."
+    squares = squares_of(scores)
+    shares = {source: share_alone(squares, number) for number, source in enumerate(SOURCES)}
+    largest = max(shares, key=lambda source: shares[source].value)
+    share, clear = (
+        shares[largest],
+        all(other.high < shares[largest].low for source, other in shares.items() if source != largest),
+    )
+    return (
+        f"{best.row.label}: standard deviation {share_text(total_deviation(squares))}, most of it from"
+        f" {LABELS[largest]}, which alone leaves a share of {share.value:.2f} (95 % interval {share.low:.2f} to"
+        f" {share.high:.2f}){'' if clear else '; the intervals of the sources overlap'}."
+    )
+
+
+def squares_of(scores: Scores) -> MeanSquares:
+    levels = (2,) * len(SOURCES)
+    return mean_squares(np.array([scores[key] for key in design(BEST)]).reshape(study().blocks, *levels))
 
 
 def method_section(best: CellPlan, last: CellPlan, scale_name: str) -> list[str]:
@@ -57,15 +79,13 @@ def method_section(best: CellPlan, last: CellPlan, scale_name: str) -> list[str]
     title, scores, of_last = f"## {best.row.label}", read(best, BEST, scale_name), read(last, LAST, scale_name)
     if len(scores) < len(best.specs):
         return [title, f"{len(scores)} of {len(best.specs)} runs are scored; shares need all of them."]
-    blocks, levels = study().blocks, (2,) * len(SOURCES)
-    squares = mean_squares(np.array([scores[key] for key in design(BEST)]).reshape(blocks, *levels))
-    deviation, body, sums = total_deviation(squares), [], np.zeros(2)
+    squares = squares_of(scores)
+    deviation, body, total_share = total_deviation(squares), [], 0.0
     for number, source in enumerate(SOURCES):
-        alone, average = share_alone(squares, number), share_on_average(squares, number)
-        sums += alone.value, average.value
-        sd = deviation.value * sqrt(alone.value)
-        body.append([LABELS[source], f"{sd:.2f}", share_text(alone), share_text(average)])
-    body.append(["sum", "", *(f"{total:.2f}" for total in sums)])
+        alone = share_alone(squares, number)
+        total_share += alone.value
+        body.append([LABELS[source], f"{deviation.value * sqrt(alone.value):.2f}", share_text(alone)])
+    body.append(["sum", "", f"{total_share:.2f}"])
     mean = np.mean([*scores.values()])
     total = f"All four vary: mean {mean:.2f}, standard deviation {share_text(deviation)}, over {len(scores)} runs."
     return [title, total, markdown_table(HEAD, body), paired(scores, of_last, len(last.specs))]
@@ -78,10 +98,10 @@ def paired(best: Scores, last: Scores, wanted: int) -> str:
     of_best, of_last = summarise(best[key] for key in last), summarise(last.values())
     change = summarise(last[key] - best[key] for key in last)
     assert of_best.std is not None and of_last.std is not None and change.std is not None
-    half = quantile(0.95, change.n - 1) * change.std / sqrt(change.n)
     row = [str(change.n), f"{of_best.mean:.2f} ± {of_best.std:.2f}", f"{of_last.mean:.2f} ± {of_last.std:.2f}"]
+    half = quantile(0.95, change.n - 1) * change.std / sqrt(change.n)
     row += [f"{change.mean:+.2f} ± {half:.2f}", f"{two_sided(change.mean, change.error):.2g}"]
-    head = ["runs", BEST, LAST, "last - best, 95 %", "p"]
+    head = ["runs", BEST, LAST, "last - best, 95 % interval over runs", "p"]
     return markdown_table(head, [row]) + "\n\nPaired over runs; that some share a seed is not taken into account."
 
 

@@ -12,6 +12,7 @@ from csebench.plan.catalog import scale as read_scale
 from csebench.plan.grids import CellPlan, find_grid, plan_grid
 from csebench.plan.papers import Figure, Grid, Published, Row, SettingsTable
 from csebench.plan.registry import declaration, protocol
+from csebench.plan.spec import Spec
 from csebench.plan.targets import grid_path, unavailable
 from csebench.report import stats
 from csebench.report.evidence import Others, others
@@ -99,11 +100,21 @@ class GridView:
     @property
     def progress(self) -> tuple[int, int]:
         """(runs with scores, runs shown); a run counts once per evaluator whose data can be had."""
-        cells = [cell.plan for row in self.rows for cell in row]
-        wanted = {(spec.run_id, cell.evaluator): spec for cell in cells for spec in cell.specs}
-        scored = {key: score(spec, key[1], self.scale)[0] is not None for key, spec in wanted.items()}
+        scored: dict[tuple[str, str], bool] = {}
+        for cell in (cell.plan for row in self.rows for cell in row):
+            for spec in cell.specs:
+                content, _ = score(spec, cell.evaluator, self.scale)
+                shown = content is not None and value(content, cell.task, cell.column.metric) is not None
+                scored[spec.run_id, cell.evaluator] = scored.get((spec.run_id, cell.evaluator), False) or shown
         possible = [done for (_, name), done in scored.items() if done or unavailable(name, self.scale) is None]
         return sum(possible), len(possible)
+
+    @property
+    def outdated(self) -> int:
+        """How many of the runs with scores have them of an older code version or of other settings only."""
+        cells = [cell.plan for row in self.rows for cell in row]
+        shown = {(spec.run_id, cell.evaluator): spec for cell in cells for spec in cell.specs}
+        return sum(shown_score(spec, name, self.scale)[1] for (_, name), spec in shown.items())
 
     @property
     def state(self) -> str:
@@ -169,15 +180,26 @@ def published_encoder(grid: Grid, row: Row) -> str:
 def _with_scores(cell: Cell, scale: str) -> Cell:
     plan, values, stale, absent, reasons = cell.plan, {}, False, 0, {}
     for spec in plan.specs:
-        content, old = score(spec, plan.evaluator, scale)
+        content, outdated = shown_score(spec, plan.evaluator, scale)
         if content is None:
             absent += 1
             reasons[failures.reason(spec.run_id, plan.evaluator, scale)] = True
             continue
-        stale |= old or not is_current(content, plan.evaluator, scale)
+        stale |= outdated
         if (fraction := value(content, plan.task, plan.column.metric)) is not None:
             values[spec.seed] = cell.factor * fraction
     return replace(cell, values=values, absent=absent, stale=stale, reasons=tuple(filter(None, reasons)))
+
+
+def shown_score(spec: Spec, evaluator: str, scale: str) -> tuple[dict | None, bool]:
+    """The score JSON that pages show of a run, and whether it is of an older code version or of other settings (†)."""
+    content, old = score(spec, evaluator, scale)
+    return content, content is not None and (old or not is_current(content, evaluator, scale))
+
+
+def scored_text(done: int, wanted: int, outdated: int) -> str:
+    """`8 of 13 runs scored`, `13 of 13 runs scored, 4 of them †`: with an older code version or other settings."""
+    return f"{done} of {wanted} runs scored" + (f", {outdated} of them †" if outdated else "")
 
 
 def is_current(content: dict, evaluator: str, scale: str) -> bool:
