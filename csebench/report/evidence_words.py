@@ -137,8 +137,9 @@ def how_to_read() -> str:
         f"Two questions, two columns. *Verdict*: could the printed value be one more run of this recipe? {signs},"
         f" {SIGNS[stats.TOO_FEW]} too few seeds. ± is the half-width of the 95 % interval around the mean of others'"
         " runs for that (99 % at the edge); a wide interval is weak evidence, as it holds many values. *Reach print*:"
-        " how many runs are at or above the printed value. A value can be within the spread and above every run. z: by how many standard deviations the printed value is above the"
-        " mean. The released checkpoint has the score that its README states."
+        " how many runs are at or above the printed value. A value can be within the spread and above every run. *z*:"
+        " by how many standard deviations the printed value is above the mean. The released checkpoint has the score"
+        " that its README states."
     )
 
 

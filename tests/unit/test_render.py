@@ -1,7 +1,6 @@
 """Pages: a pure function of the papers' tables and the scores. Golden bytes, and what a page must say."""
 
 import json
-import re
 import shutil
 import subprocess
 import sys
