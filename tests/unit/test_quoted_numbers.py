@@ -1,0 +1,56 @@
+"""Numbers that README.md and docs/*.md quote are those of results/mini and results/evidence.csv."""
+
+import runpy
+
+import pytest
+
+from csebench import ROOT
+from csebench.base.errors import BadInput
+
+quoted = runpy.run_path(str(ROOT / "docs" / "quoted_numbers.py"))
+SIMCSE = "SimCSE (Gao et al., 2021)"
+
+
+def fill(expression, value="old"):
+    return quoted["fill"](f"a\n<!-- n: {expression} -->{value}<!-- /n -->", "README.md").splitlines()[1:]
+
+
+def test_texts_are_not_stale(capsys):
+    assert quoted["main"](["--check"]) == 0, capsys.readouterr().err
+
+
+def test_a_number_is_that_of_the_page():
+    (line,) = fill(f'text("micse/table3", "{SIMCSE}", "1%")')
+    shown = line.removesuffix("<!-- /n -->").partition(" -->")[2]
+    page = (ROOT / "results" / "mini" / "micse" / "table3.md").read_text(encoding="utf-8")
+    row = next(row for row in page.splitlines() if row.startswith(f"| {SIMCSE}"))
+    assert shown.removesuffix("†") in row
+
+
+def test_a_stale_number_fails_the_check(tmp_path, monkeypatch, capsys):
+    text = tmp_path / "README.md"
+    text.write_text("<!-- n: 1 + 1 -->3<!-- /n -->")
+    monkeypatch.setitem(quoted["main"].__globals__, "ROOT", tmp_path)
+    assert quoted["main"](["--check"]) == 1
+    assert "README.md" in capsys.readouterr().err
+    assert quoted["main"]([]) == 0
+    assert text.read_text() == "<!-- n: 1 + 1 -->2<!-- /n -->"
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ('text("micse/table3", "SimCSE", "1%")', "README.md: line 2: .*unknown row 'SimCSE'"),
+        ('text("micse/table33", "SimCSE", "1%")', "unknown table"),
+        ("1 +", "line 2: 1 \\+: invalid syntax"),
+        ("open('x')", "'open' is not defined"),
+    ],
+)
+def test_an_invalid_expression_is_named_with_its_line(expression, message):
+    with pytest.raises(BadInput, match=message):
+        fill(expression)
+
+
+def test_a_marker_without_end_is_an_error():
+    with pytest.raises(BadInput, match="no `<!-- /n -->`"):
+        quoted["fill"]("<!-- n: 1 -->1", "README.md")
