@@ -89,7 +89,7 @@ def gain(table: str, row: str, versus: str, *columns: str, digits: int = 1) -> s
     """Our mean of a row less that of another: `+0.4`, or over columns `+0.4 to +0.9`."""
     columns = columns or score_columns(table)
     gains = [mean(table, row, column) - mean(table, versus, column) for column in columns]
-    ends = dict.fromkeys(f"{gain:+.{digits}f}" for gain in (min(gains), max(gains)))
+    ends = dict.fromkeys(f"{gain:+z.{digits}f}" for gain in (min(gains), max(gains)))
     return " to ".join(ends)
 
 
