@@ -11,6 +11,7 @@ from collections import Counter
 from csebench.base.errors import by_number
 from csebench.plan.catalog import DEFAULT_SCALE, SIDE_BY_SIDE, VARIANTS, paper, paper_names, results_folder
 from csebench.plan.targets import grid_label, grid_names
+from csebench.report.answers import answers_section
 from csebench.report.audit import KINDS, SEVERITIES, Finding, Place, findings, paper_label
 from csebench.report.claims_page import claims_sections
 from csebench.report.markdown import STALE, markdown_table, scale_warning
@@ -39,6 +40,8 @@ def index_page(scale: str) -> str:
         f"# Results at scale {scale}",
         f"[Does it reproduce?]({evidence}) Scores of other people who trained these methods on the papers' encoders.",
         scale_warning(scale),
+        *([] if scale == DEFAULT_SCALE else answers_section(scale)),
+        "## Tables and figures",
     ]
     for kind, ending in (("table", "md"), ("figure", "svg")):
         body = []

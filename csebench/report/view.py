@@ -215,7 +215,7 @@ def _with_derived(grid: Grid, rows: list[list[Cell]]) -> list[list[Cell]]:
         for row in rows:
             if column.mean:
                 parts = [cell for cell, c in zip(row[:index], grid.columns, strict=False) if c.task is not None]
-                row[index] = _combine_parts(row[index], parts, lambda *v: sum(v) / len(v))
+                row[index] = combine_parts(row[index], parts, lambda *v: sum(v) / len(v))
     for index, column in enumerate(grid.columns):
         if column.delta is None:
             continue
@@ -227,11 +227,12 @@ def _with_derived(grid: Grid, rows: list[list[Cell]]) -> list[list[Cell]]:
             if cell.published is None and published and base_published:
                 off = published.value - base_published.value
                 cell = replace(cell, published=Published(value=off, text=f"{off:+.{cell.digits}f}"))
-            row[index] = _combine_parts(cell, [row[minuend], base[minuend]], lambda a, b: a - b)
+            row[index] = combine_parts(cell, [row[minuend], base[minuend]], lambda a, b: a - b)
     return rows
 
 
-def _combine_parts(cell: Cell, parts: list[Cell], function) -> Cell:
+def combine_parts(cell: Cell, parts: list[Cell], function) -> Cell:
+    """A cell with a function of others, for every seed that they share; as it is where one of them has no value."""
     if not parts or not all(part.values for part in parts):
         return replace(cell, parts=tuple(parts))
     values, absent = combine_by_seed(function, *parts), max(part.absent for part in parts)

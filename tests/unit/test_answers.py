@@ -1,0 +1,163 @@
+"""The first page of a study: its answers follow from the scores, whatever they are, and say what is missing."""
+
+import json
+import re
+from math import sqrt
+
+import pytest
+import scipy.stats
+from score_files import scored_by
+
+from csebench.plan import grids, targets
+from csebench.plan.catalog import SIDE_BY_SIDE
+from csebench.plan.registry import protocol
+from csebench.report import answers, overview
+from csebench.report.view import grid_view
+from csebench.score import store
+
+SCALE = "mini"
+METHODS = (SIDE_BY_SIDE, SIDE_BY_SIDE)
+UNTRAINED, SIMCSE = "BERT, untrained", "SimCSE (unsupervised)"
+
+
+@pytest.fixture(autouse=True)
+def no_scores(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    forget_scores()
+    yield
+    forget_scores()
+
+
+def forget_scores():
+    """Plans stay: they take seconds."""
+    for function in (store.read_scores, store.outdated):
+        function.cache_clear()
+
+
+def write(grid, row, *columns, values, stale=False):
+    """The scores of a row, one per seed, in points."""
+    for cells in grids.plan_grid(*grid, SCALE):
+        for cell in cells:
+            if cell.row.label == row and cell.column.label in columns:
+                for spec, value in zip(cell.specs, values, strict=False):
+                    write_score(spec, cell, value / 100, stale)
+    forget_scores()
+
+
+def write_score(spec, cell, value, stale):
+    if stale:
+        spec = spec.model_copy(update={"trainer_version": spec.trainer_version - 1})
+    path = targets.score_path(spec.run_id, cell.evaluator, SCALE)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    tasks = [*protocol(cell.evaluator).declaration.tasks, "Avg."]
+    same = {"evaluator": cell.evaluator, "protocol": "p", "metric": cell.metric, "value": value}
+    rows = [same | {"task": task, "subset": "printed" if task == "Avg." else "all"} for task in tasks]
+    content = {"run": spec.run_id, "spec": spec.model_dump(), "evaluations": [scored_by(cell.evaluator)]}
+    content |= {"training": {}, "provenance": {}, "items": "gone.npz", "scores": rows}
+    path.write_text(json.dumps(content))
+
+
+def answer(beginning):
+    (wanted,) = (a for a in answers.answers(SCALE) if a.question.startswith(beginning))
+    return answers.answer_text(wanted)
+
+
+def test_a_gain_has_its_number_and_the_interval_over_seeds():
+    write(METHODS, UNTRAINED, "Avg.", values=[50.0])
+    write(METHODS, SIMCSE, "Avg.", values=[50.9, 51.0, 51.1])
+    half = scipy.stats.t.ppf(0.975, 2) * 0.1 / sqrt(3)
+    assert f"better (+1.00, 95 % interval {1 - half:+.2f} to {1 + half:+.2f}, over 3 seeds)" in answer("Does training")
+    assert "[all methods](methods.md)" in answer("Does training")
+
+
+def test_a_loss_is_an_answer():
+    write(METHODS, UNTRAINED, "Avg.", values=[50.0])
+    write(METHODS, SIMCSE, "Avg.", values=[48.9, 49.0, 49.1])
+    assert f"{SIMCSE}: worse (-1.00" in answer("Does training")
+
+
+def test_test_items_count_where_they_are_known(monkeypatch):
+    monkeypatch.setattr(answers, "item_variances", lambda a, b, scale: (4.0, 4.0))
+    write(METHODS, UNTRAINED, "Avg.", values=[50.0])
+    write(METHODS, SIMCSE, "Avg.", values=[50.9, 51.0, 51.1])
+    assert re.search(
+        r"no difference shown \(\+1.00, 95 % interval -2.9\d to \+4.9\d, over 3 seeds and test items\)",
+        answer("Does training"),
+    )
+
+
+def test_methods_that_beat_simcse_are_named_and_the_others_counted():
+    write(METHODS, SIMCSE, "Avg.", values=[50.0, 50.1, 50.2])
+    write(METHODS, "miCSE", "Avg.", values=[52.0, 52.101, 52.199])
+    write(METHODS, "DiffCSE", "Avg.", values=[49.0, 49.101, 49.199])
+    write(METHODS, "ESimCSE", "Avg.", values=[50.1, 50.0, 50.3])
+    text = answer("Which methods")
+    assert text.startswith("miCSE (+2.00,") and "ESimCSE" not in text
+    assert "Of 3 methods 1 is better and 1 is worse; for 1 no difference is shown." in text
+
+
+def test_holm_corrects_over_the_comparisons_of_an_answer():
+    """p = 0.03 by itself is no difference among four."""
+    write(METHODS, SIMCSE, "Avg.", values=[50.0, 50.0, 50.0])
+    for name in ("miCSE", "DiffCSE", "ESimCSE", "InfoCSE"):
+        write(METHODS, name, "Avg.", values=[50.7, 51.0, 51.3])
+    assert answer("Which methods").startswith("No method is shown to. Of 4 methods none is better and none is worse")
+
+
+def test_ami_is_averaged_over_the_sizes_that_are_complete():
+    figure = ("micse", "figure4")
+    for size, gain in (("1%", 1.0), ("100%", 3.0)):
+        write(figure, "SimCSE", size, values=[50.0, 51.0, 52.0])
+        write(figure, "AMI+SimCSE", size, values=[50.0 + gain, 51.01 + gain, 51.99 + gain])
+    write(figure, "SimCSE", "10%", values=[50.0, 51.0, 52.0])
+    write(figure, "AMI+SimCSE", "10%", values=[80.0])
+    text = answer("Does AMI")
+    assert text.startswith("Alone (1% to 100%): better (+2.00,")
+    assert "at most: no scores yet" in text
+    assert "snakemake -j4 results/mini/micse/figure4.svg" in text
+
+
+def test_without_scores_an_answer_says_what_is_missing():
+    assert answer("Does the dimension").startswith("No scores yet.")
+    assert "`snakemake -j4 results/mini/msse/table4.md`" in answer("Does the dimension")
+    assert "`snakemake -j4 results/mini/methods.md results/mini/variance.md`" in answer("How large")
+    assert "no comparison has a test" in answer("What could")
+
+
+def test_one_seed_has_no_interval():
+    write(("msse", "table4"), "MSSE", "STS(Avg.)", values=[54.0])
+    write(("msse", "table4"), "w/o L_DCM", "STS(Avg.)", values=[53.0])
+    assert "MSSE with it against without: no difference shown (+1.00, one seed, no interval)" in answer("Does the dim")
+
+
+def test_scores_of_older_code_are_marked():
+    write(METHODS, UNTRAINED, "Avg.", values=[50.0])
+    write(METHODS, SIMCSE, "Avg.", values=[50.9, 51.0, 51.1], stale=True)
+    assert "(+1.00†," in answer("Does training")
+    assert "0.10† points" in answer("How large")
+
+
+def test_what_could_not_be_seen_is_the_difference_with_80_percent_power():
+    write(METHODS, UNTRAINED, "Avg.", values=[50.0])
+    write(METHODS, SIMCSE, "Avg.", values=[50.5, 51.0, 51.5])
+    detected = float(re.search(r"true difference of ([\d.]+) points", answer("What could"))[1])
+    shift = detected / (0.5 / sqrt(3))
+    assert scipy.stats.nct.sf(scipy.stats.t.ppf(0.975, 2), 2, shift) == pytest.approx(0.8, abs=0.01)
+
+
+def test_the_section_is_on_the_first_page_but_of_smoke(monkeypatch):
+    monkeypatch.setattr(overview, "views_by_paper", lambda scale: {})
+    write(METHODS, UNTRAINED, "Avg.", values=[50.0])
+    write(METHODS, SIMCSE, "Avg.", values=[50.9, 51.0, 51.1])
+    page = overview.index_page(SCALE)
+    assert page.index(answers.TITLE) < page.index("## Tables and figures")
+    assert page.count("\n1. **") == 1 and "\n7. **" in page
+    assert f"| {SIMCSE} " in page
+    assert answers.TITLE not in overview.index_page("smoke")
+
+
+def test_every_comparison_is_of_rows_that_the_papers_have():
+    for paper, name, row, versus, columns in (rows for leads in answers.ADDITIONS.values() for rows in leads.values()):
+        view = grid_view(paper, name, SCALE)
+        labels = answers.column_labels(view, columns)
+        assert labels and answers.compare_rows(view, row, versus, labels).contrast is None
