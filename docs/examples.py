@@ -11,8 +11,8 @@ An example is a block of which each line with `$ ` in front is a command, and th
     ```
 
 Only `csebench` is run, in a copy of the files of the commit, without data, so that outputs do not depend on what is in
-results/ or runs/. Of an output the first lines are shown (20 where the marker states no number), cut at 110 characters;
-`…` stands for the rest. Blocks with another marker or none, as those that need training, are kept.
+results/ or runs/. Of an output the first lines are shown (20 where the marker states no number), cut at 170
+characters; `…` stands for the rest. Blocks with another marker or none, as those that need training, are kept.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 from csebench import ROOT
 from csebench.base.files import read_text, write_text
 
 EXAMPLE = re.compile(r"(<!-- example(?:: (\d+) lines)? -->\n```console\n)(.*?)(^```$)", re.DOTALL | re.MULTILINE)
-LINES, WIDTH = 20, 110
+LINES, WIDTH = 20, 170
 
-Run = Callable[[list[str]], str]  # arguments of csebench -> its output
+Run = Callable[[str], str | None]  # arguments of csebench, as typed -> its output; None keeps what is shown
 
 
 def rewrite(text: str, run: Run) -> str:
@@ -42,23 +43,19 @@ def rewrite(text: str, run: Run) -> str:
     def rewritten(match: re.Match) -> str:
         head, lines, body, end = match.groups()
         shown = []
-        for command in commands(body):
-            shown += [f"$ {command}", *shorten(run(shlex.split(command)[1:]), int(lines or LINES))]
+        for arguments in re.findall(r"^\$ csebench (.+)$", body, re.MULTILINE):
+            if (output := run(arguments)) is None:
+                return match[0]
+            shown += [f"$ csebench {arguments}", *shorten(output, int(lines or LINES))]
         return head + "\n".join(shown) + "\n" + end
 
     return EXAMPLE.sub(rewritten, text)
 
 
-def commands(body: str) -> list[str]:
-    """The commands of an example."""
-    return [line.removeprefix("$ ") for line in body.splitlines() if line.startswith("$ csebench ")]
-
-
 def shorten(output: str, lines: int) -> list[str]:
     """The first lines of an output, each cut to the width of a page."""
-    kept = [line.rstrip() for line in output.strip("\n").splitlines()]
-    if len(kept) > lines:
-        kept = [*kept[:lines], "…"]
+    printed = [line.rstrip() for line in output.strip("\n").splitlines()]
+    kept = printed if len(printed) <= lines else [*printed[:lines], "…"]
     return [line if len(line) <= WIDTH else line[: WIDTH - 1].rstrip() + "…" for line in kept]
 
 
@@ -80,8 +77,9 @@ def run_in(folder: Path) -> Run:
     env = {name: value for name, value in os.environ.items() if name != "CSEBENCH_DATA"}
     env |= {"PYTHONPATH": str(folder), "HF_HUB_OFFLINE": "1", "COLUMNS": "120", "LC_ALL": "C.UTF-8"}
 
-    def run(arguments: list[str]) -> str:
-        command = [sys.executable, "-m", "csebench", *arguments]
+    @cache
+    def run(arguments: str) -> str:
+        command = [sys.executable, "-m", "csebench", *shlex.split(arguments)]
         done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
         return done.stdout + (done.stderr if done.returncode else "")
 
