@@ -1,5 +1,6 @@
 """README.md and docs/*.md: links lead somewhere, and shown outputs are those of the commands."""
 
+import argparse
 import contextlib
 import io
 import re
@@ -9,8 +10,10 @@ import shlex
 import pytest
 
 from csebench import ROOT, cli
+from csebench.cli.verbs import parser
 
 TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+VERBS = next(a for a in parser()._actions if isinstance(a, argparse._SubParsersAction)).choices
 CHEAP = {"audit", "evaluators", "papers", "show"}  # verbs
 examples = runpy.run_path(str(ROOT / "docs" / "examples.py"))
 REPOSITORY_FILE = re.compile(r"`((?:csebench|tests|benchmarks|config|data|envs|profiles)/[\w./-]+\.\w+)`")
@@ -41,6 +44,20 @@ def test_links_lead_somewhere(page):
 def test_files_that_are_named_exist(page):
     for name in REPOSITORY_FILE.findall(page.read_text(encoding="utf-8")):
         assert (ROOT / name).exists(), name
+
+
+def commands(text):
+    """Commands with arguments, in blocks and in sentences, without those that leave something out."""
+    text = text.replace("\\\n", " ")
+    blocks = re.findall(r"^\s*(?:\$ )?csebench (\S+ .+?)(?:\s{2,}#.*)?$", text, re.MULTILINE)
+    written = [*blocks, *re.findall(r"`csebench (\S+\s[^`]+)`", text)]
+    return [command for command in written if command.split()[0] in VERBS and not re.search(r"[…<\[$]", command)]
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.name)
+def test_commands_have_the_options_that_they_use(page):
+    for command in commands(page.read_text(encoding="utf-8")):
+        parser().parse_args(shlex.split(command))
 
 
 @pytest.mark.slow
