@@ -39,9 +39,13 @@ def refusing(function):
     return checked
 
 
+LONGEST_NAME = 200  # of a target
+
+
 def partial_hint(words: Iterable[str]) -> str:
     """The partial pages that can be made in place of those that a command line asks for."""
-    strict = [word for word in words if re.fullmatch(r"results/(?!partial/).+\.md", word)]
+    names = r"table\w+|methods|variants(/\w+)?|index|claims|audit"  # as in the rules partial_table and partial_report
+    strict = [word for word in words if re.fullmatch(rf"results/(?!partial/)(\w+/){{0,2}}({names})\.md", word)]
     partial = " ".join(word.replace("results/", "results/partial/", 1) for word in strict)
     return f"What exists can be shown without it: snakemake -j1 {partial}" if partial else ""
 
@@ -74,7 +78,7 @@ def check_targets(words: list[str], rules: Iterable[str], scale: str) -> None:
 def is_suspect(word: str) -> bool:
     """Whether a word of a command line may be a target that no rule makes: neither a file nor the path of a page."""
     path = Path(word)
-    if word.startswith("-") or word.isdigit() or "=" in word or path.exists():
+    if word.startswith("-") or word.isdigit() or "=" in word or len(word) > LONGEST_NAME or path.exists():
         return False
     if path.parts[0] != catalog.RESULTS.name:
         return not path.suffix

@@ -94,8 +94,9 @@ def add_json(to):
     to.add_argument("--json", action="store_true", help="print JSON in place of tables")
 
 
-def add_evaluators(to, default: str | None = "sts", text="comma-separated, as in sts,transfer:fasttest,beir:scifact"):
-    evaluators = to.add_argument("--evaluators", default=default, help=text)
+def add_evaluators(to):
+    text = "comma-separated, as in sts,transfer:fasttest,beir:scifact"
+    evaluators = to.add_argument("--evaluators", default="sts", help=text)
     evaluators.completer = lambda **_: registry.names(registry.EVALUATORS)
 
 

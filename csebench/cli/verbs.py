@@ -300,7 +300,8 @@ def add_report(verb):
         "csebench render micse/table2 --scale mini",
         "csebench render claims --out claims.md",
     )
-    v.add_argument("target", help="table2, micse/table2, micse/figure3, index, claims, audit, evidence, …")
+    target = v.add_argument("target", help="table2, micse/table2, micse/figure3, index, claims, audit, evidence, …")
+    target.completer = lambda **_: options.target_names()
     options.add_scale(v)
     v.add_argument("--out", type=options.output_file, help="file of the page (default: print it)")
 

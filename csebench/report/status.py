@@ -185,7 +185,7 @@ def seconds_left(runs: list[RunStatus]) -> tuple[dict[str, Estimate], Counter]:
         times = measured.get(run.encoder)
         if (left := run.facts.get("left")) is not None:
             seconds[run.kind] += Estimate(left, left, left)
-            sources["at their own pace so far"] += 1
+            sources["at the pace so far"] += 1
         elif times and (estimate := forecast.training(run.spec, times)) is not None:
             scores = [forecast.scoring(evaluator, times) for evaluator in run.missing]
             seconds[kind] += forecast.total([estimate, *(score for score in scores if score is not None)])

@@ -1,6 +1,7 @@
 """The command line: names as people type them, help, JSON, and how it ends in a pipe."""
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -164,6 +165,15 @@ def test_scores_are_printed_in_percent(capsys):
     row = {"evaluator": "sts", "protocol": "p", "task": "STS12", "subset": "all", "metric": "spearman"}
     run.show_scores([row | {"value": 0.78134}])
     assert "78.13  %" in capsys.readouterr().out
+
+
+def test_the_shell_completes_verbs_and_names(tmp_path):
+    code = "import sys; sys.argv = ['csebench']; from csebench.cli import main; main()"
+    line = "csebench show micse/table"
+    env = {**os.environ, "_ARGCOMPLETE": "1", "COMP_LINE": line, "COMP_POINT": str(len(line)), "_ARGCOMPLETE_IFS": " "}
+    env |= {"_ARGCOMPLETE_STDOUT_FILENAME": str(tmp_path / "out")}
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env, check=True)
+    assert (tmp_path / "out").read_text().split() == [f"micse/table{n}" for n in range(1, 5)]
 
 
 def test_a_reader_that_goes_away_gets_no_traceback():

@@ -179,7 +179,7 @@ def test_what_failed_is_not_left_and_what_stopped_is(runs, capsys):
     noted(runs[0], left=3600.0)
     noted(runs[1], left=7200.0, gpu=None, pid=dead_pid())
     noted(runs[2], left=7200.0, state="failed", message="x")
-    assert "1.00 GPU hours, 2.00 CPU hours for 2 runs: 2 at their own pace so far; unknown" in shown(capsys)
+    assert "1.00 GPU hours, 2.00 CPU hours for 2 runs: 2 at the pace so far; unknown" in shown(capsys)
 
 
 # ---------------------------------------------------------------- the command
