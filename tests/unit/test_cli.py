@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from csebench import ROOT, cli
+from csebench.base import display
 from csebench.base.errors import BadInput, unknown
 from csebench.cli import run, verbs
 from csebench.plan import by_hand, catalog, targets
@@ -165,6 +166,13 @@ def test_scores_are_printed_in_percent(capsys):
     row = {"evaluator": "sts", "protocol": "p", "task": "STS12", "subset": "all", "metric": "spearman"}
     run.show_scores([row | {"value": 0.78134}])
     assert "78.13  %" in capsys.readouterr().out
+
+
+def test_bars_are_silent_where_nobody_looks(capsys):
+    assert list(display.bar(range(3), "scoring", delay=0)) == [0, 1, 2]
+    with display.loading("PyTorch"):
+        pass
+    assert capsys.readouterr() == ("", "")
 
 
 def test_the_shell_completes_verbs_and_names(tmp_path):
