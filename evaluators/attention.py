@@ -46,7 +46,13 @@ DECLARATION = {
     "chance": {},
     "units": {"mutual information": "nats", "distance": "distance in cosine and nats", "pairs": "pairs"},
     "panels": {
-        "attention_histograms": {"item": "histogram/joint", "ending": ".histograms", "width": 9.6, "height": 7},
+        "attention_histograms": {
+            "item": "histogram/joint",
+            "ending": ".histograms",
+            "width": 9.6,
+            "height": 7,
+            "shared_axes": True,
+        },
         "attention_similarity": {
             "item": "similarity/positive",
             "ending": ".similarity",

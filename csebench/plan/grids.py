@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, unknown
 from csebench.plan import checkpoints, variance
-from csebench.plan.catalog import paper, scale
+from csebench.plan.catalog import SIDE_BY_SIDE, paper, scale
 from csebench.plan.papers import FIGURES_OF_SCORES, Column, Figure, Grid, Recipe, Row, SettingsTable, Table
 from csebench.plan.recipe import conditions, corpus_of, make_spec, pretraining
 from csebench.plan.registry import COMPONENTS, METHODS, check_name, declaration, panels, protocol
@@ -182,3 +182,21 @@ def recipe_values(paper_name: str, name: str, param: str) -> list[Value]:
             raise unknown("parameter", key or param, params, where)
         values.append(params[key or param])
     return values
+
+
+def untrained_cell(paper_name: str, name: str, scale_name: str) -> CellPlan | None:
+    """The untrained encoder's cell of the page of all methods, for the line in a figure of curves or of bars.
+
+    None for a figure of differences, of several scores or on another encoder.
+    """
+    grid = find_grid(paper_name, name)
+    if not isinstance(grid, Figure) or grid.kind not in ("curves", "bars") or (grid.kind == "bars" and grid.baseline):
+        return None
+    cells = [cell for row in plan_grid(paper_name, name, scale_name) for cell in row if cell.specs]
+    shown = {(cell.evaluator, cell.task, cell.metric, spec.encoder.name) for cell in cells for spec in cell.specs}
+    for cell in (cell for row in plan_grid(SIDE_BY_SIDE, SIDE_BY_SIDE, scale_name) for cell in row):
+        for spec in cell.specs:
+            untrained = declaration(spec.method).kind == "untrained"
+            if untrained and shown == {(cell.evaluator, cell.task, cell.metric, spec.encoder.name)}:
+                return cell
+    return None

@@ -23,7 +23,7 @@ from csebench.plan.catalog import (
     scale_names,
     scales,
 )
-from csebench.plan.grids import CellPlan, find_grid, plan_grid
+from csebench.plan.grids import CellPlan, find_grid, plan_grid, untrained_cell
 from csebench.plan.papers import Figure
 from csebench.plan.recipe import corpus_path, positives_path
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, names, protocol
@@ -51,12 +51,9 @@ class Page:
 
     @cached
     def cells(self) -> list[CellPlan]:
-        return [
-            cell
-            for paper_name, name in self.grids()
-            for row in plan_grid(paper_name, name, self.scale)
-            for cell in row
-        ]
+        """The cells of its tables or figures, with the untrained encoder's whose line a figure shows."""
+        cells = [cell for grid in self.grids() for row in plan_grid(*grid, self.scale) for cell in row]
+        return cells + [cell for grid in self.grids() if (cell := untrained_cell(*grid, self.scale))]
 
     @cached
     def runs(self) -> dict[str, Spec]:

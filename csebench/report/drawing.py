@@ -11,9 +11,27 @@ from typing import Any
 import numpy as np
 
 from csebench.base.files import write_bytes
+from csebench.plan.papers import Row
 
 # Okabe and Ito's colours, which the colour-blind tell apart; more than eight groups also differ in their marker.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000", "#B8A900")
+# A method, or a method with components, has one colour in all figures; others take those of COLOURS by their place.
+METHOD_COLOURS = {
+    "simcse": "#0072B2",
+    "micse": "#D55E00",
+    "infocse": "#009E73",
+    "informin_cl": "#CC79A7",
+    "msse": "#E69F00",
+    "bert": "#595959",
+    "diffcse": "#56B4E9",
+    "scd": "#B8A900",
+    "rankcse": "#7E3F98",
+    "ct": "#000000",
+    "whitening": "#8C564B",
+    "simcse_sup": "#1B3A5C",
+    "simcse+ami": "#17A2A2",
+    "simcse+moco": "#882255",
+}
 MARKERS = ("o", "s", "^", "D", "v")
 STYLE: dict[Any, Any] = {
     "svg.hashsalt": "csebench",
@@ -24,6 +42,12 @@ STYLE: dict[Any, Any] = {
     "axes.spines.right": False,
 }
 METADATA = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
+
+
+def row_colour(row: Row, place: int) -> str:
+    """The colour of a row's method and components; for a method without one, that of its place in the figure."""
+    name = "+".join((row.run.method, *sorted(row.run.components))) if row.run else ""
+    return METHOD_COLOURS.get(name, COLOURS[place % len(COLOURS)])
 
 
 def points(axes, x, y, group: int = 0, **style):

@@ -129,6 +129,8 @@ def draw_selection(folder: Path) -> list[Path]:
         above, below = figure.subplots(2, columns, squeeze=False)
         for i, (key, runs, value, picked) in enumerate(panels):
             if i:
+                above[i].sharex(above[0])
+                above[i].sharey(above[0])
                 below[i].sharey(below[0])
             table += seeds_panel(above[i], key, runs, value, picked)
             table += best_panel(below[i], key, runs, value, picked)

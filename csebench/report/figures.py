@@ -12,18 +12,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from csebench.plan.catalog import scale as read_scale
+from csebench.plan.grids import untrained_cell
 from csebench.plan.papers import Row
-from csebench.plan.registry import load_drawing
+from csebench.plan.registry import load_drawing, protocol
 from csebench.plan.registry import panels as declared_panels
 from csebench.plan.schema import Panel
 from csebench.plan.targets import grid_path, page, score_path
 from csebench.report import stats
-from csebench.report.drawing import COLOURS, MARKERS, STYLE, figure_files, write_files
+from csebench.report.drawing import MARKERS, METHOD_COLOURS, STYLE, figure_files, row_colour, write_files
 from csebench.report.markdown import heading, substitutions
 from csebench.report.panels import Source
-from csebench.report.view import PAPER_SCALE, Cell, GridView, combine_by_seed, grid_view
+from csebench.report.view import PAPER_SCALE, Cell, GridView, combine_by_seed, grid_view, is_deterministic, shown_score
 from csebench.score.rows import Items
-from csebench.score.store import items, score
+from csebench.score.store import items, score, value
 
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 HATCHES = ("", "///", "...", "\\\\\\", "xxx", "++")
@@ -31,6 +32,8 @@ GREY = "#595959"
 COLUMNS = ["row", "column", "size", "mean", "std", "n", "seeds", "values", "published", "published_std", "unit"]
 COLUMNS += ["runs"]
 SMALL = 8  # points
+OFFSET = 1.035  # between rows at the same size: a factor, as sizes are on a logarithmic axis
+SINGLE_SEED: dict[str, Any] = {"marker": "x", "color": "black", "markersize": 8, "linestyle": "", "zorder": 5}
 RIGHT_OF_AXES = {"loc": "upper left", "bbox_to_anchor": (1, 1), "frameon": False, "handlelength": 3}  # of a legend
 NO_SCORES = "no scores"
 CURVE = ("alignment", "uniformity", "spearman")  # of a run's training, on STS-B dev
@@ -44,13 +47,14 @@ class Mark(NamedTuple):
 
     ours: stats.Summary | None = None
     published: tuple[float, float | None] | None = None  # with its deviation
+    single: bool = False  # of one seed, of a method that has randomness
 
 
 def draw(paper_name: str, name: str, scale: str) -> list[Path]:
     """Writes a figure of a paper as `.svg`, `.png` and `.csv`.
 
-    What is missing is named in the figure and empty in the table. Published values are drawn at the paper's own scale
-    only: others are on another level.
+    What is missing is named in the figure and empty in the table; a figure of which nothing is there is that sentence
+    alone. Published values are drawn at the paper's own scale only: others are on another level.
 
     Returns:
         the files written.
@@ -64,7 +68,10 @@ def draw(paper_name: str, name: str, scale: str) -> list[Path]:
     shown = grid_view(paper_name, name, scale)
     with matplotlib.rc_context(STYLE):
         figure = Figure(layout="constrained")
-        table, notes = DRAWERS.get(shown.figure.kind, panels)(figure, shown)
+        table, notes, drawn = DRAWERS.get(shown.figure.kind, panels)(figure, shown)
+        if not drawn:
+            figure = Figure(figsize=(7.4, 0.3), layout="constrained")
+            notes = ["nothing to draw: no scores yet", *(note for note in notes if note.startswith("missing: "))]
         add_title_and_notes(figure, shown, notes)
     return write_files(grid_path(paper_name, name, scale, "svg").with_suffix(""), figure_files(figure, table))
 
@@ -72,11 +79,13 @@ def draw(paper_name: str, name: str, scale: str) -> list[Path]:
 def add_title_and_notes(figure, shown: GridView, notes: list[str]) -> None:
     """A figure's title and the notes below it, for which it grows."""
     apart = "" if shown.scale == PAPER_SCALE else ": not comparable with the paper"
+    citation, _, subject = heading(shown).partition(" · ")
+    label, _, subject = subject.partition(": ")
     stale = {cell.plan.row.label: None for cells in shown.rows for cell in cells if cell.stale}
     notes += [f"of older code or other settings: {', '.join(stale)}"] if stale else []
     substituted = substitutions(page(shown.name, shown.scale, shown.paper))
-    notes += [f"played by others here: {'; '.join(substituted)}"] if substituted else []
-    above, below = [*heading(shown).split(" · "), f"scale {shown.scale}{apart}"], notes
+    notes += [f"substituted at this scale: {'; '.join(substituted)}"] if substituted else []
+    above, below = [subject, f"scale {shown.scale}{apart}"], [*notes, f"{label} of {citation}"]
     above, below = (wrapped(texts, figure, size) for texts, size in ((above, 10), (below, SMALL)))
     width, height = figure.get_size_inches()
     figure.set_size_inches(width, height + 0.2 * above.count("\n") + 0.15 * below.count("\n") + 0.4)
@@ -90,10 +99,10 @@ def wrapped(texts: list[str], figure, size: float) -> str:
     return "\n".join(textwrap.fill(text, width, break_on_hyphens=False) for text in texts)
 
 
-def row_style(place: int) -> dict:
-    """Colour, marker and line of a row: each alone tells it from the rows next to it."""
-    cycles = {"color": COLOURS, "marker": MARKERS, "linestyle": LINES}
-    return {key: values[place % len(values)] for key, values in cycles.items()}
+def row_style(row: Row, place: int) -> dict:
+    """Colour, marker and line of a row: the colour of its method; marker and line tell it from the rows next to it."""
+    cycles = {"marker": MARKERS, "linestyle": LINES}
+    return {"color": row_colour(row, place)} | {key: values[place % len(values)] for key, values in cycles.items()}
 
 
 def missing(shown: GridView, reasons: list[list[str | None]], columns: list[str]) -> list[str]:
@@ -108,17 +117,13 @@ def missing(shown: GridView, reasons: list[list[str | None]], columns: list[str]
     return [f"missing: {'; '.join(parts)}"] if parts else []
 
 
-def empty(axes) -> None:
-    axes.text(0.5, 0.5, "no scores yet", transform=axes.transAxes, ha="center", va="center", color=GREY, fontsize=11)
-
-
 # ---------------------------------------------------------------- figures of cells
 
 
 def marks(shown: GridView, to_baseline: bool = False) -> list[list[Mark]]:
     """Of every cell; or of its difference to the baseline's, seed by seed, and none of the baseline itself."""
     if not to_baseline:
-        return [[mark(cell.values, cell.published, shown) for cell in cells] for cells in shown.rows]
+        return [[mark(cell.values, cell.published, shown, cell) for cell in cells] for cells in shown.rows]
     base = shown.rows[shown.figure.baseline_row]
     return [
         [Mark() if cells is base else difference(*pair, shown) for pair in zip(cells, base, strict=True)]
@@ -126,14 +131,15 @@ def marks(shown: GridView, to_baseline: bool = False) -> list[list[Mark]]:
     ]
 
 
-def mark(values, published, shown: GridView) -> Mark:
+def mark(values, published, shown: GridView, cell: Cell) -> Mark:
     drawn = (published.value, published.std) if published and shown.scale == PAPER_SCALE else None
-    return Mark(stats.summarise(values.values()) if values else None, drawn)
+    ours = stats.summarise(values.values()) if values else None
+    return Mark(ours, drawn, len(values) == 1 and not is_deterministic(cell))
 
 
 def difference(cell: Cell, base: Cell, shown: GridView) -> Mark:
     values = combine_by_seed(sub, cell, base) if cell.values and base.values else {}
-    change = mark(values, cell.published, shown)
+    change = mark(values, cell.published, shown, cell)
     if change.published is None or base.published is None:
         return change._replace(published=None)
     return change._replace(published=(change.published[0] - base.published.value, None))
@@ -176,7 +182,28 @@ def cell_notes(shown: GridView, columns: list[str] | None = None) -> list[str]:
     notes = missing(shown, [[reason(cell) for cell in cells] for cells in shown.rows], columns)
     if shown.scale != PAPER_SCALE and any(cell.published for cells in shown.rows for cell in cells):
         notes.append("published values are not drawn, as they are of another scale; the table has them")
-    return ["error bars and bands: ± one standard deviation over seeds", *notes]
+    counts = sorted({cell.ours.n for cells in shown.rows for cell in cells if cell.ours})
+    seeds = "–".join(str(n) for n in dict.fromkeys((counts[0], counts[-1]))) if counts else "no"
+    text = f"means of {seeds} seed{'s' * (counts != [1])}; error bars and bands: ± one standard deviation over seeds"
+    return [text, *notes]
+
+
+def untrained_value(shown: GridView) -> float | None:
+    """The untrained encoder's score, in printed units; None where a figure has no use for it or it is not scored."""
+    cell = untrained_cell(shown.paper, shown.name, shown.scale)
+    if cell is None:
+        return None
+    content, _ = shown_score(cell.specs[0], cell.evaluator, shown.scale)
+    fraction = value(content, cell.task, cell.column.metric) if content else None
+    return None if fraction is None else shown.figure.factor * fraction
+
+
+def draw_untrained(axes, shown: GridView) -> list:
+    """A line at the untrained encoder's score; returns what a legend shows."""
+    if (score := untrained_value(shown)) is None:
+        return []
+    style = {"color": METHOD_COLOURS["bert"], "linestyle": (0, (1, 1)), "linewidth": 1.2, "zorder": 1}
+    return [axes.axhline(score, **style, label=f"untrained encoder: {score:.{shown.figure.digits}f}")]
 
 
 def reason(cell: Cell) -> str | None:
@@ -194,41 +221,48 @@ def curves(figure, shown: GridView):
     figure.set_size_inches(11.4 if grid.baseline else 7.4, 4.2)
     axes = figure.subplots(1, 2 if grid.baseline else 1, squeeze=False)[0]
     handles = lines(axes[0], x, marks(shown), grid.rows)
+    drawn = bool(handles)
+    handles += draw_untrained(axes[0], shown) if drawn else []
     axes[0].set_ylabel(grid.axis)
     if grid.baseline:
         lines(axes[1], x, marks(shown, True), grid.rows)
-        axes[1].axhline(0, **row_style(grid.baseline_row) | {"marker": "", "linewidth": 1, "zorder": 1})
+        base = grid.rows[grid.baseline_row]
+        axes[1].axhline(0, **row_style(base, grid.baseline_row) | {"marker": "", "linewidth": 1, "zorder": 1})
         axes[1].set_ylabel(f"{grid.axis},\ndifference to {grid.baseline}, paired by seed")
     for ax in axes:
         sizes(ax, x)
         ax.set_xlabel(f"size of the training set ({'% of 10⁶ sentences' if percent else 'sentences'})")
-    if handles:
+    if drawn:
         axes[-1].legend(handles=handles, **RIGHT_OF_AXES)
-    return cell_table(shown), cell_notes(shown, None if percent else [f"{size:,}" for size in x])
+    return cell_table(shown), cell_notes(shown, None if percent else [f"{size:,}" for size in x]), drawn
 
 
 def lines(axes, x: list[float], marks: list[list[Mark]], rows: list[Row]) -> list:
-    """A line a row over the sizes that it has values of; returns what a legend shows."""
+    """A line a row over the sizes that it has values of, each a little beside the others; returns what a legend shows,
+    in the order in which the lines end."""
     from matplotlib.lines import Line2D
 
-    handles = []
+    ends, more = [], {"markersize": 5, "linewidth": 1.5}
     for place, (row, row_marks) in enumerate(zip(rows, marks, strict=True)):
-        style, more = row_style(place), {"markersize": 5, "linewidth": 1.5}
-        points = sorted((size, m.ours.mean, m.ours.std) for size, m in zip(x, row_marks, strict=True) if m.ours)
+        style, offset = row_style(row, place), OFFSET ** (place - (len(rows) - 1) / 2)
+        points = sorted(
+            (size * offset, m.ours.mean, m.ours.std, m.single) for size, m in zip(x, row_marks, strict=True) if m.ours
+        )
         if points:
             axes.plot(*zip(*(point[:2] for point in points), strict=True), **style, **more)
-            handles.append(Line2D([], [], **style, **more, label=row.label))
+            ends.append((-points[-1][1], place, Line2D([], [], **style, **more, label=row.label)))
         if deviating := [point for point in points if point[2] is not None]:
-            size, mean, std = zip(*deviating, strict=True)
+            size, mean, std, _ = zip(*deviating, strict=True)
             low, high = ([m + sign * s for m, s in zip(mean, std, strict=True)] for sign in (-1, 1))
-            axes.fill_between(size, low, high, color=style["color"], alpha=0.15, linewidth=0)
+            axes.fill_between(size, low, high, color=style["color"], alpha=0.12, linewidth=0)
             axes.errorbar(size, mean, std, ecolor=style["color"], elinewidth=0.8, linestyle="")
+        if alone := [point[:2] for point in points if point[3]]:
+            axes.plot(*zip(*alone, strict=True), **SINGLE_SEED)
         for size, m in zip(x, row_marks, strict=True):
-            draw_published(axes, size, m, style)
-    handles += legend_of_published(marks)
-    if not handles:
-        empty(axes)
-    return handles
+            draw_published(axes, size * offset, m, style)
+    handles = [handle for *_, handle in sorted(ends, key=lambda end: end[:2])]
+    handles += [Line2D([], [], **SINGLE_SEED, label="one seed")] if any(m.single for r in marks for m in r) else []
+    return handles + legend_of_published(marks)
 
 
 def legend_of_published(marks: list[list[Mark]]) -> list:
@@ -270,24 +304,23 @@ def bars(figure, shown: GridView):
     axes = figure.subplots()
     handles = []
     for nth, i in enumerate(rows):
-        fill = {"facecolor": row_style(i)["color"], "hatch": HATCHES[i % len(HATCHES)], "edgecolor": "white"}
+        fill = {"facecolor": row_colour(grid.rows[i], i), "hatch": HATCHES[i % len(HATCHES)], "edgecolor": "white"}
         handles += [] if one else [Patch(**fill, label=grid.rows[i].label)]
         for j, m in enumerate(of_rows[i]):
             x = nth if one else j + (nth - (count - 1) / 2) * width
             if m.ours:
                 axes.bar(x, m.ours.mean, width, yerr=m.ours.std, ecolor="black", capsize=3, **fill)
-                label_bar(axes, x, m.ours, f"{m.ours.mean:{'+' if grid.baseline else ''}.{shown.rows[i][j].digits}f}")
+                text = f"{m.ours.mean:{'+' if grid.baseline else ''}.{shown.rows[i][j].digits}f}"
+                label_bar(axes, x, m.ours, f"{text}, one seed" if m.single else text)
             draw_published(axes, x, m, {"color": "black", "marker": "D"})
     axes.axhline(0, color="black", linewidth=0.8)
     axes.set_xticks(range(len(ticks)), ticks)
     axes.set_xlim(-0.6, max(1, len(ticks)) - 0.4)
     axes.set_ylabel(grid.axis)
     axes.margins(y=0.12)
-    if not rows:
-        empty(axes)
-    elif handles := handles + legend_of_published(of_rows):
+    if handles := handles + draw_untrained(axes, shown) + legend_of_published(of_rows):
         axes.legend(handles=handles, **RIGHT_OF_AXES)
-    return cell_table(shown), cell_notes(shown)
+    return cell_table(shown), cell_notes(shown), bool(rows)
 
 
 def label_bar(axes, x: float, ours: stats.Summary, text: str) -> None:
@@ -302,24 +335,26 @@ def scatter(figure, shown: GridView):
     grid, points = shown.figure, marks(shown)
     figure.set_size_inches(7.8, 5)
     axes = figure.subplots()
-    drawn = [(row.label, *(m.ours for m in row_marks)) for row, row_marks in zip(grid.rows, points, strict=True)]
-    drawn = [(label, x, y, colour) for label, x, y, colour in drawn if x and y]
-    for _, x, y, _ in drawn:
-        axes.errorbar(x.mean, y.mean, y.std, x.std, ecolor=GREY, elinewidth=1)
-        axes.plot(x.mean, y.mean, "o", markersize=7.5, markerfacecolor="white", markeredgecolor="black")
-    if known := [(x.mean, y.mean, colour.mean) for _, x, y, colour in drawn if colour]:
-        x, y, colour = zip(*known, strict=True)
-        cloud = axes.scatter(x, y, c=colour, cmap="cividis", s=56, edgecolors="black", zorder=3)
+    drawn = [
+        (row.label, *(m.ours for m in row_marks), row_colour(row, i))
+        for i, (row, row_marks) in enumerate(zip(grid.rows, points, strict=True))
+    ]
+    drawn = [(label, x, y, score, edge) for label, x, y, score, edge in drawn if x and y]
+    for _, x, y, _, edge in drawn:
+        axes.errorbar(x.mean, y.mean, y.std, x.std, ecolor=edge, elinewidth=1)
+        axes.plot(x.mean, y.mean, "o", markersize=8, markerfacecolor="white", markeredgecolor=edge, markeredgewidth=2)
+    if known := [(x.mean, y.mean, score.mean, edge) for _, x, y, score, edge in drawn if score]:
+        x, y, scores, edges = zip(*known, strict=True)
+        cloud = axes.scatter(x, y, c=scores, cmap="cividis", s=64, edgecolors=edges, linewidths=2, zorder=3)
         figure.colorbar(cloud, ax=axes, label=title(shown, 2))
     for row, (x, y, _) in zip(grid.rows, points, strict=True):
         printed(axes, f"{row.label}, published", x.published, y.published)
     axes.set(xlabel=title(shown, 0), ylabel=grid.axis)
     axes.margins(0.15)
     if drawn:
-        label_points(figure, axes, [(label, x, y) for label, x, y, _ in drawn])
-    else:
-        empty(axes)
-    return cell_table(shown), cell_notes(shown)
+        label_points(figure, axes, [(label, x, y) for label, x, y, *_ in drawn])
+    anything = bool(drawn) or any(m.published for row_marks in points for m in row_marks[:2])
+    return cell_table(shown), cell_notes(shown), anything
 
 
 def printed(axes, label: str, x, y) -> None:
@@ -380,7 +415,7 @@ def training(figure, shown: GridView):
     figure.set_size_inches(7.8, 4.4)
     axes = figure.subplots()
     table: list[list] = [["row", "step", *(f"{key}{of}" for key in CURVE for of in ("", "_std")), "n", "runs"]]
-    reasons = []
+    reasons, seeds = [], []
     for place, (row, (cell, *_)) in enumerate(zip(shown.figure.rows, shown.rows, strict=True)):
         steps, runs = curve(cell, shown.scale)
         absent = len(cell.plan.specs) - len(runs)
@@ -392,15 +427,17 @@ def training(figure, shown: GridView):
         for step, summaries in steps.items():
             values = [value for key in CURVE for value in (summaries[key].mean, summaries[key].std)]
             table.append([row.label, step, *values, summaries[CURVE[0]].n, joined(runs)])
-        path(axes, steps, row.label, row_style(place))
+        seeds.append(len(runs))
+        path(axes, steps, row.label, row_style(row, place))
     axes.set_xlabel("uniformity on STS-B dev (log of the mean potential, less is better)")
     axes.set_ylabel("alignment on STS-B dev\n(mean squared distance, less is better)")
     axes.margins(0.12)
-    if axes.lines:
-        axes.legend(**RIGHT_OF_AXES, title="STS-B dev Spearman x 100\nat the last step", alignment="left")
-    else:
-        empty(axes)
-    return table, ["numbers beside the paths: steps of training; means over seeds", *missing(shown, reasons, [""])]
+    if drawn := sorted(axes.lines, key=lambda line: -line.get_ydata()[-1]):
+        scores = "STS-B dev Spearman x 100\nat the last step"
+        axes.legend(handles=drawn, **RIGHT_OF_AXES, title=scores, alignment="left")
+    counts = "–".join(dict.fromkeys(str(n) for n in (min(seeds), max(seeds)))) if seeds else "no"
+    text = f"numbers beside the paths: steps of training; means of {counts} seeds"
+    return table, [text, *missing(shown, reasons, [""])], bool(drawn)
 
 
 def curve(cell: Cell, scale: str) -> tuple[dict[int, dict[str, stats.Summary]], list[str]]:
@@ -454,14 +491,13 @@ def panels(figure, shown: GridView):
         published = [i for i, name in enumerate(head) if name != "text"]  # sentences belong to others
         table[0] = ["model", *(head[i] for i in published)]
         table += [[row.label, *(line[i] for i in published)] for line in lines]
-    if not drawn:
-        axes = next(parts).subplots()
-        axes.set_ylabel(shown.figure.axis)
-        empty(axes)
     if panel.shared_axes:
-        same_axes([part.axes[0] for part in drawn])
+        for axes in zip(*(part.axes for part in drawn), strict=True):
+            if axes[0].get_label() != "<colorbar>":
+                same_axes(axes)
     table = [line + [None] * (len(table[0]) - len(line)) for line in table]
-    return table, ["of every row the run of the first seed", *missing(shown, [[why] for *_, why in runs], [""])]
+    notes = ["of every row one run, that of the first seed", *missing(shown, [[why] for *_, why in runs], [""])]
+    return table, notes, bool(drawn)
 
 
 def items_of_first_run(cell: Cell, panel: Panel, scale: str) -> tuple[Items | None, dict | None, str | None]:
@@ -472,6 +508,9 @@ def items_of_first_run(cell: Cell, panel: Panel, scale: str) -> tuple[Items | No
     content, _ = score(spec, cell.plan.evaluator, scale)
     if content is None:
         return None, None, NO_SCORES
+    if value(content, cell.plan.task, cell.plan.column.metric) is None:
+        needs = protocol(cell.plan.evaluator).declaration.needs
+        return None, None, f"no score {cell.plan.task}: {cell.plan.evaluator} needs {needs}"
     file = score_path(spec.run_id, cell.plan.evaluator, scale)
     arrays = (items(content, file) or {}).get(cell.plan.evaluator, {})
     if panel.item not in arrays:
