@@ -71,7 +71,11 @@ def draw(paper_name: str, name: str, scale: str) -> list[Path]:
         table, notes, drawn = DRAWERS.get(shown.figure.kind, panels)(figure, shown)
         if not drawn:
             figure = Figure(figsize=(7.4, 0.3), layout="constrained")
-            notes = ["nothing to draw: no scores yet", *(note for note in notes if note.startswith("missing: "))]
+            scored = any(cell.values for cells in shown.rows for cell in cells)
+            notes = [
+                "nothing to draw" if scored else "nothing to draw: no scores yet",
+                *(note for note in notes if note.startswith("missing: ")),
+            ]
         add_title_and_notes(figure, shown, notes)
     return write_files(grid_path(paper_name, name, scale, "svg").with_suffix(""), figure_files(figure, table))
 
@@ -304,7 +308,11 @@ def bars(figure, shown: GridView):
     axes = figure.subplots()
     handles = []
     for nth, i in enumerate(rows):
-        fill = {"facecolor": row_colour(grid.rows[i], i), "hatch": HATCHES[i % len(HATCHES)], "edgecolor": "white"}
+        fill: dict[str, Any] = {
+            "facecolor": row_colour(grid.rows[i], i),
+            "hatch": HATCHES[i % len(HATCHES)],
+            "edgecolor": "white",
+        }
         handles += [] if one else [Patch(**fill, label=grid.rows[i].label)]
         for j, m in enumerate(of_rows[i]):
             x = nth if one else j + (nth - (count - 1) / 2) * width
