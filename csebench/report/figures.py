@@ -224,12 +224,13 @@ def curves(figure, shown: GridView):
     x = [sentences[column.size] / 10_000 if percent else sentences[column.size] for column in grid.columns]
     figure.set_size_inches(11.4 if grid.baseline else 7.4, 4.2)
     axes = figure.subplots(1, 2 if grid.baseline else 1, squeeze=False)[0]
-    handles = lines(axes[0], x, marks(shown), grid.rows)
+    of_panels = [marks(shown), *([marks(shown, True)] if grid.baseline else [])]
+    handles = lines(axes[0], x, of_panels[0], grid.rows)
     drawn = bool(handles)
-    handles += draw_untrained(axes[0], shown) if drawn else []
+    handles += legend_of_single_seeds(of_panels) + draw_untrained(axes[0], shown)
     axes[0].set_ylabel(grid.axis)
     if grid.baseline:
-        lines(axes[1], x, marks(shown, True), grid.rows)
+        lines(axes[1], x, of_panels[1], grid.rows)
         base = grid.rows[grid.baseline_row]
         axes[1].axhline(0, **row_style(base, grid.baseline_row) | {"marker": "", "linewidth": 1, "zorder": 1})
         axes[1].set_ylabel(f"{grid.axis},\ndifference to {grid.baseline}, paired by seed")
@@ -265,8 +266,14 @@ def lines(axes, x: list[float], marks: list[list[Mark]], rows: list[Row]) -> lis
         for size, m in zip(x, row_marks, strict=True):
             draw_published(axes, size * offset, m, style)
     handles = [handle for *_, handle in sorted(ends, key=lambda end: end[:2])]
-    handles += [Line2D([], [], **SINGLE_SEED, label="one seed")] if any(m.single for r in marks for m in r) else []
     return handles + legend_of_published(marks)
+
+
+def legend_of_single_seeds(of_panels: list[list[list[Mark]]]) -> list:
+    from matplotlib.lines import Line2D
+
+    single = any(m.single for panel in of_panels for row_marks in panel for m in row_marks)
+    return [Line2D([], [], **SINGLE_SEED, label="one seed")] if single else []
 
 
 def legend_of_published(marks: list[list[Mark]]) -> list:

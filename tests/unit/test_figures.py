@@ -15,6 +15,7 @@ from csebench.plan import catalog, grids, registry, targets
 from csebench.plan.papers import FIGURES_OF_SCORES, Published
 from csebench.plan.registry import evaluator_declaration, panels, protocol
 from csebench.report import figures, view
+from csebench.report.drawing import row_colour
 from csebench.score.score_file import settings
 
 GOLD = np.arange(9) / 2
@@ -71,7 +72,7 @@ def test_without_scores(paper, name):
     labels = [row.label for row in grids.find_grid(paper, name).rows]
     assert list(dict.fromkeys(row.get("row") or row["model"] for row in rows)) == labels
     assert not any(row.get("mean") or row.get("values") for row in rows)
-    assert "no scores yet" in texts and "missing: " in texts
+    assert "nothing to draw: no scores yet" in texts and "missing: " in texts and "0.2" not in texts  # no axes
     assert "scale smoke: not comparable with the paper" in texts
 
 
@@ -91,6 +92,25 @@ def test_curves():
     assert found["MoCo+SimCSE", "0.1%"]["mean"] == found["miCSE", "10%"]["mean"] == ""
     assert "SimCSE, AMI+SimCSE at 1,000, 10,000 (1 of 3 runs)" in texts and "MoCo+SimCSE (no scores)" in texts
     assert "difference to SimCSE, paired by seed" in texts
+    assert "one seed" in texts and "means of 2–3 seeds" in texts and "untrained encoder" not in texts
+
+
+def test_the_untrained_encoder_is_a_line_and_part_of_the_plan():
+    score_cells("micse", "figure9", "smoke", lambda i, j, seed: 0.5 + seed / 1000)
+    cell = grids.untrained_cell("micse", "figure9", "smoke")
+    assert cell.specs[0].run_id in targets.page("figure9", "smoke", "micse").runs()
+    write(cell.specs[0], cell.evaluator, "smoke", [(cell.task, cell.metric, 0.4567)])
+    assert "untrained encoder: 45.67" in drawn("micse", "figure9", "smoke")[1]
+    assert grids.untrained_cell("msse", "figure5", "smoke") is None  # bars of differences
+
+
+def test_a_method_has_one_colour_in_all_figures():
+    colours = {}
+    for paper, name in ALL:
+        for place, row in enumerate(grids.find_grid(paper, name).rows):
+            if row.run:
+                name_of_row = row.run.method, tuple(row.run.components)
+                assert colours.setdefault(name_of_row, row_colour(row, place)) == row_colour(row, place), row.label
 
 
 def test_sizes_that_are_equal():

@@ -304,6 +304,22 @@ def test_retrieved_texts_stand_beside_the_printed_ones(project):
     assert "| #1 | A cat." in text and "A \\| b." in text and "MSSE (printed)" in text
 
 
+def test_all_methods_are_sorted_by_their_average_with_controls_last(project):
+    methods = grids.plan_grid(catalog.SIDE_BY_SIDE, catalog.SIDE_BY_SIDE, "tiny")
+    averages = {"micse": 0.7, "simcse": 0.6, "random": 0.9, "bert": 0.5}
+    for cells in methods:
+        for spec in cells[-2].specs:
+            if spec.method in averages:
+                for cell in cells[:-1]:
+                    write_score(spec, cell, averages[spec.method], "tiny")
+    clear()
+    text = markdown.render_page(targets.page(catalog.SIDE_BY_SIDE, "tiny"))
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    assert [row.split(" | ")[0] for row in rows[1:4]] == ["| miCSE", "| SimCSE (unsupervised)", "| BERT, untrained"]
+    assert rows[-1].startswith("| Control: ") and rows[-2].startswith("| Control: ")
+    assert rows[1].split(" | ")[-1].startswith("+20.00") and "gain over untrained" in rows[0]
+
+
 def test_the_index_says_how_much_there_is(project):
     text = overview.index_page("tiny")
     assert "# Results at scale tiny" in text and "Not comparable" in text
