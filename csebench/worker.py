@@ -14,7 +14,7 @@ from csebench.base.run_dir import REPORT, finish, is_done, lock_run
 from csebench.plan import cache, catalog, recipe, targets
 from csebench.plan.registry import protocol
 from csebench.plan.schema import Scale
-from csebench.plan.sources import from_hub
+from csebench.plan.sources import from_hub, require_files
 from csebench.plan.spec import Spec
 from csebench.score.prune import prune
 
@@ -46,6 +46,8 @@ def work(
     spec, scale, evaluators = cache.find_run(run_id, scale_name)  # refuses before anything is waited for
     evaluators = [evaluator for evaluator in evaluators if only is None or evaluator in only]
     folder = catalog.RUNS / run_id
+    if not is_done(folder, spec):
+        require_files(recipe.training_files(spec, scale), scale)
     with lock_run(folder):
         if (folder / "model" / REPORT).exists():  # only a missing score waits for a GPU
             return train_and_score(spec, scale, evaluators, runs_per_gpu, chunk_size)

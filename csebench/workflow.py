@@ -17,7 +17,7 @@ from csebench.base.errors import BadInput, MissingFile, shortened
 from csebench.plan import catalog, checkpoints, data_hashes, forecast, recipe, targets
 from csebench.plan.registry import METHODS, declaration, protocol, with_imports
 from csebench.plan.schema import Scale
-from csebench.plan.sources import from_hub, remedy, source_of
+from csebench.plan.sources import cannot_be_had, from_hub, no_file, source_of
 from csebench.plan.targets import Page
 from csebench.plan.version_lock import unversioned_code
 from csebench.score.evaluate import evaluation_key
@@ -235,13 +235,12 @@ def run_data(run_id: str, first_scale: str) -> list[Path]:
     """Corpus and dev set of a run, what is made of its corpus, and the run before it: files that rules make."""
     scale_name = targets.scale_of_run(run_id, first_scale)
     scale, spec = catalog.scale(scale_name), targets.run(run_id, scale_name)
-    corpus = recipe.corpus_of(declaration(spec.method), scale)
-    files = made_files([corpus.path] if spec.corpus else [], scale)
+    files = made_files(recipe.training_files(spec, scale), scale)
     if spec.back_translated:
         files.append(recipe.positives_path(spec))
     if spec.encoder.name.startswith(f"{catalog.RUNS}/"):
         files.append(Path(spec.encoder.name).with_name("train.json"))
-    return files + made_files([catalog.dataset(scale.dev).path] if spec.dev_sha256 else [], scale)
+    return files
 
 
 def made_files(names: Iterable[str], scale: Scale) -> list[Path]:
@@ -259,14 +258,8 @@ def input_file(name: str, scale: Scale) -> Path:
     if (given := catalog.given_root(scale)) is not None and (given / name).exists():
         return given / name
     if (source := source_of(name)) is None or cannot_be_had(name, scale):
-        raise MissingFile(f"{catalog.data_root(scale) / name}: no such file; {remedy(name)}")
+        raise MissingFile(no_file(name, scale))
     return Path(catalog.FETCHED) / (source[1] if "*" in name else name)
-
-
-def cannot_be_had(name: str, scale: Scale) -> bool:
-    """Whether a file is neither in the given data root nor fetched by a rule."""
-    given = catalog.given_root(scale)
-    return not (given and (given / name).exists()) and (source_of(name) is None or scale.data_root is not None)
 
 
 @refusing

@@ -52,9 +52,10 @@ def show_plan(args):
         print(json_text(plan_report.content(work, choice)))
     else:
         print(plan_report.summary(work, len(stale_runs(work.pages))))
-        absent = needs.absent(work.pages)
+        absent, missing = needs.absent(work.pages)
         models = [need.name for need in absent if need.ref is not None]
         print("\n" + plan_report.downloads_line(models, len(absent) - len(models)))
+        print("".join(f"Missing: {message}\n" for message in missing), end="")
         if choice is not None:
             print("\n" + plan_report.choice_text(work, choice, hours, args.out))
         if args.runs:

@@ -25,7 +25,7 @@ from csebench.plan import catalog, recipe
 from csebench.plan.budget import Work
 from csebench.plan.registry import declaration, protocol
 from csebench.plan.schema import EncoderRef
-from csebench.plan.sources import beir, downloads, from_hub, remedy, source_of
+from csebench.plan.sources import beir, cannot_be_had, downloads, from_hub, no_file, source_of
 from csebench.plan.spec import Spec
 from csebench.plan.targets import Page, unavailable
 
@@ -65,8 +65,7 @@ def needs(pages: Iterable[Page]) -> list[Need]:
     scale = catalog.scale(pages[0].scale)
     files: set[str] = set()
     for spec in specs.values():
-        files |= {recipe.corpus_of(declaration(spec.method), scale).path} if spec.corpus else set()
-        files |= {catalog.dataset(scale.dev).path} if spec.dev_sha256 else set()
+        files |= {*recipe.training_files(spec, scale)}
     tasks, sources, root = set(), {}, catalog.data_root(scale)
     for evaluator in sorted({evaluator for page in pages for _, evaluator in page.scores()}):
         wanted = protocol(evaluator)
@@ -148,7 +147,7 @@ def _state_of_files(need: Need, scale_name: str) -> State:
         return State(need, HERE, sum(path.stat().st_size for paths in files.values() for path in paths.values()))
     lacking = next(pattern for pattern, paths in files.items() if not paths)
     if catalog.scale(scale_name).data_root or need.name not in fetch.sources():
-        return State(need, MISSING, why=f"{root / lacking}: {remedy(lacking)}")
+        return State(need, MISSING, why=no_file(lacking, catalog.scale(scale_name)))
     return State(need, REACHABLE, remote_size(need.name))
 
 
@@ -187,16 +186,19 @@ def mteb_source(task: str) -> tuple[str, str]:
     return dataset["path"], dataset["revision"]
 
 
-def absent(pages: list[Page]) -> list[Need]:
-    """Models and files that are not here, told without a connection; a task of mteb is not looked up."""
-    scale, absent = catalog.scale(pages[0].scale), []
+def absent(pages: list[Page]) -> tuple[list[Need], list[str]]:
+    """What is not here, told without a connection: models and files to be downloaded, and messages about files that
+    cannot be. A task of mteb is not looked up."""
+    scale, absent, messages = catalog.scale(pages[0].scale), [], []
     for need in needs(pages):
         if need.ref is not None:
-            is_here = hub.local_folder(need.ref) or hub.cached_model(need.ref)
-        else:
-            is_here = need.kind == "mteb" or all(matches(catalog.data_root(scale), name) for name in need.files)
-        absent += [] if is_here else [need]
-    return absent
+            absent += [] if hub.local_folder(need.ref) or hub.cached_model(need.ref) else [need]
+        elif need.kind != "mteb":
+            lacking = [name for name in need.files if not matches(catalog.data_root(scale), name)]
+            lost = [name for name in lacking if cannot_be_had(name, scale)]
+            messages += [no_file(name, scale) for name in lost]
+            absent += [need] if len(lost) < len(lacking) else []
+    return absent, messages
 
 
 # ---------------------------------------------------------------- fetching

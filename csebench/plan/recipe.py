@@ -173,6 +173,13 @@ def corpus_path(spec: Spec, scale: Scale) -> Path | None:
     return data_root(scale) / corpus.path if corpus else None
 
 
+def training_files(spec: Spec, scale: Scale) -> list[str]:
+    """Files of the data root that a run is trained on: its corpus, and STS-B dev."""
+    corpus = corpus_of(declaration(spec.method), scale) if spec.corpus else None
+    files = [corpus.path] if corpus else []
+    return [*files, dataset(scale.dev).path] if spec.dev_sha256 else files
+
+
 # ---------------------------------------------------------------- back-translation
 
 

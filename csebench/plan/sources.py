@@ -3,7 +3,9 @@ none. The fetching itself is in csebench/data/fetch.py."""
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from pydantic import RootModel
@@ -11,9 +13,11 @@ from pydantic import RootModel
 from csebench import ROOT
 from csebench.base.caches import cached
 from csebench.base.data_root import DataRoot, matches
+from csebench.base.errors import BadInput
 from csebench.base.files import read_yaml
+from csebench.plan import catalog
 from csebench.plan.registry import Protocol, protocol
-from csebench.plan.schema import Beir, Download
+from csebench.plan.schema import Beir, Download, Scale
 
 # `csebench fetch SOURCE` brings the files that a pattern names; the second is a file that is there when all are.
 SENTEVAL = "downstream/STS/STSBenchmark/sts-test.csv"
@@ -25,7 +29,10 @@ SOURCES = {
     r"misc/imdb/.+": ("imdb", "misc/imdb/train.tsv"),
     r"misc/stackoverflow/.+": ("stackoverflow", "misc/stackoverflow/title_StackOverflow.txt"),
 }
+NOT_PUBLIC = "it is not public, but a public file of SimCSE can take its place"
 BY_HAND = {  # files without a public source: how to get them
+    "wiki/wiki1m_github.txt": NOT_PUBLIC,
+    "nli/nli_triplets.csv": NOT_PUBLIC,
     "misc/flickr30k/captions.token": "Flickr30k's captions are given out on request (a form at"
     " https://shannon.cs.illinois.edu/DenotationGraph/); its results_20130124.token is this file",
 }
@@ -70,6 +77,28 @@ def unavailable(evaluator: str, data_root: Path | DataRoot) -> str | None:
         return None
     lacking = [pattern for pattern in absent(evaluator, data_root) if source_of(pattern) is None]
     return f"no {', '.join(lacking)} in the folder of benchmark data: {remedy(lacking[0])}" if lacking else None
+
+
+def cannot_be_had(name: str, scale: Scale) -> bool:
+    """Whether a file is neither in the given data root nor fetched by a rule."""
+    given = catalog.given_root(scale)
+    return not (given and (given / name).exists()) and (source_of(name) is None or scale.data_root is not None)
+
+
+def require_files(names: Iterable[str], scale: Scale) -> None:
+    """Raises BadInput for the first file that is neither in the given data root nor fetched."""
+    for name in names:
+        if not (catalog.data_root(scale) / name).exists():
+            raise BadInput(no_file(name, scale))
+
+
+def no_file(name: str, scale: Scale) -> str:
+    """That a file of the benchmark data is missing, where it was looked for, and what to do."""
+    if scale.data_root is not None:
+        return f"{catalog.data_root(scale) / name}: no such file; {remedy(name)}"
+    given = os.environ.get("CSEBENCH_DATA")
+    state = f"is {given}{'' if Path(given).is_dir() else ', which is no folder'}" if given else "is not set"
+    return f"{name}: no such file of the benchmark data (CSEBENCH_DATA {state}); {remedy(name)}"
 
 
 def remedy(name: str) -> str:

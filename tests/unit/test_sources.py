@@ -1,13 +1,16 @@
 """Where data come from: the given folder first, what was fetched second, file by file; and what has no source."""
 
+import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from csebench import workflow
+from csebench import ROOT, workflow
 from csebench.base import caches
 from csebench.base.data_root import DataRoot, matches
+from csebench.cli import main
 from csebench.plan import catalog, sources, targets
 
 FLICKR = "neighbours"
@@ -97,6 +100,48 @@ def test_a_corpus_that_neither_has_is_named_with_both_remedies(given, capsys, mo
         workflow.input_file(catalog.dataset("wiki1m-github").path, catalog.scale("mini"))
     assert end.value.code == 2
     assert "wiki1m_github.txt: no such file" in (err := capsys.readouterr().err) and "CSEBENCH_DATA" in err
+
+
+def test_a_run_without_its_corpus_is_refused_with_one_message(given, capsys, monkeypatch):
+    """By the workflow and by `csebench work`, before anything is written; `csebench plan` says it too."""
+    monkeypatch.delenv("CSEBENCH_DATA")
+    monkeypatch.setattr(workflow.os, "_exit", lambda code: (_ for _ in ()).throw(SystemExit(code)))
+    (page,) = targets.parse_target("micse/table3", "mini")
+    run_id = next(iter(page.runs()))
+    with pytest.raises(SystemExit):
+        workflow.run_data(run_id, "mini")
+    message = capsys.readouterr().err
+    assert "wiki/wiki1m_github.txt: no such file of the benchmark data (CSEBENCH_DATA is not set)" in message
+    assert message.count("docs/data.md") == 1 and "public file of SimCSE" in message
+    assert main(["work", run_id, "--scale", "mini"]) == 2
+    assert capsys.readouterr().err == message
+    assert not (given.parent / "runs" / run_id).exists()
+    assert main(["plan", "micse/table3", "--scale", "mini"]) == 0
+    assert f"Missing: {message.removeprefix('csebench: ')}" in capsys.readouterr().out
+
+
+def test_a_data_root_that_is_no_folder_is_named(monkeypatch):
+    monkeypatch.setenv("CSEBENCH_DATA", "nowhere")
+    assert "(CSEBENCH_DATA is nowhere, which is no folder)" in sources.no_file("wiki/a.txt", catalog.scale("mini"))
+
+
+def test_mini_runs_on_public_data_as_the_docs_say(given, tmp_path, monkeypatch):
+    """The scale that docs/data.md makes has runs of its own, all of whose data rules fetch."""
+    (command,) = re.findall(
+        r"^ +(sed .*) config/mini.yaml > config/(\w+).yaml$", (ROOT / "docs/data.md").read_text(), re.M
+    )
+    sed, name = command
+    (tmp_path / "config").mkdir()
+    for file in ("config/mini.yaml", "config/variance.yaml"):
+        shutil.copy(ROOT / file, tmp_path / file)
+    for folder in ("data", "papers"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
+    subprocess.run(f"{sed} config/mini.yaml > config/{name}.yaml", shell=True, check=True)
+    monkeypatch.setattr(catalog, "ROOT", tmp_path)
+    (page,) = targets.parse_target("micse/table3", name)
+    assert page.runs() and not {*page.runs()} & {*targets.parse_target("micse/table3", "mini")[0].runs()}
+    for run_id in page.runs():
+        assert all(path.is_relative_to(catalog.FETCHED) for path in workflow.run_data(run_id, name))
 
 
 def test_a_file_that_can_be_fetched_is_named_with_both_remedies():
