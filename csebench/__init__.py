@@ -1,8 +1,18 @@
-"""csebench: the reproduction harness for unsupervised sentence embeddings."""
+"""csebench: the reproduction harness for unsupervised sentence embeddings.
 
+From Python: `csebench.scores`, `csebench.table` and `csebench.evaluate` (csebench/api.py), loaded when they are used.
+"""
+
+from importlib import import_module
 from pathlib import Path
 
 __version__ = "0.1.0"
 REPOSITORY = "https://github.com/csebench/csebench"
 
 ROOT = Path(__file__).resolve().parent.parent  # the project: methods/, papers/, config/ ... lie here
+
+
+def __getattr__(name: str):
+    if name in ("scores", "table", "evaluate"):
+        return getattr(import_module("csebench.api"), name)
+    raise AttributeError(f"module 'csebench' has no attribute {name!r}")

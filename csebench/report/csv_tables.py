@@ -31,13 +31,16 @@ FRACTION = "fraction"  # unit of a score whose evaluator declares none; papers p
 
 def write_scores(scale: str) -> Path:
     """`scores.csv`: every score of every JSON of a scale, with what was run, sorted."""
-    folder, rows = results_folder(scale), []
-    for path in sorted((folder / "scores").glob("*.json")):
+    return write_rows(results_folder(scale) / "scores.csv", SCORES, score_rows(scale))
+
+
+def score_rows(scale: str) -> Iterable[dict]:
+    for path in sorted((results_folder(scale) / "scores").glob("*.json")):
         if (content := read_scores(path)) is None:
             continue
         about = describe_run(Spec.model_validate(content["spec"]))
-        rows += [{**about, **row, "unit": unit(row["evaluator"], row["metric"])} for row in content["scores"]]
-    return write_rows(folder / "scores.csv", SCORES, rows)
+        for row in content["scores"]:
+            yield {**about, **row, "unit": unit(row["evaluator"], row["metric"])}
 
 
 def describe_run(spec: Spec) -> dict:
@@ -99,6 +102,14 @@ def unit(evaluator: str, metric: str) -> str:
     """Unit of a score's value; of `mutual information, head 1` that of `mutual information`."""
     units = evaluator_declaration(evaluator).units
     return units.get(metric, units.get(metric.partition(",")[0], FRACTION))
+
+
+def printed_unit(cell: dict) -> str:
+    """Unit of the numbers in a row of `cells.csv`: `fraction x 100`."""
+    name = (
+        unit(cell["evaluator"].partition(":")[0], cell["metric"]) if cell["evaluator"] and cell["metric"] else FRACTION
+    )
+    return name if cell["factor"] == 1 else f"{name} x {cell['factor']:g}"
 
 
 # ---------------------------------------------------------------- cells

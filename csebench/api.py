@@ -1,0 +1,154 @@
+"""Results as pandas frames, and scores of any model, from Python: `csebench.scores`, `csebench.table`,
+`csebench.evaluate`. The same as the command line's csv and evaluate, without files.
+
+    import csebench
+
+    csebench.scores("mini")                      # every score, a row each
+    csebench.table("micse/table2", scale="mini")  # every cell of a table or figure
+    csebench.evaluate(model, "sts", data="data/smoke")  # model: any object with `encode`
+"""
+
+from __future__ import annotations
+
+from contextlib import chdir
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from csebench import ROOT
+from csebench.base.data_root import DataRoot
+from csebench.base.errors import BadInput
+from csebench.plan import catalog, targets
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas
+
+    from csebench.model.embedder import Embedder
+
+COLUMNS = ["evaluator", "protocol", "task", "subset", "metric", "value", "unit"]
+
+
+class Encodes(Protocol):
+    """What `evaluate` needs of a model, such as a SentenceTransformer."""
+
+    def encode(self, sentences: list[str]) -> Any:
+        """(sentences, D): an array, a tensor, or a list of lists."""
+
+
+def scores(scale: str = "mini") -> pandas.DataFrame:
+    """Every score of a scale: the columns of `scores.csv`, with what was run, and `value` in `unit`.
+
+    Raises:
+        BadInput: no such scale, or a damaged score file.
+    """
+    import pandas
+
+    from csebench.report.csv_tables import SCORES, score_rows
+
+    catalog.require_checkout()
+    with chdir(ROOT):  # paths of results are relative to the project
+        catalog.scale(scale)
+        return pandas.DataFrame(score_rows(scale), columns=SCORES)
+
+
+def table(target: str, scale: str = "mini") -> pandas.DataFrame:
+    """Every cell of a table or figure (`micse/table2`), or of a table of all papers (`table2`, `methods`): the columns
+    of `cells.csv`, and `unit`, that of `ours`, `std` and the published value.
+
+    Raises:
+        BadInput: no such scale or target.
+    """
+    import pandas
+
+    from csebench.plan.papers import SettingsTable
+    from csebench.report.csv_tables import CELLS, cell_rows, printed_unit
+    from csebench.report.view import grid_view
+
+    catalog.require_checkout()
+    with chdir(ROOT):
+        grids = dict.fromkeys(grid for page in targets.parse_target(target, scale) for grid in page.grids())
+        views = [grid_view(*grid, scale) for grid in grids]
+        rows = [row for view in views if not isinstance(view.grid, SettingsTable) for row in cell_rows(view)]
+    frame = pandas.DataFrame(({**row, "unit": printed_unit(row)} for row in rows), columns=[*CELLS, "unit"])
+    numbers = ["published", "published_std", "ours", "std"]
+    frame[numbers] = frame[numbers].apply(pandas.to_numeric)  # an empty text becomes NaN
+    return frame
+
+
+def evaluate(
+    model: Encodes | str | Path,
+    evaluators: str | list[str] = "sts",
+    data: str | Path | None = None,
+    pooler: str | None = None,
+) -> pandas.DataFrame:
+    """Scores of a model, a row each, with `value` in `unit`. Nothing is written.
+
+    Args:
+        model: any object with `encode`; or a folder or hub id, as for `csebench evaluate`.
+        evaluators: names, comma-separated or a list: `sts,transfer:fasttest`.
+        data: folder of benchmark data; CSEBENCH_DATA, else the fetched data, without it.
+        pooler: of a folder or hub id that does not state one.
+
+    Raises:
+        BadInput: unknown evaluator, missing data, or a model that cannot be read.
+        RunFailed: a score is not a finite number.
+    """
+    import pandas
+
+    from csebench.plan.registry import protocol
+    from csebench.report.csv_tables import unit
+    from csebench.score.evaluate import data_sha256, run_evaluator
+
+    catalog.require_checkout()
+    names = evaluators.split(",") if isinstance(evaluators, str) else evaluators
+    root = data_root(data)
+    for name in names:
+        data_sha256(protocol(name), root)  # refuses missing data before a model is loaded
+    opened, rows = open_any(model, pooler), []
+    for name in names:
+        wanted = protocol(name)
+        settings = {"pooler": pooler or "own", "precision": "own", "max_length": "own"} | wanted.params
+        same = {"evaluator": wanted.declaration.name, "protocol": wanted.declaration.protocol.format(**settings)}
+        for score in run_evaluator(name, opened, root)[0]:
+            rows.append({**same, **score._asdict(), "unit": unit(wanted.declaration.name, score.metric)})
+    return pandas.DataFrame(rows, columns=COLUMNS)
+
+
+def data_root(given: str | Path | None) -> Path | DataRoot:
+    """The folder that is given; else CSEBENCH_DATA, and behind it what was fetched into the project."""
+    if given is not None:
+        return Path(given)
+    named = catalog.given_root(catalog.scale("paper"))
+    return DataRoot((*([named] if named else []), ROOT / catalog.FETCHED))
+
+
+def open_any(model: Encodes | str | Path, pooler: str | None) -> Embedder:
+    """A model as evaluators see it. Raises BadInput for an object without `encode`."""
+    if isinstance(model, str | Path):
+        from csebench.score.models import open_model
+
+        return open_model(str(model), pooler)
+    if not callable(getattr(model, "encode", None)):
+        raise BadInput(
+            f"evaluate: a {type(model).__name__} has no method `encode`; give a model that has, or a folder."
+        )
+    return embedder_of(model)
+
+
+def embedder_of(model: Encodes) -> Embedder:
+    """An object with `encode`; every distinct sentence is embedded once."""
+    import numpy as np
+
+    from csebench.model.embedder import Embedder
+
+    class Encoded(Embedder):
+        def vectors(self, sentences: list[str]) -> np.ndarray:
+            vectors = model.encode(sentences)
+            if hasattr(vectors, "detach"):  # a tensor, perhaps on a GPU
+                vectors = vectors.detach().float().cpu()
+            vectors = np.asarray(vectors, dtype=np.float32)
+            if vectors.ndim != 2 or len(vectors) != len(sentences):
+                raise BadInput(f"evaluate: encode gave shape {vectors.shape} for {len(sentences)} sentences.")
+            return vectors
+
+    return Encoded()

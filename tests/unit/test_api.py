@@ -1,0 +1,97 @@
+"""csebench from Python: frames with units, any object with `encode`, nothing imported before it is needed."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import csebench
+from csebench import ROOT
+from csebench.base.errors import BadInput
+
+SMOKE = ROOT / "data" / "smoke"
+
+
+class Model:
+    """The vector of a sentence counts its letters."""
+
+    def encode(self, sentences):
+        return [[float(text.lower().count(letter)) for letter in "abcdefghijklmnopqrstuvwxyz "] for text in sentences]
+
+
+def in_python(code, cwd=ROOT):
+    env = os.environ | {"PYTHONPATH": str(ROOT), "MPLBACKEND": "Agg", "HF_HUB_OFFLINE": "1"}
+    return subprocess.run([sys.executable, "-c", code], cwd=cwd, env=env, capture_output=True, text=True, check=False)
+
+
+def test_import_loads_neither_pandas_nor_torch_and_tables_load_no_torch(tmp_path):
+    """From any folder."""
+    code = (
+        "import sys, csebench; print([m for m in ('pandas', 'torch') if m in sys.modules]);"
+        "csebench.table('infocse/table4'); print('torch' in sys.modules)"
+    )
+    done = in_python(code, tmp_path)
+    assert done.stdout.split("\n")[:2] == ["[]", "False"], done.stderr
+
+
+def test_an_unknown_attribute_is_one():
+    with pytest.raises(AttributeError, match="no attribute 'score_s'"):
+        csebench.score_s  # noqa: B018
+
+
+def test_scores_are_those_of_the_csv(tmp_path, monkeypatch):
+    import pandas
+
+    monkeypatch.chdir(tmp_path)
+    frame, csv = csebench.scores("mini"), pandas.read_csv(ROOT / "results" / "mini" / "scores.csv", low_memory=False)
+    assert list(frame.columns) == list(csv.columns) and len(frame) == len(csv)
+    assert np.allclose(frame["value"], csv["value"]) and set(frame["unit"]) == set(csv["unit"])
+
+
+def test_a_table_has_a_row_per_cell_with_units():
+    frame = csebench.table("infocse/table4", scale="mini")
+    assert list(frame["row"].unique()) == ["InfoCSE", "w/o pre-training"] and set(frame["unit"]) == {"fraction x 100"}
+    assert frame["published"].dtype == float and frame["n"].max() == 3
+
+
+@pytest.mark.parametrize("wrong", [{"target": "micse/table99"}, {"target": "table2", "scale": "minni"}])
+def test_an_unknown_table_or_scale_is_named(wrong):
+    with pytest.raises(BadInput, match=r"table99|minni"):
+        csebench.table(**wrong)
+
+
+def test_any_object_with_encode_is_scored():
+    frame = csebench.evaluate(Model(), "sts", data=SMOKE)
+    assert {"STS12", "STS-B", "Avg."} <= set(frame["task"]) and set(frame["unit"]) == {"fraction"}
+    assert frame["value"].between(-1, 1).all()
+
+
+def test_an_object_gives_the_scores_of_the_same_vectors_in_a_file(tmp_path):
+    from csebench.score.evaluate import evaluate, sentences
+
+    texts = sentences(["sts"], SMOKE)
+    np.savez(tmp_path / "vectors.npz", sentences=texts, vectors=np.array(Model().encode(texts), dtype=np.float32))
+    written = evaluate(str(tmp_path / "vectors.npz"), ["sts"], SMOKE, tmp_path / "out.json")["scores"]
+    assert [row["value"] for row in written] == list(csebench.evaluate(Model(), "sts", data=SMOKE)["value"])
+
+
+def test_what_cannot_be_scored_is_refused():
+    with pytest.raises(BadInput, match="a dict has no method `encode`"):
+        csebench.evaluate({}, data=SMOKE)
+    with pytest.raises(BadInput, match="no such file"):
+        csebench.evaluate(Model(), data="nowhere")
+    Wrong = type("Wrong", (), {"encode": lambda self, sentences: [1.0]})
+    with pytest.raises(BadInput, match=r"encode gave shape \(1,\)"):
+        csebench.evaluate(Wrong(), data=SMOKE)
+
+
+@pytest.mark.slow
+def test_the_notebook_runs():
+    cells = json.loads((ROOT / "docs" / "notebook.ipynb").read_text(encoding="utf-8"))["cells"]
+    code = [("".join(cell["source"]), cell["outputs"]) for cell in cells if cell["cell_type"] == "code"]
+    assert not any(outputs for _, outputs in code)  # which would grow stale
+    done = in_python("\n".join(source for source, _ in code), ROOT / "docs")
+    assert done.returncode == 0, done.stderr
