@@ -1,4 +1,4 @@
-"""The first page of a study: its answers follow from the scores, whatever they are, and say what is missing."""
+"""The first page of a study: its answers follow from the scores and say what is missing."""
 
 import json
 import re
