@@ -127,28 +127,33 @@ def cell_rows(view: GridView) -> Iterable[dict]:
     """The cells of a table or figure; two rows with the same label have different numbers."""
     for number, cells in enumerate(view.rows, 1):
         for cell in cells:
-            published, ours = cell.published, cell.ours
-            yield {
-                "paper": view.paper,
-                "table": view.name,
-                "number": number,
-                "row": cell.plan.row.label,
-                "column": cell.plan.column.label,
-                "published": published.value if published else "",
-                "published_std": "" if published is None or published.std is None else published.std,
-                "ours": ours.mean if ours else "",
-                "std": "" if ours is None or ours.std is None else ours.std,
-                "n": ours.n if ours else 0,
-                "text": cell.text if ours else "",
-                "missing": cell.absent,
-                "outdated": cell.stale,
-                "verdict": cell.verdict.name if cell.verdict else "",
-                "evaluator": cell.plan.evaluator,
-                "task": cell.plan.task,
-                "metric": cell.plan.metric,
-                "factor": cell.factor,
-                "runs": " ".join(run_ids(cell, view.scale)),
-            }
+            yield cell_row(view, number, cell)
+
+
+def cell_row(view: GridView, number: int, cell: Cell) -> dict:
+    """A cell in the row `number` of a table or figure, counted from 1."""
+    published, ours = cell.published, cell.ours
+    return {
+        "paper": view.paper,
+        "table": view.name,
+        "number": number,
+        "row": cell.plan.row.label,
+        "column": cell.plan.column.label,
+        "published": published.value if published else "",
+        "published_std": "" if published is None or published.std is None else published.std,
+        "ours": ours.mean if ours else "",
+        "std": "" if ours is None or ours.std is None else ours.std,
+        "n": ours.n if ours else 0,
+        "text": cell.text if ours else "",
+        "missing": cell.absent,
+        "outdated": cell.stale,
+        "verdict": cell.verdict.name if cell.verdict else "",
+        "evaluator": cell.plan.evaluator,
+        "task": cell.plan.task,
+        "metric": cell.plan.metric,
+        "factor": cell.factor,
+        "runs": " ".join(run_ids(cell, view.scale)),
+    }
 
 
 def run_ids(cell: Cell, scale: str) -> list[str]:

@@ -314,15 +314,22 @@ def power_text(view: GridView) -> str | None:
 
 def retrieved_texts(view: GridView) -> list[str]:
     """What was retrieved for each query, and what the paper prints, as tables (MSSE Table 8)."""
+    parts = []
+    for query, head, rows in retrieved_tables(view):
+        parts += [f"Query: {query}", markdown_table(head, rows)]
+    return parts
+
+
+def retrieved_tables(view: GridView) -> list[tuple[str, list[str], list[list[str]]]]:
+    """(query, head, rows) for each query; a row has the texts at one rank."""
     if view.texts is None:
         return []
     retrieved, printed = view.texts["retrieved"], view.texts["printed"]
-    head = ["", *retrieved, *(f"{label} (printed)" for label in printed)]
-    parts = []
+    head, tables = ["", *retrieved, *(f"{label} (printed)" for label in printed)], []
     for number, query in enumerate(view.texts["queries"]):
-        places = zip(*(column[number] for column in (*retrieved.values(), *printed.values())), strict=True)
-        parts += [f"Query: {query}", markdown_table(head, [[f"#{i}", *cells] for i, cells in enumerate(places, 1)])]
-    return parts
+        ranks = zip(*(column[number] for column in (*retrieved.values(), *printed.values())), strict=True)
+        tables.append((query, head, [[f"#{rank}", *texts] for rank, texts in enumerate(ranks, 1)]))
+    return tables
 
 
 def scale_warning(scale: str) -> str:
