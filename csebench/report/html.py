@@ -142,7 +142,6 @@ def template_environment(scale: str) -> Environment:
         "papers": catalog.paper_names(),
         "paper": catalog.paper,
         "comparable": scale == PAPER_SCALE,
-        "not_comparable": markdown.not_comparable(scale),
         "PICTURES": PICTURES,
         "GENERATED": catalog.GENERATED,
         "SIDE_BY_SIDE": catalog.SIDE_BY_SIDE,

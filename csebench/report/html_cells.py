@@ -48,10 +48,9 @@ class Dot(NamedTuple):
 
 
 def pinned_column(view: GridView) -> str | None:
-    """Label of the average that ends a long table: it stays in sight where the table scrolls."""
-    last = view.score_grid.columns[-1]
-    is_average = last.mean or last.label.startswith("Avg")
-    return last.label if is_average and len(view.grid.columns) > MANY_COLUMNS else None
+    """Label of the last average of a long table: it stays in sight where the table scrolls."""
+    averages = [column.label for column in view.score_grid.columns if column.mean or column.label.startswith("Avg")]
+    return averages[-1] if averages and len(view.grid.columns) > MANY_COLUMNS else None
 
 
 def significantly_best(view: GridView, row: int, cell: Cell) -> bool:

@@ -301,13 +301,8 @@ def ties_meaning(view: GridView) -> str:
     return f"that share a letter do not differ at {stats.LEVEL:g} (paired over {over}, Holm over {len(pairs)} pairs)"
 
 
-def power_section(view: GridView) -> str | None:
-    """What the tests between rows can show, under a title; None where no two trained rows are compared."""
-    text = power_text(view)
-    return text and f"**What its tests can show.** {text}"
-
-
 def power_text(view: GridView) -> str | None:
+    """What the tests between rows can show; None where no two trained rows are compared."""
     pairs = pair_powers(view)
     return tested_text(view, pairs) if pairs else planned_text(view)
 

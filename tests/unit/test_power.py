@@ -9,7 +9,7 @@ import scipy.stats
 
 from csebench.base import caches
 from csebench.cli import main
-from csebench.report import html, planned_power, stats, table_power
+from csebench.report import html_cells, planned_power, stats, table_power
 from csebench.report.markdown import grid_section
 from csebench.report.power import Design, power_of, seeds_needed, smallest_difference
 from csebench.report.view import grid_view
@@ -92,7 +92,7 @@ def test_a_table_says_what_its_tests_can_show(view):
 def test_details_of_a_cell_have_every_pair_of_its_row(view):
     column = view.grid.columns[0].label
     cells = view.column(column)
-    pairs = html.pairs_of_cell(view, cells[3], 3, table_power.pair_powers(view))
+    pairs = html_cells.pairs_of_cell(view, cells[3], 3, table_power.pair_powers(view))
     assert [label for label, *_ in pairs] == [row.label for row in view.grid.rows[:3]]
     assert [difference for _, difference, _ in pairs] == pytest.approx([cells[3].mean - c.mean for c in cells[:3]])
     assert {(power.column, 3 in power.rows) for *_, power in pairs} == {(column, True)}
