@@ -5,6 +5,7 @@ The numbers come from csebench/report/evidence.py.
 
 from __future__ import annotations
 
+from math import ceil
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,7 +40,6 @@ RUNS = Picture(
     "A dot is a run: average of the seven STS test sets, Spearman x 100. Dashed: the printed value. Bar: mean ± sd."
     " Hollow: the last checkpoint of the run was its best.",
 )
-NARROW = "evidence-narrow"  # files of the same figure with one panel below the other
 SELECTION = Picture(
     "evidence-selection",
     "What picking the best of k seeds adds, on dev and on test",
@@ -60,23 +60,29 @@ def draw(folder: Path) -> list[Path]:
 # ---------------------------------------------------------------- runs against print
 
 
-def draw_runs(folder: Path, stacked: bool = False) -> list[Path]:
-    """A panel per seed sweep, a dot per run, the printed value as a line; `stacked`: for narrow screens."""
+def draw_runs(folder: Path, columns: int | None = None) -> list[Path]:
+    """A panel per seed sweep, a dot per run, the printed value as a line.
+
+    Args:
+        columns: of panels, for narrow screens (`evidence-2.svg`); None: all panels in one row.
+    """
     import matplotlib
     from matplotlib.figure import Figure
 
     panels = sweeps()
     table = [["method", "encoder", "group", "source", "seed", "score", "keeps_last_step", "printed"]]
     with matplotlib.rc_context(STYLE):
-        count = max(len(panels), 1)
-        shape, size = ((count, 1), (3.6, 2.7 * count)) if stacked else ((1, count), (2.6 * count + 0.8, 4.4))
-        figure = Figure(figsize=size, layout="constrained")
-        axes = figure.subplots(*shape, sharey=True, squeeze=False).flat
+        across = columns or max(len(panels), 1)
+        down = max(ceil(len(panels) / across), 1)
+        figure = Figure(figsize=(2.6 * across + 0.8, 4.4 if down == 1 else 2.6 * down), layout="constrained")
+        axes = figure.subplots(down, across, sharey=True, squeeze=False).flat
         for axis, (key, _, value) in zip(axes, panels, strict=False):
             table += panel(axis, key, value)
         figure.supylabel("average of the seven STS test sets (Spearman x 100)", fontsize=9)
-        figure.supxlabel("hollow: the last checkpoint was the best; bar: mean ± standard deviation", fontsize=8)
-        return write_files(folder / (NARROW if stacked else RUNS.name), figure_files(figure, table))
+        if columns is None:
+            figure.supxlabel("hollow: the last checkpoint was the best; bar: mean ± standard deviation", fontsize=8)
+        name = RUNS.name if columns is None else f"{RUNS.name}-{columns}"
+        return write_files(folder / name, figure_files(figure, table))
 
 
 def panel(axis, key: Key, value: Print) -> list[list]:

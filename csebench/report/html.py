@@ -96,7 +96,8 @@ def write_pages(content: SiteContent, folder: Path) -> None:
             shutil.copyfile(source, folder / html_cells.figure_link(view, ending))
     if has_evidence():
         evidence_figures.draw(folder / FIGURES)
-        evidence_figures.draw_runs(folder / FIGURES, stacked=True)
+        for columns in (1, 2):
+            evidence_figures.draw_runs(folder / FIGURES, columns)
     templates = template_environment(content.scale)
     for name, (template, values) in bar(page_templates(content).items(), "pages", "page"):
         write_text(folder / f"{name}.html", templates.get_template(template).render(here=name, **values))

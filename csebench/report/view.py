@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.grids import CellPlan, find_grid, plan_grid
@@ -97,7 +98,7 @@ class GridView:
         index = self.score_grid.column(label)
         return [row[index] for row in self.rows]
 
-    @property
+    @cached_property
     def progress(self) -> tuple[int, int]:
         """(runs with scores, runs shown); a run counts once per evaluator whose data can be had."""
         scored: dict[tuple[str, str], bool] = {}
@@ -109,7 +110,7 @@ class GridView:
         possible = [done for (_, name), done in scored.items() if done or unavailable(name, self.scale) is None]
         return sum(possible), len(possible)
 
-    @property
+    @cached_property
     def outdated(self) -> int:
         """How many of the runs with scores have them of an older code version or of other settings only."""
         cells = [cell.plan for row in self.rows for cell in row]

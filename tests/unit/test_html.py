@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,7 +16,7 @@ from score_files import scored_by
 from csebench import ROOT
 from csebench.base import caches
 from csebench.plan import catalog, grids, targets
-from csebench.report import evidence, evidence_page, html, printed_spread
+from csebench.report import csv_tables, evidence, evidence_page, html, html_cells, printed_spread
 from csebench.report.audit import Finding, Place
 from csebench.report.evidence import Spread
 from csebench.report.view import grid_view
@@ -313,6 +314,53 @@ def test_a_table_shows_what_the_view_has(page):
     assert 'src="figures/made_up-figure3.svg"' in text
 
 
+def test_every_page_has_a_skip_link_and_every_table_a_caption(index):
+    for path in index.parent.glob("*.html"):
+        text = path.read_text()
+        assert text.index('<a class="skip" href="#main">') < text.index("<nav")
+        tables = re.findall(r"<table[^>]*>\s*(<caption>[^<]+</caption>)?", text)
+        assert all(tables), path.name
+
+
+def test_details_are_text_until_they_are_unfolded(page):
+    text = page.read_text()
+    shown = re.sub(r"<noscript.*?</noscript>", "", text, flags=re.DOTALL)
+    assert 'class="detail"' in text and 'class="run"' in text
+    assert 'class="detail"' not in shown and 'class="run"' not in shown
+    assert text.count("<noscript") == text.count("</noscript>")
+
+
+def test_a_cell_has_a_spoken_name(page):
+    name = "Mirror, Avg.: ours 81.50 ± 0.71, best, outdated; printed 61.00"
+    assert f'href="#table2-r1-c1" aria-label="{name}"' in page.read_text()
+
+
+def test_a_row_can_be_copied_as_csv_and_latex(page):
+    detail = unescape(page.read_text().partition('<div class="detail" id="table2-r1">')[2].partition("</div>")[0])
+    head, *lines = re.search(r"CSV</summary><pre>(.*?)</pre>", detail, re.DOTALL)[1].strip().split("\n")
+    assert head == ",".join(csv_tables.CELLS)
+    assert [line.split(",")[:7] for line in lines] == [
+        ["made_up", "table2", "2", "Mirror", "A & B", "60.0", ""],
+        ["made_up", "table2", "2", "Mirror", "Avg.", "61.0", ""],
+    ]
+    assert re.search(r"Mirror +& 80.50 \$\\pm\$ 0.71 +& 81.50 \$\\pm\$ 0.71", detail)
+    assert "A \\& B" in detail and "\\bottomrule" in detail
+
+
+@pytest.mark.parametrize("letters, significant", [({"0": "a", "1": "b"}, True), ({"0": "ab", "1": "b"}, False)])
+def test_the_best_is_significant_where_the_tests_tell_it_from_all_others(page, letters, significant):
+    view = replace(grid_view("made_up", "table2", "paper"), comparisons={"Avg.": {"letters": letters}})
+    cell = view.rows[1][1]
+    assert html_cells.significantly_best(view, 1, replace(cell, stale=False)) is significant
+    assert not html_cells.significantly_best(view, 1, cell), "of an older version"
+    assert not html_cells.significantly_best(view, 0, view.rows[0][1]), "not the best"
+
+
+def test_numbers_are_split_at_the_decimal_point():
+    assert html_cells.number_parts("-0.5±0.31") == ("-0", ".5", "± 0.31")
+    assert html_cells.number_parts("81") == ("81", "", "")
+
+
 def test_runs_say_how_they_were_made(page):
     text = page.read_text()
     spec = grids.plan_grid("made_up", "table2", "paper")[0][0].specs[0]
@@ -398,13 +446,13 @@ def browse(tmp_path_factory):
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
     flags += ["--disable-background-networking", "--disable-component-update"]
 
-    def run(page: Path, script: str) -> str:
+    def run(page: Path, script: str, width: int = 1280) -> str:
         copy = page.with_name("copy.html")
         click = "const click = (what) => document.querySelector(what).click();"
         added = f'<script>addEventListener("load", () => {{ {click} {script} }});</script></body>'
         copy.write_text(page.read_text().replace("</body>", added))
         own = f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"
-        command = [chromium, *flags, own, "--dump-dom", copy.resolve().as_uri()]
+        command = [chromium, *flags, own, f"--window-size={width},900", "--dump-dom", copy.resolve().as_uri()]
         try:
             return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
         finally:
@@ -460,6 +508,39 @@ def test_a_cell_unfolds_and_goes_with_its_row(page, browse):
     assert body.index("Mirror") < body.index(mirror) < body.index("SimCSE") < body.index(simcse)
     for part in ("70.0000", "70.5000", f"csebench work {spec.run_id} --scale paper", "reproduced", "by the authors"):
         assert part in simcse, part
+
+
+@pytest.mark.parametrize("width", [390, 768, 1280])
+def test_the_average_stays_in_sight(index, browse, width):
+    """On the page of all methods, whose table has nine columns; the page itself does not scroll to the side."""
+    document = browse(
+        index.with_name("methods.html"),
+        """
+        const inside = [...document.querySelectorAll(".pinned")].every((cell) => {
+          const { left, right } = cell.getBoundingClientRect();
+          return left > 0 && right <= innerWidth;
+        });
+        const page = document.documentElement.scrollWidth <= innerWidth;
+        document.body.dataset.seen = [document.querySelectorAll(".pinned").length > 1, inside, page];
+        """,
+        width,
+    )
+    assert 'data-seen="true,true,true"' in document
+
+
+def test_the_keyboard_enters_a_table(page, browse):
+    document = browse(
+        page,
+        """
+        document.querySelector("#table2 .box").focus();
+        const places = ["Enter", "ArrowRight", "ArrowDown", "Escape"].map((key) => {
+          document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+          return document.activeElement.hash || document.activeElement.className;
+        });
+        document.body.dataset.places = places;
+        """,
+    )
+    assert 'data-places="#table2-r0,#table2-r0-c0,#table2-r1-c0,box"' in document
 
 
 def test_claims_are_filtered(index, browse):
