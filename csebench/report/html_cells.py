@@ -9,10 +9,12 @@ from typing import NamedTuple
 
 from tabulate import tabulate
 
+from csebench.base.tables import csv_text
 from csebench.plan import catalog, targets
 from csebench.plan.papers import Column, Figure, Row
 from csebench.plan.spec import Spec
 from csebench.report import csv_tables, markdown
+from csebench.report.drawing import row_colour
 from csebench.report.findings import finding_column
 from csebench.report.table_power import PairPower
 from csebench.report.view import Cell, GridView, is_control
@@ -41,7 +43,8 @@ class Dot(NamedTuple):
     place: float
     low: float
     high: float
-    cell: Cell
+    colour: str
+    stale: bool
 
 
 # ---------------------------------------------------------------- rows and cells
@@ -101,7 +104,7 @@ def kinds_in_row(cells: list[Cell]) -> list[str]:
 def csv_of_cells(view: GridView, row: int, cells: list[Cell]) -> str:
     """Cells of a row as they are in `cells.csv`, with its head."""
     lines = [csv_tables.cell_row(view, row + 1, cell) for cell in cells]
-    return csv_tables.csv_text(csv_tables.CELLS, lines)
+    return csv_text(csv_tables.CELLS, lines)
 
 
 def latex_of_cells(view: GridView, row: int, cells: list[Cell]) -> str:
@@ -130,8 +133,8 @@ def dots(view: GridView) -> tuple[str, list[Dot]]:
         return round(100 * (value - low) / (high - low), 1) if high > low else 50.0
 
     return column.label, [
-        Dot(cell.plan.row.label, cell.text, place(cell.mean), *map(place, span), cell)
-        for cell, span in zip(shown, spans, strict=True)
+        Dot(c.plan.row.label, c.text, place(c.mean), place(a), place(b), row_colour(c.plan.row, number), c.stale)
+        for number, (c, (a, b)) in enumerate(zip(shown, spans, strict=True))
     ]
 
 
