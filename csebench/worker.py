@@ -77,7 +77,9 @@ def train_and_score(
             train(spec, folder, corpus, data_root, positives=positives, chunk_size=chunk_size)
         if is_main_process():
             ready = [evaluator for evaluator in in_order(evaluators, data_root) if has_data(evaluator, data_root)]
-            evaluate_run(folder, ready, data_root, scale.evaluation, runs_per_gpu, keep_going=True)
+            evaluate_run(
+                folder, ready, data_root, scale.evaluation, runs_per_gpu, keep_going=True, threads=spec.threads
+            )
 
 
 def in_order(evaluators: list[str], data_root: Path | DataRoot) -> list[str]:
@@ -97,9 +99,9 @@ def publish(run_id: str, evaluator: str, scale_name: str) -> Path:
     from csebench.score.evaluate import publish as write_scores
 
     protocol(evaluator)  # refuses an unknown name before a plan is stored
-    _, scale, _ = cache.find_run(run_id, scale_name)
+    spec, scale, _ = cache.find_run(run_id, scale_name)
     out = targets.score_path(run_id, evaluator, scale_name)
-    write_scores(catalog.RUNS / run_id, evaluator, catalog.data_root(scale), scale.evaluation, out)
+    write_scores(catalog.RUNS / run_id, evaluator, catalog.data_root(scale), scale.evaluation, out, spec.threads)
     if scale.keep == "scores":
         prune(run_id, scale_name)
     return out

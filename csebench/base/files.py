@@ -239,8 +239,10 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as e:
         temporary.unlink(missing_ok=True)
+        if isinstance(e, OSError) and e.filename is None:  # of a write, as on a full disk
+            e.filename = str(path)
         raise
 
 
@@ -323,6 +325,19 @@ def sha256(path: Path) -> str:
 def _sha256(path: Path, _modified: int, _size: int) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextlib.contextmanager
+def system_errors(path: Path) -> Iterator[None]:
+    """Raise what safetensors and tokenizers report of the system, such as a full disk, as the OSError that it is."""
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as e:
+        if (number := re.search(r"\(os error (\d+)\)", str(e))) is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from e
 
 
 def unreadable(path: Path, error: Exception) -> BadInput:

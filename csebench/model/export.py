@@ -31,6 +31,8 @@ def save_encoder(folder: Path, encoder: Encoder, pooler: str, transform=None) ->
     """
     encoder.model.config.output_hidden_states = pooler in TWO_LAYERS  # sentence-transformers reads it
     encoder.model.save_pretrained(folder)
+    encoder.tokenizer.backend_tokenizer.no_truncation()  # else the file has what its last call asked for
+    encoder.tokenizer.backend_tokenizer.no_padding()
     encoder.tokenizer.save_pretrained(folder)
     if transform is not None:
         transform.save(folder)

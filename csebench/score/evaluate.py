@@ -215,6 +215,7 @@ def evaluate_run(
     evaluation: Evaluation,
     sharing: int = 1,
     keep_going: bool = False,
+    threads: int | None = None,
 ) -> dict[str, Path]:
     """The score JSONs of a run, kept in `run/scores/` under the hash of what decides them; those that are not there
     are made, from one model that embeds a sentence once for all of them.
@@ -225,6 +226,7 @@ def evaluate_run(
     Args:
         sharing: runs that may be on the GPU at a time.
         keep_going: whether the others are made where an evaluator fails.
+        threads: of the CPU, as the run was trained; None: as many as the environment says.
 
     Returns:
         files by evaluator, without those that failed.
@@ -243,8 +245,12 @@ def evaluate_run(
     if not missing():
         return kept
     with lock_run(run), gpus.acquire_gpus(sharing=sharing):
+        import torch
+
         from csebench.score.models import open_model
 
+        if threads is not None:
+            torch.set_num_threads(threads)
         opened = None
         for e in missing():  # without those that another process made meanwhile
             try:
@@ -259,10 +265,17 @@ def evaluate_run(
     return {e: path for e, path in kept.items() if path.exists()}
 
 
-def publish(run: Path, evaluator: str, data_root: Path | DataRoot, evaluation: Evaluation, out: Path) -> None:
+def publish(
+    run: Path,
+    evaluator: str,
+    data_root: Path | DataRoot,
+    evaluation: Evaluation,
+    out: Path,
+    threads: int | None = None,
+) -> None:
     """A run's scores with what was run, how it was trained, and replicates over test items: the JSON that tables are
     rendered from. Per-item values stay with the run."""
-    path = evaluate_run(run, [evaluator], data_root, evaluation)[evaluator]
+    path = evaluate_run(run, [evaluator], data_root, evaluation, threads=threads)[evaluator]
     scores = read_unchanged(path)
     training = json.loads((run / DONE).read_text())
     spec = training.pop("spec")

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from csebench.base.errors import no_exit
-from csebench.base.files import share_weights, write_json
+from csebench.base.files import share_weights, system_errors, write_json
 from csebench.base.model_files import CARD, REPORT, model_sha256
 from csebench.base.processes import is_main_process
 from csebench.base.progress import Progress
@@ -89,7 +89,8 @@ def train(
             marks = version_lock.mark(version_lock.units_of_run(spec))
             fitted.report |= {"provenance": watch.record(data_sha256=inputs.sha256, chunk_size=chunk_size, **marks)}
             if not is_done(out, spec):  # on a file system without locks another process may have been faster
-                export(spec, out, fitted)
+                with system_errors(out / "model.part"):
+                    export(spec, out, fitted)
             finish(out)
     return None
 

@@ -4,6 +4,7 @@ import json
 import shutil
 
 import pytest
+import torch
 
 from csebench.base.errors import BadInput
 from csebench.plan.schema import Evaluation
@@ -48,6 +49,16 @@ def test_published_scores_say_how_they_were_made(finished, data, tmp_path):
     content = json.loads((tmp_path / "out.json").read_text())
     assert content["spec"]["method"] == "oracle" and content["training"]["run"].startswith("oracle-")
     assert {s["evaluator"] for s in content["scores"]} == {"sts"}
+
+
+def test_scoring_uses_the_threads_of_the_run(finished, data, tmp_path):
+    """One and two threads give different bits, and the environment of a job that only scores may ask for more."""
+    run, before = shutil.copytree(finished("oracle"), tmp_path / "run"), torch.get_num_threads()
+    try:
+        kept = evaluate_run(run, ["stsb_dev"], data, Evaluation(), threads=before + 1)["stsb_dev"]
+    finally:
+        torch.set_num_threads(before)
+    assert json.loads(kept.read_text())["provenance"]["threads"] == before + 1
 
 
 def test_a_run_without_a_model(data, tmp_path):

@@ -1,5 +1,6 @@
 """What writers of files leave to one another: temporary files, permissions, and turns at one file or folder."""
 
+import errno
 import os
 import threading
 import time
@@ -40,6 +41,20 @@ def test_a_failed_writer_leaves_nothing(tmp_path):
         temporary.touch()
         raise KeyboardInterrupt
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_named_with_the_file(tmp_path):
+    """Python does not name it where a write fails."""
+    with pytest.raises(OSError) as error, files.replacing(tmp_path / "scores.json"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert error.value.filename == str(tmp_path / "scores.json")
+
+
+def test_a_full_disk_below_a_library_is_an_error_of_the_system(tmp_path):
+    """As safetensors words it."""
+    with pytest.raises(OSError) as error, files.system_errors(tmp_path / "model"):
+        raise RuntimeError("Error while serializing: I/O error: No space left on device (os error 28)")
+    assert (error.value.errno, error.value.filename) == (28, str(tmp_path / "model"))
 
 
 def test_weights_have_the_permissions_of_other_files(finished):

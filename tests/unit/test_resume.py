@@ -2,10 +2,13 @@
 
 import json
 import os
+import signal
 
 import pytest
 import torch
 
+from csebench.base.errors import Stopped
+from csebench.base.model_files import model_sha256
 from csebench.base.run_dir import CHECKPOINT
 
 STEPS = {"steps": 8, "evaluate_every": 2}
@@ -88,6 +91,25 @@ def test_weights_without_gradient_that_change_are_in_it(killed_run):
     state = torch.load(folder / ".checkpoint-state-6.pt", weights_only=True)["state"]
     assert "components.1._extra_state" in state
     assert any(key.startswith("components.1.momentum.") for key in state)
+
+
+def test_stopped_after_the_last_step(make_spec, train, finished, tmp_path, monkeypatch):
+    """Nothing is left but the export, which writes the same files: the tokenizer has not been called."""
+    from csebench.train import trainer
+
+    batch_at, spec = trainer.batch_at, make_spec("simcse", params=STEPS)
+
+    def last(step, *args):
+        if step == 7:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return batch_at(step, *args)
+
+    with monkeypatch.context() as patched, pytest.raises(Stopped):
+        patched.setattr(trainer, "batch_at", last)
+        train(spec, tmp_path / "run")
+    report = train(spec, tmp_path / "run")
+    assert report["resumed_at"] == 8
+    assert model_sha256(tmp_path / "run" / "model") == model_sha256(finished("simcse", params=STEPS) / "model")
 
 
 # ---------------------------------------------------------------- how it is written
