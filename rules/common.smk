@@ -51,8 +51,10 @@ def wanted_evaluators(wildcards):
     return jobs.wanted_evaluators(wildcards.run, SCALE, wanted.split(), CHOSEN)
 
 
-def edits_of(page):
-    """A parameter of rules that write a page, by its path: one that was edited by hand is made again. A function of
+def edits_of(*outputs):
+    """A parameter of rules that write pages, by their paths: one that was edited by hand is made again. A function of
     `output` would not do: Snakemake does not compare what follows from other parts of a rule.
     """
-    return lambda wildcards: count_edits(Path(page.format(**dict(wildcards.items()))))
+    return lambda wildcards: count_edits(
+        *(Path(output.format(**dict(wildcards.items()))) for output in outputs)
+    )

@@ -72,6 +72,8 @@ rule figure:
         "results/.logs/{grid}.log",
     conda:
         "../envs/report.yaml"
+    params:
+        edits=edits_of("results/{grid}.svg", "results/{grid}.png", "results/{grid}.csv"),
     message:
         "draw {output[0]}"
     shell:
@@ -121,7 +123,11 @@ rule evidence:
     conda:
         "../envs/report.yaml"
     params:
-        edits=edits_of("results/evidence.md"),
+        edits=edits_of(
+            "results/evidence.md",
+            *multiext("results/evidence", ".svg", ".png", ".csv"),
+            *multiext("results/evidence-selection", ".svg", ".png", ".csv"),
+        ),
     message:
         "write {output.page}"
     shell:
@@ -189,6 +195,7 @@ rule csv:
     conda:
         "../envs/report.yaml"
     params:
+        edits=edits_of("results/{folder}scores.csv", "results/{folder}cells.csv"),
         scale=scale_of,
     message:
         "write {output}"
@@ -209,6 +216,7 @@ rule html:
     conda:
         "../envs/report.yaml"
     params:
+        edits=edits_of("results/{folder}html"),
         scale=scale_of,
     message:
         "write {output}"

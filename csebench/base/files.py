@@ -15,7 +15,7 @@ import re
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TypeVar
 
@@ -319,6 +319,18 @@ def sha256(path: Path) -> str:
         return _sha256(Path(path), state.st_mtime_ns, state.st_size)
     except (OSError, ValueError) as e:  # ValueError: a name with a NUL
         raise unreadable(path, e) from None
+
+
+def folder_sha256(folder: Path, without: Iterable[str] = ()) -> str:
+    """One hash over the names and contents of all files below a folder.
+
+    Args:
+        without: names of files in the folder that are left out, as its hidden files and folders are.
+    """
+    files = {path.relative_to(folder): path for path in folder.rglob("*") if path.is_file()}
+    names = [name for name in sorted(files) if str(name) not in without and name.parts[0][0] != "."]
+    lines = [f"{name.as_posix()} {sha256(files[name])}" for name in names]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 @cached

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 
 from csebench.base.errors import BadInput
-from csebench.base.files import read_text, sha256
+from csebench.base.files import folder_sha256, read_text, sha256
 
 REPORT = "training.json"  # in the model's folder, written last: the model is complete, and how it was trained
 CARD = "README.md"
@@ -20,10 +19,7 @@ def model_sha256(folder: Path) -> str:
 
     The model card, the report that states the hash, and hidden files (`.cache/`, `.git/`) are left out.
     """
-    files = {path.relative_to(folder): path for path in folder.rglob("*") if path.is_file()}
-    names = [name for name in sorted(files) if str(name) not in (REPORT, CARD) and name.parts[0][0] != "."]
-    lines = [f"{name.as_posix()} {sha256(files[name])}" for name in names]
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    return folder_sha256(folder, without=(REPORT, CARD))
 
 
 def check_model(folder: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from csebench.base.files import write_bytes
+from csebench.plan.page_files import note_checksum
 from csebench.plan.papers import Row
 
 # Okabe and Ito's colours, which the colour-blind tell apart; more than eight groups also differ in their marker.
@@ -75,6 +76,7 @@ def write_files(stem: Path, files: dict[str, bytes]) -> list[Path]:
     paths = {stem.with_name(stem.name + ending): content for ending, content in files.items()}
     for path, content in paths.items():
         write_bytes(path, content)
+        note_checksum(path)
     return list(paths)
 
 

@@ -1,10 +1,12 @@
-"""Edits of pages by hand are noticed, each once."""
+"""Edits of outputs by hand are noticed, each once."""
 
 import pytest
 
+from csebench.base.files import write_text
 from csebench.cli import report
 from csebench.plan.catalog import RESULTS
-from csebench.plan.page_files import checksum_path, count_edits, write_page
+from csebench.plan.page_files import checksum_path, count_edits, note_checksum, write_page
+from csebench.report.drawing import write_files
 
 
 @pytest.fixture(autouse=True)
@@ -12,7 +14,7 @@ def project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["table2.md", "mini/micse/table2.md", "partial/index.md"])
+@pytest.mark.parametrize("name", ["table2.md", "mini/micse/table2.md", "partial/index.md", "cells.csv"])
 def test_an_edit_is_counted_once(name):
     page = RESULTS / name
     write_page(page, "# A page ±\n")
@@ -23,6 +25,26 @@ def test_an_edit_is_counted_once(name):
     assert count_edits(page) == 1  # as when it was made
     page.write_text("# Another\n")
     assert count_edits(page) == 2
+
+
+def test_an_edit_of_a_figure_is_counted_in_the_sum_of_its_files():
+    paths = write_files(RESULTS / "micse" / "figure1", {".svg": b"<svg/>", ".csv": b"seed,value\n"})
+    assert count_edits(*paths) == 0
+    paths[1].write_text("seed,value\n1,99.99\n")
+    assert count_edits(*paths) == 1
+
+
+@pytest.mark.parametrize("edit", ["changed", "added", "deleted"])
+def test_an_edit_within_a_folder_is_counted(edit):
+    site = RESULTS / "html"
+    write_text(site / "figures" / "one.svg", "<svg/>")
+    note_checksum(site)
+    assert count_edits(site) == 0
+    if edit == "deleted":
+        (site / "figures" / "one.svg").unlink()
+    else:
+        write_text(site / "figures" / f"{'one' if edit == 'changed' else 'two'}.svg", "<svg>99.99</svg>")
+    assert [count_edits(site), count_edits(site)] == [1, 1]
 
 
 def test_a_page_that_was_not_written_here_is_left_alone():

@@ -1,11 +1,12 @@
 """What an edit makes again, as `snakemake -n` plans it: the pages that show it, and never a training."""
 
-import hashlib
 import re
 from pathlib import Path
 
 import pytest
 from project import Project
+
+from csebench.plan.page_files import note_checksum
 
 pytestmark = pytest.mark.slow
 
@@ -142,10 +143,16 @@ def test_a_newer_copy_of_the_same_data_makes_nothing_again(project):
     assert planned(project) == (set(), set())
 
 
-def test_a_page_that_was_edited_by_hand_is_made_again(project):
-    page = project.folder / "results" / "table2.md"
-    checksum = project.folder / "results" / ".logs" / "table2.md.sha256"
-    checksum.write_text(f"{hashlib.sha256(page.read_bytes()).hexdigest()} 0\n")  # as `csebench render` leaves it
+def test_what_was_edited_by_hand_is_made_again(project, monkeypatch):
+    monkeypatch.chdir(project.folder)
+    results = Path("results")
+    page, figure, cells, site = (results / name for name in ("table2.md", "tiny/figure1.png", "cells.csv", "html"))
+    for path in (page, figure, cells, site):
+        note_checksum(path)  # as the rule leaves it
     assert planned(project) == (set(), set())
+    append(cells, "micse,table2,99.99")
+    (site / "index.html").write_text("99.99")
+    assert planned(project) == ({"csv", "html"}, {"results/html"})
     append(page, "| ours | 99.99 |")
-    assert planned(project)[1] == {"results/table2.md"} | OVER_ALL
+    append(figure, "another")
+    assert planned(project)[1] == {"results/table2.md"} | FIGURE | OVER_ALL
