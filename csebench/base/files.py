@@ -14,10 +14,12 @@ import os
 import re
 import time
 import uuid
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TypeVar
+from zipfile import BadZipFile
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -26,6 +28,8 @@ from csebench.base.caches import cached
 from csebench.base.errors import BadInput, MissingFile, explain, field_names, shortened
 
 M = TypeVar("M", bound=BaseModel)
+DIGEST = "sha256"  # key of the digest of a JSON file, which is of all other keys
+UNREADABLE_NPZ = (OSError, EOFError, ValueError, KeyError, TypeError, NotImplementedError, BadZipFile, zlib.error)
 LITTER_SECONDS = 24 * 3600  # after which no writer of a temporary file is alive
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
@@ -91,13 +95,16 @@ def read_object(path: Path, model: type[M], remedy: str = "") -> dict[str, Any]:
     """The content of a JSON file that is an object, as it is; `model` has keys that it must have, with their types.
 
     Raises:
-        BadInput: as `read_json` does, or the content does not fit the model.
+        BadInput: as `read_json` does, or the content does not fit the model, or has not the digest that it states.
     """
     content = read_json(path, remedy)
     try:
         model.model_validate(content)
     except ValidationError as e:
         raise BadInput(f"{explain(e, str(path), field_names(model))} {remedy}".rstrip()) from None
+    if DIGEST in content and content != with_digest(content):
+        reason = f"edited since it was written (its content has not the {DIGEST} it states)."
+        raise BadInput(f"{path}: {reason} {remedy}".rstrip())
     return content
 
 
@@ -306,6 +313,18 @@ def write_json(path: Path, content) -> None:
         ValueError: the content has NaN or infinity.
     """
     write_text(path, json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n")
+
+
+def digest(content, length: int = 10) -> str:
+    """The first `length` hex digits of the sha256 of a value's canonical JSON; the order of keys does not matter."""
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()[:length]
+
+
+def with_digest(content: dict[str, Any]) -> dict[str, Any]:
+    """The content of a JSON file with a digest of it, so that a later edit is noticed (`read_object`)."""
+    content = {key: value for key, value in content.items() if key != DIGEST}
+    return content | {DIGEST: digest(content, 64)}
 
 
 def sha256(path: Path) -> str:

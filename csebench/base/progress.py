@@ -5,6 +5,7 @@ Never imports torch.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import sys
@@ -52,11 +53,10 @@ class Progress:
             self.bar.close()
         if not isinstance(error, Exception) or isinstance(error, Stopped):
             return
-        written = read_progress(self.folder / PROGRESS)
-        if (
-            written is not None and written["state"] == "failed"
-        ):  # already written by the trainer, which knows the step
-            return
+        with contextlib.suppress(BadInput):  # damaged meanwhile: it is written anew
+            written = read_progress(self.folder / PROGRESS)
+            if written is not None and written["state"] == "failed":  # by the trainer, which knows the step
+                return
         expected = isinstance(error, BadInput | RunFailed)
         message = str(error) if expected else traceback.format_exception_only(error)[0].strip()
         self._write("failed", message=message)
@@ -128,10 +128,16 @@ class Progress:
 class ProgressRecord(BaseModel):
     """What others read of a progress.json."""
 
+    run: str = ""
     state: Literal["running", "failed"]
     step: int = Field(default=0, ge=0)
     steps: int = Field(default=0, ge=0)
+    loss: float | None = None
+    dev: float | None = None
+    seconds: float = 0
     left: float | None = None
+    gpu: str | None = None
+    processor: str | None = None
     host: str = ""
     pid: int = Field(default=0, ge=0, lt=2**31)
     updated: float = 0
@@ -139,13 +145,14 @@ class ProgressRecord(BaseModel):
 
 
 def read_progress(path: Path) -> dict | None:
-    """The content of a progress.json; None where it does not exist, or no longer.
+    """What others read of a progress.json; None where it does not exist, or no longer.
 
     Raises:
         BadInput: it is damaged.
     """
     try:
-        return read_object(path, ProgressRecord, "Delete it; a run that goes on writes it anew.")
+        content = read_object(path, ProgressRecord, "Delete it; a run that goes on writes it anew.")
+        return ProgressRecord.model_validate(content).model_dump()
     except MissingFile:
         return None
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from csebench.base.errors import BadInput
-from csebench.base.files import read_json, write_json
+from csebench.base.files import read_json, read_object, write_json
 from csebench.base.locks import locked
-from csebench.base.model_files import REPORT, check_model
+from csebench.base.model_files import REPORT, Report, check_model, train_again
 from csebench.base.processes import is_distributed
 
 DONE = "train.json"  # the same report in the folder of the run, which Snakemake waits for
@@ -92,6 +92,16 @@ def remove_checkpoint(folder: Path) -> None:
 def training_report(folder: Path) -> Path | None:
     """The report of a finished run, whether its model is still there or not; None before the run is done."""
     return next((path for name in (DONE, PRUNED) if (path := folder / name).exists()), None)
+
+
+def read_report(folder: Path) -> dict | None:
+    """The content of that report.
+
+    Raises:
+        BadInput: it is damaged.
+    """
+    path = training_report(folder)
+    return None if path is None else read_object(path, Report, train_again(folder))
 
 
 def delete_model(folder: Path) -> int:

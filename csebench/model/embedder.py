@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import os
+import io
+import sys
 import time
-import zlib
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 
 from csebench.base.errors import BadInput, RunFailed
+from csebench.base.files import UNREADABLE_NPZ, write_bytes
 
 SHARD = 8192  # texts of a corpus that are embedded, and kept on disk, at a time
 PROBE = "a sentence longer than any model reads, whose vector tells models and settings apart " * 50
@@ -29,6 +29,24 @@ def shards(texts: Iterable) -> Iterator[list]:
 def check_finite(vectors: np.ndarray) -> None:
     if not np.isfinite(vectors).all():
         raise RunFailed("the model gives vectors that are not finite.")
+
+
+def write_vectors(file: Path, vectors: np.ndarray) -> None:
+    """Keep vectors, followed by the sha256 of what is before it in the file, which `read_vectors` checks."""
+    np.save(stream := io.BytesIO(), vectors)
+    content = stream.getvalue()
+    write_bytes(file, content + hashlib.sha256(content).digest())
+
+
+def read_vectors(file: Path) -> np.ndarray | None:
+    """Kept vectors; None where there are none. Damaged ones are named on stderr, and there are none, either."""
+    if not file.exists():
+        return None
+    content, end = file.read_bytes(), -hashlib.sha256().digest_size
+    if hashlib.sha256(content[:end]).digest() != content[end:]:
+        print(f"{file}: damaged; its sentences are embedded again.", file=sys.stderr, flush=True)
+        return None
+    return np.load(io.BytesIO(content[:end]))
 
 
 class Embedder:
@@ -89,12 +107,9 @@ class Embedder:
                 continue
             made_of = hashlib.sha256("\0".join([model, *shard]).encode("utf-8", "surrogatepass")).hexdigest()
             file = self.cache_dir / name / f"{number:05}-{made_of[:16]}.npy"
-            if not file.exists():
-                file.parent.mkdir(parents=True, exist_ok=True)
-                part = file.with_name(f"{os.getpid()}.part.npy")
-                np.save(part, self._timed(shard))
-                part.replace(file)
-            yield np.load(file)
+            if (vectors := read_vectors(file)) is None:
+                write_vectors(file, vectors := self._timed(shard))
+            yield vectors
 
 
 class Recorder(Embedder):
@@ -124,7 +139,7 @@ class EmbeddingFile(Embedder):
                 vectors = vectors.astype(np.float32)
         except FileNotFoundError:
             raise BadInput(f"{path}: no such file.") from None
-        except (OSError, EOFError, ValueError, KeyError, TypeError, NotImplementedError, BadZipFile, zlib.error) as e:
+        except UNREADABLE_NPZ as e:
             raise BadInput(f"{path}: not an .npz with `sentences` and `vectors`: {e}.") from None
         if sentences.ndim != 1 or vectors.ndim != 2 or len(sentences) != len(vectors):
             shapes = f"sentences of shape {sentences.shape}, vectors of shape {vectors.shape}"

@@ -12,8 +12,8 @@ from pathlib import Path
 from tabulate import tabulate
 
 from csebench.base.errors import BadInput
-from csebench.base.files import read_json, write_text
-from csebench.base.run_dir import training_report
+from csebench.base.files import write_text
+from csebench.base.run_dir import read_report
 from csebench.base.tables import records
 from csebench.plan import catalog, disk, forecast, targets
 from csebench.plan.budget import Choice, Score, Step, Work
@@ -30,6 +30,7 @@ class PlannedRun:
     spec: Spec
     tables: tuple[str, ...]  # of all papers
     seconds: float | None  # of training, where it was done here
+    damage: str | None  # of the run's report
 
 
 def planned_runs(pages: list[targets.Page]) -> list[PlannedRun]:
@@ -39,7 +40,7 @@ def planned_runs(pages: list[targets.Page]) -> list[PlannedRun]:
         for run in targets.page(grid[1], pages[0].scale, grid[0]).runs():
             tables.setdefault(run, []).append(target_name(*grid))
     specs = {run: spec for page in pages for run, spec in page.available_runs().items()}
-    return [PlannedRun(spec, tuple(tables[run]), training_seconds(run)) for run, spec in sorted(specs.items())]
+    return [PlannedRun(spec, tuple(tables[run]), *training_seconds(run)) for run, spec in sorted(specs.items())]
 
 
 def target_name(paper: str, name: str) -> str:
@@ -47,16 +48,13 @@ def target_name(paper: str, name: str) -> str:
     return name if paper == name else f"{paper}/{name}"
 
 
-def training_seconds(run: str) -> float | None:
-    """Seconds that a run took that was trained here; None for another."""
-    report = training_report(catalog.RUNS / run)
-    if report is None:
-        return None
-    remedy = f"Delete {report.parent} to train the run again."
+def training_seconds(run: str) -> tuple[float | None, str | None]:
+    """Seconds that a run took that was trained here, None for another; and what is wrong with its report."""
     try:
-        return float(read_json(report, remedy)["provenance"]["seconds"])
-    except (LookupError, TypeError, ValueError):
-        raise BadInput(f"{report}: not the report of a run. {remedy}") from None
+        report = read_report(catalog.RUNS / run)
+    except BadInput as error:
+        return None, str(error)
+    return (None if report is None else report.get("provenance", {}).get("seconds")), None
 
 
 # ---------------------------------------------------------------- the whole
@@ -72,7 +70,8 @@ def summary(work: Work, stale: int = 0) -> str:
     shown = {target_name(*grid) for grid in work.grids}
     apart = sum(len(shown.intersection(run.tables)) for run in runs)
     done = len(finished.intersection(run.spec.run_id for run in runs))
-    published = len([run for run in runs if run.spec.run_id in finished and run.seconds is None])
+    damages = [run.damage for run in runs if run.damage]
+    published = len([run for run in runs if run.spec.run_id in finished and run.seconds is None]) - len(damages)
     shared = sum(len(run.tables) > 1 for run in runs)
     cells = len(work.cells)
     made = sum(len(bundle.cells) for bundle in work.bundles if not work.steps(bundle.scores))
@@ -85,6 +84,7 @@ def summary(work: Work, stale: int = 0) -> str:
     lines += (
         [f"{stale} of those missing have scores of an older code version, which pages show with †."] if stale else []
     )
+    lines += damages
     lines += [f"{cells} cells{seeds}: {made} complete; {len(work.claims)} claims can be tested."]
     return "\n\n".join(filter(None, ["\n".join(lines), hours_table(work), tables_table(work)]))
 
@@ -251,7 +251,7 @@ def runs_rows(work: Work) -> tuple[list[str], list[list]]:
     """Columns and rows: every run of the targets, with its state and the tables and figures that show it."""
     finished, rows = targets.finished_runs(work.pages), []
     for run in planned_runs(work.pages):
-        state = "done" if run.spec.run_id in finished else "missing"
+        state = "damaged" if run.damage else "done" if run.spec.run_id in finished else "missing"
         size = run.spec.corpus.size if run.spec.corpus else "-"
         rows.append([run.spec.run_id, size, run.spec.seed, state, run.seconds, len(run.tables), " ".join(run.tables)])
     return ["run", "sentences", "seed", "state", "seconds", "shown in", "tables"], rows

@@ -5,22 +5,15 @@ From a table row to a spec: csebench/plan/recipe.py.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from csebench.base.files import digest
 from csebench.plan.schema import EncoderRef, Precision, Seed, Threads, Value
 
 Source = Literal["order", "dropout", "head"]  # of randomness in training; that of the subset is in CorpusSpec
 TRAINER_VERSION = 2  # increase it when a change of the engine changes a trained model
-
-
-def digest(content, length: int = 10) -> str:
-    """The first `length` hex digits of the sha256 of a value's canonical JSON; the order of keys does not matter."""
-    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(canonical.encode()).hexdigest()[:length]
 
 
 class Frozen(BaseModel):

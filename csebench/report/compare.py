@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from csebench.base.errors import BadInput
-from csebench.base.files import write_json
+from csebench.base.files import with_digest, write_json
 from csebench.plan.papers import Column, Grid
 from csebench.plan.registry import protocol
 from csebench.plan.spec import Spec
@@ -39,7 +39,7 @@ def compare(paper_name: str, name: str, scale: str) -> Path:
         BadInput: the file that is there was made from more than the scores have now, and they have changed.
     """
     out, shown = path_of(paper_name, name, scale), grid_view(paper_name, name, scale)
-    write_json(out, {"comparisons": comparisons(shown), "texts": texts(shown)})
+    write_json(out, with_digest({"comparisons": comparisons(shown), "texts": texts(shown)}))
     return out
 
 

@@ -24,6 +24,7 @@ from rich.text import Text
 
 from csebench.base.errors import BadInput, MissingFile
 from csebench.base.files import read_bytes
+from csebench.base.model_files import Provenance, train_again
 from csebench.base.progress import format_duration, read_progress
 from csebench.base.run_dir import DONE, PROGRESS, PRUNED
 from csebench.base.tables import records
@@ -53,7 +54,7 @@ class RunStatus:
     @property
     def device(self) -> str | None:
         """Name of the device, as in data/step_times.yaml; None before the run has begun."""
-        if "processor" not in self.facts:
+        if self.facts.get("processor") is None:
             return None
         return forecast.device_name(self.facts["gpu"], self.facts["processor"], self.spec.threads)
 
@@ -100,12 +101,19 @@ def read_statuses(pages: list[targets.Page]) -> list[RunStatus]:
 
 
 def read_state(run_id: str, is_finished: bool = False) -> tuple[str, dict]:
-    """State and facts of a run. A failure comes first: an evaluator that failed is none (failed_scores).
+    """State and facts of a run. A failure comes first: an evaluator that failed is none (failed_scores). A damaged
+    file is a failure, whose message names it.
 
     Args:
         is_finished: whether its scores are all published, perhaps from elsewhere (targets.finished_runs).
     """
-    folder = catalog.RUNS / run_id
+    try:
+        return _read_state(catalog.RUNS / run_id, is_finished)
+    except BadInput as error:
+        return "failed", {"message": str(error)}
+
+
+def _read_state(folder: Path, is_finished: bool) -> tuple[str, dict]:
     progress = read_progress(folder / PROGRESS)
     if progress is not None and progress["state"] == "failed":
         return "failed", progress
@@ -133,10 +141,10 @@ def read_training(folder: Path) -> dict | None:
     key = '"provenance": '
     try:
         provenance, _ = json.JSONDecoder().raw_decode(text, text.index(key) + len(key))
-        float(provenance["seconds"])
-    except (ValueError, TypeError, LookupError, RecursionError):
-        raise BadInput(f"{folder / name}: is damaged; delete {folder} to train the run again.") from None
-    return provenance | {"resumed": '"resumed_at": ' in text and '"resumed_at": null' not in text}
+        facts = Provenance.model_validate(provenance).model_dump()
+    except (ValueError, RecursionError):
+        raise BadInput(f"{folder / name}: is damaged. {train_again(folder)}") from None
+    return facts | {"resumed": '"resumed_at": ' in text and '"resumed_at": null' not in text}
 
 
 def is_alive(progress: dict) -> bool:

@@ -5,13 +5,16 @@ Built here, once for every format; written by markdown.py, html.py and figures.p
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from pydantic import BaseModel
+
+from csebench.base.files import read_object
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.grids import CellPlan, find_grid, plan_grid
 from csebench.plan.papers import Figure, Grid, Published, Row, SettingsTable
+from csebench.plan.plan_report import target_name
 from csebench.plan.registry import declaration, protocol
 from csebench.plan.spec import Spec
 from csebench.plan.targets import grid_path, unavailable
@@ -22,6 +25,42 @@ from csebench.score.score_file import settings
 from csebench.score.store import score, value
 
 PAPER_SCALE = "paper"
+
+
+class Pair(BaseModel):
+    """The test of two rows, by their positions."""
+
+    a: int
+    b: int
+    mean: float
+    p: float | None
+    holm: float
+    seeds: int
+    item_variance: float | None = None
+
+
+class Comparison(BaseModel):
+    """Of the rows in a column: from the best, every pair's test, letters of ties by row."""
+
+    order: list[int]
+    pairs: list[Pair]
+    letters: dict[str, str]
+
+
+class Texts(BaseModel):
+    """Retrieved by our runs and printed, by row: those of every query."""
+
+    queries: list[str]
+    retrieved: dict[str, list[list[str]]]
+    printed: dict[str, list[list[str]]]
+    runs: dict[str, str] = {}
+
+
+class ItemsFile(BaseModel):
+    """What `csebench compare` writes for a table or figure (csebench/report/compare.py)."""
+
+    comparisons: dict[str, Comparison] | None = None
+    texts: Texts | None = None
 
 
 @dataclass(frozen=True)
@@ -138,7 +177,8 @@ def grid_view(paper_name: str, name: str, scale: str) -> GridView:
     rows = _with_best([[_with_verdict(cell, scale) for cell in row] for row in rows])
     rows = [[_with_others(cell, paper_name, grid) for cell in row] for row in rows]
     path = grid_path(paper_name, name, scale, "items.json")
-    items = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    remedy = f"Restore it, or delete it and run `csebench compare {target_name(paper_name, name)} --scale {scale}`."
+    items = read_object(path, ItemsFile, remedy) if path.exists() else {}
     return GridView(paper_name, name, scale, grid, rows, items.get("comparisons") or {}, items.get("texts"))
 
 

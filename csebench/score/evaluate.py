@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import shutil
 import sys
@@ -16,22 +15,21 @@ from csebench.base import gpus
 from csebench.base.data_root import DataRoot, matches
 from csebench.base.display import bar, loading
 from csebench.base.errors import BadInput, RunFailed, no_exit
-from csebench.base.files import replacing, sha256, write_json
+from csebench.base.files import DIGEST, digest, read_object, replacing, sha256, with_digest, write_json
 from csebench.base.locks import locked
-from csebench.base.model_files import check_model, model_sha256
+from csebench.base.model_files import FACTS, REPORT, check_model, model_sha256, read_facts, train_again
 from csebench.base.provenance import Stopwatch
-from csebench.base.run_dir import DONE, lock_run
+from csebench.base.run_dir import lock_run, read_report
 from csebench.data import hub
 from csebench.plan import version_lock
 from csebench.plan.registry import EVALUATORS, Protocol, load, protocol
 from csebench.plan.schema import EncoderRef, Evaluation
 from csebench.plan.sources import from_hub, remedy
-from csebench.plan.spec import digest
 from csebench.score import failures
 from csebench.score.replicates import make_replicates
 from csebench.score.rows import Score
-from csebench.score.score_file import read_unchanged, settings, with_digest
-from csebench.score.store import items
+from csebench.score.score_file import REMEDY, Scores, settings
+from csebench.score.store import ITEMS, items
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,7 +38,6 @@ if TYPE_CHECKING:
     from csebench.score.rows import Items
 
 SCHEMA = 1
-ITEMS = ".items.npz"  # suffix of the file of per-item values that goes with a JSON of scores
 
 
 def data_sha256(wanted: Protocol, data_root: Path | DataRoot) -> str:
@@ -188,20 +185,20 @@ def score(
         items |= {f"{wanted.text}/{item}": array for item, array in values.items()}
         progress.clear()
         report(scores_here)
-    run = Path(model) / "csebench.json"
+    with replacing(out.with_suffix(ITEMS)) as temporary, open(temporary, "wb") as file:
+        np.savez_compressed(file, **items)
     used = {unit for e in evaluators for unit in version_lock.units_of_score(protocol(e).declaration.name)}
     result = {
         "schema": SCHEMA,
         "model": model,
-        "run": json.loads(run.read_text()).get("run") if run.exists() else None,
+        "run": read_facts(Path(model))["run"],
         "evaluations": evaluated,
         "scores": scores,
         "items": str(out.with_suffix(ITEMS)),
+        "items_sha256": sha256(out.with_suffix(ITEMS)),
         "timings": timings,
         "provenance": watch.record(**version_lock.mark(used)),
     }
-    with replacing(out.with_suffix(ITEMS)) as temporary, open(temporary, "wb") as file:
-        np.savez_compressed(file, **items)
     result = with_digest(result)
     write_json(out, result)
     shutil.rmtree(opened.cache_dir, ignore_errors=True)
@@ -231,11 +228,11 @@ def evaluate_run(
     Returns:
         files by evaluator, without those that failed.
     """
-    model, facts = str(run / "model"), run / "model" / "csebench.json"
-    if not facts.exists():
-        raise BadInput(f"{run}/model: no finished model; delete {run} to have it trained again.")
-    check_model(run / "model")
-    pooler = json.loads(facts.read_text()).get("pooler")
+    model, folder = str(run / "model"), run / "model"
+    if not all((folder / name).exists() for name in (FACTS, REPORT)):
+        raise BadInput(f"{folder}: no finished model. {train_again(run)}")
+    check_model(folder)
+    pooler = read_facts(folder)["pooler"]
     kept = {e: digest(identity(e, model, data_root, pooler, evaluation)) for e in evaluators}
     kept = {e: run / "scores" / f"{protocol(e).key}-{key}.json" for e, key in kept.items()}
 
@@ -276,14 +273,14 @@ def publish(
     """A run's scores with what was run, how it was trained, and replicates over test items: the JSON that tables are
     rendered from. Per-item values stay with the run."""
     path = evaluate_run(run, [evaluator], data_root, evaluation, threads=threads)[evaluator]
-    scores = read_unchanged(path)
-    training = json.loads((run / DONE).read_text())
-    spec = training.pop("spec")
-    training.pop("losses", None)
+    scores = read_object(path, Scores, REMEDY)
+    if (report := read_report(run)) is None:
+        raise BadInput(f"{run}: its training is not finished.")
+    training = {key: value for key, value in report.items() if key not in ("spec", "losses", DIGEST)}
     rows = [Score(row["task"], row["subset"], row["metric"], row["value"]) for row in scores["scores"]]
     of_items = (items(scores, path) or {}).get(evaluator, {})
     replicates = make_replicates(rows, of_items, protocol(evaluator).declaration.items)
-    published = {"spec": spec, "training": training, **scores}
+    published = {"spec": report.get("spec"), "training": training, **scores}
     write_json(out, with_digest(published if replicates is None else published | {"replicates": replicates}))
 
 

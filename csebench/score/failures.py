@@ -39,9 +39,18 @@ def clear(run: Path, evaluator: str) -> None:
 
 
 def of_run(run: Path) -> dict[str, str]:
-    """Reasons by evaluator."""
-    notes = [read_object(path, Note, REMEDY) for path in sorted((run / "scores").glob(f"*{ENDING}"))]
-    return {content["evaluator"]: content["reason"] for content in notes}
+    """Reasons by evaluator; that of a damaged note is the damage."""
+    paths = sorted((run / "scores").glob(f"*{ENDING}"))
+    return {path.name.removesuffix(ENDING).replace(".", ":"): _read(path) for path in paths}
+
+
+def _read(path: Path) -> str:
+    try:
+        return read_object(path, Note, REMEDY)["reason"]
+    except MissingFile:
+        raise
+    except BadInput as error:
+        return str(error)
 
 
 def reason(run_id: str, evaluator: str, scale: str) -> str | None:
@@ -50,8 +59,11 @@ def reason(run_id: str, evaluator: str, scale: str) -> str | None:
     if (text := unavailable(evaluator, scale)) is not None:
         return text
     with contextlib.suppress(MissingFile):
-        return read_object(_file(RUNS / run_id, evaluator), Note, REMEDY)["reason"]
-    progress = read_progress(RUNS / run_id / PROGRESS)
+        return _read(_file(RUNS / run_id, evaluator))
+    try:
+        progress = read_progress(RUNS / run_id / PROGRESS)
+    except BadInput as error:
+        return str(error)
     if progress is not None and progress["state"] == "failed":
         return f"training failed: {progress.get('message', '')}"
     return None

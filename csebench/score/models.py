@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from huggingface_hub import try_to_load_from_cache
 
 from csebench.base.errors import BadInput, RunFailed
 from csebench.data import hub
+from csebench.base.model_files import read_facts
 from csebench.model.embedder import Embedder, EmbeddingFile
 from csebench.model.encoder import Encoder
 from csebench.model.sentence_encoder import Affine, SentenceEncoder, SentenceTransformerEmbedder
@@ -18,13 +18,7 @@ from csebench.plan.schema import POOLERS, EncoderRef, Evaluation
 
 def pooler_of(folder: Path) -> str | None:
     """The pooler that a folder of ours states."""
-    return facts_of(folder).get("pooler")
-
-
-def facts_of(folder: Path) -> dict:
-    """What the `csebench.json` of a folder of ours states; of any other model nothing."""
-    file = folder / "csebench.json"
-    return json.loads(file.read_text()) if file.exists() else {}
+    return read_facts(folder)["pooler"]
 
 
 def has_modules(ref: EncoderRef) -> bool:
@@ -64,8 +58,8 @@ def open_model(name: str, pooler: str | None = None, evaluation: Evaluation = Ev
     folder = Path(name)
     if folder.suffix == ".npz":
         return EmbeddingFile(folder)
-    facts = facts_of(folder)
-    if "control" in facts:
+    facts = read_facts(folder)
+    if facts["control"] is not None:
         return load(facts["control"])(facts["params"], facts["seed"])
     pooler = pooler or pooler_of(folder)
     ref = EncoderRef.parse(name)

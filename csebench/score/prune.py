@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
+from csebench.base.errors import BadInput, MissingFile
+from csebench.base.files import read_object
+from csebench.base.model_files import Report, train_again
 from csebench.base.run_dir import delete_model, training_report
 from csebench.plan import cache, catalog, targets
 from csebench.plan.registry import protocol
 from csebench.plan.schema import Evaluation
-from csebench.score.score_file import settings
+from csebench.score.score_file import REMEDY, Scores, settings
 
 
 def prune(run_id: str, scale_name: str) -> int:
     """Delete the model of a run unless something needs it; returns the bytes freed, 0 where it stays."""
     try:
         return 0 if reason_to_keep(run_id, scale_name) else delete_model(catalog.RUNS / run_id)
-    except FileNotFoundError:  # another job of the run published its last score at the same time
+    except (FileNotFoundError, MissingFile):  # another job of the run published its last score at the same time
         return 0
 
 
@@ -40,8 +42,9 @@ def is_published(run_id: str, evaluator: str, scale_name: str, evaluation: Evalu
     path = targets.score_path(run_id, evaluator, scale_name)
     if not path.exists() or path.stat().st_mtime < done.stat().st_mtime:
         return False
-    made_by = json.loads(path.read_text(encoding="utf-8"))["evaluations"][0]
-    weights = json.loads(done.read_text(encoding="utf-8")).get("model_sha256", made_by.get("model_sha256"))
+    made_by = read_object(path, Scores, REMEDY)["evaluations"][0]
+    report = read_object(done, Report, train_again(done.parent))
+    weights = report.get("model_sha256", made_by.get("model_sha256"))
     wanted = settings(protocol(evaluator), evaluation) | ({"model_sha256": weights} if weights else {})
     return wanted.items() <= made_by.items()
 
@@ -57,7 +60,11 @@ def prune_all(pages: list[targets.Page]) -> tuple[dict[str, int], dict[str, str]
         folder = catalog.RUNS / run_id
         if training_report(folder) is None or not (folder / "model").exists():
             continue
-        if reason := reason_to_keep(run_id, scale_name):
+        try:
+            reason = reason_to_keep(run_id, scale_name)
+        except BadInput as error:  # damage, which the others need not wait for
+            reason = str(error)
+        if reason:
             kept[run_id] = reason
         else:
             freed[run_id] = delete_model(folder)

@@ -3,20 +3,17 @@ finite values, and unchanged since it was written. Never imports torch."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, FiniteFloat, ValidationError
+from pydantic import BaseModel, Field, FiniteFloat
 
-from csebench.base.errors import BadInput, explain
-from csebench.base.files import read_text
+from csebench.base.errors import BadInput
+from csebench.base.files import digest, read_object
 from csebench.plan.registry import Protocol, protocol
 from csebench.plan.schema import Evaluation
-from csebench.plan.spec import digest
 
-DIGEST = "sha256"  # key of the digest, which is of all other keys
-REMEDY = "restore the file, or delete it, and the evaluation runs again"
+REMEDY = "Restore the file, or delete it, and the evaluation runs again."
 
 
 class ScoreRow(BaseModel):
@@ -39,14 +36,22 @@ class TrainedAs(BaseModel):
     model_sha256: str | None = None
 
 
-class ScoreFile(BaseModel):
-    """The keys of a published score JSON that pages depend on; it may have more."""
+class Scores(BaseModel):
+    """The keys of a score JSON that others depend on; it may have more."""
+
+    evaluations: Annotated[list[ScoredBy], Field(min_length=1)]
+    scores: Annotated[list[ScoreRow], Field(min_length=1)]
+    items: str = ""  # file of per-item values, and its hash
+    items_sha256: str | None = None
+
+
+class ScoreFile(Scores):
+    """The same of a published one."""
 
     run: str
     spec: dict[str, Any]
     training: TrainedAs = TrainedAs()
     evaluations: Annotated[list[ScoredBy], Field(min_length=1, max_length=1)]
-    scores: Annotated[list[ScoreRow], Field(min_length=1)]
 
 
 def settings(wanted: Protocol, evaluation: Evaluation) -> dict:
@@ -56,50 +61,24 @@ def settings(wanted: Protocol, evaluation: Evaluation) -> dict:
     return {**identified, "protocol": wanted.declaration.protocol, **params, **evaluation.model_dump()}
 
 
-def with_digest(content: dict) -> dict:
-    """The content of a score JSON with a digest of it, so that a later edit is noticed."""
-    content = {key: value for key, value in content.items() if key != DIGEST}
-    return content | {DIGEST: digest(content, 64)}
-
-
-def read_unchanged(path: Path) -> dict:
-    """A JSON file whose digest, if it has one (files of older versions have none), is that of its content.
-
-    Raises:
-        BadInput: it is not JSON, or was edited.
-    """
-    try:
-        content = json.loads(read_text(path))
-    except ValueError as e:
-        raise BadInput(f"{path}: not valid JSON ({e}); {REMEDY}.") from None
-    if not isinstance(content, dict):
-        raise BadInput(f"{path}: not a JSON object; {REMEDY}.")
-    if DIGEST in content and content != with_digest(content):
-        raise BadInput(f"{path}: edited since it was written (its content has not the {DIGEST} it states); {REMEDY}.")
-    return content
-
-
 def read_published(path: Path) -> dict:
     """A published score JSON, `<run>.<evaluator>.json`, checked.
 
     Raises:
         BadInput: it does not fit the schema, or is of another run, evaluator or weights than it states.
     """
-    content = read_unchanged(path)
-    try:
-        file = ScoreFile.model_validate(content)
-    except ValidationError as e:
-        raise BadInput(f"{explain(e, str(path))} {REMEDY.capitalize()}.") from None
+    content = read_object(path, ScoreFile, REMEDY)
+    file = ScoreFile.model_validate(content)
     run, _, key = path.name.removesuffix(".json").partition(".")
     of_spec = f"{file.spec.get('method')}-{digest(file.spec)}"
     for name, stated in (("run", file.run), ("spec", of_spec), ("training.run", file.training.run or run)):
         if stated != run:
-            raise BadInput(f"{path}: {name}: is of run {stated}, another than the file's name states; {REMEDY}.")
+            raise BadInput(f"{path}: {name}: is of run {stated}, another than the file's name states. {REMEDY}")
     (by,) = file.evaluations
     if not is_by(by, key) or any(row.evaluator != by.evaluator for row in file.scores):
-        raise BadInput(f"{path}: scores of evaluator {by.evaluator}, another than the file's name states; {REMEDY}.")
+        raise BadInput(f"{path}: scores of evaluator {by.evaluator}, another than the file's name states. {REMEDY}")
     if None not in (by.model_sha256, file.training.model_sha256) and by.model_sha256 != file.training.model_sha256:
-        raise BadInput(f"{path}: scores of other weights than those of the training that it states; {REMEDY}.")
+        raise BadInput(f"{path}: scores of other weights than those of the training that it states. {REMEDY}")
     return content
 
 

@@ -7,15 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from csebench.base.caches import cached
-from csebench.base.errors import BadInput
+from csebench.base.errors import BadInput, first_line
+from csebench.base.files import UNREADABLE_NPZ, digest, sha256
 from csebench.plan.catalog import RUNS, results_folder
 from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill
-from csebench.plan.spec import Spec, digest
+from csebench.plan.spec import Spec
 from csebench.plan.targets import Page, score_path
 from csebench.score.score_file import read_published
 
 if TYPE_CHECKING:
     from csebench.score.rows import Items
+
+ITEMS = ".items.npz"  # suffix of the file of per-item values that goes with a JSON of scores
 
 
 @cached
@@ -50,17 +53,27 @@ def items(content: dict, path: Path) -> dict[str, Items] | None:
 
     Args:
         path: of the JSON, in whose folder the file may lie.
+
+    Raises:
+        BadInput: the file is damaged, or another than was written with the JSON.
     """
     import numpy as np
 
-    file = next((p for p in (path.with_suffix(".items.npz"), Path(content["items"])) if p.exists()), None)
+    file = next((p for p in (path.with_suffix(ITEMS), Path(content.get("items", ""))) if p.is_file()), None)
     if file is None:
         return None
+    remedy = f"Restore it; or delete it and {path}, and the evaluation runs again."
+    stated = content.get("items_sha256")
+    if stated is not None and (actual := sha256(file)) != stated:
+        raise BadInput(f"{file}: sha256 is {actual[:12]}…, {path} states {stated[:12]}…: it was changed. {remedy}")
     by_evaluator: dict[str, Items] = {}
-    with np.load(file) as archive:
-        for name in archive.files:
-            evaluator, _, item = name.partition("/")
-            by_evaluator.setdefault(evaluator, {})[item] = archive[name]
+    try:
+        with np.load(file) as archive:
+            for name in archive.files:
+                evaluator, _, item = name.partition("/")
+                by_evaluator.setdefault(evaluator, {})[item] = archive[name]
+    except UNREADABLE_NPZ as error:
+        raise BadInput(f"{file}: cannot be read: {first_line(error)}. {remedy}") from None
     return by_evaluator
 
 

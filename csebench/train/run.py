@@ -12,8 +12,8 @@ import torch
 from torch import nn
 
 from csebench.base.errors import no_exit
-from csebench.base.files import share_weights, system_errors, write_json
-from csebench.base.model_files import CARD, REPORT, model_sha256
+from csebench.base.files import share_weights, system_errors, with_digest, write_json
+from csebench.base.model_files import CARD, FACTS, REPORT, model_sha256
 from csebench.base.processes import is_main_process
 from csebench.base.progress import Progress
 from csebench.base.provenance import Stopwatch
@@ -121,12 +121,12 @@ def export(spec: Spec, out: Path, fitted: Fitted) -> None:
         facts |= {"control": spec.method, "params": spec.params}
     else:
         facts["pooler"] = spec.params["pooler"]
-    write_json(part / "csebench.json", facts)
+    write_json(part / FACTS, facts)
     if fitted.encoder is not None:
         save_encoder(part, fitted.encoder, spec.params["pooler"], fitted.transform)
     if fitted.modules:
         save_modules(part, fitted.modules)
-    write_json(part / REPORT, fitted.report | {"model_sha256": model_sha256(part)})
+    write_json(part / REPORT, with_digest(fitted.report | {"model_sha256": model_sha256(part)}))
     (part / CARD).write_text(card(spec))
     share_weights(part, REPORT)
     os.replace(part, model)

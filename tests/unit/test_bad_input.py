@@ -533,12 +533,17 @@ DAMAGED = {
 
 @pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
 @pytest.mark.parametrize("file", ["progress.json", "train.json"])
-def test_a_damaged_file_of_a_run_is_named(file, content, capsys, here):
-    run_id = next(iter(targets.parse_target("micse/table2", "smoke")[0].runs()))
-    path = here / "runs" / run_id / file
+def test_a_damaged_file_of_one_run_is_its_reason_and_stops_nothing(file, content, capsys, here):
+    run = next(iter(targets.parse_target("micse/table2", "smoke")[0].runs()))
+    path = here / "runs" / run / file
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
-    assert "elete" in refused(capsys, here, ["status", "micse/table2"], f"runs/{run_id}/{file}")
+    assert cli.main(["status", "micse/table2"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert ", 1 failed, " in shown and f"{run}: runs/{run}/{file}: " in shown and "Delete " in shown
+    assert cli.main(["plan", "micse/table2", "--runs"]) == 0
+    planned = capsys.readouterr().out
+    assert file == "progress.json" or (f"\nruns/{run}/{file}: " in planned and " damaged " in planned)
 
 
 def test_a_damaged_spec_of_a_run_is_named(capsys, here):

@@ -303,8 +303,18 @@ def test_tests_over_items_are_not_replaced_by_weaker_ones(sts):
 def test_replicates_replace_what_was_there(sts):
     first = compared(1)
     path = targets.grid_path("made_up", "table1", SCALE, "items.json")
-    path.write_text(path.read_text().replace('"seeds": 3', '"seeds": 7'))
+    content = json.loads(path.read_text().replace('"seeds": 3', '"seeds": 7'))
+    path.write_text(json.dumps({"comparisons": content["comparisons"]}))  # as an older version wrote it: no digest
     assert compared(1) == first
+
+
+def test_a_comparison_that_was_edited_is_refused(sts):
+    compared(1)
+    path = targets.grid_path("made_up", "table1", SCALE, "items.json")
+    path.write_text(path.read_text().replace('"seeds": 3', '"seeds": 7'))
+    clear()
+    with pytest.raises(BadInput, match="edited since it was written.* `csebench compare made_up/table1"):
+        grid_view("made_up", "table1", SCALE)
 
 
 def test_same_scores_same_bytes(sts):

@@ -29,7 +29,8 @@ def trained(tmp_path_factory, smoke_data):
     folder = tmp_path_factory.mktemp("runs") / "random"
     facts = {"control": "random", "params": {"dimensions": 64}, "seed": 0, "run": "random"}
     write_json(folder / "model" / "csebench.json", facts)
-    write_json(folder / "train.json", {"spec": {}, "provenance": {}})
+    for name in ("model/training.json", "train.json"):
+        write_json(folder / name, {"spec": {}, "provenance": {}})
     return folder
 
 

@@ -40,7 +40,8 @@ def publish(run_id, **changed):
         path = targets.score_path(run_id, evaluator, "smoke")
         path.parent.mkdir(parents=True, exist_ok=True)
         made = settings(protocol(evaluator), catalog.scale("smoke").evaluation)
-        path.write_text(json.dumps({"evaluations": [made | {"pooler": "cls"} | changed]}))
+        row = {"evaluator": made["evaluator"], "task": "x", "subset": "all", "metric": "spearman", "value": 0.5}
+        path.write_text(json.dumps({"evaluations": [made | {"pooler": "cls"} | changed], "scores": [row]}))
 
 
 def run_of(method):

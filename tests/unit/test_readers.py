@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from csebench import ROOT
 from csebench.base.errors import BadInput, RunFailed
 from csebench.base.files import Loader, parse_json, read_object, read_yaml
+from csebench.base.model_files import check_model, read_facts
 from csebench.base.progress import read_progress
 from csebench.base.run_dir import is_done
 from csebench.data.archives import unpack
@@ -25,7 +26,10 @@ from csebench.plan.evidence import Source, read_with_lines
 from csebench.plan.papers import Paper
 from csebench.plan.schema import Beir, Download, Scale
 from csebench.report.status import read_training
+from csebench.report.view import ItemsFile
 from csebench.score.failures import Note
+from csebench.score.score_file import read_published
+from csebench.score.store import items
 from evaluators.retrieval import distinct_ids
 
 SMOKE = ROOT / "data" / "smoke"
@@ -88,12 +92,24 @@ def read_positives_of(path):
 POSITIVES = {"corpus_sha256": "0" * 64, "translators": "there back", "beams": 5, "longest": 128, "version": 1}
 PROGRESS = {"state": "running", "step": 3, "steps": 9, "host": "here", "pid": 1, "updated": 1.5, "left": None}
 REPORT = {"losses": [1.0], "resumed_at": None, "provenance": {"seconds": 3.5, "gpu": None, "processor": "x"}}
+SCORED = {"evaluator": "sts", "version": 1, "model_sha256": "0" * 64}
+ROW = {"evaluator": "sts", "task": "STS12", "subset": "all", "metric": "spearman", "value": 0.5}
+SCORES = {"run": "x", "spec": {}, "evaluations": [SCORED], "scores": [ROW], "items": "x.npz"}
+PAIR = {"a": 0, "b": 1, "mean": 4.9, "p": 0.4, "holm": 1.0, "seeds": 3, "item_variance": 0.04}
+COMPARED = {"Avg.": {"order": [0, 1], "pairs": [PAIR], "letters": {"0": "a"}}}
 JSON_READERS = {  # name of the file: its content, how it is read
     "spec.json": (spec_json, lambda path: by_hand.read_spec(str(path))),
     "saved/spec.json": (spec_json, lambda path: is_done(path.parent, spec())),
     "progress.json": (lambda: json.dumps(PROGRESS).encode(), read_progress),
     "sts.failed.json": (lambda: b'{"evaluator": "sts", "reason": "no data"}', lambda path: read_object(path, Note)),
     "train.json": (lambda: json.dumps(REPORT).encode(), lambda path: read_training(path.parent)),
+    "model/training.json": (lambda: json.dumps(REPORT).encode(), lambda path: check_model(path.parent)),
+    "model/csebench.json": (lambda: b'{"run": "x", "pooler": "cls"}', lambda path: read_facts(path.parent)),
+    "x.sts.json": (lambda: json.dumps(SCORES).encode(), read_published),
+    "table2.items.json": (
+        lambda: json.dumps({"comparisons": COMPARED, "texts": None}).encode(),
+        lambda path: read_object(path, ItemsFile),
+    ),
     "smoke.json": (plan_json, lambda path: read_object(path, cache.StoredPlan)),
     "positives.txt.json": (lambda: json.dumps(POSITIVES).encode(), read_positives_of),
 }
@@ -109,6 +125,7 @@ OTHER_READERS = {
     STSB: (project_file(f"data/smoke/{STSB}"), lambda path: read_sts(path.parents[3], "STS-B", "dev")),
     "corpus.jsonl": (project_file("data/smoke/beir/smoke/corpus.jsonl"), distinct_ids),
     "vectors.npz": (npz, EmbeddingFile),
+    "x.items.npz": (npz, lambda path: items({}, path.with_name("x.json"))),
     "set.tar.gz": (tar_gz, lambda path: unpack(path, path.with_name("unpacked"))),
     "set.zip": (zipped, lambda path: unpack(path, path.with_name("unpacked"))),
 }
