@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+from collections.abc import Callable
 from contextlib import contextmanager
 from functools import partial
 from http.client import HTTPException
@@ -15,11 +16,13 @@ from urllib.request import Request, urlopen
 from csebench.base.display import bar
 from csebench.base.errors import BadInput, RunFailed
 from csebench.base.files import write_json, write_text
+from csebench.base.model_files import list_files
 from csebench.data import hub
 from csebench.data.archives import files_of, open_tar, unpack
 from csebench.data.corpus import check_sha256
 from csebench.data.sts import read_sts
 from csebench.plan.catalog import dataset
+from csebench.plan.data_hashes import SUMS
 from csebench.plan.schema import Dataset, Download
 from csebench.plan.sources import beir, downloads
 
@@ -259,13 +262,22 @@ def _append(url: str, out: Path, without: str) -> bool:
     return resumed
 
 
-def sources() -> dict:
-    """Functions that fetch, by the name of what they fetch."""
-    return {
-        "wiki": partial(fetch_file, "wiki1m-simcse"),
-        "nli": partial(fetch_file, "nli-simcse"),
-        "senteval": fetch_senteval,
-        "imdb": fetch_imdb,
-        "stackoverflow": fetch_stackoverflow,
-        **{f"beir:{name}": partial(fetch_beir, name) for name in beir().md5},
+def sources() -> dict[str, Callable[[Path], None]]:
+    """Functions that fetch into a folder, by the name of what they fetch."""
+    fetchers = {
+        "wiki": (partial(fetch_file, "wiki1m-simcse"), dataset("wiki1m-simcse").path),
+        "nli": (partial(fetch_file, "nli-simcse"), dataset("nli-simcse").path),
+        "senteval": (fetch_senteval, "downstream"),
+        "imdb": (fetch_imdb, "misc/imdb"),
+        "stackoverflow": (fetch_stackoverflow, "misc/stackoverflow"),
+        **{f"beir:{name}": (partial(fetch_beir, name), f"beir/{name}") for name in beir().md5},
     }
+    return {name: partial(_fetch_and_list, name, *fetcher) for name, fetcher in fetchers.items()}
+
+
+def _fetch_and_list(name: str, fetch: Callable[[Path], None], brought: str, root: Path) -> None:
+    """Bring a source, and list the sha256 of its files, so that a later change of them is noticed."""
+    fetch(root)
+    paths = (path for path in (root / brought, *(root / brought).rglob("*")) if path.is_file())
+    names = sorted(path.relative_to(root).as_posix() for path in paths)
+    write_text(root / SUMS / name.replace(":", "."), list_files(root, names))

@@ -11,26 +11,61 @@ from pathlib import Path
 from csebench.base.caches import cached
 from csebench.base.data_root import matches
 from csebench.base.errors import BadInput
-from csebench.base.files import read_text, sha256, write_json
+from csebench.base.files import digest, read_text, sha256, write_json
 from csebench.plan import catalog
 from csebench.plan.registry import protocol
-from csebench.plan.spec import digest
+from csebench.plan.sources import remedy
 
 FILE = catalog.RUNS / ".plan" / "data.json"  # by path: [size, times] of the file, and its sha256
+
+SUMS = ".sha256"  # folder of fetched data with a list per source: the sha256 of its files, as `sha256sum` writes it
 
 
 @cached
 def given_data(evaluator: str, scale_name: str) -> str:
     """One hash over the files of the given data root that an evaluator reads; empty where it reads none there.
 
-    What rules fetch is not part of it: it is not there yet when the first plan is made, and is compared with published
-    hashes when it is fetched.
+    What rules fetch is not part of it: it is not there yet when the first plan is made.
+
+    Raises:
+        BadInput: a file that was fetched has changed since.
     """
-    given = catalog.given_root(catalog.scale(scale_name))
+    scale, patterns = catalog.scale(scale_name), protocol(evaluator).files
+    read = {str(path): path for pattern in patterns for path in matches(catalog.data_root(scale), pattern).values()}
+    check_fetched(kept_hashes({name: path for name, path in read.items() if fetched_name(path) in fetched_sums()}))
+    given = catalog.given_root(scale)
     if given is None:
         return ""
-    files = {name: path for pattern in protocol(evaluator).files for name, path in matches(given, pattern).items()}
+    files = {name: path for pattern in patterns for name, path in matches(given, pattern).items()}
     return digest(kept_hashes(files)) if files else ""
+
+
+@cached
+def fetched_sums() -> dict[str, str]:
+    """The sha256 of fetched files by their names, as `csebench fetch` listed them. Older versions listed none."""
+    lists = sorted((Path(catalog.FETCHED) / SUMS).glob("[!.]*"))
+    lines = [line.split("  ", 1) for path in lists for line in read_text(path).splitlines()]
+    return {name: stated for stated, name in (line for line in lines if len(line) == 2)}
+
+
+def fetched_name(path: Path) -> str | None:
+    """The name of a file below the folder of fetched data; None for one elsewhere."""
+    folder = Path(catalog.FETCHED).absolute()
+    return path.absolute().relative_to(folder).as_posix() if path.absolute().is_relative_to(folder) else None
+
+
+def check_fetched(hashes: Mapping[str, str]) -> None:
+    """Compare files, given with their sha256, with what was fetched.
+
+    Raises:
+        BadInput: one has changed since.
+    """
+    for path, actual in hashes.items():
+        if (name := fetched_name(Path(path))) and (stated := fetched_sums().get(name, actual)) != actual:
+            raise BadInput(
+                f"{path}: changed since it was fetched: sha256 is {actual[:12]}…, it was {stated[:12]}…;"
+                f" {remedy(name)}"
+            )
 
 
 def kept_hashes(files: Mapping[str, Path]) -> dict[str, str]:

@@ -22,6 +22,7 @@ from csebench.base.provenance import Stopwatch
 from csebench.base.run_dir import lock_run, read_report
 from csebench.data import hub
 from csebench.plan import version_lock
+from csebench.plan.data_hashes import check_fetched
 from csebench.plan.registry import EVALUATORS, Protocol, load, protocol
 from csebench.plan.schema import EncoderRef, Evaluation
 from csebench.plan.sources import from_hub, remedy
@@ -45,14 +46,16 @@ def data_sha256(wanted: Protocol, data_root: Path | DataRoot) -> str:
     from its hub, at the revision that its package pins.
 
     Raises:
-        BadInput: a pattern of its declaration matches no file.
+        BadInput: a pattern of its declaration matches no file, or a file has changed since it was fetched.
     """
     lines = []
     for pattern in [] if from_hub(wanted, data_root) else wanted.files:
         files = matches(data_root, pattern)
         if not files:
             raise BadInput(f"{data_root / pattern}: no such file; {remedy(pattern)}")
-        lines += [f"{name} {sha256(path)}" for name, path in files.items()]
+        hashes = {name: sha256(path) for name, path in files.items()}
+        check_fetched({str(path): hashes[name] for name, path in files.items()})
+        lines += [f"{name} {content}" for name, content in hashes.items()]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 

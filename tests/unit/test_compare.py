@@ -313,7 +313,7 @@ def test_a_comparison_that_was_edited_is_refused(sts):
     path = targets.grid_path("made_up", "table1", SCALE, "items.json")
     path.write_text(path.read_text().replace('"seeds": 3', '"seeds": 7'))
     clear()
-    with pytest.raises(BadInput, match="edited since it was written.* `csebench compare made_up/table1"):
+    with pytest.raises(BadInput, match=r"edited since it was written.* `csebench compare made_up/table1"):
         grid_view("made_up", "table1", SCALE)
 
 

@@ -2,11 +2,17 @@
 
 import json
 import os
+import shutil
+from pathlib import Path
 
 import pytest
 
-from csebench.base import files
-from csebench.plan import data_hashes
+from csebench.base import caches, files
+from csebench.base.errors import BadInput
+from csebench.data import fetch
+from csebench.plan import catalog, data_hashes
+from csebench.plan.registry import protocol
+from csebench.score.evaluate import data_sha256
 
 
 @pytest.fixture
@@ -41,3 +47,33 @@ def test_a_damaged_file_of_hashes_is_made_again(file, content):
     data_hashes.FILE.write_bytes(content.replace("PATH", str(file)).encode("utf-8", "surrogateescape"))
     assert hashed(file) == files.sha256(file)
     assert json.loads(data_hashes.FILE.read_text())[str(file)][1] == files.sha256(file)
+
+
+@pytest.fixture
+def fetched(smoke_data, tmp_path, monkeypatch):
+    """The folder of fetched data, with the smoke data as what was fetched."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CSEBENCH_DATA", raising=False)
+    root = Path(catalog.FETCHED)
+    monkeypatch.setattr(fetch, "fetch_senteval", lambda root: shutil.copytree(smoke_data, root))
+    fetch.sources()["senteval"](root)
+    caches.clear()
+    yield root
+    caches.clear()
+
+
+def test_fetched_data_that_was_changed_in_place_is_refused(fetched):
+    wanted = protocol("sts")
+    assert data_hashes.given_data("sts", "paper") == "" and data_sha256(wanted, fetched)
+    file = fetched / "downstream" / "SICK" / "SICK_test_annotated.txt"
+    file.write_text(file.read_text() + "\n")
+    caches.clear()
+    for read in (lambda: data_hashes.given_data("sts", "paper"), lambda: data_sha256(wanted, fetched)):
+        with pytest.raises(BadInput, match=f"{file}: changed since it was fetched.*`csebench fetch senteval`"):
+            read()
+
+
+def test_data_that_an_older_version_fetched_is_not_checked(fetched):
+    shutil.rmtree(fetched / data_hashes.SUMS)
+    caches.clear()
+    assert data_sha256(protocol("sts"), fetched)

@@ -351,7 +351,8 @@ def test_a_job_that_fails_outside_of_training(runs, where, monkeypatch, capsys):
     monkeypatch.setattr(csebench.score.evaluate, "evaluate_run", unreadable if where == "scoring" else works)
     assert cli.main(["work", runs[0]]) == 2
     assert capsys.readouterr().err == "csebench: data/wiki.txt: no such file.\n"
-    assert status.read_state(runs[0]) == ("failed", progress.ProgressRecord(**written(catalog.RUNS / runs[0])).model_dump())
+    record = progress.ProgressRecord(**written(catalog.RUNS / runs[0]))
+    assert status.read_state(runs[0]) == ("failed", record.model_dump())
     monkeypatch.setattr(csebench.train.run, "train", works)
     monkeypatch.setattr(csebench.score.evaluate, "evaluate_run", works)
     assert cli.main(["work", runs[0]]) == 0
