@@ -316,10 +316,7 @@ def identity(evaluator: str, scale_name: str) -> str:
 def data_state(evaluator: str, scale_name: str) -> str:
     """Hash of the given data of an evaluator: where a file is changed in place, its scores are made again. A fetched
     file that is changed in place ends the workflow."""
-    try:
-        return data_hashes.given_data(evaluator, scale_name)
-    except BadInput as error:
-        refuse(error)
+    return data_hashes.given_data(evaluator, scale_name)
 
 
 @refusing
