@@ -1,4 +1,5 @@
-"""The rank of this process among those that torchrun started, read from the environment; its end with its parent.
+"""The rank of this process among those that torchrun started, read from the environment; its end with its parent; its
+threads.
 
 The exchange of tensors between processes is in csebench/train/parallel.py.
 """
@@ -26,6 +27,17 @@ def rank() -> int:
 def is_main_process() -> bool:
     """Whether this process writes files and log lines: only the process of rank 0 does."""
     return rank() == 0
+
+
+def use_threads(count: int) -> None:
+    """Compute with so many CPU threads, in torch and in the BLAS of numpy and scipy, whatever the environment says:
+    another number gives other bits."""
+    import scipy.linalg  # noqa: F401  # loads its BLAS, of which the limit holds
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    torch.set_num_threads(count)
+    threadpool_limits(count, user_api="blas")
 
 
 def end_with_parent() -> None:

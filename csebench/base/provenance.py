@@ -22,6 +22,9 @@ PACKAGES = ("csebench", "torch", "transformers", "tokenizers", "numpy", "scipy",
 PACKAGES += ("scikit-learn", "beir", "pytrec-eval-terrier", "mteb", "sentence-transformers", "matplotlib", "spacy")
 
 
+# what makes the same processor compute other bits (docs/determinism.md)
+ARITHMETIC = ("ATEN_CPU_CAPABILITY", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA")
+ARITHMETIC += ("OPENBLAS_CORETYPE", "CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE")
 CODE = ("*.py", "*.yaml", "*.smk", "*.json", "Snakefile")  # new files of other kinds change no result
 
 
@@ -92,6 +95,7 @@ class Stopwatch:
     def record(self, **more) -> dict:
         """Provenance as JSON values, with `more` added; times in seconds, memory in MiB."""
         import torch
+        from threadpoolctl import threadpool_info
 
         gpu = torch.cuda.is_available()
         return {
@@ -103,6 +107,9 @@ class Stopwatch:
             "cores": os.cpu_count(),
             "gpu": torch.cuda.get_device_name() if gpu else None,
             "threads": torch.get_num_threads(),
+            "blas_threads": sorted({lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}),
+            "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+            "environment": {name: os.environ[name] for name in ARITHMETIC if name in os.environ},
             "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.started)),
             "seconds": round(time.time() - self.started, 2),
             "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,

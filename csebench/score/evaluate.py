@@ -18,6 +18,7 @@ from csebench.base.errors import BadInput, RunFailed, no_exit
 from csebench.base.files import DIGEST, digest, read_object, replacing, sha256, with_digest, write_json
 from csebench.base.locks import locked
 from csebench.base.model_files import FACTS, REPORT, check_model, model_sha256, read_facts, train_again
+from csebench.base.processes import use_threads
 from csebench.base.provenance import Stopwatch
 from csebench.base.run_dir import lock_run, read_report
 from csebench.data import hub
@@ -245,12 +246,10 @@ def evaluate_run(
     if not missing():
         return kept
     with lock_run(run), gpus.acquire_gpus(sharing=sharing):
-        import torch
-
         from csebench.score.models import open_model
 
         if threads is not None:
-            torch.set_num_threads(threads)
+            use_threads(threads)
         opened = None
         for e in missing():  # without those that another process made meanwhile
             try:

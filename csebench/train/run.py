@@ -8,13 +8,12 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import torch
 from torch import nn
 
 from csebench.base.errors import no_exit
 from csebench.base.files import share_weights, system_errors, with_digest, write_json
 from csebench.base.model_files import CARD, FACTS, REPORT, model_sha256
-from csebench.base.processes import is_main_process
+from csebench.base.processes import is_main_process, use_threads
 from csebench.base.progress import Progress
 from csebench.base.provenance import Stopwatch
 from csebench.base.run_dir import finish, is_done, lock_run
@@ -71,7 +70,7 @@ def train(
             return finish(out)
         watch = Stopwatch()
         inputs = gather(spec, corpus, data_root, positives)
-        torch.set_num_threads(spec.threads)
+        use_threads(spec.threads)
         fitted = Fitted(load_encoder(spec))
         if is_main_process():
             write_json(out / "spec.json", spec.model_dump())  # nothing is written before every input has been read

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from csebench.base.errors import BadInput
+from csebench.base.processes import use_threads
 from csebench.plan.schema import Evaluation
 from csebench.score.evaluate import evaluate_run, publish
 
@@ -57,8 +58,9 @@ def test_scoring_uses_the_threads_of_the_run(finished, data, tmp_path):
     try:
         kept = evaluate_run(run, ["stsb_dev"], data, Evaluation(), threads=before + 1)["stsb_dev"]
     finally:
-        torch.set_num_threads(before)
-    assert json.loads(kept.read_text())["provenance"]["threads"] == before + 1
+        use_threads(before)
+    made = json.loads(kept.read_text())["provenance"]
+    assert (made["threads"], made["blas_threads"]) == (before + 1, [before + 1])
 
 
 def test_a_run_without_a_model(data, tmp_path):
