@@ -253,6 +253,9 @@ def evaluate_run(
         opened = None
         for e in missing():  # without those that another process made meanwhile
             try:
+                for shards in kept[e].parent.glob(f".{protocol(e).key}-*.shards"):  # of a scoring that was killed
+                    if shards.name != f".{kept[e].stem}.shards":  # and that had another model, data or settings
+                        shutil.rmtree(shards, ignore_errors=True)
                 opened = opened or open_model(model, evaluation=evaluation)
                 score(opened, model, [e], data_root, kept[e], pooler, evaluation)
                 failures.clear(run, e)

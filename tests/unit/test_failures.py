@@ -65,6 +65,14 @@ def test_a_score_that_is_made_later_takes_the_reason_away(run, smoke_data):
     assert failures.of_run(run) == {} and json.loads((run / "out.json").read_text())["scores"]
 
 
+def test_vectors_of_a_killed_scoring_with_other_settings_are_deleted(run, smoke_data):
+    of_this, of_another = (run / "scores" / f".{key}-0123456789.shards" for key in ("stsb_dev", "beir.smoke"))
+    for folder in (of_this, of_another):
+        folder.mkdir(parents=True)
+    evaluate.evaluate_run(run, ["stsb_dev"], smoke_data, Evaluation())
+    assert not of_this.exists() and of_another.exists()
+
+
 def test_sts_comes_first_and_what_hubs_have_last(smoke_data):
     names = ["mteb:MassiveIntentClassification", "beir:scifact", "transfer", "sts", "geometry"]
     assert worker.in_order(names, smoke_data) == [

@@ -133,3 +133,29 @@ def test_kept_scores_that_were_edited_are_not_published(made, smoke_data, tmp_pa
     with pytest.raises(BadInput, match="edited since it was written"):
         publish(run, "sts", smoke_data, Evaluation(), tmp_path / "out.json")
     assert not (tmp_path / "out.json").exists()
+
+
+# ---------------------------------------------------------------- what stays with the run
+
+
+@pytest.fixture
+def run(made, tmp_path):
+    return shutil.copytree(made[1], tmp_path / "run")
+
+
+@pytest.mark.parametrize("damage", [lambda content: content[:-9], lambda content: b"", lambda content: content + b"0"])
+def test_per_item_values_that_were_changed_are_refused(damage, run, smoke_data, tmp_path):
+    (file,) = (run / "scores").glob("sts-*.items.npz")
+    file.write_bytes(damage(file.read_bytes()))
+    with pytest.raises(BadInput, match=rf"{file}: .* it was changed\. Restore it; or delete it"):
+        publish(run, "sts", smoke_data, Evaluation(), tmp_path / "out.json")
+    assert not (tmp_path / "out.json").exists()
+
+
+def test_an_edited_report_of_a_run_is_refused(run, smoke_data, tmp_path):
+    for file in (run / "train.json", run / "model" / "training.json"):
+        sound = file.read_text()
+        edit(file, lambda content: content["provenance"].update(seconds=1.0))
+        with pytest.raises(BadInput, match=rf"{file}: edited since it was written.* Delete {run}, and the run is"):
+            publish(run, "sts", smoke_data, Evaluation(), tmp_path / "out.json")
+        file.write_text(sound)

@@ -10,6 +10,8 @@ import pytest
 from project import one_row_project
 
 from csebench import ROOT
+from csebench.base.files import sha256
+from csebench.base.model_files import MODEL, REPORT
 from csebench.plan import targets
 
 pytestmark = pytest.mark.slow
@@ -27,10 +29,12 @@ def work(runs: list[str], folder: Path, **settings) -> dict:
 
 
 def bits(run: Path) -> list:
-    """Hashes of a run's model and of its per-item values, and its scores."""
+    """Hashes of the files of a run's model and of its per-item values, and its scores."""
     (path,) = (run / "scores").glob("sts-*.json")
     scored = json.loads(path.read_text())
-    model = json.loads((run / "train.json").read_text())["model_sha256"]
+    files = {str(path.relative_to(run)): path for path in sorted((run / "model").rglob("*")) if path.is_file()}
+    del files[f"{MODEL}/{REPORT}"]  # has times
+    model = {name: sha256(path) for name, path in files.items()}
     return [model, scored["items_sha256"], [row["value"] for row in scored["scores"]]]
 
 
