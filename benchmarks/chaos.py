@@ -1,0 +1,62 @@
+"""What is lost when csebench, its jobs and Snakemake are killed, disks are full or read-only, and runs have two workers.
+
+A tiny project (tests/chaos/killer.py) is disturbed at every stage, by a schedule that a seed decides, and resumed by the
+same command, under other load; what is left is compared with an undisturbed project. Printed: kills, losses, and files
+with other bits. Exit code 1 where there are any of the last two.
+
+    python benchmarks/chaos.py --minutes 30 [--seed 0]
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+
+from tabulate import tabulate
+
+TESTS = Path(__file__).resolve().parents[1] / "tests"
+sys.path[0] = str(TESTS.parent)  # else benchmarks/methods.py would shadow the package `methods`
+sys.path += [str(TESTS), str(TESTS / "chaos")]
+
+from killer import STAGES, TRAINING, Chaos  # noqa: E402
+
+
+def acts(chaos):
+    """What is done to the project, one after the other, without an end."""
+    disks = [(), ("full",), ("read-only",)] if chaos.mounted else [(), ("full",)]
+    while True:
+        for stage in (*STAGES, TRAINING, TRAINING) * 2:
+            yield partial(chaos.disturb, stage, chaos.random.randint(2, 6), chaos.random.choice(disks))
+        for _ in range(4):
+            yield chaos.two_workers
+        yield partial(chaos.snakemake, chaos.random.randint(3, 6))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        chaos = Chaos(Path(folder) / "chaos", args.seed)
+        end = time.monotonic() + 60 * args.minutes
+        try:
+            for act in acts(chaos):
+                act()
+                counts = f"{chaos.kills.total()} kills, {len(chaos.losses)} losses, {len(chaos.unequal)} unequal"
+                print(counts, end="\r", file=sys.stderr, flush=True)
+                if time.monotonic() > end:
+                    break
+        finally:
+            chaos.close()
+    print(tabulate(sorted((chaos.kills + chaos.events).items()), ["what", "times"]))
+    print(f"seed {args.seed}: {chaos.kills.total()} kills")
+    print(f"losses: {len(chaos.losses)}", *chaos.losses, sep="\n  ")
+    print(f"files with other bits: {len(chaos.unequal)}", *chaos.unequal, sep="\n  ")
+    sys.exit(bool(chaos.losses or chaos.unequal))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,360 @@
+"""Kills csebench at seeded moments, resumes it by the same command, and compares all that is left with what an
+undisturbed project holds. For test_chaos.py and benchmarks/chaos.py.
+
+Commands run in processes that are forked from one that has imported torch (`serve`), so that a kill takes tenths of a
+second. It comes before a seeded write operation, or after a seeded time. Snakemake and its jobs are processes as users
+start them.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from functools import partial
+from pathlib import Path
+
+import psutil
+from project import one_row_project
+
+FIGURE = """
+figures:
+  "1":
+    title: the row as a curve
+    kind: curves
+    axis: "Spearman x 100"
+    columns: [{label: "1%", size: "1%", task: Avg.}]
+    rows:
+      - {label: SimCSE, run: {method: simcse}, source: measured, values: ["67.94"]}
+"""
+PAGE = "results/tiny/table2.md"
+SNAKEMAKE = [sys.executable, "-m", "snakemake", "-j2", PAGE]
+LONGEST = 600  # seconds: what takes longer counts as lost
+VOLATILE = {"provenance", "timings", "seconds", "seconds_per_step", "resumed_at"}  # keys of JSON files
+NOT_COMPARED = re.compile(r"\.log$|/\.logs/|/\.lock$|\.[0-9a-f]{12}$")  # the last are deleted after a day
+STAGES = {  # what each command makes; RUN stands for the id of a run
+    "work RUN": ["runs/RUN"],  # trains and scores
+    "work RUN --scale smoke": ["runs/RUN/scores"],  # scores only
+    "publish RUN sts": ["results/scores/RUN.sts.json", "runs/.plan/smoke.json"],
+    "compare tiny/table2": ["results/tiny/table2.items.json"],
+    f"render tiny/table2 --out {PAGE}": [PAGE],
+    "render tiny/figure1": [f"results/tiny/figure1.{ending}" for ending in ("svg", "png", "csv")],
+    "csv": ["results/scores.csv", "results/cells.csv"],
+    "html": ["results/html"],
+    "plan tiny/table2 --seeds 1 --out chosen.yaml": ["chosen.yaml", "runs/.plan/data.json"],
+}
+TRAINING = "work RUN"
+
+
+# ---------------------------------------------------------------- the process that forks
+
+
+def serve() -> None:
+    """Make the encoder; then run each command that stdin brings, as a line of JSON, in a process of its own."""
+    import torch
+    from transformers import BertConfig, BertModel
+
+    from csebench import cli
+    from csebench.score import evaluate, models  # noqa: F401  what a job imports
+    from csebench.train import run
+
+    run.train = partial(run.train, checkpoint_seconds=0)  # after every evaluation
+    shipped, tiny = Path("encoders/bert-mini-wiki"), Path("encoders/tiny")
+    shutil.copytree(shipped, tiny, ignore=lambda _, names: {*names} - {"tokenizer.json", "tokenizer_config.json"})
+    size = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+    torch.manual_seed(0)
+    BertModel(BertConfig.from_pretrained(shipped, initializer_range=0.1, **size)).save_pretrained(tiny)
+    print("ready", flush=True)
+    for order in map(json.loads, sys.stdin):
+        if "wait" in order:
+            print(os.waitstatus_to_exitcode(os.waitpid(order["wait"], 0)[1]), flush=True)
+        elif pid := os.fork():
+            print(pid, flush=True)
+        else:
+            os._exit(run_command(cli.main, torch, **order))
+
+
+def run_command(main, torch, arguments, log, threads=1, strike=(0, 0), largest_file=None) -> int:
+    """A csebench command, printing into a file, whose last line is the number of its write operations.
+
+    Args:
+        strike: (n, signal): the process gets the signal before its n-th write operation.
+        largest_file: bytes that a file may have.
+    """
+    file, writes = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 0
+    os.dup2(file, 1)
+    os.dup2(file, 2)
+    signal.alarm(LONGEST)
+    torch.set_num_threads(threads)
+    if largest_file is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
+
+    def count(event: str, values: tuple) -> None:
+        nonlocal writes
+        changes = event in ("os.rename", "os.remove", "os.mkdir", "os.rmdir")
+        if changes or (event == "open" and values[2] & (os.O_WRONLY | os.O_RDWR)):
+            writes += 1
+            if writes == strike[0]:
+                os.kill(os.getpid(), strike[1])
+
+    sys.addaudithook(count)
+    sys.argv = ["csebench", *arguments]
+    try:
+        code = main(arguments)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        code = 1
+    print(f"\n{writes}", flush=True)
+    return code
+
+
+# ---------------------------------------------------------------- the project
+
+
+class Chaos:
+    """A tiny project, on a disk of its own where this user may mount one, and what came of all that was done to it.
+
+    Attributes:
+        kills: how often, by what was killed and how.
+        events: how often a disk was full or read-only, and a run had two workers.
+        losses: commands that did not end as they should, and models that were trained twice.
+        unequal: files that differ from the undisturbed ones.
+    """
+
+    def __init__(self, folder: Path, seed: int):
+        self.random = random.Random(seed)
+        self.disk, self.reference, self.log = folder / "disk", folder / "reference", folder / "log"
+        self.kills, self.events, self.losses, self.unequal = Counter(), Counter(), [], []
+        self.disk.mkdir(parents=True)
+        mount = ["mount", "-t", "tmpfs", "-o", "size=1g", "tmpfs", self.disk]
+        self.mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
+        self.project = one_row_project(self.disk / "csebench")
+        self.folder, self.project.env["OMP_NUM_THREADS"] = self.project.folder, "1"
+        paper, smoke = self.folder / "papers" / "tiny.yaml", self.folder / "config" / "smoke.yaml"
+        paper.write_text(paper.read_text() + FIGURE)
+        here = Path(__file__).parent
+        env = {**self.project.env, "PYTHONPATH": os.pathsep.join(map(str, (self.folder, here, here.parent)))}
+        command = [sys.executable, "-c", "import killer; killer.serve()"]
+        self.server = subprocess.Popen(command, cwd=self.folder, env=env, stdin=-1, stdout=-1, text=True)
+        assert self.server.stdout.readline() == "ready\n"
+        weights = hashlib.sha256((self.folder / "encoders/tiny/model.safetensors").read_bytes()).hexdigest()
+        text = smoke.read_text().replace("steps: 6", "steps: 12")
+        smoke.write_text(re.sub("bert-base: .*", f"bert-base: {{name: encoders/tiny, revision: {weights}}}", text))
+        self._make_reference()
+
+    def _make_reference(self) -> None:
+        assert self.run("plan tiny/table2 --runs") == 0, self.printed()
+        self.runs = sorted(set(re.findall(r"simcse-\w{10}", self.printed())))
+        self.writes, self.seconds = {}, {}
+        for stage in (f"work {self.runs[1]}", f"publish {self.runs[1]} sts", *STAGES):
+            self.remove(*STAGES.get(stage, ()))
+            started = time.monotonic()
+            assert self.run(stage) == 0, self.printed()
+            self.writes[stage], self.seconds[stage] = int(self.printed().split()[-1]), time.monotonic() - started
+        for name in ("runs", "results"):
+            shutil.copytree(self.folder / name, self.reference / name)
+        shutil.copy2(self.folder / "chosen.yaml", self.reference)
+        self.digests = digests(self.folder)
+
+    def close(self) -> None:
+        self.server.stdin.close()
+        self.server.wait()
+        if self.mounted:
+            subprocess.run(["umount", "-l", self.disk], check=True)
+
+    def remove(self, *names: str) -> None:
+        for path in (self.folder / name.replace("RUN", self.runs[0]) for name in names):
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+    def restore(self) -> None:
+        """What the undisturbed project holds."""
+        self.remove("runs", "results", "chosen.yaml", ".snakemake")
+        shutil.copytree(self.reference, self.folder, dirs_exist_ok=True)
+
+    # ------------------------------------------------------------ commands
+
+    def _ask(self, order: dict) -> int:
+        self.server.stdin.write(json.dumps(order) + "\n")
+        self.server.stdin.flush()
+        return int(self.server.stdout.readline())
+
+    def start(self, stage: str, **order) -> int:
+        arguments = [word.replace("RUN", self.runs[0]) if "RUN" in word else word for word in stage.split()]
+        return self._ask({"arguments": arguments, "log": str(self.log), **order})
+
+    def run(self, stage: str, **order) -> int:
+        return self._ask({"wait": self.start(stage, **order)})
+
+    def printed(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def note_loss(self, what: str) -> None:
+        self.losses.append(f"{what}: {self.printed()[-1500:]}")
+
+    def kill(self, stage: str) -> None:
+        """Start a command, and kill it at a seeded moment, which may be after its end."""
+        number = self.random.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM])
+        if self.random.random() < 0.7:
+            code = self.run(stage, strike=(self.random.randint(1, self.writes[stage]), number))
+        else:
+            pid = self.start(stage)
+            time.sleep(self.random.uniform(0, self.seconds[stage]))
+            os.kill(pid, number)  # nothing has waited for it, so that no other process has its id
+            code = self._ask({"wait": pid})
+        if code == -number or "stopped by SIGTERM" in self.printed():
+            self.kills[f"csebench {stage.split()[0]}, {number.name}"] += 1
+        elif code != 0:
+            self.note_loss(f"{stage}, {number.name}: exit {code}")
+
+    def spoil_disk(self, stage: str, kind: str) -> None:
+        """Run a command on a disk that is soon full ("full"), or that cannot be written ("read-only")."""
+        order, size, disk = {}, int(2 ** self.random.uniform(8, 21)), os.statvfs(self.disk)
+        if not self.mounted:
+            order = {"largest_file": size}
+        elif kind == "full":
+            self._remount(f"size={(disk.f_blocks - disk.f_bfree) * disk.f_frsize + size}")
+        else:
+            self._remount("ro")
+        code = self.run(stage, **order)
+        self.events[f"{kind} disk"] += code != 0  # else the file fitted in
+        if code not in (0, 1, 2) or "Traceback" in self.printed():
+            self.note_loss(f"{stage}, {kind} disk: exit {code}")
+        if self.mounted:
+            self._remount("rw,size=1g")
+
+    def _remount(self, options: str) -> None:
+        subprocess.run(["mount", "-o", f"remount,{options}", self.disk], check=True)
+
+    def disturb(self, stage: str, kills: int = 1, disks: tuple[str, ...] = ()) -> None:
+        """One round of a stage: kills, then spoilt disks, then the same command to its end, under other load."""
+        self.restore()
+        self.remove(*STAGES[stage])
+        trained = self.trained()
+        for act in [*[self.kill] * kills, *(partial(self.spoil_disk, kind=kind) for kind in disks)]:
+            act(stage)
+            trained |= self.trained()
+        with busy(self.random.random() < 0.3):
+            if (code := self.run(stage, threads=self.random.choice([1, 2]))) != 0:
+                self.note_loss(f"{stage}, resumed: exit {code}")
+        self.compare(stage, trained)
+
+    def two_workers(self) -> None:
+        """Two processes for one run; the first is killed, if its moment comes before its end."""
+        self.restore()
+        self.remove(*STAGES[TRAINING])
+        moment = self.random.randint(1, 2 * self.writes[TRAINING])
+        first = self.start(TRAINING, strike=(moment, signal.SIGKILL))
+        second = self.start(TRAINING, log=str(self.log.with_suffix(".second")))
+        codes = [self._ask({"wait": pid}) for pid in (first, second)]
+        self.events["two workers"] += 1
+        self.kills["csebench work, SIGKILL"] += codes[0] == -signal.SIGKILL
+        if codes[0] not in (0, -signal.SIGKILL) or codes[1] != 0:
+            self.note_loss(f"two workers: exits {codes}")
+        self.compare("two workers", {})
+
+    # ------------------------------------------------------------ Snakemake
+
+    def snakemake(self, kills: int) -> None:
+        """A page from nothing, while Snakemake or one of its jobs is killed again and again; then undisturbed."""
+        self.restore()
+        self.remove("results", *(f"runs/{run}" for run in self.runs))
+        process, trained = self._start_snakemake(), {}
+        for _ in range(kills):
+            if process.poll() is not None:
+                process = self._start_snakemake()
+            while process.poll() is None and not jobs(process.pid):
+                time.sleep(0.05)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(self.random.uniform(0.1, 6))
+            number, kind = self.random.choice([signal.SIGKILL, signal.SIGTERM]), self.random.choice(["job"] * 3 + [""])
+            running = [psutil.Process(process.pid)] if process.poll() is None else []
+            victims = jobs(process.pid) if kind else running
+            if victims:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    self.random.choice(victims).send_signal(number)
+                    self.kills[f"{kind or 'snakemake'}, {number.name}"] += 1
+            if not kind:
+                process.wait(LONGEST)
+            trained |= self.trained()
+        process.wait(LONGEST)
+        with busy(self.random.random() < 0.5):
+            code = self._start_snakemake(OMP_NUM_THREADS="2", MKL_NUM_THREADS="2").wait(LONGEST)
+        if code != 0:
+            self.note_loss(f"snakemake, resumed: exit {code}")
+        here = [p for p in psutil.process_iter() if is_job(p, self.folder)]
+        if psutil.wait_procs(here, timeout=LONGEST)[1]:
+            self.note_loss("a job that nobody waits for")
+        self.compare("snakemake", trained, r"runs/simcse-\w+/(?!scores/beir)|results/scores/|" + PAGE)
+
+    def _start_snakemake(self, **env: str) -> subprocess.Popen:
+        self.remove(".snakemake/locks")  # as `snakemake --unlock` does
+        with open(self.log, "w") as log:
+            return subprocess.Popen(
+                SNAKEMAKE, cwd=self.folder, env={**self.project.env, **env}, stdout=log, stderr=log
+            )
+
+    # ------------------------------------------------------------ what is left
+
+    def trained(self) -> dict[str, int]:
+        """When the finished models were finished: none may be trained anew."""
+        return {str(path): path.stat().st_mtime_ns for path in self.folder.glob("runs/*/model/training.json")}
+
+    def compare(self, what: str, trained: dict[str, int], only: str = "") -> None:
+        if not trained.items() <= self.trained().items():
+            self.note_loss(f"{what}: a finished model was trained again")
+        changed = {name for name, _ in digests(self.folder).items() ^ self.digests.items() if re.match(only, name)}
+        self.unequal += [f"{what}: {name}" for name in sorted(changed)]
+
+
+def is_job(process: psutil.Process, folder: Path | None = None) -> bool:
+    with contextlib.suppress(psutil.Error):
+        here = folder is None or process.cwd() == str(folder)
+        return here and process.cmdline()[1:3] == ["-m", "csebench"]
+    return False
+
+
+def jobs(snakemake: int) -> list[psutil.Process]:
+    with contextlib.suppress(psutil.Error):
+        return [process for process in psutil.Process(snakemake).children(recursive=True) if is_job(process)]
+    return []
+
+
+@contextlib.contextmanager
+def busy(wanted: bool):
+    """Another process that takes all of a core that it can get."""
+    process = subprocess.Popen([sys.executable, "-c", "while True: pass"]) if wanted else None
+    try:
+        yield
+    finally:
+        if process is not None:
+            process.kill()
+            process.wait()
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """sha256 by name of all that is made, JSON without times and provenance."""
+    files = [folder / "chosen.yaml", *(folder / "runs").rglob("*"), *(folder / "results").rglob("*")]
+    names = {str(path.relative_to(folder)): path for path in files if path.is_file()}
+    return {name: digest(path) for name, path in names.items() if not NOT_COMPARED.search(name)}
+
+
+def digest(path: Path) -> str:
+    content = path.read_bytes()
+    if path.name in ("train.json", "training.json") or (path.suffix == ".json" and path.parent.name == "scores"):
+        values = {key: value for key, value in json.loads(content).items() if key != "sha256"}
+        content = json.dumps(stable(values), sort_keys=True).encode()
+    return hashlib.sha256(content).hexdigest()
+
+
+def stable(value):
+    if isinstance(value, dict):
+        return {key: stable(inner) for key, inner in value.items() if key not in VOLATILE}
+    return [stable(inner) for inner in value] if isinstance(value, list) else value
