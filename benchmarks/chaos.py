@@ -1,8 +1,8 @@
-"""What is lost when csebench, its jobs and Snakemake are killed, disks are full or read-only, and runs have two workers.
+"""What is lost when processes are killed, disks are full or read-only, and runs have two workers.
 
-A tiny project (tests/chaos/killer.py) is disturbed at every stage, by a schedule that a seed decides, and resumed by the
-same command, under other load; what is left is compared with an undisturbed project. Printed: kills, losses, and files
-with other bits. Exit code 1 where there are any of the last two.
+A tiny project is disturbed at every stage, by a schedule that a seed decides, and resumed by the same command under
+other load; all that is left is compared with an undisturbed project (tests/chaos/killer.py). Printed: kills of
+csebench, of jobs and of Snakemake; losses; files with other bits. Exit code 1 where there are any of the last two.
 
     python benchmarks/chaos.py --minutes 30 [--seed 0]
 """

@@ -1,9 +1,8 @@
 """Kills csebench at seeded moments, resumes it by the same command, and compares all that is left with what an
 undisturbed project holds. For test_chaos.py and benchmarks/chaos.py.
 
-Commands run in processes that are forked from one that has imported torch (`serve`), so that a kill takes tenths of a
-second. It comes before a seeded write operation, or after a seeded time. Snakemake and its jobs are processes as users
-start them.
+A kill comes before a seeded write operation, or after a seeded time. Commands run in forked processes (forking.py);
+Snakemake and its jobs run as users start them.
 """
 
 import contextlib
@@ -12,7 +11,6 @@ import json
 import os
 import random
 import re
-import resource
 import shutil
 import signal
 import subprocess
@@ -25,16 +23,6 @@ from pathlib import Path
 import psutil
 from project import one_row_project
 
-FIGURE = """
-figures:
-  "1":
-    title: the row as a curve
-    kind: curves
-    axis: "Spearman x 100"
-    columns: [{label: "1%", size: "1%", task: Avg.}]
-    rows:
-      - {label: SimCSE, run: {method: simcse}, source: measured, values: ["67.94"]}
-"""
 PAGE = "results/tiny/table2.md"
 SNAKEMAKE = [sys.executable, "-m", "snakemake", "-j2", PAGE]
 LONGEST = 600  # seconds: what takes longer counts as lost
@@ -46,74 +34,11 @@ STAGES = {  # what each command makes; RUN stands for the id of a run
     "publish RUN sts": ["results/scores/RUN.sts.json", "runs/.plan/smoke.json"],
     "compare tiny/table2": ["results/tiny/table2.items.json"],
     f"render tiny/table2 --out {PAGE}": [PAGE],
-    "render tiny/figure1": [f"results/tiny/figure1.{ending}" for ending in ("svg", "png", "csv")],
     "csv": ["results/scores.csv", "results/cells.csv"],
     "html": ["results/html"],
     "plan tiny/table2 --seeds 1 --out chosen.yaml": ["chosen.yaml", "runs/.plan/data.json"],
 }
 TRAINING = "work RUN"
-
-
-# ---------------------------------------------------------------- the process that forks
-
-
-def serve() -> None:
-    """Make the encoder; then run each command that stdin brings, as a line of JSON, in a process of its own."""
-    import torch
-    from transformers import BertConfig, BertModel
-
-    from csebench import cli
-    from csebench.score import evaluate, models  # noqa: F401  what a job imports
-    from csebench.train import run
-
-    run.train = partial(run.train, checkpoint_seconds=0)  # after every evaluation
-    shipped, tiny = Path("encoders/bert-mini-wiki"), Path("encoders/tiny")
-    shutil.copytree(shipped, tiny, ignore=lambda _, names: {*names} - {"tokenizer.json", "tokenizer_config.json"})
-    size = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
-    torch.manual_seed(0)
-    BertModel(BertConfig.from_pretrained(shipped, initializer_range=0.1, **size)).save_pretrained(tiny)
-    print("ready", flush=True)
-    for order in map(json.loads, sys.stdin):
-        if "wait" in order:
-            print(os.waitstatus_to_exitcode(os.waitpid(order["wait"], 0)[1]), flush=True)
-        elif pid := os.fork():
-            print(pid, flush=True)
-        else:
-            os._exit(run_command(cli.main, torch, **order))
-
-
-def run_command(main, torch, arguments, log, threads=1, strike=(0, 0), largest_file=None) -> int:
-    """A csebench command, printing into a file, whose last line is the number of its write operations.
-
-    Args:
-        strike: (n, signal): the process gets the signal before its n-th write operation.
-        largest_file: bytes that a file may have.
-    """
-    file, writes = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 0
-    os.dup2(file, 1)
-    os.dup2(file, 2)
-    signal.alarm(LONGEST)
-    torch.set_num_threads(threads)
-    if largest_file is not None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
-
-    def count(event: str, values: tuple) -> None:
-        nonlocal writes
-        changes = event in ("os.rename", "os.remove", "os.mkdir", "os.rmdir")
-        if changes or (event == "open" and values[2] & (os.O_WRONLY | os.O_RDWR)):
-            writes += 1
-            if writes == strike[0]:
-                os.kill(os.getpid(), strike[1])
-
-    sys.addaudithook(count)
-    sys.argv = ["csebench", *arguments]
-    try:
-        code = main(arguments)
-    except BaseException:
-        sys.excepthook(*sys.exc_info())
-        code = 1
-    print(f"\n{writes}", flush=True)
-    return code
 
 
 # ---------------------------------------------------------------- the project
@@ -138,14 +63,10 @@ class Chaos:
         self.mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
         self.project = one_row_project(self.disk / "csebench")
         self.folder, self.project.env["OMP_NUM_THREADS"] = self.project.folder, "1"
-        paper, smoke = self.folder / "papers" / "tiny.yaml", self.folder / "config" / "smoke.yaml"
-        paper.write_text(paper.read_text() + FIGURE)
-        here = Path(__file__).parent
-        env = {**self.project.env, "PYTHONPATH": os.pathsep.join(map(str, (self.folder, here, here.parent)))}
-        command = [sys.executable, "-c", "import killer; killer.serve()"]
+        command, env = [sys.executable, Path(__file__).with_name("forking.py")], self.project.env
         self.server = subprocess.Popen(command, cwd=self.folder, env=env, stdin=-1, stdout=-1, text=True)
         assert self.server.stdout.readline() == "ready\n"
-        weights = hashlib.sha256((self.folder / "encoders/tiny/model.safetensors").read_bytes()).hexdigest()
+        weights, smoke = digest(self.folder / "encoders/tiny/model.safetensors"), self.folder / "config" / "smoke.yaml"
         text = smoke.read_text().replace("steps: 6", "steps: 12")
         smoke.write_text(re.sub("bert-base: .*", f"bert-base: {{name: encoders/tiny, revision: {weights}}}", text))
         self._make_reference()
@@ -216,22 +137,18 @@ class Chaos:
 
     def spoil_disk(self, stage: str, kind: str) -> None:
         """Run a command on a disk that is soon full ("full"), or that cannot be written ("read-only")."""
-        order, size, disk = {}, int(2 ** self.random.uniform(8, 21)), os.statvfs(self.disk)
-        if not self.mounted:
-            order = {"largest_file": size}
-        elif kind == "full":
-            self._remount(f"size={(disk.f_blocks - disk.f_bfree) * disk.f_frsize + size}")
-        else:
-            self._remount("ro")
-        code = self.run(stage, **order)
-        self.events[f"{kind} disk"] += code != 0  # else the file fitted in
+        left, disk = int(2 ** self.random.uniform(12, 21)), os.statvfs(self.disk)
+        used = (disk.f_blocks - disk.f_bfree) * disk.f_frsize
+        self._remount(f"size={used + left}" if kind == "full" else "ro")
+        code = self.run(stage, largest_file=None if self.mounted else left)
+        self.events[f"{kind} disk"] += code != 0  # else the files fitted on it
         if code not in (0, 1, 2) or "Traceback" in self.printed():
             self.note_loss(f"{stage}, {kind} disk: exit {code}")
-        if self.mounted:
-            self._remount("rw,size=1g")
+        self._remount("rw,size=1g")
 
     def _remount(self, options: str) -> None:
-        subprocess.run(["mount", "-o", f"remount,{options}", self.disk], check=True)
+        if self.mounted:
+            subprocess.run(["mount", "-o", f"remount,{options}", self.disk], check=True)
 
     def disturb(self, stage: str, kills: int = 1, disks: tuple[str, ...] = ()) -> None:
         """One round of a stage: kills, then spoilt disks, then the same command to its end, under other load."""
@@ -240,7 +157,7 @@ class Chaos:
         trained = self.trained()
         for act in [*[self.kill] * kills, *(partial(self.spoil_disk, kind=kind) for kind in disks)]:
             act(stage)
-            trained |= self.trained()
+            trained = self.trained() | trained
         with busy(self.random.random() < 0.3):
             if (code := self.run(stage, threads=self.random.choice([1, 2]))) != 0:
                 self.note_loss(f"{stage}, resumed: exit {code}")
@@ -271,7 +188,7 @@ class Chaos:
             if process.poll() is not None:
                 process = self._start_snakemake()
             while process.poll() is None and not jobs(process.pid):
-                time.sleep(0.05)
+                time.sleep(0.2)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(self.random.uniform(0.1, 6))
             number, kind = self.random.choice([signal.SIGKILL, signal.SIGTERM]), self.random.choice(["job"] * 3 + [""])
@@ -283,7 +200,7 @@ class Chaos:
                     self.kills[f"{kind or 'snakemake'}, {number.name}"] += 1
             if not kind:
                 process.wait(LONGEST)
-            trained |= self.trained()
+            trained = self.trained() | trained
         process.wait(LONGEST)
         with busy(self.random.random() < 0.5):
             code = self._start_snakemake(OMP_NUM_THREADS="2", MKL_NUM_THREADS="2").wait(LONGEST)
@@ -296,10 +213,9 @@ class Chaos:
 
     def _start_snakemake(self, **env: str) -> subprocess.Popen:
         self.remove(".snakemake/locks")  # as `snakemake --unlock` does
+        env = {**self.project.env, **env}
         with open(self.log, "w") as log:
-            return subprocess.Popen(
-                SNAKEMAKE, cwd=self.folder, env={**self.project.env, **env}, stdout=log, stderr=log
-            )
+            return subprocess.Popen(SNAKEMAKE, cwd=self.folder, env=env, stdout=log, stderr=log)
 
     # ------------------------------------------------------------ what is left
 
@@ -330,13 +246,11 @@ def jobs(snakemake: int) -> list[psutil.Process]:
 @contextlib.contextmanager
 def busy(wanted: bool):
     """Another process that takes all of a core that it can get."""
-    process = subprocess.Popen([sys.executable, "-c", "while True: pass"]) if wanted else None
-    try:
-        yield
-    finally:
-        if process is not None:
+    with subprocess.Popen([sys.executable, "-c", f"while {wanted}: pass"]) as process:
+        try:
+            yield
+        finally:
             process.kill()
-            process.wait()
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -349,12 +263,7 @@ def digests(folder: Path) -> dict[str, str]:
 def digest(path: Path) -> str:
     content = path.read_bytes()
     if path.name in ("train.json", "training.json") or (path.suffix == ".json" and path.parent.name == "scores"):
-        values = {key: value for key, value in json.loads(content).items() if key != "sha256"}
-        content = json.dumps(stable(values), sort_keys=True).encode()
+        values = json.loads(content, object_hook=lambda inner: {k: inner[k] for k in inner if k not in VOLATILE})
+        values.pop("sha256", None)  # of the whole
+        content = json.dumps(values, sort_keys=True).encode()
     return hashlib.sha256(content).hexdigest()
-
-
-def stable(value):
-    if isinstance(value, dict):
-        return {key: stable(inner) for key, inner in value.items() if key not in VOLATILE}
-    return [stable(inner) for inner in value] if isinstance(value, list) else value
