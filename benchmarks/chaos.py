@@ -27,10 +27,10 @@ def acts(chaos):
     """What is done to the project, one after the other, without an end."""
     disks = [(), ("full",), ("read-only",)] if chaos.mounted else [(), ("full",)]
     while True:
-        for stage in (*STAGES, TRAINING, TRAINING) * 2:
+        for stage in STAGES:
             yield partial(chaos.disturb, stage, chaos.random.randint(2, 6), chaos.random.choice(disks))
-        for _ in range(4):
-            yield chaos.two_workers
+        yield chaos.two_workers
+        yield partial(chaos.disturb, TRAINING, chaos.random.randint(2, 6), chaos.random.choice(disks))
         yield partial(chaos.snakemake, chaos.random.randint(3, 6))
 
 
@@ -49,6 +49,8 @@ def main():
                 print(counts, end="\r", file=sys.stderr, flush=True)
                 if time.monotonic() > end:
                     break
+        except KeyboardInterrupt:
+            print("stopped before its time")
         finally:
             chaos.close()
     print(tabulate(sorted((chaos.kills + chaos.events).items()), ["what", "times"]))

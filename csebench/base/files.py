@@ -289,7 +289,7 @@ def write_durably(path: Path, write: Callable[[BinaryIO], object]) -> None:
             overwrites what a killed one left.
     """
     temporary = path.with_name(f"{path.name}.part")
-    with open(temporary, "wb") as file:
+    with system_errors(path), open(temporary, "wb") as file:
         write(file)
         file.flush()
         os.fsync(file.fileno())
@@ -360,15 +360,18 @@ def _sha256(path: Path, _modified: int, _size: int) -> str:
 
 @contextlib.contextmanager
 def system_errors(path: Path) -> Iterator[None]:
-    """Raise what safetensors and tokenizers report of the system, such as a full disk, as the OSError that it is."""
+    """Raise an error of the system, such as a full disk, as an OSError that names a file, also where torch,
+    safetensors or tokenizers raise errors of their libraries."""
     try:
         yield
-    except OSError:
-        raise
     except Exception as e:
-        if (number := re.search(r"\(os error (\d+)\)", str(e))) is None:
+        error = e.__context__ if type(e) is RuntimeError else e  # torch.save raises one over that of the system
+        if number := re.search(r"\(os error (\d+)\)", str(e)):  # as Rust words it
+            error = OSError(int(number[1]), os.strerror(int(number[1])))
+        if not isinstance(error, OSError):
             raise
-        raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from e
+        error.filename = error.filename or str(path)
+        raise error from None
 
 
 def unreadable(path: Path, error: Exception) -> BadInput:

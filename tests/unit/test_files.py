@@ -1,12 +1,14 @@
 """What writers of files leave to one another: temporary files, permissions, and turns at one file or folder."""
 
 import errno
+import io
 import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import torch
 
 from csebench.base import files
 from csebench.base.locks import locked
@@ -51,7 +53,15 @@ def test_a_full_disk_is_named_with_the_file(tmp_path):
 
 
 def test_a_full_disk_below_a_library_is_an_error_of_the_system(tmp_path):
-    """As safetensors words it."""
+    """torch.save's says "unexpected pos", and that of safetensors is no OSError."""
+
+    class Full(io.RawIOBase):
+        def write(self, _):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(OSError) as error:
+        files.write_durably(tmp_path / "state.pt", lambda _: torch.save(torch.zeros(9), Full()))
+    assert (error.value.errno, error.value.filename) == (errno.ENOSPC, str(tmp_path / "state.pt"))
     with pytest.raises(OSError) as error, files.system_errors(tmp_path / "model"):
         raise RuntimeError("Error while serializing: I/O error: No space left on device (os error 28)")
     assert (error.value.errno, error.value.filename) == (28, str(tmp_path / "model"))
