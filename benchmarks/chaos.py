@@ -40,8 +40,8 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        chaos = Chaos(Path(folder) / "chaos", args.seed)
         end = time.monotonic() + 60 * args.minutes
+        chaos = Chaos(Path(folder) / "chaos", args.seed)
         try:
             for act in acts(chaos):
                 act()
