@@ -7,8 +7,8 @@ from pathlib import Path
 from huggingface_hub import try_to_load_from_cache
 
 from csebench.base.errors import BadInput, RunFailed
-from csebench.data import hub
 from csebench.base.model_files import read_facts
+from csebench.data import hub
 from csebench.model.embedder import Embedder, EmbeddingFile
 from csebench.model.encoder import Encoder
 from csebench.model.sentence_encoder import Affine, SentenceEncoder, SentenceTransformerEmbedder
