@@ -39,6 +39,7 @@ rule all:
             for name in ("index", "claims", "audit")
         ],
         evidence="results/evidence.md",
+        tuning=jobs.tuning_page(SCALE),
         csv=[
             catalog.results_folder(SCALE) / f"{name}.csv"
             for name in ("scores", "cells")

@@ -14,7 +14,7 @@ from csebench import ROOT
 from csebench.base.caches import cached
 from csebench.base.data_root import matches
 from csebench.base.errors import BadInput, MissingFile, shortened
-from csebench.plan import catalog, checkpoints, data_hashes, forecast, recipe, targets
+from csebench.plan import catalog, checkpoints, data_hashes, forecast, recipe, targets, tuning
 from csebench.plan.registry import METHODS, declaration, protocol, with_imports
 from csebench.plan.schema import Scale
 from csebench.plan.sources import cannot_be_had, from_hub, no_file, source_of
@@ -159,6 +159,11 @@ def scores_of_checkpoints() -> list[Path]:
 def comparisons_of_page(page: Page) -> list[Path]:
     """What `csebench compare` writes for every table of a page."""
     return [targets.grid_path(paper, name, page.scale, "items.json") for paper, name in page.grids()]
+
+
+def tuning_page(scale: str) -> list[Path]:
+    """The page on tuning, where a search was made at a scale."""
+    return [catalog.results_folder(scale) / "tuning.md"] if tuning.search_files(scale) else []
 
 
 def existing(paths: Iterable[Path], chosen: Iterable[Path] = ()) -> list[Path]:

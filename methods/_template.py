@@ -26,6 +26,7 @@ DECLARATION = {
         # name: (the paper's value, where it is stated); steps, batch_size, learning_rate … may be given too
         "temperature": (0.05, "sec. 3"),
     },
+    "search": {"learning_rate": (1e-5, 3e-5), "temperature": (0.02, 0.05, 0.1)},  # what `csebench tune` tries
     "deviations": [],
 }
 

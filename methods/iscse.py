@@ -47,6 +47,7 @@ year={2023}}""",
         "neighbours": (16, "models.py:88-93"),
         "smoothing_temperature": (2.0, "models.py:139-142"),
     },
+    "search": {"learning_rate": (1e-5, 3e-5, 1e-4), "temperature": (0.02, 0.05, 0.1), "smoothing": (0.05, 0.1, 0.2)},
     "choices": {"negatives": ["batch", "zeroed", "none"]},
     "variants": {"large": {"learning_rate": 1e-5, "smoothing": 0.05, "smoothing_start": 0.005}},
     "deviations": [

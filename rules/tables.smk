@@ -9,6 +9,7 @@ localrules:
     evidence,
     checkpoints,
     variance,
+    tuning,
     csv,
     html,
     partial_table,
@@ -181,6 +182,31 @@ rule variance:
         "write {output}"
     shell:
         "python -m csebench render variance --scale {params.scale:q} --out {output:q} > {log:q} 2>&1"
+
+
+rule tuning:
+    input:
+        searches=lambda wildcards: tuning.search_files(scale_of(wildcards)),
+        text=jobs.text_of_all(),
+    output:
+        page=report(
+            "results/{folder}tuning.md",
+            category="all papers",
+            labels={"page": "tuning"},
+            caption="../docs/report.rst",
+        ),
+        figures=multiext("results/{folder}tuning", ".svg", ".png", ".csv"),
+    log:
+        "results/{folder}.logs/tuning.log",
+    conda:
+        "../envs/report.yaml"
+    params:
+        edits=edits_of("results/{folder}tuning.md"),
+        scale=scale_of,
+    message:
+        "write {output.page}"
+    shell:
+        "python -m csebench render tuning --scale {params.scale:q} --out {output.page:q} > {log:q} 2>&1"
 
 
 rule csv:

@@ -19,10 +19,11 @@ def list_methods(args):
             try:
                 d = declaration(name, folder)
                 encoders = {"untrained": "any", "fitted": "any", "control": "-"}.get(d.kind, "BERT, RoBERTa")
-                rows.append([name, d.kind, d.paper, ", ".join(d.variants), encoders, d.needs, d.trains])
+                search = ", ".join(d.search)
+                rows.append([name, d.kind, d.paper, ", ".join(d.variants), encoders, d.needs, d.trains, search])
             except BadInput as e:
                 rows.append([name, "BROKEN", str(e)])
-    print_table(["name", "kind", "paper", "variants", "encoders", "needs", "trains"], rows, args.json)
+    print_table(["name", "kind", "paper", "variants", "encoders", "needs", "trains", "search"], rows, args.json)
 
 
 def list_evaluators(args):

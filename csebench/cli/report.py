@@ -7,7 +7,7 @@ from pathlib import Path
 from csebench.base.display import bar
 from csebench.base.errors import BadInput
 from csebench.base.tables import json_text, print_table
-from csebench.plan import catalog, checkpoints, targets, variance
+from csebench.plan import catalog, checkpoints, targets
 from csebench.plan.page_files import write_page
 
 
@@ -30,14 +30,17 @@ def compare_rows(args):
 
 
 def render(args):
-    """Print a page or write it to --out; a figure's files go to their place in results/."""
-    from csebench.report.overview import REPORTS
+    """Print a page or write it to --out, with its figures next to it; a figure of a paper goes to its place in
+    results/."""
+    from csebench.report.pages import REPORTS, page_text
 
     catalog.scale(args.scale)
-    if args.target == "evidence":
-        return render_evidence(args.out)
     if args.target in REPORTS:
-        return show_or_write(REPORTS[args.target](args.scale), args.out)
+        report = REPORTS[args.target]
+        show_or_write(report.text(args.scale), args.out)
+        if report.draw is not None and args.out is not None:
+            report.draw(args.out.parent, args.scale)
+        return
     scale = checkpoints.SCALE if args.target == checkpoints.NAME else args.scale  # it is a page of one scale
     pages = targets.parse_target(args.target, scale)
     if args.out is not None and len(pages) > 1:
@@ -51,28 +54,8 @@ def render(args):
             from csebench.report.figures import draw
 
             print(*draw(*page.grids()[0], page.scale), sep="\n")
-        elif page.name == checkpoints.NAME:
-            from csebench.report.checkpoints_page import page as checkpoints_page
-
-            show_or_write(checkpoints_page(), args.out)
-        elif page.name == variance.NAME:
-            from csebench.report.variance_page import page as variance_page
-
-            show_or_write(variance_page(page.scale), args.out)
         else:
-            from csebench.report.markdown import render_page as page_text
-
             show_or_write(page_text(page), args.out)
-    return None
-
-
-def render_evidence(out: Path | None):
-    """The page on others' runs; with --out also its figures, into the same folder. No scale matters."""
-    from csebench.report import evidence_figures, evidence_page
-
-    show_or_write(evidence_page.page(), out)
-    if out is not None:
-        evidence_figures.draw(out.parent)
 
 
 def show_or_write(text: str, out: Path | None):

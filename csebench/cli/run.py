@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 
+from csebench import tune as tuning
 from csebench import worker
 from csebench.base import gpus
 from csebench.base.display import loading
@@ -94,6 +95,10 @@ def pretrain(args):
 def work(args):
     only = None if args.evaluators is None else [name for name in args.evaluators.split(",") if name]
     worker.work(args.run_id, args.scale, args.processes, args.runs_per_gpu, only, args.chunk_size or None)
+
+
+def tune(args):
+    tuning.tune(args.method, args.scale, args.trials, lambda line: print(line, flush=True))
 
 
 def publish(args):

@@ -10,7 +10,7 @@ from tabulate import tabulate
 from csebench.base.errors import unknown
 from csebench.base.tables import json_text
 from csebench.cli import options
-from csebench.plan import catalog, grids, targets
+from csebench.plan import catalog, grids, targets, tuning
 from csebench.plan.papers import SettingsTable
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, any_declaration, names, protocol
 
@@ -51,6 +51,9 @@ def declaration_text(d) -> str:
         rows = [[k, v, d.params[k][1] if k in d.params else "the trainer's default"] for k, v in typed.items()]
         parts[0] += f"\n{d.paper}"
         parts.append(tabulate(rows, ["parameter", "value", "source"]))
+        space = tuning.search_space(d.name) if d.kind != "component" and d.search else d.search
+        values = "; ".join(f"{key}: {', '.join(map(str, tried))}" for key, tried in space.items())
+        parts.append(f"csebench tune tries {values or 'nothing: no `search` is declared'}")
     else:
         parts[0] += f"\nprotocol {d.protocol}; tasks {', '.join(d.tasks)}; {d.source}"
         parts[0] += f"\nsettings: {d.params}" if d.params else ""

@@ -11,7 +11,7 @@ from csebench import __version__
 from csebench.base.errors import BadInput
 from csebench.base.provenance import code_state
 from csebench.cli import data, look, options, report, run, show
-from csebench.plan import catalog, registry
+from csebench.plan import catalog, registry, tuning
 from csebench.plan.schema import POOLERS
 
 DESCRIPTION = """\
@@ -261,6 +261,14 @@ def add_run(verb):
     v.add_argument("--runs-per-gpu", type=options.positive, default=1, help="runs that may share a GPU")
     options.add_chunk_size(v)
     v.add_argument("--evaluators", help="comma-separated: score with these only (default: with all that pages show)")
+
+    about = "search for the settings of methods on STS-B dev, with as many trials for each"
+    v = verb("tune", run.tune, about, "csebench tune simcse ct+ami --scale mini --trials 6")
+    searched = "method with a search space (`csebench methods`: column search), also with components: ct+ami"
+    v.add_argument("method", nargs="+", help=searched).completer = lambda **_: tuning.tunable()
+    options.add_scale(v)
+    trials = "for each method; the first trial has the settings of the scale"
+    v.add_argument("--trials", type=options.positive, required=True, help=trials)
 
     v = verb(
         "publish",

@@ -14,7 +14,7 @@ from csebench.base.files import parse_json, read_text, sha256
 from csebench.base.model_files import model_sha256
 from csebench.plan import catalog
 from csebench.plan.papers import Recipe
-from csebench.plan.recipe import Conditions, make_spec, typed
+from csebench.plan.recipe import Conditions, by_component, make_spec, typed
 from csebench.plan.registry import COMPONENTS, declaration
 from csebench.plan.schema import Dataset, EncoderRef, Precision
 from csebench.plan.spec import TRAINER_VERSION, Spec
@@ -45,14 +45,14 @@ def spec_from(request: Request) -> Spec:
     """
     if request.encoder is None:
         raise BadInput("train: --method needs --encoder: a name in config/, a folder, or ID@COMMIT of the hub.")
-    params, components = {}, {name: {} for name in request.components}
+    settings = {}
     for setting in request.settings:
         key, equals, value = setting.partition("=")
         if not equals:
             raise BadInput(f"--set {setting}: expected KEY=VALUE, as in learning_rate=3e-5.")
-        component, dot, inner = key.partition(".")
-        target, key = (components.setdefault(component, {}), inner) if dot else (params, key)
-        target[key] = value
+        settings[key] = value
+    components = {name: {} for name in request.components} | by_component(settings)
+    params = components.pop("", {})
     method = declaration(request.method)
     corpus = dev = None
     if method.kind in ("trained", "fitted"):

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from csebench.base.errors import BadInput
 from csebench.base.files import read_object, sha256, write_json
-from csebench.plan import catalog, targets
+from csebench.plan import catalog, targets, tuning
 from csebench.plan.schema import Scale
 from csebench.plan.spec import Spec, digest
 
@@ -58,7 +58,7 @@ def stored_plan(scale_name: str, run_id: str | None = None) -> dict[str, Any]:
     Raises:
         BadInput: no table of the scale needs the run, or a source is invalid; then nothing is stored.
     """
-    path, key = FOLDER / f"{scale_name}.json", source_key()
+    path, key = FOLDER / f"{scale_name}.json", plan_key(scale_name)
     try:
         plan: dict[str, Any] = read_object(path, StoredPlan)
     except BadInput:  # none, or a damaged one: it is made again
@@ -67,7 +67,7 @@ def stored_plan(scale_name: str, run_id: str | None = None) -> dict[str, Any]:
         if run_id is not None:
             targets.run(run_id, scale_name)  # raises BadInput
         plan = {"key": key, **plan_scale(scale_name)}
-        if source_key() == key:  # else a source changed during planning
+        if plan_key(scale_name) == key:  # else a source changed during planning
             write_json(path, plan)
     return plan
 
@@ -77,6 +77,12 @@ def plan_scale(scale_name: str) -> dict:
     specs, evaluators = targets.all_runs(scale_name), targets.evaluators(scale_name)
     runs = {run_id: [spec.model_dump(), sorted(evaluators[run_id])] for run_id, spec in specs.items()}
     return {"scale": catalog.scale(scale_name).model_dump(), "runs": runs}
+
+
+def plan_key(scale_name: str) -> str:
+    """Hash over all that the plan of a scale is made from: sources, and what searches at the scale chose."""
+    searches = {path.name: sha256(path) for path in tuning.search_files(scale_name)}
+    return digest([source_key(), searches], 16) if searches else source_key()
 
 
 def source_key(names: tuple[str, ...] = SOURCES) -> str:

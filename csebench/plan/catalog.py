@@ -48,7 +48,7 @@ RESERVED = {
     "html",
     "index",
 }
-RESERVED |= {"partial", "scores"}
+RESERVED |= {"partial", "scores", "tuning"}
 
 
 def is_checkout() -> bool:

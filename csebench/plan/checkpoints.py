@@ -94,6 +94,11 @@ def lock(look_up: Callable[[str], str], date: str) -> list[str]:
 
 
 @cached
+def scales() -> list[str]:
+    """The scales that have the page."""
+    return [SCALE]
+
+
 def table() -> Table:
     """The table of all released checkpoints: one row each, with the average that its README states."""
     rows = []

@@ -9,13 +9,15 @@ from dataclasses import dataclass, replace
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, unknown
-from csebench.plan import checkpoints, variance
+from csebench.plan import checkpoints, tuning, variance
 from csebench.plan.catalog import SIDE_BY_SIDE, paper, scale
 from csebench.plan.papers import FIGURES_OF_SCORES, Column, Figure, Grid, Recipe, Row, SettingsTable, Table
 from csebench.plan.recipe import conditions, corpus_of, make_spec, pretraining
 from csebench.plan.registry import COMPONENTS, METHODS, check_name, declaration, panels, protocol
 from csebench.plan.schema import Scale, Value
 from csebench.plan.spec import Spec
+
+EXTRA = {module.NAME: module for module in (checkpoints, variance)}  # pages that are not part of `all`
 
 
 @dataclass(frozen=True)
@@ -83,8 +85,8 @@ def _plan_cell(grid: Grid, row: Row, recipe: Recipe, column: Column, scale: Scal
     sweep, absent = substitute_sweep(recipe.sweep | column.sweep, scale)
     if absent:
         return CellPlan(row, column, missing=absent)
-    recipe, given = recipe.model_copy(update={"sweep": sweep}), conditions(scale)
     encoder = recipe.released or scale.encoders[role]
+    recipe, given = recipe.model_copy(update={"sweep": sweep}), tuning.tuned_conditions(scale, encoder)
     specs = [
         make_spec(recipe, encoder, scale.sizes[column.size], seed, given, f"{where}: {row.label}")
         for seed in scale.seeds_by_size.get(column.size, scale.seeds)
@@ -153,8 +155,8 @@ def find_grid(paper_name: str, name: str) -> Table | SettingsTable | Figure:
     """`table2` or `figure3` of a paper; `methods` of the paper `methods` is the table of all methods, `micse` of
     `variants` that of miCSE's variants, `checkpoints` of `checkpoints` that of released checkpoints, `variance` of
     `variance` that of the study of spread."""
-    if paper_name in (checkpoints.NAME, variance.NAME):
-        return checkpoints.table() if paper_name == checkpoints.NAME else variance.table()
+    if paper_name in EXTRA:
+        return EXTRA[paper_name].table()
     about = paper(paper_name)
     for kind, known in (("table", about.tables), ("figure", about.figures)):
         if name.startswith(kind):

@@ -1,12 +1,13 @@
 """From a recipe (a row of a table, a command line) to its run, with every hyper-parameter typed and filled in.
 
 Values come in layers, later ones override: the method's declaration, its variant, the recipe, the fraction of its
-steps that a scale makes, the scale's settings, what the table sweeps.
+steps that a scale makes, the scale's settings, what a search chose of parameters that neither variant nor recipe sets,
+what the table sweeps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ class Conditions:
     methods: ParamsByName = field(default_factory=dict)  # hyper-parameters of one method
     components: ParamsByName = field(default_factory=dict)
     steps_factor: float = 1.0  # of the steps of every recipe
+    tuned: ParamsByName = field(default_factory=dict)  # by `recipe_name`: csebench/plan/tuning.py
 
 
 def conditions(scale: Scale) -> Conditions:
@@ -71,13 +73,17 @@ def make_spec(recipe: Recipe, encoder: EncoderRef, size: int, seed: int, given: 
     plugins = [method.components, {name: params or {} for name, params in changed.items()}, recipe.components]
     left_out = {name for name, params in changed.items() if params is None} - set(recipe.components)
     used = sorted({name for layer in plugins for name in layer} - left_out)
-    plugins.append(given.components)
+    stated = {*variant, *recipe.params}
+    stated |= {f"{name}.{key}" for layer in plugins[1:] for name, params in layer.items() for key in params}
+    tuned = given.tuned.get(recipe_name(method, used), given.tuned.get(method.name, {}))
+    chosen = by_component({key: value for key, value in tuned.items() if key not in stated})
+    plugins += [given.components, chosen]
     for name in used:
         if reason := refusal(method, declaration(name, COMPONENTS)):
             raise BadInput(f"{where}: {method.name} cannot take component {name}: {reason}.")
     schedule = shortened(typed(method, merged(variant, recipe.params), where), given.steps_factor)
-    layers = (variant, recipe.params, schedule, given.override, given.methods.get(method.name, {}), recipe.sweep)
-    params = typed(method, merged(*layers), where)
+    of_scale = (given.override, given.methods.get(method.name, {}), chosen.get("", {}))
+    params = typed(method, merged(variant, recipe.params, schedule, *of_scale, recipe.sweep), where)
     if stage := pretraining(params, encoder, given, where):
         encoder = EncoderRef(name=str(RUNS / stage.run_id / "model"), revision=stage.run_id)
     corpus = given.corpora.get(method.corpus) if method.kind in ("trained", "fitted") else None
@@ -101,6 +107,20 @@ def make_spec(recipe: Recipe, encoder: EncoderRef, size: int, seed: int, given: 
         precision=given.precision if method.kind == "trained" else "fp32",
         threads=given.threads,
     )
+
+
+def recipe_name(method: Declaration, components: Iterable[str]) -> str:
+    """`simcse`, or `ct+ami` with components that the method does not have by itself."""
+    return "+".join([method.name, *sorted({*components} - {*method.components})])
+
+
+def by_component(settings: Mapping[str, Value]) -> dict[str, dict[str, Value]]:
+    """Settings such as `learning_rate` and `ami.weight` by component; those of the method under the empty name."""
+    parts: dict[str, dict[str, Value]] = {}
+    for key, value in settings.items():
+        component, dot, param = key.partition(".")
+        parts.setdefault(component if dot else "", {})[param if dot else key] = value
+    return parts
 
 
 def shortened(params: dict[str, Any], factor: float) -> dict[str, Value]:

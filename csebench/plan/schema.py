@@ -36,7 +36,7 @@ class Strict(BaseModel):
 
 
 class ForReaders:
-    """Marks what a declaration has for readers only: it is printed or drawn, and cannot change a score."""
+    """Marks what a declaration has for readers only, or for `csebench tune`: it cannot change the score of a run."""
 
 
 Prose = Annotated[str, ForReaders]
@@ -103,6 +103,7 @@ class Declaration(Strict):
     params: dict[str, tuple[Value, Prose]] = {}  # name: (the paper's value, its source)
     corpus: Literal["sentences", "triplets"] = "sentences"  # kind of data that it trains on
     choices: dict[str, list[str]] = {}  # allowed values of a text parameter
+    search: Annotated[dict[str, list[Value]], ForReaders] = {}  # parameter: values that `csebench tune` tries
     components: dict[str, dict[str, Value]] = {}  # plug-ins that are part of the method
     asks: list[Literal["queue", "attention", "tokens"]] = []  # what a component needs of its method
     refuses: dict[Literal["queue", "attention", "tokens"], str] = {}  # what a method lacks, with the reason
@@ -330,4 +331,5 @@ class Scale(Strict):
     sweeps: dict[str, dict[str, Value | None]] = {}  # swept parameter: value -> its substitute here; None: none
     override: dict[str, Value] = {}  # hyper-parameters for every method
     methods: dict[str, dict[str, Value]] = {}  # for one method
+    tuned: bool | list[str] = False  # take what searches chose, all of them or these (csebench/plan/tuning.py)
     components: dict[str, dict[str, Value]] = {}

@@ -10,7 +10,7 @@ from pathlib import Path
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, by_number, unknown
 from csebench.base.run_dir import DONE
-from csebench.plan import checkpoints, sources, variance
+from csebench.plan import sources
 from csebench.plan.catalog import (
     GENERATED,
     RUNS,
@@ -23,7 +23,7 @@ from csebench.plan.catalog import (
     scale_names,
     scales,
 )
-from csebench.plan.grids import CellPlan, find_grid, plan_grid, untrained_cell
+from csebench.plan.grids import EXTRA, CellPlan, find_grid, plan_grid, untrained_cell
 from csebench.plan.papers import Figure
 from csebench.plan.recipe import corpus_path, positives_path
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, names, protocol
@@ -163,7 +163,7 @@ def back_translation(key: str, first: str) -> tuple[Path, str]:
 def page(name: str, scale_name: str, paper_name: str | None = None) -> Page:
     """The page of `table2` of all papers, of a table or figure of one paper, a generated one, or of checkpoints."""
     folder = results_folder(scale_name)
-    if name in (*GENERATED, checkpoints.NAME, variance.NAME):
+    if name in (*GENERATED, *EXTRA):
         return Page(name, (name,), scale_name, grid_path(name, name, scale_name, "md"))
     if paper_name is not None:
         ending = "svg" if isinstance(find_grid(paper_name, name), Figure) else "md"
@@ -188,9 +188,8 @@ def pages(scale_name: str) -> tuple[Page, ...]:
 def all_pages(scale_name: str) -> tuple[Page, ...]:
     """The same with pages that are not part of `all`: released checkpoints, which need the hub, and the study of where
     spread comes from, whose runs nothing else needs."""
-    other = [page(checkpoints.NAME, scale_name)] if scale_name == checkpoints.SCALE else []
-    other += [page(variance.NAME, scale_name)] if scale_name in variance.study().scales else []
-    return (*pages(scale_name), *other)
+    extra = [page(name, scale_name) for name, module in EXTRA.items() if scale_name in module.scales()]
+    return (*pages(scale_name), *extra)
 
 
 def grid_names(paper_name: str) -> list[str]:
@@ -223,15 +222,10 @@ def parse_target(target: str, scale_name: str) -> list[Page]:
         return [page(name, scale_name, parts[0]) for name in grid_names(parts[0])]
     if len(parts) == 2 and parts[0] == VARIANTS:
         return [page(parts[1], scale_name, VARIANTS)]
-    if parts == [checkpoints.NAME]:
-        if scale_name != checkpoints.SCALE:
-            only = checkpoints.SCALE
-            raise BadInput(f"{checkpoints.NAME} exists at scale {only} only: add --scale {only}.")
-        return [page(checkpoints.NAME, scale_name)]
-    if parts == [variance.NAME]:
-        if scale_name not in (known := variance.study().scales):
-            raise BadInput(f"{variance.NAME} exists at scale {' and '.join(known)} only: add --scale {known[0]}.")
-        return [page(variance.NAME, scale_name)]
+    if len(parts) == 1 and parts[0] in EXTRA:
+        if scale_name not in (known := EXTRA[parts[0]].scales()):
+            raise BadInput(f"{parts[0]} exists at scale {' and '.join(known)} only: add --scale {known[0]}.")
+        return [page(parts[0], scale_name)]
     if len(parts) == 1 and re.fullmatch(r"table\w+", parts[0]):
         return [page(parts[0], scale_name)]
     if len(parts) == 2 and re.fullmatch(r"(table|figure)\w+", parts[1]):

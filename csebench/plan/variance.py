@@ -51,6 +51,11 @@ def study() -> Study:
     return content
 
 
+def scales() -> list[str]:
+    """The scales that have the page."""
+    return study().scales
+
+
 def table() -> Table:
     """A row for each method, a column for each step that is scored; every cell has the runs of `crossed`."""
     content = study()

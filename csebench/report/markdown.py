@@ -18,6 +18,7 @@ from csebench.plan.papers import SettingsRow, SettingsTable
 from csebench.plan.recipe import corpus_of
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, any_declaration, declaration, names, protocol
 from csebench.plan.targets import Page, grid_label
+from csebench.plan.tuning import settings_text, tuned_settings
 from csebench.report import stats
 from csebench.report.evidence import Others
 from csebench.report.findings import grid_finding
@@ -381,6 +382,10 @@ def page_conditions(page: Page) -> list[list[str]]:
         ["Settings of the scale", override or "none: the papers' own settings"],
         ["Precision, threads", f"{scale.precision}, {scale.threads}; evaluation {scale.evaluation.precision}"],
     ]
+    tuned = {name: s for name, s in tuned_settings(page.scale).items() if name.partition("+")[0] in used}
+    if tuned:
+        text = "; ".join(f"{name}: {settings_text(settings)}" for name, settings in tuned.items())
+        rows.append(["Chosen on STS-B dev", f"{text}; not where a row, variant or sweep sets the same parameter"])
     if substitutes := substitutions(page):
         rows.append(["Substituted at this scale", "; ".join(substitutes)])
     return rows

@@ -11,6 +11,7 @@ from collections import Counter
 from csebench.base.errors import by_number
 from csebench.plan.catalog import DEFAULT_SCALE, SIDE_BY_SIDE, VARIANTS, paper, paper_names, results_folder
 from csebench.plan.targets import grid_label, grid_names
+from csebench.plan.tuning import search_files
 from csebench.report.answers import answers_section
 from csebench.report.audit import KINDS, SEVERITIES, Finding, Place, findings, paper_label
 from csebench.report.claims_page import claims_sections
@@ -59,7 +60,8 @@ def index_page(scale: str) -> str:
         f" {STALE}: with an older code version or other settings. "
         + "; ".join(f"{count} {STATE_LABELS.get(state, state)}" for state, count in sorted(states.items()))
         + ".",
-        f"[All methods side by side]({SIDE_BY_SIDE}.md) · [papers and released code]({VARIANTS}.md) ·"
+        ("[What tuning bought each method](tuning.md) · " if search_files(scale) else "")
+        + f"[All methods side by side]({SIDE_BY_SIDE}.md) · [papers and released code]({VARIANTS}.md) ·"
         " [what the papers say of their tables](claims.md) · [inconsistencies in the published tables](audit.md) ·"
         " [the same to browse](html/index.html) · [every score](scores.csv) · [every cell](cells.csv)",
     ]
@@ -129,6 +131,3 @@ def finding_counts(sections: dict[str, list[Finding]]) -> str:
 def place_text(place: Place, section: str) -> str:
     """`table2`; among findings of several papers `miCSE table2`."""
     return f"{paper_label(place.paper)} {place.where}" if section == SEVERAL else place.where
-
-
-REPORTS = {"index": index_page, "claims": claims_page, "audit": audit_page}

@@ -33,6 +33,7 @@ DECLARATION = {
         "form": ("paper", "paper: sec. 2.2 and 3.1; code: model/models.py"),
         "samples": (150, "sec. 3.1"),
     },
+    "search": {"weight": (2.5e-4, 2.5e-3, 2.5e-2)},
     "choices": {"form": ["paper", "code"]},
     "deviations": [
         "the logarithm of Eq. 4 is kept; Algorithm 1, Eq. 9 and Eq. 11 print the estimate without it",

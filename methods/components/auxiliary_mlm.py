@@ -38,6 +38,7 @@ DECLARATION = {
         "upper": ("pretrained", "sec. 3.1, or BERT's last layers (sec. 5.1); new: what both scripts get, unnoticed"),
         "lower_dropout": (0.0, "base script: --mlm_eval; the large script leaves it on (0.1)"),
     },
+    "search": {"weight": (1e-5, 1e-4, 1e-3)},
     "choices": {"upper": ["pretrained", "new"]},
     "deviations": [
         "upper layers and masked-LM head come from the encoder's own pre-training where it is a run of condenser; else"

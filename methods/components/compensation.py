@@ -38,6 +38,7 @@ DECLARATION = {
         "target": ("original", "sec. 3.3: s; positive: the code restores s+"),
         "input_dropout": (0.0, "ours; 0.825 in args.py, on the embeddings that the decoder reads"),
     },
+    "search": {"weight": (0.1, 0.2, 1.0)},
     "choices": {"target": ["original", "positive"]},
     "deviations": [
         "a token's loss is a mean over tokens; the paper's Eq. 9 is a sum over tokens and sentences",

@@ -33,6 +33,7 @@ DECLARATION = {
         "probability": (0.15, "train.py: mlm_probability"),
         "form": ("clean", "clean: masks on a copy; in_place: the contrastive views are the masked rows, too"),
     },
+    "search": {"weight": (0.03, 0.1, 0.3)},
     "choices": {"form": ["clean", "in_place"]},
     "deviations": [
         "form in_place is what SimCSE's public code did before commit a0867f4 (2021-11-23) and InforMin-CL's does:"

@@ -44,6 +44,7 @@ DECLARATION = {
             "run_diffcse.sh; `self`: the run's own encoder as it was before training",
         ),
     },
+    "search": {"weight": (0.005, 0.02, 0.05)},
     "deviations": [
         "the generator takes the most likely token, as the code does; the paper's Eq. 2 says that it samples",
         "as in the code, every position takes the generator's token, not the masked ones alone; padding counts as not"

@@ -83,6 +83,15 @@ def test_values_fit_their_own_schema(name, folder):
 
 
 @files
+def test_search_tries_valid_values(name, folder):
+    """Every value that `csebench tune` tries passes the check that a user's values must pass, unchanged."""
+    declared = declaration(name, folder)
+    for key, values in declared.search.items():
+        assert len(set(values)) == len(values) > 1
+        assert [fill(declared, {key: value}, name)[key] for value in values] == values
+
+
+@files
 def test_says_where_values_come_from(name, folder):
     found = declaration(name, folder)
     assert all(source.strip() for _, source in found.params.values())

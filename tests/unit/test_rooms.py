@@ -10,7 +10,7 @@ import pytest
 from csebench import ROOT, workflow
 
 ROOMS = ("base", "plan", "data", "model", "train", "score", "report")
-TOP = ("worker", "workflow", "versions", "api", "cli", "__main__")  # modules that stand above all rooms
+TOP = ("worker", "tune", "workflow", "versions", "api", "cli", "__main__")  # modules that stand above all rooms
 ORDER = [*ROOMS, *TOP]
 HEAVY = ("torch", "transformers", "mteb", "beir")
 LIGHT_ROOMS = ("plan", "report")  # that never import them

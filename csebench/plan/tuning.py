@@ -1,0 +1,250 @@
+"""Tuning on STS-B dev: the trials of a search, the file that holds them, and the settings that a scale takes from it.
+
+A trial is an ordinary run, with a seed and a subset of the corpus that no table uses. The first has the settings that
+the scale gives the method without tuning; the others are drawn, without repetition, from the grid of the values that
+the method and its components declare as `search`. Running them: csebench/tune.py; the page:
+csebench/report/tuning_page.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import count, product
+from pathlib import Path
+
+from pydantic import Field, model_validator
+
+from csebench.base.caches import cached
+from csebench.base.errors import BadInput, unknown
+from csebench.base.files import read_object, write_json
+from csebench.plan import catalog, variance
+from csebench.plan.papers import Recipe
+from csebench.plan.recipe import Conditions, conditions, make_spec, recipe_name
+from csebench.plan.registry import COMPONENTS, METHODS, declaration, names
+from csebench.plan.schema import EncoderRef, Scale, Strict, Value
+from csebench.plan.spec import Spec
+
+ENCODER = "bert-base"  # role in config/; rows on another encoder keep their settings
+SIZE = "1%"  # of the corpus, as on the page of all methods
+FIRST_SEED = 47  # the first from here on that no table uses
+
+Settings = dict[str, Value]  # by parameter; `ami.weight` is one of a component
+
+
+class Trial(Strict):
+    """One run of a search."""
+
+    settings: Settings
+    run: str
+    model_sha256: str | None = None
+    dev: float | None = None  # Spearman on STS-B dev of the step that is kept; None: the run failed
+    failure: str | None = None
+
+
+class Search(Strict):
+    """results/<scale>/tuning/<name>.json."""
+
+    name: str  # `micse`, or `ct+ami` for a method with components that it does not have by itself
+    planned: int = Field(ge=1)  # trials
+    spec: Spec  # of the first trial; the others differ from it in their settings only
+    trials: list[Trial] = Field(min_length=1)
+    chosen: Settings | None  # those of the best trial, of several the first; None: all trials failed
+
+    @model_validator(mode="after")
+    def best_is_chosen(self):
+        if self.chosen != chosen_settings(self.trials):
+            raise ValueError("`chosen` is not what the best trial has")
+        return self
+
+
+def best_trial(trials: list[Trial]) -> Trial | None:
+    """The first of those with the highest score; None where all failed."""
+    return max((t for t in trials if t.dev is not None), key=lambda t: t.dev or 0.0, default=None)
+
+
+def chosen_settings(trials: list[Trial]) -> Settings | None:
+    best = best_trial(trials)
+    return best and best.settings
+
+
+# ---------------------------------------------------------------- trials
+
+
+def search_space(name: str) -> dict[str, list[Value]]:
+    """The values to try, by parameter, of a method with its components.
+
+    Raises:
+        BadInput: no such method or component, or no value is declared.
+    """
+    method, *added = name.split("+")
+    declared = declaration(method)
+    space = dict(declared.search)
+    for component in sorted({*declared.components, *added}):
+        of_component = declaration(component, COMPONENTS).search
+        space |= {f"{component}.{key}": values for key, values in of_component.items()}
+    if not space:
+        raise BadInput(
+            f"methods/{method}.py: {name} has no search space: its declaration has no `search` (docs/methods.md)."
+            f" Methods that have one: {', '.join(tunable())}."
+        )
+    return space
+
+
+def tunable() -> list[str]:
+    """Methods that declare values to try."""
+    tunable = []
+    for name in names(METHODS):
+        with contextlib.suppress(BadInput):  # of an invalid file
+            tunable += [name] * bool(declaration(name).search)
+    return tunable
+
+
+def plan_trials(name: str, scale_name: str, number: int) -> list[tuple[Settings, Spec]]:
+    """The settings and the run of each trial; a larger number adds trials to those of a smaller one.
+
+    Raises:
+        BadInput: as `search_space` and `plan_trial` do, or the grid has fewer trials.
+    """
+    space, untuned = search_space(name), plan_trial(name, {}, scale_name)
+    first = {key: setting(untuned, key) for key in space}
+    grid = [dict(zip(space, values, strict=True)) for values in product(*space.values())]
+    random.Random(name).shuffle(grid)
+    others = [settings for settings in grid if settings != first]
+    if number > len(others) + 1:
+        raise BadInput(
+            f"tune: {name} has {len(others) + 1} different trials; every method gets as many: --trials"
+            f" {len(others) + 1} at most, or more values in `search` of methods/{name.partition('+')[0]}.py."
+        )
+    drawn = [(settings, plan_trial(name, settings, scale_name)) for settings in others[: number - 1]]
+    return [(first, untuned), *drawn]
+
+
+def plan_trial(name: str, settings: Settings, scale_name: str) -> Spec:
+    """The run of a trial. Raises BadInput: see `make_spec`, or the scale lacks the encoder or the size."""
+    scale, (method, *added) = catalog.scale(scale_name), name.split("+")
+    for kind, key, known in (("encoder", ENCODER, scale.encoders), ("size", SIZE, scale.sizes)):
+        if key not in known:
+            raise unknown(f"{kind} of config/{scale_name}.yaml", key, known, "tune")
+    declared = declaration(method)
+    canonical = recipe_name(declared, {*declared.components, *added})
+    if name != canonical:
+        raise BadInput(f"tune: {name}: write {canonical}.")
+    recipe = Recipe(method=method, components={component: {} for component in added})
+    given = replace(conditions(scale), tuned={name: settings})
+    return make_spec(recipe, scale.encoders[ENCODER], scale.sizes[SIZE], trial_seed(scale), given, f"tune: {name}")
+
+
+def trial_seed(scale: Scale) -> int:
+    """The seed, and that of the subset, of all trials at a scale: no table and no study uses it."""
+    study = variance.study()
+    used = {*scale.seeds, *(seed for seeds in scale.seeds_by_size.values() for seed in seeds)}
+    used |= {*range(study.first_seed, study.first_seed + 2 * study.blocks)}
+    return next(seed for seed in count(FIRST_SEED) if seed not in used)
+
+
+def settings_text(settings: Settings) -> str:
+    """`learning_rate 3e-05, temperature 0.05`"""
+    return ", ".join(f"{key} {value}" for key, value in settings.items())
+
+
+def setting(spec: Spec, key: str) -> Value:
+    """The value of `learning_rate`, or of `ami.weight`, in a run."""
+    component, dot, param = key.partition(".")
+    return spec.components[component].params[param] if dot else spec.params[key]
+
+
+# ---------------------------------------------------------------- files
+
+
+def search_folder(scale_name: str) -> Path:
+    return catalog.results_folder(scale_name) / "tuning"
+
+
+def search_files(scale_name: str) -> list[Path]:
+    """The files of all searches that were made at a scale."""
+    return sorted(search_folder(scale_name).glob("*.json"))
+
+
+def read_search(path: Path) -> Search:
+    """Raises BadInput where the file is not a search, or that of another name."""
+    remedy = "Restore the file, or delete it and search again."
+    search = Search.model_validate(read_object(path, Search, remedy))
+    if search.name != path.stem:
+        raise BadInput(f"{path}: name: is {search.name!r}, but the file is {path.name}. {remedy}")
+    return search
+
+
+def write_search(search: Search, scale_name: str) -> Path:
+    path = search_folder(scale_name) / f"{search.name}.json"
+    write_json(path, search.model_dump(exclude_none=True) | {"chosen": search.chosen})
+    return path
+
+
+# ---------------------------------------------------------------- what a scale takes
+
+
+def tuned_conditions(scale: Scale, encoder: EncoderRef) -> Conditions:
+    """The conditions of a scale for runs that start from an encoder, with what searches on that encoder chose."""
+    given = conditions(scale)
+    return replace(given, tuned=tuned_settings(scale.scale)) if encoder == scale.encoders.get(ENCODER) else given
+
+
+@cached
+def tuned_settings(scale_name: str) -> Mapping[str, Settings]:
+    """What searches chose, by name, of those that `tuned` in config/<scale>.yaml asks for; empty without it.
+
+    Raises:
+        BadInput: a search is missing, unfinished, failed, or was made under other settings, or searches have different
+            numbers of trials.
+    """
+    wanted = catalog.scale(scale_name).tuned
+    if not wanted:
+        return {}
+    key, folder = f"config/{scale_name}.yaml: tuned", search_folder(scale_name)
+    paths = search_files(scale_name) if wanted is True else [folder / f"{name}.json" for name in wanted]
+    if not paths:
+        raise BadInput(f"{key}: no search in {folder}/; `{command(['METHOD'], scale_name)}` makes one.")
+    searches = {}
+    for path in paths:
+        if not path.exists():
+            raise BadInput(f"{key}: {path}: no such file; `{command([path.stem], scale_name)}` makes it.")
+        search = searches[path.stem] = read_search(path)
+        if reason := defect(search, scale_name):
+            raise BadInput(
+                f"{path}: {reason}; `{command([search.name], scale_name, search.planned)}` makes it again, or leave"
+                f" {search.name} out of `tuned` in config/{scale_name}.yaml."
+            )
+    if len({search.planned for search in searches.values()}) > 1:
+        numbers = ", ".join(f"{name} {search.planned}" for name, search in searches.items())
+        raise BadInput(f"{folder}: different numbers of trials ({numbers}); `csebench tune` all with one --trials.")
+    return {name: search.chosen or {} for name, search in searches.items()}
+
+
+def defect(search: Search, scale_name: str) -> str | None:
+    """Why nothing can be taken from a search; None where it can."""
+    if changed := differences(search.spec, plan_trial(search.name, {}, scale_name)):
+        return f"made under other settings ({', '.join(changed)})"
+    if len(search.trials) < search.planned:
+        return f"{len(search.trials)} of {search.planned} trials are made"
+    return "every trial failed" if search.chosen is None else None
+
+
+def differences(one: Spec, other: Spec) -> list[str]:
+    """The settings, versions and data in which two runs differ."""
+    a, b = _flat(one), _flat(other)
+    return sorted(key for key in a.keys() | b.keys() if a.get(key) != b.get(key))
+
+
+def _flat(spec: Spec) -> dict:
+    content = spec.model_dump(exclude={"params", "components"}) | spec.params
+    for name, component in spec.components.items():
+        content |= {f"{name}.{key}": value for key, value in component.params.items()}
+        content[f"{name}.version"] = component.version
+    return content
+
+
+def command(methods: list[str], scale_name: str, trials: int | str = "N") -> str:
+    return f"csebench tune {' '.join(methods)} --scale {scale_name} --trials {trials}"

@@ -1,0 +1,108 @@
+"""The page on what tuning bought each method (`results/mini/tuning.md`), and its figure.
+
+A pure function of the files of searches. Which trials there are: csebench/plan/tuning.py.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from csebench.plan import tuning
+from csebench.plan.catalog import scale as read_scale
+from csebench.plan.tuning import Search, settings_text
+from csebench.report.drawing import COLOURS, MARKERS, STYLE, figure_files, write_files
+from csebench.report.evidence import expected_of_best
+from csebench.report.markdown import markdown_table, scale_warning
+
+NAME = "tuning"  # of the page, and of its figure
+HEAD = ["method", "trials", "without tuning", "chosen settings", "tuned", "gain"]
+
+
+def page(scale_name: str) -> str:
+    """The whole page as Markdown."""
+    searches, scale = read_searches(scale_name), read_scale(scale_name)
+    parts = [f"# What tuning bought, at scale {scale_name}", scale_warning(scale_name)]
+    if not searches:
+        return "\n\n".join([*parts, f"No search was made: `{tuning.command(['METHOD …'], scale_name)}`."]) + "\n"
+    counts = sorted({search.planned for search in searches})
+    ks = [k for k in (1, 2, 4, 8, 16, 32, 64) if k <= counts[-1]]
+    parts += [
+        "Every method gets the same number of trials. The first trial has the settings of the scale; the others are"
+        " drawn at random, without repetition, from the values that the method declares (`csebench show METHOD`). All"
+        f" trials train on {scale.sizes[tuning.SIZE]:,} sentences from `{scale.encoders[tuning.ENCODER].name}`, with a"
+        f" subset and a seed that no table uses ({tuning.trial_seed(scale)}). A score is Spearman x 100 on STS-B dev.",
+        markdown_table([*HEAD, *(f"best of {k}" for k in ks)], [summary_row(search, ks) for search in searches]),
+        "*Best of k*: the expected score of the best of k trials, over all choices of k of the trials made. The gain"
+        " is measured on the set that chose the settings, with one seed, so part of it is chance; the tables of a"
+        " scale that uses these settings show what remains on the test sets.",
+        f"![Score on STS-B dev against the number of trials]({NAME}.svg)",
+    ]
+    if len(counts) > 1:
+        parts.append(f"**Not the same number of trials for each**: {', '.join(map(str, counts))}.")
+    if defects := [f"- {s.name}: {reason}." for s in searches if (reason := tuning.defect(s, scale_name))]:
+        parts += ["Settings that no scale takes until the search is made again:", "\n".join(defects)]
+    rows = [
+        [search.name, settings_text(t.settings), f"failed: {t.failure}" if t.dev is None else points(t.dev), t.run]
+        for search in searches
+        for t in search.trials
+    ]
+    parts += ["## All trials", markdown_table(["method", "settings", "STS-B dev", "run"], rows)]
+    names = [search.name for search in searches]
+    return "\n\n".join([*parts, f"Search again: `{tuning.command(names, scale_name, counts[-1])}`."]) + "\n"
+
+
+def read_searches(scale_name: str) -> list[Search]:
+    return [tuning.read_search(path) for path in tuning.search_files(scale_name)]
+
+
+def summary_row(search: Search, ks: list[int]) -> list[str]:
+    """A search in a row of `HEAD`, and the expected best of each of `ks` trials."""
+    first, best, expected = search.trials[0].dev, tuning.best_trial(search.trials), expected_best(search)
+    tuned = best.dev if best else None
+    return [
+        search.name,
+        f"{len(search.trials)}" + (f" of {search.planned}" if len(search.trials) < search.planned else ""),
+        points(first),
+        "–" if best is None else settings_text(best.settings),
+        points(tuned),
+        "–" if first is None or tuned is None else f"{100 * (tuned - first):+.2f}",
+        *(f"{expected[k - 1]:.2f}" if k <= len(expected) else "–" for k in ks),
+    ]
+
+
+def expected_best(search: Search) -> list[float]:
+    """The expected score of the best of 1, 2, … trials, failed ones left out, in printed units."""
+    scores = np.array([100 * trial.dev for trial in search.trials if trial.dev is not None])
+    return [expected_of_best(k, scores, scores) for k in range(1, len(scores) + 1)]
+
+
+def points(score: float | None) -> str:
+    return "–" if score is None else f"{100 * score:.2f}"
+
+
+def draw(folder: Path, scale_name: str) -> list[Path]:
+    """The expected best score against the number of trials, a line per search; returns the files written."""
+    import matplotlib
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    table: list[list] = [["method", "trials", "expected_best", "without_tuning"]]
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(7, 4.2), layout="constrained")
+        axis = figure.subplots()
+        for number, search in enumerate(read_searches(scale_name)):
+            expected, first = expected_best(search), search.trials[0].dev
+            colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number // len(COLOURS) % len(MARKERS)]
+            axis.plot(range(1, len(expected) + 1), expected, marker=marker, ms=4, color=colour, label=search.name)
+            if first is not None:
+                axis.plot([0], [100 * first], marker=marker, ms=6, mfc="white", color=colour)
+            rows = enumerate(expected, 1)
+            table += [[search.name, k, best, "" if first is None else 100 * first] for k, best in rows]
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axis.set_xlabel("trials; hollow at 0: the settings of the scale, without tuning")
+        axis.set_ylabel("STS-B dev (Spearman x 100), expected best")
+        if len(table) > 1:
+            axis.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=8)
+        return write_files(folder / NAME, figure_files(figure, table))

@@ -1,0 +1,344 @@
+"""Tuning on STS-B dev: which trials there are, what a search keeps, what a scale takes from it, and the page."""
+
+import json
+import re
+import shutil
+from dataclasses import replace
+
+import pytest
+import yaml
+
+from csebench import ROOT, cli, tune, worker
+from csebench.base import caches
+from csebench.base.errors import BadInput, RunFailed, Stopped
+from csebench.plan import cache, catalog, grids, recipe, registry, targets, tuning
+from csebench.plan.papers import Recipe
+from csebench.plan.schema import Declaration, without_text
+from csebench.report import markdown, tuning_page
+
+SCALE = "tuned"
+FAST = {"learning_rate": 1e-4, "temperature": 0.1}
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """The project's papers and scales, and a scale that takes what searches chose; with the current folder for runs
+    and results."""
+    for folder in ("config", "papers"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    (tmp_path / "data").mkdir()
+    shutil.copy(ROOT / "data" / "registry.yaml", tmp_path / "data")
+    monkeypatch.setattr(catalog, "ROOT", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    write_scale(tuned=True)
+    yield tmp_path
+    caches.clear()
+
+
+def write_scale(**changes):
+    """config/tuned.yaml: scale smoke with some settings changed."""
+    content = yaml.safe_load((ROOT / "config" / "smoke.yaml").read_text())
+    content |= {"scale": SCALE, "data_root": str(ROOT / "data" / "smoke")} | changes
+    (catalog.ROOT / "config" / f"{SCALE}.yaml").write_text(yaml.safe_dump(content))
+    caches.clear()
+
+
+def write_search(name, chosen, planned=2, made=None):
+    """A search of two or more trials, of which the second is the best and has the chosen settings."""
+    (first, spec), *_ = tuning.plan_trials(name, SCALE, 1)
+    tried = [(0.60, first), (0.65, chosen), (0.50, first), (0.50, first)][: made or planned]
+    trials = [tuning.Trial(settings=settings, run="run", dev=dev) for dev, settings in tried]
+    chosen = tuning.chosen_settings(trials)
+    tuning.write_search(tuning.Search(name=name, planned=planned, spec=spec, trials=trials, chosen=chosen), SCALE)
+    caches.clear()
+
+
+def specs(paper, table, label, scale=SCALE):
+    """The runs of a row's first cell."""
+    return grids.plan_grid(paper, table, scale)[grids.find_grid(paper, table).row(label)][0].specs
+
+
+# ---------------------------------------------------------------- trials
+
+
+@pytest.mark.parametrize("name", tuning.tunable())
+def test_trials_differ_in_declared_values_alone_and_no_table_has_them(name):
+    """At a scale with a study: six trials, the first as the scale trains the method."""
+    (first, untuned), *others = tuning.plan_trials(name, "mini", 6)
+    space = tuning.search_space(name)
+    assert first == {key: tuning.setting(untuned, key) for key in space}
+    assert len({spec.run_id for _, spec in [(first, untuned), *others]}) == 6
+    for settings, spec in others:
+        assert all(settings[key] in values for key, values in space.items())
+        assert {*tuning.differences(spec, untuned)} <= {*space}
+    assert untuned.run_id not in targets.all_runs("mini")
+    assert untuned.corpus.subset_seed == untuned.seed
+    assert untuned.seed not in {spec.corpus.subset_seed for spec in targets.all_runs("mini").values() if spec.corpus}
+
+
+def test_more_trials_add_to_the_fewer():
+    three, five = (tuning.plan_trials("micse", "smoke", number) for number in (3, 5))
+    assert five[:3] == three
+
+
+def test_no_seed_of_a_table_is_taken(project):
+    write_scale(seeds=[47, 48], seeds_by_size={"1%": [49]})
+    assert tuning.trial_seed(catalog.scale(SCALE)) == 50
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["whitening", "--trials", "2"], "whitening has no search space.*Methods that have one: ct"),
+        (["ct", "--trials", "8"], "--trials 7 at most"),
+        (["simce", "--trials", "2"], "Did you mean 'simcse'"),
+        (["simcse+moca", "--trials", "2"], "Did you mean 'moco'"),
+        (["micse+ami", "--trials", "2"], "write micse"),
+        (["infocse+moco", "simcse", "--trials", "100"], "different trials"),
+    ],
+)
+def test_a_search_that_cannot_be_made_is_refused(arguments, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["tune", *arguments]) == 2
+    assert re.search(message, capsys.readouterr().err)
+    assert not list(tmp_path.iterdir())
+
+
+def test_show_lists_what_is_tried(capsys):
+    cli.main(["show", "micse"])
+    assert "csebench tune tries learning_rate: 1e-05, 3e-05, 0.0001; temperature" in capsys.readouterr().out
+
+
+# ---------------------------------------------------------------- a search
+
+
+@pytest.fixture
+def trained(project, monkeypatch):
+    """Ids of the runs that were trained; a trial's score is the fifth digit of its id."""
+    ids = []
+
+    def train_and_score(spec, scale, evaluators, runs_per_gpu):
+        ids.append(spec.run_id)
+        if spec.method == "simcse" and spec.params["learning_rate"] == 1e-4:
+            raise RunFailed(f"{spec.run_id}: the loss is not finite.")
+        folder = catalog.RUNS / spec.run_id
+        (folder / "model").mkdir()
+        (folder / "train.json").write_text(json.dumps({"best_dev": score(spec.run_id), "model_sha256": "0" * 64}))
+
+    monkeypatch.setattr(worker, "train_and_score", train_and_score)
+    return ids
+
+
+def score(run_id):
+    return 0.6 + int(run_id[-5:], 16) / 16**6
+
+
+def search(number, name="simcse"):
+    lines = []
+    tune.tune([name], "smoke", number, lines.append)
+    return tuning.read_search(tuning.search_folder("smoke") / f"{name}.json"), lines
+
+
+def test_a_search_takes_the_best_trial(trained):
+    result, lines = search(6)
+    scores = {trial.run: trial.dev for trial in result.trials if trial.dev is not None}
+    assert scores == {run: score(run) for run in scores}
+    assert result.chosen == next(t.settings for t in result.trials if t.dev == max(scores.values()))
+    assert len(lines) == 7
+
+
+def test_a_finished_trial_is_not_repeated(trained, monkeypatch):
+    """Nor after its model is deleted, as where a scale keeps scores alone."""
+    first = search(3)[0]
+    for trial in first.trials:
+        if trial.dev is not None:
+            tune.delete_model(catalog.RUNS / trial.run)
+    before = len(trained)
+    assert search(4)[0].trials[:3] == first.trials
+    again = [run for run in trained[before:] if run in {t.run for t in first.trials if t.dev is not None}]
+    assert not again
+
+
+def test_a_failed_run_is_a_trial_without_a_score(trained):
+    result, _ = search(6)
+    failed = [trial for trial in result.trials if trial.dev is None]
+    assert failed and all("not finite" in trial.failure for trial in failed)
+    assert result.chosen["learning_rate"] != 1e-4
+
+
+def test_a_stopped_search_keeps_what_is_done(trained, monkeypatch):
+    train = worker.train_and_score
+
+    def stopped(*args, **kwargs):
+        if len(trained) == 2:
+            raise Stopped("stopped")
+        train(*args, **kwargs)
+
+    monkeypatch.setattr(worker, "train_and_score", stopped)
+    with pytest.raises(Stopped):
+        search(4)
+    result = tuning.read_search(tuning.search_folder("smoke") / "simcse.json")
+    assert (len(result.trials), result.planned) == (2, 4)
+
+
+def test_a_pre_training_comes_before_the_trials(trained):
+    search(2, "infocse")
+    assert trained[0].startswith("condenser-")
+
+
+# ---------------------------------------------------------------- what a scale takes
+
+
+def test_rows_train_with_what_their_search_chose(project):
+    write_search("simcse", FAST)
+    write_search("ct", {"learning_rate": 1e-4})
+    write_search("ct+ami", {"learning_rate": 1e-6, "ami.weight": 0.5})
+    moco = specs("micse", "table3", "MoCo+SimCSE")[0].params
+    assert (moco["learning_rate"], moco["temperature"]) == (1e-4, 0.1)
+    assert specs("micse", "table2", "CT (Carlsson et al., 2021)")[0].params["learning_rate"] == 1e-4
+    with_ami = specs("micse", "table2", "AMI+CT")[0]
+    assert (with_ami.params["learning_rate"], with_ami.components["ami"].params["weight"]) == (1e-6, 0.5)
+
+
+def test_the_chosen_trial_and_the_row_differ_in_seed_and_subset_alone(project):
+    write_search("simcse", FAST)
+    trial = tuning.plan_trial("simcse", FAST, SCALE)
+    (run,) = {spec.cell_id for spec in specs("methods", "methods", "SimCSE (unsupervised)")}
+    assert run == trial.cell_id
+
+
+def test_a_scale_that_does_not_ask_takes_nothing(project):
+    """Nor does one that asks for other methods."""
+    write_scale()
+    before = specs("methods", "methods", "SimCSE (unsupervised)")
+    write_search("simcse", FAST)
+    assert specs("methods", "methods", "SimCSE (unsupervised)") == before
+    write_scale(tuned=["ct"])
+    write_search("ct", {"learning_rate": 1e-4})
+    assert specs("methods", "methods", "SimCSE (unsupervised)") == before
+
+
+@pytest.mark.parametrize(
+    ("how", "key", "value"),
+    [
+        ({"params": {"learning_rate": 5e-5}}, "learning_rate", 5e-5),
+        ({"variant": "code"}, "learning_rate", 1e-5),
+        ({"sweep": {"temperature": 0.5}}, "temperature", 0.5),
+        ({"components": {"ami": {"weight": 0.125}}}, "ami.weight", 0.125),
+        ({"variant": "code"}, "ami.weight", 1e-4),
+        ({"variant": "code"}, "temperature", 0.1),
+        ({}, "ami.weight", 0.5),
+    ],
+)
+def test_what_a_row_sets_wins_over_what_a_search_chose(how, key, value):
+    scale = catalog.scale("smoke")
+    given = replace(recipe.conditions(scale), tuned={"micse": {**FAST, "ami.weight": 0.5}})
+    spec = recipe.make_spec(Recipe(method="micse", **how), scale.encoders["bert-base"], 24, 1, given, "tests")
+    assert tuning.setting(spec, key) == value
+
+
+def test_rows_on_another_encoder_are_not_tuned(project):
+    encoder = {"name": "encoders/bert-mini-wiki", "revision": "0" * 64}
+    smoke = yaml.safe_load((ROOT / "config" / "smoke.yaml").read_text())
+    write_scale(tuned=True, encoders={**smoke["encoders"], "roberta-base": encoder})
+    write_search("informin_cl", {**FAST, "reconstruction": 9.0})
+    spec = specs("informin_cl", "table2", "InforMin-CL-RoBERTa_base")[0]
+    assert spec.params["temperature"] == 0.05
+
+
+def test_a_stored_plan_is_made_again_after_a_search(project):
+    write_search("simcse", FAST)
+    before = cache.plan_key(SCALE)
+    write_search("simcse", {**FAST, "temperature": 0.02})
+    assert cache.plan_key(SCALE) != before
+
+
+def edit_search(**changes):
+    path = tuning.search_folder(SCALE) / "simcse.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    caches.clear()
+
+
+@pytest.mark.parametrize(
+    ("damage", "messages"),
+    [
+        (
+            lambda: write_scale(tuned=True, override={"steps": 7}),
+            ["made under other settings (", "steps"],
+        ),
+        (lambda: write_scale(tuned=True, precision="bf16"), ["simcse.json: made under other settings (precision)"]),
+        (lambda: write_search("simcse", FAST, planned=3, made=2), ["simcse.json: 2 of 3 trials are made"]),
+        (
+            lambda: write_search("ct", {"learning_rate": 1e-4}, planned=3),
+            ["numbers of trials (ct 3, simcse 2)"],
+        ),
+        (lambda: write_scale(tuned=["simcse", "ct"]), ["config/tuned.yaml: tuned: ", "ct.json: no such file"]),
+        (lambda: shutil.rmtree("results"), ["config/tuned.yaml: tuned: no search in results/tuned/tuning/"]),
+        (lambda: edit_search(chosen={"learning_rate": 1.0}), ["simcse.json", "not what the best trial has"]),
+        (lambda: edit_search(name="ct"), ["simcse.json: name: is 'ct'"]),
+        (lambda: edit_search(trials=[]), ["simcse.json: trials"]),
+    ],
+)
+def test_a_search_that_does_not_fit_is_refused(damage, messages, project):
+    """With the file and, where a search makes it good, the command."""
+    write_search("simcse", FAST)
+    damage()
+    caches.clear()
+    with pytest.raises(BadInput) as error:
+        targets.runs(SCALE)
+    for message in messages:
+        assert message in str(error.value)
+    assert "csebench tune" in str(error.value) or "delete it and search again" in str(error.value)
+
+
+def test_a_page_states_what_was_chosen(project):
+    write_search("ct", {"learning_rate": 1e-4})
+    rows = dict(markdown.page_conditions(targets.page("methods", SCALE)))
+    assert rows["Chosen on STS-B dev"].startswith("ct: learning_rate 0.0001")
+
+
+# ---------------------------------------------------------------- the page
+
+
+def test_the_page_shows_the_gain_and_the_best_of_k(project, capsys):
+    """Of scores 60, 65, 50 and 50, two trials give 60 or 65 in all of six pairs but one."""
+    write_search("simcse", FAST, planned=4)
+    assert cli.main(["render", "tuning", "--scale", SCALE, "--out", "results/tuned/tuning.md"]) == 0
+    lines = (catalog.RESULTS / SCALE / "tuning.md").read_text().splitlines()
+    row = next(line for line in lines if line.startswith("| simcse"))
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert cells[:3] + cells[4:] == ["simcse", "4", "60.00", "65.00", "+5.00", "56.25", "60.83", "65.00"]
+    drawn = (catalog.RESULTS / SCALE / "tuning.csv").read_text().splitlines()
+    assert drawn[2] == "simcse,2,60.8333,60"
+    assert (catalog.RESULTS / SCALE / "tuning.svg").exists()
+
+
+def test_the_page_names_searches_that_do_not_fit(project):
+    write_search("simcse", FAST, planned=3, made=2)
+    write_search("ct", {"learning_rate": 1e-4})
+    write_scale(tuned=["simcse"], precision="bf16")
+    text = tuning_page.page(SCALE)
+    assert "- ct: made under other settings (precision)" in text
+    assert "Not the same number of trials for each" in text
+
+
+def test_the_page_without_a_search_says_how_to_make_one(project):
+    assert "csebench tune METHOD … --scale tuned --trials N" in tuning_page.page(SCALE)
+
+
+def test_the_workflow_makes_the_page_where_there_is_a_search(project):
+    from csebench import workflow
+
+    assert workflow.tuning_page(SCALE) == []
+    write_search("simcse", FAST)
+    assert [str(path) for path in workflow.tuning_page(SCALE)] == ["results/tuned/tuning.md"]
+
+
+def test_no_paper_or_scale_is_named_tuning():
+    assert tuning_page.NAME in catalog.RESERVED
+
+
+def test_values_to_try_are_no_part_of_a_version():
+    declared = registry.read_literal(ROOT / "methods" / "simcse.py", "DECLARATION")
+    assert "search" in declared
+    assert "search" not in without_text(declared, Declaration)

@@ -1,0 +1,35 @@
+"""Tuning from the search to the page, and to the runs of a table that uses what was chosen."""
+
+import json
+
+import pytest
+from project import one_row_project
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_search_its_page_and_a_scale_that_uses_it(tmp_path):
+    project = one_row_project(tmp_path / "csebench")
+    done = project.run("tune", "simcse", "--trials", "2", module="csebench")
+    assert done.returncode == 0, done.stderr
+    search = json.loads(project.read("tuning/simcse.json"))
+    for trial in search["trials"]:
+        report = json.loads((project.folder / "runs" / trial["run"] / "train.json").read_text())
+        assert (report["best_dev"], report["model_sha256"]) == (trial["dev"], trial["model_sha256"])
+
+    done = project.snakemake("results/tuning.md")
+    assert done.returncode == 0, done.stderr
+    assert search["trials"][1]["run"] in project.read("tuning.md")
+    assert (project.folder / "results" / "tuning.svg").exists()
+
+    plan = ("plan", "table2", "--runs", "--json")
+    before = project.run(*plan, module="csebench").stdout
+    smoke = project.folder / "config" / "smoke.yaml"
+    search["trials"][1]["dev"] = 1.0  # whichever was better: the one that is not as the scale has it
+    search["chosen"] = search["trials"][1]["settings"]
+    (project.folder / "results" / "tuning" / "simcse.json").write_text(json.dumps(search))
+    assert project.run(*plan, module="csebench").stdout == before
+    smoke.write_text(f"{smoke.read_text()}\ntuned: true\n")
+    done = project.run(*plan, module="csebench")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout != before
