@@ -33,6 +33,8 @@ def save_encoder(folder: Path, encoder: Encoder, pooler: str, transform=None) ->
     encoder.model.save_pretrained(folder)
     encoder.tokenizer.backend_tokenizer.no_truncation()  # else the file has what its last call asked for
     encoder.tokenizer.backend_tokenizer.no_padding()
+    for key in ("is_local", "local_files_only"):  # how it was opened, as with HF_HUB_OFFLINE=1: other bytes by machine
+        encoder.tokenizer.init_kwargs.pop(key, None)
     encoder.tokenizer.save_pretrained(folder)
     if transform is not None:
         transform.save(folder)
