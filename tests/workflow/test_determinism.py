@@ -60,11 +60,10 @@ def test_runs_that_are_made_at_the_same_time_have_the_bits_of_one_after_the_othe
         assert together[run] == expected[run]
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [{"PYTHONHASHSEED": "7", "LC_ALL": "C", "HF_HUB_OFFLINE": "1"}, dict.fromkeys(THREADS, "2")],
-    ids=["locale", "threads"],
-)
+ENVIRONMENT = {"PYTHONHASHSEED": "7", "LC_ALL": "C", "HF_HUB_OFFLINE": "1"}
+
+
+@pytest.mark.parametrize("settings", [ENVIRONMENT, dict.fromkeys(THREADS, "2")], ids=["locale", "threads"])
 def test_the_environment_changes_no_bit(settings, expected, tmp_path):
     trained, _, fitted = expected
     assert work([trained, fitted], tmp_path, **settings) == {run: expected[run] for run in (trained, fitted)}
