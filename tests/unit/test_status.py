@@ -9,6 +9,7 @@ import sys
 import time
 
 import pytest
+from score_files import scored_by
 
 from csebench import ROOT, cli
 from csebench.base import files, progress, run_dir
@@ -102,8 +103,10 @@ def test_state_of_a_run(runs, changed, state):
 
 def test_a_run_whose_scores_are_all_published_is_done(runs, capsys):
     """In a fresh clone nothing was trained; a run that trains again is running, one without its model done."""
-    for run_id, evaluator in targets.page("table3", "smoke", "micse").available():
-        files.write_json(targets.score_path(run_id, evaluator, "smoke"), {})
+    for (run_id, evaluator), spec in targets.page("table3", "smoke", "micse").available().items():
+        row = {"evaluator": evaluator, "task": "STS12", "subset": "all", "metric": "spearman", "value": 0.5}
+        content = {"run": run_id, "spec": spec.model_dump(), "scores": [row], "evaluations": [scored_by(evaluator)]}
+        files.write_json(targets.score_path(run_id, evaluator, "smoke"), content)
     noted(runs[0])
     noted(runs[1], pid=dead_pid())
     done(runs[2])

@@ -69,7 +69,7 @@ def project(tmp_path_factory):
 
 def test_page_csv_and_scores(project):
     page = project.read("table2.md")
-    assert re.search(r"\| SimCSE +\| (\*\*)?\d+\.\d\d ± \d+\.\d\d(\*\*)? \(67\.94 ± 1\.16\)", page)
+    assert re.search(r"\| SimCSE +\| (\*\*)?\d+\.\d\d ± \d+\.\d\d(\*\*)?(<sup>\w+</sup>)? \(67\.94 ± 1\.16\)", page)
     assert "| – (1.00)" in page and "- Other: no adapter yet." in page
     assert re.search(r"\| SimCSE +\| \d+\.\d\d ± \d+\.\d\d \(24\.92\)", project.read("table3.md"))
     scores = sorted((project.folder / "results" / "scores").glob("*.json"))
@@ -179,7 +179,7 @@ def test_partial_page_schedules_no_training(project):
     done = project.snakemake(*partial)
     assert done.returncode == 0 and project.started(done) == {"partial_table", "partial_report"}
     assert "missing" in project.read("partial/table2.md")
-    assert "[missing, 0 of 3 runs](tiny/table2.md)" in project.read("partial/index.md")
+    assert "[missing: 0 of 3 runs scored](tiny/table2.md)" in project.read("partial/index.md")
     assert "not testable" in project.read("partial/claims.md")
     assert project.snakemake("results/table2.md").returncode == 0  # the models are still there: scores only
     assert project.run("render", "table2", module="csebench").stdout.count("missing") == 0
