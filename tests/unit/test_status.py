@@ -194,6 +194,7 @@ def test_without_a_terminal_watching_prints_once(runs, capsys):
 
 
 def test_watching_ends_when_nothing_is_left_to_be_done(runs, monkeypatch, capsys):
+    monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(status.Console, "is_terminal", True)
     slept = []
 

@@ -92,7 +92,7 @@ def test_everything_is_written(project):
     assert "<svg" in project.read("tiny/figure1.svg")
     drawn = project.read("tiny/figure1.csv").splitlines()
     assert len(drawn) == 1 + 2 * 2 and sum(line.startswith("SimCSE,") for line in drawn) == 2
-    assert "[complete, 3 runs](tiny/table2.md)" in project.read("index.md")
+    assert "[complete: 3 of 3 runs scored](tiny/table2.md)" in project.read("index.md")
     assert "[complete, 4 runs](tiny/figure1.svg)" in project.read("index.md")
     assert "“far above BERT” (sec. 4)" in project.read("claims.md") and "(claimed: +36.5)" in project.read("claims.md")
     assert "[figure1](tiny/figure1.svg)" in project.read("claims.md")
@@ -185,7 +185,7 @@ def test_partial_page_schedules_no_training(project):
     assert project.run("render", "table2", module="csebench").stdout.count("missing") == 0
     done = project.snakemake(*partial)
     assert done.returncode == 0 and project.started(done) == {"partial_table", "partial_report"}
-    assert "[complete, 3 runs](tiny/table2.md)" in project.read("partial/index.md")
+    assert "[complete: 3 of 3 runs scored](tiny/table2.md)" in project.read("partial/index.md")
     assert "[missing, 0 of 2 runs](tiny/table3.md)" in project.read("partial/index.md")
     assert "missing" not in project.read("partial/table2.md")
 
@@ -253,4 +253,4 @@ def test_a_dropped_file_is_a_method_in_a_table_and_a_faulty_one_harms_no_other(p
     assert re.search(r"^broken +BROKEN +methods/broken.py: version", listed, re.M)
     assert project.snakemake("results/partial/methods.md", "results/partial/index.md").returncode == 0
     assert "missing" in project.read("partial/methods.md")
-    assert "[complete, 3 runs](tiny/table2.md)" in project.read("partial/index.md")
+    assert "[complete: 3 of 3 runs scored](tiny/table2.md)" in project.read("partial/index.md")
