@@ -93,7 +93,7 @@ def test_everything_is_written(project):
     drawn = project.read("tiny/figure1.csv").splitlines()
     assert len(drawn) == 1 + 2 * 2 and sum(line.startswith("SimCSE,") for line in drawn) == 2
     assert "[complete: 3 of 3 runs scored](tiny/table2.md)" in project.read("index.md")
-    assert "[complete, 4 runs](tiny/figure1.svg)" in project.read("index.md")
+    assert "[complete: 4 of 4 runs scored](tiny/figure1.svg)" in project.read("index.md")
     assert "“far above BERT” (sec. 4)" in project.read("claims.md") and "(claimed: +36.5)" in project.read("claims.md")
     assert "[figure1](tiny/figure1.svg)" in project.read("claims.md")
     assert "## Tiny: 0" in project.read("audit.md")
@@ -186,7 +186,7 @@ def test_partial_page_schedules_no_training(project):
     done = project.snakemake(*partial)
     assert done.returncode == 0 and project.started(done) == {"partial_table", "partial_report"}
     assert "[complete: 3 of 3 runs scored](tiny/table2.md)" in project.read("partial/index.md")
-    assert "[missing, 0 of 2 runs](tiny/table3.md)" in project.read("partial/index.md")
+    assert "[missing: 0 of 2 runs scored](tiny/table3.md)" in project.read("partial/index.md")
     assert "missing" not in project.read("partial/table2.md")
 
 
