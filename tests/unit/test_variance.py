@@ -5,6 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from csebench.base import caches
 from csebench.base.errors import BadInput
 from csebench.plan import catalog, targets, variance
 from csebench.report import crossed, variance_page
@@ -132,6 +133,8 @@ def test_page_names_the_only_source(monkeypatch):
     assert "**Finding.** " in text.split("##")[0] and "most of it from subset of the corpus" in text.split("##")[0]
 
 
-def test_page_without_scores_says_how_many_are_missing(monkeypatch, tmp_path):
+def test_page_without_scores_says_how_many_are_missing(monkeypatch, tmp_path, request):
+    request.addfinalizer(caches.clear)
+    caches.clear()  # scores that another test read are those of another folder
     monkeypatch.chdir(tmp_path)
     assert f"0 of {16 * variance.study().blocks} runs are scored" in variance_page.page(SCALE)
