@@ -96,7 +96,7 @@ def test_killed_jobs_go_on_and_the_table_is_complete(slurm, project):
         report = json.loads((project / "runs" / run / "train.json").read_text())
         assert 0 < report["resumed_at"] < STEPS == report["steps"]
     page = (project / PAGE).read_text()
-    assert "Runs: 2 of 2 scored" in page, page
+    assert "- 2 of 2 runs scored" in page, page
     assert (
         len(re.findall("Trying to restart job", log.read_text())) == 1
     )  # the preempted one is SLURM's to start again
