@@ -6,13 +6,11 @@ Which trials, and the file of a search: csebench/plan/tuning.py.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from csebench import worker
 from csebench.base import gpus
 from csebench.base.errors import RunFailed, Stopped, first_line
-from csebench.base.files import read_json
-from csebench.base.run_dir import DONE, delete_model, lock_run, training_report
+from csebench.base.run_dir import DONE, delete_model, lock_run, read_report, training_report
 from csebench.plan import catalog, tuning
 from csebench.plan.recipe import conditions, pretraining
 from csebench.plan.schema import Scale
@@ -55,7 +53,7 @@ def search(name: str, scale_name: str, planned: list[tuple[Settings, Spec]], log
 def run_trial(settings: Settings, spec: Spec, scale: Scale) -> Trial:
     """One trial; a run that failed, as by a loss that is not finite, is one without a score."""
     try:
-        report = read_json(train(spec, scale))
+        report = train(spec, scale)
     except Stopped:
         raise
     except RunFailed as error:
@@ -65,13 +63,13 @@ def run_trial(settings: Settings, spec: Spec, scale: Scale) -> Trial:
     return Trial(settings=settings, run=spec.run_id, dev=report["best_dev"], model_sha256=report["model_sha256"])
 
 
-def train(spec: Spec, scale: Scale, needs_model: bool = False) -> Path:
+def train(spec: Spec, scale: Scale, needs_model: bool = False) -> dict:
     """Train a run unless it is done, or, with `needs_model`, unless its model is there; returns its report."""
     folder = catalog.RUNS / spec.run_id
     if training_report(folder) is None or (needs_model and not (folder / DONE).exists()):
         with lock_run(folder), gpus.acquire_gpus():
             worker.train_and_score(spec, scale, [], runs_per_gpu=1)
-    report = training_report(folder)
+    report = read_report(folder)
     assert report is not None, folder
     return report
 
