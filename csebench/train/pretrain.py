@@ -37,16 +37,22 @@ POSITIONS = 256  # that the encoder can read
 PRECISION = torch.bfloat16  # of matrix products; weights and the loss are in fp32
 
 
-def train_tokenizer(sentences, vocab_size: int) -> BertTokenizerFast:
-    """Lower-cased WordPiece with BERT's own normalisation and pre-tokenisation.
+def train_tokenizer(sentences: Sequence[str], vocab_size: int) -> BertTokenizerFast:
+    """Lower-cased WordPiece with BERT's own normalisation and pre-tokenisation; the same sentences, the same pieces.
 
-    The library breaks ties between equally frequent pieces at random: two trainings may differ in a few pieces.
+    The library numbers the characters inside words in the order of a hash map, which differs in every process, and
+    breaks ties between equally frequent pieces by these numbers. Given in order, as if they were special, they do not.
     """
     wordpiece = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     wordpiece.normalizer = normalizers.BertNormalizer(lowercase=True)
     wordpiece.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     wordpiece.decoder = decoders.WordPiece()
-    trainer = trainers.WordPieceTrainer(vocab_size=vocab_size, special_tokens=SPECIAL, show_progress=False)
+    inside = set()
+    for sentence in sentences:
+        words = wordpiece.pre_tokenizer.pre_tokenize_str(wordpiece.normalizer.normalize_str(sentence))
+        inside.update(letter for word, _ in words for letter in word[1:])
+    numbered = [*SPECIAL, *(f"##{letter}" for letter in sorted(inside))]
+    trainer = trainers.WordPieceTrainer(vocab_size=vocab_size, special_tokens=numbered, show_progress=False)
     wordpiece.train_from_iterator(sentences, trainer)
     vocab = wordpiece.get_vocab()
     return BertTokenizerFast(vocab=dict(sorted(vocab.items(), key=lambda item: item[1])), do_lower_case=True)
@@ -318,8 +324,7 @@ def pretrain(corpus: Path, out: Path, settings: Settings, threads: int = 2, name
     write_json(unfinished, facts)
 
     if not (out / "tokenizer.json").exists():
-        texts = (sentences[i] for i in range(len(sentences) - held))
-        train_tokenizer(texts, settings.vocab_size).save_pretrained(out)
+        train_tokenizer(sentences[:-held], settings.vocab_size).save_pretrained(out)
     tokenizer = BertTokenizerFast.from_pretrained(out)
     print(f"{name}  tokenising {len(sentences):,} sentences", file=sys.stderr, flush=True)
     test = TokenIds.tokenise(sentences[-held:], tokenizer, settings.max_length)
