@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from csebench.base.caches import cached
+from csebench.base.caches import cached, cached_by_folder
 from csebench.base.data_root import matches
 from csebench.base.errors import BadInput
 from csebench.base.files import digest, read_text, sha256, write_json
@@ -40,7 +40,7 @@ def given_data(evaluator: str, scale_name: str) -> str:
     return digest(kept_hashes(files)) if files else ""
 
 
-@cached
+@cached_by_folder
 def fetched_sums() -> dict[str, str]:
     """The sha256 of fetched files by their names, as `csebench fetch` listed them. Older versions listed none."""
     lists = sorted((Path(catalog.FETCHED) / SUMS).glob("[!.]*"))

@@ -14,7 +14,7 @@ from math import inf, sqrt
 
 import numpy as np
 
-from csebench.base.caches import cached
+from csebench.base.caches import cached, cached_by_folder
 from csebench.base.errors import BadInput
 from csebench.plan.catalog import paper, paper_names
 from csebench.plan.papers import Claim, SettingsTable
@@ -79,7 +79,7 @@ def judge_print(paper_name: str, claim: Claim, scale: str) -> Judgement:
     return _judge(paper_name, claim, partial(_printed_view, scale=scale), compare_printed)
 
 
-_our_view, _printed_view = cached(grid_view), cached(printed_view)  # many claims are about one table
+_our_view, _printed_view = cached_by_folder(grid_view), cached(printed_view)  # many claims are about one table
 
 
 def _judge(paper_name: str, claim: Claim, view: Callable[[str, str], GridView], compare: Callable) -> Judgement:
@@ -218,7 +218,7 @@ def f_test(std1: float, n1: int, std2: float, n2: int) -> float | None:
 # ---------------------------------------------------------------- what tables have compared
 
 
-@cached
+@cached_by_folder
 def stored_item_variances(scale: str) -> dict[frozenset, float]:
     """Variance over test items of the difference of two cells, by `pair_identity`, as tables of a scale store it."""
     variances: dict[frozenset, float] = {}

@@ -17,7 +17,7 @@ from csebench.plan.schema import Declaration, Value
 from csebench.plan.spec import Spec
 from csebench.plan.targets import pages
 from csebench.report.view import Cell, GridView, grid_view
-from csebench.score.store import read_scores, score
+from csebench.score.store import newest, score
 
 SCORES = ["method", "variant", "changed", "encoder", "corpus", "size", "subset_seed", "seed", "components"]
 SCORES += ["evaluator", "protocol", "task", "subset", "metric", "value", "unit", "run", "cell"]
@@ -30,14 +30,12 @@ FRACTION = "fraction"  # unit of a score whose evaluator declares none; papers p
 
 
 def write_scores(scale: str) -> Path:
-    """`scores.csv`: every score of every JSON of a scale, with what was run, sorted."""
+    """`scores.csv`: every score of a scale, with what was run, sorted; of the same by older code, the newest."""
     return write_rows(results_folder(scale) / "scores.csv", SCORES, score_rows(scale))
 
 
 def score_rows(scale: str) -> Iterable[dict]:
-    for path in sorted((results_folder(scale) / "scores").glob("*.json")):
-        if (content := read_scores(path)) is None:
-            continue
+    for content in sorted(newest(scale).values(), key=lambda content: content["run"]):
         about = describe_run(Spec.model_validate(content["spec"]))
         for row in content["scores"]:
             yield {**about, **row, "unit": unit(row["evaluator"], row["metric"])}

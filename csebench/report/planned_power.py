@@ -13,7 +13,7 @@ from statistics import fmean
 
 from tabulate import tabulate
 
-from csebench.base.caches import cached
+from csebench.base.caches import cached_by_folder
 from csebench.plan import evidence, targets
 from csebench.plan.papers import Column, SettingsTable
 from csebench.report.compare import comparable, compared_columns
@@ -156,7 +156,7 @@ def _score_key(view: GridView, column: Column) -> tuple:
     return view.score_grid.column_evaluator(column), column.task, column.metric, column.size
 
 
-@cached
+@cached_by_folder
 def _spreads_of_scale(scale: str) -> dict[tuple, dict[str, float]]:
     """Pooled deviations over seeds, in points, by (role of the encoder, score), then by table."""
     spreads: dict[tuple, dict[str, float]] = {}

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from csebench.base.caches import cached
+from csebench.base.caches import cached_by_folder
 from csebench.base.errors import BadInput, first_line
 from csebench.base.files import UNREADABLE_NPZ, digest, sha256
 from csebench.plan.catalog import RUNS, results_folder
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 ITEMS = ".items.npz"  # suffix of the file of per-item values that goes with a JSON of scores
 
 
-@cached
+@cached_by_folder
 def read_scores(path: Path) -> dict | None:
     """A published score JSON, checked, or None where there is none.
 
@@ -77,16 +77,17 @@ def items(content: dict, path: Path) -> dict[str, Items] | None:
     return by_evaluator
 
 
-@cached
-def outdated(scale: str) -> dict[tuple[str, str], dict]:
-    """Score JSONs of a scale by what was run and scored, whatever the versions of the code that did it."""
-    contents = {}
+@cached_by_folder
+def newest(scale: str) -> dict[tuple[str, str], dict]:
+    """Score JSONs of a scale by what was run and scored: of several versions of the code, those of the newest."""
+    files = []
     for path in sorted((results_folder(scale) / "scores").glob("*.json")):
-        if (content := read_scores(path)) is None:
-            continue
-        evaluator = path.name.removesuffix(".json").partition(".")[2].replace(".", ":")
-        contents[unversioned(Spec.model_validate(content["spec"])), evaluator] = content
-    return contents
+        if (content := read_scores(path)) is not None:
+            spec = Spec.model_validate(content["spec"])
+            evaluator = path.name.removesuffix(".json").partition(".")[2].replace(".", ":")
+            versions = (spec.trainer_version or 0, spec.method_version, content["evaluations"][0]["version"])
+            files.append((versions, (unversioned(spec), evaluator), content))
+    return {key: content for _, key, content in sorted(files, key=lambda file: file[0])}
 
 
 def unversioned(spec: Spec) -> str:
@@ -115,7 +116,7 @@ def score(spec: Spec, evaluator: str, scale: str) -> tuple[dict | None, bool]:
     """The score JSON of a run, and whether it is stale: of an older version of the method's code."""
     if (content := read_scores(score_path(spec.run_id, evaluator, scale))) is not None:
         return content, False
-    stale = outdated(scale).get((unversioned(spec), evaluator))
+    stale = newest(scale).get((unversioned(spec), evaluator))
     return stale, stale is not None
 
 
@@ -124,7 +125,7 @@ def stale_runs(pages: Iterable[Page]) -> set[str]:
     return {
         run_id
         for page in pages
-        if outdated(page.scale)
+        if newest(page.scale)
         for (run_id, evaluator), spec in page.available().items()
         if not score_path(run_id, evaluator, page.scale).exists() and score(spec, evaluator, page.scale)[1]
     }

@@ -13,7 +13,6 @@ from csebench.plan.catalog import SIDE_BY_SIDE
 from csebench.plan.registry import protocol
 from csebench.report import answers, overview
 from csebench.report.view import grid_view
-from csebench.score import store
 
 SCALE = "mini"
 METHODS = (SIDE_BY_SIDE, SIDE_BY_SIDE)
@@ -23,15 +22,6 @@ UNTRAINED, SIMCSE = "BERT, untrained", "SimCSE (unsupervised)"
 @pytest.fixture(autouse=True)
 def no_scores(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    forget_scores()
-    yield
-    forget_scores()
-
-
-def forget_scores():
-    """Plans stay: they take seconds."""
-    for function in (store.read_scores, store.outdated):
-        function.cache_clear()
 
 
 def write(grid, row, *columns, values, stale=False):
@@ -41,7 +31,6 @@ def write(grid, row, *columns, values, stale=False):
             if cell.row.label == row and cell.column.label in columns:
                 for spec, value in zip(cell.specs, values, strict=False):
                     write_score(spec, cell, value / 100, stale)
-    forget_scores()
 
 
 def write_score(spec, cell, value, stale):

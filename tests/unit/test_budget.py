@@ -12,7 +12,6 @@ from csebench.base.run_dir import DONE, PRUNED
 from csebench.plan import catalog, disk, forecast, recipe, targets
 from csebench.plan.budget import Score, Step, Work
 from csebench.plan.registry import METHODS, names
-from csebench.score import store
 
 BASE = "google-bert/bert-base-uncased"
 COST = forecast.EvaluatorTimes(sentences=10_000, scoring_seconds=1, factor=2, source="made up")
@@ -35,8 +34,6 @@ def measured(monkeypatch, tmp_path):
     monkeypatch.setattr(forecast, "step_times", lambda: [TIMES])
     monkeypatch.setattr(forecast, "evaluator_times", lambda: {"sts": COST, "stsb_dev": COST})
     monkeypatch.chdir(tmp_path)
-    for kept in (store.outdated, store.read_scores):
-        kept.cache_clear()
 
 
 def work(*given, scale="paper", **more):

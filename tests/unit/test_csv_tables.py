@@ -1,5 +1,6 @@
 """scores.csv and cells.csv: what pandas reads from them is what pages show."""
 
+import json
 import re
 import subprocess
 import sys
@@ -9,12 +10,14 @@ import pandas
 import pytest
 
 from csebench import ROOT
+from csebench.base.files import with_digest
 from csebench.plan import catalog, recipe
 from csebench.plan.catalog import RESULTS, paper_names
 from csebench.plan.papers import Recipe
 from csebench.plan.registry import METHODS, declaration, names
+from csebench.plan.spec import Spec
 from csebench.plan.targets import grid_names
-from csebench.report.csv_tables import SCORES, describe_run
+from csebench.report.csv_tables import SCORES, describe_run, score_rows
 
 MINI = ROOT / RESULTS / "mini"
 
@@ -65,6 +68,21 @@ def test_columns_tell_runs_apart(scores):
     """One row per run and score by what was run alone, without its id."""
     about = [column for column in SCORES if column not in ("value", "unit", "run", "cell")]
     assert not scores.duplicated(about).any()
+
+
+def test_scores_of_older_code_give_way_to_newer_ones(tmp_path, monkeypatch):
+    """Of the same run, one row per score."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / RESULTS / "mini" / "scores"
+    folder.mkdir(parents=True)
+    content = json.loads(next((MINI / "scores").glob("simcse-*.sts.json")).read_text())
+    runs = []
+    for version in (7, 8, 6):
+        changed = content["spec"] | {"trainer_version": version}
+        runs.append(Spec.model_validate(changed).run_id)
+        older = content | {"spec": changed, "run": runs[-1], "training": {}}
+        (folder / f"{runs[-1]}.sts.json").write_text(json.dumps(with_digest(older)))
+    assert {row["run"] for row in score_rows("mini")} == {runs[1]}
 
 
 def spec(**row):
