@@ -21,12 +21,12 @@ from csebench.plan.papers import Column
 from csebench.plan.registry import declaration
 from csebench.plan.targets import Page, grid_label, page
 from csebench.report import stats
-from csebench.report.compare import differences, item_variances
+from csebench.report.compare import item_variances
 from csebench.report.findings import Contrast
 from csebench.report.markdown import STALE, markdown_table
 from csebench.report.power import POWER, Design, interval_text, smallest_difference
 from csebench.report.variance_page import finding, read
-from csebench.report.view import Cell, GridView, combine_parts, grid_view
+from csebench.report.view import Cell, GridView, combine_parts, differences, grid_view
 
 TITLE = "## What this study says"
 FEW_SENTENCES = 1_000  # of a training set, at most

@@ -24,12 +24,10 @@ from csebench.plan.registry import protocol
 from csebench.plan.spec import Spec
 from csebench.plan.targets import grid_path, score_path
 from csebench.report.stats import LEVEL, Difference, holm, paired_difference, tie_groups
-from csebench.report.view import Cell, GridView, combine_by_seed, grid_view, is_control
+from csebench.report.view import Cell, GridView, differences, grid_view, has_changed, is_control
 from csebench.score.replicates import Replicates, read_replicates
 from csebench.score.rows import Items
 from csebench.score.store import items, read_scores, score
-
-EQUAL = 1e-9  # rounding error of a difference in printed units
 
 
 def compare(paper_name: str, name: str, scale: str) -> Path:
@@ -100,9 +98,9 @@ def comparisons(shown: GridView) -> dict:
         tests = [(a, b, difference(cells[a], cells[b], shown.scale)) for a, b in combinations(order, 2)]
         testable = tests and all(test.p is not None for *_, test in tests)  # what cannot be tested is no tie
         pairs = [{"a": a, "b": b, **vars(test)} for a, b, test in tests] if testable else []
-        kept = shown.comparisons.get(column.label, {"order": [], "pairs": []})
+        kept = (shown.comparisons | shown.outdated_comparisons).get(column.label, {"order": [], "pairs": []})
         if knows_items(kept["pairs"]) and not knows_items(pairs):
-            require_unchanged(shown, column.label)
+            require_unchanged(shown, column.label, kept["pairs"])
             order, pairs = kept["order"], kept["pairs"]
         if pairs:
             by_column[column.label] = {"order": order, "pairs": pairs}
@@ -126,11 +124,6 @@ def comparable(cell: Cell) -> bool:
     return bool(cell.values) and not cell.absent and not cell.stale and not is_control(cell)
 
 
-def differences(a: Cell, b: Cell) -> list[float]:
-    """Of two rows in a column, one per seed that they share."""
-    return list(combine_by_seed(lambda x, y: x - y, a, b).values())
-
-
 def difference(a: Cell, b: Cell, scale: str) -> Difference:
     return paired_difference(differences(a, b), *(item_variances(a, b, scale) or ()))
 
@@ -143,21 +136,18 @@ def knows_items(pairs: list[dict]) -> bool:
     return bool(pairs) and all(pair.get("item_variance") is not None for pair in pairs)
 
 
-def require_unchanged(shown: GridView, column: str) -> None:
-    """Raises BadInput unless the scores of a column still have the differences that were tested when its comparison
-    was written."""
-    cells = shown.column(column)
-    for pair in shown.comparisons[column]["pairs"]:
-        rows = [cells[row] for row in (pair["a"], pair["b"]) if row < len(cells) and cells[row].values]
-        now = differences(rows[0], rows[1]) if len(rows) == 2 else []
-        if len(now) != pair["seeds"] or abs(np.mean(now) - pair["mean"]) > EQUAL:
-            path, labels = path_of(shown.paper, shown.name, shown.scale), [r.label for r in shown.score_grid.rows]
-            raise BadInput(
-                f"{path}: {column}: was tested over test items, and scores have changed since"
-                f" ({', '.join(labels[row] for row in (pair['a'], pair['b']) if row < len(labels))}), but not all of"
-                " them have replicates over items now. Publish the scores of every row again"
-                " (`csebench publish RUN EVALUATOR`), or delete the file: rows are then compared over seeds alone."
-            )
+def require_unchanged(shown: GridView, column: str, pairs: list[dict]) -> None:
+    """Raises BadInput unless the scores of a column still have the differences that were tested over items."""
+    labels = [row.label for row in shown.score_grid.rows]
+    changed = [row for pair in pairs if has_changed(shown, column, pair) for row in (pair["a"], pair["b"])]
+    if changed:
+        rows = ", ".join(labels[row] for row in dict.fromkeys(changed) if row < len(labels))
+        raise BadInput(
+            f"{path_of(shown.paper, shown.name, shown.scale)}: {column}: was tested over test items, and scores have"
+            f" changed since ({rows}), but not all of them have replicates over items now. Publish the scores of every"
+            " row again (`csebench publish RUN EVALUATOR`), or delete the file: rows are then compared over seeds"
+            " alone."
+        )
 
 
 # ---------------------------------------------------------------- test items

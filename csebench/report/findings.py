@@ -20,7 +20,7 @@ from csebench.report.power import Design, interval_text
 from csebench.report.view import (
     Cell,
     GridView,
-    combine_by_seed,
+    differences,
     encoder_role,
     grid_view,
     is_control,
@@ -108,7 +108,7 @@ def contrast(view: GridView, column: Column, a: int, b: int) -> Contrast:
     """Row a less row b; over the test items too where the table has compared the two."""
     cells, pairs = view.column(column.label), view.comparisons.get(column.label, {"pairs": []})["pairs"]
     stored = next((pair for pair in pairs if {pair["a"], pair["b"]} == {a, b}), {})
-    summary = stats.summarise(combine_by_seed(lambda x, y: x - y, cells[a], cells[b]).values())
+    summary = stats.summarise(differences(cells[a], cells[b]))
     tests = sum(len(comparison["pairs"]) for comparison in view.comparisons.values())
     return Contrast(
         summary.mean, Design(summary.std, stored.get("item_variance")), summary.n, stored.get("holm"), tests

@@ -15,6 +15,7 @@ from csebench.plan.catalog import GENERATED, SIDE_BY_SIDE, VARIANTS, paper
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.grids import find_grid, recipe_values, substitute, substitute_sweep
 from csebench.plan.papers import SettingsRow, SettingsTable
+from csebench.plan.plan_report import target_name
 from csebench.plan.recipe import corpus_of
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, any_declaration, declaration, names, protocol
 from csebench.plan.targets import Page, grid_label
@@ -129,6 +130,11 @@ def reading_key(view: GridView) -> str:
         parts.append("–: no run or no number.")
     if view.comparisons:
         parts.append(f"Raised letters: rows {ties_meaning(view)}.")
+    if view.outdated_comparisons:
+        parts.append(
+            "No letters: scores have changed since rows were compared"
+            f" (`csebench compare {target_name(view.paper, view.name)} --scale {view.scale}` does it again)."
+        )
     if view.scale == PAPER_SCALE:
         signs = ", ".join(f"{sign} {name}" for name, sign in SIGNS.items())
         parts.append(

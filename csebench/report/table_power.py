@@ -17,7 +17,7 @@ from csebench.plan.papers import Column, SettingsTable
 from csebench.report.compare import comparable, compared_columns
 from csebench.report.power import POWER, Design, seeds_needed, smallest_difference
 from csebench.report.stats import LEVEL, summarise
-from csebench.report.view import GridView, combine_by_seed
+from csebench.report.view import GridView, differences
 
 POINTS = (0.5, 1.0)  # differences for which seeds are counted; a point is 0.01 of a score: 1 % or 1 of Spearman x 100
 
@@ -57,11 +57,11 @@ def pair_designs(view: GridView) -> Iterable[tuple[Column, frozenset[int], int, 
         stored = {frozenset((p["a"], p["b"])): p for p in view.comparisons.get(column.label, {"pairs": []})["pairs"]}
         cells = {i: cell for i, cell in enumerate(view.column(column.label)) if comparable(cell)}
         for a, b in combinations(cells, 2):
-            differences = summarise(combine_by_seed(lambda x, y: x - y, cells[a], cells[b]).values())
+            by_seed = summarise(differences(cells[a], cells[b]))
             item_variance = stored.get(frozenset((a, b)), {}).get("item_variance")
-            design = Design(differences.std, item_variance)
-            if 0 < design.error(differences.n)[0] < inf:
-                yield column, frozenset((a, b)), differences.n, design
+            design = Design(by_seed.std, item_variance)
+            if 0 < design.error(by_seed.n)[0] < inf:
+                yield column, frozenset((a, b)), by_seed.n, design
 
 
 def scored_text(view: GridView, pairs: list[PairPower]) -> str:

@@ -24,6 +24,7 @@ from csebench.score import failures
 from csebench.score.score_file import settings
 from csebench.score.store import score, value
 
+EQUAL = 1e-9  # rounding error of a difference in printed units
 PAPER_SCALE = "paper"
 
 
@@ -119,6 +120,7 @@ class GridView:
     grid: Grid | SettingsTable
     rows: list[list[Cell]]
     comparisons: dict = field(default_factory=dict)  # by column: tests between rows (csebench/report/compare.py)
+    outdated_comparisons: dict = field(default_factory=dict)  # the same of other scores than are shown
     texts: dict | None = None  # retrieved by our runs, and printed
 
     @property
@@ -179,7 +181,18 @@ def grid_view(paper_name: str, name: str, scale: str) -> GridView:
     path = grid_path(paper_name, name, scale, "items.json")
     remedy = f"Restore it, or delete it and run `csebench compare {target_name(paper_name, name)} --scale {scale}`."
     items = read_object(path, ItemsFile, remedy) if path.exists() else {}
-    return GridView(paper_name, name, scale, grid, rows, items.get("comparisons") or {}, items.get("texts"))
+    view = GridView(paper_name, name, scale, grid, rows, items.get("comparisons") or {}, texts=items.get("texts"))
+    if any(has_changed(view, column, pair) for column, pairs in view.comparisons.items() for pair in pairs["pairs"]):
+        return replace(view, comparisons={}, outdated_comparisons=view.comparisons)
+    return view
+
+
+def has_changed(view: GridView, column: str, pair: dict) -> bool:
+    """Whether the difference of two rows is another than when they were compared."""
+    if column not in [c.label for c in view.score_grid.columns] or max(pair["a"], pair["b"]) >= len(view.rows):
+        return True
+    now = differences(*(view.column(column)[row] for row in (pair["a"], pair["b"])))
+    return len(now) != pair["seeds"] or abs(sum(now) / len(now) - pair["mean"]) > EQUAL
 
 
 def printed_view(paper_name: str, name: str, scale: str) -> GridView:
@@ -289,6 +302,11 @@ def combine_by_seed(function, *cells: Cell) -> dict[int, float]:
         return next(iter(cell.values.values())) if is_deterministic(cell) else cell.values[seed]
 
     return {seed: function(*(value_for(seed, cell) for cell in cells)) for seed in seeds}
+
+
+def differences(a: Cell, b: Cell) -> list[float]:
+    """Of two rows in a column, one per seed that they share."""
+    return list(combine_by_seed(lambda x, y: x - y, a, b).values()) if a.values and b.values else []
 
 
 def method_kinds(cell: Cell) -> set[str]:

@@ -16,6 +16,7 @@ from csebench.data.sts import read_sts
 from csebench.plan import catalog, grids, targets
 from csebench.plan.registry import evaluator_declaration
 from csebench.report import compare
+from csebench.report.markdown import reading_key
 from csebench.report.view import grid_view
 from csebench.score.replicates import make_replicates, read_replicates
 from csebench.score.rows import Score, sample, sentence_ids
@@ -286,11 +287,6 @@ def test_tests_over_items_are_not_replaced_by_weaker_ones(sts):
     path = targets.grid_path("made_up", "table1", SCALE, "items.json")
     before = path.read_bytes()
     without_replicates()
-
-    def improve(content):
-        for row in content["scores"]:
-            row["value"] += 0.001
-
     edit_scores(specs(1, "Bad"), improve)
     clear()
     with pytest.raises(BadInput, match=r"table1.items.json: Avg.: .*Bad.* or delete the file"):
@@ -298,6 +294,22 @@ def test_tests_over_items_are_not_replaced_by_weaker_ones(sts):
     assert path.read_bytes() == before
     path.unlink()
     assert {pair["item_variance"] for pair in compared(1)["Avg."]["pairs"]} == {None}
+
+
+def improve(content):
+    for row in content["scores"]:
+        row["value"] += 0.001
+
+
+def test_letters_of_other_scores_are_not_shown(sts):
+    """Until the rows are compared again."""
+    compared(1)
+    edit_scores(specs(1, "Bad"), improve)
+    clear()
+    view = grid_view("made_up", "table1", SCALE)
+    assert not view.comparisons and "No letters: scores have changed" in reading_key(view)
+    compared(1)
+    assert grid_view("made_up", "table1", SCALE).comparisons
 
 
 def test_replicates_replace_what_was_there(sts):
