@@ -26,17 +26,20 @@ PACKAGES += ("scikit-learn", "beir", "pytrec-eval-terrier", "mteb", "sentence-tr
 ARITHMETIC = ("ATEN_CPU_CAPABILITY", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA")
 ARITHMETIC += ("OPENBLAS_CORETYPE", "CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE")
 CODE = ("*.py", "*.yaml", "*.smk", "*.json", "Snakefile")  # new files of other kinds change no result
+OF_HOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")  # variables that git sets for its hooks
 
 
 def run_git(*args: str) -> bytes | None:
     """What a git command prints about the project; None where it fails, as outside a checkout.
 
-    The checkout may belong to another user: whoever runs its Python need not fear its git configuration.
+    The checkout may belong to another user: whoever runs its Python need not fear its git configuration. In a hook of
+    git, variables name the repository of the hook, which may be another one.
     """
     command = ["git", "-C", str(ROOT), "-c", f"safe.directory={ROOT}", *args]
+    environment = {name: value for name, value in os.environ.items() if name not in OF_HOOKS}
     try:
-        done = subprocess.run(command, capture_output=True, check=False)
-    except FileNotFoundError:
+        done = subprocess.run(command, env=environment, capture_output=True, check=False)
+    except OSError:  # it is not installed, or must not be run
         return None
     return done.stdout if done.returncode == 0 else None
 
@@ -48,7 +51,7 @@ def code_state() -> dict:
     commit = run_git("rev-parse", "HEAD")
     if commit is None and (ROOT / ".git").exists():
         print(f"{ROOT}: git cannot read the commit, so results will not record it.", file=sys.stderr, flush=True)
-    changes = run_git("diff", "HEAD", "--", ".", ":!results") or b""
+    changes = run_git("diff", "--no-ext-diff", "HEAD", "--", ".", ":!results") or b""
     new = run_git("ls-files", "-z", "--others", "--exclude-standard", "--", *CODE, ":!results") or b""
     for name in filter(None, new.split(b"\0")):
         changes += name + b" " + _content_sha256(ROOT / os.fsdecode(name)) + b"\n"

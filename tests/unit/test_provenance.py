@@ -64,6 +64,26 @@ def test_a_large_new_file_is_not_read(checkout):
     assert state()["dirty_diff_sha256"] is None
 
 
+def test_the_commit_is_that_of_the_project_in_a_hook_of_another_repository(checkout, tmp_path, monkeypatch):
+    commit = state()["commit"]
+    subprocess.run(["git", "init", "-q", tmp_path / "other"], check=True)
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))
+    assert state()["commit"] == commit
+
+
+def test_changes_are_read_without_the_viewer_that_a_user_has_set(checkout, monkeypatch):
+    (checkout / "code.py").write_text("x = 2\n")
+    edited = state()["dirty_diff_sha256"]
+    monkeypatch.setenv("GIT_EXTERNAL_DIFF", "false")  # or one with a window
+    assert state()["dirty_diff_sha256"] == edited is not None
+
+
+def test_a_git_that_cannot_be_run_fails_nothing(checkout, tmp_path, monkeypatch):
+    (tmp_path / "git").write_text("")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert state() == {"commit": None, "dirty_diff_sha256": None}
+
+
 def test_a_checkout_that_git_cannot_read_is_reported(checkout, capsys):
     (checkout / ".git" / "HEAD").write_text("nonsense")
     assert state() == {"commit": None, "dirty_diff_sha256": None}
