@@ -10,10 +10,12 @@ from collections.abc import Iterable
 from functools import wraps
 from pathlib import Path
 
+from pydantic import TypeAdapter, ValidationError
+
 from csebench import ROOT
 from csebench.base.caches import cached
 from csebench.base.data_root import matches
-from csebench.base.errors import BadInput, MissingFile, shortened
+from csebench.base.errors import BadInput, MissingFile, shortened, unknown
 from csebench.plan import catalog, checkpoints, data_hashes, forecast, recipe, targets, tuning
 from csebench.plan.registry import METHODS, declaration, protocol, with_imports
 from csebench.plan.schema import Scale
@@ -54,6 +56,8 @@ def partial_hint(words: Iterable[str]) -> str:
 def start(scale: str, runs: dict[str, list[str]]) -> list[Path]:
     """Checks the project and the scale; returns `chosen_scores`."""
     catalog.require_checkout()
+    if not isinstance(scale, str):  # a number from `--config scale=3`, nothing from `scale=`
+        raise unknown("scale", str(scale), catalog.scale_names())
     targets.runs(scale)
     return chosen_scores(runs, scale)
 
@@ -102,6 +106,7 @@ def report_failures(snakemake_logs: list[str]) -> None:
         print(f"csebench: {hint}", file=sys.stderr)
 
 
+@refusing
 def report_unversioned_code() -> None:
     """One line on stderr where the code of a unit changed and its version did not."""
     if changed := unversioned_code():
@@ -127,9 +132,12 @@ def page_of(path: str, scale: str | None = None) -> Page:
     return page
 
 
+@refusing
 def scale_of_folder(folder: str) -> str:
-    """`mini` of `mini/`, the default scale of the empty text."""
-    return folder.rstrip("/") or catalog.DEFAULT_SCALE
+    """`mini` of `mini/`, the default scale of the empty text. Refuses a folder of no scale."""
+    name = folder.rstrip("/") or catalog.DEFAULT_SCALE
+    catalog.scale(name)
+    return name
 
 
 # ---------------------------------------------------------------- scores
@@ -175,8 +183,12 @@ def existing(paths: Iterable[Path], chosen: Iterable[Path] = ()) -> list[Path]:
 @refusing
 def chosen_scores(runs: dict[str, list[str]], scale: str) -> list[Path]:
     """Score JSONs of the runs in a file that `csebench plan --hours` or `--seeds` wrote."""
-    if not isinstance(runs, dict):
-        raise BadInput("runs: must be run ids with their evaluators, as `csebench plan --hours` writes them.")
+    try:
+        TypeAdapter(dict[str, list[str]]).validate_python(runs, strict=True)
+    except ValidationError:
+        raise BadInput(
+            "runs: must be run ids with their evaluators, as `csebench plan --hours` writes them."
+        ) from None
     for run_id in runs:
         targets.run(run_id, scale)
     return [targets.score_path(run, evaluator, scale) for run, names in runs.items() for evaluator in names]
@@ -191,9 +203,11 @@ def place(run_id: str, runs: dict[str, list[str]]) -> int:
 
 
 def sources(*folders: str) -> list[str]:
-    """Every file of folders of the project: code, templates and data that a page is rebuilt for."""
+    """Every file of folders of the project, hidden ones left out: code, templates and data that a page is rebuilt
+    for."""
     paths = (path for folder in folders for path in sorted((ROOT / folder).rglob("*")))
-    return [str(path.relative_to(ROOT)) for path in paths if path.is_file() and "__pycache__" not in path.parts]
+    files = (path for path in paths if path.is_file() and path.name[0] != "." and "__pycache__" not in path.parts)
+    return [str(path.relative_to(ROOT)) for path in files]
 
 
 CODE = ("csebench/base", "csebench/plan", "csebench/score", "csebench/report")  # what csebench/report/ imports

@@ -71,12 +71,13 @@ def scale_names() -> list[str]:
 
 
 def _yaml_names(folder: str) -> list[str]:
-    """Names of the YAML files of a folder, which are names of pages or of folders of results/, too.
+    """Names of the YAML files of a folder, which are names of pages or of folders of results/, too. A hidden one, such
+    as the lock of an editor, is none of them.
 
     Raises:
         BadInput: a name is reserved, or not of letters and digits.
     """
-    names = sorted(path.stem for path in (ROOT / folder).glob("*.yaml"))
+    names = sorted(path.stem for path in (ROOT / folder).glob("[!.]*.yaml"))
     for name in names:
         if not re.fullmatch(r"\w+", name):
             raise BadInput(f"{folder}/{name}.yaml: name it with letters, digits and _ only, as its pages are.")

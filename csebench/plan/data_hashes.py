@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 from csebench.base.caches import cached, cached_by_folder
 from csebench.base.data_root import matches
 from csebench.base.errors import BadInput
-from csebench.base.files import digest, read_text, sha256, write_json
+from csebench.base.files import digest, read_json, read_text, sha256, write_json
 from csebench.plan import catalog
 from csebench.plan.registry import protocol
 from csebench.plan.sources import remedy
@@ -89,7 +88,7 @@ def kept_hashes(files: Mapping[str, Path]) -> dict[str, str]:
 def read_kept() -> dict:
     """What is kept; nothing where there is no file, or a damaged one."""
     try:
-        kept = json.loads(read_text(FILE))
-    except (BadInput, ValueError):
+        kept = read_json(FILE)
+    except BadInput:
         return {}
     return kept if isinstance(kept, dict) else {}

@@ -205,7 +205,7 @@ def sources() -> dict[str, Source]:
     Raises:
         BadInput: a file does not fit the schema, or its numbers do not fit one another; with file and line.
     """
-    return {path.stem: source(path) for path in sorted(folder().glob("*.yaml")) if path.stem not in NOT_SOURCES}
+    return {path.stem: source(path) for path in sorted(folder().glob("[!.]*.yaml")) if path.stem not in NOT_SOURCES}
 
 
 @cached

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from csebench import ROOT
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, explain, field_names, unknown
-from csebench.base.files import read_text
+from csebench.base.files import read_text, unprintable_part
 from csebench.plan.schema import Declaration, EvaluatorDeclaration, Panel, Value
 
 METHODS = ROOT / "methods"
@@ -31,11 +31,11 @@ def names(folder: Path) -> list[str]:
 
 
 def files(folder: Path) -> dict[str, Path]:
-    """The `.py` files of a folder by name, without those that begin with `_`.
+    """The `.py` files of a folder by name, without those that begin with `_` or are hidden, as the locks of editors.
 
     An evaluator has the name that it declares: retrieval.py is `beir`.
     """
-    entries = (e for e in os.scandir(folder) if e.name.endswith(".py") and not e.name.startswith("_"))
+    entries = (e for e in os.scandir(folder) if e.name.endswith(".py") and e.name[0] not in "._")
     return _files(folder, tuple(sorted((e.name, e.stat().st_mtime_ns) for e in entries)))
 
 
@@ -54,7 +54,8 @@ def _files(folder: Path, listed: tuple[tuple[str, int], ...]) -> dict[str, Path]
 @cached
 def _declared_name(path: Path, _modified: int) -> str:
     try:
-        return read_literal(path, "DECLARATION")["name"]
+        name = read_literal(path, "DECLARATION")["name"]
+        return name if isinstance(name, str) else path.stem
     except (BadInput, LookupError, TypeError):
         return path.stem
 
@@ -65,19 +66,25 @@ def read_literal(path: Path, variable: str):
     Raises:
         BadInput: the file is not valid Python, or has no such literal.
     """
-    try:
-        tree = ast.parse(read_text(path))
-    except SyntaxError as e:
-        raise BadInput(f"{path}: line {e.lineno}: not valid Python: {e.msg}.") from None
-    for node in tree.body:
+    for node in parse_python(path).body:
         if isinstance(node, ast.Assign) and any(getattr(t, "id", None) == variable for t in node.targets):
             try:
                 return ast.literal_eval(node.value)
-            except ValueError:
+            except (ValueError, TypeError, RecursionError):  # TypeError: a key that is a list
                 raise BadInput(
                     f"{path}: line {node.lineno}: {variable} must be a literal (no calls or names)."
                 ) from None
     raise BadInput(f"{path}: no {variable} = {{...}} at the top of the file; copy methods/_template.py.")
+
+
+def parse_python(path: Path) -> ast.Module:
+    """The syntax tree of a file. Raises BadInput where it is not valid Python."""
+    try:
+        return ast.parse(read_text(path))
+    except SyntaxError as e:
+        raise BadInput(f"{path}: line {e.lineno or 1}: not valid Python: {e.msg}.") from None
+    except (RecursionError, MemoryError):  # with which Python's parser gives up
+        raise BadInput(f"{path}: not valid Python: nested too deeply.") from None
 
 
 @cached
@@ -94,7 +101,7 @@ def with_imports(path: Path) -> list[Path]:
 
 def _imported(path: Path) -> set[Path]:
     files = set()
-    for node in ast.walk(ast.parse(read_text(path))):
+    for node in ast.walk(parse_python(path)):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
         if isinstance(node, ast.ImportFrom):
             names = [node.module or "", *(f"{node.module}.{name}" for name in names)]
@@ -142,8 +149,11 @@ def any_declaration(name: str, folder: Path) -> Declaration | EvaluatorDeclarati
     model = schema(folder)
     path = files(folder)[name]
     where = str(path.relative_to(ROOT))
+    literal = read_literal(path, "DECLARATION")
+    if (problem := unprintable_part(literal)) is not None:
+        raise BadInput(f"{where}: {problem}")
     try:
-        declared = model.model_validate(read_literal(path, "DECLARATION"))
+        declared = model.model_validate(literal)
         if isinstance(declared, Declaration):
             declared.hyperparameters()
     except ValidationError as e:

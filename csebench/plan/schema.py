@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -73,7 +74,7 @@ class Training(BaseModel):
     clipping 1.0, linear decay) and of its unsupervised BERT-base script.
     """
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, validate_default=True)
     steps: int = Field(default=15_625, ge=1, le=LARGEST)  # optimiser steps, the same for every corpus size
     batch_size: int = Field(default=64, ge=2, le=2**20)  # sentences
     max_length: int = Field(default=32, ge=4, le=2**20)  # tokens in training; evaluation is not truncated
@@ -102,7 +103,7 @@ class Declaration(Strict):
     released: bool = False  # its encoder is a released checkpoint, not that of a scale
     params: dict[str, tuple[Value, Prose]] = {}  # name: (the paper's value, its source)
     corpus: Literal["sentences", "triplets"] = "sentences"  # kind of data that it trains on
-    choices: dict[str, list[str]] = {}  # allowed values of a text parameter
+    choices: dict[str, Annotated[list[str], Field(min_length=1)]] = {}  # allowed values of a text parameter
     search: Annotated[dict[str, list[Value]], ForReaders] = {}  # parameter: values that `csebench tune` tries
     components: dict[str, dict[str, Value]] = {}  # plug-ins that are part of the method
     asks: list[Literal["queue", "attention", "tokens"]] = []  # what a component needs of its method
@@ -112,15 +113,25 @@ class Declaration(Strict):
     differences: Annotated[dict[str, tuple[Reading, str]], ForReaders] = {}  # variant: what it is, its difference
     deviations: list[Prose] = []  # from the paper, and choices where the paper is silent
 
+    @field_validator("params")
+    @classmethod
+    def names_are_free(cls, params: dict[str, Any]) -> dict[str, Any]:
+        """Each is a field of `hyperparameters`."""
+        if wrong := [name for name in params if not re.fullmatch(r"[a-zA-Z]\w*", name) or hasattr(BaseModel, name)]:
+            raise ValueError(f"{wrong[0]!r} cannot name a parameter; choose another word")
+        return params
+
     @field_validator("variants", mode="before")
     @classmethod
     def complete_variants(cls, variants: Any) -> Any:
         """Each variant with the parameters of the one that it is like."""
         complete: dict[str, dict] = {}
+        if not isinstance(variants, dict) or not all(isinstance(stated, dict) for stated in variants.values()):
+            raise ValueError("must hold a dict of parameters for each variant")
         for name, stated in variants.items():
             params = dict(stated)
             other = params.pop("like", None)
-            if other is not None and other not in complete:
+            if other is not None and str(other) not in complete:
                 raise ValueError(f"{name}: `like: {other}` must name a variant that is declared before it")
             complete[name] = params if other is None else {**complete[other], **params}
         return complete

@@ -12,13 +12,14 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from pydantic import BaseModel, RootModel
+
 from csebench import ROOT
 from csebench.base.errors import BadInput
-from csebench.base.files import read_text, sha256, write_json
+from csebench.base.files import read_json, read_object, sha256, write_json
 from csebench.plan import cache
 from csebench.plan.recipe import back_translation_facts
 from csebench.plan.registry import (
@@ -28,6 +29,7 @@ from csebench.plan.registry import (
     any_declaration,
     files,
     names,
+    parse_python,
     read_literal,
     schema,
     with_imports,
@@ -87,7 +89,7 @@ def normalised(path: Path, imported: bool = False) -> list | str:
     Args:
         imported: by another unit, which has a declaration of its own: this one counts only if its code reads it.
     """
-    tree = ast.parse(read_text(path))
+    tree = parse_python(path)
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == DECLARATION]
     read = any(isinstance(name.ctx, ast.Load) for name in names)
     declared = without_text(read_literal(path, DECLARATION), schema(path.parent)) if names else None
@@ -120,12 +122,12 @@ def units(skip_invalid: bool = False) -> dict[str, tuple[int, list[Path]]]:
     Raises:
         BadInput: a file is no valid method, component or evaluator.
     """
-    rooms = [path for room in TRAINER for path in sorted((ROOT / "csebench" / room).rglob("*.py"))]
+    rooms = [path for room in TRAINER for path in sorted((ROOT / "csebench" / room).rglob("[!.]*.py"))]
     units = {"trainer": (TRAINER_VERSION, [path for path in rooms if path != TRANSLATE])}
     units["translate"] = (back_translation_facts("", "")["version"], [TRANSLATE])
     for folder in (METHODS, COMPONENTS, EVALUATORS):
         for name in names(folder):
-            with contextlib.suppress(*[BadInput, SyntaxError] if skip_invalid else []):
+            with contextlib.suppress(*[BadInput] if skip_invalid else []):
                 version = any_declaration(name, folder).version
                 units[unit_name(name, folder)] = (version, with_imports(files(folder)[name]))
     return units
@@ -143,8 +145,18 @@ def current(skip_invalid: bool = False) -> dict[str, dict]:
     }
 
 
+class Locked(BaseModel):
+    """What the lock states of a unit."""
+
+    version: int
+    code: str
+
+
 def locked() -> dict[str, dict]:
-    return json.loads(LOCK.read_text()) if LOCK.exists() else {}
+    """Every unit's version and hash as they are in the lock. Raises BadInput where it is damaged."""
+    if not LOCK.exists():
+        return {}
+    return read_object(LOCK, RootModel[dict[str, Locked]], "Restore it: `git checkout` of this file.")
 
 
 def changed_without_bump(skip_invalid: bool = False) -> list[str]:
@@ -165,8 +177,8 @@ def unversioned_code() -> list[str]:
     """
     path = cache.FOLDER / STORED
     key = digest([cache.source_key(("csebench", "methods", "evaluators")), LOCK.exists() and sha256(LOCK)], 16)
-    with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
-        stored = json.loads(path.read_text(encoding="utf-8"))
+    with contextlib.suppress(BadInput, LookupError, TypeError):
+        stored = read_json(path)
         if stored["key"] == key:
             return stored["units"]
     changed = changed_without_bump(skip_invalid=True)

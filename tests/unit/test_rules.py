@@ -5,7 +5,7 @@ import re
 import pytest
 
 from csebench import ROOT, workflow
-from csebench.plan import targets
+from csebench.plan import targets, version_lock
 
 RULES = [
     pytest.param(text, id=name)
@@ -50,6 +50,37 @@ def test_a_run_is_named_by_its_method_data_and_table():
 )
 def test_a_mistyped_target_is_answered_before_snakemake_looks_for_a_rule(target, message, capsys):
     assert message in refused(capsys, "-j4", target, "--config", "scale=smoke")
+
+
+@pytest.mark.parametrize("scale", [3, None, ["smoke"], "smokee"])
+def test_a_scale_that_is_none_ends_the_workflow(scale, capsys):
+    with pytest.raises(SystemExit) as end:
+        workflow.start(scale, {})
+    assert end.value.code == 2 and "unknown scale" in capsys.readouterr().err
+
+
+def test_a_page_of_no_scale_ends_the_workflow(capsys):
+    """Such as results/smokee/tuning.md, which needs no score."""
+    with pytest.raises(SystemExit) as end:
+        workflow.scale_of_folder("smokee/")
+    assert end.value.code == 2 and "Did you mean 'smoke'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("runs", ["sts", [1], {"x": "sts"}, {"x": [3]}, {"x": None}])
+def test_runs_of_no_plan_end_the_workflow(runs, capsys):
+    with pytest.raises(SystemExit) as end:
+        workflow.chosen_scores(runs, "smoke")
+    assert end.value.code == 2 and "as `csebench plan --hours` writes them" in capsys.readouterr().err
+
+
+def test_a_damaged_version_lock_ends_the_workflow(tmp_path, monkeypatch, capsys):
+    """Such as one with the marks of a merge."""
+    (tmp_path / "lock.json").write_text("<<<<<<< HEAD\n{}")
+    monkeypatch.setattr(version_lock, "LOCK", tmp_path / "lock.json")
+    version_lock.unversioned_code.cache_clear()
+    with pytest.raises(SystemExit) as end:
+        workflow.report_unversioned_code()
+    assert end.value.code == 2 and "lock.json: line 1: not valid JSON" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
