@@ -8,6 +8,7 @@ Exit codes: 0 done; 1 a run failed; 2 bad input, with one clear message and noth
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
@@ -27,11 +28,12 @@ def main(argv: list[str] | None = None) -> int:
 
 def run_verb(argv: list[str] | None) -> int:
     """Imports here, so that Ctrl-C while they load is caught, too."""
-    from csebench.base.errors import BadInput, RunFailed, Stopped
+    from csebench.base.errors import BadInput, RunFailed, Stopped, shortened
     from csebench.cli.verbs import parser
     from csebench.plan import catalog
 
     try:
+        refuse_undecodable(sys.argv[1:] if argv is None else argv)
         args = parser().parse_args(argv)
         catalog.require_checkout()
         args.run(args)
@@ -48,6 +50,17 @@ def run_verb(argv: list[str] | None) -> int:
         if e.strerror is None:
             raise
         notes = " ".join(getattr(e, "__notes__", ()))  # the run, and whether it can be resumed
-        print(f"csebench: {e.filename or 'a file'}: {e.strerror}. {notes}".rstrip(), file=sys.stderr)
-        return 1
+        print(f"csebench: {shortened(str(e.filename or 'a file'))}: {e.strerror}. {notes}".rstrip(), file=sys.stderr)
+        return 2 if e.errno in (errno.ENAMETOOLONG, errno.ELOOP) else 1  # a name that no file can have
     return 0
+
+
+def refuse_undecodable(words: list[str]) -> None:
+    """Raises BadInput for a word that is not UTF-8, since the JSON of results states the command line."""
+    from csebench.base.errors import BadInput
+
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise BadInput(f"{word!r}: not UTF-8; rename the file.") from None

@@ -61,10 +61,12 @@ def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan
         else:
             rows.append([_plan_cell(grid, row, row.run, column, scale(scale_name), where) for column in grid.columns])
     if paper_name == variance.NAME:  # a seed for each source of randomness, in place of the scale's seeds
-        rows = [
-            [replace(cell, specs=variance.crossed(cell.specs[0], cell.column.label)) for cell in row] for row in rows
-        ]
+        rows = [[_crossed(cell) if cell.specs else cell for cell in row] for row in rows]
     return rows
+
+
+def _crossed(cell: CellPlan) -> CellPlan:
+    return replace(cell, specs=variance.crossed(cell.specs[0], cell.column.label))
 
 
 def _plan_cell(grid: Grid, row: Row, recipe: Recipe, column: Column, scale: Scale, where: str) -> CellPlan:
@@ -174,6 +176,9 @@ def recipe_values(paper_name: str, name: str, param: str) -> list[Value]:
     assert isinstance(table, SettingsTable), name
     for column in table.columns:
         role, where = column.run.encoder or table.encoder, f"papers/{paper_name}.yaml: {name}: {column.label}"
+        for kind, key, known in (("encoder", role, paper_scale.encoders), ("size", "100%", paper_scale.sizes)):
+            if key not in known:
+                raise unknown(f"{kind} of config/paper.yaml", key, known, where)
         encoder, size = paper_scale.encoders[role], paper_scale.sizes["100%"]
         spec = make_spec(column.run, encoder, size, paper_scale.seeds[0], conditions(paper_scale), where)
         component, dot, key = param.partition(".")

@@ -127,9 +127,9 @@ class Grid(Strict):
             raise ValueError(f"baseline: exactly one row must have the label {self.baseline!r}")
         for column in self.columns:
             if column.delta is not None and (
-                self.baseline is None or column.delta not in [c.label for c in self.columns]
+                self.baseline is None or [c.label for c in self.columns].count(column.delta) != 1
             ):
-                raise ValueError(f"{column.label}: `delta` needs a column of that label, and a `baseline`")
+                raise ValueError(f"{column.label}: `delta` needs exactly one column of that label, and a `baseline`")
         return self
 
     def row(self, label: str) -> int:

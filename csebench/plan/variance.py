@@ -13,7 +13,7 @@ from pydantic import Field
 
 from csebench import ROOT
 from csebench.base.caches import cached
-from csebench.base.errors import unknown
+from csebench.base.errors import BadInput, unknown
 from csebench.base.files import read_yaml
 from csebench.plan.catalog import STUDY, scale_names
 from csebench.plan.papers import Column, Recipe, Row, Table
@@ -81,12 +81,13 @@ def design(label: str) -> list[tuple[int, Levels]]:
 
 
 def crossed(base: Spec, label: str) -> tuple[Spec, ...]:
-    """A run for every entry of `design`, in its order."""
+    """A run for every entry of `design`, in its order. Raises BadInput for a method that is not trained."""
+    if base.corpus is None:
+        raise BadInput(f"config/{NAME}.yaml: methods: {base.method} is not trained, so it has no order of batches.")
     specs = []
     for block, levels in design(label):
         first = study().first_seed + 2 * block
         subset, order, dropout, head = (first + level for level in levels)
-        assert base.corpus is not None, base.method
         corpus = base.corpus.model_copy(update={"subset_seed": subset})
         seeds = {"order": order, "dropout": dropout, "head": head}
         specs.append(base.model_copy(update={"seed": first, "seeds": seeds, "corpus": corpus}))

@@ -14,7 +14,7 @@ from csebench import ROOT, cli
 from csebench.base import caches
 from csebench.base.run_dir import LOCK
 from csebench.cli import look, run, show, verbs
-from csebench.plan import by_hand, cache, catalog, grids, recipe, registry, targets
+from csebench.plan import by_hand, cache, catalog, evidence, grids, recipe, registry, targets
 
 SMOKE = ROOT / "data" / "smoke"
 CORPUS = SMOKE / "wiki" / "smoke.txt"
@@ -133,6 +133,8 @@ NAMES = {
     "share of masked tokens": (pretraining("--mask-probability", "2"), "--mask-probability", "between 0 and 1"),
     "layers": (pretraining("--layers", "1" + "0" * 30), "--layers", "from 1 to"),
     "tokens": (pretraining("--tokens", "inf"), "--tokens", "whole number"),
+    "name that is not UTF-8": (training(corpus="\udcff.txt"), "'\\udcff.txt': not UTF-8"),
+    "model with a long name": (evaluation(model="x" * 5000), "File name too long"),
     "name with a NUL": (training(corpus="a\0b"), "cannot be opened", "null byte"),
     "name that is too long": (training(corpus="x" * 5000), "too long"),
     "path below a file": (training(corpus=CORPUS / "x"), CORPUS / "x", "Not a directory"),
@@ -296,6 +298,12 @@ def test_scale_that_is_no_yaml(project, capsys, here, no_torch):
             "    digits: -1\n    caption:",
             ["digits", "greater than or equal to 0"],
         ),
+        (
+            "papers/infocse.yaml",
+            '{label: "Δ", delta: "STS-B"}',
+            '{label: "STS-B", delta: "STS-B"}',
+            ["STS-B: `delta` needs exactly one column"],
+        ),
         ("papers/micse.yaml", "    caption:", "    factor: 0\n    caption:", ["factor", "greater than 0"]),
         ("data/registry.yaml", "  path: wiki/smoke.txt", "  path: ../../x.txt", ["smoke.path", "below the data root"]),
         ("config/smoke.yaml", "corpus: smoke", "corpus: smok", ["data/registry.yaml", "'smok'", "'smoke'"]),
@@ -307,6 +315,13 @@ def test_what_does_not_fit_is_named_with_file_and_key(project, file, old, new, p
     assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new, 1))
     refused(capsys, here, ["plan", "all"], file, *parts)
+
+
+def test_a_table_of_settings_of_an_unknown_encoder(project, capsys, here):
+    path = project / "papers" / "informin_cl.yaml"
+    before, start, settings = path.read_text().partition("    kind: settings\n")
+    path.write_text(before + start + settings.replace("encoder: roberta-base", "encoder: roberta-bse", 1))
+    refused(capsys, here, ["render", "informin_cl/table3"], path.name, "table3: RoBERTa base", "'roberta-base'")
 
 
 @pytest.mark.parametrize(
@@ -569,10 +584,39 @@ def test_a_damaged_plan_is_made_again(here):
 # ---------------------------------------------------------------- method files
 
 
+def declared(entry):
+    """A method file with this entry in its declaration."""
+    needed = "'name': 'broken', 'version': 1, 'title': 't', 'paper': 'p', 'citation': 'c'"
+    return f"DECLARATION = {{{needed}, {entry}}}\n"
+
+
+def test_the_lock_of_an_editor_is_no_file_of_the_project(project, tmp_path):
+    """Emacs makes a link that leads nowhere while a file has changes that are not saved."""
+    (tmp_path / "methods").mkdir()
+    for path in (project / "papers/.#x.yaml", project / "config/.#x.yaml", project / "evidence/.#x.yaml"):
+        path.symlink_to("user@host.1:2")
+    (tmp_path / "methods" / ".#x.py").symlink_to("user@host.1:2")
+    assert "micse" in catalog.paper_names() and "Echo" in evidence.sources()
+    assert registry.names(tmp_path / "methods") == []
+
+
+def test_an_evaluator_whose_name_is_no_text_is_known_by_its_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "EVALUATORS", tmp_path)
+    (tmp_path / "broken.py").write_text("DECLARATION = {'name': []}\n")
+    assert registry.names(tmp_path) == ["broken"]
+
+
 @pytest.mark.parametrize(
     ("content", "parts"),
     [
         ("DECLARATION = {\n", ["line 1", "not valid Python"]),
+        ("x = " + "+".join("1" * 30_000), ["nested too deeply"]),
+        ("DECLARATION = {[]: 1}\n", ["line 1", "literal"]),
+        (declared("'title': '\\ud800'"), ["title", "cannot be printed"]),
+        (declared("'variants': {'code': None}"), ["variants", "a dict of parameters"]),
+        (declared("'params': {'model_config': (1, 'here')}"), ["params", "'model_config'"]),
+        (declared("'params': {'steps': (-5, 'here')}"), ["steps", "greater than or equal to 1"]),
+        (declared("'params': {'form': ('a', 'here')}, 'choices': {'form': []}"), ["choices.form", "at least 1"]),
         ("x = 1\n", ["no DECLARATION", "methods/_template.py"]),
         ("import math\nDECLARATION = {'version': math.pi}\n", ["line 2", "literal"]),
         ("DECLARATION = {'name': 'broken', 'version': 1, 'titel': 'x'}\n", ["titel: unknown key", "'title'"]),
@@ -581,7 +625,20 @@ def test_a_damaged_plan_is_made_again(here):
             ["'other'", "broken.py"],
         ),
     ],
-    ids=["syntax", "nothing declared", "not a literal", "unknown key", "another name"],
+    ids=[
+        "syntax",
+        "deep",
+        "key",
+        "text",
+        "variant",
+        "parameter",
+        "default",
+        "choices",
+        "nothing declared",
+        "not a literal",
+        "unknown key",
+        "another name",
+    ],
 )
 def test_broken_method_file_is_named(content, parts, tmp_path, monkeypatch, capsys, here, no_torch):
     """One bad file in methods/ is named, and does not hide the others."""

@@ -50,6 +50,12 @@ def test_the_last_step_is_that_of_runs_whose_best_step_is_scored():
             assert len(set(Counter(seeds(spec)[source] for spec in last.specs).values())) == 1
 
 
+def test_a_method_that_is_not_trained_is_refused():
+    untrained = next(spec for spec in targets.runs("smoke").values() if spec.corpus is None)
+    with pytest.raises(BadInput, match=f"config/variance.yaml: methods: {untrained.method} is not trained"):
+        variance.crossed(untrained, variance.BEST)
+
+
 def test_no_other_page_has_a_run_of_the_study():
     assert not set(targets.page(variance.NAME, SCALE).runs()) & set(targets.runs(SCALE))
     assert set(targets.page(variance.NAME, SCALE).runs()) <= set(targets.all_runs(SCALE))
