@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, FiniteFloat
+from pydantic import BaseModel, Field, FiniteFloat
 
 from csebench.base.errors import BadInput
 from csebench.base.files import folder_sha256, read_object, read_text, sha256
@@ -41,7 +41,7 @@ class Facts(BaseModel):
     pooler: str | None = None
     control: str | None = None
     params: dict[str, Any] = {}
-    seed: int = 0
+    seed: int = Field(default=0, ge=0, lt=2**32)
 
 
 def train_again(run: Path) -> str:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from huggingface_hub import try_to_load_from_cache
+from safetensors import SafetensorError
 
-from csebench.base.errors import BadInput, RunFailed
-from csebench.base.model_files import read_facts
+from csebench.base.errors import BadInput, RunFailed, first_line
+from csebench.base.model_files import FACTS, read_facts
 from csebench.data import hub
 from csebench.model.embedder import Embedder, EmbeddingFile
 from csebench.model.encoder import Encoder
 from csebench.model.sentence_encoder import Affine, SentenceEncoder, SentenceTransformerEmbedder
-from csebench.plan.registry import load
+from csebench.plan.recipe import typed
+from csebench.plan.registry import declaration, load
 from csebench.plan.schema import POOLERS, EncoderRef, Evaluation
 
 
@@ -60,7 +62,7 @@ def open_model(name: str, pooler: str | None = None, evaluation: Evaluation = Ev
         return EmbeddingFile(folder)
     facts = read_facts(folder)
     if facts["control"] is not None:
-        return load(facts["control"])(facts["params"], facts["seed"])
+        return open_control(facts, folder / FACTS)
     pooler = pooler or pooler_of(folder)
     ref = EncoderRef.parse(name)
     try:
@@ -71,4 +73,30 @@ def open_model(name: str, pooler: str | None = None, evaluation: Evaluation = Ev
         encoder = Encoder.load(ref, with_pooler=pooler == "cls")
     except RunFailed as error:  # nothing has run: the name is the user's
         raise BadInput(str(error)) from None
-    return SentenceEncoder(encoder, pooler, Affine.load(folder), evaluation)
+    return SentenceEncoder(encoder, pooler, read_transform(folder, encoder.size), evaluation)
+
+
+def open_control(facts: dict, where: Path) -> Embedder:
+    """A control from what its folder states. Raises BadInput for what is no control, or other parameters than its."""
+    declared = declaration(facts["control"])
+    if declared.kind != "control":
+        raise BadInput(f"{where}: control: {declared.name} is none.")
+    return load(declared.name)(typed(declared, facts["params"], f"{where}: params"), facts["seed"])
+
+
+def read_transform(folder: Path, size: int) -> Affine | None:
+    """The fitted map in the folder of a model; None where it has none.
+
+    Args:
+        size: of the vectors that it maps.
+
+    Raises:
+        BadInput: it is damaged, or of vectors of another size.
+    """
+    try:
+        transform = Affine.load(folder)
+    except (SafetensorError, TypeError, OSError) as error:
+        raise BadInput(f"{folder}: its fitted map cannot be read: {first_line(error)}.") from None
+    if transform is not None and (transform.shift.shape[-1:], transform.matrix.shape[:1]) != ((size,), (size,)):
+        raise BadInput(f"{folder}: its fitted map is of vectors of another size than {size}.")
+    return transform

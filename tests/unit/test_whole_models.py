@@ -4,7 +4,9 @@ import json
 import os
 import shutil
 
+import numpy as np
 import pytest
+from safetensors.numpy import save
 from safetensors.torch import load_file, save_file
 
 from csebench import ROOT
@@ -136,6 +138,36 @@ def test_a_damaged_folder_of_sentence_transformers_is_not_opened(damage, encoder
     damage(folder)
     with pytest.raises(BadInput, match=r"no tokenizer|not in its file|cannot be read"):
         open_model(str(folder))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"nonsense", save({"a": np.zeros(3)}), save({"shift": np.zeros(3), "matrix": np.eye(3)})],
+    ids=["empty", "text", "other keys", "another size"],
+)
+def test_a_damaged_fitted_map_is_not_opened(content, encoder):
+    from csebench.score.models import open_model
+
+    (encoder / "transform.safetensors").write_bytes(content)
+    with pytest.raises(BadInput, match="fitted map"):
+        open_model(str(encoder), "avg")
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"control": "simcse"}, "control: simcse is none"),
+        ({"control": "random", "params": {"dimension": 3}}, "'dimensions'"),
+        ({"control": "random", "seed": -1}, "seed: "),
+    ],
+    ids=str,
+)
+def test_a_control_that_cannot_be_is_not_opened(facts, message, tmp_path):
+    from csebench.score.models import open_model
+
+    (tmp_path / "csebench.json").write_text(json.dumps(facts))
+    with pytest.raises(BadInput, match=message):
+        open_model(str(tmp_path))
 
 
 # ---------------------------------------------------------------- encoders of config/
