@@ -30,6 +30,12 @@ METHOD_COLOURS = {
     "ct": "#000000",
     "whitening": "#8C564B",
     "simcse_sup": "#1B3A5C",
+    "esimcse": "#999999",
+    "mirror_bert": "#6B8E23",
+    "pcl": "#E377C2",
+    "iscse": "#9C2F5F",
+    "msse_sup": "#8A5A00",
+    "condenser": "#4B5D67",
     "simcse+ami": "#17A2A2",
     "simcse+moco": "#882255",
 }
