@@ -78,14 +78,14 @@ def summary(work: Work, stale: int = 0) -> str:
     seeds = f", with {work.seeds} of their seeds" if work.seeds else ""
     lines = [
         f"{len(runs)} runs at scale {work.scale.scale}, {done} done, {len(runs) - done} missing;"
-        f" {shared} serve more than one table or figure, {apart} without sharing."
+        f" {shared} serve more than one table or figure; without sharing, there would be {apart}."
     ]
     lines += [f"{published} of those done were not trained here: their scores are published."] if published else []
     lines += (
         [f"{stale} of those missing have scores of an older code version, which pages show with †."] if stale else []
     )
     lines += damages
-    lines += [f"{cells} cells{seeds}: {made} complete; {len(work.claims)} claims can be tested."]
+    lines += [f"{cells} cells{seeds}: {made} complete; claims that can be tested: {len(work.claims)}."]
     return "\n\n".join(filter(None, ["\n".join(lines), hours_table(work), tables_table(work)]))
 
 
