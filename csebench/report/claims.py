@@ -113,9 +113,7 @@ def why(cells: list[Cell]) -> str:
     """Why our cells cannot be compared."""
     if any(cell.values and cell.stale for cell in cells):
         return "scores are of an older code version or of other settings (†)"
-    return (
-        "runs have no scores yet" if any(cell.absent for cell in cells) else "nothing is run for a row, or a control"
-    )
+    return "runs have no scores yet" if any(cell.absent for cell in cells) else "a row has no runs, or is a control"
 
 
 def pair_cells(claim: Claim, here: GridView, there: GridView) -> list[tuple[str, str, list[tuple[Cell, Cell]]]]:

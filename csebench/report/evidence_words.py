@@ -80,21 +80,21 @@ def opening() -> list[str]:
             cut_short.append(f"{runs.kept_last_step} of {s.n} on {encoder_title(key)}")
     parts = [
         f"Other people have trained these methods again and published their scores: {count} training runs from"
-        f" {count_of_sources} sources. None of these runs was made by this project. How does a printed number sit"
-        " among them?",
+        f" {count_of_sources} sources. None of these runs was made by this project. Which of them reach the printed"
+        " number?",
         as_list(lines),
     ]
     if cut_short:
         parts.append(
             f"In {len(cut_short)} of these {len(lines)} sweeps the last checkpoint of most runs was their best"
-            f" ({'; '.join(cut_short)}), which suggests that training was cut short: there the recipe is as suspect as"
-            " the printed number."
+            f" ({'; '.join(cut_short)}), which suggests that training was cut short: there, the recipe may be at fault"
+            " rather than the printed number."
         )
     few = [groups(key)[0].summary.n for key in keys() if groups(key) and groups(key)[0].kind != SWEEP]
     if few:
         parts.append(
-            f"{len(few)} further combinations of method and encoder have at most {max(few)} comparable runs each,"
-            " which shows little."
+            f"{len(few)} further combinations of method and encoder have at most {max(few)} comparable runs each:"
+            " too few for a conclusion."
         )
     return parts
 
@@ -124,8 +124,8 @@ def caveats() -> list[str]:
         lines.append(f"{encoder_title(key)}: {budget(setup)}")
     return [
         "**Keep in mind.** A verdict on this page is about these runs, not about a paper. Others' runs differ from"
-        " the authors' in what is listed here, and in what nobody lists. Single runs are self-selected: people who"
-        " miss a number open an issue, people who reach it do not. Only a sweep of seeds is free of that. The setups"
+        " the authors' in the settings listed here, and perhaps in others. Single runs are self-selected: people who"
+        " miss a number open an issue, people who reach it do not. Only a sweep of seeds avoids this. The setups"
         " of the sweeps:",
         "\n".join(f"- {name}: {'. '.join(lines)}." for name, lines in setups.items()),
     ]
@@ -136,8 +136,8 @@ def how_to_read() -> str:
     return (
         f"Two questions, two columns. *Verdict*: could the printed value be one more run of this recipe? {signs},"
         f" {SIGNS[stats.TOO_FEW]} too few seeds. ± is the half-width of the 95 % interval around the mean of others'"
-        " runs for that (99 % at the edge); a wide interval is weak evidence, as it holds many values. *Reach print*:"
-        " how many runs are at or above the printed value. A value can be within the spread and above every run. *z*:"
+        " runs for this verdict (99 % at the edge); a wide interval is weak evidence, as many values lie in it."
+        " *Reach print*: how many runs are at or above the printed value. A value can be within the spread and above every run. *z*:"
         " by how many standard deviations the printed value is above the mean. The released checkpoint has the score"
         " that its README states."
     )
@@ -149,8 +149,10 @@ def meaning_text(key: Key) -> str:
     value, s = printed_by_authors(key), runs.summary
     text = "no printed value is known." if value is None else comparison_text(runs, value)
     if kept_last(runs):
-        text += f" But in {runs.kept_last_step} of {s.n} runs the last checkpoint was the best, so the recipe is as"
-        text += " suspect as the number."
+        text += (
+            f" But in {runs.kept_last_step} of {s.n} runs the last checkpoint was the best, so the recipe may be at"
+        )
+        text += " fault."
     if runs.kind != SWEEP and s.n >= stats.SEEDS_NEEDED:
         text += " These runs are self-selected."
     also = [f"{g.kind} {g.summary.mean:.2f} (n = {g.summary.n})" for g in more]

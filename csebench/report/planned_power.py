@@ -199,9 +199,9 @@ def planned_text(view: GridView) -> str | None:
             f" {plan.seeds} seeds; seeds needed: {needs}; sd of a row {plan.spread.std:.2f} ({plan.spread.source})."
         )
     if not lines:
-        return "Nothing yet: no two rows have scores that can be tested, and no spread over seeds is known."
+        return "Nothing yet: no two rows have current scores that can be tested, and no spread over seeds is known."
     intro = (
-        "No two rows have scores that can be tested yet. With a spread that is known, this is the smallest true"
+        "No two rows have current scores that can be tested yet. With a spread that is known, this is the smallest true"
         f" difference, in points, that will be detected with {100 * POWER:.0f} % power, paired over seeds alone and"
         " before Holm's correction:"
     )

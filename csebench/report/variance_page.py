@@ -64,8 +64,8 @@ def finding(best: CellPlan, scale_name: str) -> str:
     )
     return (
         f"{best.row.label}: standard deviation {share_text(total_deviation(squares))}, most of it from"
-        f" {LABELS[largest]}, which alone leaves a share of {share.value:.2f} (95 % interval {share.low:.2f} to"
-        f" {share.high:.2f}){'' if clear else '; the intervals of the sources overlap'}."
+        f" {LABELS[largest]}: with that source alone, {share.value:.2f} of the variance remains (95 % interval"
+        f" {share.low:.2f} to {share.high:.2f}){'' if clear else '; the intervals of the sources overlap'}."
     )
 
 
