@@ -72,7 +72,11 @@ def write_site(scale: str) -> Path:
     with locked(out.with_name(".html.lock"), f"{out}: another process writes it; waiting for its end."):
         for leftover in (new, old):
             shutil.rmtree(leftover, ignore_errors=True)
-        write_pages(content, new)
+        try:
+            write_pages(content, new)
+        except BaseException:  # Ctrl-C, too
+            shutil.rmtree(new, ignore_errors=True)
+            raise
         if out.exists():
             out.rename(old)
         new.rename(out)
@@ -162,12 +166,13 @@ def template_environment(scale: str) -> Environment:
 
 
 def inline(text: str) -> Markup:
-    """Markdown's `code`, **bold** and [links](https://…) as HTML; everything else is escaped. No line ends between a
+    """Markdown's `code`, **bold**, *slanted* and [links](https://…) as HTML; everything else is escaped. No line ends between a
     number and its % or ±."""
     text = re.sub(r"(?<=\d) (?=%)|(?<=±) | (?=± \d)", "\N{NO-BREAK SPACE}", text)
     html = re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text)))
     html = re.sub(r"\[([^]]+)\]\((https://[^) ]+)\)", r'<a href="\2">\1</a>', html)
-    return Markup(re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", html))
+    html = re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", html)
+    return Markup(re.sub(r"(?<!\w)\*([^*\s]|[^*\s][^*]*[^*\s])\*(?!\w)", r"<em>\1</em>", html))
 
 
 def blocks(text: str) -> Markup:
@@ -198,9 +203,9 @@ def link_to_place(paper_name: str, place: str) -> str | None:
 
 
 def label_of_place(paper_name: str, place: str) -> str:
-    """`Table 2` for `table2`; other places as they are."""
-    is_grid = paper_name in catalog.paper_names() and place in targets.grid_names(paper_name)
-    return targets.grid_label(place) if is_grid else place
+    """`Table 2` for `table2`, `sec. 1 on Table 2` for `sec. 1 on table2`; other places as they are."""
+    names = targets.grid_names(paper_name) if paper_name in catalog.paper_names() else ()
+    return re.sub(r"\w+", lambda word: targets.grid_label(word[0]) if word[0] in names else word[0], place)
 
 
 # ---------------------------------------------------------------- index and claims

@@ -154,9 +154,13 @@ class GridView:
     @cached_property
     def outdated(self) -> int:
         """How many of the runs with scores have them of an older code version or of other settings only."""
-        cells = [cell.plan for row in self.rows for cell in row]
-        shown = {(spec.run_id, cell.evaluator): spec for cell in cells for spec in cell.specs}
-        return sum(shown_score(spec, name, self.scale)[1] for (_, name), spec in shown.items())
+        runs = set()
+        for cell in (cell.plan for row in self.rows for cell in row):
+            for spec in cell.specs:
+                content, outdated = shown_score(spec, cell.evaluator, self.scale)
+                if outdated and value(content, cell.task, cell.column.metric) is not None:
+                    runs.add((spec.run_id, cell.evaluator))
+        return len(runs)
 
     @property
     def state(self) -> str:

@@ -16,7 +16,7 @@ from score_files import scored_by
 from csebench import ROOT
 from csebench.base import caches
 from csebench.plan import catalog, grids, targets
-from csebench.report import csv_tables, evidence, evidence_page, html, html_cells, printed_spread
+from csebench.report import csv_tables, evidence, evidence_page, html, html_cells, markdown, printed_spread, view
 from csebench.report.audit import Finding, Place
 from csebench.report.evidence import Spread
 from csebench.report.view import grid_view
@@ -259,10 +259,15 @@ def test_same_scores_same_bytes(index):
 
 def test_a_failure_leaves_the_old_folder(index, monkeypatch):
     first = files(index)
-    monkeypatch.setattr(html, "index_values", lambda content: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
+
+    def interrupt(content):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(html, "index_values", interrupt)
+    with pytest.raises(KeyboardInterrupt):
         html.write_site("paper")
     assert files(index) == first
+    assert not list(index.parent.parent.glob(".html*"))
 
 
 def test_everything_is_escaped(index):
@@ -312,6 +317,16 @@ def test_a_table_shows_what_the_view_has(page):
         assert part in details, part
     assert "batch 64 (65 ≠ )" in words(section(text, "table10"))
     assert 'src="figures/made_up-figure3.svg"' in text
+    figure = section(text, "figure3").partition("</table>")[0]
+    assert 'class="others"' in figure and "&nbsp;" not in figure, "a line of its own, as none of the row is printed"
+
+
+def test_all_methods_are_in_the_order_of_the_markdown_page(index):
+    methods = grid_view(catalog.SIDE_BY_SIDE, catalog.SIDE_BY_SIDE, "paper")
+    text = index.with_name("methods.html").read_text()
+    labels = re.findall(r'<th scope="row"><a class="unfolds" href="[^"]*">(.*?)</a>', text)
+    assert labels == [methods.grid.rows[row].label for row in markdown.row_order(methods)]
+    assert labels[-1].startswith("Control")
 
 
 def test_every_page_has_a_skip_link_and_every_table_a_caption(index):
@@ -349,11 +364,11 @@ def test_a_row_can_be_copied_as_csv_and_latex(page):
 
 @pytest.mark.parametrize("letters, significant", [({"0": "a", "1": "b"}, True), ({"0": "ab", "1": "b"}, False)])
 def test_the_best_is_significant_where_the_tests_tell_it_from_all_others(page, letters, significant):
-    view = replace(grid_view("made_up", "table2", "paper"), comparisons={"Avg.": {"letters": letters}})
-    cell = view.rows[1][1]
-    assert html_cells.significantly_best(view, 1, replace(cell, stale=False)) is significant
-    assert not html_cells.significantly_best(view, 1, cell), "of an older version"
-    assert not html_cells.significantly_best(view, 0, view.rows[0][1]), "not the best"
+    compared = replace(grid_view("made_up", "table2", "paper"), comparisons={"Avg.": {"letters": letters}})
+    cell = compared.rows[1][1]
+    assert html_cells.significantly_best(compared, 1, replace(cell, stale=False)) is significant
+    assert not html_cells.significantly_best(compared, 1, cell), "of an older version"
+    assert not html_cells.significantly_best(compared, 0, compared.rows[0][1]), "not the best"
 
 
 def test_numbers_are_split_at_the_decimal_point():
@@ -386,7 +401,7 @@ def test_overview_claims_and_audit(index):
     runs = {run for page in targets.pages("paper") for run, _ in page.scores()}
     assert f"9 of {len(runs)} runs scored" in overview
     assert "2 claims judged" in overview
-    assert "2 findings in print" in overview
+    assert "2 inconsistencies in print" in overview
     assert "2 ✓ reproduced 2 not comparable" in overview
     assert 'made_up.html#table10" title="Table 10: Settings (settings)"' in index.read_text()
     claims_page = index.with_name("claims.html").read_text()
@@ -395,6 +410,7 @@ def test_overview_claims_and_audit(index):
     audit = index.with_name("audit.html").read_text()
     assert '<a href="made_up.html#table2">Table 2</a>' in audit
     assert '<a href="made_up.html">made_up Sec. 1</a>' in audit and "Elsewhere App. A" in audit
+    assert html.label_of_place("made_up", "sec. 1 on table2") == "sec. 1 on Table 2"
 
 
 def test_the_overview_leads_with_others_runs(index):
@@ -410,6 +426,7 @@ def test_the_page_of_others_runs_has_its_sections(index):
     assert headings == [section.heading for section in evidence_page.sections()]
     assert '<a href="https://github.com/somebody/simcse/tree/0123456789abcdef">somebody/simcse</a>' in text
     assert "A &lt;reader&gt;" in text
+    assert "<em>Verdict</em>" in text and "*" not in words(text)
     for name in ("evidence", "evidence-selection"):
         assert f'<img src="figures/{name}.svg"' in text
         assert index.with_name("figures").joinpath(f"{name}.csv").exists()
@@ -428,10 +445,19 @@ def test_no_scores_at_all(project):
     assert index == Path("results/small/html/index.html")
     assert grid_view("made_up", "table2", "small").state == "missing"
     text = index.with_name("made_up.html").read_text()
-    assert "Not drawn yet" in text
+    assert "Nothing to draw: no scores yet." in text
     assert "Not comparable with the published numbers" in text
     assert "<img" not in text
     assert "No finding yet: none of the" in index.read_text()
+
+
+def test_a_run_that_lacks_the_value_is_not_outdated(monkeypatch):
+    """It is counted as missing, and `0 of 3 runs scored, 3 of them †` contradicts itself."""
+    content = {"scores": [{"task": "Avg.", "subset": "another", "metric": "spearman", "value": 0.5}]}
+    monkeypatch.setattr(view, "shown_score", lambda *_: (content, True))
+    clear()
+    assert grid_view("made_up", "figure3", "small").outdated == 0
+    clear()
 
 
 # ---------------------------------------------------------------- the script, in a browser

@@ -103,7 +103,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
 /** The details that a link names, with the runs behind them and their commands. */
 function detailOf(link) {
   const detail = copyOf(link.closest("section").querySelector("noscript.cells"), link.hash.slice(1));
-  const runs = [...detail.querySelectorAll("a[data-run]")].map((a) => {
+  const runs = [...detail.querySelectorAll('a[href^="#run-"]')].map((a) => {
     const run = copyOf(document.querySelector("#runs noscript"), a.hash.slice(1));
     a.addEventListener("click", (event) => {
       event.preventDefault();
