@@ -137,9 +137,9 @@ def how_to_read() -> str:
         f"Two questions, two columns. *Verdict*: could the printed value be one more run of this recipe? {signs},"
         f" {SIGNS[stats.TOO_FEW]} too few seeds. ± is the half-width of the 95 % interval around the mean of others'"
         " runs for this verdict (99 % at the edge); a wide interval is weak evidence, as many values lie in it."
-        " *Reach print*: how many runs are at or above the printed value. A value can be within the spread and above every run. *z*:"
-        " by how many standard deviations the printed value is above the mean. The released checkpoint has the score"
-        " that its README states."
+        " *Reach print*: how many runs are at or above the printed value. A value can be within the spread and above"
+        " every run. *z*: by how many standard deviations the printed value is above the mean. The released checkpoint"
+        " has the score that its README states."
     )
 
 
@@ -149,10 +149,8 @@ def meaning_text(key: Key) -> str:
     value, s = printed_by_authors(key), runs.summary
     text = "no printed value is known." if value is None else comparison_text(runs, value)
     if kept_last(runs):
-        text += (
-            f" But in {runs.kept_last_step} of {s.n} runs the last checkpoint was the best, so the recipe may be at"
-        )
-        text += " fault."
+        text += f" But in {runs.kept_last_step} of {s.n} runs the last checkpoint was the best, so the recipe may be"
+        text += " at fault."
     if runs.kind != SWEEP and s.n >= stats.SEEDS_NEEDED:
         text += " These runs are self-selected."
     also = [f"{g.kind} {g.summary.mean:.2f} (n = {g.summary.n})" for g in more]

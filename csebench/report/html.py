@@ -166,8 +166,8 @@ def template_environment(scale: str) -> Environment:
 
 
 def inline(text: str) -> Markup:
-    """Markdown's `code`, **bold**, *slanted* and [links](https://…) as HTML; everything else is escaped. No line ends between a
-    number and its % or ±."""
+    """Markdown's `code`, **bold**, *slanted* and [links](https://…) as HTML; everything else is escaped. No
+    line ends between a number and its % or ±."""
     text = re.sub(r"(?<=\d) (?=%)|(?<=±) | (?=± \d)", "\N{NO-BREAK SPACE}", text)
     html = re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text)))
     html = re.sub(r"\[([^]]+)\]\((https://[^) ]+)\)", r'<a href="\2">\1</a>', html)

@@ -201,9 +201,9 @@ def planned_text(view: GridView) -> str | None:
     if not lines:
         return "Nothing yet: no two rows have current scores that can be tested, and no spread over seeds is known."
     intro = (
-        "No two rows have current scores that can be tested yet. With a spread that is known, this is the smallest true"
-        f" difference, in points, that will be detected with {100 * POWER:.0f} % power, paired over seeds alone and"
-        " before Holm's correction:"
+        "No two rows have current scores that can be tested yet. With a spread that is known, this is the smallest"
+        f" true difference, in points, that will be detected with {100 * POWER:.0f} % power, paired over seeds alone"
+        " and before Holm's correction:"
     )
     return "\n\n".join([intro, "\n".join(lines)])
 
