@@ -158,7 +158,7 @@ class GridView:
         for cell in (cell.plan for row in self.rows for cell in row):
             for spec in cell.specs:
                 content, outdated = shown_score(spec, cell.evaluator, self.scale)
-                if outdated and value(content, cell.task, cell.column.metric) is not None:
+                if content and outdated and value(content, cell.task, cell.column.metric) is not None:
                     runs.add((spec.run_id, cell.evaluator))
         return len(runs)
 
