@@ -178,7 +178,7 @@ def write_scores():
         path = targets.grid_path("made_up", "figure3", "paper", ending)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')
-    pair = {"a": 0, "b": 1, "mean": 1.5, "p": 0.01, "holm": 0.02, "seeds": 3, "item_variance": 0.04}
+    pair = {"a": 0, "b": 1, "mean": -5.75, "p": 0.01, "holm": 0.02, "seeds": 2, "item_variance": 0.04}
     own = {"order": [0, 1], "pairs": [pair], "letters": {"0": "a", "1": "b"}}
     path = targets.grid_path("made_up", "table2", "paper", "items.json")
     path.write_text(json.dumps({"comparisons": {"Avg.": own}}))
