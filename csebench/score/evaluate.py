@@ -167,7 +167,7 @@ def score(
     from csebench.score.models import pooler_of
 
     watch, pooler = Stopwatch(), pooler or pooler_of(Path(model))
-    opened.cache_dir, opened.artifacts_dir = out.with_name(f".{out.stem}.shards"), out.with_suffix(".files")
+    opened.cache_dir, opened.artifacts_dir = shards_of(out), out.with_suffix(".files")
     evaluated = [identity(e, model, data_root, pooler, evaluation) for e in evaluators]
     scores, items, timings = [], {}, {}
     for evaluator in (progress := bar(evaluators, "evaluators", "evaluator")):
@@ -209,6 +209,11 @@ def score(
     return result
 
 
+def shards_of(out: Path) -> Path:
+    """Folder of the vectors that are kept until a score JSON is written."""
+    return out.with_name(f".{out.stem}.shards")
+
+
 def evaluate_run(
     run: Path,
     evaluators: list[str],
@@ -243,7 +248,10 @@ def evaluate_run(
     def missing() -> list[str]:
         return [e for e in evaluators if not (kept[e].exists() and kept[e].with_suffix(ITEMS).exists())]
 
-    if not missing():
+    unfinished = missing()
+    for e in kept.keys() - unfinished:
+        shutil.rmtree(shards_of(kept[e]), ignore_errors=True)  # of a scoring that was killed when all was written
+    if not unfinished:
         return kept
     with lock_run(run), gpus.acquire_gpus(sharing=sharing):
         from csebench.score.models import open_model
@@ -254,7 +262,7 @@ def evaluate_run(
         for e in missing():  # without those that another process made meanwhile
             try:
                 for shards in kept[e].parent.glob(f".{protocol(e).key}-*.shards"):  # of a scoring that was killed
-                    if shards.name != f".{kept[e].stem}.shards":  # and that had another model, data or settings
+                    if shards != shards_of(kept[e]):  # and that had another model, data or settings
                         shutil.rmtree(shards, ignore_errors=True)
                 opened = opened or open_model(model, evaluation=evaluation)
                 score(opened, model, [e], data_root, kept[e], pooler, evaluation)

@@ -73,6 +73,14 @@ def test_vectors_of_a_killed_scoring_with_other_settings_are_deleted(run, smoke_
     assert not of_this.exists() and of_another.exists()
 
 
+def test_vectors_of_a_scoring_that_was_killed_at_its_end_are_deleted(run, smoke_data):
+    made = evaluate.evaluate_run(run, ["stsb_dev"], smoke_data, Evaluation())["stsb_dev"]
+    left = evaluate.shards_of(made)
+    left.mkdir()
+    evaluate.evaluate_run(run, ["stsb_dev"], smoke_data, Evaluation())
+    assert made.exists() and not left.exists()
+
+
 def test_sts_comes_first_and_what_hubs_have_last(smoke_data):
     names = ["mteb:MassiveIntentClassification", "beir:scifact", "transfer", "sts", "geometry"]
     assert worker.in_order(names, smoke_data) == [
