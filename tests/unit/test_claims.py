@@ -268,7 +268,7 @@ def test_size_on_runs(project):
 def test_the_test_of_a_page_is_the_test_of_its_claims(project):
     """Where the comparisons of a table, which know of items, have the pair."""
     path = targets.grid_path("made_up", "table1", SCALE, "items.json")
-    pair = {"a": 0, "b": 1, "mean": 4.9, "p": 0.4, "holm": 1.0, "seeds": 3, "item_variance": 0.04}
+    pair = {"a": 0, "b": 1, "mean": 14.8 / 3, "p": 0.4, "holm": 1.0, "seeds": 3, "item_variance": 0.04}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"comparisons": {"x": {"order": [0, 1], "pairs": [pair], "letters": {}}}}))
     clear()
@@ -281,7 +281,7 @@ def test_the_test_of_a_page_is_the_test_of_its_claims(project):
 
 def test_a_figure_has_the_p_of_the_table_with_the_same_runs(project):
     path = targets.grid_path("made_up", "table1", SCALE, "items.json")
-    pair = {"a": 0, "b": 1, "mean": 4.9, "p": 0.4, "holm": 1.0, "seeds": 3, "item_variance": 0.04}
+    pair = {"a": 0, "b": 1, "mean": 14.8 / 3, "p": 0.4, "holm": 1.0, "seeds": 3, "item_variance": 0.04}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"comparisons": {"x": {"order": [0, 1], "pairs": [pair], "letters": {}}}}))
     clear()
