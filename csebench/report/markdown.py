@@ -132,8 +132,8 @@ def reading_key(view: GridView) -> str:
         parts.append(f"Raised letters: rows {ties_meaning(view)}.")
     if view.outdated_comparisons:
         parts.append(
-            "No letters: scores have changed since rows were compared"
-            f" (`csebench compare {target_name(view.paper, view.name)} --scale {view.scale}` does it again)."
+            "No letters: scores have changed since the rows were compared"
+            f" (`csebench compare {target_name(view.paper, view.name)} --scale {view.scale}` compares them again)."
         )
     if view.scale == PAPER_SCALE:
         signs = ", ".join(f"{sign} {name}" for name, sign in SIGNS.items())

@@ -80,7 +80,7 @@ def open_control(facts: dict, where: Path) -> Embedder:
     """A control from what its folder states. Raises BadInput for what is no control, or other parameters than its."""
     declared = declaration(facts["control"])
     if declared.kind != "control":
-        raise BadInput(f"{where}: control: {declared.name} is none.")
+        raise BadInput(f"{where}: control: {declared.name} is none of the controls.")
     return load(declared.name)(typed(declared, facts["params"], f"{where}: params"), facts["seed"])
 
 

@@ -85,7 +85,7 @@ def newest(scale: str) -> dict[tuple[str, str], dict]:
         if (content := read_scores(path)) is not None:
             spec = Spec.model_validate(content["spec"])
             evaluator = path.name.removesuffix(".json").partition(".")[2].replace(".", ":")
-            versions = (spec.trainer_version or 0, spec.method_version, content["evaluations"][0]["version"])
+            versions = (spec.trainer_version, spec.method_version, content["evaluations"][0]["version"])
             files.append((versions, (unversioned(spec), evaluator), content))
     return {key: content for _, key, content in sorted(files, key=lambda file: file[0])}
 
