@@ -102,7 +102,7 @@ def list_claims(args):
 
 
 def list_findings(args):
-    from csebench.report.audit import findings
+    from csebench.report.audit import findings, place_label
 
-    rows = [[f.severity, f.kind, "; ".join(map(" ".join, f.places)), f.text] for f in findings()]
+    rows = [[f.severity, f.kind, "; ".join(map(place_label, f.places)), f.text] for f in findings()]
     print_table(["severity", "kind", "place", "finding"], rows, args.json, maxcolwidths=[None, None, 30, 80])

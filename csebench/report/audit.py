@@ -7,6 +7,7 @@ one finding with all its places. How often the checks are wrong is measured by b
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from itertools import combinations
 from math import ceil, floor
@@ -308,8 +309,14 @@ def describe_copies(rows: list[PrintedRow]) -> Finding | None:
 
 
 def place_label(place: Place) -> str:
-    """`miCSE Table 1`"""
-    return f"{paper_label(place.paper)} {grid_label(place.where)}"
+    """`miCSE Table 1`, `miCSE sec. 1 on Table 2`."""
+    return f"{paper_label(place.paper)} {where_label(place)}"
+
+
+def where_label(place: Place) -> str:
+    """`Table 2` for `table2`, `sec. 1 on Table 2` for `sec. 1 on table2`; other places as they are."""
+    names = grid_names(place.paper) if place.paper in paper_names() else ()
+    return re.sub(r"\w+", lambda word: grid_label(word[0]) if word[0] in names else word[0], place.where)
 
 
 def paper_label(name: str) -> str:

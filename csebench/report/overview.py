@@ -13,7 +13,7 @@ from csebench.plan.catalog import DEFAULT_SCALE, SIDE_BY_SIDE, VARIANTS, paper, 
 from csebench.plan.targets import grid_label, grid_names
 from csebench.plan.tuning import search_files
 from csebench.report.answers import answers_section
-from csebench.report.audit import KINDS, SEVERITIES, Finding, Place, findings, paper_label
+from csebench.report.audit import KINDS, SEVERITIES, Finding, findings, paper_label, place_label, where_label
 from csebench.report.claims_page import claims_sections
 from csebench.report.markdown import STALE, markdown_table, scale_warning
 from csebench.report.view import GridView, grid_view, scored_text
@@ -92,9 +92,8 @@ def audit_page(scale: str) -> str:
     sections = findings_by_section(findings())
     parts = ["# Inconsistencies in the published tables", audit_legend(), finding_counts(sections)]
     for title, section in sections.items():
-        body = [
-            [f.severity, f.kind, "; ".join(place_text(place, title) for place in f.places), f.text] for f in section
-        ]
+        label = place_label if title == SEVERAL else where_label
+        body = [[f.severity, f.kind, "; ".join(map(label, f.places)), f.text] for f in section]
         head = ["severity", "kind", "place", "finding"]
         parts += [f"## {title}: {len(section)}", markdown_table(head, body) if body else "None."]
     return "\n\n".join(parts) + "\n"
@@ -126,8 +125,3 @@ def finding_counts(sections: dict[str, list[Finding]]) -> str:
     counts = Counter((f.kind, f.severity) for section in sections.values() for f in section)
     body = [[kind, *(str(counts[kind, severity]) for severity in SEVERITIES)] for kind in KINDS]
     return markdown_table([f"{counts.total()} findings", *SEVERITIES], body)
-
-
-def place_text(place: Place, section: str) -> str:
-    """`table2`; among findings of several papers `miCSE table2`."""
-    return f"{paper_label(place.paper)} {place.where}" if section == SEVERAL else place.where
