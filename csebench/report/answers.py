@@ -13,7 +13,7 @@ from math import inf
 from pathlib import Path
 from statistics import median
 
-from csebench.plan import variance
+from csebench.plan import tuning, variance
 from csebench.plan.catalog import SIDE_BY_SIDE, paper, paper_names, results_folder
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.grids import plan_grid
@@ -23,12 +23,13 @@ from csebench.plan.targets import Page, grid_label, page
 from csebench.report import stats
 from csebench.report.compare import item_variances
 from csebench.report.findings import Contrast
-from csebench.report.markdown import STALE, markdown_table
+from csebench.report.markdown import STALE
 from csebench.report.power import POWER, Design, interval_text, smallest_difference
+from csebench.report.sections import TableData, part_markdown
 from csebench.report.variance_page import finding, read
 from csebench.report.view import Cell, GridView, combine_parts, differences, grid_view
 
-TITLE = "## What this study says"
+TITLE = "What this study says"
 FEW_SENTENCES = 1_000  # of a training set, at most
 FEW, MANY = "few", "many"  # columns: all with training sets of few sentences, all others
 # Question: what is compared: (paper, table or figure, row, row that it is compared with, columns).
@@ -48,6 +49,10 @@ ADDITIONS = {
         "without MSSE's compensation": ("msse", "table4", "w/o L_ICM", "w/o L_DCM + L_ICM", "STS(Avg.)"),
     },
 }
+DETECTS = (
+    f"*Detects*: the smallest true difference that the test shows with {100 * POWER:.0f} % power, before the"
+    " correction."
+)
 HEAD = ["row", "against", "in", "difference", "95 % interval", "p, Holm", "detects", "from"]
 
 
@@ -112,19 +117,29 @@ def answers_section(scale_name: str) -> list[str]:
     """The answers as a numbered list, and every comparison behind them, folded; as parts of a Markdown page."""
     made = answers(scale_name)
     lines = [f"{i}. **{answer.question}** {answer_text(answer)}" for i, answer in enumerate(made, 1)]
-    tested = [t for answer in made for t in answer.tested if t.contrast is not None]
-    parts = [TITLE, "\n".join(lines)]
-    if tested:
+    parts = [f"## {TITLE}", "\n".join(lines)]
+    if table := comparisons(made):
         parts += [
-            f"Differences are points of Spearman x 100, paired by seed. Better, worse: significant at {stats.LEVEL:g}"
-            " after Holm's correction over the comparisons of an answer; an interval is that of one comparison."
-            f" {STALE} scored with an older code version.",
-            f"<details><summary>The {len(tested)} comparisons</summary>",
-            markdown_table(HEAD, [comparison_cells(t) for t in tested]),
-            f"*Detects*: the smallest true difference that the test shows with {100 * POWER:.0f} % power, before the"
-            " correction.\n\n</details>",
+            how_to_read(),
+            f"<details><summary>The {len(table.rows)} comparisons</summary>",
+            part_markdown(table),
+            f"{DETECTS}\n\n</details>",
         ]
     return parts
+
+
+def how_to_read() -> str:
+    return (
+        f"Differences are points of Spearman x 100, paired by seed. Better, worse: significant at {stats.LEVEL:g}"
+        " after Holm's correction over the comparisons of an answer; an interval is that of one comparison."
+        f" {STALE} scored with an older code version."
+    )
+
+
+def comparisons(made: Iterable[Answer]) -> TableData | None:
+    """Every comparison that has scores."""
+    rows = [comparison_cells(t) for answer in made for t in answer.tested if t.contrast is not None]
+    return TableData(HEAD, rows) if rows else None
 
 
 def answer_text(answer: Answer) -> str:
@@ -243,8 +258,20 @@ def beats_simcse(view: GridView) -> Answer:
     tested = corrected(against(view, cell, rows["simcse"]) for cell in others)
     best = sorted((t for t in tested if t.sign > 0), key=lambda t: -t.contrast.mean if t.contrast else 0)
     names = "; ".join(f"{t.row} ({t.size}, {t.interval})" for t in best) or "No method is shown to"
-    text = f"{names}. {counts(tested)} Settings: `config/{view.scale}.yaml`, where not every method is tuned."
+    text = f"{names}. {counts(tested)} {settings_text(view.scale, rows)}"
     return Answer("Which methods beat SimCSE?", text, (view,), tested)
+
+
+def settings_text(scale_name: str, methods: Iterable[str]) -> str:
+    """Whether the methods of a comparison were tuned alike."""
+    searched = tuning.tuned_settings(scale_name)
+    trained = {name: declaration(name) for name in methods if declaration(name).kind == "trained"}
+    untuned = [declared.title for name, declared in trained.items() if name not in searched]
+    if not searched:
+        return f"Settings: `config/{scale_name}.yaml`; no method is tuned."
+    trials = tuning.read_search(tuning.search_folder(scale_name) / f"{next(iter(searched))}.json").planned
+    text = f"Tuned alike on STS-B dev, {trials} trials each ([what that bought](tuning.md))"
+    return f"{text}; not tuned: {', '.join(untuned)}." if untuned else f"{text}."
 
 
 def rows_by_method(view: GridView) -> dict[str, Cell]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from math import ceil
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -26,13 +25,7 @@ from csebench.report.evidence import (
     sweeps,
 )
 from csebench.report.evidence_words import encoder_title, method_title
-
-
-class Picture(NamedTuple):
-    name: str  # of its files
-    alt: str
-    caption: str
-
+from csebench.report.sections import Picture
 
 RUNS = Picture(
     "evidence",

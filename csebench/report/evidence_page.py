@@ -6,14 +6,10 @@ evidence.py. Same data, same bytes: no dates, no scale.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
 from csebench.report.evidence import groups, keys
-from csebench.report.evidence_figures import RUNS, SELECTION, Picture
+from csebench.report.evidence_figures import RUNS, SELECTION
 from csebench.report.evidence_tables import (
     HEAD,
-    TableData,
     checkpoint_table,
     selection_parts,
     source_table,
@@ -22,37 +18,22 @@ from csebench.report.evidence_tables import (
     untrained_table,
 )
 from csebench.report.evidence_words import caveats, excluded_parts, how_to_read, meaning_text, opening, title
-from csebench.report.markdown import markdown_table
+from csebench.report.sections import Section, TableData, as_markdown
 
 NAME = "evidence"
 TITLE = "Does it reproduce?"
 COMMAND = f"snakemake -j4 results/{NAME}.md"
 
 
-class Section(NamedTuple):
-    heading: str
-    parts: Sequence[str | TableData | Picture]  # paragraphs and lists as Markdown, tables, figures
-
-
 def page() -> str:
     """The whole page as Markdown."""
-    parts = [f"# {TITLE}", *opening(), as_markdown(RUNS), *caveats()]
-    for section in sections():
-        parts += [f"## {section.heading}", *map(as_markdown, section.parts)]
-    return "\n\n".join([*parts, f"Regenerate: `{COMMAND}`."]) + "\n"
-
-
-def as_markdown(part: str | TableData | Picture) -> str:
-    """A part of a section; a figure is a file beside the page."""
-    if isinstance(part, Picture):
-        return f"![{part.alt}]({part.name}.svg)\n\n{part.caption}"
-    return part if isinstance(part, str) else markdown_table(*part)
+    return "\n\n".join([f"# {TITLE}", *as_markdown(sections()), f"Regenerate: `{COMMAND}`."]) + "\n"
 
 
 def sections() -> list[Section]:
-    """What follows the figure, for Markdown and HTML."""
     with_runs = [key for key in keys() if groups(key)]
     return [
+        Section("", [*opening(), RUNS, *caveats()]),
         Section("Method by method", ["\n".join(f"- **{title(key)}**: {meaning_text(key)}" for key in with_runs)]),
         Section(
             "Printed values and others' runs",

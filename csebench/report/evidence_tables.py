@@ -5,8 +5,6 @@ The numbers come from csebench/report/evidence.py, the sentences are in evidence
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from csebench.plan import evidence
@@ -27,6 +25,7 @@ from csebench.report.evidence import (
 )
 from csebench.report.evidence_words import WITHIN, encoder_title, method_title, signed, title, value_text
 from csebench.report.markdown import SIGNS
+from csebench.report.sections import TableData
 
 KINDS = {
     "retrained": "trained again by others",
@@ -35,11 +34,6 @@ KINDS = {
     "authors": "given by the authors outside their paper",
     "untrained": "model without training",
 }
-
-
-class TableData(NamedTuple):
-    head: list[str]
-    rows: list[list[str]]
 
 
 HEAD = [

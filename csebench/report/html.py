@@ -19,9 +19,10 @@ from csebench.base.display import bar, loading
 from csebench.base.errors import by_number
 from csebench.base.files import write_text
 from csebench.base.locks import locked
-from csebench.plan import catalog, targets
+from csebench.plan import catalog, targets, tuning, variance
 from csebench.plan.page_files import note_checksum
 from csebench.report import (
+    answers,
     audit,
     claims,
     claims_page,
@@ -35,6 +36,8 @@ from csebench.report import (
     markdown,
     overview,
     stats,
+    tuning_page,
+    variance_page,
 )
 from csebench.report.html_cells import FIGURES, PICTURES
 from csebench.report.power import POWER
@@ -104,6 +107,8 @@ def write_pages(content: SiteContent, folder: Path) -> None:
         evidence_figures.draw(folder / FIGURES)
         for columns in (1, 2):
             evidence_figures.draw_runs(folder / FIGURES, columns)
+    if tuning_page in study_pages(content.scale):
+        tuning_page.draw(folder / FIGURES, content.scale)
     templates = template_environment(content.scale)
     for name, (template, values) in bar(page_templates(content).items(), "pages", "page"):
         write_text(folder / f"{name}.html", templates.get_template(template).render(here=name, **values))
@@ -113,13 +118,21 @@ def page_templates(content: SiteContent) -> dict[str, tuple[str, dict]]:
     """(template, its values) of every page, by the page's name."""
     pages = {"index": ("index.html", index_values(content))}
     if has_evidence():
-        pages[evidence_page.NAME] = ("evidence.html", {"sections": evidence_page.sections()})
+        pages[evidence_page.NAME] = ("evidence.html", {})
+    for page in study_pages(content.scale):
+        pages[page.NAME] = ("study.html", {"title": page.TITLE, "sections": page.sections(content.scale)})
     for name, views in content.views.items():
         values = {"about": catalog.paper(name), "views": views, "runs": html_cells.runs_on_page(views)}
         pages[name] = ("paper.html", values | {"finding": content.paper_findings.get(name)})
     pages["claims"] = ("claims.html", {"judged": content.judged})
     pages["audit"] = ("audit.html", {"sections": overview.findings_by_section(content.audit_findings)})
     return pages
+
+
+def study_pages(scale: str) -> list:
+    """The modules of the pages on variance and tuning, where a scale has them."""
+    has_searches = [tuning_page] if tuning.search_files(scale) else []
+    return [variance_page] * (scale in variance.study().scales) + has_searches
 
 
 def has_evidence() -> bool:
@@ -139,10 +152,10 @@ def template_environment(scale: str) -> Environment:
     )
     environment.filters |= {"inline": inline, "blocks": blocks, "items": list_items}
     environment.tests["control"] = is_control
-    functions = (findings.grid_finding, targets.grid_label, has_evidence, label_of_place, link_to_place)
-    functions += (needed_label, pair_powers, audit.paper_label)
+    functions = (findings.grid_finding, targets.grid_label, has_evidence, link_to_place)
+    functions += (needed_label, pair_powers, audit.paper_label, audit.place_label, audit.where_label)
     environment.globals |= {function.__name__: function for function in functions}
-    modules = (claims_page, evidence_page, evidence_words, html_cells, markdown, overview)
+    modules = (answers, claims_page, evidence_page, evidence_words, html_cells, markdown, overview)
     environment.globals |= {module.__name__.rpartition(".")[2]: module for module in modules}
     environment.globals |= {
         "scale": catalog.scale(scale),
@@ -166,13 +179,22 @@ def template_environment(scale: str) -> Environment:
 
 
 def inline(text: str) -> Markup:
-    """Markdown's `code`, **bold**, *slanted* and [links](https://…) as HTML; everything else is escaped. No
+    """Markdown's `code`, **bold**, *slanted* and [links](table2.md) as HTML; everything else is escaped. No
     line ends between a number and its % or ±."""
     text = re.sub(r"(?<=\d) (?=%)|(?<=±) | (?=± \d)", "\N{NO-BREAK SPACE}", text)
     html = re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text)))
-    html = re.sub(r"\[([^]]+)\]\((https://[^) ]+)\)", r'<a href="\2">\1</a>', html)
+    html = re.sub(r"\[([^]]+)\]\(([^) ]+)\)", lambda link: f'<a href="{site_link(link[2])}">{link[1]}</a>', html)
     html = re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", html)
     return Markup(re.sub(r"(?<!\w)\*([^*\s]|[^*\s][^*]*[^*\s])\*(?!\w)", r"<em>\1</em>", html))
+
+
+def site_link(target: str) -> str:
+    """`micse.html#table2` for `micse/table2.md`, which a Markdown page of the scale links to; an address as it is."""
+    if target.startswith("https://"):
+        return target
+    folder, _, name = target.rpartition("/")
+    name = name.partition(".")[0]
+    return f"{folder}.html#{name}" if folder else f"{name}.html"
 
 
 def blocks(text: str) -> Markup:
@@ -202,12 +224,6 @@ def link_to_place(paper_name: str, place: str) -> str | None:
     return f"{paper_name}.html" + (f"#{names[0]}" if names else "")
 
 
-def label_of_place(paper_name: str, place: str) -> str:
-    """`Table 2` for `table2`, `sec. 1 on Table 2` for `sec. 1 on table2`; other places as they are."""
-    names = targets.grid_names(paper_name) if paper_name in catalog.paper_names() else ()
-    return re.sub(r"\w+", lambda word: targets.grid_label(word[0]) if word[0] in names else word[0], place)
-
-
 # ---------------------------------------------------------------- index and claims
 
 
@@ -220,6 +236,8 @@ def index_values(content: SiteContent) -> dict:
     cells = [cell for view in all_views for row in view.rows for cell in row]
     papers = [view for view in all_views if view.paper not in catalog.GENERATED]
     return {
+        "study": answers.answers(content.scale) if content.scale != PAPER_SCALE else [],
+        "study_pages": study_pages(content.scale),
         "views": content.views,
         "runs": (len({run for run, _ in done} - incomplete), len({run for run, _ in pairs})),
         "scores": (len(done), len(pairs)),

@@ -5,39 +5,54 @@ A pure function of the files of searches. Which trials there are: csebench/plan/
 
 from __future__ import annotations
 
+from math import ceil
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 
 from csebench.plan import tuning
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.tuning import Search, settings_text
-from csebench.report.drawing import COLOURS, MARKERS, STYLE, figure_files, write_files
+from csebench.report.drawing import COLOURS, METHOD_COLOURS, STYLE, figure_files, write_files
 from csebench.report.evidence import expected_of_best
-from csebench.report.markdown import markdown_table, scale_warning
+from csebench.report.markdown import scale_warning
+from csebench.report.sections import Part, Picture, Section, TableData, as_markdown
 
 NAME = "tuning"  # of the page, and of its figure
+TITLE = "What tuning bought"
+FIGURE = Picture(
+    NAME,
+    "Score on STS-B dev against the number of trials",
+    "Line: expected score of the best of so many trials. Dashed: the settings of the scale, without tuning.",
+)
+PANELS = 5  # in a row of the figure
 HEAD = ["method", "trials", "without tuning", "chosen settings", "tuned", "gain"]
 
 
 def page(scale_name: str) -> str:
     """The whole page as Markdown."""
+    parts = [f"# {TITLE}, at scale {scale_name}", scale_warning(scale_name), *as_markdown(sections(scale_name))]
+    return "\n\n".join(parts) + "\n"
+
+
+def sections(scale_name: str) -> list[Section]:
     searches, scale = read_searches(scale_name), read_scale(scale_name)
-    parts = [f"# What tuning bought, at scale {scale_name}", scale_warning(scale_name)]
     if not searches:
-        return "\n\n".join([*parts, f"No search was made: `{tuning.command(['METHOD …'], scale_name)}`."]) + "\n"
+        return [Section("", [f"No search was made: `{tuning.command(['METHOD …'], scale_name)}`."])]
     counts = sorted({search.planned for search in searches})
     ks = [k for k in (1, 2, 4, 8, 16, 32, 64) if k <= counts[-1]]
-    parts += [
+    parts: list[Part] = [
+        finding(searches),
         "Every method gets the same number of trials. The first trial has the settings of the scale; the others are"
         " drawn at random, without repetition, from the values that the method declares (`csebench show METHOD`). All"
         f" trials train on {scale.sizes[tuning.SIZE]:,} sentences from `{scale.encoders[tuning.ENCODER].name}`, with a"
         f" subset and a seed that no table uses ({tuning.trial_seed(scale)}). A score is Spearman x 100 on STS-B dev.",
-        markdown_table([*HEAD, *(f"best of {k}" for k in ks)], [summary_row(search, ks) for search in searches]),
+        TableData([*HEAD, *(f"best of {k}" for k in ks)], [summary_row(search, ks) for search in searches]),
         "*Best of k*: the expected score of the best of k trials, over all choices of k of the trials made. The gain"
         " is measured on the set that chose the settings, with one seed, so part of it is chance; the tables of a"
         " scale that uses these settings show what remains on the test sets.",
-        f"![Score on STS-B dev against the number of trials]({NAME}.svg)",
+        FIGURE,
     ]
     if len(counts) > 1:
         parts.append(f"**Not the same number of trials for each**: {', '.join(map(str, counts))}.")
@@ -48,13 +63,28 @@ def page(scale_name: str) -> str:
         for search in searches
         for t in search.trials
     ]
-    parts += ["## All trials", markdown_table(["method", "settings", "STS-B dev", "run"], rows)]
-    names = [search.name for search in searches]
-    return "\n\n".join([*parts, f"Search again: `{tuning.command(names, scale_name, counts[-1])}`."]) + "\n"
+    again = tuning.command([search.name for search in searches], scale_name, counts[-1])
+    trials = TableData(["method", "settings", "STS-B dev", "run"], rows)
+    return [Section("", parts), Section("All trials", [trials, f"Search again: `{again}`."])]
 
 
 def read_searches(scale_name: str) -> list[Search]:
     return [tuning.read_search(path) for path in tuning.search_files(scale_name)]
+
+
+def finding(searches: list[Search]) -> str:
+    """How much tuning gained, over the methods that have a score before and after it."""
+    gains = [
+        100 * (best.dev - first.dev)
+        for search in searches
+        if (first := search.trials[0]).dev is not None and (best := tuning.best_trial(search.trials)) and best.dev
+    ]
+    if not gains:
+        return "**Finding.** None yet: no search has a score with the settings of the scale."
+    return (
+        f"**Finding.** Tuning gained {median(gains):+.2f} points on STS-B dev in the median of {len(gains)} methods"
+        f" ({min(gains):+.2f} to {max(gains):+.2f}); for {gains.count(0)} the settings of the scale were the best."
+    )
 
 
 def summary_row(search: Search, ks: list[int]) -> list[str]:
@@ -83,26 +113,31 @@ def points(score: float | None) -> str:
 
 
 def draw(folder: Path, scale_name: str) -> list[Path]:
-    """The expected best score against the number of trials, a line per search; returns the files written."""
+    """The expected best score against the number of trials, a panel per search; returns the files written."""
     import matplotlib
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
     table: list[list] = [["method", "trials", "expected_best", "without_tuning"]]
+    searches = read_searches(scale_name)
+    rows = max(1, ceil(len(searches) / PANELS))
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(7, 4.2), layout="constrained")
-        axis = figure.subplots()
-        for number, search in enumerate(read_searches(scale_name)):
+        figure = Figure(figsize=(9, 0.8 + 1.5 * rows), layout="constrained")
+        axes = [*figure.subplots(rows, PANELS, sharex=True, sharey=True, squeeze=False).flat]
+        for axis, search in zip(axes, searches, strict=False):
             expected, first = expected_best(search), search.trials[0].dev
-            colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number // len(COLOURS) % len(MARKERS)]
-            axis.plot(range(1, len(expected) + 1), expected, marker=marker, ms=4, color=colour, label=search.name)
+            colour = METHOD_COLOURS.get(search.name, COLOURS[0])
+            axis.set_title(search.name)
+            axis.plot(range(1, len(expected) + 1), expected, marker="o", ms=4, color=colour)
             if first is not None:
-                axis.plot([0], [100 * first], marker=marker, ms=6, mfc="white", color=colour)
-            rows = enumerate(expected, 1)
-            table += [[search.name, k, best, "" if first is None else 100 * first] for k, best in rows]
-        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axis.set_xlabel("trials; hollow at 0: the settings of the scale, without tuning")
-        axis.set_ylabel("STS-B dev (Spearman x 100), expected best")
-        if len(table) > 1:
-            axis.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=8)
+                axis.axhline(100 * first, color=colour, lw=1, ls="--")
+            axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+            lines = enumerate(expected, 1)
+            table += [[search.name, k, best, "" if first is None else 100 * first] for k, best in lines]
+        for axis in axes[len(searches) :]:
+            axis.set_visible(False)
+        for axis in axes[max(0, len(searches) - PANELS) : len(searches)]:  # the lowest of each column
+            axis.tick_params(labelbottom=True)
+        figure.supxlabel("trials", fontsize=9)
+        figure.supylabel("STS-B dev (Spearman x 100)", fontsize=9)
         return write_files(folder / NAME, figure_files(figure, table))

@@ -12,10 +12,12 @@ from csebench.plan.catalog import scale as read_scale
 from csebench.plan.grids import CellPlan, plan_grid
 from csebench.plan.variance import BEST, LAST, NAME, SOURCES, Levels, design, study
 from csebench.report.crossed import MeanSquares, Share, mean_squares, share_alone, total_deviation
-from csebench.report.markdown import made_sections, markdown_table, page_conditions, scale_warning
+from csebench.report.markdown import made_sections, page_conditions, scale_warning
+from csebench.report.sections import Section, TableData, as_markdown
 from csebench.report.stats import quantile, summarise, two_sided
 from csebench.score.store import score, value
 
+TITLE = "Where spread comes from"
 LABELS = {"subset": "subset of the corpus", "order": "order of batches", "dropout": "dropout", "head": "new weights"}
 HEAD = ["source", "alone: sd", "alone: share"]
 Scores = dict[tuple[int, Levels], float]  # by (block, levels)
@@ -23,18 +25,25 @@ Scores = dict[tuple[int, Levels], float]  # by (block, levels)
 
 def page(scale_name: str) -> str:
     """The whole page as Markdown."""
-    made, scale, content = targets.page(NAME, scale_name), read_scale(scale_name), study()
+    made, title = targets.page(NAME, scale_name), f"# {TITLE}, at scale {scale_name}"
+    parts = [title, scale_warning(scale_name), *as_markdown(sections(scale_name))]
+    return "\n\n".join([*parts, *made_sections(made, study_conditions(made))]) + "\n"
+
+
+def study_conditions(made: targets.Page) -> list[list[str]]:
+    scale, content = read_scale(made.scale), study()
     seeds = range(content.first_seed, content.first_seed + 2 * content.blocks)
-    conditions = [row for row in page_conditions(made) if row[0] not in ("Seeds", "Sentences of a column")]
-    conditions += [
+    return [
+        *(row for row in page_conditions(made) if row[0] not in ("Seeds", "Sentences of a column")),
         ["Sentences of a run", f"{scale.sizes[content.size]:,}"],
         ["Settings of the study", ", ".join(f"{key} {value}" for key, value in content.sweep.items()) or "none"],
         ["Seeds of each source", ", ".join(map(str, seeds))],
     ]
-    methods = plan_grid(NAME, NAME, scale_name)
-    parts = [
-        f"# Where spread comes from, at scale {scale_name}",
-        scale_warning(scale_name),
+
+
+def sections(scale_name: str) -> list[Section]:
+    methods, content = plan_grid(NAME, NAME, scale_name), study()
+    about = [
         f"**Finding.** {' '.join(finding(best, scale_name) for best, _ in methods)}",
         f"Four sources of randomness have a seed each: {', '.join(LABELS.values())}. A block has two seeds of every"
         f" source and a run for each of the 16 combinations; {content.blocks} blocks, which share no seed. New weights"
@@ -45,9 +54,7 @@ def page(scale_name: str) -> str:
         " to more if a source changes what another one does. Intervals are at 95 %, under a normal model of random"
         f" effects; {content.blocks} blocks leave them wide.",
     ]
-    for best, last in methods:
-        parts += method_section(best, last, scale_name)
-    return "\n\n".join([*parts, *made_sections(made, conditions)]) + "\n"
+    return [Section("", about), *(method_section(best, last, scale_name) for best, last in methods)]
 
 
 def finding(best: CellPlan, scale_name: str) -> str:
@@ -74,11 +81,11 @@ def squares_of(scores: Scores) -> MeanSquares:
     return mean_squares(np.array([scores[key] for key in design(BEST)]).reshape(study().blocks, *levels))
 
 
-def method_section(best: CellPlan, last: CellPlan, scale_name: str) -> list[str]:
+def method_section(best: CellPlan, last: CellPlan, scale_name: str) -> Section:
     """Shares of the variance of a method's scores, and its last step against its best on STS-B dev."""
-    title, scores, of_last = f"## {best.row.label}", read(best, BEST, scale_name), read(last, LAST, scale_name)
+    title, scores, of_last = best.row.label, read(best, BEST, scale_name), read(last, LAST, scale_name)
     if len(scores) < len(best.specs):
-        return [title, f"{len(scores)} of {len(best.specs)} runs are scored; shares need all of them."]
+        return Section(title, [f"{len(scores)} of {len(best.specs)} runs are scored; shares need all of them."])
     squares = squares_of(scores)
     deviation, body, total_share = total_deviation(squares), [], 0.0
     for number, source in enumerate(SOURCES):
@@ -88,13 +95,13 @@ def method_section(best: CellPlan, last: CellPlan, scale_name: str) -> list[str]
     body.append(["sum", "", f"{total_share:.2f}"])
     mean = np.mean([*scores.values()])
     total = f"All four vary: mean {mean:.2f}, standard deviation {share_text(deviation)}, over {len(scores)} runs."
-    return [title, total, markdown_table(HEAD, body), paired(scores, of_last, len(last.specs))]
+    return Section(title, [total, TableData(HEAD, body), *paired(scores, of_last, len(last.specs))])
 
 
-def paired(best: Scores, last: Scores, wanted: int) -> str:
+def paired(best: Scores, last: Scores, wanted: int) -> list[str | TableData]:
     """Last step against best on STS-B dev over the runs that have both."""
     if len(last) < wanted:
-        return f"Last step: {len(last)} of {wanted} runs are scored."
+        return [f"Last step: {len(last)} of {wanted} runs are scored."]
     of_best, of_last = summarise(best[key] for key in last), summarise(last.values())
     change = summarise(last[key] - best[key] for key in last)
     assert of_best.std is not None and of_last.std is not None and change.std is not None
@@ -102,7 +109,7 @@ def paired(best: Scores, last: Scores, wanted: int) -> str:
     half = quantile(0.95, change.n - 1) * change.std / sqrt(change.n)
     row += [f"{change.mean:+.2f} ± {half:.2f}", f"{two_sided(change.mean, change.error):.2g}"]
     head = ["runs", BEST, LAST, "last - best, 95 % interval over runs", "p"]
-    return markdown_table(head, [row]) + "\n\nPaired over runs; that some share a seed is not taken into account."
+    return [TableData(head, [row]), "Paired over runs; that some share a seed is not taken into account."]
 
 
 def read(cell: CellPlan, label: str, scale_name: str) -> Scores:

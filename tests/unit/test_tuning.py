@@ -14,7 +14,7 @@ from csebench.base.errors import BadInput, RunFailed, Stopped
 from csebench.plan import cache, catalog, grids, recipe, registry, targets, tuning
 from csebench.plan.papers import Recipe
 from csebench.plan.schema import Declaration, without_text
-from csebench.report import markdown, tuning_page
+from csebench.report import answers, html, markdown, tuning_page
 
 SCALE = "tuned"
 FAST = {"learning_rate": 1e-4, "temperature": 0.1}
@@ -311,6 +311,7 @@ def test_the_page_shows_the_gain_and_the_best_of_k(project, capsys):
     drawn = (catalog.RESULTS / SCALE / "tuning.csv").read_text().splitlines()
     assert drawn[2] == "simcse,2,60.8333,60"
     assert (catalog.RESULTS / SCALE / "tuning.svg").exists()
+    assert "Tuning gained +5.00 points on STS-B dev in the median of 1 methods" in "\n".join(lines)
 
 
 def test_the_page_names_searches_that_do_not_fit(project):
@@ -332,6 +333,22 @@ def test_the_workflow_makes_the_page_where_there_is_a_search(project):
     assert workflow.tuning_page(SCALE) == []
     write_search("simcse", FAST)
     assert [str(path) for path in workflow.tuning_page(SCALE)] == ["results/tuned/tuning.md"]
+
+
+def test_the_first_page_says_who_was_tuned(project):
+    write_scale()
+    assert answers.settings_text(SCALE, ["simcse", "ct"]) == "Settings: `config/tuned.yaml`; no method is tuned."
+    write_search("simcse", FAST, planned=4)
+    write_scale(tuned=True)
+    text = "Tuned alike on STS-B dev, 4 trials each ([what that bought](tuning.md))"
+    assert answers.settings_text(SCALE, ["bert", "simcse"]) == f"{text}."
+    assert answers.settings_text(SCALE, ["simcse", "ct"]) == f"{text}; not tuned: Contrastive Tension."
+
+
+def test_the_page_is_in_the_folder_of_html_where_there_is_a_search(project):
+    assert tuning_page not in html.study_pages(SCALE)
+    write_search("simcse", FAST)
+    assert tuning_page in html.study_pages(SCALE)
 
 
 def test_no_paper_or_scale_is_named_tuning():
