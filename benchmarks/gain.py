@@ -6,8 +6,9 @@ untrained pooling. Then the average of the seven STS test sets of both winners.
 
     python benchmarks/gain.py ENCODER [ENCODER …] --corpus FILE --data DIR --out DIR [--jobs 1] [--threads 1]
 
-Runs lie in OUT/<encoder>/lr-<rate>, where a second call resumes or reuses them; OUT/gain.csv has a row per score, and
-OUT/gain.json the settings and a summary per encoder. --jobs runs share a GPU, or the cores.
+Runs lie in OUT/<encoder>/lr-<rate>, where a second call resumes or reuses them; OUT/gain.csv has a row per score,
+OUT/gain.json the settings and a summary per encoder, OUT/gain-by-tokens.svg a point per encoder. --jobs runs share a
+GPU, or the cores.
 """
 
 # ruff: noqa: E402
@@ -31,6 +32,7 @@ from csebench.base.provenance import Stopwatch
 from csebench.data.sts import read_sts
 from csebench.model.encoder import Encoder
 from csebench.plan.schema import EncoderRef
+from csebench.report.drawing import COLOURS, STYLE, figure_files, write_files
 from csebench.train.trainer import dev_point
 
 POOLERS = ("cls_before_pooler", "avg", "avg_top2", "avg_first_last_2021", "avg_first_last_2022")
@@ -72,6 +74,29 @@ def untrained(encoder: Path, args) -> dict[str, float]:
     (dev,) = read_sts(args.data, "STS-B", "dev")
     loaded = Encoder.load(EncoderRef(name=str(encoder), revision="local"))
     return {pooler: dev_point(loaded, pooler, dev, "bf16")["spearman"] for pooler in POOLERS}
+
+
+def draw(summary: list[dict], out: Path) -> None:
+    """STS-B dev against the tokens that an encoder saw, untrained and after SimCSE."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    points = sorted((row for row in summary if row["tokens"]), key=lambda row: row["tokens"])
+    lines = {"untrained_dev": "untrained, best pooling", "simcse_dev": "after SimCSE as published"}
+    tokens = [row["tokens"] / 1e6 for row in points]
+    table = [["encoder", "million_tokens", *lines, "gain"]]
+    table += [[row["encoder"], row["tokens"] / 1e6, *(row[key] for key in lines), row["gain"]] for row in points]
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(6, 3.6), layout="constrained")
+        axis = figure.subplots()
+        for (key, label), colour in zip(lines.items(), COLOURS, strict=False):
+            axis.plot(tokens, [row[key] for row in points], marker="o", color=colour, label=label)
+        axis.set_xscale("log", base=2)
+        axis.set_xticks(tokens, [f"{value:.3g}" for value in tokens])
+        axis.set_xlabel("million tokens seen in pre-training")
+        axis.set_ylabel("STS-B dev (Spearman x 100)")
+        axis.legend(frameon=False)
+        write_files(out / "gain-by-tokens", figure_files(figure, table))
 
 
 def main():
@@ -130,6 +155,7 @@ def main():
             settings["learning_rates"] = list(args.learning_rates)
             provenance = watch.record()
             write_json(args.out / "gain.json", {"settings": settings, "encoders": summary, "provenance": provenance})
+    draw(summary, args.out)
     print(tabulate(summary, headers="keys", floatfmt=".2f"))
 
 
