@@ -98,7 +98,9 @@ def spoken_cell(view: GridView, row: int, cell: Cell) -> str:
 
 def kinds_in_row(cells: list[Cell]) -> list[str]:
     """Whose numbers the lines of a row's cells are, from above."""
-    return ["ours"] + ["printed"] * any(c.published for c in cells) + ["others"] * any(c.others for c in cells)
+    kinds = {"printed": any(c.published for c in cells), "others": any(c.others for c in cells)}
+    kinds["runs"] = any(c.values and c.absent for c in cells)
+    return ["ours", *(kind for kind, has in kinds.items() if has)]
 
 
 def csv_of_cells(view: GridView, row: int, cells: list[Cell]) -> str:
