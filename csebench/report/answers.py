@@ -268,7 +268,7 @@ def settings_text(scale_name: str, methods: Iterable[str]) -> str:
     trained = {name: declaration(name) for name in methods if declaration(name).kind == "trained"}
     untuned = [declared.title for name, declared in trained.items() if name not in searched]
     if not searched:
-        return f"Settings: `config/{scale_name}.yaml`; no method is tuned."
+        return f"Settings: `config/{scale_name}.yaml`; the methods are not tuned alike."
     trials = tuning.read_search(tuning.search_folder(scale_name) / f"{next(iter(searched))}.json").planned
     text = f"Tuned alike on STS-B dev, {trials} trials each ([what that bought](tuning.md))"
     return f"{text}; not tuned: {', '.join(untuned)}." if untuned else f"{text}."

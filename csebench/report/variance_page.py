@@ -70,9 +70,10 @@ def finding(best: CellPlan, scale_name: str) -> str:
         all(other.high < shares[largest].low for source, other in shares.items() if source != largest),
     )
     return (
-        f"{best.row.label}: standard deviation {share_text(total_deviation(squares))}, most of it from"
-        f" {LABELS[largest]}: with that source alone, {share.value:.2f} of the variance remains (95 % interval"
-        f" {share.low:.2f} to {share.high:.2f}){'' if clear else '; the intervals of the sources overlap'}."
+        f"{best.row.label}: standard deviation {share_text(total_deviation(squares))}. The largest share:"
+        f" {LABELS[largest]}, which alone gives {100 * share.value:.0f} % of the variance (95 % interval"
+        f" {100 * share.low:.0f} % to {100 * share.high:.0f} %)"
+        f"{'' if clear else '; the intervals of the sources overlap'}."
     )
 
 

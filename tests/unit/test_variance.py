@@ -136,7 +136,10 @@ def test_page_names_the_only_source(monkeypatch):
     for label in ("order of batches", "dropout", "new weights"):
         assert "0.00 [0.00, 0.00]" in rows[label]
     assert "-0.50 ± 0.00" in text
-    assert "**Finding.** " in text.split("##")[0] and "most of it from subset of the corpus" in text.split("##")[0]
+    assert (
+        "**Finding.** " in text.split("##")[0]
+        and "largest share: subset of the corpus, which alone gives" in text.split("##")[0]
+    )
 
 
 def test_page_without_scores_says_how_many_are_missing(monkeypatch, tmp_path, request):
