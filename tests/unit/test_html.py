@@ -483,6 +483,23 @@ def test_a_run_that_lacks_the_value_is_not_outdated(monkeypatch):
     clear()
 
 
+def luminance(colour: str) -> float:
+    """Relative luminance of `#rrggbb` (WCAG 2.2)."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("ground", ["ground", "raised"])
+def test_text_has_the_contrast_that_wcag_asks_for(scheme, ground):
+    blocks = re.findall(r":root \{(.*?)\}", (html.TEMPLATES / "style.css").read_text(), re.DOTALL)
+    colours = dict(re.findall(r"--(\w+): (#\w{6});", blocks[scheme == "dark"]))
+    for text in ("text", "faint", "link", "good", "bad", "near"):
+        low, high = sorted((luminance(colours[text]), luminance(colours[ground])))
+        assert (high + 0.05) / (low + 0.05) >= 4.5, text
+
+
 # ---------------------------------------------------------------- the script, in a browser
 
 
