@@ -71,6 +71,8 @@ def write_site(scale: str) -> Path:
     with loading("scores and claims"):
         content = collect_content(scale)
     out = catalog.results_folder(scale) / "html"
+    if out.is_symlink():  # the folder that it leads to is replaced, and the link stays
+        out = out.resolve()
     new, old = (out.with_name(f".html.{name}") for name in ("new", "old"))
     with locked(out.with_name(".html.lock"), f"{out}: another process writes it; waiting for its end."):
         for leftover in (new, old):

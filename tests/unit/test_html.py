@@ -278,6 +278,18 @@ def test_a_failure_leaves_the_old_folder(index, monkeypatch):
     assert not list(index.parent.parent.glob(".html*"))
 
 
+def test_a_link_stays_and_its_folder_is_replaced(project):
+    link, folder = Path("results/mini/html"), project / "site"
+    shutil.rmtree(link, ignore_errors=True)
+    folder.mkdir()
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(folder)
+    for _ in range(2):
+        html.write_site("mini")
+    assert link.is_symlink() and (folder / "index.html").exists()
+    link.unlink()
+
+
 def test_everything_is_escaped(index):
     text = "".join(content.decode() for name, content in files(index).items() if name.endswith(".html"))
     for raw in ("<i>", "<b>not", "<paper>", "<made-up>", "<processor>", "<them>", "no <code>", "<by far>"):
