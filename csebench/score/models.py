@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 from huggingface_hub import try_to_load_from_cache
 from safetensors import SafetensorError
 
@@ -91,12 +92,16 @@ def read_transform(folder: Path, size: int) -> Affine | None:
         size: of the vectors that it maps.
 
     Raises:
-        BadInput: it is damaged, or of vectors of another size.
+        BadInput: it is damaged, not finite, or of vectors of another size.
     """
     try:
         transform = Affine.load(folder)
     except (SafetensorError, TypeError, OSError) as error:
         raise BadInput(f"{folder}: its fitted map cannot be read: {first_line(error)}.") from None
-    if transform is not None and (transform.shift.shape[-1:], transform.matrix.shape[:1]) != ((size,), (size,)):
+    if transform is None:
+        return None
+    if (transform.shift.shape[-1:], transform.matrix.shape[:1]) != ((size,), (size,)):
         raise BadInput(f"{folder}: its fitted map is of vectors of another size than {size}.")
+    if not all(np.isfinite(values).all() for values in (transform.shift, transform.matrix)):
+        raise BadInput(f"{folder}: its fitted map has values that are not finite.")
     return transform

@@ -142,8 +142,14 @@ def test_a_damaged_folder_of_sentence_transformers_is_not_opened(damage, encoder
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"nonsense", save({"a": np.zeros(3)}), save({"shift": np.zeros(3), "matrix": np.eye(3)})],
-    ids=["empty", "text", "other keys", "another size"],
+    [
+        b"",
+        b"nonsense",
+        save({"a": np.zeros(3)}),
+        save({"shift": np.zeros(3), "matrix": np.eye(3)}),
+        save({"shift": np.full(32, np.nan), "matrix": np.eye(32)}),
+    ],
+    ids=["empty", "text", "other keys", "another size", "not finite"],
 )
 def test_a_damaged_fitted_map_is_not_opened(content, encoder):
     from csebench.score.models import open_model
