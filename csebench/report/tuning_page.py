@@ -74,16 +74,17 @@ def read_searches(scale_name: str) -> list[Search]:
 
 def finding(searches: list[Search]) -> str:
     """How much tuning gained, over the methods that have a score before and after it."""
-    gains = [
-        100 * (best.dev - first.dev)
+    gains = {
+        search.name: 100 * (best.dev - first.dev)
         for search in searches
         if (first := search.trials[0]).dev is not None and (best := tuning.best_trial(search.trials)) and best.dev
-    ]
+    }
     if not gains:
         return "**Finding.** None yet: no search has a score with the settings of the scale."
+    most, unchanged = max(gains, key=lambda name: gains[name]), sum(gain == 0 for gain in gains.values())
     return (
-        f"**Finding.** Tuning gained {median(gains):+.2f} points on STS-B dev in the median of {len(gains)} methods"
-        f" ({min(gains):+.2f} to {max(gains):+.2f}); for {gains.count(0)} the settings of the scale were the best."
+        f"**Finding.** Tuning gained {median(gains.values()):+.2f} points on STS-B dev in the median of {len(gains)}"
+        f" methods, at most {gains[most]:+.2f} ({most}); for {unchanged} the settings of the scale were the best."
     )
 
 
