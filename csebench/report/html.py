@@ -238,7 +238,7 @@ def index_values(content: SiteContent) -> dict:
     cells = [cell for view in all_views for row in view.rows for cell in row]
     papers = [view for view in all_views if view.paper not in catalog.GENERATED]
     return {
-        "study": answers.answers(content.scale) if content.scale != PAPER_SCALE else [],
+        "study": answers.answers(content.scale) if content.scale != catalog.DEFAULT_SCALE else [],
         "study_pages": study_pages(content.scale),
         "views": content.views,
         "runs": (len({run for run, _ in done} - incomplete), len({run for run, _ in pairs})),
