@@ -23,9 +23,9 @@ from csebench.plan.targets import Page, grid_label, page
 from csebench.report import stats
 from csebench.report.compare import item_variances
 from csebench.report.findings import Contrast
-from csebench.report.markdown import STALE
+from csebench.report.markdown import STALE, markdown_table
 from csebench.report.power import POWER, Design, interval_text, smallest_difference
-from csebench.report.sections import TableData, part_markdown
+from csebench.report.sections import TableData
 from csebench.report.variance_page import finding, read
 from csebench.report.view import Cell, GridView, combine_parts, differences, grid_view
 
@@ -122,7 +122,7 @@ def answers_section(scale_name: str) -> list[str]:
         parts += [
             how_to_read(),
             f"<details><summary>The {len(table.rows)} comparisons</summary>",
-            part_markdown(table),
+            markdown_table(*table),
             f"{DETECTS}\n\n</details>",
         ]
     return parts
@@ -258,17 +258,17 @@ def beats_simcse(view: GridView) -> Answer:
     tested = corrected(against(view, cell, rows["simcse"]) for cell in others)
     best = sorted((t for t in tested if t.sign > 0), key=lambda t: -t.contrast.mean if t.contrast else 0)
     names = "; ".join(f"{t.row} ({t.size}, {t.interval})" for t in best) or "No method is shown to"
-    text = f"{names}. {counts(tested)} {settings_text(view.scale, rows)}"
+    text = f"{names}. {counts(tested)} {tuning_text(view.scale, rows)}"
     return Answer("Which methods beat SimCSE?", text, (view,), tested)
 
 
-def settings_text(scale_name: str, methods: Iterable[str]) -> str:
+def tuning_text(scale_name: str, methods: Iterable[str]) -> str:
     """Whether the methods of a comparison were tuned alike."""
     searched = tuning.tuned_settings(scale_name)
-    trained = {name: declaration(name) for name in methods if declaration(name).kind == "trained"}
-    untuned = [declared.title for name, declared in trained.items() if name not in searched]
     if not searched:
         return f"Settings: `config/{scale_name}.yaml`; the methods are not tuned alike."
+    trained = [name for name in methods if declaration(name).kind == "trained"]
+    untuned = [declaration(name).title for name in trained if name not in searched]
     trials = tuning.read_search(tuning.search_folder(scale_name) / f"{next(iter(searched))}.json").planned
     text = f"Tuned alike on STS-B dev, {trials} trials each ([what that bought](tuning.md))"
     return f"{text}; not tuned: {', '.join(untuned)}." if untuned else f"{text}."

@@ -10,6 +10,7 @@ import re
 import shutil
 from collections import Counter
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -131,10 +132,10 @@ def page_templates(content: SiteContent) -> dict[str, tuple[str, dict]]:
     return pages
 
 
-def study_pages(scale: str) -> list:
+def study_pages(scale: str) -> list[ModuleType]:
     """The modules of the pages on variance and tuning, where a scale has them."""
-    has_searches = [tuning_page] if tuning.search_files(scale) else []
-    return [variance_page] * (scale in variance.study().scales) + has_searches
+    has_page = {variance_page: scale in variance.study().scales, tuning_page: bool(tuning.search_files(scale))}
+    return [page for page, wanted in has_page.items() if wanted]
 
 
 def has_evidence() -> bool:
@@ -185,7 +186,11 @@ def inline(text: str) -> Markup:
     line ends between a number and its % or ±."""
     text = re.sub(r"(?<=\d) (?=%)|(?<=±) | (?=± \d)", "\N{NO-BREAK SPACE}", text)
     html = re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text)))
-    html = re.sub(r"\[([^]]+)\]\(([^) ]+)\)", lambda link: f'<a href="{site_link(link[2])}">{link[1]}</a>', html)
+    html = re.sub(
+        r"\[([^]]+)\]\((https://[^) ]+|[\w/-]+\.(?:md|svg))\)",
+        lambda link: f'<a href="{site_link(link[2])}">{link[1]}</a>',
+        html,
+    )
     html = re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", html)
     return Markup(re.sub(r"(?<!\w)\*([^*\s]|[^*\s][^*]*[^*\s])\*(?!\w)", r"<em>\1</em>", html))
 

@@ -74,11 +74,7 @@ def read_searches(scale_name: str) -> list[Search]:
 
 def finding(searches: list[Search]) -> str:
     """How much tuning gained, over the methods that have a score before and after it."""
-    gains = {
-        search.name: 100 * (best.dev - first.dev)
-        for search in searches
-        if (first := search.trials[0]).dev is not None and (best := tuning.best_trial(search.trials)) and best.dev
-    }
+    gains = {search.name: gained for search in searches if (gained := gain(search)) is not None}
     if not gains:
         return "**Finding.** None yet: no search has a score with the settings of the scale."
     most, unchanged = max(gains, key=lambda name: gains[name]), sum(gain == 0 for gain in gains.values())
@@ -88,17 +84,22 @@ def finding(searches: list[Search]) -> str:
     )
 
 
+def gain(search: Search) -> float | None:
+    """Points of the best trial over the settings of the scale; None where these have no score."""
+    first, best = search.trials[0].dev, tuning.best_trial(search.trials)
+    return None if first is None or best is None or best.dev is None else 100 * (best.dev - first)
+
+
 def summary_row(search: Search, ks: list[int]) -> list[str]:
     """A search in a row of `HEAD`, and the expected best of each of `ks` trials."""
-    first, best, expected = search.trials[0].dev, tuning.best_trial(search.trials), expected_best(search)
-    tuned = best.dev if best else None
+    best, expected, gained = tuning.best_trial(search.trials), expected_best(search), gain(search)
     return [
         search.name,
         f"{len(search.trials)}" + (f" of {search.planned}" if len(search.trials) < search.planned else ""),
-        points(first),
+        points(search.trials[0].dev),
         "–" if best is None else settings_text(best.settings),
-        points(tuned),
-        "–" if first is None or tuned is None else f"{100 * (tuned - first):+.2f}",
+        points(best and best.dev),
+        "–" if gained is None else f"{gained:+.2f}",
         *(f"{expected[k - 1]:.2f}" if k <= len(expected) else "–" for k in ks),
     ]
 

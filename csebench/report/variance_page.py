@@ -13,7 +13,7 @@ from csebench.plan.grids import CellPlan, plan_grid
 from csebench.plan.variance import BEST, LAST, NAME, SOURCES, Levels, design, study
 from csebench.report.crossed import MeanSquares, Share, mean_squares, share_alone, total_deviation
 from csebench.report.markdown import made_sections, page_conditions, scale_warning
-from csebench.report.sections import Section, TableData, as_markdown
+from csebench.report.sections import Part, Section, TableData, as_markdown
 from csebench.report.stats import quantile, summarise, two_sided
 from csebench.score.store import score, value
 
@@ -99,7 +99,7 @@ def method_section(best: CellPlan, last: CellPlan, scale_name: str) -> Section:
     return Section(title, [total, TableData(HEAD, body), *paired(scores, of_last, len(last.specs))])
 
 
-def paired(best: Scores, last: Scores, wanted: int) -> list[str | TableData]:
+def paired(best: Scores, last: Scores, wanted: int) -> list[Part]:
     """Last step against best on STS-B dev over the runs that have both."""
     if len(last) < wanted:
         return [f"Last step: {len(last)} of {wanted} runs are scored."]

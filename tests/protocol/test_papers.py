@@ -252,7 +252,12 @@ REFUSED = {
     "no number": ("2.00±0.10", "2,00", "tables.1", "rows.1.values.0", "'2,00'"),
     "neither run nor missing": ("missing: cited only, ", "", "tables.1", "two: needs either `run`, or `missing`"),
     "run and missing": ("missing:", "run: {method: bert}, missing:", "tables.1", "two: needs either"),
-    "unknown column of a difference": ("delta: STS-B", "delta: STSB", "tables.1", "needs exactly one column"),
+    "unknown column of a difference": (
+        "delta: STS-B",
+        "delta: STSB",
+        "tables.1",
+        "change: `delta` needs exactly one column",
+    ),
     "difference without a baseline": ("    baseline: one\n", "", "tables.1", "change: `delta` needs", "`baseline`"),
     "baseline that is no row": ("baseline: one", "baseline: three", "tables.1", "baseline: exactly one", "'three'"),
     "baseline of two rows": ("label: two", "label: one", "tables.1", "baseline: exactly one row", "'one'"),

@@ -233,28 +233,27 @@ class Links(HTMLParser):
 
 
 def test_every_link_resolves(index):
-    found = files(index)
-    names = ("index", "evidence", "made_up", "methods", "variants", "claims", "audit")
-    check_links(found, {f"{name}.html" for name in names})
+    check_links(files(index), "index", "evidence", "made_up", "methods", "variants", "claims", "audit")
 
 
-def check_links(found: dict[str, bytes], names: set[str]):
-    pages = {name: Links(content.decode()) for name, content in found.items() if name.endswith(".html")}
-    assert set(pages) == names
+def check_links(site: dict[str, bytes], *names: str):
+    """The site has these pages, and every link of theirs leads somewhere."""
+    pages = {name: Links(content.decode()) for name, content in site.items() if name.endswith(".html")}
+    assert {f"{name}.html" for name in names} == set(pages)
     for name, page in pages.items():
         assert len(page.ids) == len(set(page.ids)), name
         for link in page.links:
             if not link.startswith("https://"):
                 file, _, place = re.sub(r"\?[^#]*", "", link).partition("#")  # without the state of a filter
-                assert (file or name) in found, link
+                assert (file or name) in site, link
                 assert not place or place in pages[file or name].ids, (name, link)
-        assert all(load == "data:," or load in found for load in page.loads), name
+        assert all(load == "data:," or load in site for load in page.loads), name
 
 
 def test_nothing_is_loaded_from_elsewhere(index):
-    found = files(index)
-    assert "url(" not in found["style.css"].decode()
-    assert not re.search(r"fetch\(|XMLHttp|import|https?:", found["script.js"].decode())
+    site = files(index)
+    assert "url(" not in site["style.css"].decode()
+    assert not re.search(r"fetch\(|XMLHttp|import|https?:", site["script.js"].decode())
 
 
 def test_same_scores_same_bytes(index):
@@ -430,6 +429,7 @@ def test_overview_claims_and_audit(index):
     audit = index.with_name("audit.html").read_text()
     assert '<a href="made_up.html#table2">Table 2</a>' in audit
     assert '<a href="made_up.html">made_up Sec. 1</a>' in audit and "Elsewhere App. A" in audit
+    assert html.audit.where_label(Place("made_up", "sec. 1 on table2")) == "sec. 1 on Table 2"
 
 
 def test_the_overview_leads_with_others_runs(index):
@@ -471,19 +471,19 @@ def test_no_scores_at_all(project):
 
 
 def test_a_study_has_its_answers_and_its_pages(project):
-    found = files(html.write_site("mini"))
-    overview = found["index.html"].decode()
+    site = files(html.write_site("mini"))
+    overview = site["index.html"].decode()
     assert "Does training beat the untrained encoder?" in words(overview)
     assert 'From <a href="methods.html">all methods</a>' in overview
-    assert "0 of 32 runs are scored" in found["variance.html"].decode()
-    names = ("index", "evidence", "variance", "made_up", "methods", "variants", "claims", "audit")
-    check_links(found, {f"{name}.html" for name in names})
+    assert "0 of 32 runs are scored" in site["variance.html"].decode()
+    check_links(site, "index", "evidence", "variance", "made_up", "methods", "variants", "claims", "audit")
 
 
 def test_links_of_the_markdown_pages_lead_to_the_same_place():
     assert html.site_link("methods.md") == "methods.html"
     assert html.site_link("micse/figure4.svg") == "micse.html#figure4"
     assert html.site_link("https://example.org/a.md") == "https://example.org/a.md"
+    assert "<a" not in html.inline("[text](javascript:alert)")
 
 
 def test_a_run_that_lacks_the_value_is_not_outdated(monkeypatch):

@@ -338,14 +338,14 @@ def test_the_workflow_makes_the_page_where_there_is_a_search(project):
 def test_the_first_page_says_who_was_tuned(project):
     write_scale()
     assert (
-        answers.settings_text(SCALE, ["simcse", "ct"])
+        answers.tuning_text(SCALE, ["simcse", "ct"])
         == "Settings: `config/tuned.yaml`; the methods are not tuned alike."
     )
     write_search("simcse", FAST, planned=4)
     write_scale(tuned=True)
     text = "Tuned alike on STS-B dev, 4 trials each ([what that bought](tuning.md))"
-    assert answers.settings_text(SCALE, ["bert", "simcse"]) == f"{text}."
-    assert answers.settings_text(SCALE, ["simcse", "ct"]) == f"{text}; not tuned: Contrastive Tension."
+    assert answers.tuning_text(SCALE, ["bert", "simcse"]) == f"{text}."
+    assert answers.tuning_text(SCALE, ["simcse", "ct"]) == f"{text}; not tuned: Contrastive Tension."
 
 
 def test_the_page_is_in_the_folder_of_html_where_there_is_a_search(project):
