@@ -226,6 +226,8 @@ def add_run(verb):
     v.add_argument("corpus", type=Path, help="one sentence per line")
     v.add_argument("--out", type=options.output_folder, required=True, help="folder of the encoder")
     v.add_argument("--tokens", type=options.count, required=True, help="tokens to train on, repetitions included: 1e9")
+    start = "folder of an encoder that this command made, to go on from; --tokens count from its beginning"
+    v.add_argument("--start", type=Path, help=start)
     for name, kind, default, text in (
         ("layers", options.whole(1, 1000), 4, "transformer layers"),
         ("hidden", options.whole(1, 2**16), 256, "size of hidden states"),

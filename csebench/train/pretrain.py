@@ -12,13 +12,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from pydantic import BaseModel, Field
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast
 
 from csebench.base.display import bar
 from csebench.base.errors import BadInput, RunFailed
-from csebench.base.files import read_json, sha256, share_weights, write_json, write_text
-from csebench.base.model_files import LISTED, list_files
+from csebench.base.files import read_json, read_object, sha256, share_weights, write_json, write_text
+from csebench.base.model_files import LISTED, WEIGHTS, list_files
 from csebench.base.progress import Progress
 from csebench.base.provenance import processor
 from csebench.base.run_dir import PROGRESS, remove_checkpoint
@@ -34,6 +35,9 @@ HELD_OUT = 2_000  # last lines of the corpus, for the loss in the model card
 EVALUATIONS = 20  # points of the held-out curve
 CHUNK = 5_000  # sentences tokenised in one call
 POSITIONS = 256  # that the encoder can read
+CONFIG, REPORT = "config.json", "pretraining.json"
+SIZES = {"layers": "num_hidden_layers", "hidden": "hidden_size", "heads": "num_attention_heads"}
+SIZES |= {"vocab_size": "vocab_size"}  # of Settings, and as config.json calls them
 PRECISION = torch.bfloat16  # of matrix products; weights and the loss are in fp32
 
 
@@ -58,11 +62,31 @@ def train_tokenizer(sentences: Sequence[str], vocab_size: int) -> BertTokenizerF
     return BertTokenizerFast(vocab=dict(sorted(vocab.items(), key=lambda item: item[1])), do_lower_case=True)
 
 
+class Sizes(BaseModel):
+    """What is read of the config of an encoder to go on from."""
+
+    num_hidden_layers: int
+    hidden_size: int
+    num_attention_heads: int
+    vocab_size: int
+
+
+class Point(BaseModel):
+    tokens: int
+
+
+class Seen(BaseModel):
+    """What is read of its pre-training."""
+
+    name: str
+    curve: list[Point] = Field(min_length=1)
+
+
 @dataclass(frozen=True)
 class Settings:
     """What decides the encoder, besides the corpus and the seed."""
 
-    tokens: int  # seen, with repetition and without padding
+    tokens: int  # seen, with repetition and without padding; those that `start` saw are counted
     layers: int = 4
     hidden: int = 256
     heads: int = 4
@@ -76,6 +100,7 @@ class Settings:
     whole_word: bool = False  # mask all pieces of a word, or none
     snapshots: tuple[int, ...] = ()  # token counts after which the encoder is also kept
     seed: int = 42
+    start: Path | None = None  # an encoder of `pretrain` to go on from: its weights and vocabulary
 
     def check(self) -> None:
         """Raises BadInput where a size is impossible."""
@@ -85,6 +110,20 @@ class Settings:
             raise BadInput(f"--max-length {self.max_length}: the encoder reads {POSITIONS} tokens at most.")
         if self.vocab_size > 2**16:
             raise BadInput(f"--vocab-size {self.vocab_size}: token ids are kept in 2 bytes, at most {2**16}.")
+
+    def seen_before(self) -> dict | None:
+        """Name, weights and tokens of the encoder to go on from. Raises BadInput where it does not fit."""
+        if self.start is None:
+            return None
+        config, report = (read_object(self.start / name, model) for name, model in ((CONFIG, Sizes), (REPORT, Seen)))
+        for size, key in SIZES.items():
+            if config[key] != getattr(self, size):
+                option = f"--{size.replace('_', '-')}"
+                raise BadInput(f"{option} {getattr(self, size)}: {self.start} has {config[key]}; give that.")
+        tokens = report["curve"][-1]["tokens"]
+        if min(self.tokens, *self.snapshots) <= tokens:
+            raise BadInput(f"--tokens and --snapshots count from the beginning: {self.start} saw {tokens:,} already.")
+        return {"name": report["name"], "weights": sha256(self.start / WEIGHTS), "tokens": tokens}
 
 
 # ---------------------------------------------------------------- data
@@ -160,8 +199,8 @@ class MaskedLanguageModelling:
     """Pre-training as a task of the loop. Masks are drawn on the host, seeded for each batch, so that a resumed run
     needs no random state and the loop does not wait for a GPU."""
 
-    def __init__(self, name, model, tokenizer, rows, test, settings: Settings, out: Path):
-        self.name, self.model, self.tokenizer, self.out = name, model, tokenizer, out
+    def __init__(self, name, model, tokenizer, rows, test, settings: Settings, before: int, out: Path):
+        self.name, self.model, self.tokenizer, self.before, self.out = name, model, tokenizer, before, out
         self.rows, self.test, self.settings = rows, test, settings
         self.device, self.peak_learning_rate = model.device, settings.learning_rate
         self.optimizer = make_optimizer(model, settings.learning_rate, settings.weight_decay)
@@ -177,7 +216,8 @@ class MaskedLanguageModelling:
         self.evaluations = {round(self.steps * (i + 1) / EVALUATIONS) for i in range(EVALUATIONS)} | {*self.snapshots}
 
     def step_after(self, tokens: int) -> int:
-        return max(1, round(tokens / self.per_step))
+        """Of this training, when this many tokens are seen, those before it included."""
+        return max(1, round((tokens - self.before) / self.per_step))
 
     def _epoch(self, number: int) -> list:
         rng = np.random.default_rng([self.settings.seed, number])
@@ -219,7 +259,7 @@ class MaskedLanguageModelling:
         loss, accuracy = self.held_out()
         if not np.isfinite(loss):
             raise RunFailed(f"{self.name}: held-out loss is {loss} at step {state.step}; lower the learning rate.")
-        tokens = round(state.step * self.per_step)
+        tokens = self.before + round(state.step * self.per_step)
         point = {"step": state.step, "tokens": tokens, "loss": loss, "accuracy": accuracy}
         state.curve.append(point | {"seconds": round(state.seconds)})
         if state.step in self.snapshots:
@@ -288,9 +328,9 @@ def write_model(model: BertForMaskedLM, tokenizer, folder: Path) -> None:
     half.load_state_dict(model.state_dict())
     half.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    written = json.loads((folder / "config.json").read_text()) | {"dtype": "float32"}
-    (folder / "config.json").write_text(json.dumps(written, indent=2, sort_keys=True) + "\n")
-    share_weights(folder, "config.json")
+    written = json.loads((folder / CONFIG).read_text()) | {"dtype": "float32"}
+    (folder / CONFIG).write_text(json.dumps(written, indent=2, sort_keys=True) + "\n")
+    share_weights(folder, CONFIG)
 
 
 # ---------------------------------------------------------------- the whole
@@ -302,20 +342,24 @@ def pretrain(corpus: Path, out: Path, settings: Settings, threads: int = 2, name
     Dropout is off during pre-training (a small model on much text underfits), and back at BERT's 0.1 in the config
     that is written, which the contrastive methods need. A tokenizer that lies in `out` is used as it is. Resumes from
     a checkpoint that is written every minute. A snapshot's learning rate has not fallen yet, so it is a little worse
-    than a run that ends there.
+    than a run that ends there. With `settings.start`, the weights and the vocabulary are those of that encoder; the
+    learning rate rises and falls anew.
 
     Raises:
-        BadInput: the corpus is too short, a size is impossible, or `out` holds the beginning of another pre-training.
+        BadInput: the corpus is too short, a size is impossible, the encoder to go on from does not fit, or `out` holds
+            the beginning of another pre-training.
         RunFailed: the loss is not finite.
         Stopped: SIGTERM or SIGINT asked for an end; the checkpoint was written.
     """
     settings.check()
+    start = settings.seen_before()
     torch.set_num_threads(threads)
     name, sentences = name or out.name, Lines(corpus)
     held = min(HELD_OUT, len(sentences) // 20)
     if held == 0:
         raise BadInput(f"{corpus}: {len(sentences)} lines; at least 20 are needed, some are held out.")
-    facts = json.loads(json.dumps({"corpus": corpus.name, "sha256": sha256(corpus), **vars(settings)}))
+    facts = {"corpus": corpus.name, "corpus_sha256": sha256(corpus), **vars(settings), "start": start}
+    facts = json.loads(json.dumps(facts))
     unfinished = out / ".settings.json"
     if unfinished.exists() and read_json(unfinished) != facts:
         raise BadInput(
@@ -323,7 +367,9 @@ def pretrain(corpus: Path, out: Path, settings: Settings, threads: int = 2, name
         )
     write_json(unfinished, facts)
 
-    if not (out / "tokenizer.json").exists():
+    if settings.start:
+        BertTokenizerFast.from_pretrained(settings.start).save_pretrained(out)
+    elif not (out / "tokenizer.json").exists():
         train_tokenizer(sentences[:-held], settings.vocab_size).save_pretrained(out)
     tokenizer = BertTokenizerFast.from_pretrained(out)
     print(f"{name}  tokenising {len(sentences):,} sentences", file=sys.stderr, flush=True)
@@ -334,7 +380,9 @@ def pretrain(corpus: Path, out: Path, settings: Settings, threads: int = 2, name
 
     torch.manual_seed(settings.seed)
     model = new_model(tokenizer, settings.layers, settings.hidden, settings.heads)
-    task = MaskedLanguageModelling(name, model, tokenizer, rows, test, settings, out)
+    if settings.start:
+        model.load_state_dict(BertForMaskedLM.from_pretrained(settings.start).state_dict())
+    task = MaskedLanguageModelling(name, model, tokenizer, rows, test, settings, start["tokens"] if start else 0, out)
     state = TrainState(model, task.optimizer)
     checkpoint.resume(state, out, name, task.steps)
     with Progress(out, name) as progress, stop_signals() as stop:
@@ -344,9 +392,9 @@ def pretrain(corpus: Path, out: Path, settings: Settings, threads: int = 2, name
     report = {"name": name, **facts, "sentences": len(rows.ends), "held_out": held, "steps": state.step}
     report |= {"threads": threads, "processor": processor(), "curve": state.curve}
     report |= {"gpu": torch.cuda.get_device_name() if model.device.type == "cuda" else None}
-    write_text(out / "pretraining.json", json.dumps(report, indent=2) + "\n")
+    write_text(out / REPORT, json.dumps(report, indent=2) + "\n")
     write_text(out / "README.md", card(report))
-    files = ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"]
+    files = [CONFIG, WEIGHTS, "tokenizer.json", "tokenizer_config.json"]
     write_text(out / LISTED, list_files(out, files))
     remove_checkpoint(out)
     for path in (out / PROGRESS, unfinished):
@@ -357,17 +405,19 @@ def pretrain(corpus: Path, out: Path, settings: Settings, threads: int = 2, name
 def card(report: dict) -> str:
     """The model card: what it is, what it was made from, and how good its masked LM is on held-out text."""
     last = report["curve"][-1]
+    start = report["start"]
+    after = f", the first {start['tokens']:,} as `{start['name']}` (weights {start['weights'][:12]})" if start else ""
     masked = f"{report['mask_probability']:.0%} of the {'words' if report['whole_word'] else 'tokens'} masked"
     return (
         f"# {report['name']}\n\nA BERT of {report['layers']} layers, hidden size {report['hidden']},"
         f" {report['heads']} heads, {report['vocab_size']} lower-cased WordPieces, pre-trained from scratch by"
         f" `csebench pretrain` with masked LM only ({masked}, bf16 autocast, no dropout). Weights are stored in half"
         " precision.\n\n"
-        f"- Corpus: {report['sentences']:,} sentences of `{report['corpus']}` (sha256 {report['sha256']}), cut after"
-        f" {report['max_length']} tokens.\n"
-        f"- Trained on {last['tokens']:,} tokens: {report['steps']:,} steps of {report['batch_tokens']:,} tokens,"
-        f" learning rate {report['learning_rate']:g}, seed {report['seed']}, {last['seconds'] / 60:.0f} minutes on"
-        f" {report['gpu'] or str(report['threads']) + ' threads'}.\n"
+        f"- Corpus: {report['sentences']:,} sentences of `{report['corpus']}` (sha256 {report['corpus_sha256']}), cut"
+        f" after {report['max_length']} tokens.\n"
+        f"- Trained on {last['tokens']:,} tokens{after}: {report['steps']:,} steps of {report['batch_tokens']:,}"
+        f" tokens, learning rate {report['learning_rate']:g}, seed {report['seed']}, {last['seconds'] / 60:.0f}"
+        f" minutes on {report['gpu'] or str(report['threads']) + ' threads'}.\n"
         f"- Held-out ({report['held_out']:,} sentences): loss {last['loss']:.3f}, {last['accuracy']:.1%} of the masked"
         " tokens right.\n"
     )

@@ -74,6 +74,27 @@ def test_killed_pretraining_ends_with_the_same_weights(made, tmp_path, monkeypat
     assert (tmp_path / "small/model.safetensors").read_bytes() == (out / "model.safetensors").read_bytes()
 
 
+def test_goes_on_from_an_encoder(made, tmp_path):
+    """With its weights and vocabulary; tokens count from its beginning."""
+    out, first = made
+    report = make(tmp_path / "longer", start=out, tokens=8000, snapshots=(7000,), seed=43)
+    tokens = first["curve"][-1]["tokens"]
+    assert report["start"]["tokens"] == tokens and tokens < report["curve"][0]["tokens"]
+    assert report["curve"][-1]["tokens"] == pytest.approx(8000, rel=0.05)
+    assert report["curve"][0]["loss"] < first["curve"][0]["loss"]
+    assert (tmp_path / "longer/tokenizer.json").read_bytes() == (out / "tokenizer.json").read_bytes()
+    assert f"the first {tokens:,} as `small`" in (tmp_path / "longer/README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"), [({"layers": 2}, "--layers 2: .* has 1"), ({}, "count from the beginn")]
+)
+def test_an_encoder_to_go_on_from_that_does_not_fit_is_refused(wrong, message, made, tmp_path):
+    with pytest.raises(BadInput, match=message):
+        make(tmp_path / "longer", start=made[0], **wrong)
+    assert not (tmp_path / "longer").exists()
+
+
 def test_vocabulary_is_the_same_every_time():
     from csebench.train.pretrain import train_tokenizer
 
