@@ -81,7 +81,7 @@ def plan_scale(scale_name: str) -> dict:
 
 def plan_key(scale_name: str) -> str:
     """Hash over all that the plan of a scale is made from: sources, and what searches at the scale chose."""
-    searches = {path.name: sha256(path) for path in tuning.search_files(scale_name)}
+    searches = {path.name: sha256(catalog.ROOT / path) for path in tuning.search_files(scale_name)}
     return digest([source_key(), searches], 16) if searches else source_key()
 
 

@@ -164,14 +164,15 @@ def search_folder(scale_name: str) -> Path:
 
 
 def search_files(scale_name: str) -> list[Path]:
-    """The files of all searches that were made at a scale."""
-    return sorted(search_folder(scale_name).glob("*.json"))
+    """The files of all searches that were made at a scale: of the checkout, since runs follow from them."""
+    found = (catalog.ROOT / search_folder(scale_name)).glob("*.json")
+    return sorted(path.relative_to(catalog.ROOT) for path in found)
 
 
 def read_search(path: Path) -> Search:
     """Raises BadInput where the file is not a search, or that of another name."""
     remedy = "Restore the file, or delete it and search again."
-    search = Search.model_validate(read_object(path, Search, remedy))
+    search = Search.model_validate(read_object(catalog.ROOT / path, Search, remedy))
     if search.name != path.stem:
         raise BadInput(f"{path}: name: is {search.name!r}, but the file is {path.name}. {remedy}")
     return search
@@ -179,7 +180,7 @@ def read_search(path: Path) -> Search:
 
 def write_search(search: Search, scale_name: str) -> Path:
     path = search_folder(scale_name) / f"{search.name}.json"
-    write_json(path, search.model_dump(exclude_none=True) | {"chosen": search.chosen})
+    write_json(catalog.ROOT / path, search.model_dump(exclude_none=True) | {"chosen": search.chosen})
     return path
 
 
@@ -209,7 +210,7 @@ def tuned_settings(scale_name: str) -> Mapping[str, Settings]:
         raise BadInput(f"{key}: no search in {folder}/; `{command(['METHOD'], scale_name)}` makes one.")
     searches = {}
     for path in paths:
-        if not path.exists():
+        if not (catalog.ROOT / path).exists():
             raise BadInput(f"{key}: {path}: no such file; `{command([path.stem], scale_name)}` makes it.")
         search = searches[path.stem] = read_search(path)
         if reason := defect(search, scale_name):
