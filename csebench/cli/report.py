@@ -35,11 +35,12 @@ def render(args):
     from csebench.report.pages import REPORTS, page_text
 
     catalog.scale(args.scale)
-    if args.target in REPORTS:
-        report = REPORTS[args.target]
-        show_or_write(report.text(args.scale), args.out)
+    names, scale = targets.split_target(args.target, args.scale)
+    if len(names) == 1 and names[0] in REPORTS:
+        report = REPORTS[names[0]]
+        show_or_write(report.text(scale), args.out)
         if report.draw is not None and args.out is not None:
-            report.draw(args.out.parent, args.scale)
+            report.draw(args.out.parent, scale)
         return
     scale = checkpoints.SCALE if args.target == checkpoints.NAME else args.scale  # it is a page of one scale
     pages = targets.parse_target(args.target, scale)

@@ -24,7 +24,13 @@ def train(args):
     if (args.spec is None) == (args.method is None):
         raise BadInput("train: give a spec (JSON file or text) or --method, not both.")
     spec = by_hand.read_spec(args.spec) if args.spec else by_hand.spec_from(make_request(args))
-    if args.corpus is not None and spec.corpus is not None:
+    for option, file, is_read in (
+        ("--corpus", args.corpus, spec.corpus is not None),
+        ("--positives", args.positives, spec.back_translated),
+    ):
+        if file is not None and not is_read:
+            raise BadInput(f"{option} {file}: {spec.method} reads none with these settings; leave it out.")
+    if args.corpus is not None:
         read_corpus(args.corpus, spec.corpus.sha256, declaration(spec.method).corpus)  # before torch is imported
     with lock_run(args.out), gpus.acquire_gpus():  # in the order of csebench/worker.py
         with loading("PyTorch"):

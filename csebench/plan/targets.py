@@ -213,9 +213,7 @@ def parse_target(target: str, scale_name: str) -> list[Page]:
     """
     if target == "all":
         return list(pages(scale_name))
-    parts = re.sub(r"\.(md|svg)$", "", target).removeprefix("results/").split("/")
-    if parts[0] in scale_names():
-        scale_name, parts = parts[0], parts[1:]
+    parts, scale_name = split_target(target, scale_name)
     if len(parts) == 1 and parts[0] in GENERATED:
         return [page(parts[0], scale_name)]
     if len(parts) == 1 and parts[0] in paper_names():
@@ -231,6 +229,12 @@ def parse_target(target: str, scale_name: str) -> list[Page]:
     if len(parts) == 2 and re.fullmatch(r"(table|figure)\w+", parts[1]):
         return [page(parts[1], scale_name, parts[0])]
     raise unknown_target("/".join(parts) or target, scale_name)
+
+
+def split_target(target: str, scale_name: str) -> tuple[list[str], str]:
+    """The names in a target or a path, and the scale, which a path may name."""
+    parts = re.sub(r"\.(md|svg)$", "", target).removeprefix("results/").split("/")
+    return (parts[1:], parts[0]) if parts[0] in scale_names() else (parts, scale_name)
 
 
 def unknown_target(name: str, scale_name: str) -> BadInput:

@@ -140,27 +140,29 @@ class GridView:
         return [row[index] for row in self.rows]
 
     @cached_property
-    def progress(self) -> tuple[int, int]:
-        """(runs with scores, runs shown); a run counts once per evaluator whose data can be had."""
-        scored: dict[tuple[str, str], bool] = {}
-        for cell in (cell.plan for row in self.rows for cell in row):
-            for spec in cell.specs:
-                content, _ = score(spec, cell.evaluator, self.scale)
-                shown = content is not None and value(content, cell.task, cell.column.metric) is not None
-                scored[spec.run_id, cell.evaluator] = scored.get((spec.run_id, cell.evaluator), False) or shown
-        possible = [done for (_, name), done in scored.items() if done or unavailable(name, self.scale) is None]
-        return sum(possible), len(possible)
-
-    @cached_property
-    def outdated(self) -> int:
-        """How many of the runs with scores have them of an older code version or of other settings only."""
-        runs = set()
+    def runs(self) -> dict[tuple[str, str], bool | None]:
+        """Per run and evaluator, whether its scores are of an older code version or of other settings; None: it has
+        none that a cell shows."""
+        found: dict[tuple[str, str], bool | None] = {}
         for cell in (cell.plan for row in self.rows for cell in row):
             for spec in cell.specs:
                 content, outdated = shown_score(spec, cell.evaluator, self.scale)
-                if content and outdated and value(content, cell.task, cell.column.metric) is not None:
-                    runs.add((spec.run_id, cell.evaluator))
-        return len(runs)
+                if content is not None and value(content, cell.task, cell.column.metric) is not None:
+                    found[spec.run_id, cell.evaluator] = outdated
+                found.setdefault((spec.run_id, cell.evaluator), None)
+        return found
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """(runs with scores, runs shown); a run counts once per evaluator whose data can be had."""
+        scored = sum(outdated is not None for outdated in self.runs.values())
+        missing = [name for (_, name), outdated in self.runs.items() if outdated is None]
+        return scored, scored + sum(unavailable(name, self.scale) is None for name in missing)
+
+    @property
+    def outdated(self) -> int:
+        """How many of the runs with scores have them of an older code version or of other settings only."""
+        return sum(map(bool, self.runs.values()))
 
     @property
     def state(self) -> str:

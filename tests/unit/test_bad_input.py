@@ -138,6 +138,8 @@ NAMES = {
     "name with a NUL": (training(corpus="a\0b"), "cannot be opened", "null byte"),
     "name that is too long": (training(corpus="x" * 5000), "too long"),
     "path below a file": (training(corpus=CORPUS / "x"), CORPUS / "x", "Not a directory"),
+    "positives that no method reads": (training("--positives", CORPUS), f"--positives {CORPUS}", "simcse reads none"),
+    "corpus that no method reads": (training(method="bert"), f"--corpus {CORPUS}", "bert reads none"),
     "not KEY=VALUE": (training("--set", "steps"), "--set steps", "KEY=VALUE"),
     "encoder": (training(encoder="bert-mini-wik"), "unknown encoder 'bert-mini-wik'", "'encoders/bert-mini-wiki'"),
     "evaluator": (evaluation("--evaluators", "stss"), "unknown evaluator 'stss'", "'sts'"),

@@ -134,6 +134,11 @@ def test_a_mistyped_model_is_refused_before_torch_is_imported(tmp_path, monkeypa
 # ---------------------------------------------------------------- output
 
 
+def test_a_page_is_named_by_its_path_too(capsys):
+    by_name = printed(capsys, "render", "claims", "--scale", "smoke")
+    assert by_name == printed(capsys, "render", "results/smoke/claims.md") and by_name.startswith("# ")
+
+
 LISTS = {
     "methods": "name",
     "evaluators": "name",
