@@ -165,8 +165,8 @@ def search_folder(scale_name: str) -> Path:
 
 def search_files(scale_name: str) -> list[Path]:
     """The files of all searches that were made at a scale: of the checkout, since runs follow from them."""
-    found = (catalog.ROOT / search_folder(scale_name)).glob("*.json")
-    return sorted(path.relative_to(catalog.ROOT) for path in found)
+    paths = (catalog.ROOT / search_folder(scale_name)).glob("*.json")
+    return sorted(path.relative_to(catalog.ROOT) for path in paths)
 
 
 def read_search(path: Path) -> Search:

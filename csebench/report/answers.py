@@ -311,7 +311,7 @@ def seed_spread(view: GridView) -> Answer:
     views = [view] if spread else []
     if view.scale in variance.study().scales:
         planned = [best for best, _ in plan_grid(variance.NAME, variance.NAME, view.scale)]
-        sentences += [finding(best, view.scale) for best in planned]
+        sentences += ["In a study of its own:", *(finding(best, view.scale) for best in planned)]
         study = page(variance.NAME, view.scale)
         if all(len(read(best, variance.BEST, view.scale)) == len(best.specs) for best in planned):
             sentences.append(f"Its sources: [{variance.NAME}]({from_index(study)}).")

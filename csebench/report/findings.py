@@ -15,7 +15,7 @@ from csebench.plan.grids import recipe_values
 from csebench.plan.papers import Column, SettingsTable
 from csebench.plan.targets import grid_label, grid_names
 from csebench.report import stats
-from csebench.report.compare import comparable, compared_columns
+from csebench.report.compare import comparable, compared_columns, item_variances
 from csebench.report.power import Design, interval_text
 from csebench.report.view import (
     Cell,
@@ -105,21 +105,23 @@ def tested_cells(view: GridView, column: Column) -> dict[int, Cell]:
 
 
 def contrast(view: GridView, column: Column, a: int, b: int) -> Contrast:
-    """Row a less row b; over the test items too where the table has compared the two."""
+    """Row a less row b, over the test items too where they are known; corrected where the table compared the two."""
     cells, pairs = view.column(column.label), view.comparisons.get(column.label, {"pairs": []})["pairs"]
     stored = next((pair for pair in pairs if {pair["a"], pair["b"]} == {a, b}), {})
     summary = stats.summarise(differences(cells[a], cells[b]))
+    item_variance = stored.get("item_variance")
+    if item_variance is None:
+        item_variance, _ = item_variances(cells[a], cells[b], view.scale) or (None, None)
     tests = sum(len(comparison["pairs"]) for comparison in view.comparisons.values())
-    return Contrast(
-        summary.mean, Design(summary.std, stored.get("item_variance")), summary.n, stored.get("holm"), tests
-    )
+    return Contrast(summary.mean, Design(summary.std, item_variance), summary.n, stored.get("holm"), tests)
 
 
 # ---------------------------------------------------------------- sentences
 
 
 def main_sentence(view: GridView, column: Column, cells: dict[int, Cell]) -> str:
-    """The authors' best row against the best of the others; where only one of the two is here, the best two rows."""
+    """The authors' best row against the best of the others; where only one of the two is here, the best two rows. It
+    says of which rows, where others have no scores of today's code."""
     order = sorted(cells, key=lambda i: cells[i].mean, reverse=not column.lower)
     extreme = "lowest" if column.lower else "highest"
     authors = [i for i in order if view.score_grid.rows[i].source == AUTHORS]
@@ -127,12 +129,13 @@ def main_sentence(view: GridView, column: Column, cells: dict[int, Cell]) -> str
     if authors and others:
         a, b, relation = authors[0], others[0], f"{extreme} of the rows that it is compared with"
     else:
-        (a, b, *_), relation = order, "next row"
+        (a, b, *_), relation = order, "next of them" if left_out(view, column) else "next row"
     first, second = (view.score_grid.rows[i].label for i in (a, b))
     cell, difference = cells[a], contrast(view, column, a, b)
     scores = f"{first} has {cell.number(cell.mean)} in column {column.label}"
     if len(cells) > 2 and a == order[0]:
-        scores = f"{first} has the {extreme} value in column {column.label}, {cell.number(cell.mean)}"
+        compared = f" of the {len(cells)} rows compared" if left_out(view, column) else ""
+        scores = f"{first} has the {extreme} value{compared} in column {column.label}, {cell.number(cell.mean)}"
     name = second if len(cells) == 2 else f"{second}, the {relation}"
     if difference.p is None:
         return f"{scores}, {size_text(difference.mean, cell)} {name}; from one seed, chance cannot be ruled out."
@@ -168,15 +171,34 @@ def further_sentences(view: GridView, column: Column, cells: dict[int, Cell]) ->
         sentences.append(untrained_sentence(view, column, cells, untrained))
     elif len(pairs) > 1:
         differ = sum(pair["holm"] < stats.LEVEL for pair in pairs)
-        sentences.append(f"Of the {len(pairs)} pairs of rows in this column, {differ or 'none'} differ significantly.")
-    here = [cell for cell in view.column(column.label) if (cell.plan.specs or cell.parts) and not is_control(cell)]
-    if left_out := [cell.plan.row for cell in here if not comparable(cell)]:
-        sentences.append(f"Left out: {rows_text(len(left_out))} with missing or outdated scores")
-        sources = {view.score_grid.rows[i].source for i in cells}
-        if AUTHORS in {row.source for row in left_out} - sources:
-            sentences[-1] += ", all of the authors' among them"
-        sentences[-1] += "."
+        verb = "differs" if differ == 1 else "differ"
+        sentences.append(f"Of the {len(pairs)} pairs of rows in this column, {differ or 'none'} {verb} significantly.")
+    if left_out(view, column):
+        sentences.append(left_out_sentence(view, column, cells))
     return sentences
+
+
+def left_out(view: GridView, column: Column) -> list[Cell]:
+    """Cells of methods that a finding does not compare: runs are missing, or their scores are outdated."""
+    here = [cell for cell in view.column(column.label) if (cell.plan.specs or cell.parts) and not is_control(cell)]
+    return [cell for cell in here if not comparable(cell)]
+
+
+def left_out_sentence(view: GridView, column: Column, cells: dict[int, Cell]) -> str:
+    """How many rows are left out, whose they are, and which of them would come first."""
+    missing = left_out(view, column)
+    text = f"Left out: {rows_text(len(missing))} with missing or outdated scores (†)"
+    sources = {view.score_grid.rows[i].source for i in cells}
+    if AUTHORS in {cell.plan.row.source for cell in missing} - sources:
+        text += ", all of the authors' among them"
+    sign = -1 if column.lower else 1
+    best = max(sign * cell.mean for cell in cells.values())
+    above = [cell for cell in missing if cell.values and sign * cell.mean > best]
+    names = [f"{c.plan.row.label} {c.number(c.mean)}" for c in sorted(above, key=lambda c: -sign * c.mean)[:3]]
+    if names:
+        names += [f"{len(above) - 3} more"] * (len(above) > 3)
+        text += f"; {'lower' if column.lower else 'higher'} than all that are compared: {', '.join(names)}"
+    return f"{text}."
 
 
 def untrained_sentence(view: GridView, column: Column, cells: dict[int, Cell], untrained: int) -> str:

@@ -17,7 +17,7 @@ from csebench.report import csv_tables, markdown
 from csebench.report.drawing import row_colour
 from csebench.report.findings import finding_column
 from csebench.report.table_power import PairPower
-from csebench.report.view import Cell, GridView, is_control
+from csebench.report.view import Cell, GridView, is_control, is_deterministic
 from csebench.score.store import score
 
 FIGURES = "figures"
@@ -45,6 +45,7 @@ class Dot(NamedTuple):
     high: float
     colour: str
     stale: bool
+    one_seed: bool
 
 
 # ---------------------------------------------------------------- rows and cells
@@ -135,7 +136,16 @@ def dots(view: GridView) -> tuple[str, list[Dot]]:
         return round(100 * (value - low) / (high - low), 1) if high > low else 50.0
 
     return column.label, [
-        Dot(c.plan.row.label, c.text, place(c.mean), place(a), place(b), row_colour(c.plan.row, number), c.stale)
+        Dot(
+            c.plan.row.label,
+            c.text,
+            place(c.mean),
+            place(a),
+            place(b),
+            row_colour(c.plan.row, number),
+            c.stale,
+            one_seed=len(c.values) == 1 and not is_deterministic(c),
+        )
         for number, (c, (a, b)) in enumerate(zip(shown, spans, strict=True))
     ]
 

@@ -18,6 +18,7 @@ from csebench.plan.papers import SettingsRow, SettingsTable
 from csebench.plan.plan_report import target_name
 from csebench.plan.recipe import corpus_of
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, any_declaration, declaration, names, protocol
+from csebench.plan.schema import Scale
 from csebench.plan.targets import Page, grid_label
 from csebench.plan.tuning import settings_text, tuned_settings
 from csebench.report import stats
@@ -335,9 +336,24 @@ def retrieved_tables(view: GridView) -> list[tuple[str, list[str], list[list[str
 
 
 def scale_warning(scale: str) -> str:
-    """The purpose of a scale, and that its numbers are not comparable unless it is scale paper."""
+    """The purpose of a scale; unless it is scale paper, that its numbers are not comparable, and which sizes of the
+    training set are more than a run sees."""
     purpose = f"**Scale `{scale}`: {read_scale(scale).purpose}**"
-    return purpose if scale == PAPER_SCALE else f"{purpose} {not_comparable(scale)}"
+    if scale == PAPER_SCALE:
+        return purpose
+    return " ".join(filter(None, [purpose, not_comparable(scale), sizes_not_seen(read_scale(scale))]))
+
+
+def sizes_not_seen(scale: Scale) -> str:
+    """Which columns have more sentences than a run sees; empty where there are none, or methods have own schedules."""
+    seen = scale.override.get("steps", inf) * scale.override.get("batch_size", inf)
+    larger = [label for label, size in scale.sizes.items() if size > seen]
+    if not larger:
+        return ""
+    return (
+        f"A run sees {seen:,} sentences: columns of more ({', '.join(larger)}) differ in which are drawn, not in how"
+        " many are seen."
+    )
 
 
 def page_head(page: Page) -> str:
@@ -358,10 +374,13 @@ def variants_legend() -> str:
 
 
 def page_title(page: Page) -> str:
-    """`Table 2`, `All methods`, `Paper and released code`."""
+    """`miCSE, Table 2`, `Table 2` of all papers, `All methods`, `Papers and released code`."""
     if page.papers == (VARIANTS,):
         return "Papers and released code"
-    return "All methods" if page.name == SIDE_BY_SIDE else grid_label(page.name)
+    if page.name == SIDE_BY_SIDE:
+        return "All methods"
+    label = grid_label(page.name)
+    return f"{paper(page.papers[0]).label or page.papers[0]}, {label}," if len(page.papers) == 1 else label
 
 
 def page_conditions(page: Page) -> list[list[str]]:

@@ -63,7 +63,8 @@ def index_page(scale: str) -> str:
         ("[What tuning bought each method](tuning.md) · " if search_files(scale) else "")
         + f"[All methods side by side]({SIDE_BY_SIDE}.md) · [papers and released code]({VARIANTS}.md) ·"
         " [what the papers say of their tables](claims.md) · [inconsistencies in the published tables](audit.md) ·"
-        " [the same to browse](html/index.html) · [every score](scores.csv) · [every cell](cells.csv)",
+        " [every score](scores.csv) · [every cell](cells.csv) ·"
+        f" to browse: `csebench html --scale {scale}` writes {results_folder(scale)}/html/index.html",
     ]
     return "\n\n".join(parts) + "\n"
 

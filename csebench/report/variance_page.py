@@ -69,11 +69,12 @@ def finding(best: CellPlan, scale_name: str) -> str:
         shares[largest],
         all(other.high < shares[largest].low for source, other in shares.items() if source != largest),
     )
+    pooler, mean = best.specs[0].params["pooler"], np.mean([*scores.values()])
     return (
-        f"{best.row.label}: standard deviation {share_text(total_deviation(squares))}. The largest share:"
-        f" {LABELS[largest]}, which alone gives {100 * share.value:.0f} % of the variance (95 % interval"
-        f" {100 * share.low:.0f} % to {100 * share.high:.0f} %)"
-        f"{'' if clear else '; the intervals of the sources overlap'}."
+        f"{best.row.label}, pooler `{pooler}`, mean {mean:.2f}: standard deviation"
+        f" {share_text(total_deviation(squares))}. The largest share: {LABELS[largest]}, which alone gives"
+        f" {100 * share.value:.0f} % of the variance (95 % interval {100 * share.low:.0f} % to"
+        f" {100 * share.high:.0f} %){'' if clear else '; the intervals of the sources overlap'}."
     )
 
 

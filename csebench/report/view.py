@@ -143,14 +143,14 @@ class GridView:
     def runs(self) -> dict[tuple[str, str], bool | None]:
         """Per run and evaluator, whether its scores are of an older code version or of other settings; None: it has
         none that a cell shows."""
-        found: dict[tuple[str, str], bool | None] = {}
+        shown: dict[tuple[str, str], bool | None] = {}
         for cell in (cell.plan for row in self.rows for cell in row):
             for spec in cell.specs:
                 content, outdated = shown_score(spec, cell.evaluator, self.scale)
                 if content is not None and value(content, cell.task, cell.column.metric) is not None:
-                    found[spec.run_id, cell.evaluator] = outdated
-                found.setdefault((spec.run_id, cell.evaluator), None)
-        return found
+                    shown[spec.run_id, cell.evaluator] = outdated
+                shown.setdefault((spec.run_id, cell.evaluator), None)
+        return shown
 
     @property
     def progress(self) -> tuple[int, int]:

@@ -73,6 +73,13 @@ def test_rows_without_scores_are_named_as_left_out(project):
     assert finding().startswith("Old has the highest value") and "all of the authors' among them" in finding()
 
 
+def test_a_higher_row_that_is_not_compared_is_named(project):
+    write({"New": 58}, version=0)
+    write(FAR | {"New": None})
+    assert finding().startswith("Old has the highest value of the 3 rows compared in column Avg., ")
+    assert "higher than all that are compared: New 58.03." in finding()
+
+
 def test_no_scores(project):
     assert finding() == "No finding yet: none of the 10 runs has scores."
 

@@ -167,7 +167,7 @@ def test_same_scores_same_bytes(name, scale, project):
 def test_the_page_says_what_it_is(page):
     text = markdown.render_page(page)
     for part in (
-        "# Table 7 at scale tiny",
+        "# Golden, Table 7, at scale tiny",
         "a page whose bytes are known",
         "Not comparable with the published numbers",
         "`encoders/bert-mini-wiki` @ 000000000000",
@@ -180,6 +180,12 @@ def test_the_page_says_what_it_is(page):
         "snakemake -j4 results/tiny/golden/table7.md",
     ):
         assert part in text, part
+
+
+def test_a_page_names_the_columns_that_a_run_does_not_see_all_of():
+    text = markdown.scale_warning("mini")
+    assert "A run sees 6,000 sentences: columns of more (1%, 10%, 100%) differ in which are drawn" in text
+    assert "A run sees" not in markdown.scale_warning("paper")
 
 
 def test_a_page_of_the_papers_scale_says_how_it_judges(project):
@@ -330,7 +336,7 @@ def test_the_index_says_how_much_there_is(project):
         "(methods.md)",
         "(claims.md)",
         "(audit.md)",
-        "(html/index.html)",
+        "`csebench html --scale tiny` writes results/tiny/html/index.html",
     ):
         assert part in text, part
     clear()
