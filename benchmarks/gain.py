@@ -77,12 +77,14 @@ def untrained(encoder: Path, args) -> dict[str, float]:
 
 
 def draw(summary: list[dict], out: Path) -> None:
-    """STS-B dev against the tokens that an encoder saw, untrained and after SimCSE."""
+    """STS-B dev against the tokens that an encoder saw: untrained, with the best pooling and with SimCSE's, and after
+    SimCSE."""
     import matplotlib
     from matplotlib.figure import Figure
 
     points = sorted((row for row in summary if row["tokens"]), key=lambda row: row["tokens"])
-    lines = {"untrained_dev": "untrained, best pooling", "simcse_dev": "after SimCSE as published"}
+    lines = {"untrained_dev": "untrained, best pooling", "untrained_cls_dev": "untrained, [CLS]"}
+    lines |= {"simcse_dev": "after SimCSE as published, [CLS]"}
     tokens = [row["tokens"] / 1e6 for row in points]
     table = [["encoder", "million_tokens", *lines, "gain"]]
     table += [[row["encoder"], row["tokens"] / 1e6, *(row[key] for key in lines), row["gain"]] for row in points]
@@ -91,6 +93,7 @@ def draw(summary: list[dict], out: Path) -> None:
         axis = figure.subplots()
         for (key, label), colour in zip(lines.items(), COLOURS, strict=False):
             axis.plot(tokens, [row[key] for row in points], marker="o", color=colour, label=label)
+        axis.set_title("What SimCSE adds to an encoder, by tokens of pre-training")
         axis.set_xscale("log", base=2)
         axis.set_xticks(tokens, [f"{value:.3g}" for value in tokens])
         axis.set_xlabel("million tokens seen in pre-training")
@@ -139,6 +142,7 @@ def main():
             row("simcse", POOLERS[0], rate, reports[rate]["best_step"], "STS average", averages[1])
             best = 100 * reports[rate]["best_dev"]
             summary.append(named | {"untrained_pooler": pooler, "untrained_dev": 100 * before[pooler]})
+            summary[-1]["untrained_cls_dev"] = 100 * before[POOLERS[0]]
             summary[-1] |= {"learning_rate": rate, "step": reports[rate]["best_step"], "simcse_dev": best}
             summary[-1] |= {"gain": best - 100 * before[pooler]}
             summary[-1] |= dict(zip(("untrained_sts", "simcse_sts"), (100 * a for a in averages), strict=True))
