@@ -96,9 +96,11 @@ def list_claims(args):
 
     wanted = {grid for page in parse_targets(args) for grid in page.grids()}
     judged = [s for s in judge_all(args.scale) if wanted & {(s.paper, place) for place in s.places}]
-    rows = [[s.paper, ", ".join(s.places), s.quote, s.published.verdict, s.ours.verdict] for s in judged]
+    rows = [
+        [s.paper, ", ".join(s.places), s.quote, s.published.verdict_and_size, s.ours.verdict_and_size] for s in judged
+    ]
     columns = ["paper", "place", "claim", "printed numbers", f"our runs, scale {args.scale}"]
-    print_table(columns, rows, args.json, maxcolwidths=[None, None, 60, None, None])
+    print_table(columns, rows, args.json, maxcolwidths=[None, None, 60, 34, 34])
 
 
 def list_findings(args):

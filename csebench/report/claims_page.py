@@ -67,6 +67,9 @@ def claims_legend() -> str:
         f"- **{judging.EQUAL}**, **{judging.DIFFERENT}** (significantly): the verdicts on “comparable”, “similar” and"
         " “not sensitive” where the sentence does not state a limit. That no difference is shown does not prove"
         " equality. A stated limit (“less than 0.4”) is strict, and is tested from both sides.\n"
+        f"- **{judging.SIZE_OFF}**, next to a verdict: the sentence states a number, and the difference is another, by"
+        f" more than rounding. *{judging.HOLDS}, {judging.SIZE_OFF}*: the direction holds, the stated number does not."
+        " No test enters; on ours, only scale `paper` can be expected to give the stated number.\n"
         f"- **{judging.UNTESTABLE}**: numbers are missing or of an older code version (†), there is one seed, or"
         " equality is claimed and the spread is not known.\n\n"
         "p is two-sided and of one comparison by itself; a table that compares the same rows has the same p before"
@@ -111,7 +114,7 @@ def list_names(labels: list[str]) -> str:
 
 def judgement_text(judgement: Judgement) -> str:
     """The verdict in italics, whether the claimed size is off, and the numbers."""
-    size = ", size not as claimed" if judgement.stated is False else ""
+    size = f", {judging.SIZE_OFF}" if judgement.stated is False else ""
     return f"*{judgement.verdict}*{size}: {judgement.text}"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from csebench.plan import evidence
+from csebench.plan.catalog import paper
 from csebench.plan.evidence import AVERAGE, DEV, TRANSFER, Checkpoint, Key
 from csebench.report import stats
 from csebench.report.evidence import (
@@ -184,11 +185,18 @@ def untrained_table() -> TableData:
 def source_table() -> TableData:
     rows = []
     for name, source in evidence.sources().items():
-        where = f"{source.paper}, Tables {', '.join(source.tables)}"
-        if source.repository:
+        if source.paper:
+            where = f"{paper(source.paper).label}, {tables_text(source.tables)}"
+        else:
             where = f"[{source.repository}]({source.url}) " + (source.path or f"#{source.thread}")
         kinds = ", ".join(dict.fromkeys(KINDS[e.kind] for e in source.experiments))
         count = sum(len(e.runs) or (e.summary.n if e.summary else 0) for e in source.experiments)
         scores = f"{count}: {kinds}" if count else "remarks"
         rows.append([name, source.who, where, source.licence or "", source.date, scores])
     return TableData(["source", "who", "where", "licence", "date", "scores"], rows)
+
+
+def tables_text(keys: list[str]) -> str:
+    """`Table 2`, `Tables 1, 2 and 7`"""
+    *others, last = keys
+    return f"Tables {', '.join(others)} and {last}" if others else f"Table {last}"

@@ -172,6 +172,7 @@ def template_environment(scale: str) -> Environment:
         "STATES": STATES,
         "CLAIM_CLASSES": CLAIM_CLASSES,
         "CLAIM_SIGNS": CLAIM_SIGNS,
+        "SIZE_OFF": judging.SIZE_OFF,
         "LEVEL": stats.LEVEL,
         "POWER": POWER,
     }

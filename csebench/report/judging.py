@@ -26,6 +26,7 @@ REVERSED, WEAK_REVERSED = "reversed", "reversed, not significant"
 UNTESTABLE = "not testable"
 VERDICTS = (HOLDS, WEAK, UNTESTED, EQUAL, DIFFERENT, WEAK_REVERSED, REVERSED, UNTESTABLE)
 CONTRARY = (REVERSED, WEAK_REVERSED, DIFFERENT)  # what a claim says is not so
+SIZE_OFF = "size not as claimed"  # next to a verdict: the difference is not the number that the sentence states
 SLACK = 1e-9  # rounding error of binary fractions
 
 
@@ -64,6 +65,11 @@ class Judgement:
     @property
     def text(self) -> str:
         return "; ".join((self.detail, *self.notes))
+
+    @property
+    def verdict_and_size(self) -> str:
+        """`holds`, or `holds, size not as claimed`."""
+        return f"{self.verdict}, {SIZE_OFF}" if self.stated is False else self.verdict
 
 
 def judge_row(

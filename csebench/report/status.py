@@ -233,14 +233,24 @@ def show_status(pages: list[targets.Page], scale: str, every: int | None) -> Non
 
 
 def tables_rows(pages: list[targets.Page], runs: list[RunStatus]) -> tuple[list[str], list[list]]:
-    """Columns and rows: for every table and figure with runs, how many are in which state."""
+    """Columns and rows: for every table and figure with runs, how many are in which state.
+
+    A run is done in a row once the scores that this table or figure shows are there; others may wait for more of it.
+    """
     states, rows = {run.id: run.state for run in runs}, []
     for paper, name in dict.fromkeys(grid for page in pages for grid in page.grids()):
         page = targets.page(name, pages[0].scale, paper)
-        if counts := Counter(states[run_id] for run_id in page.available_runs() if run_id in states):
+        finished = targets.finished_runs([page])
+        shown = [run_id for run_id in page.available_runs() if run_id in states]
+        if counts := Counter(state_on_page(states[run_id], run_id in finished) for run_id in shown):
             target = name if paper == name else f"{paper}/{name}"
             rows.append([target, counts.total(), *(counts[state] for state in STATES)])
     return ["table or figure", "runs", *STATES], rows
+
+
+def state_on_page(state: str, is_finished: bool) -> str:
+    """The state of a run for a page, whose scores of it are all there (`is_finished`) or not."""
+    return "done" if is_finished and state in ("waiting", "stopped") else state
 
 
 def tables_table(pages: list[targets.Page], runs: list[RunStatus]) -> Table:

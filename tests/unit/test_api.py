@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -99,10 +100,26 @@ def test_what_cannot_be_scored_is_refused():
         csebench.evaluate(Wrong(), data=SMOKE)
 
 
+def notebook_code():
+    """(source, outputs) of each cell of code."""
+    cells = json.loads((ROOT / "docs" / "notebook.ipynb").read_text(encoding="utf-8"))["cells"]
+    return [("".join(cell["source"]), cell["outputs"]) for cell in cells if cell["cell_type"] == "code"]
+
+
+def test_the_notebook_starts_with_the_numbers_of_the_page():
+    """Stale after results/mini/methods.md has changed: jupyter nbconvert --to notebook --execute --inplace
+    docs/notebook.ipynb"""
+    (_, (output,)), *_ = notebook_code()
+    line = re.compile(r"^(\S.*?) {2,}(-?\d+\.\d\d) +(\S+) +\d+ +(True|False)$", re.M)
+    stored = {row: numbers for row, *numbers in line.findall("".join(output["data"]["text/plain"]))}
+    page = (ROOT / "results" / "mini" / "methods.md").read_text(encoding="utf-8").replace("**", "")
+    cells = re.findall(r"^\| (.+?) \|.* \| (-?\d+\.\d\d)(?: ± (\d+\.\d\d))?(†?) \| [^|]+ \|$", page, re.M)
+    assert cells and stored == {row: [mean, std or "NaN", str(outdated == "†")] for row, mean, std, outdated in cells}
+
+
 @pytest.mark.slow
 def test_the_notebook_runs():
-    cells = json.loads((ROOT / "docs" / "notebook.ipynb").read_text(encoding="utf-8"))["cells"]
-    code = [("".join(cell["source"]), cell["outputs"]) for cell in cells if cell["cell_type"] == "code"]
-    assert not any(outputs for _, outputs in code)  # which would grow stale
+    code = notebook_code()
+    assert all(outputs for _, outputs in code)
     done = in_python("\n".join(source for source, _ in code), ROOT / "docs")
     assert done.returncode == 0, done.stderr

@@ -167,6 +167,13 @@ def test_claims_of_a_table_are_those_about_it(capsys):
     assert {row["paper"] for row in rows} == {"micse"} and all("table2" in row["place"] for row in rows)
 
 
+def test_a_claim_whose_size_is_off_says_so(capsys):
+    """As claims.md does: miCSE's text states +3.94 over SimCSE, its table +1.98."""
+    rows = json.loads(printed(capsys, "claims", "micse/table1", "--json"))
+    (verdict,) = {row["printed numbers"] for row in rows if "(+3.94)" in row["claim"]}
+    assert verdict == "holds but not significant, size not as claimed"
+
+
 def test_scores_are_printed_in_percent(capsys):
     row = {"evaluator": "sts", "protocol": "p", "task": "STS12", "subset": "all", "metric": "spearman"}
     run.show_scores([row | {"value": 0.78134}])

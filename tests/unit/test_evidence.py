@@ -361,6 +361,11 @@ def test_page_has_every_source_and_every_checkpoint():
     assert all(checkpoint.hub in page for checkpoint in evidence.checkpoints())
 
 
+def test_a_source_that_is_a_paper_has_its_label_and_tables():
+    text = evidence_page.page()
+    assert "| InforMin-CL, Tables 2 and 4 |" in text and "| MSSE, Table 2 |" in text
+
+
 def test_figure_has_a_dot_for_every_run(tmp_path):
     files = drawn(tmp_path / "one")
     groups = [g for key, _, _ in statistics.sweeps() for g in statistics.groups(key)]

@@ -101,12 +101,16 @@ def test_state_of_a_run(runs, changed, state):
     assert status.read_state(runs[0])[0] == ("failed" if state == "failed" else "done")  # it trained, scoring failed
 
 
-def test_a_run_whose_scores_are_all_published_is_done(runs, capsys):
-    """In a fresh clone nothing was trained; a run that trains again is running, one without its model done."""
-    for (run_id, evaluator), spec in targets.page("table3", "smoke", "micse").available().items():
+def publish_scores(page):
+    for (run_id, evaluator), spec in page.available().items():
         row = {"evaluator": evaluator, "task": "STS12", "subset": "all", "metric": "spearman", "value": 0.5}
         content = {"run": run_id, "spec": spec.model_dump(), "scores": [row], "evaluations": [scored_by(evaluator)]}
-        files.write_json(targets.score_path(run_id, evaluator, "smoke"), content)
+        files.write_json(targets.score_path(run_id, evaluator, page.scale), content)
+
+
+def test_a_run_whose_scores_are_all_published_is_done(runs, capsys):
+    """In a fresh clone nothing was trained; a run that trains again is running, one without its model done."""
+    publish_scores(targets.page("table3", "smoke", "micse"))
     noted(runs[0])
     noted(runs[1], pid=dead_pid())
     done(runs[2])
@@ -114,6 +118,16 @@ def test_a_run_whose_scores_are_all_published_is_done(runs, capsys):
     out = shown(capsys)
     assert f"{len(runs) - 1} done, 1 running, 0 failed, 0 stopped, 0 waiting" in out
     assert f"{len(runs) - 2} of those done were not trained here" in out
+
+
+def test_a_row_counts_the_scores_that_its_table_shows(runs):
+    """Other tables show more scores of the same runs, which wait for these."""
+    publish_scores(targets.page("table3", "smoke", "micse"))
+    pages = [targets.page(name, "smoke", "micse") for name in targets.grid_names("micse")]
+    statuses = [run for run in status.read_statuses(pages) if run.id in runs]
+    assert {run.state for run in statuses} == {"done", "waiting"}
+    rows = {row[0]: row[1:] for row in status.tables_rows(pages, statuses)[1]}
+    assert rows["micse/table3"] == [len(runs), len(runs), 0, 0, 0, 0]
 
 
 def test_a_run_whose_model_is_gone_waits_for_a_missing_score(runs):
