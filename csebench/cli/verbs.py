@@ -8,7 +8,7 @@ import textwrap
 from pathlib import Path
 
 from csebench import __version__
-from csebench.base.errors import BadInput
+from csebench.base.errors import BadInput, unknown
 from csebench.base.provenance import code_state
 from csebench.cli import data, look, options, report, run, show
 from csebench.plan import catalog, registry, tuning
@@ -52,6 +52,11 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message):
         raise BadInput(f"{message} ({self.prog} --help)")
+
+    def _check_value(self, action, value):
+        if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
+            raise unknown("verb", value, action.choices, hint=f"`{self.prog} --help` lists all.")
+        super()._check_value(action, value)
 
 
 class ShowVersion(argparse.Action):
