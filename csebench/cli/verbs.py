@@ -113,7 +113,8 @@ def add_look(verb):
     about = "show everything about a method, component, evaluator, paper, table, run or claim"
     examples = ["micse", "micse/table2", "beir:scifact", "'better results'"]
     v = verb("show", show.show_name, about, *(f"csebench show {name}" for name in examples))
-    name = v.add_argument("name", help="a name that is listed by methods, evaluators, papers, plan or claims")
+    about = "a name or title that methods, evaluators, papers, plan or claims list; several words are one name"
+    name = v.add_argument("name", nargs="+", help=about)
     name.completer = lambda **_: options.declared_names() + options.target_names()
     options.add_scale(v)
     options.add_json(v)
