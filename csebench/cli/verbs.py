@@ -156,7 +156,10 @@ def add_look(verb):
     options.add_json(v)
 
     about = "list inconsistencies in the published tables"
-    options.add_json(verb("audit", look.list_findings, about, "csebench audit"))
+    v = verb("audit", look.list_findings, about, "csebench audit micse")
+    options.add_targets(v, "*")
+    v.set_defaults(scale=catalog.DEFAULT_SCALE)  # of no meaning to printed numbers; parse_targets reads it
+    options.add_json(v)
 
 
 def add_run(verb):
