@@ -75,7 +75,7 @@ def check_targets(words: list[str], rules: Iterable[str], scale: str) -> None:
 
         for word in get_argument_parser().parse_known_args(words)[0].targets:
             if word in suspects:
-                paths = [str(page.path) for page in targets.parse_target(word, scale)]
+                paths = [str(page.path) for page in targets.parse_target(whole_path(word), scale)]
                 raise BadInput(f"{word}: Snakemake takes the path of a page: snakemake -j4 {' '.join(paths[:3])}")
 
 
@@ -89,9 +89,14 @@ def is_suspect(word: str) -> bool:
     if path.suffix not in ("", ".md", ".svg") or path.stem in catalog.RESERVED | {"evidence-selection"}:
         return False
     try:
-        return not targets.parse_target(word.replace("partial/", "", 1), catalog.DEFAULT_SCALE)
+        return not targets.parse_target(whole_path(word), catalog.DEFAULT_SCALE)
     except BadInput:
         return True
+
+
+def whole_path(path: str) -> str:
+    """The path of the page of which another, below results/partial/, shows what exists."""
+    return path.replace("partial/", "", 1)
 
 
 def report_failures(snakemake_logs: list[str]) -> None:

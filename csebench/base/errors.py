@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,6 +18,9 @@ from csebench import ROOT
 
 MOST_ERRORS = 20  # of one file that a message lists
 MOST_NAMES = 12  # that a message lists
+MOST_NEAR = 3  # names that a message suggests
+MIN_RATIO = 0.6  # of difflib, between a name and one that is suggested
+NEAR_THE_BEST = 0.05  # the difference of this ratio between the best suggestion and the others
 
 
 class BadInput(Exception):
@@ -66,23 +69,36 @@ def no_exit() -> Iterator[None]:
         raise BadInput(f"{file}: line {called.lineno}: ends the process (sys.exit); raise an error instead.") from None
 
 
-def unknown(kind: str, name: str, known, where: str = "") -> BadInput:
-    """The error for a name that does not exist, with the nearest known name, and those that there are: of many the
-    nearest ones."""
+def unknown(kind: str, name: str, known, where: str = "", hint: str = "") -> BadInput:
+    """The error for a name that does not exist, with names that are really near, and all known names if they are few.
+
+    Args:
+        hint: how to list the known names, for where they are many.
+    """
     known, name = sorted({*map(str, known)}, key=by_number), shortened(str(name))
-    near = nearest(name, known, 1, cutoff=0.5)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    shown = known if len(known) <= MOST_NAMES else sorted(nearest(name, known, MOST_NAMES), key=by_number)
-    more = f" and {len(known) - len(shown)} more" if len(shown) < len(known) else ""
-    return BadInput(
-        f"{where + ': ' if where else ''}unknown {kind} {name!r}.{hint} Known: {', '.join(shown) or 'none'}{more}."
-    )
+    parts = [f"{where + ': ' if where else ''}unknown {kind} {name!r}.", did_you_mean(nearest(name, known))]
+    if len(known) <= MOST_NAMES:
+        parts.append(f"Known: {', '.join(known) or 'none'}.")
+    else:
+        parts.append(hint)
+    return BadInput(" ".join(filter(None, parts)))
 
 
-def nearest(name: str, known: Iterable[str], count: int, cutoff: float = 0.0) -> list[str]:
-    """The names that are most like one, the best first; upper and lower case count as the same."""
-    by_lower = {text.lower(): text for text in known}
-    return [by_lower[text] for text in difflib.get_close_matches(name.lower(), by_lower, count, cutoff)]
+def did_you_mean(names: Sequence[str]) -> str:
+    """`Did you mean 'a', 'b' or 'c'?`, nothing without names."""
+    *others, last = [repr(name) for name in names] or [""]
+    return f"Did you mean {', '.join(others)}{' or ' * bool(others)}{last}?" if last else ""
+
+
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """Up to three names that are about as much like one as the best of them is, the best first; upper and lower case
+    count as the same, and numbers are like none."""
+    ratios = {
+        text: difflib.SequenceMatcher(None, name.lower(), text.lower()).ratio() for text in known if not text.isdigit()
+    }
+    least = max(MIN_RATIO, max(ratios.values(), default=0) - NEAR_THE_BEST)
+    near = [text for text, ratio in ratios.items() if ratio >= least]
+    return sorted(near, key=lambda text: (-ratios[text], by_number(text)))[:MOST_NEAR]
 
 
 def by_number(name: str) -> tuple:
@@ -94,18 +110,18 @@ def explain(error: ValidationError, file: str, known=(), places: Mapping[tuple, 
     """A pydantic error as lines of `file: key: what is wrong`.
 
     Args:
-        known: keys, of which the nearest is named where a key is unknown.
+        known: keys, of which the nearest are named where a key is unknown.
         places: the line of every key and item of the file, for `file: line 3: key: what is wrong`.
     """
     lines, errors = [], error.errors(include_url=False)
     for e in errors[:MOST_ERRORS]:
         key, where = ".".join(map(str, e["loc"])) or "(top level)", file
         if places:
-            nearest = next(loc for n in range(len(e["loc"]), -1, -1) if (loc := tuple(e["loc"][:n])) in places)
-            where = f"{file}: line {places[nearest]}"
+            inner = next(loc for n in range(len(e["loc"]), -1, -1) if (loc := tuple(e["loc"][:n])) in places)
+            where = f"{file}: line {places[inner]}"
         if e["type"] == "extra_forbidden":
-            near = difflib.get_close_matches(str(e["loc"][-1]), list(known), n=1, cutoff=0.5)
-            lines.append(f"{where}: {key}: unknown key." + (f" Did you mean {near[0]!r}?" if near else ""))
+            hint = did_you_mean(nearest(str(e["loc"][-1]), known))
+            lines.append(f"{where}: {key}: unknown key. {hint}".rstrip())
         else:
             is_long = e["type"] == "missing" or isinstance(e["input"], dict | list)  # the input is a whole section
             got = "" if is_long else f" (got {shortened(repr(e['input']))})"

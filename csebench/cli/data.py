@@ -31,6 +31,8 @@ def fetch(args):
         args.target = [args.source]
         pages = parse_targets(args)
     except BadInput:
+        if "/" in args.source:  # no source has one
+            raise
         raise unknown("source or target", args.source, [*sources(), "all", "table2", "micse/table2"]) from None
     from csebench.data.needs import fetch_all
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 
 from csebench.base.errors import BadInput
@@ -10,20 +11,27 @@ from csebench.base.tables import json_text, print_table, records
 from csebench.cli.options import parse_targets
 from csebench.plan import catalog
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, declaration, evaluator_declaration, names
+from csebench.plan.targets import grid_label
 
 
 def list_methods(args):
+    """Methods and components: all fields as JSON, for people those that fit into 100 columns."""
     rows = []
     for folder in (METHODS, COMPONENTS):
         for name in names(folder):
             try:
                 d = declaration(name, folder)
                 encoders = {"untrained": "any", "fitted": "any", "control": "-"}.get(d.kind, "BERT, RoBERTa")
-                search = ", ".join(d.search)
-                rows.append([name, d.kind, d.paper, ", ".join(d.variants), encoders, d.needs, d.trains, search])
+                search, variants = ", ".join(d.search), ", ".join(d.variants)
+                rows.append([name, d.kind, d.paper, search, variants, encoders, d.needs, d.trains])
             except BadInput as e:
                 rows.append([name, "BROKEN", str(e)])
-    print_table(["name", "kind", "paper", "variants", "encoders", "needs", "trains", "search"], rows, args.json)
+    columns = ["name", "kind", "paper", "search", "variants", "encoders", "needs", "trains"]
+    if args.json:
+        return print(json_text(records(columns, rows)))
+    short = [[*row[:2], re.sub(r", (sec|App)\.[^;]*", "", row[2]), *row[3:4]] for row in rows]  # no sections
+    print_table(columns[:4], short, maxcolwidths=[None, None, 33, 39])
+    print("\n`csebench show NAME` has the settings, sections and variants of one; --json has more columns of all.")
 
 
 def list_evaluators(args):
@@ -31,7 +39,8 @@ def list_evaluators(args):
     for d in (evaluator_declaration(n) for n in names(EVALUATORS)):
         name = f"{d.name}:{d.takes.upper()}" if d.takes else d.name
         rows.append([name, d.version, d.protocol, ", ".join(d.variants), ", ".join(d.tasks), d.needs])
-    print_table(["name", "version", "protocol", "variants", "tasks", "needs"], rows, args.json)
+    columns = ["name", "version", "protocol", "variants", "tasks", "needs"]
+    print_table(columns, rows, args.json, maxcolwidths=[None, None, None, None, 35, 28])
 
 
 def list_papers(args):
@@ -104,7 +113,21 @@ def list_claims(args):
 
 
 def list_findings(args):
-    from csebench.report.audit import findings, place_label
+    from csebench.report.audit import Place, findings, place_label
 
-    rows = [[f.severity, f.kind, "; ".join(map(place_label, f.places)), f.text] for f in findings()]
-    print_table(["severity", "kind", "place", "finding"], rows, args.json, maxcolwidths=[None, None, 30, 80])
+    grids = {grid for page in parse_targets(args) for grid in page.grids()}
+
+    def is_wanted(place: Place) -> bool:
+        label = place_label(place)
+        return place.paper in args.target or any(p == place.paper and mentions(label, grid) for p, grid in grids)
+
+    found = [f for f in findings() if "all" in args.target or any(map(is_wanted, f.places))]
+    rows = [[f.severity, f.kind, "; ".join(map(place_label, f.places)), f.text] for f in found]
+    columns = ["severity", "kind", "place", "finding"]
+    print_table(columns, rows, args.json, maxcolwidths=[None, None, 30, 80])
+
+
+def mentions(text: str, grid: str) -> bool:
+    """Whether a text names a table or figure, as `sec. 1 on Table 2` and `Tables 2 and 4` do."""
+    kind, _, number = grid_label(grid).partition(" ")
+    return re.search(rf"\b{kind}s?( \w+ and)? {number}\b", text) is not None

@@ -6,22 +6,27 @@ import argparse
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from csebench.base.errors import BadInput, shortened
 from csebench.base.files import check_output
 from csebench.plan import catalog, registry, targets
 
 
+def number(text: str, kind: str, is_valid: Callable[[Any], bool], parse: Callable[[str], Any] = float) -> Any:
+    """A number of a kind, which the message about other text names."""
+    try:
+        value = parse(text)
+    except ValueError:
+        value = math.nan
+    if not is_valid(value):
+        raise argparse.ArgumentTypeError(f"{shortened(text, 40)!r} is not {kind}")
+    return value
+
+
 def whole(low: int, high: int = 2**31 - 1) -> Callable[[str], int]:
     """The type of an option that is a whole number within bounds."""
-
-    def number(text: str) -> int:
-        if not low <= (value := int(text)) <= high:
-            raise argparse.ArgumentTypeError(f"must be from {low} to {high} (got {shortened(text, 40)})")
-        return value
-
-    number.__name__ = "whole number"  # of argparse's message about other text
-    return number
+    return lambda text: number(text, f"a whole number from {low} to {high}", lambda value: low <= value <= high, int)
 
 
 positive, not_negative = whole(1), whole(0)
@@ -29,25 +34,17 @@ SEED, THREADS, BATCH_SIZE = whole(0, 2**32 - 1), whole(1, 1024), whole(1, 2**20)
 
 
 def above_zero(text: str) -> float:
-    number = float(text)
-    if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"must be a finite number above 0 (got {text})")
-    return number
+    return number(text, "a number above 0", lambda value: 0 < value < math.inf)
 
 
 def probability(text: str) -> float:
-    number = float(text)
-    if not 0 < number < 1:
-        raise argparse.ArgumentTypeError(f"must be between 0 and 1 (got {text})")
-    return number
+    return number(text, "a number between 0 and 1", lambda value: 0 < value < 1)
 
 
 def count(text: str) -> int:
     """A large whole number, also as 1e9."""
-    number = float(text)
-    if not (1 <= number <= 1e15 and number.is_integer()):
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1 (got {shortened(text, 40)})")
-    return int(number)
+    kind = "a whole number from 1 to 1e15, such as 1e9"
+    return int(number(text, kind, lambda value: 1 <= value <= 1e15 and value.is_integer()))
 
 
 def output_file(text: str) -> Path:

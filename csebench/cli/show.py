@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 
 from tabulate import tabulate
 
-from csebench.base.errors import unknown
+from csebench.base.errors import BadInput, unknown
 from csebench.base.tables import json_text
-from csebench.cli import options
 from csebench.plan import catalog, grids, targets, tuning
 from csebench.plan.papers import SettingsTable
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, any_declaration, names, protocol
@@ -21,14 +21,55 @@ Shown = tuple[str, dict]  # for people, and as JSON
 def show_name(args):
     """Print everything that a name means: micse is a method and a paper."""
     catalog.scale(args.scale)
-    shown = [*declarations(args.name), *papers(args.name), *pages(args.name, args.scale), *runs(args.name, args.scale)]
-    shown = shown or [*claims(args.name, args.scale)]
+    words = " ".join(args.name)
+    shown = [thing for name in resolve(words) for thing in things(name, args.scale)] or [*claims(words, args.scale)]
     if not shown:
-        raise unknown("name", args.name, [*options.declared_names(), *options.target_names()])
+        hint = "`csebench methods`, `csebench evaluators` and `csebench papers` list names."
+        raise unknown("name", words, [name for _, name in known_names()], hint=hint)
     if args.json:
         print(json_text([content for _, content in shown]))
     else:
         print("\n\n".join(text for text, _ in shown))
+
+
+def things(name: str, scale: str) -> list[Shown]:
+    return [*declarations(name), *papers(name), *pages(name, scale), *runs(name, scale)]
+
+
+def resolve(words: str) -> list[str]:
+    """The names that words mean: `Table 2`, `miCSE table 2`, `SimCSE (unsupervised)`; of AMI+SimCSE both parts. A name
+    as it is spelled wins; what means no name stays as it is."""
+    by_label: dict[str, list[str]] = {}
+    for label, name in known_names():
+        if words == name:
+            return [name]
+        by_label.setdefault(squeezed(label), []).append(name)
+    parts = [squeezed(part) for part in ([words] if squeezed(words) in by_label else words.split("+"))]
+    if not by_label.keys() >= {*parts}:
+        return [words]
+    return list(dict.fromkeys(name for part in parts for name in by_label[part]))
+
+
+def squeezed(text: str) -> str:
+    return re.sub(r"[\s/_-]+", "", text).lower()
+
+
+def known_names() -> Iterator[tuple[str, str]]:
+    """(what people may call it, name) of methods, components, evaluators, papers, tables and figures."""
+    for folder in (METHODS, COMPONENTS, EVALUATORS):
+        for name in names(folder):
+            yield name, name
+            with suppress(BadInput):  # a broken declaration has no title
+                yield any_declaration(name, folder).title, name
+    for name in catalog.paper_names():
+        paper = catalog.paper(name)
+        yield from ((name, name), (paper.label, name), (paper.title, name))
+        for grid in targets.grid_names(name):
+            yield f"{name}/{grid}", f"{name}/{grid}"
+            yield (
+                grid,
+                grid if grid.startswith("table") else f"{name}/{grid}",
+            )  # only tables have pages over all papers
 
 
 def declarations(name: str) -> Iterator[Shown]:

@@ -8,7 +8,7 @@ import textwrap
 from pathlib import Path
 
 from csebench import __version__
-from csebench.base.errors import BadInput
+from csebench.base.errors import BadInput, unknown
 from csebench.base.provenance import code_state
 from csebench.cli import data, look, options, report, run, show
 from csebench.plan import catalog, registry, tuning
@@ -52,6 +52,11 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message):
         raise BadInput(f"{message} ({self.prog} --help)")
+
+    def _check_value(self, action, value):
+        if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
+            raise unknown("verb", value, action.choices, hint=f"`{self.prog} --help` lists all.")
+        super()._check_value(action, value)
 
 
 class ShowVersion(argparse.Action):
@@ -108,7 +113,8 @@ def add_look(verb):
     about = "show everything about a method, component, evaluator, paper, table, run or claim"
     examples = ["micse", "micse/table2", "beir:scifact", "'better results'"]
     v = verb("show", show.show_name, about, *(f"csebench show {name}" for name in examples))
-    name = v.add_argument("name", help="a name that is listed by methods, evaluators, papers, plan or claims")
+    about = "a name or title that methods, evaluators, papers, plan or claims list; several words are one name"
+    name = v.add_argument("name", nargs="+", help=about)
     name.completer = lambda **_: options.declared_names() + options.target_names()
     options.add_scale(v)
     options.add_json(v)
@@ -150,7 +156,10 @@ def add_look(verb):
     options.add_json(v)
 
     about = "list inconsistencies in the published tables"
-    options.add_json(verb("audit", look.list_findings, about, "csebench audit"))
+    v = verb("audit", look.list_findings, about, "csebench audit micse")
+    options.add_targets(v, "*")
+    v.set_defaults(scale=catalog.DEFAULT_SCALE)  # of no meaning to printed numbers; parse_targets reads it
+    options.add_json(v)
 
 
 def add_run(verb):

@@ -119,9 +119,9 @@ def schema(folder: Path) -> type[Declaration] | type[EvaluatorDeclaration]:
 def check_name(name: str, folder: Path, where: str = "") -> None:
     """Raises BadInput for an unknown method, component or evaluator; `where` (file: key) begins the message."""
     if name not in names(folder):
-        raise unknown(
-            {METHODS: "method", COMPONENTS: "component", EVALUATORS: "evaluator"}[folder], name, names(folder), where
-        )
+        kind = {METHODS: "method", COMPONENTS: "component", EVALUATORS: "evaluator"}[folder]
+        verb = "evaluators" if folder == EVALUATORS else "methods"
+        raise unknown(kind, name, names(folder), where, f"`csebench {verb}` lists all.")
 
 
 def declaration(name: str, folder: Path = METHODS) -> Declaration:

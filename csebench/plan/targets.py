@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from csebench.base.caches import cached
-from csebench.base.errors import BadInput, by_number, unknown
+from csebench.base.errors import BadInput, by_number, did_you_mean, nearest, unknown
 from csebench.base.run_dir import DONE
 from csebench.plan import sources
 from csebench.plan.catalog import (
     GENERATED,
+    RESERVED,
     RUNS,
     VARIANTS,
     data_root,
@@ -234,7 +235,17 @@ def parse_target(target: str, scale_name: str) -> list[Page]:
 def split_target(target: str, scale_name: str) -> tuple[list[str], str]:
     """The names in a target or a path, and the scale, which a path may name."""
     parts = re.sub(r"\.(md|svg)$", "", target).removeprefix("results/").split("/")
-    return (parts[1:], parts[0]) if parts[0] in scale_names() else (parts, scale_name)
+    if parts[0] in scale_names():
+        return parts[1:], parts[0]
+    refuse_near_scale(parts)
+    return parts, scale_name
+
+
+def refuse_near_scale(parts: list[str]) -> None:
+    """Raises BadInput where the first folder of a path looks like the name of a scale more than like another one."""
+    near = nearest(parts[0], [*scale_names(), *paper_names(), *RESERVED]) if len(parts) > 1 else []
+    if near and near[0] in scale_names():
+        raise unknown("scale", parts[0], scale_names())
 
 
 def unknown_target(name: str, scale_name: str) -> BadInput:
@@ -251,7 +262,9 @@ def unknown_target(name: str, scale_name: str) -> BadInput:
     if re.fullmatch(r"\w+-[0-9a-f]{10}", name):
         return BadInput(f"{name} is a run, not a target: `csebench show {name}` describes it. {TARGETS_HELP}")
     known = [str(p.path.relative_to(results_folder(scale_name)).with_suffix("")) for p in pages(scale_name)]
-    return unknown("target", name, [*known, *paper_names(), "all"])
+    if of_papers := [target for target in known if target.endswith(f"/{name}")]:  # a figure has a paper's numbers
+        return BadInput(f"unknown target {name!r}. {did_you_mean(of_papers)}")
+    return unknown("target", name, [*known, *paper_names(), "all"], hint=TARGETS_HELP)
 
 
 def grid_path(paper_name: str, name: str, scale_name: str, ending: str) -> Path:

@@ -123,8 +123,8 @@ NAMES = {
     "one sentence": (training("--size", "1"), "--size", "from 2 to"),
     "batch of an evaluation": (evaluation("--batch-size", "1" + "0" * 30), "--batch-size", "from 1 to"),
     "length of an evaluation": (evaluation("--max-length", "3"), "--max-length", "from 4 to"),
-    "hours": (["plan", "table2", "--hours", "nan"], "--hours", "finite number above 0"),
-    "difference": (["power", "table2", "--difference", "inf"], "--difference", "finite number above 0"),
+    "hours": (["plan", "table2", "--hours", "24h"], "--hours", "'24h' is not a number above 0"),
+    "difference": (["power", "table2", "--difference", "inf"], "'inf' is not a number above 0"),
     "seconds": (["status", "--watch", "1" + "0" * 30], "--watch", "from 1 to"),
     "processes": (["work", "simcse-0000000000", "--processes", "1000000"], "--processes", "from 0 to 64"),
     "evaluator of a job": (["work", "simcse-0000000000", "--evaluators", "stss"], "unknown evaluator 'stss'", "'sts'"),
@@ -133,6 +133,8 @@ NAMES = {
     "share of masked tokens": (pretraining("--mask-probability", "2"), "--mask-probability", "between 0 and 1"),
     "layers": (pretraining("--layers", "1" + "0" * 30), "--layers", "from 1 to"),
     "tokens": (pretraining("--tokens", "inf"), "--tokens", "whole number"),
+    "word for tokens": (pretraining("--tokens", "many"), "'many' is not a whole number from 1"),
+    "mask probability": (pretraining("--mask-probability", "x"), "'x' is not a number between 0 and 1"),
     "name that is not UTF-8": (training(corpus="\udcff.txt"), "'\\udcff.txt': not UTF-8"),
     "model with a long name": (evaluation(model="x" * 5000), "File name too long"),
     "name with a NUL": (training(corpus="a\0b"), "cannot be opened", "null byte"),
@@ -158,6 +160,10 @@ NAMES = {
     "scale of the claims": (["claims", "--scale", "minni"], "unknown scale 'minni'", "'mini'"),
     "scale of the pages": (["html", "--scale", "smokee"], "unknown scale 'smokee'", "'smoke'"),
     "name": (["show", "simsce"], "unknown name 'simsce'", "'simcse'"),
+    "name like no other": (["show", "nope"], "unknown name 'nope'. `csebench methods`"),
+    "verb": (["shwo"], "unknown verb 'shwo'. Did you mean 'show'? `csebench --help` lists all."),
+    "table to audit": (["audit", "micse/table9"], "unknown table of micse '9'"),
+    "target to fetch": (["fetch", "micse/table9"], "unknown table of micse '9'"),
     "run": (["work", "simcse-0000000000"], "'simcse-0000000000'", "csebench plan all"),
     "run to publish": (["publish", "simcse-0000000000", "sts"], "'simcse-0000000000'", "csebench plan all"),
 }
@@ -177,7 +183,7 @@ def test_a_small_number_as_people_write_it_is_accepted():
 
 
 def test_what_argparse_refuses_is_bad_input_too(capsys, here):
-    for arguments in (["trian"], ["plan"], training("--precision", "fp8"), training("--seed", "one")):
+    for arguments in (["plan"], training("--precision", "fp8"), training("--seed", "one")):
         refused(capsys, here, arguments, "argument")
 
 

@@ -11,7 +11,7 @@ import pytest
 from csebench import ROOT, cli
 from csebench.base import display
 from csebench.base.errors import BadInput, unknown
-from csebench.cli import run, verbs
+from csebench.cli import run, show, verbs
 from csebench.plan import by_hand, catalog, targets
 
 VERBS = next(action for action in verbs.parser()._actions if action.choices).choices
@@ -69,11 +69,39 @@ def test_help_lists_verbs_in_groups():
         ("table1", ["table"] * 3),
         ("micse/figure3", ["figure"]),
         ("outperforms SimCSE by an average", ["claim"]),
+        ("miCSE", ["method", "paper"]),
+        ("InforMin-CL", ["method", "paper"]),
+        ("AMI+SimCSE", ["component", "method"]),
+        ("Table 2", ["table"] * 4),
+        ("table-2", ["table"] * 4),
+        ("figure 4", ["figure"] * 2),
     ],
 )
 def test_show_takes_what_people_type(name, kinds, capsys):
     assert [thing["what"] for thing in json.loads(printed(capsys, "show", name, "--json"))] == kinds
     assert printed(capsys, "show", name)
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("SimCSE (unsupervised)", "simcse"),
+        ("SimCSE", "simcse"),
+        ("MSSE (supervised)", "msse_sup"),
+        ("ESimCSE", "esimcse"),
+        ("miCSE Table 2", "micse/table2"),
+        ("Momentum contrast", "moco"),
+        ("STS-B dev", "stsb_dev"),
+    ],
+)
+def test_show_takes_what_pages_print(words, name, capsys):
+    assert printed(capsys, "show", *words.split()) == printed(capsys, "show", words) == printed(capsys, "show", name)
+
+
+def test_show_prefers_a_name_to_what_is_alike(monkeypatch):
+    monkeypatch.setattr(show, "known_names", lambda: iter([("some_cse", "some_cse"), ("somecse", "somecse")]))
+    assert show.resolve("somecse") == ["somecse"]
+    assert show.resolve("Some CSE") == ["some_cse", "somecse"]
 
 
 def test_show_takes_the_id_of_a_run(capsys):
@@ -98,6 +126,9 @@ def test_a_paper_as_target_is_all_its_tables_and_figures():
         ("mini", "mini is a scale, not a target: use `--scale mini`"),
         ("simcse-0123456789", "is a run, not a target"),
         ("miCSE/Table2", "Did you mean 'micse/table2'"),
+        ("figure4", "Did you mean 'micse/figure4' or 'msse/figure4'"),
+        ("results/mnii/micse/table2.md", "unknown scale 'mnii'. Did you mean 'mini'"),
+        ("micsee/table2", "unknown paper 'micsee'. Did you mean 'micse'"),
     ],
 )
 def test_a_near_miss_gets_the_right_kind(target, message):
@@ -105,12 +136,18 @@ def test_a_near_miss_gets_the_right_kind(target, message):
         targets.parse_target(target, "smoke")
 
 
-def test_known_names_are_few_and_in_order():
-    message = str(unknown("table", "table12x", [f"table{n}" for n in range(40, 0, -1)]))
-    names = message.partition("Known: ")[2].partition(" and ")[0].split(", ")
-    numbers = [int(name.removeprefix("table")) for name in names]
-    assert numbers == sorted(numbers) and len(numbers) == 12 and 12 in numbers
-    assert message.endswith(" and 28 more.")
+@pytest.mark.parametrize(
+    ("name", "count", "message"),
+    [
+        ("tabl2", 12, "unknown table 'tabl2'. Did you mean 'table2'? Known: table1, table2, table3, "),
+        ("tabl2", 13, "unknown table 'tabl2'. Did you mean 'table2'? See there."),
+        ("table", 13, "unknown table 'table'. Did you mean 'table1', 'table2' or 'table3'? See there."),
+        ("nope", 13, "unknown table 'nope'. See there."),
+    ],
+)
+def test_near_names_are_suggested_and_few_names_listed(name, count, message):
+    known = [f"table{n}" for n in range(count, 0, -1)]
+    assert str(unknown("table", name, known, hint="See there.")).startswith(message)
 
 
 def test_a_model_is_named_as_an_encoder_is(tmp_path, monkeypatch):
@@ -172,6 +209,24 @@ def test_a_claim_whose_size_is_off_says_so(capsys):
     rows = json.loads(printed(capsys, "claims", "micse/table1", "--json"))
     (verdict,) = {row["printed numbers"] for row in rows if "(+3.94)" in row["claim"]}
     assert verdict == "holds but not significant, size not as claimed"
+
+
+def findings(capsys, *targets):
+    return json.loads(printed(capsys, "audit", *targets, "--json"))
+
+
+def test_findings_of_a_target_are_those_about_it(capsys):
+    of_paper, of_table = findings(capsys, "micse"), findings(capsys, "micse/table2")
+    assert all("miCSE" in row["place"] for row in of_paper)
+    assert any("Eq. " in row["place"] for row in of_paper)  # the text of the paper, too
+    assert all(row in of_paper for row in of_table) and len(of_table) < len(of_paper)
+    assert {"miCSE sec. 3.3 on Table 2"} <= {row["place"] for row in of_table}
+    assert any(row["place"] == "InfoCSE Tables 5 and 8" for row in findings(capsys, "infocse/table8"))
+    assert len(of_paper) < len(findings(capsys)) == len(findings(capsys, "all"))
+
+
+def test_the_list_of_methods_fits_into_100_columns(capsys):
+    assert max(map(len, printed(capsys, "methods").splitlines())) <= 100
 
 
 def test_scores_are_printed_in_percent(capsys):
