@@ -18,6 +18,7 @@ from csebench.base.caches import cached, cached_by_folder
 from csebench.base.errors import BadInput
 from csebench.plan.catalog import paper, paper_names
 from csebench.plan.papers import Claim, SettingsTable
+from csebench.plan.spec import Spec
 from csebench.plan.targets import grid_names
 from csebench.report import stats
 from csebench.report.judging import Comparison, Judgement, judge_row, judge_sentence
@@ -111,6 +112,8 @@ def _judge(paper_name: str, claim: Claim, view: Callable[[str, str], GridView], 
 
 def why(cells: list[Cell]) -> str:
     """Why our cells cannot be compared."""
+    if any(differ_in_size_unseen(a, b) for a, b in zip(cells[::2], cells[1::2], strict=True)):
+        return "runs see fewer sentences than either column has"
     if any(cell.values and cell.stale for cell in cells):
         return "scores are of an older code version or of other settings (†)"
     return "runs have no scores yet" if any(cell.absent for cell in cells) else "a row has no runs, or is a control"
@@ -159,12 +162,15 @@ def compare_printed(
 def compare_runs(
     claim: Claim, here: GridView, versus: str, column: str, pairs: list[tuple[Cell, Cell]]
 ) -> Comparison | None:
-    """The comparison of our runs, paired by seed; None where a run is missing, stale or a control.
+    """The comparison of our runs, paired by seed; None where a run is missing, stale or a control, or where columns of
+    different sizes train on equally many sentences.
 
     Where a table compares the same two cells, the variance of its test items counts here too, so that both give one p.
     """
     cells = [cell for pair in pairs for cell in pair]
     if any(not c.values or c.absent or c.stale or is_control(c) for c in cells):
+        return None
+    if any(differ_in_size_unseen(*pair) for pair in pairs):
         return None
     sign = -1 if claim.lower else 1
     if claim.statistic == "std":
@@ -182,6 +188,21 @@ def compare_runs(
         parts += [] if items is None else [(items, inf)]
     parts += [summary.error] if summary.n > 1 else []
     return with_test(Comparison(versus, column, sign * summary.mean), parts)
+
+
+def differ_in_size_unseen(a: Cell, b: Cell) -> bool:
+    """Whether two cells have corpora of different sizes, and none of their runs sees as many sentences as either."""
+    sizes = [{spec.corpus.size for spec in specs(cell) if spec.corpus} for cell in (a, b)]
+    if not all(sizes) or sizes[0] == sizes[1]:
+        return False
+    schedules = [spec.params for cell in (a, b) for spec in specs(cell)]
+    seen = max(float(params.get("steps", inf)) * float(params.get("batch_size", 1)) for params in schedules)
+    return seen <= min(sizes[0] | sizes[1])
+
+
+def specs(cell: Cell) -> list[Spec]:
+    """Of a cell's runs, those of its parts among them."""
+    return [spec for part in cell.parts for spec in specs(part)] if cell.parts else list(cell.plan.specs)
 
 
 def without_shared_baseline(a: Cell, b: Cell) -> tuple[Cell, Cell]:

@@ -346,7 +346,10 @@ def scale_warning(scale: str) -> str:
 
 def sizes_not_seen(scale: Scale) -> str:
     """Which columns have more sentences than a run sees; empty where there are none, or methods have own schedules."""
-    seen = scale.override.get("steps", inf) * scale.override.get("batch_size", inf)
+    steps, batch = (scale.override.get(key) for key in ("steps", "batch_size"))
+    if not (isinstance(steps, int) and isinstance(batch, int)):
+        return ""
+    seen = steps * batch
     larger = [label for label, size in scale.sizes.items() if size > seen]
     if not larger:
         return ""

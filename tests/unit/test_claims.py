@@ -24,6 +24,7 @@ from csebench.report.judging import (
     Judgement,
     judge_sentence,
 )
+from csebench.report.view import grid_view
 
 QUOTE = "better by far"
 LIMIT = {"relation": "comparable"}
@@ -263,6 +264,15 @@ def test_verdict_on_runs(project, claim, verdict):
 def test_size_on_runs(project):
     assert judge(versus=["B"], by="4.9").ours.stated is True
     assert judge(versus=["B"], by="2.00").ours.stated is False
+
+
+def test_sizes_that_no_run_sees_all_of_are_not_compared():
+    """A run of mini sees 6,000 sentences, so that columns of 10,000 and more train on equally many."""
+    view = grid_view("micse", "table2", "mini")
+    cells = dict(zip((column.label for column in view.score_grid.columns), view.rows[-1], strict=True))
+    assert claims.differ_in_size_unseen(cells["1%"], cells["10%"])
+    assert not claims.differ_in_size_unseen(cells["0.1%"], cells["1%"])
+    assert claims.why([cells["1%"], cells["10%"]]) == "runs see fewer sentences than either column has"
 
 
 def test_the_test_of_a_page_is_the_test_of_its_claims(project):
