@@ -264,7 +264,7 @@ def unknown_target(name: str, scale_name: str) -> BadInput:
     known = [str(p.path.relative_to(results_folder(scale_name)).with_suffix("")) for p in pages(scale_name)]
     if of_papers := [target for target in known if target.endswith(f"/{name}")]:  # a figure has a paper's numbers
         return BadInput(f"unknown target {name!r}. {did_you_mean(of_papers)}")
-    return unknown("target", name, [*known, *paper_names(), "all"], hint=TARGETS_HELP)
+    return unknown("target", name, [*known, *paper_names(), "all"], hint="`csebench papers` lists tables and figures.")
 
 
 def grid_path(paper_name: str, name: str, scale_name: str, ending: str) -> Path:

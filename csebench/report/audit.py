@@ -324,6 +324,13 @@ def paper_label(name: str) -> str:
     return (paper(name).label or name) if name in paper_names() else name
 
 
+def section_id(title: str) -> str:
+    """`micse` for miCSE, in addresses; `several` for findings of several papers."""
+    ids = {method.title: name for name, method in evidence.names().methods.items()}
+    ids |= {paper_label(name): name for name in paper_names()}
+    return ids.get(title, "several")
+
+
 def list_errata() -> Iterator[Finding]:
     """Errors that no check above can find, as papers/*.yaml and, for other papers, evidence/methods.yaml list them."""
     listed = [(name, paper(name).errata) for name in paper_names()]

@@ -38,6 +38,8 @@ METHOD_COLOURS = {
     "condenser": "#4B5D67",
     "simcse+ami": "#17A2A2",
     "simcse+moco": "#882255",
+    "ct+ami": "#4B0082",
+    "mirror_bert+ami": "#B22222",
 }
 MARKERS = ("o", "s", "^", "D", "v")
 STYLE: dict[Any, Any] = {

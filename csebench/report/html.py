@@ -156,7 +156,7 @@ def template_environment(scale: str) -> Environment:
     environment.filters |= {"inline": inline, "blocks": blocks, "items": list_items}
     environment.tests["control"] = is_control
     functions = (findings.grid_finding, targets.grid_label, has_evidence, link_to_place)
-    functions += (needed_label, pair_powers, audit.paper_label, audit.place_label, audit.where_label)
+    functions += (needed_label, pair_powers, audit.paper_label, audit.place_label, audit.section_id, audit.where_label)
     environment.globals |= {function.__name__: function for function in functions}
     modules = (answers, claims_page, evidence_page, evidence_words, html_cells, markdown, overview)
     environment.globals |= {module.__name__.rpartition(".")[2]: module for module in modules}

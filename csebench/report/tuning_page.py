@@ -8,25 +8,29 @@ from __future__ import annotations
 from math import ceil
 from pathlib import Path
 from statistics import median
+from textwrap import fill
 
 import numpy as np
 
 from csebench.plan import tuning
 from csebench.plan.catalog import scale as read_scale
+from csebench.plan.registry import COMPONENTS, declaration
 from csebench.plan.tuning import Search, settings_text
-from csebench.report.drawing import COLOURS, METHOD_COLOURS, STYLE, figure_files, write_files
+from csebench.report.drawing import METHOD_COLOURS, STYLE, figure_files, write_files
 from csebench.report.evidence import expected_of_best
 from csebench.report.markdown import scale_warning
 from csebench.report.sections import Part, Picture, Section, TableData, as_markdown
 
 NAME = "tuning"  # of the page, and of its figure
-TITLE = "What tuning bought"
+TITLE = "What tuning bought each method"
 FIGURE = Picture(
     NAME,
     "Score on STS-B dev against the number of trials",
     "Line: expected score of the best of so many trials. Dashed: the settings of the scale, without tuning.",
 )
 PANELS = 5  # in a row of the figure
+NO_METHOD = "#777777"  # what has no colour of its own
+TITLE_WIDTH = 24  # letters that fit above a panel
 HEAD = ["method", "trials", "without tuning", "chosen settings", "tuned", "gain"]
 
 
@@ -59,7 +63,7 @@ def sections(scale_name: str) -> list[Section]:
     if defects := [f"- {s.name}: {reason}." for s in searches if (reason := tuning.defect(s, scale_name))]:
         parts += ["Settings that no scale takes until the search is made again:", "\n".join(defects)]
     rows = [
-        [search.name, settings_text(t.settings), f"failed: {t.failure}" if t.dev is None else points(t.dev), t.run]
+        [label(search), settings_text(t.settings), f"failed: {t.failure}" if t.dev is None else points(t.dev), t.run]
         for search in searches
         for t in search.trials
     ]
@@ -72,9 +76,16 @@ def read_searches(scale_name: str) -> list[Search]:
     return [tuning.read_search(path) for path in tuning.search_files(scale_name)]
 
 
+def label(search: Search) -> str:
+    """The titles of what was tuned: `Contrastive Tension + Attention-level mutual information` for `ct+ami`."""
+    method, *added = search.name.split("+")
+    titles = [declaration(method).title, *(declaration(component, COMPONENTS).title for component in added)]
+    return " + ".join(titles)
+
+
 def finding(searches: list[Search]) -> str:
     """How much tuning gained, over the methods that have a score before and after it."""
-    gains = {search.name: gained for search in searches if (gained := gain(search)) is not None}
+    gains = {label(search): gained for search in searches if (gained := gain(search)) is not None}
     if not gains:
         return "**Finding.** None yet: no search has a score with the settings of the scale."
     most, unchanged = max(gains, key=lambda name: gains[name]), sum(gain == 0 for gain in gains.values())
@@ -94,7 +105,7 @@ def summary_row(search: Search, ks: list[int]) -> list[str]:
     """A search in a row of `HEAD`, and the expected best of each of `ks` trials."""
     best, expected, gained = tuning.best_trial(search.trials), expected_best(search), gain(search)
     return [
-        search.name,
+        label(search),
         f"{len(search.trials)}" + (f" of {search.planned}" if len(search.trials) < search.planned else ""),
         points(search.trials[0].dev),
         "–" if best is None else settings_text(best.settings),
@@ -124,12 +135,12 @@ def draw(folder: Path, scale_name: str) -> list[Path]:
     searches = read_searches(scale_name)
     rows = max(1, ceil(len(searches) / PANELS))
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(9, 0.8 + 1.5 * rows), layout="constrained")
+        figure = Figure(figsize=(9, 1.1 + 1.7 * rows), layout="constrained")
         axes = [*figure.subplots(rows, PANELS, sharex=True, sharey=True, squeeze=False).flat]
         for axis, search in zip(axes, searches, strict=False):
             expected, first = expected_best(search), search.trials[0].dev
-            colour = METHOD_COLOURS.get(search.name, COLOURS[0])
-            axis.set_title(search.name)
+            colour = METHOD_COLOURS.get(search.name, NO_METHOD)
+            axis.set_title(fill(label(search), TITLE_WIDTH), fontsize=8)
             axis.plot(range(1, len(expected) + 1), expected, marker="o", ms=4, color=colour)
             if first is not None:
                 axis.axhline(100 * first, color=colour, lw=1, ls="--")
@@ -140,6 +151,7 @@ def draw(folder: Path, scale_name: str) -> list[Path]:
             axis.set_visible(False)
         for axis in axes[max(0, len(searches) - PANELS) : len(searches)]:  # the lowest of each column
             axis.tick_params(labelbottom=True)
+        figure.suptitle(f"{TITLE} at scale {scale_name}: the expected best of so many trials")
         figure.supxlabel("trials", fontsize=9)
         figure.supylabel("STS-B dev (Spearman x 100)", fontsize=9)
         return write_files(folder / NAME, figure_files(figure, table))

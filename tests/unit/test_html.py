@@ -429,6 +429,8 @@ def test_overview_claims_and_audit(index):
     audit = index.with_name("audit.html").read_text()
     assert '<a href="made_up.html#table2">Table 2</a>' in audit
     assert '<a href="made_up.html">made_up Sec. 1</a>' in audit and "Elsewhere App. A" in audit
+    assert re.findall(r"<option>(serious|notable|minor)<", audit) == ["notable", "minor"]
+    assert '<option value="made_up">' in audit and '<tbody data-paper="made_up" data-severity=' in audit
     assert html.audit.where_label(Place("made_up", "sec. 1 on table2")) == "sec. 1 on Table 2"
 
 

@@ -15,6 +15,7 @@ from csebench.plan import cache, catalog, grids, recipe, registry, targets, tuni
 from csebench.plan.papers import Recipe
 from csebench.plan.schema import Declaration, without_text
 from csebench.report import answers, html, markdown, tuning_page
+from csebench.report.drawing import METHOD_COLOURS
 
 SCALE = "tuned"
 FAST = {"learning_rate": 1e-4, "temperature": 0.1}
@@ -305,13 +306,33 @@ def test_the_page_shows_the_gain_and_the_best_of_k(project, capsys):
     write_search("simcse", FAST, planned=4)
     assert cli.main(["render", "tuning", "--scale", SCALE, "--out", "results/tuned/tuning.md"]) == 0
     lines = (catalog.RESULTS / SCALE / "tuning.md").read_text().splitlines()
-    row = next(line for line in lines if line.startswith("| simcse"))
+    row = next(line for line in lines if line.startswith("| SimCSE"))
     cells = [cell.strip() for cell in row.strip("|").split("|")]
-    assert cells[:3] + cells[4:] == ["simcse", "4", "60.00", "65.00", "+5.00", "56.25", "60.83", "65.00"]
+    assert cells[:3] + cells[4:] == [
+        "SimCSE (unsupervised)",
+        "4",
+        "60.00",
+        "65.00",
+        "+5.00",
+        "56.25",
+        "60.83",
+        "65.00",
+    ]
     drawn = (catalog.RESULTS / SCALE / "tuning.csv").read_text().splitlines()
     assert drawn[2] == "simcse,2,60.8333,60"
     assert (catalog.RESULTS / SCALE / "tuning.svg").exists()
-    assert "Tuning gained +5.00 points on STS-B dev in the median of 1 methods" in "\n".join(lines)
+    assert (
+        "Tuning gained +5.00 points on STS-B dev in the median of 1 methods, at most +5.00 (SimCSE (unsupervised))"
+        in "\n".join(lines)
+    )
+
+
+def test_what_was_tuned_has_a_colour_and_a_title_of_its_own():
+    searches = tuning_page.read_searches("mini")
+    assert {search.name for search in searches} <= METHOD_COLOURS.keys()
+    titles = {search.name: tuning_page.label(search) for search in searches}
+    assert titles["ct+ami"] == "Contrastive Tension + Attention-level mutual information"
+    assert len({*titles.values()}) == len(titles)
 
 
 def test_the_page_names_searches_that_do_not_fit(project):
