@@ -121,8 +121,8 @@ def list_findings(args):
         label = place_label(place)
         return place.paper in args.target or any(p == place.paper and mentions(label, grid) for p, grid in grids)
 
-    found = [f for f in findings() if "all" in args.target or any(map(is_wanted, f.places))]
-    rows = [[f.severity, f.kind, "; ".join(map(place_label, f.places)), f.text] for f in found]
+    about = [f for f in findings() if "all" in args.target or any(map(is_wanted, f.places))]
+    rows = [[f.severity, f.kind, "; ".join(map(place_label, f.places)), f.text] for f in about]
     columns = ["severity", "kind", "place", "finding"]
     print_table(columns, rows, args.json, maxcolwidths=[None, None, 30, 80])
 
