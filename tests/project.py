@@ -27,6 +27,8 @@ class Project:
                 file.unlink()  # sources name papers that are not there
         study = folder / "config" / "variance.yaml"  # at no scale, of no method: tests delete some of either
         study.write_text(study.read_text().replace("[mini]", "[]").replace("[simcse, micse]", "[]"))
+        mini = folder / "config" / "mini.yaml"
+        mini.write_text(re.sub(r"^tuned:.*\n", "", mini.read_text(), flags=re.M))  # its searches are among the results
         self._work_in(folder)
 
     def _work_in(self, folder: Path):

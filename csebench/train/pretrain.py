@@ -199,7 +199,7 @@ class MaskedLanguageModelling:
     """Pre-training as a task of the loop. Masks are drawn on the host, seeded for each batch, so that a resumed run
     needs no random state and the loop does not wait for a GPU."""
 
-    def __init__(self, name, model, tokenizer, rows, test, settings: Settings, before: int, out: Path):
+    def __init__(self, name, model, tokenizer, rows, test, settings: Settings, out: Path, before: int = 0):
         self.name, self.model, self.tokenizer, self.before, self.out = name, model, tokenizer, before, out
         self.rows, self.test, self.settings = rows, test, settings
         self.device, self.peak_learning_rate = model.device, settings.learning_rate
@@ -382,7 +382,8 @@ def pretrain(corpus: Path, out: Path, settings: Settings, threads: int = 2, name
     model = new_model(tokenizer, settings.layers, settings.hidden, settings.heads)
     if settings.start:
         model.load_state_dict(BertForMaskedLM.from_pretrained(settings.start).state_dict())
-    task = MaskedLanguageModelling(name, model, tokenizer, rows, test, settings, start["tokens"] if start else 0, out)
+    before = start["tokens"] if start else 0
+    task = MaskedLanguageModelling(name, model, tokenizer, rows, test, settings, out, before)
     state = TrainState(model, task.optimizer)
     checkpoint.resume(state, out, name, task.steps)
     with Progress(out, name) as progress, stop_signals() as stop:

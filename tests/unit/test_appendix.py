@@ -49,7 +49,7 @@ def project(tmp_path, monkeypatch):
         ("plan all", "tiny/tableA1"),
         ("plan tableA1", "tiny/tableA1 0 of 1"),
         ("status tiny/tableA1", "1 runs"),
-        ("render tableA1", "# Table A1 at scale smoke"),
+        ("render tableA1", "# Tiny, Table A1, at scale smoke"),
         ("render tiny/tableA1", "Nobody 2026 · Table A1: scores"),
         ("render index", "| [Table A1](tableA1.md) | [missing: 0 of 1 runs scored](tiny/tableA1.md) |"),
         ("render claims", "[tableA1](tiny/tableA1.md)"),
