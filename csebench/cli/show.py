@@ -66,10 +66,8 @@ def known_names() -> Iterator[tuple[str, str]]:
         yield from ((name, name), (paper.label, name), (paper.title, name))
         for grid in targets.grid_names(name):
             yield f"{name}/{grid}", f"{name}/{grid}"
-            yield (
-                grid,
-                grid if grid.startswith("table") else f"{name}/{grid}",
-            )  # only tables have pages over all papers
+            all_papers = grid.startswith("table")  # a page of this name shows them all; a figure is of one paper
+            yield grid, grid if all_papers else f"{name}/{grid}"
 
 
 def declarations(name: str) -> Iterator[Shown]:

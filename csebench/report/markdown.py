@@ -345,7 +345,7 @@ def scale_warning(scale: str) -> str:
 
 
 def sizes_not_seen(scale: Scale) -> str:
-    """Which columns have more sentences than a run sees; empty where there are none, or methods have own schedules."""
+    """Which columns have more sentences than a run sees; empty where there are none, or the scale sets no schedule."""
     steps, batch = (scale.override.get(key) for key in ("steps", "batch_size"))
     if not (isinstance(steps, int) and isinstance(batch, int)):
         return ""

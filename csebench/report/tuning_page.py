@@ -29,7 +29,7 @@ FIGURE = Picture(
     "Line: expected score of the best of so many trials. Dashed: the settings of the scale, without tuning.",
 )
 PANELS = 5  # in a row of the figure
-NO_METHOD = "#777777"  # what has no colour of its own
+NO_METHOD = "#777777"  # of a search without an entry in METHOD_COLOURS
 TITLE_WIDTH = 24  # letters that fit above a panel
 HEAD = ["method", "trials", "without tuning", "chosen settings", "tuned", "gain"]
 

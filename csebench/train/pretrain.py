@@ -36,8 +36,6 @@ EVALUATIONS = 20  # points of the held-out curve
 CHUNK = 5_000  # sentences tokenised in one call
 POSITIONS = 256  # that the encoder can read
 CONFIG, REPORT = "config.json", "pretraining.json"
-SIZES = {"layers": "num_hidden_layers", "hidden": "hidden_size", "heads": "num_attention_heads"}
-SIZES |= {"vocab_size": "vocab_size"}  # of Settings, and as config.json calls them
 PRECISION = torch.bfloat16  # of matrix products; weights and the loss are in fp32
 
 
@@ -63,11 +61,11 @@ def train_tokenizer(sentences: Sequence[str], vocab_size: int) -> BertTokenizerF
 
 
 class Sizes(BaseModel):
-    """What is read of the config of an encoder to go on from."""
+    """What is read of the config of an encoder to go on from, by the names of `Settings`."""
 
-    num_hidden_layers: int
-    hidden_size: int
-    num_attention_heads: int
+    layers: int = Field(alias="num_hidden_layers")
+    hidden: int = Field(alias="hidden_size")
+    heads: int = Field(alias="num_attention_heads")
     vocab_size: int
 
 
@@ -115,13 +113,13 @@ class Settings:
         """Name, weights and tokens of the encoder to go on from. Raises BadInput where it does not fit."""
         if self.start is None:
             return None
-        config, report = (read_object(self.start / name, model) for name, model in ((CONFIG, Sizes), (REPORT, Seen)))
-        for size, key in SIZES.items():
-            if config[key] != getattr(self, size):
+        for size, value in Sizes.model_validate(read_object(self.start / CONFIG, Sizes)):
+            if value != getattr(self, size):
                 option = f"--{size.replace('_', '-')}"
-                raise BadInput(f"{option} {getattr(self, size)}: {self.start} has {config[key]}; give that.")
+                raise BadInput(f"{option} {getattr(self, size)}: {self.start} has {value}; give that.")
+        report = read_object(self.start / REPORT, Seen)
         tokens = report["curve"][-1]["tokens"]
-        if min(self.tokens, *self.snapshots) <= tokens:
+        if min((self.tokens, *self.snapshots)) <= tokens:
             raise BadInput(f"--tokens and --snapshots count from the beginning: {self.start} saw {tokens:,} already.")
         return {"name": report["name"], "weights": sha256(self.start / WEIGHTS), "tokens": tokens}
 

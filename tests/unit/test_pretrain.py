@@ -87,7 +87,12 @@ def test_goes_on_from_an_encoder(made, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "message"), [({"layers": 2}, "--layers 2: .* has 1"), ({}, "count from the beginn")]
+    ("wrong", "message"),
+    [
+        ({"layers": 2}, "--layers 2: .* has 1"),
+        ({}, "count from the beginn"),
+        ({"snapshots": ()}, "count from the beginn"),
+    ],
 )
 def test_an_encoder_to_go_on_from_that_does_not_fit_is_refused(wrong, message, made, tmp_path):
     with pytest.raises(BadInput, match=message):
