@@ -7,7 +7,6 @@ A number stands between two comments, the first with a Python expression of the 
 
     <!-- n: text("micse/table3", "AMI+SimCSE", "1%") -->54.52 ± 0.05†<!-- /n -->
     <!-- n: format(mean("micse/table3", "miCSE", "1%"), ".1f") -->55.2<!-- /n -->
-    <!-- n: gain("micse/table3", "MoCo+SimCSE", "SimCSE (Gao et al., 2021)") -->+0.4 to +0.9<!-- /n -->
 
 `table(...)` fills a whole table. An expression must not contain `|` inside of a Markdown table.
 """
@@ -85,12 +84,12 @@ def score_columns(table: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(key[2] for key in cells() if key[0] == table and not key[2].startswith("Δ")))
 
 
-def gain(table: str, row: str, versus: str, *columns: str, digits: int = 1) -> str:
-    """Our mean of a row less that of another: `+0.4`, or over columns `+0.4 to +0.9`."""
-    columns = columns or score_columns(table)
-    gains = [mean(table, row, column) - mean(table, versus, column) for column in columns]
-    ends = dict.fromkeys(f"{gain:+z.{digits}f}" for gain in (min(gains), max(gains)))
-    return " to ".join(ends)
+def finding(page: str) -> str:
+    """The finding at the head of a page of results/mini."""
+    found = re.search(r"^\*\*Finding\.\*\* (.*)", read_text(MINI / f"{page}.md"), re.MULTILINE)
+    if found is None:
+        raise BadInput(f"{page}: no finding")
+    return found[1]
 
 
 def table(name: str, *columns: str, label: str = "Model", compare: bool = False) -> str:
@@ -142,7 +141,7 @@ def kept_last(method: str, encoder: str) -> int:
 # ---------------------------------------------------------------- texts
 
 
-FUNCTIONS = (cell, text, mean, std, published, gain, table, sweep, others, reached, kept_last)
+FUNCTIONS = (cell, text, mean, std, published, finding, table, sweep, others, reached, kept_last)
 NAMES = {"__builtins__": BUILTINS} | {function.__name__: function for function in FUNCTIONS}
 
 

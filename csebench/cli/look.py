@@ -31,16 +31,20 @@ def list_methods(args):
         return print(json_text(records(columns, rows)))
     short = [[*row[:2], re.sub(r", (sec|App)\.[^;]*", "", row[2]), *row[3:4]] for row in rows]  # no sections
     print_table(columns[:4], short, maxcolwidths=[None, None, 33, 39])
-    print("\n`csebench show NAME` has the settings, sections and variants of one; --json has more columns of all.")
+    print("\n`csebench show NAME` has the settings, sections and variants of one; --json has all fields of all.")
 
 
 def list_evaluators(args):
+    """All fields as JSON, for people those that fit into 100 columns."""
     rows = []
     for d in (evaluator_declaration(n) for n in names(EVALUATORS)):
         name = f"{d.name}:{d.takes.upper()}" if d.takes else d.name
         rows.append([name, d.version, d.protocol, ", ".join(d.variants), ", ".join(d.tasks), d.needs])
     columns = ["name", "version", "protocol", "variants", "tasks", "needs"]
-    print_table(columns, rows, args.json, maxcolwidths=[None, None, None, None, 35, 28])
+    if args.json:
+        return print(json_text(records(columns, rows)))
+    print_table([columns[0], *columns[3:]], [[row[0], *row[3:]] for row in rows], maxcolwidths=[None, None, 40, 28])
+    print("\n`csebench show NAME` has the protocol and settings of one; --json has all fields of all.")
 
 
 def list_papers(args):

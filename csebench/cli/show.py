@@ -174,12 +174,13 @@ def claims(words: str, scale: str) -> Iterator[Shown]:
             rows = []
             for row in judged.rows:
                 versus = row.claim.versus if isinstance(row.claim.versus, str) else ", ".join(row.claim.versus)
-                verdicts = [row.published.verdict, row.ours.verdict]
+                verdicts = [row.published.verdict_and_size, row.ours.verdict_and_size]
                 rows.append([row.claim.row, versus, ", ".join(row.claim.columns), *verdicts])
             where = ", ".join(f"{paper}/{place}" for place in judged.places)
             text = f"“{quote}” ({where}; sec. {', '.join(judged.sections)})\n"
-            text += f"printed numbers: {judged.published.verdict}; our runs: {judged.ours.verdict}\n\n"
+            published, ours = judged.published, judged.ours
+            text += f"printed numbers: {published.verdict_and_size}; our runs: {ours.verdict_and_size}\n\n"
             content = {"what": "claim", "paper": paper, "quote": quote, "places": judged.places, "scale": scale}
-            content |= {"published": judged.published.verdict, "ours": judged.ours.verdict}
+            content |= {"published": published.verdict, "ours": ours.verdict}
             content |= {"rows": [row.claim.model_dump() for row in judged.rows]}
             yield text + tabulate(rows, head, maxcolwidths=[30, 40, 30, None, None]), content

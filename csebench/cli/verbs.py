@@ -104,7 +104,7 @@ def add_look(verb):
     v = verb("methods", look.list_methods, "list methods and components", "csebench methods")
     options.add_json(v)
 
-    about = "list evaluators, with their protocols and tasks"
+    about = "list evaluators, with their tasks and what they need"
     options.add_json(verb("evaluators", look.list_evaluators, about, "csebench evaluators --json"))
 
     about = "list papers, with their tables and figures"

@@ -54,7 +54,7 @@ def value_text(value: Published) -> str:
 
 
 def signed(x: float) -> str:
-    return f"{round(x, 2) + 0.0:+.2f}"  # + 0.0: no -0.00
+    return f"{x:+z.2f}"
 
 
 def as_list(lines: list[str]) -> str:

@@ -325,7 +325,7 @@ def bars(figure, shown: GridView):
             x = nth if one else j + (nth - (count - 1) / 2) * width
             if m.ours:
                 axes.bar(x, m.ours.mean, width, yerr=m.ours.std, ecolor="black", capsize=3, **fill)
-                text = f"{m.ours.mean:{'+' if grid.baseline else ''}.{shown.rows[i][j].digits}f}"
+                text = f"{m.ours.mean:{'+' if grid.baseline else ''}z.{shown.rows[i][j].digits}f}"
                 label_bar(axes, x, m.ours, f"{text}, one seed" if m.single else text)
             draw_published(axes, x, m, {"color": "black", "marker": "D"})
     axes.axhline(0, color="black", linewidth=0.8)

@@ -56,7 +56,7 @@ def interval_text(difference: float, design: Design, seeds: int, digits: int) ->
     """`95 % interval +0.40 to +0.92, over 3 seeds and test items`: what a difference is tested over stands with it."""
     error, df = design.error(seeds)
     half = error * quantile(1 - LEVEL, df)
-    low, high = (f"{round(bound, digits) + 0.0:+.{digits}f}" for bound in (difference - half, difference + half))
+    low, high = (f"{bound:+z.{digits}f}" for bound in (difference - half, difference + half))
     over = [] if design.std is None or seeds < 2 else [f"{seeds} seeds"]
     over += [] if design.item_variance is None else ["test items"]
     return f"95 % interval {low} to {high}, over {' and '.join(over)}"

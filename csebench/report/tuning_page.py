@@ -90,8 +90,8 @@ def finding(searches: list[Search]) -> str:
         return "**Finding.** None yet: no search has a score with the settings of the scale."
     most, unchanged = max(gains, key=lambda name: gains[name]), sum(gain == 0 for gain in gains.values())
     return (
-        f"**Finding.** Tuning gained {median(gains.values()):+.2f} points on STS-B dev in the median of {len(gains)}"
-        f" methods, at most {gains[most]:+.2f} ({most}); for {unchanged} the settings of the scale were the best."
+        f"**Finding.** Tuning gained {median(gains.values()):+z.2f} points on STS-B dev in the median of {len(gains)}"
+        f" methods, at most {gains[most]:+z.2f} ({most}); for {unchanged} the settings of the scale were the best."
     )
 
 
@@ -110,7 +110,7 @@ def summary_row(search: Search, ks: list[int]) -> list[str]:
         points(search.trials[0].dev),
         "–" if best is None else settings_text(best.settings),
         points(best and best.dev),
-        "–" if gained is None else f"{gained:+.2f}",
+        "–" if gained is None else f"{gained:+z.2f}",
         *(f"{expected[k - 1]:.2f}" if k <= len(expected) else "–" for k in ks),
     ]
 

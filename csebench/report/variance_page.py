@@ -109,7 +109,7 @@ def paired(best: Scores, last: Scores, wanted: int) -> list[Part]:
     assert of_best.std is not None and of_last.std is not None and change.std is not None
     row = [str(change.n), f"{of_best.mean:.2f} ± {of_best.std:.2f}", f"{of_last.mean:.2f} ± {of_last.std:.2f}"]
     half = quantile(0.95, change.n - 1) * change.std / sqrt(change.n)
-    row += [f"{change.mean:+.2f} ± {half:.2f}", f"{two_sided(change.mean, change.error):.2g}"]
+    row += [f"{change.mean:+z.2f} ± {half:.2f}", f"{two_sided(change.mean, change.error):.2g}"]
     head = ["runs", BEST, LAST, "last - best, 95 % interval over runs", "p"]
     return [TableData(head, [row]), "Paired over runs; that some share a seed is not taken into account."]
 

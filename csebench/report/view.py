@@ -98,7 +98,7 @@ class Cell:
         return sorted(self.values)
 
     def number(self, x: float) -> str:
-        return f"{x:.{self.digits}f}"
+        return f"{x:z.{self.digits}f}"
 
     @property
     def text(self) -> str:
@@ -286,7 +286,7 @@ def _with_derived(grid: Grid, rows: list[list[Cell]]) -> list[list[Cell]]:
             cell, published, base_published = row[index], row[minuend].published, base[minuend].published
             if cell.published is None and published and base_published:
                 off = published.value - base_published.value
-                cell = replace(cell, published=Published(value=off, text=f"{off:+.{cell.digits}f}"))
+                cell = replace(cell, published=Published(value=off, text=f"{off:+z.{cell.digits}f}"))
             row[index] = combine_parts(cell, [row[minuend], base[minuend]], lambda a, b: a - b)
     return rows
 
