@@ -132,9 +132,12 @@ def test_a_plan_at_another_scale_takes_scores_of_that_scale(monkeypatch):
     monkeypatch.setattr(planned_power, "grid_view", current)
     plan = plans_by_encoder("micse", "table3", "mini")["bert-base"]
     assert plan.spread.source == "scores of this table" and plan.paired.item_variance is not None
-    unscored = plans_by_encoder("msse", "table4", "mini")["bert-base"]
-    assert unscored.spread.source.startswith("scores of ")
-    assert plans_by_encoder("msse", "table4", "mini", other_tables=False)["bert-base"].spread is None
+    view = current("msse", "table4", "mini")
+    unscored = replace(view, rows=[[replace(cell, values={}) for cell in row] for row in view.rows])
+    (plan,) = planned_power.plans(unscored)
+    assert plan.spread.source.startswith("scores of ")
+    (alone,) = planned_power.plans(unscored, other_tables=False)
+    assert alone.spread is None
     caches.clear()
 
 
