@@ -106,7 +106,8 @@ def table(name: str, *columns: str, label: str = "Model", compare: bool = False)
     for row in rows:
         shown = [(text(name, row, column), published(name, row, column)) for column in columns]
         lines.append([row, *(f"{ours} ({printed})" if compare and printed else ours for ours, printed in shown)])
-    return "\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n\n"
+    made = "\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n\n"
+    return made + (f"{OLD} scored with an older code version.\n\n" if OLD in made else "")
 
 
 # ---------------------------------------------------------------- others' runs

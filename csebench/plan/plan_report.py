@@ -72,13 +72,14 @@ def summary(work: Work, stale: int = 0) -> str:
     done = len(finished.intersection(run.spec.run_id for run in runs))
     damages = [run.damage for run in runs if run.damage]
     published = len([run for run in runs if run.spec.run_id in finished and run.seconds is None]) - len(damages)
-    shared = sum(len(run.tables) > 1 for run in runs)
+    shared = sum(len(run.tables) > len(shown.intersection(run.tables)) for run in runs)
     cells = len(work.cells)
     made = sum(len(bundle.cells) for bundle in work.bundles if not work.steps(bundle.scores))
     seeds = f", with {work.seeds} of their seeds" if work.seeds else ""
     lines = [
-        f"{len(runs)} runs at scale {work.scale.scale}, {done} done, {len(runs) - done} missing;"
-        f" {shared} serve more than one table or figure; without sharing, there would be {apart}."
+        f"{len(runs)} runs at scale {work.scale.scale}, {done} done, {len(runs) - done} missing."
+        + (f" Without sharing between tables and figures there would be {apart}." if apart > len(runs) else "")
+        + (f" {shared} also serve tables or figures that are not asked for." if shared else "")
     ]
     lines += [f"{published} of those done were not trained here: their scores are published."] if published else []
     lines += (

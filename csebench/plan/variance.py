@@ -34,6 +34,7 @@ class Study(Strict):
     methods: list[str]
     size: str
     sweep: dict[str, Value] = {}  # settings that a scale's do not override
+    note: str = ""  # why these
     blocks: int = Field(ge=2, le=1000)
     first_seed: int = Field(ge=0, lt=2**31)
 

@@ -18,7 +18,8 @@ from csebench.plan.catalog import SIDE_BY_SIDE, paper, paper_names, results_fold
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.grids import plan_grid
 from csebench.plan.papers import Column
-from csebench.plan.registry import declaration
+from csebench.plan.registry import COMPONENTS, declaration
+from csebench.plan.spec import Spec
 from csebench.plan.targets import Page, grid_label, page
 from csebench.report import stats
 from csebench.report.compare import item_variances
@@ -67,6 +68,7 @@ class Answered:
     contrast: Contrast | None = None
     stale: bool = False
     lacks_runs: bool = False  # of a column or a seed
+    settings: str = ""  # what else differs between the rows, or hides a difference
 
     @property
     def sign(self) -> int:
@@ -95,7 +97,9 @@ class Answered:
         if self.contrast is None:
             return "no scores yet"
         what = {1: "better", -1: "worse", 0: "no difference shown"}[self.sign]
-        return f"{what} ({self.size}, {self.interval})"
+        if not self.sign and self.contrast.p is not None and self.contrast.p < stats.LEVEL:
+            what += " after Holm's correction"
+        return f"{what} ({self.size}, {self.interval}{self.settings and f'; {self.settings}'})"
 
 
 @dataclass(frozen=True)
@@ -131,7 +135,8 @@ def answers_section(scale_name: str) -> list[str]:
 def how_to_read() -> str:
     return (
         f"Differences are points of Spearman x 100, paired by seed. Better, worse: significant at {stats.LEVEL:g}"
-        " after Holm's correction over the comparisons of an answer; an interval is that of one comparison."
+        " after Holm's correction over the comparisons of an answer, where tables correct over all pairs of their rows"
+        " and so show fewer; an interval is that of one comparison."
         f" {STALE} scored with an older code version."
     )
 
@@ -179,7 +184,23 @@ def compare_rows(view: GridView, row: str, versus: str, columns: Iterable[str]) 
     items = item_variances(a, b, view.scale)
     contrast = Contrast(by_seed.mean, Design(by_seed.std, items[0] if items else None), by_seed.n, None, 1)
     labels = column_range([grid.columns[i] for i in chosen])
-    return Answered(view, row, versus, labels, contrast, a.stale or b.stale, len(complete) < len(wanted))
+    settings = settings_apart(first[chosen[0]].plan.specs[0], second[chosen[0]].plan.specs[0])
+    return Answered(view, row, versus, labels, contrast, a.stale or b.stale, len(complete) < len(wanted), settings)
+
+
+def settings_apart(first: Spec, second: Spec) -> str:
+    """`learning rate 3e-05 against 0.0001; weight of auxiliary_mlm 1e-05, the smallest that is tried`"""
+    tuned = [key for key in ("learning_rate", "temperature") if key in first.params and key in second.params]
+    notes = [
+        f"{key.replace('_', ' ')} {first.params[key]} against {second.params[key]}"
+        for key in tuned
+        if first.params[key] != second.params[key]
+    ]
+    for name, component in first.components.items():
+        tried, weight = declaration(name, COMPONENTS).search.get("weight", ()), component.params.get("weight")
+        if tried and weight == min(tried) and component != second.components.get(name):
+            notes.append(f"weight of {name} {weight}, the smallest that is tried")
+    return "; ".join(notes)
 
 
 def average(cells: list[Cell]) -> Cell:
@@ -248,18 +269,26 @@ def beats_untrained(view: GridView) -> Answer:
 
 
 def beats_simcse(view: GridView) -> Answer:
-    """Every method that trains on sentences, without labels, against SimCSE."""
+    """Every method that learns from sentences without labels, by training or fitting, against SimCSE."""
     rows = rows_by_method(view)
-    others = [
-        cell
-        for name, cell in rows.items()
-        if name != "simcse" and declaration(name).kind == "trained" and declaration(name).corpus == "sentences"
-    ]
-    tested = corrected(against(view, cell, rows["simcse"]) for cell in others)
+    simcse = rows.pop("simcse")
+    others = {name: cell for name, cell in rows.items() if learns_from_sentences(name)}
+    tested = corrected(against(view, cell, simcse) for cell in others.values())
     best = sorted((t for t in tested if t.sign > 0), key=lambda t: -t.contrast.mean if t.contrast else 0)
-    names = "; ".join(f"{t.row} ({t.size}, {t.interval})" for t in best) or "No method is shown to"
-    text = f"{names}. {counts(tested)} {tuning_text(view.scale, rows)}"
-    return Answer("Which methods beat SimCSE?", text, (view,), tested)
+    text = "; ".join(f"{t.row} ({t.size}, {t.interval})" for t in best) or "No method is shown to"
+    text += f". {counts(tested)}"
+    pooled_otherwise = [
+        t.row for t, cell in zip(tested, others.values(), strict=True) if pooler(cell) != pooler(simcse)
+    ]
+    if pooled_otherwise:
+        text += f" With another pooling than SimCSE: {', '.join(pooled_otherwise)}."
+    return Answer(
+        "Which methods without labels beat SimCSE?", f"{text} {tuning_text(view.scale, others)}", (view,), tested
+    )
+
+
+def learns_from_sentences(name: str) -> bool:
+    return declaration(name).kind in ("trained", "fitted") and declaration(name).corpus == "sentences"
 
 
 def tuning_text(scale_name: str, methods: Iterable[str]) -> str:
@@ -267,8 +296,7 @@ def tuning_text(scale_name: str, methods: Iterable[str]) -> str:
     searched = tuning.tuned_settings(scale_name)
     if not searched:
         return f"Settings: `config/{scale_name}.yaml`; the methods are not tuned alike."
-    trained = [name for name in methods if declaration(name).kind == "trained"]
-    untuned = [declaration(name).title for name in trained if name not in searched]
+    untuned = [declaration(name).title for name in methods if name not in searched]
     trials = tuning.read_search(tuning.search_folder(scale_name) / f"{next(iter(searched))}.json").planned
     text = f"Tuned alike on STS-B dev, {trials} trials each ([what that bought](tuning.md))"
     return f"{text}; not tuned: {', '.join(untuned)}." if untuned else f"{text}."

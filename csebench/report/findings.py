@@ -13,6 +13,7 @@ from typing import NamedTuple
 from csebench.plan.catalog import DEFAULT_SCALE
 from csebench.plan.grids import recipe_values
 from csebench.plan.papers import Column, SettingsTable
+from csebench.plan.schema import Value
 from csebench.plan.targets import grid_label, grid_names
 from csebench.report import stats
 from csebench.report.compare import comparable, compared_columns, item_variances
@@ -127,7 +128,7 @@ def main_sentence(view: GridView, column: Column, cells: dict[int, Cell]) -> str
     authors = [i for i in order if view.score_grid.rows[i].source == AUTHORS]
     others = [i for i in order if i not in authors]
     if authors and others:
-        a, b, relation = authors[0], others[0], f"{extreme} of the rows that it is compared with"
+        a, b, relation = authors[0], others[0], "best row that is not the authors' own"
     else:
         (a, b, *_), relation = order, "next of them" if left_out(view, column) else "next row"
     first, second = (view.score_grid.rows[i].label for i in (a, b))
@@ -170,12 +171,24 @@ def further_sentences(view: GridView, column: Column, cells: dict[int, Cell]) ->
     if untrained is not None and len(cells) > 2:
         sentences.append(untrained_sentence(view, column, cells, untrained))
     elif len(pairs) > 1:
-        differ = sum(pair["holm"] < stats.LEVEL for pair in pairs)
-        verb = "differs" if differ == 1 else "differ"
-        sentences.append(f"Of the {len(pairs)} pairs of rows in this column, {differ or 'none'} {verb} significantly.")
+        sentences.append(pairs_sentence(view, column))
     if left_out(view, column):
         sentences.append(left_out_sentence(view, column, cells))
     return sentences
+
+
+def pairs_sentence(view: GridView, column: Column) -> str:
+    """`Of the 6 pairs of rows in this column, none differ significantly; in other columns some do: 4 in 1%.`"""
+    differ = {
+        label: sum(pair["holm"] < stats.LEVEL for pair in comparison["pairs"])
+        for label, comparison in view.comparisons.items()
+    }
+    here, total = differ.pop(column.label), len(view.comparisons[column.label]["pairs"])
+    verb = "differs" if here == 1 else "differ"
+    elsewhere = ", ".join(f"{count} in {label}" for label, count in differ.items() if count)
+    return f"Of the {total} pairs of rows in this column, {here or 'none'} {verb} significantly" + (
+        f"; in other columns: {elsewhere}." if elsewhere else "."
+    )
 
 
 def left_out(view: GridView, column: Column) -> list[Cell]:
@@ -202,14 +215,28 @@ def left_out_sentence(view: GridView, column: Column, cells: dict[int, Cell]) ->
 
 
 def untrained_sentence(view: GridView, column: Column, cells: dict[int, Cell], untrained: int) -> str:
-    trained = [i for i in cells if i != untrained and not is_deterministic(cells[i])]
+    """How many rows differ from the untrained encoder: those with its pooling, and those with another."""
+    others = [i for i in cells if i != untrained and not is_deterministic(cells[i])]
+    alike = [i for i in others if poolers(cells[i]) == poolers(cells[untrained])]
     sign = -1 if column.lower else 1
-    gains = [contrast(view, column, i, untrained) for i in trained]
-    better, worse = (sum(g.significant and g.mean * s > 0 for g in gains) for s in (sign, -sign))
-    label, score = view.score_grid.rows[untrained].label, cells[untrained].number(cells[untrained].mean)
+
+    def counts(rows: list[int]) -> str:
+        gains = [contrast(view, column, i, untrained) for i in rows]
+        better, worse = (sum(g.significant and g.mean * s > 0 for g in gains) for s in (sign, -sign))
+        numbers = (f"{count or 'none'} {'is' if count < 2 else 'are'}" for count in (better, worse))
+        return "{} significantly better and {} worse".format(*numbers)
+
+    row, score = view.score_grid.rows[untrained].label, cells[untrained].number(cells[untrained].mean)
+    encoder, rest = f"the untrained encoder ({row}, {score})", [i for i in others if i not in alike]
+    if not alike:
+        return f"Of {rows_text(len(rest))} with another pooling than {encoder}, {counts(rest)}."
+    text = f"Of {rows_text(len(alike))} with the pooling of {encoder}, {counts(alike)}"
+    return text + (f"; of {rows_text(len(rest))} with another pooling, {counts(rest)}." if rest else ".")
+
+
+def poolers(cell: Cell) -> set[Value]:
     return (
-        f"Of {len(trained)} trained rows, {better or 'none'} {'is' if better == 1 else 'are'} significantly better"
-        f" than the untrained encoder ({label}, {score}), and {worse or 'none'} {'is' if worse == 1 else 'are'} worse."
+        set().union(*map(poolers, cell.parts)) if cell.parts else {spec.params["pooler"] for spec in cell.plan.specs}
     )
 
 

@@ -32,6 +32,7 @@ from csebench.report.view import PAPER_SCALE, Cell, GridView, grid_view, is_cont
 SOURCES = {"measured": "measured by the authors", "rerun": "re-run by the authors", "copied": "copied"}
 SIGNS = {stats.REPRODUCED: "✓", stats.CLOSE: "≈", stats.LOWER: "↓", stats.HIGHER: "↑", stats.TOO_FEW: "?"}
 STALE = "†"
+CHANGES = "+changes"  # after a commit: files had changes that were not committed
 DEVIATIONS = "Where methods deviate from the paper, or it leaves a choice"
 SETTINGS_KEY = "the value in the recipe at scale paper (printed value); ✓ equal, ≠ different, – not printed"
 OTHERS = (
@@ -345,7 +346,8 @@ def scale_warning(scale: str) -> str:
 
 
 def sizes_not_seen(scale: Scale) -> str:
-    """Which columns have more sentences than a run sees; empty where there are none, or the scale sets no schedule."""
+    """In which columns a run repeats sentences, and in which it sees not all; empty where the scale sets no schedule,
+    or no column has more than a run sees."""
     steps, batch = (scale.override.get(key) for key in ("steps", "batch_size"))
     if not (isinstance(steps, int) and isinstance(batch, int)):
         return ""
@@ -354,8 +356,9 @@ def sizes_not_seen(scale: Scale) -> str:
     if not larger:
         return ""
     return (
-        f"A run sees {seen:,} sentences: columns of more ({', '.join(larger)}) differ in which are drawn, not in how"
-        " many are seen."
+        f"A run trains on {steps} batches of {batch}, {seen:,} sentences in all: it repeats those of a smaller"
+        f" training set and sees a part of a larger one. So columns of more ({', '.join(larger)}) differ in which"
+        " sentences are drawn, not in how many are seen."
     )
 
 
@@ -436,7 +439,7 @@ def substitutions(page: Page) -> list[str]:
 
 def commit_label(provenance: dict) -> str:
     """`0123456789+changes`"""
-    return str(provenance["commit"])[:10] + ("+changes" if provenance["dirty_diff_sha256"] else "")
+    return str(provenance["commit"])[:10] + (CHANGES if provenance["dirty_diff_sha256"] else "")
 
 
 def provenance_section(page: Page) -> str:
@@ -494,10 +497,12 @@ def made_by_lines(contents: list[dict]) -> list[str]:
     if not contents:
         return []
     trainings = [content["training"]["provenance"] for content in contents]
-    commits = sorted({commit_label(training) for training in trainings})
+    commits = ", ".join(sorted({commit_label(training) for training in trainings}))
+    if CHANGES in commits:
+        commits += f" ({CHANGES}: the code had changes that were not committed; score files hold their sha256)"
     versions = sorted({f"torch {content['provenance']['packages']['torch']}" for content in contents})
     hardware = sorted({training["gpu"] or training["processor"] for training in trainings})
-    return [f"- Commit: {', '.join(commits)}; {', '.join(versions)}; hardware: {', '.join(hardware)}."]
+    return [f"- Commit: {commits}; {', '.join(versions)}; hardware: {', '.join(hardware)}."]
 
 
 def unversioned_lines(contents: list[dict]) -> list[str]:

@@ -49,6 +49,7 @@ def sections(scale_name: str) -> list[Section]:
         f" source and a run for each of the 16 combinations; {content.blocks} blocks, which share no seed. New weights"
         " are the head and the layers of a component; dropout includes other noise of the steps. Scores are"
         f" Spearman x 100, the average of {', '.join(STS_COLUMNS[:-1])}.",
+        *filter(None, [content.note]),
         "**Alone**: the spread where only this source varies and the other three stay, as a standard deviation and"
         " as a share of the variance where all four vary. The shares add up to 1 if the sources act independently, and"
         " to more if a source changes what another one does. Intervals are at 95 %, under a normal model of random"
@@ -69,12 +70,14 @@ def finding(best: CellPlan, scale_name: str) -> str:
         shares[largest],
         all(other.high < shares[largest].low for source, other in shares.items() if source != largest),
     )
+    total = sum(share.value for share in shares.values())
     pooler, mean = best.specs[0].params["pooler"], np.mean([*scores.values()])
     return (
         f"{best.row.label}, pooler `{pooler}`, mean {mean:.2f}: standard deviation"
-        f" {share_text(total_deviation(squares))}. The largest share: {LABELS[largest]}, which alone gives"
+        f" {share_text(total_deviation(squares))}. The largest source: {LABELS[largest]}, which varied alone gives"
         f" {100 * share.value:.0f} % of the variance (95 % interval {100 * share.low:.0f} % to"
-        f" {100 * share.high:.0f} %){'' if clear else '; the intervals of the sources overlap'}."
+        f" {100 * share.high:.0f} %); all four, each varied alone, add up to {100 * total:.0f} %"
+        f"{'' if clear else ', and their intervals overlap'}."
     )
 
 

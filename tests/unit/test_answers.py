@@ -10,7 +10,7 @@ from score_files import scored_by
 
 from csebench.plan import grids, targets
 from csebench.plan.catalog import SIDE_BY_SIDE
-from csebench.plan.registry import protocol
+from csebench.plan.registry import COMPONENTS, declaration, protocol
 from csebench.report import answers, overview
 from csebench.report.view import grid_view
 
@@ -91,6 +91,42 @@ def test_holm_corrects_over_the_comparisons_of_an_answer():
     for name in ("miCSE", "DiffCSE", "ESimCSE", "InfoCSE"):
         write(METHODS, name, "Avg.", values=[50.7, 51.0, 51.3])
     assert answer("Which methods").startswith("No method is shown to. Of 4 methods none is better and none is worse")
+
+
+def test_a_difference_that_only_the_correction_hides_is_worded_so():
+    table = ("msse", "table4")
+    write(table, "w/o L_DCM", "STS(Avg.)", values=[50.0, 50.0, 50.0])
+    write(table, "MSSE", "STS(Avg.)", values=[50.7, 51.0, 51.3])
+    for row in ("w/o L_ICM", "w/o L_DCM + L_ICM"):
+        write(table, row, "STS(Avg.)", values=[50.0, 51.0, 52.0])
+    assert "MSSE with it against without: no difference shown after Holm's correction (+1.00," in answer(
+        "Does the dim"
+    )
+
+
+def test_fitted_methods_are_compared_and_those_with_another_pooling_named():
+    write(METHODS, SIMCSE, "Avg.", values=[50.0, 50.1, 50.2])
+    write(METHODS, "BERT-whitening", "Avg.", values=[53.0, 53.101, 53.199])
+    text = answer("Which methods")
+    assert text.startswith("BERT-whitening (+3.00,")
+    assert "another pooling than SimCSE: " in text and "BERT-whitening. Tuned alike" in text
+
+
+def test_settings_that_differ_or_hide_a_difference_are_named():
+    (row,) = (cells for cells in grids.plan_grid("infocse", "table5", SCALE) if cells[0].row.label == "InfoCSE")
+    infocse = row[0].specs[0]
+    mlm = infocse.components["auxiliary_mlm"]
+    weights = declaration("auxiliary_mlm", COMPONENTS).search["weight"]
+    smallest, largest = (
+        infocse.model_copy(update={"components": {"auxiliary_mlm": mlm.model_copy(update={"params": {"weight": w}})}})
+        for w in (min(weights), max(weights))
+    )
+    without = infocse.model_copy(update={"components": {}, "params": infocse.params | {"learning_rate": 0.5}})
+    rates = f"learning rate {infocse.params['learning_rate']} against 0.5"
+    assert answers.settings_apart(largest, without) == rates
+    hidden = f"weight of auxiliary_mlm {min(weights)}, the smallest that is tried"
+    assert answers.settings_apart(smallest, without) == f"{rates}; {hidden}"
+    assert answers.settings_apart(smallest, smallest) == ""
 
 
 def test_ami_is_averaged_over_the_sizes_that_are_complete():

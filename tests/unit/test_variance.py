@@ -138,7 +138,7 @@ def test_page_names_the_only_source(monkeypatch):
     assert "-0.50 ± 0.00" in text
     assert (
         "**Finding.** " in text.split("##")[0]
-        and "largest share: subset of the corpus, which alone gives" in text.split("##")[0]
+        and "largest source: subset of the corpus, which varied alone gives" in text.split("##")[0]
     )
 
 
