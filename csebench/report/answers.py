@@ -23,7 +23,7 @@ from csebench.plan.spec import Spec
 from csebench.plan.targets import Page, grid_label, page
 from csebench.report import stats
 from csebench.report.compare import item_variances
-from csebench.report.findings import Contrast
+from csebench.report.findings import Contrast, poolers
 from csebench.report.markdown import STALE, markdown_table
 from csebench.report.power import POWER, Design, interval_text, smallest_difference
 from csebench.report.sections import TableData
@@ -259,7 +259,7 @@ def beats_untrained(view: GridView) -> Answer:
     question, rows = "Does training beat the untrained encoder?", rows_by_method(view)
     untrained = rows["bert"]
     trained = {name: cell for name, cell in rows.items() if declaration(name).kind == "trained"}
-    same_pooling = {name: cell for name, cell in trained.items() if pooler(cell) == pooler(untrained)} or trained
+    same_pooling = {name: cell for name, cell in trained.items() if poolers(cell) == poolers(untrained)} or trained
     tested = corrected(against(view, cell, untrained) for cell in same_pooling.values())
     simcse = next((t for name, t in zip(same_pooling, tested, strict=True) if name == "simcse"), tested[0])
     text = f"{simcse.row}: {simcse.text}. {counts(tested)}"
@@ -278,7 +278,7 @@ def beats_simcse(view: GridView) -> Answer:
     text = "; ".join(f"{t.row} ({t.size}, {t.interval})" for t in best) or "No method is shown to"
     text += f". {counts(tested)}"
     pooled_otherwise = [
-        t.row for t, cell in zip(tested, others.values(), strict=True) if pooler(cell) != pooler(simcse)
+        t.row for t, cell in zip(tested, others.values(), strict=True) if poolers(cell) != poolers(simcse)
     ]
     if pooled_otherwise:
         text += f" With another pooling than SimCSE: {', '.join(pooled_otherwise)}."
@@ -310,10 +310,6 @@ def rows_by_method(view: GridView) -> dict[str, Cell]:
 
 def against(view: GridView, cell: Cell, other: Cell) -> Answered:
     return compare_rows(view, cell.plan.row.label, other.plan.row.label, [cell.plan.column.label])
-
-
-def pooler(cell: Cell):
-    return cell.plan.specs[0].params["pooler"]
 
 
 def counts(tested: Iterable[Answered]) -> str:

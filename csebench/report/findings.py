@@ -178,7 +178,7 @@ def further_sentences(view: GridView, column: Column, cells: dict[int, Cell]) ->
 
 
 def pairs_sentence(view: GridView, column: Column) -> str:
-    """`Of the 6 pairs of rows in this column, none differ significantly; in other columns some do: 4 in 1%.`"""
+    """`Of the 6 pairs of rows in this column, none differ significantly; in other columns: 2 in 1%.`"""
     differ = {
         label: sum(pair["holm"] < stats.LEVEL for pair in comparison["pairs"])
         for label, comparison in view.comparisons.items()
@@ -235,6 +235,7 @@ def untrained_sentence(view: GridView, column: Column, cells: dict[int, Cell], u
 
 
 def poolers(cell: Cell) -> set[Value]:
+    """Of the runs behind a cell."""
     return (
         set().union(*map(poolers, cell.parts)) if cell.parts else {spec.params["pooler"] for spec in cell.plan.specs}
     )
