@@ -49,7 +49,10 @@ def list_evaluators(args):
 
 def list_papers(args):
     papers = {name: catalog.paper(name) for name in catalog.paper_names()}
-    rows = [[n, p.reference, ", ".join(p.tables), ", ".join(p.figures), len(p.claims)] for n, p in papers.items()]
+    rows = [
+        [n, p.reference, ", ".join(p.tables), ", ".join(p.figures), len(p.claims_by_quote())]
+        for n, p in papers.items()
+    ]
     print_table(["name", "paper", "tables", "figures", "claims"], rows, args.json)
 
 

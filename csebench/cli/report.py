@@ -23,7 +23,7 @@ def compare_rows(args):
             pairs += pair_rows(paper, name, scale)
             continue
         if rows := letter_rows(paper, name, scale):
-            print_table(["column", "row, best first", "letters (a common one: no difference)"], rows)
+            print_table(["column", "row, best first", "letters (a common one: not significantly different)"], rows)
         print(path)
     if args.json:
         print(json_text(pairs))

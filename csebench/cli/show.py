@@ -110,7 +110,10 @@ def papers(name: str) -> Iterator[Shown]:
     rows = [[f"{name}/{key}", grid.title, len(grid.rows), rows_with_run(grid)] for key, grid in by_name.items()]
     columns = ["target", "title", "rows", "with a run"]
     text = f"{paper.title}\n{paper.reference}  {paper.url or ''}\n\n{tabulate(rows, columns)}"
-    yield f"{text}\n\n{len(paper.claims)} claims: csebench claims {name}", {"what": "paper", **paper.model_dump()}
+    yield (
+        f"{text}\n\n{len(paper.claims_by_quote())} claims: csebench claims {name}",
+        {"what": "paper", **paper.model_dump()},
+    )
 
 
 def rows_with_run(grid) -> int:

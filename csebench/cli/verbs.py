@@ -305,7 +305,7 @@ def add_report(verb):
     v = verb(
         "compare",
         report.compare_rows,
-        "test which rows of a table differ, from per-item values",
+        "test which rows of a table differ, over seeds and test items, and write it into results/",
         "csebench compare micse/table2 --scale mini",
     )
     options.add_targets(v)

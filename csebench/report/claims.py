@@ -21,9 +21,19 @@ from csebench.plan.papers import Claim, SettingsTable
 from csebench.plan.spec import Spec
 from csebench.plan.targets import grid_names
 from csebench.report import stats
+from csebench.report.compare import item_variances
 from csebench.report.judging import Comparison, Judgement, judge_row, judge_sentence
 from csebench.report.printed_spread import row_variances, sources_of
-from csebench.report.view import Cell, GridView, combine_by_seed, grid_view, is_control, printed_view
+from csebench.report.view import (
+    Cell,
+    GridView,
+    cell_identity,
+    combine_by_seed,
+    grid_view,
+    is_comparable,
+    printed_view,
+    same_runs,
+)
 
 
 @dataclass(frozen=True)
@@ -112,6 +122,8 @@ def _judge(paper_name: str, claim: Claim, view: Callable[[str, str], GridView], 
 
 def why(cells: list[Cell]) -> str:
     """Why our cells cannot be compared."""
+    if all(map(same_runs, cells[::2], cells[1::2])) and all(map(is_comparable, cells)):
+        return "both rows are the same runs at this scale"
     if any(differ_in_size_unseen(a, b) for a, b in zip(cells[::2], cells[1::2], strict=True)):
         return "runs see fewer sentences than either column has"
     if any(cell.values and cell.stale for cell in cells):
@@ -162,13 +174,14 @@ def compare_printed(
 def compare_runs(
     claim: Claim, here: GridView, versus: str, column: str, pairs: list[tuple[Cell, Cell]]
 ) -> Comparison | None:
-    """The comparison of our runs, paired by seed; None where a run is missing, stale or a control, or where columns of
-    different sizes train on equally many sentences.
+    """The comparison of our runs, paired by seed; None where a run is missing, stale or a control, where both rows are
+    the same runs, or where columns of different sizes train on equally many sentences.
 
-    Where a table compares the same two cells, the variance of its test items counts here too, so that both give one p.
+    The variance over test items counts where it is known, as in the tests between rows of a table, so that both give
+    one p; not for an average over columns.
     """
     cells = [cell for pair in pairs for cell in pair]
-    if any(not c.values or c.absent or c.stale or is_control(c) for c in cells):
+    if not all(map(is_comparable, cells)) or all(same_runs(*pair) for pair in pairs):
         return None
     if any(differ_in_size_unseen(*pair) for pair in pairs):
         return None
@@ -184,10 +197,20 @@ def compare_runs(
     summary = stats.summarise(differences.values())
     parts: list[tuple[float, float] | None] = []
     if len(pairs) == 1:
-        items = stored_item_variances(here.scale).get(pair_identity(*without_shared_baseline(*pairs[0])))
+        items = item_variance(*without_shared_baseline(*pairs[0]), here.scale)
         parts += [] if items is None else [(items, inf)]
     parts += [summary.error] if summary.n > 1 else []
     return with_test(Comparison(versus, column, sign * summary.mean), parts)
+
+
+def item_variance(a: Cell, b: Cell, scale: str) -> float | None:
+    """Variance over test items of the difference of two cells: as a table stores it, else from their replicates; None
+    where it is not known."""
+    stored = stored_item_variances(scale).get(frozenset((cell_identity(a), cell_identity(b))))
+    if stored is not None or a.plan.column.delta or b.plan.column.delta:
+        return stored
+    clustered, _ = item_variances(a, b, scale) or (None, None)
+    return clustered
 
 
 def differ_in_size_unseen(a: Cell, b: Cell) -> bool:
@@ -239,7 +262,7 @@ def f_test(std1: float, n1: int, std2: float, n2: int) -> float | None:
 
 @cached_by_folder
 def stored_item_variances(scale: str) -> dict[frozenset, float]:
-    """Variance over test items of the difference of two cells, by `pair_identity`, as tables of a scale store it."""
+    """Variance over test items of the difference of two cells, by their identities, as tables of a scale store it."""
     variances: dict[frozenset, float] = {}
     for name in paper_names():
         for view in (_our_view(name, grid, scale=scale) for grid in grid_names(name)):
@@ -247,17 +270,6 @@ def stored_item_variances(scale: str) -> dict[frozenset, float]:
                 cells = view.column(label)
                 for pair in comparison["pairs"]:
                     if pair.get("item_variance") is not None:
-                        variances.setdefault(pair_identity(cells[pair["a"]], cells[pair["b"]]), pair["item_variance"])
+                        both = frozenset(cell_identity(cells[pair[key]]) for key in ("a", "b"))
+                        variances.setdefault(both, pair["item_variance"])
     return variances
-
-
-def pair_identity(a: Cell, b: Cell) -> frozenset:
-    return frozenset((cell_identity(a), cell_identity(b)))
-
-
-def cell_identity(cell: Cell) -> tuple:
-    """The runs behind a cell and what is measured on them: the same in every table and figure that shows it."""
-    if cell.parts:
-        return tuple(cell_identity(part) for part in cell.parts)
-    plan = cell.plan
-    return (*sorted(spec.run_id for spec in plan.specs), plan.evaluator, str(plan.task), str(plan.metric))

@@ -77,8 +77,8 @@ def claims_legend() -> str:
         " that of seeds that others have published, on the same encoder and task and trained on the same kind of data"
         f" ({known_spreads()}). Each row names the seeds that it uses. Nobody has published seeds for a single"
         " accuracy, recall or nDCG, nor for supervised training: the spread is not known there, and nothing is"
-        " significant. On ours, rows are paired by seed, and the variance of test items is added where a table has"
-        " compared the same rows."
+        " significant. On ours, rows are paired by seed, and the variance of test items is added where it is known,"
+        " except to averages over columns."
     )
 
 

@@ -24,7 +24,7 @@ from csebench.plan.registry import protocol
 from csebench.plan.spec import Spec
 from csebench.plan.targets import grid_path, score_path
 from csebench.report.stats import LEVEL, Difference, holm, paired_difference, tie_groups
-from csebench.report.view import Cell, GridView, differences, grid_view, has_changed, is_control
+from csebench.report.view import Cell, GridView, differences, grid_view, has_changed, is_comparable
 from csebench.score.replicates import Replicates, read_replicates
 from csebench.score.rows import Items
 from csebench.score.store import items, read_scores, score
@@ -93,7 +93,7 @@ def comparisons(shown: GridView) -> dict:
     """For each column the rows from the best, their letters, every pair's test."""
     by_column = {}
     for column in compared_columns(shown.score_grid) if shown.rows else []:
-        cells = {i: cell for i, cell in enumerate(shown.column(column.label)) if comparable(cell)}
+        cells = {i: cell for i, cell in enumerate(shown.column(column.label)) if is_comparable(cell)}
         order = sorted(cells, key=lambda i: (cells[i].mean * (1 if column.lower else -1), i))
         tests = [(a, b, difference(cells[a], cells[b], shown.scale)) for a, b in combinations(order, 2)]
         testable = tests and all(test.p is not None for *_, test in tests)  # what cannot be tested is no tie
@@ -118,10 +118,6 @@ def compared_columns(grid: Grid) -> list[Column]:
     """The columns in which papers compare rows: the averages where a table has some, else every score."""
     averages = [c for c in grid.columns if c.mean or c.task == "Avg."]
     return averages or [c for c in grid.columns if c.delta is None]
-
-
-def comparable(cell: Cell) -> bool:
-    return bool(cell.values) and not cell.absent and not cell.stale and not is_control(cell)
 
 
 def difference(a: Cell, b: Cell, scale: str) -> Difference:

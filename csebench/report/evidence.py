@@ -45,7 +45,7 @@ class Group:
 
     @property
     def kept_last_step(self) -> int | None:
-        """How many runs keep their last step, which hints at a training that was cut short; None if not known."""
+        """How many runs keep their last step, which hints at scores that still rose; None if not known."""
         steps = [(run.best_step, e.setup.steps) for e, run in self.runs]
         if not steps or any(None in pair for pair in steps):
             return None

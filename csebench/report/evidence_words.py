@@ -72,29 +72,29 @@ def opening() -> list[str]:
     """What was found, first."""
     trained = [e for e in evidence.all_evidence() if e.experiment.kind in ("retrained", "paper") and e.experiment.runs]
     count, count_of_sources = sum(len(e.experiment.runs) for e in trained), len({e.name for e in trained})
-    lines, cut_short = [], []
+    lines, rising = [], []
     for key, runs, value in sweeps():
         s = runs.summary
         lines.append(finding(key, runs, value))
         if kept_last(runs):
-            cut_short.append(f"{runs.kept_last_step} of {s.n} on {encoder_title(key)}")
+            rising.append(f"{runs.kept_last_step} of {s.n} on {encoder_title(key)}")
     parts = [
         f"Other people have trained these methods again and published their scores: {count} training runs from"
         f" {count_of_sources} sources. None of these runs was made by this project. Which of them reach the printed"
         " number?",
         as_list(lines),
     ]
-    if cut_short:
+    if rising:
         parts.append(
-            f"In {len(cut_short)} of these {len(lines)} sweeps the last checkpoint of most runs was their best"
-            f" ({'; '.join(cut_short)}), which suggests that training was cut short: there, the recipe may be at fault"
-            " rather than the printed number."
+            f"In {len(rising)} of these {len(lines)} sweeps the last checkpoint of most runs was their best"
+            f" ({'; '.join(rising)}): scores were still rising when training ended, so a longer schedule might reach"
+            " more."
         )
     few = [groups(key)[0].summary.n for key in keys() if groups(key) and groups(key)[0].kind != SWEEP]
     if few:
         parts.append(
-            f"{len(few)} further combinations of method and encoder have at most {max(few)} comparable runs each:"
-            " too few for a conclusion."
+            f"{len(few)} further combinations of method and encoder have at most {max(few)} comparable runs each;"
+            f" those with {stats.SEEDS_NEEDED} or more have a verdict, which is weak."
         )
     return parts
 
@@ -149,8 +149,8 @@ def meaning_text(key: Key) -> str:
     value, s = printed_by_authors(key), runs.summary
     text = "no printed value is known." if value is None else comparison_text(runs, value)
     if kept_last(runs):
-        text += f" But in {runs.kept_last_step} of {s.n} runs the last checkpoint was the best, so the recipe may be"
-        text += " at fault."
+        text += f" But in {runs.kept_last_step} of {s.n} runs the last checkpoint was the best, so longer training"
+        text += " might reach more."
     if runs.kind != SWEEP and s.n >= stats.SEEDS_NEEDED:
         text += " These runs are self-selected."
     also = [f"{g.kind} {g.summary.mean:.2f} (n = {g.summary.n})" for g in more]

@@ -16,7 +16,7 @@ from csebench.plan.papers import Column, SettingsTable
 from csebench.plan.schema import Value
 from csebench.plan.targets import grid_label, grid_names
 from csebench.report import stats
-from csebench.report.compare import comparable, compared_columns, item_variances
+from csebench.report.compare import compared_columns, item_variances
 from csebench.report.power import Design, interval_text
 from csebench.report.view import (
     Cell,
@@ -24,8 +24,10 @@ from csebench.report.view import (
     differences,
     encoder_role,
     grid_view,
+    is_comparable,
     is_control,
     is_deterministic,
+    same_runs,
 )
 
 AUTHORS = "measured"  # source of rows that a paper measures itself
@@ -99,7 +101,7 @@ def finding_column(view: GridView) -> Column | None:
 
 def tested_cells(view: GridView, column: Column) -> dict[int, Cell]:
     """Cells by row, all on the encoder that most of them are on: with all their runs, of today's code, no control."""
-    cells = {i: cell for i, cell in enumerate(view.column(column.label)) if comparable(cell)}
+    cells = {i: cell for i, cell in enumerate(view.column(column.label)) if is_comparable(cell)}
     roles = [encoder_role(cell) or view.score_grid.encoder for cell in cells.values()]
     most = max(roles, key=roles.count, default=None)
     return {i: cell for (i, cell), role in zip(cells.items(), roles, strict=True) if role == most}
@@ -138,6 +140,8 @@ def main_sentence(view: GridView, column: Column, cells: dict[int, Cell]) -> str
         compared = f" of the {len(cells)} rows compared" if left_out(view, column) else ""
         scores = f"{first} has the {extreme} value{compared} in column {column.label}, {cell.number(cell.mean)}"
     name = second if len(cells) == 2 else f"{second}, the {relation}"
+    if same_runs(cell, cells[b]):
+        return f"{scores}; the runs of {second} are the same at this scale, whose settings replace what differs."
     if difference.p is None:
         return f"{scores}, {size_text(difference.mean, cell)} {name}; from one seed, chance cannot be ruled out."
     interval = interval_text(difference.mean, difference.design, difference.seeds, cell.digits)
@@ -194,7 +198,7 @@ def pairs_sentence(view: GridView, column: Column) -> str:
 def left_out(view: GridView, column: Column) -> list[Cell]:
     """Cells of methods that a finding does not compare: runs are missing, or their scores are outdated."""
     here = [cell for cell in view.column(column.label) if (cell.plan.specs or cell.parts) and not is_control(cell)]
-    return [cell for cell in here if not comparable(cell)]
+    return [cell for cell in here if not is_comparable(cell)]
 
 
 def left_out_sentence(view: GridView, column: Column, cells: dict[int, Cell]) -> str:

@@ -125,7 +125,9 @@ def reading_key(view: GridView) -> str:
         f" otherwise ({', '.join(metrics) or 'no score'}); deviations are of the sample (ddof = 1)."
     ]
     if any(cell.best for cell in cells):
-        parts.append("Bold: our best score per encoder, controls excluded; ties are all bold.")
+        parts.append(
+            "Bold: our best score per encoder, ties included; no control, and no cell with missing or outdated runs."
+        )
     if any(cell.stale for cell in cells):
         parts.append(f"{STALE}: scored with an older code version or with other settings.")
     if any(cell.ours is None for cell in cells):
@@ -307,7 +309,8 @@ def ties_meaning(view: GridView) -> str:
     pairs = [pair for comparison in view.comparisons.values() for pair in comparison["pairs"]]
     items = sum(pair.get("item_variance") is not None for pair in pairs)
     over = "seeds" + (" and test items" if items == len(pairs) else ", and items where known" if items else "")
-    return f"that share a letter do not differ at {stats.LEVEL:g} (paired over {over}, Holm over {len(pairs)} pairs)"
+    test = f"paired over {over}, Holm over {len(pairs)} pairs"
+    return f"that share a letter do not differ significantly at {stats.LEVEL:g} ({test})"
 
 
 def power_text(view: GridView) -> str | None:
@@ -356,9 +359,9 @@ def sizes_not_seen(scale: Scale) -> str:
     if not larger:
         return ""
     return (
-        f"A run trains on {steps} batches of {batch}, {seen:,} sentences in all: it repeats those of a smaller"
-        f" training set and sees a part of a larger one. So columns of more ({', '.join(larger)}) differ in which"
-        " sentences are drawn, not in how many are seen."
+        f"A run trains on {steps} batches of {batch}, {seen:,} sentences in all (rows with another batch size: more or"
+        " fewer): it repeats those of a smaller training set and sees a part of a larger one. So columns of more"
+        f" ({', '.join(larger)}) differ in which sentences are drawn, not in how many are seen."
     )
 
 

@@ -16,7 +16,7 @@ from tabulate import tabulate
 from csebench.base.caches import cached_by_folder
 from csebench.plan import evidence, targets
 from csebench.plan.papers import Column, SettingsTable
-from csebench.report.compare import comparable, compared_columns
+from csebench.report.compare import compared_columns
 from csebench.report.evidence import spread
 from csebench.report.power import POWER, Design, power_of, seeds_needed, smallest_difference
 from csebench.report.stats import LEVEL
@@ -27,6 +27,7 @@ from csebench.report.view import (
     GridView,
     encoder_role,
     grid_view,
+    is_comparable,
     is_control,
     is_deterministic,
 )
@@ -109,7 +110,7 @@ def known_spread(view: GridView, column: Column, role: str, other_tables: bool =
     """
     unit = view.score_grid.column_factor(column) / 100
     cells = [cell for cell in view.column(column.label) if (encoder_role(cell) or view.score_grid.encoder) == role]
-    if (std := _pooled([c.ours.std for c in cells if comparable(c) and c.ours is not None])) is not None:
+    if (std := _pooled([c.ours.std for c in cells if is_comparable(c) and c.ours is not None])) is not None:
         return KnownSpread(std / unit, "scores of this table")
     if column.task is None:
         return None
@@ -169,7 +170,7 @@ def _spreads_of_scale(scale: str) -> dict[tuple, dict[str, float]]:
                 continue
             by_role: dict[str, list[float | None]] = {}
             for cell in view.column(column.label):
-                if comparable(cell) and cell.ours is not None:
+                if is_comparable(cell) and cell.ours is not None:
                     by_role.setdefault(encoder_role(cell) or view.score_grid.encoder, []).append(cell.ours.std)
             for role, deviations in by_role.items():
                 if (std := _pooled(deviations)) is not None:

@@ -14,10 +14,10 @@ from math import inf
 from statistics import median
 
 from csebench.plan.papers import Column, SettingsTable
-from csebench.report.compare import comparable, compared_columns
+from csebench.report.compare import compared_columns
 from csebench.report.power import POWER, Design, seeds_needed, smallest_difference
 from csebench.report.stats import LEVEL, summarise
-from csebench.report.view import GridView, differences
+from csebench.report.view import GridView, differences, is_comparable
 
 POINTS = (0.5, 1.0)  # differences for which seeds are counted; a point is 0.01 of a score: 1 % or 1 of Spearman x 100
 
@@ -55,7 +55,7 @@ def pair_designs(view: GridView) -> Iterable[tuple[Column, frozenset[int], int, 
     """(column, rows, number of seeds, how their difference varies) of every pair that can be tested."""
     for column in compared_columns(view.score_grid):
         stored = {frozenset((p["a"], p["b"])): p for p in view.comparisons.get(column.label, {"pairs": []})["pairs"]}
-        cells = {i: cell for i, cell in enumerate(view.column(column.label)) if comparable(cell)}
+        cells = {i: cell for i, cell in enumerate(view.column(column.label)) if is_comparable(cell)}
         for a, b in combinations(cells, 2):
             by_seed = summarise(differences(cells[a], cells[b]))
             item_variance = stored.get(frozenset((a, b)), {}).get("item_variance")

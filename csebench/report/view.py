@@ -329,8 +329,25 @@ def is_deterministic(cell: Cell) -> bool:
     return bool(cell.plan.specs) and method_kinds(cell) == {"untrained"}
 
 
+def cell_identity(cell: Cell) -> tuple:
+    """The runs behind a cell and what is measured on them: the same in every table and figure that shows it."""
+    if cell.parts:
+        return tuple(cell_identity(part) for part in cell.parts)
+    plan = cell.plan
+    return (*sorted(spec.run_id for spec in plan.specs), plan.evaluator, str(plan.task), str(plan.metric))
+
+
+def same_runs(a: Cell, b: Cell) -> bool:
+    return bool(a.parts or a.plan.specs) and cell_identity(a) == cell_identity(b)
+
+
 def is_control(cell: Cell) -> bool:
     return "control" in method_kinds(cell)
+
+
+def is_comparable(cell: Cell) -> bool:
+    """Whether rows are judged by a cell: it has all its runs, of today's code, and is no control."""
+    return bool(cell.values) and not cell.absent and not cell.stale and not is_control(cell)
 
 
 def _with_verdict(cell: Cell, scale: str) -> Cell:
@@ -350,14 +367,14 @@ def _with_others(cell: Cell, paper_name: str, grid: Grid) -> Cell:
 
 
 def _with_best(rows: list[list[Cell]]) -> list[list[Cell]]:
-    """Marks our best score per column and encoder, controls excluded; scores that print the same are all marked."""
+    """Marks our best comparable score per column and encoder; scores that print the same are all marked."""
     for index in range(len(rows[0]) if rows else 0):
         column, rows_by_encoder = rows[0][index].plan.column, {}
         if column.delta is not None:
             continue
         for row in rows:
             cell = row[index]
-            if cell.values and not is_control(cell):
+            if is_comparable(cell):
                 rows_by_encoder.setdefault(encoder_role(cell), []).append(row)
         for comparable_rows in rows_by_encoder.values():
             means = [float(row[index].number(row[index].mean)) for row in comparable_rows]

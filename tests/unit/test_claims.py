@@ -280,6 +280,19 @@ def test_the_test_of_a_page_is_the_test_of_its_claims(project):
     clear()
 
 
+def test_items_count_where_no_table_has_tested_the_pair(project, monkeypatch):
+    monkeypatch.setattr(claims, "item_variances", lambda a, b, scale: (0.04, 0.03))
+    seeds = [a - b for a, b in zip((70, 71, 72), (65, 66, 67.2), strict=True)]
+    assert judge(versus=["B"]).ours.detail.endswith(f"p = {stats.paired_difference(seeds, 0.04).p:.2g}")
+
+
+def test_rows_of_the_same_runs_are_not_compared(project):
+    view = grid_view("made_up", "table1", SCALE)
+    cell, claim = view.rows[0][0], Claim(quote=QUOTE, section="1", table="1", row="Ours", columns=("x",))
+    assert claims.compare_runs(claim, view, "B", "x", [(cell, cell)]) is None
+    assert claims.why([cell, cell]) == "both rows are the same runs at this scale"
+
+
 def test_a_figure_has_the_p_of_the_table_with_the_same_runs(project):
     path = targets.grid_path("made_up", "table1", SCALE, "items.json")
     pair = {"a": 0, "b": 1, "mean": 14.8 / 3, "p": 0.4, "holm": 1.0, "seeds": 3, "item_variance": 0.04}

@@ -302,7 +302,7 @@ def test_a_page_states_what_was_chosen(project):
 
 
 def test_the_page_shows_the_gain_and_the_best_of_k(project, capsys):
-    """Of scores 60, 65, 50 and 50, two trials give 60 or 65 in all of six pairs but one."""
+    """After 60, the other scores are 65, 50 and 50 in random order: one more trial gives 65 in a third of cases."""
     write_search("simcse", FAST, planned=4)
     assert cli.main(["render", "tuning", "--scale", SCALE, "--out", "results/tuned/tuning.md"]) == 0
     lines = (catalog.RESULTS / SCALE / "tuning.md").read_text().splitlines()
@@ -314,12 +314,11 @@ def test_the_page_shows_the_gain_and_the_best_of_k(project, capsys):
         "60.00",
         "65.00",
         "+5.00",
-        "56.25",
-        "60.83",
+        "61.67",
         "65.00",
     ]
     drawn = (catalog.RESULTS / SCALE / "tuning.csv").read_text().splitlines()
-    assert drawn[2] == "simcse,2,60.8333,60"
+    assert drawn[2] == "simcse,2,61.6667,60"
     assert (catalog.RESULTS / SCALE / "tuning.svg").exists()
     assert (
         "Tuning gained +5.00 points on STS-B dev in the median of 1 methods, at most +5.00 (SimCSE (unsupervised))"
@@ -365,7 +364,7 @@ def test_the_first_page_says_who_was_tuned(project):
     write_search("simcse", FAST, planned=4)
     write_scale(tuned=True)
     text = "Tuned alike on STS-B dev, 4 trials each ([what that bought](tuning.md))"
-    assert answers.tuning_text(SCALE, ["bert", "simcse"]) == f"{text}."
+    assert answers.tuning_text(SCALE, ["simcse"]) == f"{text}."
     assert answers.tuning_text(SCALE, ["simcse", "ct"]) == f"{text}; not tuned: Contrastive Tension."
 
 
