@@ -99,4 +99,4 @@ def test_the_scale_that_only_tries_out_the_workflow_has_no_finding(project, monk
 def test_rows_of_the_same_runs_are_said_to_be(project, monkeypatch):
     write(NEAR)
     monkeypatch.setattr(findings, "same_runs", lambda a, b: True)
-    assert finding().startswith("New has the highest value in column Avg., 55.13; the runs of Old are the same at this")
+    assert finding().startswith("New has the highest value in column Avg., 55.13; the runs of Old are the same")
