@@ -58,11 +58,11 @@ def pinned_column(view: GridView) -> str | None:
 
 
 def significantly_best(view: GridView, row: int, cell: Cell) -> bool:
-    """Whether a cell has the best value of its column, of today's code, and the tests tell it from every other row."""
+    """Whether a cell has the best value of its column, and the tests tell it from every other row."""
     letters = view.comparisons.get(cell.plan.column.label, {"letters": {}})["letters"]
     others = "".join(text for other, text in letters.items() if other != str(row))
     mine = letters.get(str(row), "")
-    return cell.best and not cell.stale and bool(mine and others) and not set(mine) & set(others)
+    return cell.best and bool(mine and others) and not set(mine) & set(others)
 
 
 def number_parts(text: str) -> tuple[str, str, str]:

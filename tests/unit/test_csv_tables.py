@@ -60,7 +60,8 @@ def test_cells_are_means_of_their_runs(cells, scores):
     }
     for cell in scored.itertuples():
         subset, evaluator = "printed" if cell.task == "Avg." else "all", cell.evaluator.partition(":")[0]
-        values = by_key[evaluator, cell.task, subset, cell.metric]
+        first = wanted[(wanted.evaluator == evaluator) & (wanted.task == cell.task)].metric.iloc[0]
+        values = by_key[evaluator, cell.task, subset, first if cell.metric == "main score" else cell.metric]
         assert cell.factor * values.loc[cell.runs.split()].mean() == pytest.approx(cell.ours), cell
 
 

@@ -326,7 +326,7 @@ def test_a_table_shows_what_the_view_has(page):
     assert '<tr class="control">' in text
     details = words(section(text, "table2"))
     for part in (
-        "Raised letters: rows that share a letter do not differ at 0.05 (paired over seeds and test items",
+        "Raised letters: rows that share a letter do not differ significantly at 0.05 (paired over",
         "copied from &lt;them&gt;, 3 runs. Of them",
         "✓ reproduced , ±",
         "runs are missing or stale",
@@ -365,7 +365,7 @@ def test_details_are_text_until_they_are_unfolded(page):
 
 
 def test_a_cell_has_a_spoken_name(page):
-    name = "Mirror, Avg.: ours 81.50 ± 0.71, best, outdated; printed 61.00"
+    name = "Mirror, Avg.: ours 81.50 ± 0.71, outdated; printed 61.00"
     assert f'href="#table2-r1-c1" aria-label="{name}"' in page.read_text()
 
 
@@ -385,7 +385,7 @@ def test_a_row_can_be_copied_as_csv_and_latex(page):
 def test_the_best_is_significant_where_the_tests_tell_it_from_all_others(page, letters, significant):
     compared = replace(grid_view("made_up", "table2", "paper"), comparisons={"Avg.": {"letters": letters}})
     cell = compared.rows[1][1]
-    assert html_cells.significantly_best(compared, 1, replace(cell, stale=False)) is significant
+    assert html_cells.significantly_best(compared, 1, replace(cell, best=True)) is significant
     assert not html_cells.significantly_best(compared, 1, cell), "of an older version"
     assert not html_cells.significantly_best(compared, 0, compared.rows[0][1]), "not the best"
 
