@@ -126,7 +126,7 @@ def reading_key(view: GridView) -> str:
     ]
     if any(cell.best for cell in cells):
         parts.append(
-            "Bold: our best score per encoder, ties included; no control, and no cell with missing or outdated runs."
+            "Bold: our best score per encoder, ties included; no control, and no cell that lacks runs or is outdated."
         )
     if any(cell.stale for cell in cells):
         parts.append(f"{STALE}: scored with an older code version or with other settings.")
