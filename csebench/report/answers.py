@@ -23,7 +23,7 @@ from csebench.plan.spec import Spec
 from csebench.plan.targets import Page, grid_label, page
 from csebench.report import stats
 from csebench.report.compare import item_variances
-from csebench.report.findings import Contrast, poolers
+from csebench.report.findings import Contrast, number_is, poolers
 from csebench.report.markdown import STALE, markdown_table
 from csebench.report.power import POWER, Design, interval_text, smallest_difference
 from csebench.report.sections import TableData
@@ -316,8 +316,8 @@ def counts(tested: Iterable[Answered]) -> str:
     """`Of 14 methods 11 are better and 1 is worse; for 2 no difference is shown.`"""
     known = [t for t in tested if t.contrast is not None and t.contrast.p is not None]
     better, worse, unclear = (sum(t.sign == sign for t in known) for sign in (1, -1, 0))
-    better, worse = (f"{count or 'none'} {'is' if count < 2 else 'are'}" for count in (better, worse))
-    return f"Of {len(known)} methods {better} better and {worse} worse; for {unclear} no difference is shown."
+    text = f"Of {len(known)} methods {number_is(better)} better and {number_is(worse)} worse"
+    return f"{text}; for {unclear} no difference is shown."
 
 
 def seed_spread(view: GridView) -> Answer:

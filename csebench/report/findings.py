@@ -130,7 +130,7 @@ def main_sentence(view: GridView, column: Column, cells: dict[int, Cell]) -> str
     authors = [i for i in order if view.score_grid.rows[i].source == AUTHORS]
     others = [i for i in order if i not in authors]
     if authors and others:
-        a, b, relation = authors[0], others[0], "best row that is not the authors' own"
+        a, b, relation = authors[0], others[0], "best baseline"
     else:
         (a, b, *_), relation = order, "next of them" if left_out(view, column) else "next row"
     first, second = (view.score_grid.rows[i].label for i in (a, b))
@@ -227,8 +227,7 @@ def untrained_sentence(view: GridView, column: Column, cells: dict[int, Cell], u
     def counts(rows: list[int]) -> str:
         gains = [contrast(view, column, i, untrained) for i in rows]
         better, worse = (sum(g.significant and g.mean * s > 0 for g in gains) for s in (sign, -sign))
-        numbers = (f"{count or 'none'} {'is' if count < 2 else 'are'}" for count in (better, worse))
-        return "{} significantly better and {} worse".format(*numbers)
+        return f"{number_is(better)} significantly better and {number_is(worse)} worse"
 
     row, score = view.score_grid.rows[untrained].label, cells[untrained].number(cells[untrained].mean)
     encoder, rest = f"the untrained encoder ({row}, {score})", [i for i in others if i not in alike]
@@ -243,6 +242,11 @@ def poolers(cell: Cell) -> set[Value]:
     return (
         set().union(*map(poolers, cell.parts)) if cell.parts else {spec.params["pooler"] for spec in cell.plan.specs}
     )
+
+
+def number_is(count: int) -> str:
+    """`none is`, `1 is`, `2 are`"""
+    return f"{count or 'none'} {'is' if count < 2 else 'are'}"
 
 
 def rows_text(count: int) -> str:

@@ -326,7 +326,8 @@ def test_a_table_shows_what_the_view_has(page):
     assert '<tr class="control">' in text
     details = words(section(text, "table2"))
     for part in (
-        "Raised letters: rows that share a letter do not differ significantly at 0.05 (paired over",
+        "Raised letters: rows that share a letter do not differ significantly at 0.05"
+        " (paired over seeds and test items",
         "copied from &lt;them&gt;, 3 runs. Of them",
         "✓ reproduced , ±",
         "runs are missing or stale",
