@@ -46,11 +46,12 @@ class FirstStep:
                 " views, without detach() or no_grad(); without anything to add, return 0.0."
             )
 
-    def check_gradient(self) -> None:
-        """Of loss and terms together, in the weights of the encoders that are trained."""
+    def check_gradient(self, loss: torch.Tensor) -> None:
+        """Of loss and terms together, in the weights of the encoders that are trained. A loss of 0 may have a gradient
+        of zeros: InfoNCE without negatives at a low temperature has nothing left to learn."""
         weights = [w for encoder in self.method.encoders() for w in encoder.parameters() if w.requires_grad]
         gradients = [w.grad for w in weights if w.grad is not None]
-        if weights and not (gradients if self.resumed else any(bool(g.any()) for g in gradients)):
+        if weights and not (gradients if self.resumed or loss == 0 else any(bool(g.any()) for g in gradients)):
             raise BadInput(
                 f"{file_of(self.method)}: the gradient of loss(views) is zero in all weights of the encoder: training"
                 " would change nothing. Compute the loss from views.z1 and views.z2, without detach() or no_grad()."

@@ -169,7 +169,7 @@ def optimise(
             loss = loss + term
     loss.backward()
     if checks:
-        checks.check_gradient()
+        checks.check_gradient(loss)
     weights = [w for group in optimizer.param_groups for w in group["params"]]
     parallel.average_gradients(weights)
     torch.nn.utils.clip_grad_norm_(weights, method.p.clip)

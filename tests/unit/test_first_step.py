@@ -66,6 +66,12 @@ def test_a_loss_that_cannot_train_is_refused(kind, with_loss, make_spec, train, 
     assert not (tmp_path / "run" / "model").exists()
 
 
+def test_a_loss_of_zero_may_have_no_gradient(make_spec, train, tmp_path):
+    """Without negatives at so low a temperature InfoNCE is 0 (miCSE Table 4 at scale mini)."""
+    report = train(make_spec("simcse", params={"negatives": "zeroed", "temperature": 0.005}), tmp_path / "run")
+    assert [point["loss"] for point in report["curve"]] == [0.0] * len(report["curve"])
+
+
 @pytest.mark.parametrize("kind", TERMS)
 def test_a_term_that_cannot_train_is_refused(kind, with_term, make_spec, train, tmp_path):
     change, message = TERMS[kind]

@@ -182,6 +182,18 @@ def test_the_page_says_what_it_is(page):
         assert part in text, part
 
 
+def test_a_page_names_rows_whose_loss_was_zero(project):
+    assert "training changes nothing" not in markdown.render_page(targets.page("table7", "tiny", "golden"))
+    for path in (catalog.results_folder("tiny") / "scores").glob("simcse-*.sts.json"):
+        content = json.loads(path.read_text())
+        content["training"]["curve"] = [{"step": step, "loss": 0.0} for step in (3, 6)]
+        path.write_text(json.dumps(content))
+    clear()
+    text = markdown.render_page(targets.page("table7", "tiny", "golden"))
+    assert "- SimCSE: the loss is 0 from the first evaluation to the last in all 4 runs" in text
+    assert text.count("training changes nothing") == 1
+
+
 def test_a_page_names_the_columns_that_a_run_does_not_see_all_of():
     text = markdown.scale_warning("mini")
     assert "6,000 sentences in all" in text and "columns of more (1%, 10%, 100%) differ in which sentences" in text
