@@ -79,12 +79,8 @@ def grid_section(view: GridView) -> str:
         parts += [settings_comparison(view, table), f"A cell: {SETTINGS_KEY}."]
     else:
         parts += [score_table(view), reading_key(view), *retrieved_texts(view), *others_section(view)]
-    if notes := [
-        *missing_scores(view),
-        *equal_rows(view),
-        *unchanged_rows(view),
-        *(f"- {note}" for note in table.notes),
-    ]:
+    of_rows = [*missing_scores(view), *equal_rows(view), *unchanged_rows(view)]
+    if notes := [*of_rows, *(f"- {note}" for note in table.notes)]:
         parts += ["Notes:", "\n".join(notes)]
     if isinstance(table, SettingsTable):
         return "\n\n".join(parts)
@@ -271,14 +267,14 @@ def equal_rows(view: GridView) -> list[str]:
 
 
 def unchanged_rows(view: GridView) -> list[str]:
-    """Rows whose loss was 0 at every evaluation of every run, so that training changed no weight; as lines of a list."""
+    """Rows whose loss is 0 in all their runs, so that training changes no weight; as lines of a list."""
     lines = []
     for row, cells in zip(view.grid.rows, view.rows, strict=False):
         scored = [shown_score(spec, cell.plan.evaluator, view.scale)[0] for cell in cells for spec in cell.plan.specs]
         curves = {content["run"]: content["training"].get("curve") or [] for content in scored if content}
         if curves and all(curve and not any(point["loss"] for point in curve) for curve in curves.values()):
-            text = f"the loss is 0 from the first evaluation to the last in all {len(curves)} runs: training changes nothing"
-            lines.append(f"- {row.label}: {text}, and the scores are those of the encoder that it starts from.")
+            text = f"the loss is 0 from the first evaluation to the last in all {len(curves)} runs: training changes"
+            lines.append(f"- {row.label}: {text} nothing, and the scores are those of the encoder it starts from.")
     return lines
 
 
