@@ -50,8 +50,9 @@ def test_scores_are_those_of_the_csv(tmp_path, monkeypatch):
 
     mini = ROOT / "results" / "mini"
     (tmp_path / "results" / "mini" / "scores").mkdir(parents=True)
-    for path in sorted((mini / "scores").glob("*.json"))[:3]:
-        shutil.copy(path, tmp_path / path.relative_to(ROOT))
+    for run in sorted({path.name.partition(".")[0] for path in (mini / "scores").glob("*.json")})[:3]:
+        for path in (mini / "scores").glob(f"{run}.*"):
+            shutil.copy(path, tmp_path / path.relative_to(ROOT))
     monkeypatch.setattr("csebench.api.ROOT", tmp_path)
     frame, csv = (
         csebench.scores("mini"),
