@@ -75,6 +75,7 @@ def test_commits_are_looked_up_once_and_their_files_scored(project):
 
 
 def test_its_runs_are_no_part_of_all(project):
+    assert project.run("lock-checkpoints", module="csebench").returncode == 0
     listed = project.run("plan", "all", "--scale", "paper", "--runs", module="csebench").stdout
     assert "released-" not in listed
     assert "released-" in project.run("plan", "checkpoints", "--scale", "paper", "--runs", module="csebench").stdout

@@ -8,7 +8,7 @@ from project import Project
 
 from csebench.plan.page_files import note_checksum
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("reruns")]
+pytestmark = pytest.mark.slow
 
 PAPER = """
 name: tiny

@@ -12,7 +12,7 @@ import time
 import pytest
 from project import Project
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("workflow")]
+pytestmark = pytest.mark.slow
 
 PAPER = """
 name: tiny
