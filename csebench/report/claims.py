@@ -126,6 +126,8 @@ def why(cells: list[Cell]) -> str:
         return "both rows are the same runs at this scale"
     if any(differ_in_size_unseen(a, b) for a, b in zip(cells[::2], cells[1::2], strict=True)):
         return "runs see fewer sentences than either column has"
+    if any(cell.unchanged for cell in cells):
+        return "a row's loss is 0, so that training changes nothing"
     if any(cell.values and cell.stale for cell in cells):
         return "scores are of an older code version or of other settings (†)"
     return "runs have no scores yet" if any(cell.absent for cell in cells) else "a row has no runs, or is a control"
@@ -174,8 +176,9 @@ def compare_printed(
 def compare_runs(
     claim: Claim, here: GridView, versus: str, column: str, pairs: list[tuple[Cell, Cell]]
 ) -> Comparison | None:
-    """The comparison of our runs, paired by seed; None where a run is missing, stale or a control, where both rows are
-    the same runs, or where columns of different sizes train on equally many sentences.
+    """The comparison of our runs, paired by seed; None where a run is missing, stale or a control, where training
+    changes nothing, where both rows are the same runs, or where columns of different sizes train on equally many
+    sentences.
 
     The variance over test items counts where it is known, as in the tests between rows of a table, so that both give
     one p; not for an average over columns.
@@ -183,7 +186,7 @@ def compare_runs(
     cells = [cell for pair in pairs for cell in pair]
     if not all(map(is_comparable, cells)) or all(same_runs(*pair) for pair in pairs):
         return None
-    if any(differ_in_size_unseen(*pair) for pair in pairs):
+    if any(cell.unchanged for cell in cells) or any(differ_in_size_unseen(*pair) for pair in pairs):
         return None
     sign = -1 if claim.lower else 1
     if claim.statistic == "std":

@@ -270,10 +270,9 @@ def unchanged_rows(view: GridView) -> list[str]:
     """Rows whose loss is 0 in all their runs, so that training changes no weight; as lines of a list."""
     lines = []
     for row, cells in zip(view.grid.rows, view.rows, strict=False):
-        scored = [shown_score(spec, cell.plan.evaluator, view.scale)[0] for cell in cells for spec in cell.plan.specs]
-        curves = {content["run"]: content["training"].get("curve") or [] for content in scored if content}
-        if curves and all(curve and not any(point["loss"] for point in curve) for curve in curves.values()):
-            text = f"the loss is 0 from the first evaluation to the last in all {len(curves)} runs: training changes"
+        runs = {spec.run_id for cell in cells for spec in cell.plan.specs}
+        if runs and all(cell.unchanged for cell in cells):
+            text = f"the loss is 0 from the first evaluation to the last in all {len(runs)} runs: training changes"
             lines.append(f"- {row.label}: {text} nothing, and the scores are those of the encoder it starts from.")
     return lines
 

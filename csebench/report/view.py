@@ -75,6 +75,7 @@ class Cell:
     absent: int = 0  # runs without a score
     reasons: tuple[str, ...] = ()  # why they have none, where it is known
     stale: bool = False  # scored with an older code version, or with settings that the scale has no more
+    unchanged: bool = False  # training changes no weight, as the loss is 0 in all its runs
     published: Published | None = None
     published_seeds: int = 1  # behind the published value
     published_encoder: str = ""  # role of the encoder behind the published value, whatever a scale uses
@@ -239,6 +240,7 @@ def published_encoder(grid: Grid, row: Row) -> str:
 
 def _with_scores(cell: Cell, scale: str) -> Cell:
     plan, values, stale, absent, reasons = cell.plan, {}, False, 0, {}
+    unchanged: list[bool] = []
     for spec in plan.specs:
         content, outdated = shown_score(spec, plan.evaluator, scale)
         if content is None:
@@ -246,9 +248,18 @@ def _with_scores(cell: Cell, scale: str) -> Cell:
             reasons[failures.reason(spec.run_id, plan.evaluator, scale)] = True
             continue
         stale |= outdated
+        unchanged.append(changes_nothing(spec, content))
         if (fraction := value(content, plan.task, plan.column.metric)) is not None:
             values[spec.seed] = cell.factor * fraction
-    return replace(cell, values=values, absent=absent, stale=stale, reasons=tuple(filter(None, reasons)))
+    none_changes = bool(unchanged) and all(unchanged)
+    reasons = tuple(filter(None, reasons))
+    return replace(cell, values=values, absent=absent, stale=stale, unchanged=none_changes, reasons=reasons)
+
+
+def changes_nothing(spec: Spec, content: dict) -> bool:
+    """Whether training leaves every weight as it is: the loss is 0 at all evaluations, and no weight decays."""
+    curve = content["training"].get("curve")
+    return bool(curve) and not any(point["loss"] for point in curve) and not spec.params["weight_decay"]
 
 
 def shown_score(spec: Spec, evaluator: str, scale: str) -> tuple[dict | None, bool]:
@@ -296,7 +307,8 @@ def combine_parts(cell: Cell, parts: list[Cell], function) -> Cell:
     if not parts or not all(part.values for part in parts):
         return replace(cell, parts=tuple(parts))
     values, absent = combine_by_seed(function, *parts), max(part.absent for part in parts)
-    return replace(cell, parts=tuple(parts), values=values, absent=absent, stale=any(part.stale for part in parts))
+    stale, unchanged = any(part.stale for part in parts), any(part.unchanged for part in parts)
+    return replace(cell, parts=tuple(parts), values=values, absent=absent, stale=stale, unchanged=unchanged)
 
 
 def combine_by_seed(function, *cells: Cell) -> dict[int, float]:

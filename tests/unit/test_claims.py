@@ -1,6 +1,7 @@
 """Claims: every form on a made-up paper, on its printed numbers and on made-up runs; and what the real papers say."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from pydantic import ValidationError
@@ -291,6 +292,14 @@ def test_rows_of_the_same_runs_are_not_compared(project):
     cell, claim = view.rows[0][0], Claim(quote=QUOTE, section="1", table="1", row="Ours", columns=("x",))
     assert claims.compare_runs(claim, view, "B", "x", [(cell, cell)]) is None
     assert claims.why([cell, cell]) == "both rows are the same runs at this scale"
+
+
+def test_a_row_that_did_not_train_is_not_compared(project):
+    view = grid_view("made_up", "table1", SCALE)
+    claim = Claim(quote=QUOTE, section="1", table="1", row="Ours", columns=("x",))
+    pair = view.rows[0][0], replace(view.rows[1][0], unchanged=True)
+    assert claims.compare_runs(claim, view, "B", "x", [pair]) is None
+    assert claims.why([*pair]) == "a row's loss is 0, so that training changes nothing"
 
 
 def test_a_figure_has_the_p_of_the_table_with_the_same_runs(project):
