@@ -1,6 +1,5 @@
 """A copy of the project to run Snakemake in."""
 
-import copy
 import os
 import re
 import shutil
@@ -15,23 +14,7 @@ from csebench.plan.evidence import NOT_SOURCES
 class Project:
     """A copy of the project, run as a user would: with its own code, methods and results."""
 
-    def __init__(self, folder: Path, paper: str):
-        """`paper` takes the place of the project's papers."""
-        ignored = shutil.ignore_patterns(".git", ".venv", "runs", "results", ".snakemake", "__pycache__", "*.egg-info")
-        shutil.copytree(ROOT, folder, ignore=ignored)
-        for file in (folder / "papers").glob("*.yaml"):
-            file.unlink()
-        (folder / "papers" / "tiny.yaml").write_text(paper)
-        for file in (folder / "evidence").glob("*.yaml"):
-            if file.stem not in NOT_SOURCES:
-                file.unlink()  # sources name papers that are not there
-        study = folder / "config" / "variance.yaml"  # at no scale, of no method: tests delete some of either
-        study.write_text(study.read_text().replace("[mini]", "[]").replace("[simcse, micse]", "[]"))
-        mini = folder / "config" / "mini.yaml"
-        mini.write_text(re.sub(r"^tuned:.*\n", "", mini.read_text(), flags=re.M))  # its searches are among the results
-        self._work_in(folder)
-
-    def _work_in(self, folder: Path):
+    def __init__(self, folder: Path):
         self.folder = folder
         self.env = {**os.environ, "PYTHONPATH": str(folder), "HF_HUB_OFFLINE": "1"}
         self.env.pop("CSEBENCH_DATA", None)
@@ -39,9 +22,7 @@ class Project:
     def copy_to(self, folder: Path) -> "Project":
         """With all that was made, and the times of files: `cp -a`."""
         shutil.copytree(self.folder, folder, symlinks=True)
-        project = copy.copy(self)
-        project._work_in(folder)
-        return project
+        return Project(folder)
 
     def run(self, *command, module="snakemake", **more):
         command = [sys.executable, "-m", module, *command]
@@ -59,6 +40,23 @@ class Project:
 
     def read(self, name) -> str:
         return (self.folder / "results" / name).read_text(encoding="utf-8")
+
+
+def new_project(folder: Path, paper: str) -> Project:
+    """The project in a new folder; `paper` takes the place of its papers."""
+    ignored = shutil.ignore_patterns(".git", ".venv", "runs", "results", ".snakemake", "__pycache__", "*.egg-info")
+    shutil.copytree(ROOT, folder, ignore=ignored)
+    for file in (folder / "papers").glob("*.yaml"):
+        file.unlink()
+    (folder / "papers" / "tiny.yaml").write_text(paper)
+    for file in (folder / "evidence").glob("*.yaml"):
+        if file.stem not in NOT_SOURCES:
+            file.unlink()  # sources name papers that are not there
+    study = folder / "config" / "variance.yaml"  # at no scale, of no method: tests delete some of either
+    study.write_text(study.read_text().replace("[mini]", "[]").replace("[simcse, micse]", "[]"))
+    mini = folder / "config" / "mini.yaml"
+    mini.write_text(re.sub(r"^tuned:.*\n", "", mini.read_text(), flags=re.M))  # its searches are among the results
+    return Project(folder)
 
 
 ONE_ROW = """
@@ -83,7 +81,7 @@ tables:
 
 def one_row_project(folder: Path) -> Project:
     """A project of one method, SimCSE, and one scale, smoke, with two tables of the same runs."""
-    project = Project(folder, ONE_ROW)
+    project = new_project(folder, ONE_ROW)
     for path in (project.folder / "methods").glob("[!_]*.py"):
         if path.stem != "simcse":
             path.unlink()

@@ -4,7 +4,7 @@ import re
 import shutil
 
 import pytest
-from project import Project
+from project import new_project
 
 from csebench import ROOT
 
@@ -37,7 +37,7 @@ checkpoints:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    project = Project(tmp_path_factory.mktemp("project") / "csebench", PAPER)
+    project = new_project(tmp_path_factory.mktemp("project") / "csebench", PAPER)
     (project.folder / "evidence" / "checkpoints.yaml").write_text(CHECKPOINTS)
     scale = project.folder / "config" / "paper.yaml"
     scale.write_text(scale.read_text().replace("keep: scores", "keep: model"))

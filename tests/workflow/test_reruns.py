@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from project import Project
+from project import new_project
 
 from csebench.plan.page_files import note_checksum
 
@@ -47,7 +47,7 @@ PAGES = TABLE2 | APPENDIX | FIGURE | METHODS | OVER_ALL
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """A project whose outputs are there and up to date; nothing was run for them."""
-    project = Project(tmp_path_factory.mktemp("finished") / "csebench", PAPER)
+    project = new_project(tmp_path_factory.mktemp("finished") / "csebench", PAPER)
     for path in (project.folder / "methods").glob("[!_]*.py"):
         if path.stem not in ("ct", "simcse"):
             path.unlink()

@@ -10,7 +10,8 @@ import sys
 import time
 
 import pytest
-from project import Project
+from filelock import FileLock
+from project import Project, new_project
 
 pytestmark = pytest.mark.slow
 
@@ -53,14 +54,25 @@ DRAWN = ["tiny/figure1.svg", "tiny/figure1.png", "tiny/figure1.csv"]
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory):
-    made = Project(tmp_path_factory.mktemp("workflow") / "csebench", PAPER)
-    for path in (made.folder / "methods").glob("[!_]*.py"):
+def project(tmp_path_factory, worker_id):
+    """All pages of PAPER, made by the first of pytest's workers that asks; each has its copy, which tests change."""
+    base = tmp_path_factory.getbasetemp()
+    shared = (base if worker_id == "master" else base.parent) / "workflow_made"
+    with FileLock(f"{shared}.lock"):
+        if not shared.exists():
+            make(tmp_path_factory.mktemp("made") / "csebench").folder.rename(shared)
+    return Project(shared).copy_to(tmp_path_factory.mktemp("workflow") / "csebench")
+
+
+def make(folder) -> Project:
+    """The project with all pages of PAPER."""
+    made = new_project(folder, PAPER)
+    for path in (folder / "methods").glob("[!_]*.py"):
         if path.stem not in ("bert", "simcse", "random"):
             path.unlink()
     for name in ("mini", "short"):  # these scales name methods that are not there
-        (made.folder / "config" / f"{name}.yaml").unlink()
-    smoke = made.folder / "config" / "smoke.yaml"
+        (folder / "config" / f"{name}.yaml").unlink()
+    smoke = folder / "config" / "smoke.yaml"
     smoke.write_text(smoke.read_text().partition("methods:")[0])
     done = made.snakemake("all")
     assert done.returncode == 0, done.stderr
@@ -136,11 +148,10 @@ def test_a_moved_checkout_plans_nothing_anew(data, project, tmp_path):
         smoke.write_text(re.sub(r"(?m)^data_root: .*\n", "", smoke.read_text()))
         first.env["CSEBENCH_DATA"] = str(first.folder / "data" / "smoke")
         assert first.snakemake("results/table3.md").returncode == 0
-    first.folder.rename(second)
-    first._work_in(second)
+    moved = Project(first.folder.rename(second))
     if data == "given":
-        first.env["CSEBENCH_DATA"] = str(second / "data" / "smoke")
-    done = first.run("-n", "--", "results/table3.md")
+        moved.env["CSEBENCH_DATA"] = str(second / "data" / "smoke")
+    done = moved.run("-n", "--", "results/table3.md")
     assert done.returncode == 0 and "Nothing to be done" in done.stdout + done.stderr, done.stdout
 
 
