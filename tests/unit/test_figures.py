@@ -169,7 +169,8 @@ def test_training():
     (msse, *_), _ = grids.plan_grid("msse", "figure6", "mini")
     for spec in msse.specs[:2]:
         of = spec.seed - 48
-        point = {"step": 50, "encoder": 0, "alignment": 0.1 + of / 10, "uniformity": -2.0, "spearman": 0.5 + of / 10}
+        scored = {"alignment": 0.1 + of / 10, "uniformity": -2.0, "spearman": 0.5 + of / 10}
+        point = {"step": 50, "encoder": 0, "loss": 0.3} | scored
         scores = [("STS-B", metric, 0.5) for metric in ("alignment", "uniformity")]
         curve = [point, point | {"encoder": 1, "uniformity": 9}, point | {"step": 100}]
         write(spec, "geometry", "mini", scores, curve)
