@@ -258,7 +258,7 @@ def _with_scores(cell: Cell, scale: str) -> Cell:
 
 def changes_nothing(spec: Spec, content: dict) -> bool:
     """Whether training leaves every weight as it is: the loss is 0 at all evaluations, and no weight decays."""
-    curve = content["training"].get("curve")
+    curve = content.get("training", {}).get("curve")
     return bool(curve) and not any(point["loss"] for point in curve) and not spec.params["weight_decay"]
 
 
