@@ -122,6 +122,11 @@ def scale(name: str = DEFAULT_SCALE) -> Scale:
     for size in scale.seeds_by_size:
         if size not in scale.sizes:
             raise unknown("size", size, scale.sizes, f"{file}: seeds_by_size")
+    if scale.seeds_by_table:
+        tables = [f"{name}/table{number}" for name in paper_names() for number in paper(name).tables]
+        for table in scale.seeds_by_table:
+            if table not in tables:
+                raise unknown("table", table, tables, f"{file}: seeds_by_table")
     for evaluator, substitute in scale.evaluators.items():
         check_name(evaluator.partition(":")[0], EVALUATORS, f"{file}: evaluators")
         if substitute is not None:

@@ -52,6 +52,8 @@ def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan
                 raise unknown(f"task of {evaluator}", column.task, tasks, f"{where}: {column.label}")
     if isinstance(grid, Figure) and grid.kind not in FIGURES_OF_SCORES and grid.kind not in panels():
         raise unknown("kind of figure", grid.kind, [*FIGURES_OF_SCORES, *panels()], f"{where}: kind")
+    at = scale(scale_name)
+    seeds = at.seeds_by_table.get(f"{paper_name}/{name}", at.seeds)
     rows = []
     for row in grid.rows:
         if row.run is None:
@@ -59,7 +61,7 @@ def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan
         elif defect := _defect(row.run, f"{where}: {row.label}"):
             rows.append([CellPlan(row, column, missing=defect) for column in grid.columns])
         else:
-            rows.append([_plan_cell(grid, row, row.run, column, scale(scale_name), where) for column in grid.columns])
+            rows.append([_plan_cell(grid, row, row.run, column, at, seeds, where) for column in grid.columns])
     if paper_name == variance.NAME:  # a seed for each source of randomness, in place of the scale's seeds
         rows = [[_crossed(cell) if cell.specs else cell for cell in row] for row in rows]
     return rows
@@ -69,7 +71,9 @@ def _crossed(cell: CellPlan) -> CellPlan:
     return replace(cell, specs=variance.crossed(cell.specs[0], cell.column.label))
 
 
-def _plan_cell(grid: Grid, row: Row, recipe: Recipe, column: Column, scale: Scale, where: str) -> CellPlan:
+def _plan_cell(
+    grid: Grid, row: Row, recipe: Recipe, column: Column, scale: Scale, seeds: list[int], where: str
+) -> CellPlan:
     if column.task is None:
         return CellPlan(row, column)  # derived from other cells
     role = recipe.encoder or grid.encoder
@@ -91,7 +95,7 @@ def _plan_cell(grid: Grid, row: Row, recipe: Recipe, column: Column, scale: Scal
     recipe, given = recipe.model_copy(update={"sweep": sweep}), tuning.tuned_conditions(scale, encoder)
     specs = [
         make_spec(recipe, encoder, scale.sizes[column.size], seed, given, f"{where}: {row.label}")
-        for seed in scale.seeds_by_size.get(column.size, scale.seeds)
+        for seed in scale.seeds_by_size.get(column.size, seeds)
     ]
     distinct = {spec.run_id: spec for spec in specs}  # an untrained method has one run for all seeds
     before = pretraining(specs[0].params, encoder, given, where)

@@ -333,6 +333,7 @@ class Scale(Strict):
     steps_factor: float = Field(default=1.0, gt=0, le=1)  # of the steps of every recipe (recipe.shortened)
     seeds: Seeds
     seeds_by_size: dict[str, Seeds] = {}  # for sizes with other seeds
+    seeds_by_table: dict[str, Seeds] = {}  # for tables with other seeds (micse/table2), but for those sizes
     encoders: dict[str, EncoderRef]  # role in the papers -> encoder at this scale
     precision: Precision = "fp32"
     threads: Threads = 1

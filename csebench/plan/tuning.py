@@ -140,7 +140,8 @@ def plan_trial(name: str, settings: Settings, scale_name: str) -> Spec:
 def trial_seed(scale: Scale) -> int:
     """The seed, and that of the subset, of all trials at a scale: no table and no study uses it."""
     study = variance.study()
-    used = {*scale.seeds, *(seed for seeds in scale.seeds_by_size.values() for seed in seeds)}
+    others = (*scale.seeds_by_size.values(), *scale.seeds_by_table.values())
+    used = {*scale.seeds, *(seed for seeds in others for seed in seeds)}
     used |= {*range(study.first_seed, study.first_seed + 2 * study.blocks)}
     return next(seed for seed in count(FIRST_SEED) if seed not in used)
 

@@ -407,7 +407,9 @@ def page_title(page: Page) -> str:
 def page_conditions(page: Page) -> list[list[str]]:
     """Encoder, data, seeds and settings behind all numbers of a page, as (label, text)."""
     scale, runs = read_scale(page.scale), page.runs().values()
-    few = "; ".join(f"{size}: {', '.join(map(str, seeds))}" for size, seeds in scale.seeds_by_size.items())
+    tables = {"/".join(grid) for grid in page.grids()}
+    others = scale.seeds_by_size | {table: seeds for table, seeds in scale.seeds_by_table.items() if table in tables}
+    few = "; ".join(f"{name}: {', '.join(map(str, seeds))}" for name, seeds in others.items())
     used = {spec.method for spec in runs} | {name for spec in runs for name in spec.components}
     layers = {"": scale.override, **{n: v for n, v in {**scale.methods, **scale.components}.items() if n in used}}
     override = "; ".join(

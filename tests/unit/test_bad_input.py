@@ -279,6 +279,12 @@ def test_scale_that_is_no_yaml(project, capsys, here, no_torch):
         ("config/smoke.yaml", "  moco: {", "  mocoo: {", ["components", "'mocoo'", "'moco'"]),
         ("config/smoke.yaml", "{queue: 24}", "{quue: 24}", ["components.moco: quue", "'queue'"]),
         ("config/smoke.yaml", '{"10%": [48]', '{"5%": [48]', ["seeds_by_size", "'5%'"]),
+        (
+            "config/smoke.yaml",
+            "threads: 1",
+            "threads: 1\nseeds_by_table: {micse/tabel2: [48]}",
+            ["seeds_by_table", "'micse/tabel2'", "'micse/table2'"],
+        ),
         ("papers/micse.yaml", 'task: "Avg."', 'task: "Awg."', ["task of sts 'Awg.'", "'Avg.'"]),
         ("papers/micse.yaml", '["73.68±0.89", ', "[", ["tables.2", "miCSE: 3 values for 4 columns"]),
         (

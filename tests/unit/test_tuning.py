@@ -83,8 +83,8 @@ def test_more_trials_add_to_the_fewer():
 
 
 def test_no_seed_of_a_table_is_taken(project):
-    write_scale(seeds=[47, 48], seeds_by_size={"1%": [49]})
-    assert tuning.trial_seed(catalog.scale(SCALE)) == 50
+    write_scale(seeds=[47, 48], seeds_by_size={"1%": [49]}, seeds_by_table={"micse/table2": [50]})
+    assert tuning.trial_seed(catalog.scale(SCALE)) == 51
 
 
 @pytest.mark.parametrize(
