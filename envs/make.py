@@ -6,7 +6,7 @@ from pathlib import Path
 ENVS = Path(__file__).parent
 PYTHON = "3.11"
 # What the jobs of a family import, of pyproject.toml's dependencies. Training scores its run in the same job.
-REPORT = {"jinja2", "matplotlib", "networkx", "numpy", "pydantic", "pyyaml", "scipy", "tabulate", "tqdm"}
+REPORT = {"jinja2", "matplotlib", "networkx", "numpy", "pillow", "pydantic", "pyyaml", "scipy", "tabulate", "tqdm"}
 EVALUATE = {"beir", "huggingface-hub", "mteb", "numpy", "pydantic", "pyyaml", "safetensors", "scikit-learn", "scipy"}
 EVALUATE |= {"sentence-transformers", "tabulate", "threadpoolctl", "tokenizers", "torch", "tqdm", "transformers"}
 FAMILIES = {

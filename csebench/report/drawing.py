@@ -50,6 +50,7 @@ STYLE: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
 }
+DPI = {"svg": 100, "png": 150}  # of an SVG: that of its clouds of points
 METADATA = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
 
 
@@ -74,9 +75,19 @@ def figure_files(figure, table: list[list]) -> dict[str, bytes]:
     for kind, metadata in METADATA.items():
         buffer = io.BytesIO()
         with matplotlib.rc_context(STYLE):
-            figure.savefig(buffer, format=kind, dpi=150, metadata=metadata)
+            figure.savefig(buffer, format=kind, dpi=DPI[kind], metadata=metadata)
         files[f".{kind}"] = buffer.getvalue()
-    return files
+    return files | {".png": with_palette(files[".png"])}
+
+
+def with_palette(png: bytes) -> bytes:
+    """An opaque picture in 256 colours: a third of its bytes where points lie over each other."""
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    picture = Image.open(io.BytesIO(png)).convert("RGB").quantize(256, dither=Image.Dither.NONE)
+    picture.save(buffer, "PNG", optimize=True)
+    return buffer.getvalue()
 
 
 def write_files(stem: Path, files: dict[str, bytes]) -> list[Path]:
