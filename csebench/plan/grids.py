@@ -52,8 +52,6 @@ def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan
                 raise unknown(f"task of {evaluator}", column.task, tasks, f"{where}: {column.label}")
     if isinstance(grid, Figure) and grid.kind not in FIGURES_OF_SCORES and grid.kind not in panels():
         raise unknown("kind of figure", grid.kind, [*FIGURES_OF_SCORES, *panels()], f"{where}: kind")
-    settings = scale(scale_name)
-    seeds = settings.seeds_by_table.get(f"{paper_name}/{name}", settings.seeds)
     rows = []
     for row in grid.rows:
         if row.run is None:
@@ -61,6 +59,8 @@ def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan
         elif defect := _defect(row.run, f"{where}: {row.label}"):
             rows.append([CellPlan(row, column, missing=defect) for column in grid.columns])
         else:
+            settings = scale(scale_name)
+            seeds = settings.seeds_by_table.get(f"{paper_name}/{name}", settings.seeds)
             rows.append([_plan_cell(grid, row, row.run, column, settings, seeds, where) for column in grid.columns])
     if paper_name == variance.NAME:  # a seed for each source of randomness, in place of the scale's seeds
         rows = [[_crossed(cell) if cell.specs else cell for cell in row] for row in rows]
