@@ -19,7 +19,7 @@ import numpy as np
 
 from csebench.base.errors import BadInput
 from csebench.base.files import with_digest, write_json
-from csebench.plan.papers import Column, Grid
+from csebench.plan.papers import Column
 from csebench.plan.registry import protocol
 from csebench.plan.spec import Spec
 from csebench.plan.targets import grid_path, score_path
@@ -92,7 +92,7 @@ def texts(shown: GridView) -> dict | None:
 def comparisons(shown: GridView) -> dict:
     """For each column the rows from the best, their letters, every pair's test."""
     by_column = {}
-    for column in compared_columns(shown.score_grid) if shown.rows else []:
+    for column in compared_columns(shown) if shown.rows else []:
         cells = {i: cell for i, cell in enumerate(shown.column(column.label)) if is_comparable(cell)}
         order = sorted(cells, key=lambda i: (cells[i].mean * (1 if column.lower else -1), i))
         tests = [(a, b, difference(cells[a], cells[b], shown.scale)) for a, b in combinations(order, 2)]
@@ -114,10 +114,18 @@ def comparisons(shown: GridView) -> dict:
     return by_column
 
 
-def compared_columns(grid: Grid) -> list[Column]:
-    """The columns in which papers compare rows: the averages where a table has some, else every score."""
-    averages = [c for c in grid.columns if c.mean or c.task == "Avg."]
-    return averages or [c for c in grid.columns if c.delta is None]
+def compared_columns(view: GridView) -> list[Column]:
+    """The columns in which papers compare rows: the averages where a table has some, else every score. An average that
+    no row can have at the scale, since a score in it lacks data there, does not count."""
+    averages = [c for c in view.score_grid.columns if c.mean or c.task == "Avg."]
+    if any(has_runs(cell) for column in averages for cell in view.column(column.label)):
+        return averages
+    return [c for c in view.score_grid.columns if c not in averages and c.delta is None]
+
+
+def has_runs(cell: Cell) -> bool:
+    """Whether runs can give a cell's value: all those that it is the mean of."""
+    return all(part.plan.specs for part in cell.parts or (cell,))
 
 
 def difference(a: Cell, b: Cell, scale: str) -> Difference:

@@ -95,7 +95,7 @@ def compares_with_others(view: GridView) -> bool:
 
 def finding_column(view: GridView) -> Column | None:
     """The last compared column with two rows to compare: mostly the average, or the whole training set."""
-    columns = [column for column in compared_columns(view.score_grid) if len(tested_cells(view, column)) > 1]
+    columns = [column for column in compared_columns(view) if len(tested_cells(view, column)) > 1]
     return columns[-1] if columns else None
 
 

@@ -63,7 +63,7 @@ def plans(view: GridView, other_tables: bool = True) -> list[Plan]:
     """
     if isinstance(view.grid, SettingsTable) or not view.rows:
         return []
-    columns = compared_columns(view.score_grid)
+    columns = compared_columns(view)
     by_column = {column.label: [cell for cell in view.column(column.label) if _is_trained(cell)] for column in columns}
     pairs = sum(len(cells) * (len(cells) - 1) // 2 for cells in by_column.values())
     merged: dict[tuple, list[str]] = {}

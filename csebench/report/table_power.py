@@ -53,7 +53,7 @@ def pair_powers(view: GridView) -> list[PairPower]:
 
 def pair_designs(view: GridView) -> Iterable[tuple[Column, frozenset[int], int, Design]]:
     """(column, rows, number of seeds, how their difference varies) of every pair that can be tested."""
-    for column in compared_columns(view.score_grid):
+    for column in compared_columns(view):
         stored = {frozenset((p["a"], p["b"])): p for p in view.comparisons.get(column.label, {"pairs": []})["pairs"]}
         cells = {i: cell for i, cell in enumerate(view.column(column.label)) if is_comparable(cell)}
         for a, b in combinations(cells, 2):
@@ -89,7 +89,7 @@ def scored_text(view: GridView, pairs: list[PairPower]) -> str:
             f" {LEVEL:g}/{pairs[0].tests}."
         )
     before = " before the correction" if len(pairs) > 1 else ""
-    factors = {view.score_grid.column_factor(column) for column in compared_columns(view.score_grid)}
+    factors = {view.score_grid.column_factor(column) for column in compared_columns(view)}
     point = "" if factors == {100} else " (a point is 0.01 of the score)"
     needs = "; ".join(f"{points:g} {'point' if points == 1 else 'points'}: {need}" for points, need in _needs(pairs))
     return (

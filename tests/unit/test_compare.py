@@ -154,13 +154,19 @@ PAPER = {
             evaluator="transfer",
         ),
         "6": pair_of_rows(columns("Banking77Classification", size="1%"), evaluator="mteb:Banking77Classification"),
+        "7": pair_of_rows(
+            [
+                *({"label": t, "task": t, "evaluator": f"beir:{t}", "size": "1%"} for t in ("smoke", "nq")),
+                {"label": "mean", "mean": True},
+            ]
+        ),
     },
 }
 
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    made_up(tmp_path, monkeypatch, PAPER)
+    made_up(tmp_path, monkeypatch, PAPER, evaluators={"beir:nq": None})
     yield
     clear()
 
@@ -393,6 +399,14 @@ def test_a_mean_of_columns_is_of_what_its_columns_are_of(project):
     assert own["order"] == [0, 2] and [(pair["seeds"], pair["item_variance"] > 0) for pair in own["pairs"]] == [
         (3, True)
     ]
+
+
+def test_scores_are_compared_where_no_row_can_have_their_mean(project):
+    """Of two datasets the scale has one."""
+    rng = np.random.default_rng(4)
+    rows = [{"ndcg@10": rng.beta(2, other, 40)} for other in (1, 2)]
+    write_pair(7, "beir:smoke", *(({("smoke", "ndcg@10"): row["ndcg@10"]}, row) for row in rows))
+    assert [*compared(7)] == ["smoke"]
 
 
 def test_recalls_are_compared_over_queries(project):
