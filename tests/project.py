@@ -55,7 +55,8 @@ def new_project(folder: Path, paper: str) -> Project:
     study = folder / "config" / "variance.yaml"  # at no scale, of no method: tests delete some of either
     study.write_text(study.read_text().replace("[mini]", "[]").replace("[simcse, micse]", "[]"))
     mini = folder / "config" / "mini.yaml"
-    mini.write_text(re.sub(r"^tuned:.*\n", "", mini.read_text(), flags=re.M))  # its searches are among the results
+    # of mini, without its searches, which are among the results, and the seeds of tables that are not there
+    mini.write_text(re.sub(r"^(tuned:.*\n|seeds_by_table:.*\n(  .*\n)+)", "", mini.read_text(), flags=re.M))
     return Project(folder)
 
 
