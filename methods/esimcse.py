@@ -42,13 +42,16 @@ and Wang, Zhongyuan and Hu, Songlin}, booktitle={COLING}, year={2022}}""",
     "search": {"learning_rate": (1e-5, 3e-5, 1e-4), "temperature": (0.02, 0.05, 0.1), "repetition": (0.2, 0.32, 0.4)},
     "choices": {"negatives": ["batch", "zeroed", "none"], "form": ["paper", "code"]},
     "components": {"moco": {"queue": 160, "momentum": 0.995, "dropout": 0.0}},
-    "variants": {"code": {"form": "code"}},
-    "differences": {
-        "default": ("as printed", "at most max(2, 0.32·N) tokens of a sentence are repeated"),
+    "variants": {
+        "default": (
+            "as printed",
+            "at most max(2, 0.32·N) tokens of a sentence are repeated",
+        ),
         "code": (
             "released, repaired",
             "fewer than min(10, 0.32·N) tokens are repeated; the momentum encoder starts from the pre-trained weights,"
             " where the released one starts, by accident, at random",
+            {"form": "code"},
         ),
     },
     "deviations": [

@@ -49,27 +49,31 @@ booktitle={Findings of EMNLP}, year={2022}}""",
     },
     "components": {"auxiliary_mlm": {}},
     "variants": {
-        "script": {"steps": 31250, "learning_rate": 7e-6, "projector": "batchnorm"},
-        "script_new_layers": {
-            "steps": 31250,
-            "learning_rate": 7e-6,
-            "projector": "batchnorm",
-            "pretraining": "none",
-            "components": {"auxiliary_mlm": {"upper": "new"}},
-        },
-        "lambda_of_the_text": {"components": {"auxiliary_mlm": {"weight": 5e-3}}},
-    },
-    "differences": {
-        "default": ("as printed", "sec. 4.2 with λ 1e-5, the best of Table 8, and SimCSE's head"),
-        "lambda_of_the_text": ("as printed", "the same with λ 0.005, as sec. 4.2 says and Table 8 contradicts"),
+        "default": (
+            "as printed",
+            "sec. 4.2 with λ 1e-5, the best of Table 8, and SimCSE's head",
+        ),
+        "lambda_of_the_text": (
+            "as printed",
+            "the same with λ 0.005, as sec. 4.2 says and Table 8 contradicts",
+            {"components": {"auxiliary_mlm": {"weight": 5e-3}}},
+        ),
         "script_new_layers": (
             "as released",
             "2 epochs at 7e-6, DiffCSE's projector with batch normalisation, and two new upper layers, because the hub"
             " id of the script has none; the encoder is not pre-trained here, the script's is Condenser's",
+            {
+                "steps": 31250,
+                "learning_rate": 7e-6,
+                "projector": "batchnorm",
+                "pretraining": "none",
+                "components": {"auxiliary_mlm": {"upper": "new"}},
+            },
         ),
         "script": (
             "released, repaired",
             "the same from our Condenser with its upper layers, as the paper describes it",
+            {"steps": 31250, "learning_rate": 7e-6, "projector": "batchnorm"},
         ),
     },
     "deviations": [

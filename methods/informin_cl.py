@@ -50,46 +50,47 @@ booktitle={COLING}, year={2022}}""",
         "form": ["paper", "raw", "code"],
     },
     "variants": {
-        "code": {"form": "code"},
-        "script": {
-            "form": "code",
-            "reconstruction": 1.0,
-            "learning_rate": 5e-5,
-            "projector": "none",
-            "components": {"mlm": {"form": "in_place"}},
-        },
-        "script_clean": {
-            "form": "code",
-            "reconstruction": 1.0,
-            "learning_rate": 5e-5,
-            "projector": "none",
-            "components": {"mlm": {}},
-        },
-        "first_release": {
-            "reconstruction": 0.0,
-            "learning_rate": 5e-5,
-            "projector": "none",
-            "components": {"mlm": {"form": "in_place"}},
-        },
-    },
-    "differences": {
-        "default": ("as printed", "Eq. 8 of unit vectors, a sum over D, with λ 0.4, and no MLM"),
+        "default": (
+            "as printed",
+            "Eq. 8 of unit vectors, a sum over D, with λ 0.4, and no MLM",
+        ),
         "script": (
             "as released",
             "the script: the term is 2/D of Eq. 8, λ 1, learning rate 5e-5, no MLP in training; MLM, on by default,"
             " writes its masks into the views; files of SimCSE that train.py imports by a wrong name are supplied",
+            {
+                "form": "code",
+                "reconstruction": 1.0,
+                "learning_rate": 5e-5,
+                "projector": "none",
+                "components": {"mlm": {"form": "in_place"}},
+            },
         ),
         "first_release": (
             "as released",
             "the same until 2023-07-16, with the reconstruction term commented out: SimCSE with MLM in place",
+            {
+                "reconstruction": 0.0,
+                "learning_rate": 5e-5,
+                "projector": "none",
+                "components": {"mlm": {"form": "in_place"}},
+            },
         ),
         "script_clean": (
             "released, repaired",
             "the script with its masks on copies, so that the views are not masked",
+            {
+                "form": "code",
+                "reconstruction": 1.0,
+                "learning_rate": 5e-5,
+                "projector": "none",
+                "components": {"mlm": {}},
+            },
         ),
         "code": (
             "released, repaired",
             "the paper's settings without MLM, the term on the code's scale (2/D of Eq. 8)",
+            {"form": "code"},
         ),
     },
     "deviations": [

@@ -37,32 +37,36 @@ Sentence Embeddings}, author={Klein, Tassilo and Nabi, Moin}, booktitle={ACL}, y
     "choices": {"negatives": ["batch", "zeroed", "none"]},
     "components": {"ami": {}, "moco": {}},
     "variants": {
-        "released": {
-            "steps": 7850,
-            "batch_size": 64,
-            "learning_rate": 1e-5,
-            "warmup_steps": 0,
-            "evaluate_every": 500,
-            "components": {"ami": {"form": "code", "weight": 1e-4}, "moco": None},
-        },
-        "code": {
-            "steps": 7850,
-            "batch_size": 64,
-            "learning_rate": 1e-5,
-            "warmup_steps": 0,
-            "evaluate_every": 500,
-            "components": {"ami": {"form": "code", "weight": 1e-4}},
-        },
-    },
-    "differences": {
-        "default": ("as printed", "Eq. 1-7 and sec. 3.1: AMI of adjacent heads in the last four layers, and MoCo"),
+        "default": (
+            "as printed",
+            "Eq. 1-7 and sec. 3.1: AMI of adjacent heads in the last four layers, and MoCo",
+        ),
         "released": (
             "as released",
             "AMI + SimCSE without MoCo, of which the code has nothing: one head in two layers, scaled by the share of"
             " valid entries, with the README's settings; two undefined arguments, which stop it at start-up and which"
             " nothing else reads, are left out",
+            {
+                "steps": 7850,
+                "batch_size": 64,
+                "learning_rate": 1e-5,
+                "warmup_steps": 0,
+                "evaluate_every": 500,
+                "components": {"ami": {"form": "code", "weight": 1e-4}, "moco": None},
+            },
         ),
-        "code": ("released, repaired", "the same with the paper's MoCo, which the paper ran and the code lacks"),
+        "code": (
+            "released, repaired",
+            "the same with the paper's MoCo, which the paper ran and the code lacks",
+            {
+                "steps": 7850,
+                "batch_size": 64,
+                "learning_rate": 1e-5,
+                "warmup_steps": 0,
+                "evaluate_every": 500,
+                "components": {"ami": {"form": "code", "weight": 1e-4}},
+            },
+        ),
     },
     "deviations": [
         "few-shot subsets are drawn from the corpus by the subset seed; the authors trained on fixed files, five per"

@@ -44,8 +44,7 @@ Collier, Nigel}, booktitle={EMNLP}, year={2021}}""",
         "mean_over_padding": (False, "True: as the code's `mean`, which averages all 50 positions, padding included"),
     },
     "search": {"learning_rate": (1e-5, 2e-5, 5e-5, 1e-4), "temperature": (0.02, 0.04, 0.1)},
-    "variants": {"code": {"mean_over_padding": True, "selection": "last"}},
-    "differences": {
+    "variants": {
         "default": (
             "as printed",
             "the mean of a sentence's tokens; the best step on STS-B dev, as for all methods here",
@@ -53,6 +52,7 @@ Collier, Nigel}, booktitle={EMNLP}, year={2021}}""",
         "code": (
             "as released",
             "agg_mode `mean` averages all 50 positions in training, padding included, and the last step is kept",
+            {"mean_over_padding": True, "selection": "last"},
         ),
     },
     "deviations": [

@@ -60,41 +60,51 @@ Sentence Embedding Enhancement}, booktitle={ICASSP}, year={2025}}""",
     },
     "components": {"compensation": {}},
     "variants": {
-        "literal": {"form": "literal"},
-        "code": {
-            "projector": "linear",
-            "dimensions": 0.2,
-            "form": "code",
-            "layerwise": 0.8,
-            "components": {
-                "compensation": {
-                    "weight": 1.0,
-                    "layers": 16,
-                    "heads": 1,
-                    "causal": False,
-                    "target": "positive",
-                    "input_dropout": 0.825,
-                },
-            },
-        },
-        "code_without_layerwise": {"like": "code", "layerwise": 0.0},
-        "released": {"like": "code", "released_pairing": True},
-        "without_dcm": {"dimensions": 0.0},
-        "without_icm": {"components": {"compensation": {"weight": 0.0}}},
-        "without_nce": {"contrast": 0.0},
-        "without_dcm_icm": {"dimensions": 0.0, "components": {"compensation": {"weight": 0.0}}},
-    },
-    "differences": {
-        "default": ("as printed", "Eq. 2-10 with Eq. 4 divided by D, without which it drowns the other terms"),
-        "literal": ("as printed", "Eq. 4 to the letter, a sum over D², at least D - 256 at batch 256"),
+        "default": (
+            "as printed",
+            "Eq. 2-10 with Eq. 4 divided by D, without which it drowns the other terms",
+        ),
+        "literal": (
+            "as printed",
+            "Eq. 4 to the letter, a sum over D², at least D - 256 at batch 256",
+            {"form": "literal"},
+        ),
         "released": (
             "as released",
             "0.2 DCM + 1 ICM, weighted means in Eq. 4, a decoder of 16 layers without causal mask, a term over thirds"
             " of the layers that the paper has not, and DCM between unrelated sentences 2i and 2i+1; a line that ends"
             " in a TypeError is read as it was meant",
+            {"like": "code", "released_pairing": True},
         ),
-        "code": ("released, repaired", "the same with each sentence paired with its positive in DCM"),
-        "code_without_layerwise": ("released, repaired", "and without the term over thirds of the layers, too"),
+        "code": (
+            "released, repaired",
+            "the same with each sentence paired with its positive in DCM",
+            {
+                "projector": "linear",
+                "dimensions": 0.2,
+                "form": "code",
+                "layerwise": 0.8,
+                "components": {
+                    "compensation": {
+                        "weight": 1.0,
+                        "layers": 16,
+                        "heads": 1,
+                        "causal": False,
+                        "target": "positive",
+                        "input_dropout": 0.825,
+                    },
+                },
+            },
+        ),
+        "code_without_layerwise": (
+            "released, repaired",
+            "and without the term over thirds of the layers, too",
+            {"like": "code", "layerwise": 0.0},
+        ),
+        "without_dcm": {"dimensions": 0.0},
+        "without_icm": {"components": {"compensation": {"weight": 0.0}}},
+        "without_nce": {"contrast": 0.0},
+        "without_dcm_icm": {"dimensions": 0.0, "components": {"compensation": {"weight": 0.0}}},
     },
     "deviations": [
         "where a scale names an edit as augmentation, positives are edited copies, not back-translations",

@@ -48,34 +48,35 @@ DECLARATION = {
     "choices": {"form": ["paper", "literal", "code"], "projector": ["none", "linear"]},
     "components": {"compensation": {}},
     "variants": {
-        "code": {
-            "projector": "linear",
-            "dimensions": 0.2,
-            "form": "code",
-            "layerwise": 0.8,
-            "components": {
-                "compensation": {
-                    "weight": 1.0,
-                    "layers": 16,
-                    "heads": 1,
-                    "causal": False,
-                    "target": "positive",
-                    "input_dropout": 0.825,
-                },
-            },
-        },
-        "released": {"like": "code", "hard_negatives": False, "released_pairing": True},
-    },
-    "differences": {
-        "default": ("as printed", "sec. 4.1 with Eq. 4 divided by D, without which it drowns the other terms"),
+        "default": (
+            "as printed",
+            "sec. 4.1 with Eq. 4 divided by D, without which it drowns the other terms",
+        ),
         "released": (
             "as released",
             "as msse's, and hard negatives are encoded but never enter the loss; the line that ends in a TypeError is"
             " read as it was meant",
+            {"like": "code", "hard_negatives": False, "released_pairing": True},
         ),
         "code": (
             "released, repaired",
             "the same with hard negatives in the loss and each anchor paired with its positive",
+            {
+                "projector": "linear",
+                "dimensions": 0.2,
+                "form": "code",
+                "layerwise": 0.8,
+                "components": {
+                    "compensation": {
+                        "weight": 1.0,
+                        "layers": 16,
+                        "heads": 1,
+                        "causal": False,
+                        "target": "positive",
+                        "input_dropout": 0.825,
+                    },
+                },
+            },
         ),
     },
     "deviations": ["see methods/msse.py"],

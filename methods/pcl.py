@@ -47,10 +47,16 @@ Jiang, Daxin}, booktitle={EMNLP}, year={2022}}""",
         "edits": ("shuffle reverse delete insert_copies shuffle reverse delete insert_copies", "train.py:127"),
     },
     "search": {"learning_rate": (1e-5, 3e-5, 1e-4), "temperature": (0.02, 0.05, 0.1)},
-    "variants": {"script": {"batch_size": 256, "steps": 3907}},
-    "differences": {
-        "default": ("as printed", "batches of 64 sentences, as the README says"),
-        "script": ("as released", "batches of 256 sentences in run_unsup_pcl.sh, so a quarter of the steps"),
+    "variants": {
+        "default": (
+            "as printed",
+            "batches of 64 sentences, as the README says",
+        ),
+        "script": (
+            "as released",
+            "batches of 256 sentences in run_unsup_pcl.sh, so a quarter of the steps",
+            {"batch_size": 256, "steps": 3907},
+        ),
     },
     "deviations": [
         "the better of the two networks on STS-B dev is kept; the official code keeps the main one",

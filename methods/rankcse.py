@@ -41,8 +41,7 @@ Zhao, Dongyan and Wang, Ran Lucien and Yan, Rui}, booktitle={ACL}, year={2023}}"
     },
     "search": {"learning_rate": (1e-5, 3e-5, 1e-4), "temperature": (0.02, 0.05, 0.1), "consistency": (0.1, 1.0, 10.0)},
     "choices": {"negatives": ["batch", "zeroed", "none"], "form": ["js", "entropy"]},
-    "variants": {"code": {"form": "entropy"}},
-    "differences": {
+    "variants": {
         "default": (
             "as printed",
             "the Jensen-Shannon divergence of the two rankings (sec. 3.2), without the teachers",
@@ -50,6 +49,7 @@ Zhao, Dongyan and Wang, Ran Lucien and Yan, Rui}, booktitle={ACL}, year={2023}}"
         "code": (
             "as released",
             "the community code, as there is no official one: its consistency term is an entropy (models.py:60)",
+            {"form": "entropy"},
         ),
     },
     "deviations": [

@@ -38,27 +38,34 @@ author={Gao, Tianyu and Yao, Xingcheng and Chen, Danqi}, booktitle={EMNLP}, year
     "search": {"learning_rate": (1e-5, 3e-5, 1e-4), "temperature": (0.02, 0.05, 0.1)},
     "choices": {"negatives": ["batch", "zeroed", "none"]},
     "variants": {
-        "paper": {"evaluate_every": 250},
-        "mlm": {"components": {"mlm": {}}},
-        "mlm_in_place": {"components": {"mlm": {"form": "in_place"}}},
-        "no_negatives": {"negatives": "none"},
-        "zeroed_negatives": {"negatives": "zeroed"},
-    },
-    "differences": {
-        "default": ("as released", "evaluation on STS-B dev every 125 steps (run_unsup_example.sh)"),
-        "paper": ("as printed", "evaluation every 250 steps (App. A); the learning rate is 3e-5 in both (Table A.1)"),
-        "mlm": ("as printed", "w/ MLM: masked copies of both views are restored, the views themselves are not masked"),
+        "default": (
+            "as released",
+            "evaluation on STS-B dev every 125 steps (run_unsup_example.sh)",
+        ),
+        "paper": (
+            "as printed",
+            "evaluation every 250 steps (App. A); the learning rate is 3e-5 in both (Table A.1)",
+            {"evaluate_every": 250},
+        ),
+        "mlm": (
+            "as printed",
+            "w/ MLM: masked copies of both views are restored, the views themselves are not masked",
+            {"components": {"mlm": {}}},
+        ),
         "mlm_in_place": (
             "as released",
             "w/ MLM until commit a0867f4 (2021-11-23): masks were written into the views that the loss compares",
+            {"components": {"mlm": {"form": "in_place"}}},
         ),
         "no_negatives": (
             "as printed",
             "without negatives (miCSE, Appendix E), read as a loss without denominator: -cos/τ alone",
+            {"negatives": "none"},
         ),
         "zeroed_negatives": (
             "as released",
             "without negatives in miCSE's code (`diag_only`): logits of other sentences are set to 0, not removed",
+            {"negatives": "zeroed"},
         ),
     },
     "deviations": [

@@ -37,10 +37,16 @@ DECLARATION = {
         "hard_weight": (0.0, "run_sup_example.sh: hard_negative_weight, the logarithm of the paper's α"),
     },
     "search": {"learning_rate": (1e-5, 3e-5, 5e-5, 1e-4), "temperature": (0.02, 0.05, 0.1)},
-    "variants": {"paper": {"evaluate_every": 250}},
-    "differences": {
-        "default": ("as released", "evaluation on STS-B dev every 125 steps (run_sup_example.sh)"),
-        "paper": ("as printed", "evaluation every 250 steps (App. A); batch and learning rate are the same in both"),
+    "variants": {
+        "default": (
+            "as released",
+            "evaluation on STS-B dev every 125 steps (run_sup_example.sh)",
+        ),
+        "paper": (
+            "as printed",
+            "evaluation every 250 steps (App. A); batch and learning rate are the same in both",
+            {"evaluate_every": 250},
+        ),
     },
     "deviations": [
         "one device: all negatives of the batch of 512, as gathered over 4 GPUs in the official run, but with gradient"

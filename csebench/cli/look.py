@@ -22,7 +22,7 @@ def list_methods(args):
             try:
                 d = declaration(name, folder)
                 encoders = {"untrained": "any", "fitted": "any", "control": "-"}.get(d.kind, "BERT, RoBERTa")
-                search, variants = ", ".join(d.search), ", ".join(d.variants)
+                search, variants = ", ".join(d.search), ", ".join(d.variant_params)
                 rows.append([name, d.kind, d.paper, search, variants, encoders, d.needs, d.trains])
             except BadInput as e:
                 rows.append([name, "BROKEN", str(e)])

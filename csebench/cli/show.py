@@ -13,6 +13,7 @@ from csebench.base.tables import json_text
 from csebench.plan import catalog, grids, targets, tuning
 from csebench.plan.papers import SettingsTable
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, any_declaration, names, protocol
+from csebench.plan.schema import Variant
 
 CLAIM_LETTERS = 8  # of a shorter text, no claim is looked for
 Shown = tuple[str, dict]  # for people, and as JSON
@@ -96,8 +97,9 @@ def declaration_text(d) -> str:
     else:
         parts[0] += f"\nprotocol {d.protocol}; tasks {', '.join(d.tasks)}; {d.source}"
         parts[0] += f"\nsettings: {d.params}" if d.params else ""
-    parts += [f"variant {name}: {params}" for name, params in d.variants.items()]
-    parts += [f"{reading} ({name}): {text}" for name, (reading, text) in getattr(d, "differences", {}).items()]
+    for name, variant in d.variants.items():
+        reading, difference, params = variant if isinstance(variant, Variant) else (None, "", variant)
+        parts.append(f"variant {name}{f', {reading}: {difference}' if reading else ''}: {params}")
     parts += ["\n".join(f"deviation: {text}" for text in d.deviations)] if d.deviations else []
     return "\n\n".join(parts)
 

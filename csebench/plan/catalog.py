@@ -198,7 +198,7 @@ def side_by_side() -> Paper:
 
 
 def variants() -> Paper:
-    """Papers and released code side by side: one table per method that declares `differences`.
+    """Papers and released code side by side: one table per method whose variants have a reading.
 
     A row is a variant, labelled with what it is (as printed, as released …); its difference is a note of the table.
     """
@@ -208,12 +208,13 @@ def variants() -> Paper:
             declared = declaration(name)
         except BadInput:
             continue  # its row on the page of all methods has the error
-        if not declared.differences:
+        noted = {variant: v for variant, v in declared.variants.items() if v.reading}
+        if not noted:
             continue
         rows, notes = [], []
-        for variant, (reading, difference) in declared.differences.items():
+        for variant, (reading, difference, _) in noted.items():
             label = f"{reading} ({variant})"
-            rows.append(_sts_row(label, Recipe(method=name, variant=None if variant == "default" else variant)))
+            rows.append(_sts_row(label, Recipe(method=name, variant=variant)))
             notes.append(f"{label}: {difference}.")
         caption = f"{declared.paper}. Trained on 1 % of the corpus."
         tables[name] = _sts_table(f"{declared.title} ({name})", rows, caption, notes)

@@ -66,9 +66,10 @@ def make_spec(recipe: Recipe, encoder: EncoderRef, size: int, seed: int, given: 
             take.
     """
     method = declaration(recipe.method)
-    if recipe.variant is not None and recipe.variant not in method.variants:
-        raise unknown(f"variant of {method.name}", recipe.variant, method.variants, where)
-    variant = dict(method.variants[recipe.variant]) if recipe.variant else {}
+    known = {"default": {}} | method.variant_params
+    if recipe.variant not in (None, *known):
+        raise unknown(f"variant of {method.name}", recipe.variant, method.variant_params, where)
+    variant = dict(known[recipe.variant or "default"])
     changed = variant.pop("components", {})
     plugins = [method.components, {name: params or {} for name, params in changed.items()}, recipe.components]
     left_out = {name for name, params in changed.items() if params is None} - set(recipe.components)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model, field_validator, model_validator
 
@@ -53,8 +53,9 @@ def without_text(declared: dict[str, Any], model: type[BaseModel]) -> dict[str, 
 def _without_text(value, kind):
     if get_origin(kind) is dict and isinstance(value, dict):
         return {key: _without_text(inner, get_args(kind)[1]) for key, inner in value.items()}
-    if get_origin(kind) is tuple and isinstance(value, tuple | list):
-        parts = zip(value, get_args(kind), strict=False)
+    if isinstance(value, tuple | list) and (kind is Variant or get_origin(kind) is tuple):
+        kinds = get_type_hints(Variant, include_extras=True).values() if kind is Variant else get_args(kind)
+        parts = zip(value, kinds, strict=False)
         return tuple(_without_text(part, inner) for part, inner in parts if not _marked(inner))
     return value
 
@@ -89,6 +90,14 @@ class Training(BaseModel):
     selection: Literal["best", "last"] = Field(default="best", exclude_if=lambda v: v == "best")  # the step kept
 
 
+class Variant(NamedTuple):
+    """Settings in which a method departs from what it declares; with a reading, a row of the page of variants."""
+
+    reading: Annotated[Reading | None, ForReaders] = None
+    difference: Prose = ""
+    params: dict[str, Any] = {}  # a component that is None is left out; `like` names a variant that it starts from
+
+
 class Declaration(Strict):
     """The literal `DECLARATION` at the top of a method or component file."""
 
@@ -108,9 +117,7 @@ class Declaration(Strict):
     components: dict[str, dict[str, Value]] = {}  # plug-ins that are part of the method
     asks: list[Literal["queue", "attention", "tokens"]] = []  # what a component needs of its method
     refuses: dict[Literal["queue", "attention", "tokens"], str] = {}  # what a method lacks, with the reason
-    variants: dict[str, dict[str, Any]] = {}  # name: parameters that differ; a component that is None is left out.
-    # `like` names a variant before it, whose parameters it has where it does not state its own.
-    differences: Annotated[dict[str, tuple[Reading, str]], ForReaders] = {}  # variant: what it is, its difference
+    variants: dict[str, Variant] = {}  # (reading, difference, params), or params alone; `default`: the method itself
     deviations: list[Prose] = []  # from the paper, and choices where the paper is silent
 
     @field_validator("params")
@@ -125,24 +132,21 @@ class Declaration(Strict):
     @classmethod
     def complete_variants(cls, variants: Any) -> Any:
         """Each variant with the parameters of the one that it is like."""
-        complete: dict[str, dict] = {}
-        if not isinstance(variants, dict) or not all(isinstance(stated, dict) for stated in variants.values()):
-            raise ValueError("must hold a dict of parameters for each variant")
-        for name, stated in variants.items():
-            params = dict(stated)
-            other = params.pop("like", None)
-            if other is not None and str(other) not in complete:
-                raise ValueError(f"{name}: `like: {other}` must name a variant that is declared before it")
-            complete[name] = params if other is None else {**complete[other], **params}
-        return complete
+        if not isinstance(variants, dict) or not all(isinstance(v, dict | list | tuple) for v in variants.values()):
+            raise ValueError("must hold (reading, difference, params), or params, for each variant")
+        noted = {name: (None, "", v) if isinstance(v, dict) else tuple(v) for name, v in variants.items()}
+        stated = {name: dict(parts[2]) for name, parts in noted.items() if len(parts) > 2}
+        for name, params in stated.items():
+            if (other := params.pop("like", None)) is not None:
+                if other not in stated or "like" in stated[other]:
+                    raise ValueError(f"{name}: `like: {other}` must name a variant that states its own parameters")
+                stated[name] = {**stated[other], **params}
+        return {name: (*parts[:2], stated.get(name, {})) for name, parts in noted.items()}
 
-    @model_validator(mode="after")
-    def differences_are_of_variants(self):
-        """`default` is the method without a variant."""
-        if unknown := [name for name in self.differences if name not in ("default", *self.variants)]:
-            known = ", ".join(["default", *self.variants])
-            raise ValueError(f"differences: unknown variant {unknown[0]!r}; known: {known}")
-        return self
+    @property
+    def variant_params(self) -> dict[str, dict[str, Any]]:
+        """The parameters that differ, by variant; without `default`, which has none."""
+        return {name: variant.params for name, variant in self.variants.items() if name != "default"}
 
     @property
     def stages(self) -> list[str]:

@@ -69,11 +69,15 @@ def variant_and_changes(spec: Spec) -> tuple[str, dict[str, Value]]:
     if spec.method not in names(METHODS):
         return "", params
     method = declaration(spec.method)
-    candidates = [{}, *method.variants.values()]
-    differing = [changes(params, settings(method, variant, spec)) for variant in candidates]
-    plugged_in = [len({*spec.components} - {*method.components, *v.get("components", {})}) for v in candidates]
-    nearest = min(range(len(candidates)), key=lambda index: (len(differing[index]), plugged_in[index], index))
-    return ["", *method.variants][nearest], differing[nearest]
+    candidates = {"": {}} | method.variant_params
+    differing = {name: changes(params, settings(method, variant, spec)) for name, variant in candidates.items()}
+
+    def distance(name: str) -> tuple[int, int]:
+        plugged_in = {*spec.components} - {*method.components, *candidates[name].get("components", {})}
+        return len(differing[name]), len(plugged_in)
+
+    nearest = min(candidates, key=distance)
+    return nearest, differing[nearest]
 
 
 def settings(method: Declaration, variant: dict, spec: Spec) -> dict[str, Value]:

@@ -23,7 +23,7 @@ def all_runs():
     arguments of make_spec. Every pair of method and component: test_pairs.py."""
     runs, seen = {}, set()
     for name in names(METHODS):
-        for variant in (None, *declaration(name).variants):
+        for variant in (None, *declaration(name).variant_params):
             if (path := code_path(name, variant)) not in seen:
                 seen.add(path)
                 runs[f"{name}-{variant}" if variant else name] = {"method": name, "variant": variant}
@@ -35,7 +35,7 @@ def all_runs():
 def code_path(name, variant):
     """What of a variant's settings can choose another branch: texts, truth values, and numbers that are zero."""
     method = declaration(name)
-    changed = dict(method.variants[variant]) if variant else {}
+    changed = dict(method.variant_params[variant]) if variant else {}
     components = {part: {} for part in method.components} | changed.pop("components", {})
     components = {part: params for part, params in components.items() if params is not None}
     settings = [fill(method, changed, name) if method.kind == "trained" else changed]
@@ -73,7 +73,7 @@ def test_values_fit_their_own_schema(name, folder):
     given = {key: value for key, (value, _) in found.params.items()}
     filled = fill(found, given, name)
     assert {key: filled[key] for key in given} == given
-    for variant in found.variants.values():
+    for variant in found.variant_params.values():
         own = {key: value for key, value in variant.items() if key != "components"}
         filled = fill(found, own, name)
         assert {key: filled[key] for key in own} == own

@@ -94,7 +94,7 @@ def spec(**row):
 
 def test_a_run_is_described_by_what_it_changes():
     method = declaration("simcse", METHODS)
-    variant = next(iter(method.variants))
+    variant = next(iter(method.variant_params))
     about = describe_run(spec(method="simcse", variant=variant, components={"ami": {"weight": 0.5}}))
     assert (about["variant"], about["subset_seed"], about["seed"]) == (variant, 3, 3)
     assert "ami.weight=0.5" in about["changed"].split()
@@ -102,7 +102,7 @@ def test_a_run_is_described_by_what_it_changes():
     assert plain["variant"] == "" and "ami.weight" not in plain["changed"]
 
 
-VARIANTS = [(name, variant) for name in names(METHODS) for variant in declaration(name).variants]
+VARIANTS = [(name, variant) for name in names(METHODS) for variant in declaration(name).variant_params]
 
 
 @pytest.mark.parametrize(("method", "variant"), VARIANTS)

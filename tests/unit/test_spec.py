@@ -174,7 +174,7 @@ def test_a_control_has_seeds_but_no_corpus():
 
 
 def test_a_variant_is_what_it_sets():
-    variant = dict(declaration("micse").variants["code"])
+    variant = dict(declaration("micse").variant_params["code"])
     components = variant.pop("components")
     assert spec("micse", variant="code").run_id == spec("micse", params=variant, components=components).run_id
     assert spec("micse", variant="code").run_id != spec("micse").run_id
