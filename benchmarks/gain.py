@@ -32,7 +32,7 @@ from csebench.base.provenance import Stopwatch
 from csebench.data.sts import read_sts
 from csebench.model.encoder import Encoder
 from csebench.plan.schema import EncoderRef
-from csebench.report.drawing import COLOURS, STYLE, figure_files, write_files
+from csebench.score.drawing import COLOURS, STYLE, figure_files, write_files
 from csebench.train.trainer import dev_point
 
 POOLERS = ("cls_before_pooler", "avg", "avg_top2", "avg_first_last_2021", "avg_first_last_2022")

@@ -83,12 +83,12 @@ def train_and_score(
 
 
 def in_order(evaluators: list[str], data_root: Path | DataRoot) -> list[str]:
-    """STS first, then what reads the data root, then what has a large corpus of its own, last what mteb takes from
-    its hub: the surest and cheapest scores are there before another can fail."""
+    """What reads the data root, what declares itself first before the rest; then what has a large corpus of its own;
+    last what comes from a hub: the surest and cheapest scores are there before another can fail."""
 
     def rank(evaluator: str) -> tuple:
         wanted = protocol(evaluator)
-        return (from_hub(wanted, data_root), wanted.fetched is not None, evaluator != "sts", evaluator)
+        return (from_hub(wanted, data_root), wanted.fetched is not None, not wanted.declaration.first, evaluator)
 
     return sorted(evaluators, key=rank)
 

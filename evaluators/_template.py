@@ -22,7 +22,7 @@ from csebench.score.rows import Items, Score, sentence_ids
 if TYPE_CHECKING:
     from matplotlib.figure import FigureBase
 
-    from csebench.report.panels import Source
+    from csebench.score.drawing import Source
 
 # A literal: it is read without running the file, so no calls and no names in it. Every key: csebench/plan/schema.py.
 DECLARATION = {
@@ -73,7 +73,7 @@ def evaluate(model: Embedder, data_root: Path, shown: int) -> tuple[list[Score],
 
 def draw_template(figure: FigureBase, items: Items, source: Source) -> list[list]:
     """Fills a figure; returns what it plots as a table, of which a column `text` is not published."""
-    from csebench.report.drawing import points
+    from csebench.score.drawing import points
 
     gold, cosines = (items[name][items["shown"]] for name in ("gold/STS-B/dev", "STS-B/dev"))
     axes = figure.subplots()

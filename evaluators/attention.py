@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from csebench.model.pooling import Encoded
     from csebench.model.sentence_encoder import SentenceEncoder
-    from csebench.report.panels import Source
+    from csebench.score.drawing import Source
 
 DECLARATION = {
     "name": "attention",
@@ -192,11 +192,10 @@ def mutual_information(view1: Encoded, view2: Encoded, number: int) -> float:
     """AMI of one pair of sentences of two passes, over all entries that both have."""
     import torch
 
-    from csebench.train.losses import ami_paper
-    from methods.components.ami import layers_read
+    from csebench.train.losses import ami_layers, ami_paper
 
     size = int(torch.minimum(view1.mask[number].sum(), view2.mask[number].sum()))
-    layers = layers_read("paper", len(view1.attention))
+    layers = ami_layers("paper", len(view1.attention))
     maps = ([view.attention[i][number, None, :, :size, :size].float() for i in layers] for view in (view1, view2))
     return ami_paper(*maps, view1.mask[number, None, :size], samples=None).item()
 
@@ -292,7 +291,7 @@ def draw_clouds(
     figure: FigureBase, groups: dict[str, np.ndarray], task: str, source: Source, heading: str, x: str, y: str
 ) -> list[list]:
     """A cloud of (pairs, 2) points for each group, and the distance of their centroids."""
-    from csebench.report.drawing import COLOURS, points
+    from csebench.score.drawing import COLOURS, points
     from csebench.score.store import value
 
     axes, centroids = figure.subplots(), []

@@ -26,7 +26,7 @@ from csebench.score.rows import Items, Score
 if TYPE_CHECKING:
     from matplotlib.figure import FigureBase
 
-    from csebench.report.panels import Source
+    from csebench.score.drawing import Source
 
 DECLARATION = {
     "name": "clusters",
@@ -155,7 +155,7 @@ READERS = {"imdb": imdb, "stackoverflow": stackoverflow}
 
 def draw_clusters(figure: FigureBase, items: Items, source: Source) -> list[list]:
     """InforMin-CL Figure 2, MSSE Figure 4: the same points by cluster and by label."""
-    from csebench.report.drawing import points
+    from csebench.score.drawing import points
     from csebench.score.store import value
 
     shown, coordinates, dataset = items["shown"], items["coordinates"], source.evaluator.split(":")[1]

@@ -61,6 +61,7 @@ DECLARATION = {
         "SICK-R",
     ],
     "takes": "task",
+    "hub": True,
     "example": "Banking77Classification",
     "ordered": "mteb draws the sentences of a class by seed and number of the line",
     "files": {  # a task comes from mteb's hub where it has no files, or they are not there

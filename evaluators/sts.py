@@ -25,7 +25,7 @@ from csebench.score.rows import Items, Score, sentence_ids
 if TYPE_CHECKING:
     from matplotlib.figure import FigureBase
 
-    from csebench.report.panels import Source
+    from csebench.score.drawing import Source
 
 DECLARATION = {
     "name": "sts",
@@ -34,6 +34,7 @@ DECLARATION = {
     "protocol": "simcse-senteval-all",
     "tasks": ["STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R"],
     "average": True,
+    "first": True,
     "files": [
         "downstream/STS/STSBenchmark/sts-test.csv",
         "downstream/SICK/SICK_test_annotated.txt",
@@ -105,7 +106,7 @@ def concatenate(name: str, parts: list[Pairs]) -> Pairs:
 
 def draw_cosine_gold(figure: FigureBase, items: Items, source: Source) -> list[list]:
     """miCSE Figure 7: STS-B's test pairs."""
-    from csebench.report.drawing import points
+    from csebench.score.drawing import points
 
     cosines, gold = items["STS-B/test"], items["gold/STS-B/test"]
     axes = figure.subplots()

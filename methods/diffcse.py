@@ -25,6 +25,7 @@ Chang, Shiyu and Solja{\\v{c}}i{\\'c}, Marin and Li, Shang-Wen and Yih, Wen-tau 
 booktitle={NAACL}, year={2022}}""",
     "needs": "a generator",
     "trains": "encoder, projector, discriminator",
+    "colours": {"": "#56B4E9"},
     "params": {
         "steps": (31250, "run_diffcse.sh: 2 epochs of 10^6 sentences at batch 64"),
         "batch_size": (64, "run_diffcse.sh"),

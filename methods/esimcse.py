@@ -27,6 +27,7 @@ DECLARATION = {
 Learning of Unsupervised Sentence Embedding}, author={Wu, Xing and Gao, Chaochen and Zang, Liangjun and Han, Jizhong
 and Wang, Zhongyuan and Hu, Songlin}, booktitle={COLING}, year={2022}}""",
     "trains": "encoder, head",
+    "colours": {"": "#999999"},
     "params": {
         "steps": (15625, "1 epoch of 10^6 sentences at batch 64"),
         "batch_size": (64, "run.sh"),

@@ -28,6 +28,7 @@ Wang, Zhongyuan and Hu, Songlin},
 booktitle={Findings of EMNLP}, year={2022}}""",
     "needs": "a run of condenser",
     "trains": "encoder, head, auxiliary layers",
+    "colours": {"": "#009E73"},
     "params": {
         "steps": (15625, "sec. 4.2: 1 epoch of 10^6 sentences at batch 64; 2 in the scripts"),
         "batch_size": (64, "sec. 4.2"),

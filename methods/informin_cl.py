@@ -26,6 +26,7 @@ DECLARATION = {
 for Unsupervised Sentence Embeddings Learning}, author={Chen, Shaobin and Zhou, Jie and Sun, Yuling and He, Liang},
 booktitle={COLING}, year={2022}}""",
     "trains": "encoder, head",
+    "colours": {"": "#CC79A7"},
     "params": {
         "steps": (7813, "sec. 4.1: 1 epoch of 10^6 sentences at batch 128"),
         "batch_size": (128, "Table 3"),

@@ -22,6 +22,7 @@ DECLARATION = {
     "citation": """@inproceedings{klein2023micse, title={{miCSE}: Mutual Information Contrastive Learning for Low-shot
 Sentence Embeddings}, author={Klein, Tassilo and Nabi, Moin}, booktitle={ACL}, year={2023}}""",
     "trains": "encoder, head",
+    "colours": {"": "#D55E00"},
     "params": {
         "steps": (20000, "sec. 3.1: 1/10/100/1000 epochs of 10^6/10^5/10^4/10^3 sentences at batch 50"),
         "batch_size": (50, "sec. 3.1"),

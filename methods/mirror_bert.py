@@ -31,6 +31,7 @@ DECLARATION = {
 Language Models into Universal Lexical and Sentence Encoders},
 author={Liu, Fangyu and Vuli{\\'c}, Ivan and Korhonen, Anna and
 Collier, Nigel}, booktitle={EMNLP}, year={2021}}""",
+    "colours": {"": "#6B8E23", "ami": "#B22222"},
     "params": {
         "steps": (50, "mirror_sentence_bert.sh: 10k sentences, 1 epoch, batch 200, last partial batch dropped"),
         "batch_size": (200, "mirror_sentence_bert.sh"),

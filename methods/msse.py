@@ -30,6 +30,7 @@ DECLARATION = {
 Sentence Embedding Enhancement}, booktitle={ICASSP}, year={2025}}""",
     "needs": "back-translations",
     "trains": "encoder, decoder",
+    "colours": {"": "#E69F00"},
     "params": {
         "steps": (3907, "App. A: 1 epoch of 10^6 sentences at batch 256"),
         "batch_size": (256, "Table 5"),

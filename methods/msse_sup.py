@@ -23,6 +23,7 @@ DECLARATION = {
     "needs": "triplets",
     "trains": "encoder, decoder",
     "corpus": "triplets",
+    "colours": {"": "#8A5A00"},
     "params": {
         "steps": (1617, "ours: 3 epochs of 275,601 triplets, SimCSE's; the paper does not say"),
         "batch_size": (512, "Table 5"),

@@ -36,6 +36,7 @@ Unsupervised Sentence Embeddings}, author={Wu, Qiyu and Tao, Chongyang and Shen,
 Jiang, Daxin}, booktitle={EMNLP}, year={2022}}""",
     "refuses": {"queue": "its loss ranks the sentences of a batch, each through all its edits, and reads no others"},
     "trains": "two encoders, head",
+    "colours": {"": "#E377C2"},
     "params": {
         "steps": (15625, "README: 1 epoch of 10^6 sentences at batch 64"),
         "batch_size": (64, "README; 256 in run_unsup_pcl.sh"),

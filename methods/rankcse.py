@@ -27,6 +27,7 @@ DECLARATION = {
 Learning to Rank}, author={Liu, Jiduan and Liu, Jiahao and Wang, Qifan and Wang, Jingang and Cai, Xunliang and
 Zhao, Dongyan and Wang, Ran Lucien and Yan, Rui}, booktitle={ACL}, year={2023}}""",
     "trains": "encoder, head",
+    "colours": {"": "#7E3F98"},
     "params": {
         "steps": (7813, "1 epoch of 10^6 sentences at batch 128"),
         "batch_size": (128, "run_rankcse.sh"),

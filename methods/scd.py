@@ -29,6 +29,7 @@ DECLARATION = {
 author={Klein, Tassilo and Nabi, Moin}, booktitle={ACL}, year={2022}}""",
     "refuses": {"queue": "its loss has no negatives"},
     "trains": "encoder, projector",
+    "colours": {"": "#B8A900"},
     "params": {
         "steps": (5209, "README: 1 epoch of 10^6 sentences at batch 192"),
         "batch_size": (192, "README"),

@@ -26,6 +26,7 @@ DECLARATION = {
     "needs": "triplets",
     "trains": "encoder with its pooler",
     "corpus": "triplets",
+    "colours": {"": "#1B3A5C"},
     "params": {
         "steps": (1617, "run_sup_example.sh: 3 epochs of 275,601 triplets at batch 512"),
         "batch_size": (512, "run_sup_example.sh: 4 GPUs of 128"),

@@ -20,6 +20,7 @@ DECLARATION = {
 Retrieval}, author={Su, Jianlin and Cao, Jiarun and Liu, Weijie and Ou, Yangyiwen}, journal={arXiv:2103.15316},
 year={2021}}""",
     "trains": "nothing: fitted",
+    "colours": {"": "#8C564B"},
     "params": {
         "pooler": ("avg_first_last_2022", "first and last layer, sec. 4"),
         "fit_sentences": (100000, "ours: sentences of the corpus it is fitted on"),

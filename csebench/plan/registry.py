@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,33 +30,8 @@ def names(folder: Path) -> list[str]:
 
 
 def files(folder: Path) -> dict[str, Path]:
-    """The `.py` files of a folder by name, without those that begin with `_` or are hidden, as the locks of editors.
-
-    An evaluator has the name that it declares: retrieval.py is `beir`.
-    """
-    entries = (e for e in os.scandir(folder) if e.name.endswith(".py") and e.name[0] not in "._")
-    return _files(folder, tuple(sorted((e.name, e.stat().st_mtime_ns) for e in entries)))
-
-
-@cached
-def _files(folder: Path, listed: tuple[tuple[str, int], ...]) -> dict[str, Path]:
-    paths = {}
-    for file, modified in listed:
-        path = folder / file
-        name = _declared_name(path, modified) if folder == EVALUATORS else path.stem
-        if name in paths:
-            raise BadInput(f"{paths[name]} and {path.name}: both declare the name {name!r}; give one another.")
-        paths[name] = path
-    return paths
-
-
-@cached
-def _declared_name(path: Path, _modified: int) -> str:
-    try:
-        name = read_literal(path, "DECLARATION")["name"]
-        return name if isinstance(name, str) else path.stem
-    except (BadInput, LookupError, TypeError):
-        return path.stem
+    """The `.py` files of a folder by name, without those that begin with `_` or are hidden, as locks of editors."""
+    return {path.stem: path for path in sorted(folder.glob("[!._]*.py"))}
 
 
 def read_literal(path: Path, variable: str):

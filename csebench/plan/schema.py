@@ -41,6 +41,7 @@ class ForReaders:
 
 
 Prose = Annotated[str, ForReaders]
+Colour = Annotated[str, Field(pattern="^#[0-9A-F]{6}$")]
 
 
 def without_text(declared: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
@@ -108,6 +109,7 @@ class Declaration(Strict):
     citation: Prose
     kind: Literal["trained", "fitted", "untrained", "control", "component"] = "trained"
     needs: Prose = ""  # required besides an encoder and a corpus of sentences
+    colours: Annotated[dict[str, Colour], ForReaders] = {}  # in figures, alone (``) and with components (`ami`)
     trains: Prose = "encoder"  # modules whose weights the optimiser updates
     released: bool = False  # its encoder is a released checkpoint, not that of a scale
     params: dict[str, tuple[Value, Prose]] = {}  # name: (the paper's value, its source)
@@ -233,6 +235,8 @@ class EvaluatorDeclaration(Strict):
     counts: Annotated[dict[str, int], ForReaders] = {}  # task: test items, where its accuracy or recall is a share
     files: list[str] | dict[str, list[str]]  # below the data root, names or patterns of all that it reads; or by task
     fetched: str | None = None  # below the data root: the file that is there once `csebench fetch` has the data
+    hub: bool = False  # whether a task of which the data root has no file comes from a hub of the evaluator's library
+    first: bool = False  # whether a run is scored by it before all others
     takes: str | None = None  # a parameter without a default, what stands behind the colon: `beir:scifact`
     example: str | None = None  # of it, what data/smoke has: `beir:smoke` is what the conformance suite runs
     ordered: Prose = ""  # why the order of items matters, where the protocol itself makes it matter

@@ -60,7 +60,7 @@ def downloads() -> dict[str, Download]:
 def from_hub(wanted: Protocol, data_root: Path | DataRoot) -> bool:
     """Whether an evaluator takes its data from the Hugging Face hub: a task of mteb of which the data root has no
     file. Where some are there, one that is missing is an error rather than another source."""
-    return wanted.declaration.name == "mteb" and not any(matches(data_root, pattern) for pattern in wanted.files)
+    return wanted.declaration.hub and not any(matches(data_root, pattern) for pattern in wanted.files)
 
 
 def absent(evaluator: str, data_root: Path | DataRoot) -> list[str]:

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 
 from csebench.plan.evidence import DEV, Key
-from csebench.report.drawing import COLOURS, STYLE, figure_files, write_files
 from csebench.report.evidence import (
     LATER,
     MEAN_ONLY,
@@ -26,6 +25,7 @@ from csebench.report.evidence import (
 )
 from csebench.report.evidence_words import encoder_title, method_title
 from csebench.report.sections import Picture
+from csebench.score.drawing import COLOURS, STYLE, figure_files, write_files
 
 RUNS = Picture(
     "evidence",

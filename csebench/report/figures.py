@@ -19,10 +19,9 @@ from csebench.plan.registry import panels as declared_panels
 from csebench.plan.schema import Panel
 from csebench.plan.targets import grid_path, page, score_path
 from csebench.report import stats
-from csebench.report.drawing import MARKERS, METHOD_COLOURS, STYLE, figure_files, row_colour, write_files
 from csebench.report.markdown import heading, substitutions
-from csebench.report.panels import Source
 from csebench.report.view import PAPER_SCALE, Cell, GridView, combine_by_seed, grid_view, is_deterministic, shown_score
+from csebench.score.drawing import MARKERS, STYLE, Source, figure_files, row_colour, write_files
 from csebench.score.rows import Items
 from csebench.score.store import items, score, value
 
@@ -206,7 +205,7 @@ def draw_untrained(axes, shown: GridView) -> list:
     """A line at the untrained encoder's score; returns what a legend shows."""
     if (score := untrained_value(shown)) is None:
         return []
-    style = {"color": METHOD_COLOURS["bert"], "linestyle": (0, (1, 1)), "linewidth": 1.2, "zorder": 1}
+    style = {"color": GREY, "linestyle": (0, (1, 1)), "linewidth": 1.2, "zorder": 1}
     return [axes.axhline(score, **style, label=f"untrained encoder: {score:.{shown.figure.digits}f}")]
 
 

@@ -8,24 +8,15 @@ csebench/report/figures.py.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
 
 from csebench.base.errors import BadInput
 from csebench.base.files import read_json
 from csebench.plan.registry import EVALUATORS, evaluator_declaration, load_drawing, names, protocol
 from csebench.plan.schema import Panel, Texts
-from csebench.report.drawing import STYLE, csv_bytes, figure_files, write_files
 from csebench.report.markdown import escape_cell, escape_html
 from csebench.score import store
+from csebench.score.drawing import STYLE, Source, csv_bytes, figure_files, write_files
 from csebench.score.rows import Items
-
-
-class Source(NamedTuple):
-    """What is drawn, for titles and for scores that stand in them."""
-
-    evaluator: str  # as people write it: `clusters:imdb`
-    model: str
-    content: dict  # of the score JSON
 
 
 def plot(scores: Path, out: Path) -> list[Path]:

@@ -16,10 +16,10 @@ from csebench.plan import tuning
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.registry import COMPONENTS, declaration
 from csebench.plan.tuning import Search, settings_text
-from csebench.report.drawing import METHOD_COLOURS, STYLE, figure_files, write_files
 from csebench.report.evidence import expected_of_best
 from csebench.report.markdown import scale_warning
 from csebench.report.sections import Part, Picture, Section, TableData, as_markdown
+from csebench.score.drawing import STYLE, figure_files, method_colour, write_files
 
 NAME = "tuning"  # of the page, and of its figure
 TITLE = "What tuning bought each method"
@@ -29,7 +29,7 @@ FIGURE = Picture(
     "Line: expected score of the best of so many trials. Dashed: the settings of the scale, without tuning.",
 )
 PANELS = 5  # in a row of the figure
-NO_METHOD = "#777777"  # of a search without an entry in METHOD_COLOURS
+NO_METHOD = "#777777"  # of a search of a method without a colour
 TITLE_WIDTH = 24  # letters that fit above a panel
 HEAD = ["method", "trials", "without tuning", "chosen settings", "tuned", "gain"]
 
@@ -143,7 +143,7 @@ def draw(folder: Path, scale_name: str) -> list[Path]:
         axes = [*figure.subplots(rows, PANELS, sharex=True, sharey=True, squeeze=False).flat]
         for axis, search in zip(axes, searches, strict=False):
             expected, first = expected_best(search), search.trials[0].dev
-            colour = METHOD_COLOURS.get(search.name, NO_METHOD)
+            colour = method_colour(search.name) or NO_METHOD
             axis.set_title(fill(label(search), TITLE_WIDTH), fontsize=8)
             axis.plot(range(1, len(expected) + 1), expected, marker="o", ms=4, color=colour)
             if first is not None:

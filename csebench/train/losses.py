@@ -183,6 +183,16 @@ AMI_SAMPLES = 150  # joint-attention pairs a slice (miCSE sec. 3.1)
 RHO2_MAX = 1 - 1e-6  # ours: views that agree exactly would give an infinite mutual information
 
 
+def ami_layers(form: str, depth: int) -> range:
+    """Zero-based layers that AMI reads: the last third, or the code's 7:11 of 12 scaled to `depth` (an even count)."""
+    if form == "paper":
+        return range(depth - max(1, round(depth / 3)), depth)
+    first = round(7 * depth / 12)
+    count = max(2, round(depth / 3) // 2 * 2)
+    first = max(0, min(first, depth - count))
+    return range(first, first + count)
+
+
 def slices_paper(attention):
     """Adjacent head pairs within a layer (miCSE sec. 3.1): layers x heads/2 slices of two heads' maps.
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from csebench.model.layers import to_device
-from csebench.train.losses import ami_code, ami_paper
+from csebench.train.losses import ami_code, ami_layers, ami_paper
 from csebench.train.method import Component as Base
 from csebench.train.method import Method, View, Views
 
@@ -50,20 +50,10 @@ DECLARATION = {
 }
 
 
-def layers_read(form: str, depth: int) -> range:
-    """Zero-based layers: the last third, or the code's 7:11 of 12 scaled to `depth` (an even number of them)."""
-    if form == "paper":
-        return range(depth - max(1, round(depth / 3)), depth)
-    first = round(7 * depth / 12)
-    count = max(2, round(depth / 3) // 2 * 2)
-    first = max(0, min(first, depth - count))
-    return range(first, first + count)
-
-
 class Component(Base):
     def __init__(self, method: Method, params: dict):
         super().__init__(method, params)
-        self.layers = layers_read(self.p.form, method.encoder.num_layers)
+        self.layers = ami_layers(self.p.form, method.encoder.num_layers)
         for encoder in method.encoders():
             encoder.keep_attention(self.layers)
 

@@ -12,7 +12,8 @@ from csebench.model.embedder import Embedder
 from csebench.plan.registry import load
 from csebench.plan.schema import Evaluation
 from csebench.score.evaluate import evaluate, evaluate_run, sentences
-from evaluators import geometry, retrieval, stsb_retrieval
+from evaluators import beir as retrieval
+from evaluators import geometry, stsb_retrieval
 
 
 class Known(Embedder):

@@ -12,7 +12,7 @@ import torch
 from csebench import ROOT
 from csebench.base.errors import BadInput
 from csebench.plan.registry import load, protocol
-from evaluators import _probe, transfer
+from evaluators import _probe, _senteval, transfer
 
 SETTINGS = {"test": protocol("transfer").params, "fasttest": protocol("transfer:fasttest").params}
 
@@ -78,8 +78,8 @@ def test_the_caller_keeps_its_random_numbers():
 
 def test_the_first_of_equal_regularisers_wins():
     """Means are compared as SentEval prints them, to two decimals of a percent."""
-    assert transfer.choose(np.array([[0.5, 0.50003, 0.4]])) == (0, 0.5)
-    assert transfer.choose(np.array([[0.5, 0.5002, 0.4], [0.5, 0.5, 0.9]])) == (2, 0.65)
+    assert _senteval.choose(np.array([[0.5, 0.50003, 0.4]])) == (0, 0.5)
+    assert _senteval.choose(np.array([[0.5, 0.5002, 0.4], [0.5, 0.5, 0.9]])) == (2, 0.65)
 
 
 # ---------------------------------------------------------------- readers
@@ -120,7 +120,7 @@ def test_sst_is_sentence_tab_label(tmp_path):
 
 def test_folds_are_cut_by_length_then_class_then_file():
     found = [("b b", None, 1), ("a a", None, 0), ("c", None, 1), ("d", None, 1), ("", None, 1)]
-    items = transfer.ordered(found)
+    items = _senteval.ordered(found)
     assert items.sentences == ["", "c", "d", "a a", "b b"]
     assert items.labels.tolist() == [1, 1, 1, 0, 1]
 
@@ -170,4 +170,4 @@ def test_pairs_are_difference_and_product(monkeypatch):
             return np.array([[1.0, -2.0]]) if sentences == ["u"] else np.array([[3.0, 5.0]])
 
     pair = transfer.Labelled(["u"], np.array([1]), ["v"])
-    assert transfer.embed(Two(), "MRPC", "train", pair).tolist() == [[2.0, 7.0, 3.0, -10.0]]
+    assert _senteval.embed(Two(), "MRPC", "train", pair).tolist() == [[2.0, 7.0, 3.0, -10.0]]

@@ -429,7 +429,7 @@ def test_recalls_are_compared_over_queries(project):
 
 @pytest.mark.parametrize(("dataset", "forums"), [("smoke", [""]), ("cqadupstack", ["android/", "english/"])])
 def test_ndcg_is_compared_over_queries(project, dataset, forums):
-    """Items are named by metric, of a dataset of forums by forum and metric (evaluators/retrieval.py)."""
+    """Items are named by metric, of a dataset of forums by forum and metric (evaluators/beir.py)."""
     rng = np.random.default_rng(2)
     rows = [{f"{f}ndcg@10": rng.beta(2, other, 40 - 9 * i) for i, f in enumerate(forums)} for other in (1, 2)]
     values = [{(dataset, "ndcg@10"): np.array([own.mean() for own in row.values()])} for row in rows]

@@ -13,9 +13,9 @@ from csebench.base import caches
 from csebench.base.errors import BadInput
 from csebench.plan import catalog, grids, registry, targets
 from csebench.plan.papers import FIGURES_OF_SCORES, Published
-from csebench.plan.registry import evaluator_declaration, panels, protocol
+from csebench.plan.registry import declaration, evaluator_declaration, panels, protocol
 from csebench.report import figures, view
-from csebench.report.drawing import METHOD_COLOURS, row_colour
+from csebench.score.drawing import method_colour, row_colour
 from csebench.score.score_file import settings
 
 GOLD = np.arange(9) / 2
@@ -106,7 +106,8 @@ def test_the_untrained_encoder_is_a_line_and_part_of_the_plan():
 
 def test_a_method_has_one_colour_in_all_figures():
     trained = set(registry.names(registry.METHODS)) - {"oracle", "random", "released"}
-    assert trained <= set(METHOD_COLOURS) and len({*METHOD_COLOURS.values()}) == len(METHOD_COLOURS)
+    declared = [colour for name in trained for colour in declaration(name).colours.values()]
+    assert all(map(method_colour, trained)) and len({*declared}) == len(declared)
     colours = {}
     for paper, name in ALL:
         for place, row in enumerate(grids.find_grid(paper, name).rows):

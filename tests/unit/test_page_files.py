@@ -6,7 +6,7 @@ from csebench.base.files import write_text
 from csebench.cli import report
 from csebench.plan.catalog import RESULTS
 from csebench.plan.page_files import checksum_path, count_edits, note_checksum, write_page
-from csebench.report.drawing import write_files
+from csebench.score.drawing import write_files
 
 
 @pytest.fixture(autouse=True)

@@ -30,7 +30,7 @@ from csebench.report.view import ItemsFile
 from csebench.score.failures import Note
 from csebench.score.score_file import read_published
 from csebench.score.store import items
-from evaluators.retrieval import distinct_ids
+from evaluators.beir import distinct_ids
 
 SMOKE = ROOT / "data" / "smoke"
 STSB = "downstream/STS/STSBenchmark/sts-dev.csv"

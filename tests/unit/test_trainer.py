@@ -259,17 +259,17 @@ def test_an_epoch_shows_every_sentence_once(n, size):
 
 
 def test_layers_of_the_paper_and_of_the_code():
-    from methods.components.ami import layers_read
+    from csebench.train.losses import ami_layers
 
-    assert list(layers_read("paper", 12)) == [8, 9, 10, 11]
-    assert list(layers_read("code", 12)) == [7, 8, 9, 10]
+    assert list(ami_layers("paper", 12)) == [8, 9, 10, 11]
+    assert list(ami_layers("code", 12)) == [7, 8, 9, 10]
 
 
 @pytest.mark.parametrize("depth", range(2, 25))
 def test_layers_of_other_depths(depth):
-    from methods.components.ami import layers_read
+    from csebench.train.losses import ami_layers
 
-    paper, code = layers_read("paper", depth), layers_read("code", depth)
+    paper, code = ami_layers("paper", depth), ami_layers("code", depth)
     assert len(paper) >= 1 and paper[-1] == depth - 1
     assert len(code) >= 2 and len(code) % 2 == 0
     assert paper[0] >= 0 and code[0] >= 0 and code[-1] < depth

@@ -15,7 +15,7 @@ from csebench.plan import cache, catalog, grids, recipe, registry, targets, tuni
 from csebench.plan.papers import Recipe
 from csebench.plan.schema import Declaration, without_text
 from csebench.report import answers, html, markdown, tuning_page
-from csebench.report.drawing import METHOD_COLOURS
+from csebench.score.drawing import method_colour
 
 SCALE = "tuned"
 FAST = {"learning_rate": 1e-4, "temperature": 0.1}
@@ -328,7 +328,7 @@ def test_the_page_shows_the_gain_and_the_best_of_k(project, capsys):
 
 def test_what_was_tuned_has_a_colour_and_a_title_of_its_own():
     searches = tuning_page.read_searches("mini")
-    assert {search.name for search in searches} <= METHOD_COLOURS.keys()
+    assert all(method_colour(search.name) for search in searches)
     titles = {search.name: tuning_page.label(search) for search in searches}
     assert titles["ct+ami"] == "Contrastive Tension + Attention-level mutual information"
     assert len({*titles.values()}) == len(titles)

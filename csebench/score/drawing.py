@@ -6,41 +6,18 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from csebench.base.errors import BadInput
 from csebench.base.files import write_bytes
 from csebench.plan.page_files import note_checksum
 from csebench.plan.papers import Row
+from csebench.plan.registry import declaration
 
 # Okabe and Ito's colours, which the colour-blind tell apart; more than eight groups also differ in their marker.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000", "#B8A900")
-# A method, or a method with components, has one colour in all figures; others take those of COLOURS by their place.
-METHOD_COLOURS = {
-    "simcse": "#0072B2",
-    "micse": "#D55E00",
-    "infocse": "#009E73",
-    "informin_cl": "#CC79A7",
-    "msse": "#E69F00",
-    "bert": "#595959",
-    "diffcse": "#56B4E9",
-    "scd": "#B8A900",
-    "rankcse": "#7E3F98",
-    "ct": "#000000",
-    "whitening": "#8C564B",
-    "simcse_sup": "#1B3A5C",
-    "esimcse": "#999999",
-    "mirror_bert": "#6B8E23",
-    "pcl": "#E377C2",
-    "iscse": "#9C2F5F",
-    "msse_sup": "#8A5A00",
-    "condenser": "#4B5D67",
-    "simcse+ami": "#17A2A2",
-    "simcse+moco": "#882255",
-    "ct+ami": "#4B0082",
-    "mirror_bert+ami": "#B22222",
-}
 MARKERS = ("o", "s", "^", "D", "v")
 STYLE: dict[Any, Any] = {
     "svg.hashsalt": "csebench",
@@ -54,10 +31,27 @@ DPI = {"svg": 100, "png": 150}  # of an SVG: that of its clouds of points
 METADATA = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
 
 
+class Source(NamedTuple):
+    """What is drawn, for titles and for scores that stand in them."""
+
+    evaluator: str  # as people write it: `clusters:imdb`
+    model: str
+    content: dict  # of the score JSON
+
+
 def row_colour(row: Row, place: int) -> str:
     """The colour of a row's method and components; for a method without one, that of its place in the figure."""
     name = "+".join((row.run.method, *sorted(row.run.components))) if row.run else ""
-    return METHOD_COLOURS.get(name, COLOURS[place % len(COLOURS)])
+    return method_colour(name) or COLOURS[place % len(COLOURS)]
+
+
+def method_colour(name: str) -> str | None:
+    """The colour that a method declares for itself, or with components, in all figures: `simcse`, `simcse+ami`."""
+    method, _, components = name.partition("+")
+    try:
+        return declaration(method).colours.get(components)
+    except BadInput:  # no such method, or an invalid file
+        return None
 
 
 def points(axes, x, y, group: int = 0, **style):
