@@ -7,7 +7,6 @@ Idea: what is pulled together, what is pushed apart, and why that should help.
 Paper: authors, year, section and equation. Official code: repository, file, lines.
 Inputs: what a batch is, with shapes; z1, z2 (N, D).
 Relations: which method here it extends, and by what.
-Deviations: what the paper leaves open and you chose (list it below, too).
 """
 
 from torch import Tensor

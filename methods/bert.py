@@ -3,7 +3,7 @@
 Idea: pool the hidden states of the pre-trained encoder, change nothing.
 
 Paper: rows "BERT" ([CLS]), "avg." and "first-last avg." of Gao et al. 2021 and Klein & Nabi 2023.
-Inputs: sentences. Relations: where every trained method starts. Deviations: none; the two readings of
+Inputs: sentences. Relations: where every trained method starts. The two readings of
 first-last average are two poolers (csebench/model/encoder.py: pool).
 """
 

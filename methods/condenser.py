@@ -10,7 +10,6 @@ luyug/Condenser modeling.py:55-93, data.py:68-121.
 Inputs: a batch of N sentences, masked (N, T); one view.
 Relations: no sentence encoder but a stage before infocse, whose components/auxiliary_mlm takes the upper layers and
 the masked-LM head from here; all infocse runs of a scale share one.
-Deviations: listed below.
 """
 
 from dataclasses import dataclass

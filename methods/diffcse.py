@@ -9,7 +9,6 @@ Paper: Chuang et al. 2022 (NAACL), sec. 3. Official code: voidism/DiffCSE diffcs
 Inputs: a batch of N sentences; z1, z2 (N, D) = projector([CLS]) of the two dropout views.
 Relations: simcse with a projector with batch normalisation + components/rtd; infocse is the same with
 components/auxiliary_mlm, and both components together are RTD + MLM of InfoCSE's Table 12.
-Deviations: see components/rtd.
 """
 
 from methods.simcse import Method as SimCSE

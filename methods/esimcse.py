@@ -9,7 +9,6 @@ Paper: Wu et al. 2022 (COLING), sec. 3. Official code: caskcsg/sentemb ESimCSE/e
 train.py:498-530, run.sh.
 Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]).
 Relations: simcse with another second view + components/moco.
-Deviations: listed below, and in components/moco.
 """
 
 from functools import partial

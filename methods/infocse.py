@@ -9,7 +9,6 @@ Paper: Wu et al. 2022 (Findings of EMNLP), sec. 3. Official code: caskcsg/sentem
 Infocse-bert-base.sh, InfoCSE-bert-large.sh ("the scripts").
 Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two dropout views; h (2N, D) = [CLS].
 Relations: simcse + components/auxiliary_mlm; with components/rtd, diffcse's term, beside it: Table 12's RTD + MLM.
-Deviations: listed below.
 """
 
 from torch import Tensor

@@ -8,7 +8,6 @@ Paper: Chen, Zhou, Sun & He 2022 (COLING), sec. 3, Eq. 4-9. Official code: Bin19
 informin-cl/models.py:20-22, 227-230, run_unsup_example.sh.
 Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two dropout views.
 Relations: simcse + a term; with component mlm it is the paper's "w/ MLM".
-Deviations: listed below.
 """
 
 from torch import Tensor

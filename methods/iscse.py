@@ -9,7 +9,6 @@ Paper: He et al. 2023 (AAAI), sec. 3. Official code: dll-wu/IS-CSE simcse/models
 run_unsup_bert_base.sh.
 Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two dropout views; buffer (1024, D).
 Relations: simcse + a term; its buffer is no queue of negatives as components/moco's.
-Deviations: listed below.
 """
 
 import math

@@ -9,7 +9,6 @@ Paper: Klein & Nabi 2023 (ACL), sec. 2 (Eq. 1-7), settings sec. 3.1.
 Official code: SAP-samples/acl2023-micse, which holds AMI + SimCSE only: no momentum encoder, no queue.
 Inputs: a batch of N sentences; z1, z2 (N, D); attention of the upper third of the layers.
 Relations: simcse + components/ami + components/moco, nothing else; simcse + ami is the paper's AMI+SimCSE.
-Deviations: see the two components, where the choices are made.
 """
 
 from methods.simcse import Method as SimCSE

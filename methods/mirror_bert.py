@@ -9,7 +9,6 @@ Paper: Liu et al. 2021 (EMNLP), sec. 3, Eq. 1. Official code: cambridgeltl/mirro
 src/contrastive_learning.py:31-63, src/data_loader.py:15-25, mirror_scripts/mirror_sentence_bert.sh.
 Inputs: N sentences; z1, z2 (N, D) pooled without a head.
 Relations: simcse with another second view, both directions, τ 0.04 and no head.
-Deviations: listed below.
 """
 
 from collections.abc import Callable

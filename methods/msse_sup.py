@@ -8,7 +8,6 @@ Paper: MSSE (ACL submission; ICASSP 2025), sec. 4.1, Table 3, Table 5. Official 
 model.py:218-316.
 Inputs: N triplets; h, h+, h- (N, D) = state at [MASK] of a prompt.
 Relations: msse as simcse_sup is to simcse.
-Deviations: listed below.
 """
 
 from csebench.train.method import Views

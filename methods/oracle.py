@@ -1,7 +1,7 @@
 """Control: vectors that know the answer. It gets the top score everywhere, or the evaluator is wrong.
 
 Idea: look the answer up. Paper: none. Inputs: what is true of a sentence; one gets another vector in every place.
-Relations: the upper end, as random is the lower. Deviations: none.
+Relations: the upper end, as random is the lower.
 """
 
 from collections.abc import Iterable, Iterator

@@ -10,7 +10,6 @@ Paper: Wu et al. 2022 (EMNLP), sec. 3. Official code: qiyuw/PeerCL pcl/models.py
 train.py:494-628.
 Inputs: N sentences in K views each (the sentence, its copy, eight edits); z (K, N, D) of either network.
 Relations: simcse's loss + three terms; the second network is ct's, but both see the same rows.
-Deviations: listed below.
 """
 
 from collections.abc import Callable

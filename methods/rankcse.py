@@ -9,7 +9,6 @@ Paper: Liu et al. 2023 (ACL), sec. 3.2; without teachers: MSSE Tables 1, 2, 7. C
 perceptiveshawty/RankCSE (community) rankcse/models.py:40-61, run_rankcse.sh.
 Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two dropout views.
 Relations: simcse + a term.
-Deviations: listed below.
 """
 
 from torch import Tensor

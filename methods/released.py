@@ -4,7 +4,7 @@ Idea: score the file that a paper's authors put on the hub, by the protocol of t
 
 Paper: that of the checkpoint; evidence/checkpoints.yaml lists hub ids, poolers and what their READMEs state.
 Inputs: sentences. Relations: bert, with another encoder.
-Deviations: none; a checkpoint whose vectors need more than a pooler (a template, a soft prompt) is not scored.
+A checkpoint whose vectors need more than a pooler (a template, a soft prompt) is not scored.
 """
 
 DECLARATION = {

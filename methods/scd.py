@@ -9,7 +9,6 @@ Paper: Klein & Nabi 2022 (ACL), sec. 2. Official code: SAP-samples/acl2022-self-
 models.py:120-132, 257-274, README (BERT).
 Inputs: a batch of N sentences; h1, h2 (N, D) = [CLS] of two passes with their own dropout, without a head.
 Relations: the only method that repels its views; its second term is Barlow Twins', as msse's is nearly.
-Deviations: listed below.
 """
 
 from torch import Tensor, nn

@@ -9,7 +9,6 @@ Paper: Gao, Yao & Chen 2021, sec. 4 and Eq. 5. Official code: princeton-nlp/SimC
 run_sup_example.sh.
 Inputs: N triplets; z1, z2, z3 (N, D) = pooler of anchor, positive and hard negative in one pass.
 Relations: simcse with given positives and further columns; the head is kept at test.
-Deviations: listed below.
 """
 
 from torch import Tensor

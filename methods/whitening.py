@@ -5,7 +5,6 @@ Idea: x -> (x - μ) W with W Wᵀ the inverse covariance, so that cosine is take
 Paper: Su et al. 2021, sec. 3, Algorithm 1. Official code: bojone/BERT-whitening.
 Inputs: embeddings (S, D) of the sentences it is fitted on.
 Relations: bert plus a fitted map; nothing of the encoder is trained.
-Deviations: listed below.
 """
 
 import numpy as np

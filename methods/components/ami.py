@@ -8,7 +8,6 @@ mutual information under a Gaussian model of the logarithms.
 Paper: Klein & Nabi 2023, sec. 2.2 (Eq. 3-6), sec. 3.1. Official code: model/models.py:158-344.
 Inputs: attention (N, H, T, T) of the layers read, after attention dropout, of both views.
 Relations: micse = simcse + ami + moco; ct + ami and mirror_bert + ami are rows of the paper's Table 2.
-Deviations: listed below; `form: code` is the released term, with its undocumented scale.
 """
 
 import torch

@@ -8,7 +8,6 @@ Paper: MSSE (ACL submission; ICASSP 2025), sec. 3.3, Eq. 9. Official code: Hekan
 args.py:18-26.
 Inputs: vectors of the first view (N, D), behind the head; the tokens of the first view, or of the second.
 Relations: as auxiliary_mlm and rtd, another network whose task needs the sentence vector; TSDAE's idea.
-Deviations: listed below.
 """
 
 import torch

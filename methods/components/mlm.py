@@ -10,7 +10,6 @@ simcse/models.py:140-152, 215-219, train.py:498-530; Bin199/InforMin-CL informin
 Inputs: the tokenised rows of both views, (2N, T), masked independently.
 Relations: an auxiliary task of any two-view method, as auxiliary_mlm (InfoCSE) and rtd (DiffCSE); here the encoder
 itself restores the tokens, from their own states.
-Deviations: listed below.
 """
 
 from torch import Tensor

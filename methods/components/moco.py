@@ -7,7 +7,6 @@ Paper: He et al. 2020; for sentences Klein & Nabi 2023, sec. 2.1 (Eq. 2) and 3.1
 (its repository has no momentum encoder); nearest relative caskcsg/sentemb ESimCSE esimcse/models.py:123-192.
 Inputs: the first view of the batch, tokenised (N, T); gives `queue` (Q, D).
 Relations: micse = simcse + ami + moco. SimCSE, Mirror-BERT and CT take the queue in their own loss.
-Deviations: listed below.
 """
 
 import torch

@@ -9,7 +9,6 @@ Paper: Chuang et al. 2022 (NAACL), sec. 3.2, Eq. 2. Official code: voidism/DiffC
 bundled modeling_bert.py:960-961.
 Inputs: vectors of both views (2N, D), behind the projector; the tokenised rows (2N, T), masked independently.
 Relations: as auxiliary_mlm, another network whose task needs the sentence vector.
-Deviations: listed below.
 """
 
 import torch

@@ -13,7 +13,7 @@ from csebench.model.pooling import TEMPLATES
 from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill, names, read_literal
 from csebench.plan.schema import POOLERS
 
-SECTIONS = ("Idea", "Paper", "Inputs", "Relations", "Deviations")
+SECTIONS = ("Idea", "Paper", "Inputs", "Relations")
 HOSTS = ("simcse", "ct", "mirror_bert")  # methods that AMI is tried on by itself
 LONG = "a long walk along the river and over the hills " * 40  # longer than any encoder reads
 
