@@ -7,8 +7,8 @@ of the batch are negatives.
 
 Paper: Gao, Yao & Chen 2021, sec. 3 and Eq. 1. Official code: princeton-nlp/SimCSE simcse/models.py:194-212.
 Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two views.
-Relations: every other contrastive method here starts from this one; with components ami and moco it is miCSE. The queue
-columns appear only with the component moco.
+Relations: every other contrastive method here starts from this one; with components ami and moco it is miCSE. The
+queue columns appear only with the component moco.
 """
 
 from torch import Tensor
