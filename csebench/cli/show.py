@@ -13,7 +13,7 @@ from csebench.base.tables import json_text
 from csebench.plan import catalog, grids, targets, tuning
 from csebench.plan.papers import SettingsTable
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, any_declaration, names, protocol
-from csebench.plan.schema import Variant
+from csebench.plan.schema import Declaration, Variant
 
 CLAIM_LETTERS = 8  # of a shorter text, no claim is looked for
 Shown = tuple[str, dict]  # for people, and as JSON
@@ -88,7 +88,7 @@ def declaration_text(d) -> str:
     parts = [f"{d.name} (version {d.version}): {d.title}"]
     if hasattr(d, "hyperparameters"):
         typed = dict(d.hyperparameters())
-        rows = [[k, v, d.params[k][1] if k in d.params else "the trainer's default"] for k, v in typed.items()]
+        rows = [[key, value, source(d, key)] for key, value in typed.items()]
         parts[0] += f"\n{d.paper}"
         parts.append(tabulate(rows, ["parameter", "value", "source"]))
         space = tuning.search_space(d.name) if d.kind != "component" and d.search else d.search
@@ -102,6 +102,14 @@ def declaration_text(d) -> str:
         parts.append(f"variant {name}{f', {reading}: {difference}' if reading else ''}: {params}")
     parts += ["\n".join(f"deviation: {text}" for text in d.deviations)] if d.deviations else []
     return "\n\n".join(parts)
+
+
+def source(declared: Declaration, param: str) -> str:
+    """Where the value of a hyper-parameter comes from; of the trainer's own, also what it is."""
+    if param in declared.params:
+        return declared.params[param][1]
+    about = declared.hyperparameters.model_fields[param].description
+    return f"the trainer's default{f': {about}' if about else ''}"
 
 
 def papers(name: str) -> Iterator[Shown]:

@@ -98,7 +98,7 @@ def read_spec(text: str) -> Spec:
                 f"{where}: {key}: is {given}, but this code has version {current}; check out version {given}."
             )
     content = spec.model_dump()
-    content["params"] = typed(method, spec.params, f"{where}: params")
+    content["params"] = typed(method, method.unstated | spec.params, f"{where}: params")
     for name, component in components.items():
         params = spec.components[name].params
         content["components"][name]["params"] = typed(component, params, f"{where}: components")

@@ -252,13 +252,15 @@ def protocol(text: str, where: str = "") -> Protocol:
 
 
 def fill(declared: Declaration, values: dict, where: str) -> dict:
-    """Hyper-parameters, typed, checked and completed with the defaults of the declaration.
+    """Hyper-parameters, typed, checked and completed with the defaults of the declaration; without those at the value
+    that runs do not state (`Unstated`).
 
     Raises:
         BadInput: an unknown parameter or a value of the wrong type, with the nearest valid name.
     """
     model = declared.hyperparameters
     try:
-        return model.model_validate(values).model_dump()
+        filled = model.model_validate(values).model_dump()
     except ValidationError as e:
         raise explain(e, where, model.model_fields) from None
+    return {key: value for key, value in filled.items() if declared.unstated.get(key, ...) != value}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
@@ -69,6 +70,13 @@ def _marked(kind) -> bool:
 # ---------------------------------------------------------------- methods
 
 
+@dataclass(frozen=True)
+class Unstated:
+    """Marks a hyper-parameter that a run leaves out of its identity at one value: one that came later moves no id."""
+
+    value: Value
+
+
 class Training(BaseModel):
     """Hyper-parameters that every method has; a declaration may override the defaults.
 
@@ -84,11 +92,11 @@ class Training(BaseModel):
     learning_rate: float = Field(default=3e-5, gt=0)
     warmup_steps: int = Field(default=0, ge=0, le=LARGEST)
     weight_decay: float = Field(default=0.0, ge=0)
-    clip: float = Field(default=1.0, gt=0)  # gradient norm
+    clip: float = Field(default=1.0, gt=0, description="largest norm of the gradient (`max_grad_norm`)")
     dropout: float = Field(default=0.1, ge=0, lt=1)  # hidden and attention
     evaluate_every: int = Field(default=125, ge=1, le=LARGEST)  # steps between evaluations on STS-B dev
     pooler: Pooler = "cls_before_pooler"  # in training, on STS-B dev and at test
-    selection: Literal["best", "last"] = Field(default="best", exclude_if=lambda v: v == "best")  # the step kept
+    selection: Annotated[Literal["best", "last"], Unstated("best")] = "best"  # the step kept
 
 
 class Variant(NamedTuple):
@@ -144,6 +152,12 @@ class Declaration(Strict):
                     raise ValueError(f"{name}: `like: {other}` must name a variant that states its own parameters")
                 stated[name] = {**stated[other], **params}
         return {name: (*parts[:2], stated.get(name, {})) for name, parts in noted.items()}
+
+    @property
+    def unstated(self) -> dict[str, Value]:
+        """Values that runs have without stating them, by hyper-parameter."""
+        fields = self.hyperparameters.model_fields.items()
+        return {name: mark.value for name, field in fields for mark in field.metadata if isinstance(mark, Unstated)}
 
     @property
     def variant_params(self) -> dict[str, dict[str, Any]]:

@@ -19,7 +19,7 @@ from csebench.model.encoder import Encoder
 from csebench.model.layers import Layers
 from csebench.model.sentence_encoder import SentenceEncoder
 from csebench.model.tokens import IN_MEMORY, Tokens
-from csebench.plan.registry import COMPONENTS, load
+from csebench.plan.registry import COMPONENTS, declaration, load
 from csebench.plan.schema import Evaluation
 from csebench.plan.spec import Spec
 from csebench.train import checkpoint, parallel
@@ -62,7 +62,7 @@ class Training:
 
     def evaluate(self, state: TrainState) -> None:
         """Every encoder of the method on STS-B dev; of all steps, or of the last, the first of the best is kept."""
-        keeps_last = self.method.keeps_last or getattr(self.p, "selection", "best") == "last"
+        keeps_last = self.method.keeps_last or self.p.selection == "last"
         for number, encoder in enumerate(self.method.encoders()):
             point = dev_point(encoder, self.p.pooler, self.dev, self.precision)
             point = {key: value if np.isfinite(value) else None for key, value in point.items()}  # of equal vectors
@@ -133,7 +133,7 @@ def assemble(
     Raises:
         BadInput: the encoder cannot be computed in chunks.
     """
-    method = load(name)(encoder, params)
+    method = load(name)(encoder, declaration(name).unstated | params)
     components = nn.ModuleList(load(plugin, COMPONENTS)(method, values) for plugin, values in plugins.items())
     modules = nn.ModuleDict({"method": method, "components": components}).to(encoder.device).train()
     for module in modules.modules():

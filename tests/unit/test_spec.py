@@ -9,8 +9,8 @@ from csebench.plan import recipe
 from csebench.plan.by_hand import read_spec
 from csebench.plan.papers import Recipe
 from csebench.plan.recipe import Conditions, make_spec
-from csebench.plan.registry import declaration
-from csebench.plan.schema import Dataset, EncoderRef
+from csebench.plan.registry import declaration, fill
+from csebench.plan.schema import Dataset, Declaration, EncoderRef
 
 ENCODER = EncoderRef(name="some/encoder", revision="1" * 40)
 CORPUS = Dataset(path="wiki/corpus.txt", sha256="a" * 64)
@@ -223,3 +223,12 @@ def test_what_is_at_its_default_is_no_part_of_an_id():
     assert "selection" not in content["params"]
     assert spec("simcse", params={"selection": "best"}).run_id == spec("simcse").run_id
     assert spec("simcse", params={"selection": "last"}).run_id != spec("simcse").run_id
+
+
+def test_a_method_may_declare_what_runs_do_not_state():
+    """Its default is then part of the identity, and the value that runs do not state is none of it, as elsewhere."""
+    literal = {"name": "x", "version": 1, "title": "X", "paper": "P", "citation": "C"}
+    declared = Declaration.model_validate({**literal, "params": {"selection": ("last", "sec. 1")}})
+    assert fill(declared, {}, "x")["selection"] == "last"
+    stated = fill(declared, {"selection": "best"}, "x")
+    assert "selection" not in stated and (declared.unstated | stated)["selection"] == "best"
