@@ -93,7 +93,7 @@ def jobs(args, folder):
     specs = targets.runs(args.scale)
     name = args.run or next(r for r in specs if r.startswith("simcse-"))
     run = [name, "--scale", args.scale]
-    cpu([sys.executable, "-c", f"from csebench.plan import cache; cache.find_run({name!r}, {args.scale!r})"], folder)
+    cpu([sys.executable, "-c", f"from csebench.plan import targets; targets.run({name!r}, {args.scale!r})"], folder)
     total, wall, printed = cpu([sys.executable, "-c", JOB, "work", *run], folder)
     work = json.loads(printed.splitlines()[-1])["work"]
     rows = [[f"work {name}", total, work, total - work, f"{(total - work) / total:.1%}", wall]]

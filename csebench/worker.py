@@ -11,7 +11,7 @@ from csebench.base.data_root import DataRoot
 from csebench.base.processes import is_distributed, is_main_process
 from csebench.base.progress import Progress
 from csebench.base.run_dir import REPORT, finish, is_done, lock_run
-from csebench.plan import cache, catalog, recipe, targets
+from csebench.plan import catalog, recipe, targets
 from csebench.plan.registry import protocol
 from csebench.plan.schema import Scale
 from csebench.plan.sources import from_hub, require_files
@@ -43,8 +43,8 @@ def work(
     """
     for evaluator in only or ():
         protocol(evaluator)  # refuses an unknown name
-    spec, scale, evaluators = cache.find_run(run_id, scale_name)  # refuses before anything is waited for
-    evaluators = [evaluator for evaluator in evaluators if only is None or evaluator in only]
+    spec, scale = targets.run(run_id, scale_name), catalog.scale(scale_name)  # refuses before anything is waited for
+    evaluators = [e for e in sorted(targets.evaluators(scale_name)[run_id]) if only is None or e in only]
     folder = catalog.RUNS / run_id
     if not (folder / "model" / REPORT).exists():
         require_files(recipe.training_files(spec, scale), scale)
@@ -98,8 +98,7 @@ def publish(run_id: str, evaluator: str, scale_name: str) -> Path:
     last score ends with its model deleted."""
     from csebench.score.evaluate import publish as write_scores
 
-    protocol(evaluator)  # refuses an unknown name before a plan is stored
-    spec, scale, _ = cache.find_run(run_id, scale_name)
+    spec, scale = targets.run(run_id, scale_name), catalog.scale(scale_name)
     out = targets.score_path(run_id, evaluator, scale_name)
     write_scores(catalog.RUNS / run_id, evaluator, catalog.data_root(scale), scale.evaluation, out, spec.threads)
     if scale.keep == "scores":

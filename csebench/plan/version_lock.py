@@ -20,7 +20,7 @@ from pydantic import BaseModel, RootModel
 from csebench import ROOT
 from csebench.base.errors import BadInput
 from csebench.base.files import read_json, read_object, sha256, write_json
-from csebench.plan import cache
+from csebench.plan.catalog import RUNS
 from csebench.plan.recipe import back_translation_facts
 from csebench.plan.registry import (
     COMPONENTS,
@@ -38,7 +38,7 @@ from csebench.plan.schema import without_text
 from csebench.plan.spec import TRAINER_VERSION, Spec, digest
 
 LOCK = ROOT / "tests" / "version_lock.json"
-STORED = "versions.json"  # in runs/.plan: `unversioned_code`, with the hash of the files it was made from
+STORED = RUNS / ".plan" / "versions.json"  # `unversioned_code`, with the hash of the files that it was made from
 DECLARATION = "DECLARATION"
 TRAINER = ("data", "model", "train")  # rooms of csebench/
 TRANSLATE = ROOT / "csebench" / "data" / "translate.py"  # has a version of its own
@@ -175,16 +175,16 @@ def unversioned_code() -> list[str]:
     It takes a second; where there is a folder of runs, the result is kept there until a file changes that it was made
     from.
     """
-    path = cache.FOLDER / STORED
-    key = digest([cache.source_key(("csebench", "methods", "evaluators")), LOCK.exists() and sha256(LOCK)], 16)
+    sources = [path for folder in ("csebench", "methods", "evaluators") for path in (ROOT / folder).rglob("*.py")]
+    key = digest({str(path): sha256(path) for path in [*sources, LOCK] if path.exists()}, 16)
     with contextlib.suppress(BadInput, LookupError, TypeError):
-        stored = read_json(path)
+        stored = read_json(STORED)
         if stored["key"] == key:
             return stored["units"]
     changed = changed_without_bump(skip_invalid=True)
-    if cache.FOLDER.parent.exists():
+    if RUNS.exists():
         with contextlib.suppress(OSError):  # read only
-            write_json(path, {"key": key, "units": changed})
+            write_json(STORED, {"key": key, "units": changed})
     return changed
 
 

@@ -8,7 +8,7 @@ from csebench.base.errors import BadInput, MissingFile
 from csebench.base.files import read_object
 from csebench.base.model_files import Report, train_again
 from csebench.base.run_dir import delete_model, training_report
-from csebench.plan import cache, catalog, targets
+from csebench.plan import catalog, targets
 from csebench.plan.registry import protocol
 from csebench.plan.schema import Evaluation
 from csebench.score.score_file import REMEDY, Scores, settings
@@ -27,10 +27,10 @@ def reason_to_keep(run_id: str, scale_name: str) -> str | None:
     published, and no other run starts from it."""
     if (done := training_report(catalog.RUNS / run_id)) is None:
         return "it is not finished"
-    if run_id in cache.starting_points(scale_name):
+    if run_id in {spec.encoder.revision for spec in targets.all_runs(scale_name).values()}:
         return "other runs start from it"
-    _, scale, evaluators = cache.find_run(run_id, scale_name)
-    wanted = [e for e in evaluators if targets.unavailable(e, scale_name) is None]
+    scale, evaluators = catalog.scale(scale_name), targets.evaluators(scale_name)[run_id]
+    wanted = [e for e in sorted(evaluators) if targets.unavailable(e, scale_name) is None]
     missing = [e for e in wanted if not is_published(run_id, e, scale_name, scale.evaluation, done)]
     if missing or not wanted:
         return f"no score of {', '.join(missing)} yet" if missing else "no page shows a score of it"

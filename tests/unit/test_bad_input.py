@@ -14,7 +14,7 @@ from csebench import ROOT, cli
 from csebench.base import caches
 from csebench.base.run_dir import LOCK
 from csebench.cli import look, run, show, verbs
-from csebench.plan import by_hand, cache, catalog, evidence, grids, recipe, registry, targets
+from csebench.plan import by_hand, catalog, evidence, grids, recipe, registry, targets
 
 SMOKE = ROOT / "data" / "smoke"
 CORPUS = SMOKE / "wiki" / "smoke.txt"
@@ -579,20 +579,6 @@ def test_a_damaged_spec_of_a_run_is_named(capsys, here):
     (here / "out").mkdir()
     (here / "out" / "spec.json").write_bytes(b"\xff\0")
     refused(capsys, here, training(), "out/spec.json", "not UTF-8", "delete out")
-
-
-def test_a_damaged_plan_is_made_again(here):
-    """Among them one whose spec was edited, and would be trained under the id of another run."""
-    run_id = next(iter(targets.runs("smoke")))
-    cache.find_run(run_id, "smoke")
-    path = here / cache.FOLDER / "smoke.json"
-    sound = path.read_text()
-    edited = json.loads(sound)
-    edited["runs"][run_id][0]["seed"] = 123
-    for content in (*DAMAGED.values(), json.dumps(edited).encode(), b'{"key": "x"}'):
-        path.write_bytes(content)
-        spec, _, _ = cache.find_run(run_id, "smoke")
-        assert spec.run_id == run_id and path.read_text() == sound
 
 
 # ---------------------------------------------------------------- method files

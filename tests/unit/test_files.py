@@ -3,7 +3,6 @@
 import errno
 import io
 import os
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,7 +11,6 @@ import torch
 
 from csebench.base import files
 from csebench.base.locks import locked
-from csebench.plan import cache
 
 DAY = 24 * 3600
 
@@ -138,17 +136,3 @@ def test_evaluations_into_one_file_take_turns(tiny_bert, smoke_data, tmp_path, m
 
     in_turns(work)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_several_planners_store_one_plan(tmp_path, monkeypatch):
-    monkeypatch.setattr(cache, "FOLDER", tmp_path / ".plan")
-    ready = threading.Barrier(6)
-
-    def plan():
-        ready.wait()
-        return cache.stored_plan("smoke")
-
-    with ThreadPoolExecutor(6) as pool:
-        first, *others = [done.result() for done in [pool.submit(plan) for _ in range(6)]]
-    assert all(other == first for other in others)
-    assert [path.name for path in (tmp_path / ".plan").iterdir()] == ["smoke.json"]

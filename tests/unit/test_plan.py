@@ -1,9 +1,7 @@
 """Planning: papers to runs, shared over papers, without the heavy libraries; pins of what the project ships."""
 
-import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +12,7 @@ from csebench import ROOT, cli
 from csebench.base import caches
 from csebench.base.errors import BadInput
 from csebench.base.files import sha256
-from csebench.plan import cache, catalog, forecast, grids, plan_report, recipe, registry, targets
+from csebench.plan import catalog, forecast, grids, plan_report, recipe, registry, targets
 from csebench.plan.papers import Recipe, SettingsTable
 from csebench.plan.schema import POOLERS
 from csebench.report import audit, markdown
@@ -453,86 +451,6 @@ def test_the_workflow_plans_without_anything_heavy():
     imported = set(re.findall(r"^import time:.*\|\s+(\S+)$", done.stderr, flags=re.M))
     assert "csebench.plan.targets" in imported
     assert not imported & set(HEAVY)
-
-
-# ---------------------------------------------------------------- the plan that jobs read
-
-
-@pytest.mark.parametrize("scale", SCALES)
-def test_a_job_reads_what_was_planned(scale, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    runs, evaluators = targets.runs(scale), targets.evaluators(scale)
-    first = cache.find_run(next(iter(runs)), scale)
-    monkeypatch.setattr(cache, "plan_scale", None)  # the first call has stored the plan for all
-    assert cache.find_run(next(iter(runs)), scale) == first
-    for run_id in [*runs][::10]:
-        spec, at, wanted = cache.find_run(run_id, scale)
-        assert spec == runs[run_id] and spec.run_id == run_id
-        assert at == catalog.scale(scale) and set(wanted) == evaluators[run_id]
-
-
-def test_a_job_plans_anew_when_a_file_changed(tmp_path, monkeypatch):
-    """A method's new default is another run; the one that was planned before is refused."""
-    project = tmp_path / "project"
-    for name in cache.SOURCES:
-        source = ROOT / name
-        copy = shutil.copytree if source.is_dir() else shutil.copy
-        (project / name).parent.mkdir(parents=True, exist_ok=True)
-        copy(source, project / name)
-    shutil.copy(ROOT / "csebench" / "__init__.py", project / "csebench")
-    job = "import sys; from csebench.plan import cache; print(cache.find_run(sys.argv[1], 'smoke')[0].run_id)"
-
-    def find(run_id):
-        env, command = {**os.environ, "PYTHONPATH": str(project)}, [sys.executable, "-c", job, run_id]
-        return subprocess.run(command, cwd=project, env=env, capture_output=True, text=True, check=False)
-
-    old = next(r for r in targets.runs("smoke") if r.startswith("micse-"))
-    assert find(old).stdout.strip() == old
-    config = project / "config" / "smoke.yaml"
-    config.write_text(config.read_text().replace("steps: 6", "steps: 7"))
-    again = find(old)
-    assert again.returncode == 1 and f"no table of scale smoke needs a run {old!r}" in again.stderr
-
-
-@pytest.mark.parametrize(
-    "file, decides",
-    [
-        ("csebench/plan/recipe.py", True),
-        ("csebench/base/files.py", True),
-        ("methods/components/ami.py", True),
-        ("config/smoke.yaml", True),
-        ("csebench/report/markdown.py", False),
-        ("csebench/cli/look.py", False),
-    ],
-)
-def test_a_kept_plan_depends_on_what_decides_it(file, decides, tmp_path, monkeypatch):
-    monkeypatch.setattr(catalog, "ROOT", tmp_path)
-    (tmp_path / file).parent.mkdir(parents=True)
-    (tmp_path / file).write_text("one")
-    before = cache.source_key()
-    (tmp_path / file).write_text("another")
-    assert (cache.source_key() != before) == decides
-
-
-def test_a_plan_is_made_by_the_rooms_that_its_cache_watches():
-    """What csebench/plan/ imports, and nothing else of csebench/, decides a plan."""
-    code = "import sys\nfrom csebench.plan import cache\nprint(*(m for m in sys.modules if m.startswith('csebench.')))"
-    loaded = {m.replace(".", "/") for m in python("-c", code).stdout.split()}
-    assert {"/".join(m.split("/")[:2]) for m in loaded} == set(cache.ROOMS)
-
-
-def test_a_plan_is_kept_of_the_files_it_was_made_from(tmp_path, monkeypatch):
-    """Not of files that were changed meanwhile, and a damaged one is made anew."""
-    monkeypatch.chdir(tmp_path)
-    run, file = next(iter(targets.runs("smoke"))), tmp_path / "runs/.plan/smoke.json"
-    keys = iter(["old", "new", "new", "new"])
-    monkeypatch.setattr(cache, "source_key", lambda: next(keys))
-    found = cache.find_run(run, "smoke")
-    assert not file.exists()
-    file.parent.mkdir(parents=True)
-    file.write_text('{"key": "new", "runs": {')
-    assert cache.find_run(run, "smoke") == found
-    assert json.loads(file.read_text())["key"] == "new"
 
 
 # ---------------------------------------------------------------- data

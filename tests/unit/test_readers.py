@@ -21,7 +21,7 @@ from csebench.data.archives import unpack
 from csebench.data.corpus import read_corpus, read_positives
 from csebench.data.sts import read_sts
 from csebench.model.embedder import EmbeddingFile
-from csebench.plan import by_hand, cache, targets
+from csebench.plan import by_hand, targets
 from csebench.plan.evidence import Source, read_with_lines
 from csebench.plan.papers import Paper
 from csebench.plan.schema import Beir, Download, Scale
@@ -49,12 +49,6 @@ def spec():
 
 def spec_json():
     return json.dumps(spec().model_dump()).encode()
-
-
-def plan_json():
-    one = spec()
-    scale = yaml.safe_load((ROOT / "config" / "smoke.yaml").read_text())
-    return json.dumps({"key": "0", "scale": scale, "runs": {one.run_id: [one.model_dump(), ["sts"]]}}).encode()
 
 
 def npz():
@@ -110,7 +104,6 @@ JSON_READERS = {  # name of the file: its content, how it is read
         lambda: json.dumps({"comparisons": COMPARED, "texts": None}).encode(),
         lambda path: read_object(path, ItemsFile),
     ),
-    "smoke.json": (plan_json, lambda path: read_object(path, cache.StoredPlan)),
     "positives.txt.json": (lambda: json.dumps(POSITIVES).encode(), read_positives_of),
 }
 YAML_READERS = {

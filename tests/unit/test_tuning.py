@@ -11,7 +11,7 @@ import yaml
 from csebench import ROOT, cli, tune, worker
 from csebench.base import caches
 from csebench.base.errors import BadInput, RunFailed, Stopped
-from csebench.plan import cache, catalog, grids, recipe, registry, targets, tuning
+from csebench.plan import catalog, grids, recipe, registry, targets, tuning
 from csebench.plan.papers import Recipe
 from csebench.plan.schema import Declaration, without_text
 from csebench.report import answers, html, markdown, tuning_page
@@ -245,13 +245,6 @@ def test_rows_on_another_encoder_are_not_tuned(project):
     write_search("informin_cl", {**FAST, "reconstruction": 9.0})
     spec = specs("informin_cl", "table2", "InforMin-CL-RoBERTa_base")[0]
     assert spec.params["temperature"] == 0.05
-
-
-def test_a_stored_plan_is_made_again_after_a_search(project):
-    write_search("simcse", FAST)
-    before = cache.plan_key(SCALE)
-    write_search("simcse", {**FAST, "temperature": 0.02})
-    assert cache.plan_key(SCALE) != before
 
 
 def edit_search(**changes):
