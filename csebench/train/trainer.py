@@ -18,7 +18,7 @@ from csebench.model import metrics
 from csebench.model.encoder import Encoder
 from csebench.model.layers import Layers
 from csebench.model.sentence_encoder import SentenceEncoder
-from csebench.model.tokens import IN_MEMORY, Tokens
+from csebench.model.tokens import Tokens
 from csebench.plan.registry import COMPONENTS, declaration, load
 from csebench.plan.schema import Evaluation
 from csebench.plan.spec import Spec
@@ -104,7 +104,9 @@ def fit(
     if spec.seeds:  # else dropout goes on with the generator that made the new weights
         torch.manual_seed(spec.seed_of("dropout"))
     task = Training(spec, modules, optimizer, inputs)
-    use_tokens(modules, inputs.sentences, task.steps * task.method.sentences_per_step())
+    tokens = Tokens(encoder.tokenizer, encoder.max_seq_length)
+    for each in encoders(modules):  # they share the token ids of the run's sentences
+        each.tokens = tokens
     state = TrainState(modules, optimizer)
     checkpoint.resume(state, out, task.name, task.steps)
     first = state.step
@@ -201,21 +203,6 @@ def make_optimizer(weights: list[nn.Parameter], method) -> torch.optim.Optimizer
 
 
 # ---------------------------------------------------------------- batches
-
-
-def use_tokens(modules: nn.ModuleDict, sentences: Sequence, seen: int) -> None:
-    """Let the encoders of a run share the token ids of its sentences.
-
-    Args:
-        seen: how many sentences the run shows, with repetition.
-    """
-    texts = sentences if isinstance(sentences[0], str) else [text for row in sentences for text in row]
-    encoder = modules["method"].encoder
-    tokens = Tokens(encoder.tokenizer, encoder.max_seq_length)
-    if seen >= len(texts) > IN_MEMORY:
-        tokens.keep(texts)
-    for encoder in encoders(modules):
-        encoder.tokens = tokens
 
 
 def batch_at(step: int, sentences: Sequence, size: int, seed: int, least: int = 2) -> list:

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 import torch
 
@@ -56,37 +55,10 @@ def test_compiled_layers_give_the_same_losses(make_spec, sentences):
 
 
 def test_rows_are_the_tokenizers(tiny_bert, sentences):
-    """Cut at any length as the tokenizer cuts, from memory and from a corpus file."""
+    """Cut at any length as the tokenizer cuts, also from memory."""
     encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local"))
     some = [*sentences[:20], "a long walk along the river " * 60]
     wanted = {length: encoder.ids(some, length) for length in (4, 8, 32, None)}
     encoder.tokens = Tokens(encoder.tokenizer, encoder.max_seq_length)
     for _ in range(2):  # the second from what is remembered
         assert {length: encoder.ids(some, length) for length in wanted} == wanted
-
-
-def test_a_corpus_is_tokenised_once_for_all_runs(tiny_bert, sentences, tmp_path, monkeypatch):
-    encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local"))
-    wanted, asked = encoder.ids(sentences), []
-    plain = Tokens._tokenise
-    monkeypatch.setattr(Tokens, "_tokenise", lambda self, texts: asked.append(len(texts)) or plain(self, texts))
-    for _ in range(2):
-        encoder.tokens = Tokens(encoder.tokenizer, encoder.max_seq_length)
-        encoder.tokens.keep(sentences, tmp_path)
-        assert encoder.ids(sentences) == wanted
-        assert isinstance(encoder.tokens.ids, np.memmap)
-    assert asked == [len(sentences)]
-    encoder.tokens.keep(sentences[1:], tmp_path)  # another corpus
-    assert len([p for p in tmp_path.iterdir() if p.is_dir()]) == len(asked) == 2
-
-
-def test_a_long_run_keeps_its_corpus(make_spec, train, tmp_path, monkeypatch):
-    """With the same weights at the end as one that tokenises as it goes."""
-    made = {}
-    for bound in (10**6, 10):
-        monkeypatch.setattr("csebench.train.trainer.IN_MEMORY", bound)
-        monkeypatch.setattr("csebench.model.tokens.FOLDER", tmp_path / "tokens")
-        train(make_spec("simcse", params={"batch_size": 128}), tmp_path / str(bound))
-        made[bound] = (tmp_path / str(bound) / "model/model.safetensors").read_bytes()
-    assert made[10] == made[10**6]
-    assert list((tmp_path / "tokens").glob("*/ids.npy"))
