@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
-import sys
 import time
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -14,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from csebench.base.errors import BadInput, RunFailed
-from csebench.base.files import UNREADABLE_NPZ, write_bytes
+from csebench.base.files import UNREADABLE_NPZ, replacing
 
 SHARD = 8192  # texts of a corpus that are embedded, and kept on disk, at a time
 PROBE = "a sentence longer than any model reads, whose vector tells models and settings apart " * 50
@@ -29,24 +27,6 @@ def shards(texts: Iterable) -> Iterator[list]:
 def check_finite(vectors: np.ndarray) -> None:
     if not np.isfinite(vectors).all():
         raise RunFailed("the model gives vectors that are not finite.")
-
-
-def write_vectors(file: Path, vectors: np.ndarray) -> None:
-    """Keep vectors, followed by the sha256 of what is before it in the file, which `read_vectors` checks."""
-    np.save(stream := io.BytesIO(), vectors)
-    content = stream.getvalue()
-    write_bytes(file, content + hashlib.sha256(content).digest())
-
-
-def read_vectors(file: Path) -> np.ndarray | None:
-    """Kept vectors; None where there are none. Damaged ones are named on stderr, and there are none, either."""
-    if not file.exists():
-        return None
-    content, end = file.read_bytes(), -hashlib.sha256().digest_size
-    if hashlib.sha256(content[:end]).digest() != content[end:]:
-        print(f"{file}: damaged; its sentences are embedded again.", file=sys.stderr, flush=True)
-        return None
-    return np.load(io.BytesIO(content[:end]))
 
 
 class Embedder:
@@ -107,9 +87,10 @@ class Embedder:
                 continue
             made_of = hashlib.sha256("\0".join([model, *shard]).encode("utf-8", "surrogatepass")).hexdigest()
             file = self.cache_dir / name / f"{number:05}-{made_of[:16]}.npy"
-            if (vectors := read_vectors(file)) is None:
-                write_vectors(file, vectors := self._timed(shard))
-            yield vectors
+            if not file.exists():
+                with replacing(file) as temporary, open(temporary, "wb") as opened:
+                    np.save(opened, self._timed(shard))
+            yield np.load(file)
 
 
 class Recorder(Embedder):

@@ -144,18 +144,6 @@ def test_a_killed_search_goes_on(random, smoke_data, monkeypatch, tmp_path):
     assert other.embedded == 16 + 48  # another model trusts none of the shards
 
 
-def test_damaged_vectors_are_named_and_made_again(random, smoke_data, monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(embedder, "SHARD", 10)
-    random.cache_dir = tmp_path
-    whole, _ = retrieval.evaluate(random, smoke_data, "smoke", "cos")
-    shard = next((tmp_path / "smoke").glob("00003-*.npy"))
-    content = bytearray(shard.read_bytes())
-    content[len(content) // 2] ^= 1
-    shard.write_bytes(content)
-    assert retrieval.evaluate(random, smoke_data, "smoke", "cos")[0] == whole
-    assert f"{shard}: damaged; its sentences are embedded again" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
