@@ -63,13 +63,10 @@ def test_changelog_has_the_version_and_what_is_unreleased():
     assert headings[:2] == ["Unreleased", csebench.__version__]
 
 
-def test_before_a_commit_runs_what_ci_runs():
+def test_before_a_commit_runs_checks_of_ci():
     (local,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
-    hooks = [hook["entry"] for hook in local["hooks"]]
-    lines = (ROOT / ".ci" / "run").read_text().splitlines()
-    start = lines.index(hooks[0])
-    assert lines[start : start + len(hooks)] == hooks
-    assert lines[start + len(hooks)] == ""
+    checks = (ROOT / ".ci" / "run").read_text()
+    assert all(f"\n{hook['entry']} " in checks for hook in local["hooks"])
 
 
 @pytest.mark.slow
