@@ -94,7 +94,7 @@ def fit(
         the report, and the modules that the method exports beside its encoder.
 
     Raises:
-        BadInput: the encoder cannot be computed in chunks, or the loss is of another kind (csebench/train/first_step.py).
+        BadInput: the encoder cannot be computed in chunks, or the loss is no scalar that trains.
         Untrainable: a loss or the vectors are not finite, there is no gradient, or STS-B dev gave no score.
         Stopped: see `run_steps`.
     """
