@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from csebench import worker
 from csebench.base import gpus
-from csebench.base.errors import RunFailed, Stopped, first_line
+from csebench.base.errors import RunFailed, Untrainable, first_line
 from csebench.base.run_dir import DONE, delete_model, lock_run, read_report, training_report
 from csebench.plan import catalog, tuning
 from csebench.plan.recipe import conditions, pretraining
@@ -19,12 +19,12 @@ from csebench.plan.tuning import Settings, Trial
 
 
 def tune(names: list[str], scale_name: str, number: int, log: Callable[[str], None]) -> None:
-    """Search for the settings of methods, with the same number of trials for each. Trials that are done are kept, so
-    a search that was stopped goes on where it was.
+    """Search for the settings of methods, with the same number of trials for each. Trials that a file of a search or
+    runs/ has are kept, so a search that was stopped goes on where it was.
 
     Raises:
         BadInput: a method has no search space or too small a one; nothing is trained then.
-        RunFailed: every trial of a method failed, or a pre-training run that its trials start from.
+        RunFailed: every trial of a method failed by its own loss, or a run stopped for any other reason.
         Stopped: SIGTERM or SIGINT asked for an end.
     """
     planned = {name: tuning.plan_trials(name, scale_name, number) for name in dict.fromkeys(names)}
@@ -33,30 +33,37 @@ def tune(names: list[str], scale_name: str, number: int, log: Callable[[str], No
 
 
 def search(name: str, scale_name: str, planned: list[tuple[Settings, Spec]], log: Callable[[str], None]) -> None:
-    """Run the trials of one search; its file is written after each."""
-    scale, made, untuned = catalog.scale(scale_name), [], planned[0][1]
-    if stage := pretraining(untuned.params, scale.encoders[tuning.ENCODER], conditions(scale), name):
+    """Run the trials of one search that its file does not have; the file is written after each."""
+    scale, untuned, path = catalog.scale(scale_name), planned[0][1], tuning.search_path(name, scale_name)
+    before = tuning.read_search(path) if (catalog.ROOT / path).exists() else None
+    made = {trial.run: trial for trial in before.trials} if before and before.spec == untuned else {}
+    stage = pretraining(untuned.params, scale.encoders[tuning.ENCODER], conditions(scale), name)
+    if stage and any(spec.run_id not in made for _, spec in planned):
         train(stage, scale, needs_model=True)
-    for settings, spec in planned:
-        made.append(run_trial(settings, spec, scale))
+    for number, (settings, spec) in enumerate(planned, 1):
+        if spec.run_id not in made:
+            made[spec.run_id] = run_trial(settings, spec, scale)
+        trials = [*made.values()]
         content = tuning.Search(
-            name=name, planned=len(planned), spec=untuned, trials=made, chosen=tuning.chosen_settings(made)
+            name=name,
+            planned=max(len(planned), len(trials)),
+            spec=untuned,
+            trials=trials,
+            chosen=tuning.chosen_settings(trials),
         )
-        path = tuning.write_search(content, scale_name)
-        log(f"{name}: trial {len(made)} of {len(planned)}: {trial_label(made[-1])}")
-    best = tuning.best_trial(made)
+        tuning.write_search(content, scale_name)
+        log(f"{name}: trial {number} of {len(planned)}: {trial_label(made[spec.run_id])}")
+    best = tuning.best_trial([*made.values()])
     if best is None:
         raise RunFailed(f"{name}: every trial failed; {path} has the reasons.")
     log(f"{name}: chosen: {trial_label(best)}; {path}")
 
 
 def run_trial(settings: Settings, spec: Spec, scale: Scale) -> Trial:
-    """One trial; a run that failed, as by a loss that is not finite, is one without a score."""
+    """One trial; a run that its own loss ended is one without a score."""
     try:
         report = train(spec, scale)
-    except Stopped:
-        raise
-    except RunFailed as error:
+    except Untrainable as error:
         return Trial(settings=settings, run=spec.run_id, failure=first_line(error))
     if scale.keep == "scores":
         delete_model(catalog.RUNS / spec.run_id)

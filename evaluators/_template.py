@@ -35,6 +35,7 @@ DECLARATION = {
     "params": {"shown": 100},  # arguments of `evaluate`
     "variants": {"all": {"shown": 1500}},  # of them: `template:all`
     "best": {"spearman": 1.0},  # metric: what a perfect model scores
+    "bounds": {"spearman": (-1.0, 1.0)},  # metric: lowest and highest value, where these are not 0 and 1
     "chance": {"spearman": (-0.45, 0.45)},  # metric: between what random vectors score on data/smoke
     # How items make the score of a {task} and {metric}, by which rows are tested over them: `mean`, or `spearman`
     # with gold values; `sentences` are ids, by which items of the same sentence are resampled together. Leave `items`

@@ -44,6 +44,7 @@ DECLARATION = {
     "params": {"sentences": 1000, "parsed": 10000, "words": 10, "views": 16, "tokens": 32, "seed": 42},
     "best": {},
     "chance": {},
+    "bounds": {"cosine": (-1.0, 1.0), "mutual information": (0.0, None), "distance": (0.0, None)},
     "units": {"mutual information": "nats", "distance": "distance in cosine and nats", "pairs": "pairs"},
     "panels": {
         "attention_histograms": {

@@ -43,6 +43,7 @@ DECLARATION = {
     },
     "params": {"points": 5000, "seed": 42},
     "best": {"purity": 1.0, "nmi": 1.0, "ari": 1.0},
+    "bounds": {"ari": (-1.0, 1.0)},
     "chance": {"purity": (0.2, 0.8), "nmi": (0.0, 0.4), "ari": (-0.1, 0.1)},
     "panels": {"clusters": {"item": "coordinates", "width": 10.8, "height": 4.8}},
     "source": "InforMin-CL Figure 2; MSSE Figure 4 (no code)",

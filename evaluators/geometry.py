@@ -36,6 +36,12 @@ DECLARATION = {
         "top_share": (0.0, 0.3),
         "effective_rank": (20.0, 64.0),
     },
+    "bounds": {
+        "alignment": (0.0, 4.0),
+        "uniformity": (-8.0, 0.0),
+        "mean_cosine": (-1.0, 1.0),
+        "effective_rank": (1.0, None),
+    },
     "units": {"alignment": "squared distance", "uniformity": "log", "effective_rank": "dimensions"},
     "source": "SimCSE sec. 2.3; InforMin-CL Fig. 3; MSSE Fig. 6",
     "deviations": ["SCD's code takes pairs graded 4, too, and does not normalise: not imitated"],

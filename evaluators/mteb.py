@@ -77,6 +77,7 @@ DECLARATION = {
     },
     "metric": "main score",
     "best": {"accuracy": 1.0, "f1": 1.0},  # and of every other metric
+    "bounds": {"cosine_spearman": (-1.0, 1.0), "cosine_pearson": (-1.0, 1.0)},
     "chance": {"accuracy": (0.0, 0.6), "f1": (0.0, 0.6)},
     "needs": "the Hugging Face hub for MassiveIntentClassification, QuoraRetrieval and AskUbuntuDupQuestions",
     "source": "mteb 2.26.24; MSSE Figure 5",

@@ -45,6 +45,7 @@ DECLARATION = {
         "downstream/STS/STS16-en-test/STS.*.txt",
     ],
     "best": {"spearman": 1.0},
+    "bounds": {"spearman": (-1.0, 1.0)},
     "chance": {"spearman": (-0.45, 0.45)},
     "items": {"values": "{task}/*", "score": "spearman", "gold": "gold/{task}/*", "sentences": "sentences/{task}/*"},
     "panels": {

@@ -23,6 +23,7 @@ DECLARATION = {
     "tasks": ["STS-B"],
     "files": ["downstream/STS/STSBenchmark/sts-dev.csv"],
     "best": {"spearman": 1.0},
+    "bounds": {"spearman": (-1.0, 1.0)},
     "chance": {"spearman": (-0.45, 0.45)},
     "items": {"values": "{task}/*", "score": "spearman", "gold": "gold/{task}/*", "sentences": "sentences/{task}/*"},
     "source": "SimCSE trainers.py:119-140; InfoCSE sec. 5",

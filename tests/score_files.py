@@ -1,6 +1,8 @@
-"""Parts of score JSONs that tests write without an evaluation."""
+"""Score JSONs that tests write without an evaluation."""
 
-from csebench.plan.registry import protocol
+from csebench.base.files import with_digest, write_json
+from csebench.model.metrics import averages
+from csebench.plan.registry import evaluator_declaration, protocol
 
 
 def scored_by(evaluator: str, **changed) -> dict:
@@ -8,3 +10,26 @@ def scored_by(evaluator: str, **changed) -> dict:
     wanted = protocol(evaluator)
     params = {"params": wanted.params} if wanted.params else {}
     return {"evaluator": wanted.declaration.name, "version": wanted.declaration.version, **params, **changed}
+
+
+def write_score_file(path, content: dict) -> None:
+    """Write a score JSON with the digest that it must have; an average gets the tasks that it lacks."""
+    declared = evaluator_declaration(content["evaluations"][0]["evaluator"])
+    scores = [row for row in content["scores"] if "filled" not in row]
+    for average in [row for row in scores if row["task"] == "Avg." and declared.average]:
+        scores += fill(average, scores, declared.tasks)
+    write_json(path, with_digest(content | {"scores": scores}))
+
+
+def fill(average: dict, scores: list[dict], tasks: list[str]) -> list[dict]:
+    """Rows of the tasks that have no score, with which those of all tasks have the average, up to its rounding; it is
+    set to what they give."""
+    same = {"metric": average["metric"], "subset": "all"}
+    known = {row["task"]: row["value"] for row in scores if row.items() >= same.items()}
+    missing = [task for task in tasks if task not in known]
+    left = round(1e4 * (len(tasks) * average["value"] - sum(known[task] for task in tasks if task in known)))
+    for number, task in enumerate(missing):
+        known[task] = (left // len(missing) + (number < left % len(missing))) / 1e4
+    average["value"] = averages([known[task] for task in tasks])[average["subset"] == "printed"]
+    same = {"evaluator": average["evaluator"], "protocol": "p", "filled": True} | same
+    return [same | {"task": task, "value": known[task]} for task in missing]

@@ -35,6 +35,10 @@ class RunFailed(Exception):
     """A run failed after it had started: exit code 1, other runs continue."""
 
 
+class Untrainable(RunFailed):
+    """A run whose own settings end it, as by a loss that is not finite: another try would end the same way."""
+
+
 class Stopped(RunFailed):
     """A run was stopped from outside and wrote a checkpoint, from which it resumes.
 

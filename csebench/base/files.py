@@ -92,20 +92,26 @@ def read_json(path: Path, remedy: str = "") -> Any:
 
 
 def read_object(path: Path, model: type[M], remedy: str = "") -> dict[str, Any]:
-    """The content of a JSON file that is an object, as it is; `model` has keys that it must have, with their types.
+    """The content of a JSON file that is an object, as it is. Raises BadInput as `read_typed` does."""
+    return read_typed(path, model, remedy)[0]
+
+
+def read_typed(path: Path, model: type[M], remedy: str = "") -> tuple[dict[str, Any], M]:
+    """The content of a JSON file that is an object, as it is and as a model, which has the keys that it must have. A
+    model with the field `sha256` is of files that must state their digest.
 
     Raises:
         BadInput: as `read_json` does, or the content does not fit the model, or has not the digest that it states.
     """
     content = read_json(path, remedy)
     try:
-        model.model_validate(content)
+        typed = model.model_validate(content)
     except ValidationError as e:
         raise BadInput(f"{explain(e, str(path), field_names(model))} {remedy}".rstrip()) from None
     if DIGEST in content and content != with_digest(content):
         reason = f"edited since it was written (its content has not the {DIGEST} it states)."
         raise BadInput(f"{path}: {reason} {remedy}".rstrip())
-    return content
+    return content, typed
 
 
 def parse_json(text: str, where: str, line: int | None = None) -> Any:

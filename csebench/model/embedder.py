@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from csebench.base.errors import BadInput, RunFailed
+from csebench.base.errors import BadInput, Untrainable
 from csebench.base.files import UNREADABLE_NPZ, replacing
 
 SHARD = 8192  # texts of a corpus that are embedded, and kept on disk, at a time
@@ -26,7 +26,7 @@ def shards(texts: Iterable) -> Iterator[list]:
 
 def check_finite(vectors: np.ndarray) -> None:
     if not np.isfinite(vectors).all():
-        raise RunFailed("the model gives vectors that are not finite.")
+        raise Untrainable("the model gives vectors that are not finite.")
 
 
 class Embedder:

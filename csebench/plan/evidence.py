@@ -320,7 +320,7 @@ def check_source(content: Source, lines: Lines) -> None:
         check_names(experiment, lines, ("experiments", i))
         for j, run in enumerate(experiment.runs):
             place = ("experiments", i, "runs", j)
-            check_run(run, experiment, lines, place)
+            check_run(run, experiment, content.setup.merge(experiment.setup).steps, lines, place)
             for what, identity in identities(experiment, run).items():
                 first = first_places.setdefault(identity, place)
                 if first != place:
@@ -375,14 +375,13 @@ def check_scores(scores: dict[str, Published], lines: Lines, place: tuple) -> No
         raise BadInput(f"{lines.where(*place)}: fractions; write correlations x 100 and accuracies in percent.")
 
 
-def check_run(run: PublishedRun, experiment: Experiment, lines: Lines, place: tuple) -> None:
-    """Scores of one run: no deviations, averages that fit their columns, a best step within the training."""
+def check_run(run: PublishedRun, experiment: Experiment, steps: int | None, lines: Lines, place: tuple) -> None:
+    """Scores of one run: no deviations, averages that fit their columns, a best step within the training's steps."""
     check_scores(run.scores, lines, (*place, "scores"))
     for task, score in run.scores.items():
         if score.std is not None:
             where = lines.where(*place, "scores", task)
             raise BadInput(f"{where}: {task}: one run has no ±; use `summary`.")
-    steps = experiment.setup.steps
     if run.best_step is not None and steps is not None and run.best_step > steps:
         where = lines.where(*place, "best_step")
         raise BadInput(f"{where}: best_step: {run.best_step} of a run of {steps} steps.")

@@ -62,25 +62,24 @@ def parse_python(path: Path) -> ast.Module:
 
 
 @cached
-def with_imports(path: Path) -> list[Path]:
-    """A file, and the files of methods/ and evaluators/ that it imports from, directly or through one another."""
+def with_imports(path: Path, packages: tuple[str, ...] = ("methods.", "evaluators.")) -> list[Path]:
+    """A file, and the files of some packages that it imports from, directly or through one another."""
     files, waiting = [], [path]
     while waiting:
         file = waiting.pop()
         if file not in files:
             files.append(file)
-            waiting += sorted(_imported(file))
+            waiting += sorted(_imported(file, packages))
     return files
 
 
-def _imported(path: Path) -> set[Path]:
+def _imported(path: Path, packages: tuple[str, ...]) -> set[Path]:
     files = set()
     for node in ast.walk(parse_python(path)):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
         if isinstance(node, ast.ImportFrom):
             names = [node.module or "", *(f"{node.module}.{name}" for name in names)]
-        folders = tuple(f"{folder.name}." for folder in (METHODS, EVALUATORS))
-        candidates = (ROOT / (name.replace(".", "/") + ".py") for name in names if name.startswith(folders))
+        candidates = (ROOT / (name.replace(".", "/") + ".py") for name in names if name.startswith(packages))
         files |= {candidate for candidate in candidates if candidate.is_file()}
     return files
 

@@ -19,7 +19,7 @@ from pydantic import Field, model_validator
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, unknown
-from csebench.base.files import read_object, write_json
+from csebench.base.files import read_typed, with_digest, write_json
 from csebench.plan import catalog, variance
 from csebench.plan.papers import Recipe
 from csebench.plan.recipe import Conditions, conditions, make_spec, recipe_name
@@ -40,8 +40,14 @@ class Trial(Strict):
     settings: Settings
     run: str
     model_sha256: str | None = None
-    dev: float | None = None  # Spearman on STS-B dev of the step that is kept; None: the run failed
-    failure: str | None = None
+    dev: float | None = Field(default=None, ge=-1, le=1)  # Spearman on STS-B dev of the step that is kept
+    failure: str | None = None  # why there is no such score, and none at another try
+
+    @model_validator(mode="after")
+    def scored_or_failed(self):
+        if (self.dev is None) == (self.failure is None):
+            raise ValueError("must have a score (`dev`) or a reason (`failure`), and not both")
+        return self
 
 
 class Search(Strict):
@@ -54,10 +60,27 @@ class Search(Strict):
     chosen: Settings | None  # those of the best trial, of several the first; None: all trials failed
 
     @model_validator(mode="after")
-    def best_is_chosen(self):
+    def trials_fit(self):
+        """Each is the run of its settings, no two the same; the first is that of the spec, the best is chosen."""
+        first, runs = self.trials[0], [trial.run for trial in self.trials]
+        for number, trial in enumerate(self.trials):
+            if trial.settings.keys() != first.settings.keys():
+                raise ValueError(f"trials.{number}.settings: are of other parameters than those of the first trial")
+            if trial.run != (run := with_settings(self.spec, trial.settings).run_id):
+                raise ValueError(f"trials.{number}.run: is {trial.run}, but its settings give {run}")
+        if first.run != self.spec.run_id:
+            raise ValueError("trials.0: has other settings than `spec`")
+        if len({*runs}) < len(runs) or len(runs) > self.planned:
+            raise ValueError(f"trials: {len(runs)} of {self.planned} planned, {len({*runs})} of them different")
         if self.chosen != chosen_settings(self.trials):
             raise ValueError("`chosen` is not what the best trial has")
         return self
+
+
+class SearchFile(Search):
+    """The same as it is in the file."""
+
+    sha256: str  # of the other keys
 
 
 def best_trial(trials: list[Trial]) -> Trial | None:
@@ -118,8 +141,8 @@ def plan_trials(name: str, scale_name: str, number: int) -> list[tuple[Settings,
             f"tune: {name} has {len(others) + 1} different trials; every method gets as many: --trials"
             f" {len(others) + 1} at most, or more values in `search` of methods/{name.partition('+')[0]}.py."
         )
-    drawn = [(settings, plan_trial(name, settings, scale_name)) for settings in others[: number - 1]]
-    return [(first, untuned), *drawn]
+    drawn = [plan_trial(name, settings, scale_name) for settings in others[: number - 1]]
+    return [({key: setting(spec, key) for key in space}, spec) for spec in (untuned, *drawn)]
 
 
 def plan_trial(name: str, settings: Settings, scale_name: str) -> Spec:
@@ -157,11 +180,27 @@ def setting(spec: Spec, key: str) -> Value:
     return spec.components[component].params[param] if dot else spec.params[key]
 
 
+def with_settings(spec: Spec, settings: Settings) -> Spec:
+    """A run with other settings. Raises ValueError for one that it does not have."""
+    content = spec.model_dump()
+    for key, value in settings.items():
+        component, dot, param = key.rpartition(".")
+        params = content["components"].get(component, {"params": {}})["params"] if dot else content["params"]
+        if param not in params:
+            raise ValueError(f"`spec` has no {key}")
+        params[param] = value
+    return Spec(**content)
+
+
 # ---------------------------------------------------------------- files
 
 
 def search_folder(scale_name: str) -> Path:
     return catalog.results_folder(scale_name) / "tuning"
+
+
+def search_path(name: str, scale_name: str) -> Path:
+    return search_folder(scale_name) / f"{name}.json"
 
 
 def search_files(scale_name: str) -> list[Path]:
@@ -173,16 +212,15 @@ def search_files(scale_name: str) -> list[Path]:
 def read_search(path: Path) -> Search:
     """Raises BadInput where the file is not a search, or that of another name."""
     remedy = "Restore the file, or delete it and search again."
-    search = Search.model_validate(read_object(catalog.ROOT / path, Search, remedy))
+    _, search = read_typed(catalog.ROOT / path, SearchFile, remedy)
     if search.name != path.stem:
         raise BadInput(f"{path}: name: is {search.name!r}, but the file is {path.name}. {remedy}")
     return search
 
 
-def write_search(search: Search, scale_name: str) -> Path:
-    path = search_folder(scale_name) / f"{search.name}.json"
-    write_json(catalog.ROOT / path, search.model_dump(exclude_none=True) | {"chosen": search.chosen})
-    return path
+def write_search(search: Search, scale_name: str) -> None:
+    content = search.model_dump(exclude_none=True) | {"chosen": search.chosen}
+    write_json(catalog.ROOT / search_path(search.name, scale_name), with_digest(content))
 
 
 # ---------------------------------------------------------------- what a scale takes
@@ -206,7 +244,7 @@ def tuned_settings(scale_name: str) -> Mapping[str, Settings]:
     if not wanted:
         return {}
     key, folder = f"config/{scale_name}.yaml: tuned", search_folder(scale_name)
-    paths = search_files(scale_name) if wanted is True else [folder / f"{name}.json" for name in wanted]
+    paths = search_files(scale_name) if wanted is True else [search_path(name, scale_name) for name in wanted]
     if not paths:
         raise BadInput(f"{key}: no search in {folder}/; `{command(['METHOD'], scale_name)}` makes one.")
     searches = {}
@@ -229,6 +267,10 @@ def defect(search: Search, scale_name: str) -> str | None:
     """Why nothing can be taken from a search; None where it can."""
     if changed := differences(search.spec, plan_trial(search.name, {}, scale_name)):
         return f"made under other settings ({', '.join(changed)})"
+    space = search_space(search.name)
+    tried = {(key, value) for trial in search.trials[1:] for key, value in trial.settings.items()}
+    if strange := [f"{key} {value}" for key, value in sorted(tried, key=str) if value not in space.get(key, [])]:
+        return f"{strange[0]} is no value that `csebench tune` tries"
     if len(search.trials) < search.planned:
         return f"{len(search.trials)} of {search.planned} trials are made"
     return "every trial failed" if search.chosen is None else None

@@ -1,10 +1,11 @@
 """The version lock: code that changes a number bumps a version, or it is stated that it changes none.
 
 `tests/version_lock.json` holds the version of every unit and a hash of its code. Units: each method, component and
-evaluator with what it imports from methods/ and evaluators/; the trainer, which is whole rooms of csebench/;
-back-translation. What cannot change a number does not count: comments, layout, docstrings, the types of arguments,
-what an error says, an evaluator's figures, and the text for readers in a declaration, which csebench/plan/schema.py
-marks. `python -m csebench.versions` brings the lock up to date (csebench/versions.py).
+evaluator with what it imports from methods/ and evaluators/; the trainer, which is rooms of csebench/ with what they
+import from data/; back-translation; replicates. What brings data and models is in none: it cannot change a number, as
+files are checked by their hashes. What cannot change a number does not count: comments, layout, docstrings, the types
+of arguments, what an error says, an evaluator's figures, and the text for readers in a declaration, which
+csebench/plan/schema.py marks. `python -m csebench.versions` brings the lock up to date (csebench/versions.py).
 """
 
 from __future__ import annotations
@@ -40,8 +41,10 @@ from csebench.plan.spec import TRAINER_VERSION, Spec, digest
 LOCK = ROOT / "tests" / "version_lock.json"
 STORED = RUNS / ".plan" / "versions.json"  # `unversioned_code`, with the hash of the files that it was made from
 DECLARATION = "DECLARATION"
-TRAINER = ("data", "model", "train")  # rooms of csebench/
-TRANSLATE = ROOT / "csebench" / "data" / "translate.py"  # has a version of its own
+TRAINER = ("model", "train")  # rooms of csebench/
+HUB = ROOT / "csebench" / "data" / "hub.py"  # imported by rooms of the trainer, and brings models
+TRANSLATE = ROOT / "csebench" / "data" / "translate.py"  # has a version of its own, as replicates do
+REPLICATES = ROOT / "csebench" / "score" / "replicates.py"
 
 
 class _Arithmetic(ast.NodeTransformer):
@@ -123,8 +126,10 @@ def units(skip_invalid: bool = False) -> dict[str, tuple[int, list[Path]]]:
         BadInput: a file is no valid method, component or evaluator.
     """
     rooms = [path for room in TRAINER for path in sorted((ROOT / "csebench" / room).rglob("[!.]*.py"))]
-    units = {"trainer": (TRAINER_VERSION, [path for path in rooms if path != TRANSLATE])}
+    trainer = {file for path in rooms for file in with_imports(path, ("csebench.data.",))}
+    units = {"trainer": (TRAINER_VERSION, sorted(trainer - {HUB, TRANSLATE}))}
     units["translate"] = (back_translation_facts("", "")["version"], [TRANSLATE])
+    units["replicates"] = (read_literal(REPLICATES, "VERSION"), [REPLICATES, REPLICATES.with_name("rows.py")])
     for folder in (METHODS, COMPONENTS, EVALUATORS):
         for name in names(folder):
             with contextlib.suppress(*[BadInput] if skip_invalid else []):
@@ -205,4 +210,4 @@ def units_of_run(spec: Spec) -> Iterator[str]:
 
 def units_of_score(evaluator: str) -> Iterator[str]:
     """The units that score a model by an evaluator, named without its settings."""
-    yield from ("trainer", unit_name(evaluator, EVALUATORS))
+    yield from ("trainer", "replicates", unit_name(evaluator, EVALUATORS))

@@ -297,7 +297,7 @@ def tuning_text(scale_name: str, methods: Iterable[str]) -> str:
     if not searched:
         return f"Settings: `config/{scale_name}.yaml`; the methods are not tuned alike."
     untuned = [declaration(name).title for name in methods if name not in searched]
-    trials = tuning.read_search(tuning.search_folder(scale_name) / f"{next(iter(searched))}.json").planned
+    trials = tuning.read_search(tuning.search_path(next(iter(searched)), scale_name)).planned
     text = f"Tuned alike on STS-B dev, {trials} trials each ([what that bought](tuning.md))"
     return f"{text}; not tuned: {', '.join(untuned)}." if untuned else f"{text}."
 

@@ -62,6 +62,7 @@ class ItemsFile(BaseModel):
 
     comparisons: dict[str, Comparison] | None = None
     texts: Texts | None = None
+    sha256: str  # of the other keys
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from csebench.base import gpus
 from csebench.base.data_root import DataRoot, matches
 from csebench.base.display import bar, loading
 from csebench.base.errors import BadInput, RunFailed, no_exit
-from csebench.base.files import DIGEST, digest, read_object, replacing, sha256, with_digest, write_json
+from csebench.base.files import DIGEST, digest, read_typed, replacing, sha256, with_digest, write_json
 from csebench.base.locks import locked
 from csebench.base.model_files import FACTS, REPORT, check_model, model_sha256, read_facts, train_again
 from csebench.base.processes import use_threads
@@ -30,7 +30,7 @@ from csebench.plan.sources import from_hub, remedy
 from csebench.score import failures
 from csebench.score.replicates import make_replicates
 from csebench.score.rows import Score
-from csebench.score.score_file import REMEDY, Scores, settings
+from csebench.score.score_file import REMEDY, Scores, refuse, row_defects, settings
 from csebench.score.store import ITEMS, items
 
 if TYPE_CHECKING:
@@ -96,7 +96,8 @@ def run_evaluator(evaluator: str, model: Embedder, data_root: Path | DataRoot) -
 
     Raises:
         BadInput: its data cannot be used, or the model is of a kind that it cannot score.
-        RunFailed: a score or a per-item value is not a finite number. Evaluators need not check it themselves.
+        RunFailed: a score or a per-item value is not a finite number, or a score cannot be. Evaluators need not check
+            it themselves.
     """
     wanted = protocol(evaluator)
     scores, items = load(wanted.declaration.name, EVALUATORS)(model, data_root, **wanted.params)
@@ -106,6 +107,8 @@ def run_evaluator(evaluator: str, model: Embedder, data_root: Path | DataRoot) -
         raise RunFailed(
             f"{evaluator}: {broken[0]} is not a finite number. Usually the model gives every sentence the same vector."
         )
+    if (problem := next(row_defects(scores, wanted.declaration), None)) is not None:
+        raise RunFailed(f"{wanted.file}: {problem} Correct the evaluator, or its `bounds` or `units`.")
     return scores, items
 
 
@@ -286,7 +289,8 @@ def publish(
     """A run's scores with what was run, how it was trained, and replicates over test items: the JSON that tables are
     rendered from. Per-item values stay with the run."""
     path = evaluate_run(run, [evaluator], data_root, evaluation, threads=threads)[evaluator]
-    scores = read_object(path, Scores, REMEDY)
+    scores, checked = read_typed(path, Scores, REMEDY)
+    refuse(path, row_defects(checked.scores, protocol(evaluator).declaration))
     if (report := read_report(run)) is None:
         raise BadInput(f"{run}: its training is not finished.")
     training = {key: value for key, value in report.items() if key not in ("spec", "losses", DIGEST)}

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from csebench.plan.schema import ItemScore
 
+VERSION = 1  # increase it when a change of this file or of rows.py changes a replicate
 DRAWS = 512  # 1.4 kB of a score; a standard error is exact up to 511 units, then off by 3 % (benchmarks/clusters.py)
 NAIVE_DRAWS = 128  # of the error that ignores shared sentences, which is shown and tests nothing
 LARGEST = 0.1  # of a test set, in one cluster
@@ -39,7 +40,7 @@ LARGEST = 0.1  # of a test set, in one cluster
 class Replicates:
     """Changes of one score in resamples of its test items."""
 
-    items: str  # digest of the evaluator's test items: replicates of equal ones are paired
+    items: str  # version, and digest of the evaluator's test items: replicates of equal ones are paired
     clustered: np.ndarray  # (DRAWS,) of clusters
     naive: np.ndarray  # (NAIVE_DRAWS,) of single items
 
@@ -71,7 +72,7 @@ def make_replicates(scores: list[Score], items: Items, rule: ItemScore | None) -
             "clustered": encode(changes(test_set, units[rows[task]] @ signs)),
             "naive": encode(changes(test_set, singles[rows[task]] @ single_signs)),
         }
-    return {"items": digest_of_items(by_task), "scores": encoded}
+    return {"version": VERSION, "items": digest_of_items(by_task), "scores": encoded}
 
 
 def read_replicates(content: dict, task: str, metric: str) -> Replicates | None:
@@ -80,7 +81,8 @@ def read_replicates(content: dict, task: str, metric: str) -> Replicates | None:
     encoded = published["scores"].get(task, {}).get(metric)
     if encoded is None:
         return None
-    return Replicates(published["items"], decode(encoded["clustered"]), decode(encoded["naive"]))
+    items = f"{published.get('version', 1)} {published['items']}"
+    return Replicates(items, decode(encoded["clustered"]), decode(encoded["naive"]))
 
 
 def encode(changes: np.ndarray) -> dict:

@@ -1,18 +1,29 @@
-"""What a score JSON states, and what it must be to be shown: of the run and the evaluator that its name states, with
-finite values, and unchanged since it was written. Never imports torch."""
+"""What a score JSON states, and what it must be to be shown: of the run and the evaluator that its name states,
+unchanged since it was written, with values, averages and replicates that can be. Never imports torch.
+
+Files of searches are checked as they are read, too: csebench/plan/tuning.py.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Annotated, Any
 
+import numpy as np
 from pydantic import BaseModel, Field, FiniteFloat
 
 from csebench.base.errors import BadInput
-from csebench.base.files import digest, read_object
-from csebench.plan.registry import Protocol, protocol
-from csebench.plan.schema import Evaluation
+from csebench.base.files import digest, read_typed
+from csebench.plan.registry import Protocol, evaluator_declaration, protocol
+from csebench.plan.schema import Evaluation, EvaluatorDeclaration
+from csebench.plan.spec import Spec
+from csebench.score import replicates
+from csebench.score.rows import Score
 
+ROUNDING = 1e-6  # of a value at the end of its range
 REMEDY = "Restore the file, or delete it, and the evaluation runs again."
 
 
@@ -43,15 +54,35 @@ class Scores(BaseModel):
     scores: Annotated[list[ScoreRow], Field(min_length=1)]
     items: str = ""  # file of per-item values, and its hash
     items_sha256: str | None = None
+    sha256: str  # of the other keys
+
+
+class Encoded(BaseModel):
+    unit: Annotated[FiniteFloat, Field(strict=True, gt=0)]
+    values: str
+
+
+class Changes(BaseModel):
+    """Replicates of one score."""
+
+    clustered: Encoded
+    naive: Encoded
+
+
+class PublishedReplicates(BaseModel):
+    version: int = 1
+    items: Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
+    scores: dict[str, dict[str, Changes]]  # by task and metric
 
 
 class ScoreFile(Scores):
     """The same of a published one."""
 
     run: str
-    spec: dict[str, Any]
+    spec: Spec
     training: TrainedAs = TrainedAs()
     evaluations: Annotated[list[ScoredBy], Field(min_length=1, max_length=1)]
+    replicates: PublishedReplicates | None = None
 
 
 def settings(wanted: Protocol, evaluation: Evaluation) -> dict:
@@ -65,21 +96,92 @@ def read_published(path: Path) -> dict:
     """A published score JSON, `<run>.<evaluator>.json`, checked.
 
     Raises:
-        BadInput: it does not fit the schema, or is of another run, evaluator or weights than it states.
+        BadInput: it does not fit the schema, is of another run, evaluator or weights than it states, or holds what no
+            evaluation gives; the message names file and key.
     """
-    content = read_object(path, ScoreFile, REMEDY)
-    file = ScoreFile.model_validate(content)
+    content, file = read_typed(path, ScoreFile, REMEDY)
     run, _, key = path.name.removesuffix(".json").partition(".")
-    of_spec = f"{file.spec.get('method')}-{digest(file.spec)}"
+    refuse(path, defects(file, f"{file.spec.method}-{digest(content['spec'])}", run, key))
+    return content
+
+
+def refuse(path: Path, problems: Iterator[str]) -> None:
+    """Raises BadInput with the first of what is wrong in a file, if anything is."""
+    if (problem := next(problems, None)) is not None:
+        raise BadInput(f"{path}: {problem} {REMEDY}")
+
+
+def defects(file: ScoreFile, of_spec: str, run: str, key: str) -> Iterator[str]:
+    """What is wrong in a published file, each with its key.
+
+    Args:
+        of_spec: id of the run that it states the settings of; run, key: those in the name of the file.
+    """
     for name, stated in (("run", file.run), ("spec", of_spec), ("training.run", file.training.run or run)):
         if stated != run:
-            raise BadInput(f"{path}: {name}: is of run {stated}, another than the file's name states. {REMEDY}")
+            yield f"{name}: is of run {stated}, another than the file's name states."
     (by,) = file.evaluations
     if not is_by(by, key) or any(row.evaluator != by.evaluator for row in file.scores):
-        raise BadInput(f"{path}: scores of evaluator {by.evaluator}, another than the file's name states. {REMEDY}")
+        yield f"scores: of evaluator {by.evaluator}, another than the file's name states."
     if None not in (by.model_sha256, file.training.model_sha256) and by.model_sha256 != file.training.model_sha256:
-        raise BadInput(f"{path}: scores of other weights than those of the training that it states. {REMEDY}")
-    return content
+        yield "evaluations.0.model_sha256: other weights than those of the training that it states."
+    try:
+        declared = evaluator_declaration(by.evaluator)
+    except BadInput:  # it is gone
+        return
+    yield from row_defects(file.scores, declared)
+    if file.replicates is not None:
+        yield from replicate_defects(file.replicates, file.scores, declared)
+
+
+def row_defects(rows: Sequence[ScoreRow | Score], declared: EvaluatorDeclaration) -> Iterator[str]:
+    """Rows that stand twice, values out of range, means that are not those of their parts. `mean` is the mean of the
+    other subsets of a task, `Avg.` that of the tasks in the main metric, or of their printed values."""
+    from csebench.model.metrics import averages  # not above: pages are not made again for an edit in model/
+
+    values: dict[tuple[str, str], dict[str, float]] = {}  # (task, metric): by subset
+    for number, row in enumerate(rows):
+        subsets = values.setdefault((row.task, row.metric), {})
+        if row.subset in subsets:
+            yield f"scores.{number}: {row.task}, {row.subset}, {row.metric} stands twice."
+        subsets[row.subset] = row.value
+        low, high = declared.bounds_of(row.metric)
+        if not low - ROUNDING <= row.value <= high + ROUNDING:
+            yield f"scores.{number}.value: {row.value} is no {row.metric}, which is from {low:g} to {high:g}."
+    for (task, metric), subsets in values.items():
+        parts = [value for subset, value in subsets.items() if subset not in ("all", "mean")]
+        means = {"mean": fmean(parts) if parts else math.nan}
+        if task == "Avg." and declared.average:
+            of_tasks = [values.get((name, metric), {}).get("all", math.nan) for name in declared.tasks]
+            means["all"], means["printed"] = averages(of_tasks)
+        for subset, mean in means.items():
+            if subset in subsets and not abs(subsets[subset] - mean) <= ROUNDING:
+                yield f"scores: {task}, {subset}, {metric}: {subsets[subset]}, but its parts give {mean}."
+
+
+def replicate_defects(
+    published: PublishedReplicates, rows: list[ScoreRow], declared: EvaluatorDeclaration
+) -> Iterator[str]:
+    """Replicates of no score, too few of them, or changes that are larger than a score can have. Those of another
+    version of the code are not looked into."""
+    if published.version != replicates.VERSION:
+        return
+    scored = {(row.task, row.metric) for row in rows if row.subset == "all"}
+    for task, by_metric in published.scores.items():
+        for metric, changes in by_metric.items():
+            where, (low, high) = f"replicates.scores.{task}.{metric}", declared.bounds_of(metric)
+            if (task, metric) not in scored:
+                yield f"{where}: is of no score."
+            for kind, draws in (("clustered", replicates.DRAWS), ("naive", replicates.NAIVE_DRAWS)):
+                encoded = getattr(changes, kind)
+                try:
+                    values = replicates.decode(encoded.model_dump())
+                except ValueError:
+                    values = np.empty(0)
+                if len(values) != draws:
+                    yield f"{where}.{kind}.values: holds {len(values)} numbers, not {draws}."
+                elif (largest := np.abs(values).max()) > 2 * (high - low) + ROUNDING:
+                    yield f"{where}.{kind}.unit: a change of {largest:g} of a score from {low:g} to {high:g}."
 
 
 def is_by(by: ScoredBy, key: str) -> bool:

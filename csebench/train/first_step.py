@@ -10,14 +10,14 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from csebench.base.errors import BadInput
+from csebench.base.errors import BadInput, Untrainable
 from csebench.train.method import Component, Method
 
 
 @dataclass(frozen=True)
 class FirstStep:
-    """The checks of one step, in the order of csebench/train/trainer.py: optimise. Each raises BadInput, which names
-    the file of the method or component.
+    """The checks of one step, in the order of csebench/train/trainer.py: optimise. Each raises BadInput, of
+    zeros alone Untrainable, which names the file of the method or component.
 
     Attributes:
         resumed: whether the run goes on from a checkpoint: a gradient of zeros is then no mistake of the code.
@@ -52,7 +52,7 @@ class FirstStep:
         weights = [w for encoder in self.method.encoders() for w in encoder.parameters() if w.requires_grad]
         gradients = [w.grad for w in weights if w.grad is not None]
         if weights and not (gradients if self.resumed or loss == 0 else any(bool(g.any()) for g in gradients)):
-            raise BadInput(
+            raise Untrainable(
                 f"{file_of(self.method)}: the gradient of loss(views) is zero in all weights of the encoder: training"
                 " would change nothing. Compute the loss from views.z1 and views.z2, without detach() or no_grad()."
             )

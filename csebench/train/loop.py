@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 import torch
 
-from csebench.base.errors import RunFailed, Stopped
+from csebench.base.errors import Stopped, Untrainable
 from csebench.base.processes import is_main_process
 from csebench.base.progress import Progress
 from csebench.base.run_dir import remove_checkpoint
@@ -51,11 +51,11 @@ class Task(Protocol):
 
 
 def read_losses(task: Task, state: TrainState) -> None:
-    """Read the pending losses from the device. Raises RunFailed where one is not finite."""
+    """Read the pending losses from the device. Raises Untrainable where one is not finite."""
     values = parallel.mean(torch.stack(state.pending)).tolist()
     for step, value in enumerate(values, state.step - len(values) + 1):
         if not np.isfinite(value):
-            raise RunFailed(
+            raise Untrainable(
                 f"{task.name}: loss is {value} at step {step} (learning rate {task.peak_learning_rate:g});"
                 " the run is stopped. Lower the learning rate or check the loss."
             )
@@ -82,7 +82,7 @@ def run_steps(
         seconds per step of this process, evaluations included.
 
     Raises:
-        RunFailed: a loss is not finite; the checkpoint is gone, for it would end the same way.
+        Untrainable: a loss is not finite; the checkpoint is gone, for it would end the same way.
         Stopped: `stop` was set.
     """
     cuda, writing = task.device.type == "cuda", 0.0  # seconds that the last checkpoint took
@@ -104,7 +104,7 @@ def run_steps(
         if evaluates or state.step % LOG_EVERY == 0:
             try:
                 read_losses(task, state)
-            except RunFailed:
+            except Untrainable:
                 remove_checkpoint(folder)
                 raise
 

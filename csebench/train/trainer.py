@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from csebench.base.errors import BadInput, RunFailed, no_exit
+from csebench.base.errors import BadInput, Untrainable, no_exit
 from csebench.base.processes import rank
 from csebench.base.progress import Progress
 from csebench.data.sts import Pairs
@@ -94,8 +94,8 @@ def fit(
         the report, and the modules that the method exports beside its encoder.
 
     Raises:
-        BadInput: the encoder cannot be computed in chunks, or the loss cannot train it (csebench/train/first_step.py).
-        RunFailed: a loss is not finite, or STS-B dev gave no score.
+        BadInput: the encoder cannot be computed in chunks, or the loss is no scalar that trains.
+        Untrainable: a loss or the vectors are not finite, there is no gradient, or STS-B dev gave no score.
         Stopped: see `run_steps`.
     """
     torch.manual_seed(spec.seed_of("head"))
@@ -116,7 +116,7 @@ def fit(
     if rank() > 0:
         return {}, {}
     if "weights" not in state.best:
-        raise RunFailed(f"{spec.run_id}: STS-B dev gave no score at any step (constant embeddings?).")
+        raise Untrainable(f"{spec.run_id}: STS-B dev gave no score at any step (constant embeddings?).")
     encoder.model.load_state_dict(state.best["weights"])
     best = {f"best_{key}": state.best[key] for key in ("step", "encoder")} | {"best_dev": state.best["score"]}
     report = {"curve": state.curve, "losses": state.losses, **best, "steps": state.step, "resumed_at": first or None}

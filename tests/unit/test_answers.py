@@ -1,12 +1,11 @@
 """The first page of a study: its answers follow from the scores and say what is missing."""
 
-import json
 import re
 from math import sqrt
 
 import pytest
 import scipy.stats
-from score_files import scored_by
+from score_files import scored_by, write_score_file
 
 from csebench.plan import grids, targets
 from csebench.plan.catalog import SIDE_BY_SIDE
@@ -43,7 +42,7 @@ def write_score(spec, cell, value, stale):
     rows = [same | {"task": task, "subset": "printed" if task == "Avg." else "all"} for task in tasks]
     content = {"run": spec.run_id, "spec": spec.model_dump(), "evaluations": [scored_by(cell.evaluator)]}
     content |= {"training": {}, "provenance": {}, "items": "gone.npz", "scores": rows}
-    path.write_text(json.dumps(content))
+    write_score_file(path, content)
 
 
 def answer(beginning):

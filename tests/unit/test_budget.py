@@ -4,7 +4,7 @@ import re
 
 import pytest
 import yaml
-from score_files import scored_by
+from score_files import scored_by, write_score_file
 
 from csebench import cli
 from csebench.base.files import write_json
@@ -50,7 +50,7 @@ def write_scores(spec, evaluator, scale):
     by = scored_by(evaluator)
     row = {"evaluator": by["evaluator"], "task": "x", "subset": "all", "metric": "x", "value": 0.5}
     content = {"run": spec.run_id, "spec": spec.model_dump(), "scores": [row], "evaluations": [by]}
-    write_json(targets.score_path(spec.run_id, evaluator, scale), content)
+    write_score_file(targets.score_path(spec.run_id, evaluator, scale), content)
 
 
 def seconds(some, steps):

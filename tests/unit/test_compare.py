@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 import scipy.stats
 import yaml
-from score_files import scored_by
+from score_files import scored_by, write_score_file
 
 from csebench import ROOT
 from csebench.base import caches
 from csebench.base.errors import BadInput
+from csebench.base.files import with_digest, write_json
 from csebench.data.sts import read_sts
+from csebench.model.metrics import averages
 from csebench.plan import catalog, grids, targets
 from csebench.plan.registry import evaluator_declaration
 from csebench.report import compare
@@ -78,7 +80,7 @@ def write_scores(spec, evaluator, values, items=None):
     rows = [Score(row["task"], row["subset"], row["metric"], row["value"]) for row in content["scores"]]
     if items and (replicates := make_replicates(rows, items, evaluator_declaration(name).items)):
         content["replicates"] = replicates
-    path.write_text(json.dumps(content))
+    write_score_file(path, content)
 
 
 # ---------------------------------------------------------------- which items make a score
@@ -193,7 +195,7 @@ def write_sts(spec, noise, seed):
         values[task, "spearman"] = scipy.stats.spearmanr(cosines, gold).statistic
         items |= own | {f"gold/{task}/{p.subset}": p.gold for p in pairs}
         items |= {f"sentences/{task}/{p.subset}": sentence_ids(p.left, p.right) for p in pairs}
-    values["Avg.", "spearman"] = np.mean(list(values.values()))
+    values["Avg.", "spearman"] = averages(list(values.values()))[1]
     write_scores(spec, "sts", values, items)
     return 100 * values["Avg.", "spearman"]
 
@@ -228,7 +230,7 @@ def edit_scores(specs, edit):
         path = targets.score_path(spec.run_id, "sts", SCALE)
         content = json.loads(path.read_text())
         edit(content)
-        path.write_text(json.dumps(content))
+        write_score_file(path, content)
 
 
 def test_p_is_of_seeds_and_items(sts):
@@ -259,7 +261,7 @@ def test_without_replicates_seeds_are_compared(sts):
 
 def test_rows_of_other_test_items_are_compared_over_seeds(sts):
     """Their digest shows that one row was scored on other data."""
-    edit_scores(specs(1, "Bad"), lambda content: content["replicates"].update(items="other"))
+    edit_scores(specs(1, "Bad"), lambda content: content["replicates"].update(items="0" * 16))
     variances = {frozenset((p["a"], p["b"])): p["item_variance"] for p in compared(1)["Avg."]["pairs"]}
     assert {pair for pair, variance in variances.items() if variance is None} == {p for p in variances if 2 in p}
 
@@ -322,7 +324,7 @@ def test_replicates_replace_what_was_there(sts):
     first = compared(1)
     path = targets.grid_path("made_up", "table1", SCALE, "items.json")
     content = json.loads(path.read_text().replace('"seeds": 3', '"seeds": 7'))
-    path.write_text(json.dumps({"comparisons": content["comparisons"]}))  # as an older version wrote it: no digest
+    write_json(path, with_digest(content))
     assert compared(1) == first
 
 

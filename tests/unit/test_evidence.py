@@ -4,6 +4,7 @@ import csv
 import re
 import subprocess
 import sys
+from contextlib import nullcontext
 from itertools import combinations
 
 import numpy as np
@@ -90,6 +91,15 @@ def test_refusals_name_file_and_line(tmp_path, before, after, line, words):
         read(tmp_path, SOURCE.replace(before, after, 1))
     assert f"somebody.yaml: line {line}: " in str(refused.value)
     assert words in str(refused.value)
+
+
+@pytest.mark.parametrize(("stated", "refused"), [("", True), ("steps: 30000", False)])
+def test_steps_of_a_whole_source_bound_its_best_steps(tmp_path, stated, refused):
+    """Unless an experiment states its own."""
+    text = SOURCE.replace("steps: 15625", stated).replace("best_step: 250", "best_step: 20000")
+    text = text.replace("experiments:", "setup: {steps: 15625}\nexperiments:")
+    with pytest.raises(BadInput, match="20000 of a run of 15625") if refused else nullcontext():
+        read(tmp_path, text)
 
 
 def test_average_that_contradicts_its_columns_is_taken_if_marked_unsure(tmp_path):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from score_files import scored_by
+from score_files import scored_by, write_score_file
 
 from csebench.base import caches
 from csebench.base.errors import BadInput
@@ -41,7 +41,7 @@ def write(spec, evaluator, scale, scores=(), curve=None, items=None):
         subset = "printed" if task == "Avg." else "all"
         row = {"evaluator": wanted.name, "task": task, "subset": subset, "metric": metric, "value": value}
         content["scores"].append(row)
-    path.write_text(json.dumps(content))
+    write_score_file(path, content)
     if items is not None:
         np.savez(path.with_suffix(".items.npz"), **{f"{evaluator}/{name}": own for name, own in items.items()})
 

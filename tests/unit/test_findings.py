@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from score_files import write_score_file
 from test_compare import SCALE, clear, made_up, table, write_scores
 
 from csebench.plan import grids, targets
@@ -42,7 +43,7 @@ def write(means, version=None):
                 path = targets.score_path(spec.run_id, "sts", SCALE)
                 content = json.loads(path.read_text())
                 content["evaluations"][0]["version"] = version
-                path.write_text(json.dumps(content))
+                write_score_file(path, content)
     clear()
 
 

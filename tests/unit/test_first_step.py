@@ -5,7 +5,7 @@ import sys
 import pytest
 import torch
 
-from csebench.base.errors import BadInput
+from csebench.base.errors import BadInput, Untrainable
 
 METHOD, COMPONENT = r"^methods/simcse\.py: ", r"^methods/components/mlm\.py: "
 
@@ -16,11 +16,10 @@ LOSSES = {
     "of one element": (lambda loss, views: loss[None], r"a tensor of shape \(1,\)"),
     "of whole numbers": (lambda loss, views: loss.detach().long(), "type int64"),
     "detached": (lambda loss, views: loss.detach(), "is a constant"),
-    "of a weight that is not trained": (
-        lambda loss, views: torch.ones((), requires_grad=True),
-        "the gradient of loss.* is zero",
-    ),
-    "without a gradient": (lambda loss, views: 1 + 0 * loss, "the gradient of loss.* is zero"),
+}
+NO_GRADIENT = {
+    "of a weight that is not trained": lambda loss, views: torch.ones((), requires_grad=True),
+    "of zeros": lambda loss, views: 1 + 0 * loss,
 }
 TERMS = {
     "a number": (lambda term: 0.5, r"term\(method, views\) is a constant \(0\.5\)"),
@@ -62,6 +61,15 @@ def test_a_loss_that_cannot_train_is_refused(kind, with_loss, make_spec, train, 
     change, message = LOSSES[kind]
     with_loss(change)
     with pytest.raises(BadInput, match=METHOD + ".*" + message):
+        train(make_spec("simcse"), tmp_path / "run")
+    assert not (tmp_path / "run" / "model").exists()
+
+
+@pytest.mark.parametrize("kind", NO_GRADIENT)
+def test_a_run_without_a_gradient_fails(kind, with_loss, make_spec, train, tmp_path):
+    """It may be due to the settings of a trial, which then fails for good."""
+    with_loss(NO_GRADIENT[kind])
+    with pytest.raises(Untrainable, match=METHOD + "the gradient of loss.* is zero"):
         train(make_spec("simcse"), tmp_path / "run")
     assert not (tmp_path / "run" / "model").exists()
 

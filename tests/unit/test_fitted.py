@@ -1,10 +1,9 @@
 """A method that is fitted draws its sentences by seed: it has a run for every seed, and a spread."""
 
-import json
 import shutil
 
 import pytest
-from score_files import scored_by
+from score_files import scored_by, write_score_file
 
 from csebench import ROOT
 from csebench.base import caches
@@ -58,7 +57,7 @@ def rows(tmp_path, monkeypatch):
         content = {"run": run, "spec": spec.model_dump(), "scores": [row]}
         path = targets.score_path(run, "sts", "paper")
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(content | {"evaluations": [scored_by("sts")]}))
+        write_score_file(path, content | {"evaluations": [scored_by("sts")]})
     yield [cells[0] for cells in grid_view("tiny", "table1", "paper").rows]
     caches.clear()
 

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from score_files import scored_by
+from score_files import scored_by, write_score_file
 
 from csebench import ROOT
 from csebench.base import caches
+from csebench.base.files import with_digest, write_json
 from csebench.plan import catalog, grids, targets
 from csebench.report import csv_tables, evidence, evidence_page, html, html_cells, markdown, printed_spread, view
 from csebench.report.audit import Finding, Place
@@ -181,7 +182,7 @@ def write_scores():
     pair = {"a": 0, "b": 1, "mean": -5.75, "p": 0.01, "holm": 0.02, "seeds": 2, "item_variance": 0.04}
     own = {"order": [0, 1], "pairs": [pair], "letters": {"0": "a", "1": "b"}}
     path = targets.grid_path("made_up", "table2", "paper", "items.json")
-    path.write_text(json.dumps({"comparisons": {"Avg.": own}}))
+    write_json(path, with_digest({"comparisons": {"Avg.": own}}))
 
 
 def write_score(spec, sts12, average, old):
@@ -193,8 +194,7 @@ def write_score(spec, sts12, average, old):
     path.parent.mkdir(parents=True, exist_ok=True)
     training = {"provenance": PROVENANCE, "best_step": 5, "steps": 6, "best_dev": 0.5}
     row = {"evaluator": "sts", "protocol": "p", "metric": "spearman"}
-    tasks = [task for task in catalog.STS_COLUMNS if task != "Avg."]
-    scores = [row | {"task": task, "subset": "all", "value": sts12} for task in tasks]
+    scores = [row | {"task": "STS12", "subset": "all", "value": sts12}]
     scores.append(row | {"task": "Avg.", "subset": "printed", "value": average})
     content = {"run": made.run_id, "spec": made.model_dump(), "training": training, "provenance": PROVENANCE}
     content |= {
@@ -202,7 +202,7 @@ def write_score(spec, sts12, average, old):
         "evaluations": [scored_by("sts")],
         "items": "gone.npz",
     }
-    path.write_text(json.dumps(content))
+    write_score_file(path, content)
 
 
 def files(index: Path) -> dict[str, bytes]:

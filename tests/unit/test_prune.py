@@ -4,6 +4,7 @@ import json
 import os
 
 import pytest
+from score_files import write_score_file
 
 from csebench.base.run_dir import delete_model, is_done, size
 from csebench.plan import catalog, targets
@@ -41,7 +42,7 @@ def publish(run_id, **changed):
         path.parent.mkdir(parents=True, exist_ok=True)
         made = settings(protocol(evaluator), catalog.scale("smoke").evaluation)
         row = {"evaluator": made["evaluator"], "task": "x", "subset": "all", "metric": "spearman", "value": 0.5}
-        path.write_text(json.dumps({"evaluations": [made | {"pooler": "cls"} | changed], "scores": [row]}))
+        write_score_file(path, {"evaluations": [made | {"pooler": "cls"} | changed], "scores": [row]})
 
 
 def run_of(method):

@@ -7,11 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from score_files import scored_by
+from score_files import scored_by, write_score_file
 
 from csebench import ROOT
 from csebench.base import caches
 from csebench.base.errors import BadInput
+from csebench.base.files import with_digest, write_json
 from csebench.plan import catalog, grids, targets, variance
 from csebench.plan.registry import evaluator_declaration
 from csebench.plan.spec import Spec
@@ -118,7 +119,7 @@ def add_other_tasks(scale):
             for task in catalog.STS_COLUMNS
             if task not in scored
         ]
-        path.write_text(json.dumps(content))
+        write_score_file(path, content)
 
 
 def write_score(spec, cell, value, scale, stale=False, old=False):
@@ -135,7 +136,7 @@ def write_score(spec, cell, value, scale, stale=False, old=False):
     row = {"evaluator": cell.evaluator, "protocol": "p", "task": cell.task, "subset": subset, "metric": cell.metric}
     if row | {"value": value} not in content["scores"]:
         content["scores"].append(row | {"value": value})
-    path.write_text(json.dumps(content))
+    write_score_file(path, content)
 
 
 GOLDENS = {
@@ -187,7 +188,7 @@ def test_a_page_names_rows_whose_loss_was_zero(project):
     for path in (catalog.results_folder("tiny") / "scores").glob("simcse-*.sts.json"):
         content = json.loads(path.read_text())
         content["training"]["curve"] = [{"step": step, "loss": 0.0} for step in (3, 6)]
-        path.write_text(json.dumps(content))
+        write_score_file(path, content)
     clear()
     text = markdown.render_page(targets.page("table7", "tiny", "golden"))
     assert "- SimCSE: the loss is 0 from the first evaluation to the last in all 4 runs" in text
@@ -242,7 +243,7 @@ def test_scores_of_other_settings_than_the_scale_has_are_marked(page, settings, 
         path = targets.score_path(spec.run_id, "sts", "tiny")
         content = json.loads(path.read_text())
         content["evaluations"][0].update(settings)
-        path.write_text(json.dumps(content))
+        write_score_file(path, content)
     clear()
     assert grid_view("golden", "table7", "tiny").rows[1][0].stale == bool(mark)
 
@@ -252,7 +253,7 @@ def test_a_score_without_the_task_is_named(page):
     path = targets.score_path(spec.run_id, "sts", "tiny")
     content = json.loads(path.read_text())
     content["scores"] = [s for s in content["scores"] if s["task"] != "Avg."]
-    path.write_text(json.dumps(content))
+    write_score_file(path, content)
     clear()
     with pytest.raises(BadInput, match=rf"{spec.run_id}.*'Avg\.'"):
         markdown.render_page(page)
@@ -316,7 +317,7 @@ def test_a_mean_without_randomness_is_one_for_every_seed(project):
 def test_retrieved_texts_stand_beside_the_printed_ones(project):
     retrieved, printed = {"SimCSE": [["A cat.", "A | b."]]}, {"MSSE": [["x", "y"]]}
     content = {"comparisons": {}, "texts": {"queries": ["A dog."], "retrieved": retrieved, "printed": printed}}
-    targets.grid_path("golden", "table7", "tiny", "items.json").write_text(json.dumps(content))
+    write_json(targets.grid_path("golden", "table7", "tiny", "items.json"), with_digest(content))
     text = markdown.grid_section(grid_view("golden", "table7", "tiny"))
     assert "Query: A dog." in text
     assert "| #1 | A cat." in text and "A \\| b." in text and "MSSE (printed)" in text

@@ -9,7 +9,7 @@ import sys
 import time
 
 import pytest
-from score_files import scored_by
+from score_files import scored_by, write_score_file
 
 from csebench import ROOT, cli
 from csebench.base import files, progress, run_dir
@@ -105,7 +105,7 @@ def publish_scores(page):
     for (run_id, evaluator), spec in page.available().items():
         row = {"evaluator": evaluator, "task": "STS12", "subset": "all", "metric": "spearman", "value": 0.5}
         content = {"run": run_id, "spec": spec.model_dump(), "scores": [row], "evaluations": [scored_by(evaluator)]}
-        files.write_json(targets.score_path(run_id, evaluator, page.scale), content)
+        write_score_file(targets.score_path(run_id, evaluator, page.scale), content)
 
 
 def test_a_run_whose_scores_are_all_published_is_done(runs, capsys):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from csebench import cli
-from csebench.base.errors import BadInput, RunFailed, Stopped
+from csebench.base.errors import BadInput, RunFailed, Stopped, Untrainable
 from csebench.cli import run as run_verbs
 from csebench.data.corpus import draw_subset
 from csebench.plan import catalog
@@ -52,7 +52,7 @@ def test_loss_that_is_not_finite_stops_the_run(make_spec, train, tmp_path, monke
 
     monkeypatch.setattr(Method, "loss", poisoned)
     spec = make_spec("simcse")
-    with pytest.raises(RunFailed, match=rf"{spec.run_id}.*nan.*step 3\b"):
+    with pytest.raises(Untrainable, match=rf"{spec.run_id}.*nan.*step 3\b"):
         train(spec, tmp_path / "run")
     assert not (tmp_path / "run" / "model").exists()
     assert not (tmp_path / "run" / "train.json").exists()
@@ -72,7 +72,7 @@ def test_a_failed_run_can_be_run_again(make_spec, train, tmp_path, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(Method, "loss", poisoned)
-        with pytest.raises(RunFailed, match="step 7"):
+        with pytest.raises(Untrainable, match="step 7"):
             train(spec, tmp_path / "run", checkpoint_seconds=0)
     again = train(spec, tmp_path / "run")
     assert again["resumed_at"] is None

@@ -10,7 +10,8 @@ import yaml
 
 from csebench import ROOT, cli, tune, worker
 from csebench.base import caches
-from csebench.base.errors import BadInput, RunFailed, Stopped
+from csebench.base.errors import BadInput, RunFailed, Stopped, Untrainable
+from csebench.base.files import with_digest, write_json
 from csebench.plan import catalog, grids, recipe, registry, targets, tuning
 from csebench.plan.papers import Recipe
 from csebench.plan.schema import Declaration, without_text
@@ -46,9 +47,11 @@ def write_scale(**changes):
 
 def write_search(name, chosen, planned=2, made=None):
     """A search of two or more trials, of which the second is the best and has the chosen settings."""
-    (first, spec), *_ = tuning.plan_trials(name, SCALE, 1)
-    tried = [(0.60, first), (0.65, chosen), (0.50, first), (0.50, first)][: made or planned]
-    trials = [tuning.Trial(settings=settings, run="run", dev=dev) for dev, settings in tried]
+    (first, spec), *others = tuning.plan_trials(name, SCALE, 6)
+    tried = [first, chosen, *(settings for settings, _ in others if settings != chosen)][: made or planned]
+    runs = [tuning.with_settings(spec, settings).run_id for settings in tried]
+    scored = zip(tried, runs, [0.60, 0.65, 0.50, 0.50], strict=False)
+    trials = [tuning.Trial(settings=settings, run=run, dev=dev) for settings, run, dev in scored]
     chosen = tuning.chosen_settings(trials)
     tuning.write_search(tuning.Search(name=name, planned=planned, spec=spec, trials=trials, chosen=chosen), SCALE)
     caches.clear()
@@ -121,7 +124,7 @@ def trained(project, monkeypatch):
     def train_and_score(spec, scale, evaluators, runs_per_gpu):
         ids.append(spec.run_id)
         if spec.method == "simcse" and spec.params["learning_rate"] == 1e-4:
-            raise RunFailed(f"{spec.run_id}: the loss is not finite.")
+            raise Untrainable(f"{spec.run_id}: the loss is not finite.")
         folder = catalog.RUNS / spec.run_id
         (folder / "model").mkdir()
         (folder / "train.json").write_text(json.dumps({"best_dev": score(spec.run_id), "model_sha256": "0" * 64}))
@@ -137,7 +140,7 @@ def score(run_id):
 def search(number, name="simcse"):
     lines = []
     tune.tune([name], "smoke", number, lines.append)
-    return tuning.read_search(tuning.search_folder("smoke") / f"{name}.json"), lines
+    return tuning.read_search(tuning.search_path(name, "smoke")), lines
 
 
 def test_a_search_takes_the_best_trial(trained):
@@ -167,19 +170,59 @@ def test_a_failed_run_is_a_trial_without_a_score(trained):
     assert result.chosen["learning_rate"] != 1e-4
 
 
-def test_a_stopped_search_keeps_what_is_done(trained, monkeypatch):
-    train = worker.train_and_score
+FAULTS = [
+    Stopped("stopped"),
+    RunFailed("encoder: the hub cannot be reached (503)."),
+    OSError(28, "No space left on device"),
+    RuntimeError("CUDA out of memory"),
+    MemoryError(),
+    BadInput("the corpus has changed"),
+    KeyboardInterrupt(),
+]
 
-    def stopped(*args, **kwargs):
-        if len(trained) == 2:
-            raise Stopped("stopped")
-        train(*args, **kwargs)
 
-    monkeypatch.setattr(worker, "train_and_score", stopped)
-    with pytest.raises(Stopped):
-        search(4)
-    result = tuning.read_search(tuning.search_folder("smoke") / "simcse.json")
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: type(fault).__name__)
+def test_a_fault_stops_a_search_and_a_repeat_makes_what_is_missing(fault, trained, monkeypatch):
+    with monkeypatch.context() as patched:
+        train = worker.train_and_score
+
+        def stopped(*args, **kwargs):
+            if len(trained) == 2:
+                raise fault
+            train(*args, **kwargs)
+
+        patched.setattr(worker, "train_and_score", stopped)
+        with pytest.raises(type(fault)):
+            search(4)
+    result = tuning.read_search(tuning.search_path("simcse", "smoke"))
     assert (len(result.trials), result.planned) == (2, 4)
+    assert len(search(4)[0].trials) == 4 and len(trained) == 4
+
+
+@pytest.mark.parametrize("name", ["simcse", "infocse"])
+def test_a_fresh_clone_repeats_no_trial(name, trained):
+    """Nor the pre-training that trials start from; a further trial needs it."""
+    search(3, name)
+    file, before = tuning.search_path(name, "smoke"), len(trained)
+    content = file.read_bytes()
+    shutil.rmtree(catalog.RUNS)
+    search(3, name)
+    assert len(trained) == before and file.read_bytes() == content
+    search(4, name)
+    assert len(trained) == before + (2 if name == "infocse" else 1)
+
+
+def test_fewer_trials_leave_the_others_in_the_file(trained):
+    assert search(2)[0].trials == search(4)[0].trials[:2]
+    assert len(search(3)[0].trials) == 4
+
+
+def test_trials_of_an_older_method_are_made_again(trained):
+    old = search(3)[0]
+    spec = old.spec.model_copy(update={"method_version": 0})
+    trials = [t.model_copy(update={"run": tuning.with_settings(spec, t.settings).run_id}) for t in old.trials]
+    tuning.write_search(old.model_copy(update={"spec": spec, "trials": trials}), "smoke")
+    assert search(2)[0].trials == old.trials[:2]
 
 
 def test_a_pre_training_comes_before_the_trials(trained):
@@ -193,12 +236,12 @@ def test_a_pre_training_comes_before_the_trials(trained):
 def test_rows_train_with_what_their_search_chose(project):
     write_search("simcse", FAST)
     write_search("ct", {"learning_rate": 1e-4})
-    write_search("ct+ami", {"learning_rate": 1e-6, "ami.weight": 0.5})
+    write_search("ct+ami", {"learning_rate": 1e-6, "ami.weight": 0.025})
     moco = specs("micse", "table3", "MoCo+SimCSE")[0].params
     assert (moco["learning_rate"], moco["temperature"]) == (1e-4, 0.1)
     assert specs("micse", "table2", "CT (Carlsson et al., 2021)")[0].params["learning_rate"] == 1e-4
     with_ami = specs("micse", "table2", "AMI+CT")[0]
-    assert (with_ami.params["learning_rate"], with_ami.components["ami"].params["weight"]) == (1e-6, 0.5)
+    assert (with_ami.params["learning_rate"], with_ami.components["ami"].params["weight"]) == (1e-6, 0.025)
 
 
 def test_the_chosen_trial_and_the_row_differ_in_seed_and_subset_alone(project):
@@ -242,14 +285,15 @@ def test_rows_on_another_encoder_are_not_tuned(project):
     encoder = {"name": "encoders/bert-mini-wiki", "revision": "0" * 64}
     smoke = yaml.safe_load((ROOT / "config" / "smoke.yaml").read_text())
     write_scale(tuned=True, encoders={**smoke["encoders"], "roberta-base": encoder})
-    write_search("informin_cl", {**FAST, "reconstruction": 9.0})
+    write_search("informin_cl", {**FAST, "reconstruction": 4.0})
     spec = specs("informin_cl", "table2", "InforMin-CL-RoBERTa_base")[0]
     assert spec.params["temperature"] == 0.05
 
 
 def edit_search(**changes):
-    path = tuning.search_folder(SCALE) / "simcse.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    """An edit with a digest that fits."""
+    path = tuning.search_path("simcse", SCALE)
+    write_json(path, with_digest(json.loads(path.read_text()) | changes))
     caches.clear()
 
 
@@ -283,6 +327,55 @@ def test_a_search_that_does_not_fit_is_refused(damage, messages, project):
     for message in messages:
         assert message in str(error.value)
     assert "csebench tune" in str(error.value) or "delete it and search again" in str(error.value)
+
+
+EDITS = {  # of a search of three trials: a key that the message names
+    "no digest": (lambda c: c.pop("sha256"), "sha256: Field required"),
+    "another digest": (lambda c: c.update(sha256="0" * 64), "edited since it was written"),
+    "a score above 1": (lambda c: c["trials"][1].update(dev=7.0), "trials.1.dev"),
+    "a score below -1": (lambda c: c["trials"][1].update(dev=-1.5), "trials.1.dev"),
+    "a text for a score": (lambda c: c["trials"][2].update(dev="NaN"), "trials.2.dev"),
+    "neither score nor reason": (lambda c: c["trials"][2].pop("dev"), "trials.2"),
+    "score and reason": (lambda c: c["trials"][2].update(failure="503"), "trials.2"),
+    "another run": (lambda c: c["trials"][1].update(run="simcse-0123456789"), "trials.1.run"),
+    "swapped runs": (lambda c: swap(c["trials"], "run"), "trials.1.run"),
+    "swapped settings": (lambda c: swap(c["trials"], "settings"), "trials.1.run"),
+    "another setting": (lambda c: c["trials"][2]["settings"].update(temperature=0.5), "trials.2.run"),
+    "an unknown setting": (lambda c: [t["settings"].update(x=1) for t in c["trials"]], "`spec` has no x"),
+    "an unknown component": (lambda c: [t["settings"].update({"a.b": 1}) for t in c["trials"]], "`spec` has no a.b"),
+    "a setting less": (lambda c: c["trials"][2]["settings"].popitem(), "trials.2.settings"),
+    "a trial twice": (lambda c: c["trials"].append(c["trials"][2]), "trials: 4 of 4 planned, 3"),
+    "more trials than planned": (lambda c: c.update(planned=2), "trials: 3 of 2 planned"),
+    "another order": (lambda c: c["trials"].reverse(), "trials.0"),
+    "another spec": (lambda c: c["spec"].update(seed=7), "trials.0.run"),
+    "a spec of another method": (lambda c: c["spec"].update(method="ct"), "trials.0.run"),
+    "a key that is not known": (lambda c: c.update(best=0.9), "best: unknown key"),
+    "another choice": (lambda c: c.update(chosen=c["trials"][0]["settings"]), "`chosen`"),
+    "a better score of another": (lambda c: c["trials"][2].update(dev=0.9), "`chosen`"),
+}
+
+
+def swap(trials, key):
+    trials[1][key], trials[2][key] = trials[2][key], trials[1][key]
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edited_search_is_refused(edit, project):
+    """Though its digest fits; by file and key."""
+    change, message = EDITS[edit]
+    write_search("simcse", FAST, planned=4, made=3)
+    path = tuning.search_path("simcse", SCALE)
+    content = json.loads(path.read_text())
+    change(content)
+    write_json(path, content if "digest" in edit else with_digest(content))
+    with pytest.raises(BadInput, match=rf"{path}: .*{re.escape(message)}"):
+        tuning.read_search(path)
+
+
+def test_values_that_no_search_tries_are_not_taken(project):
+    write_search("simcse", FAST | {"temperature": 9.0})
+    with pytest.raises(BadInput, match=r"simcse\.json: temperature 9.0 is no value that `csebench tune` tries"):
+        targets.runs(SCALE)
 
 
 def test_a_page_states_what_was_chosen(project):

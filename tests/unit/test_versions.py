@@ -36,6 +36,8 @@ NUMBERS = {  # what changes a number: file, what is there (a pattern), what it b
     "a default value": ("methods/simcse.py", r'"temperature": \(0.05,', '"temperature": (0.06,', "methods/simcse"),
     "a metric": ("evaluators/sts.py", '"best": {"spearman"', '"best": {"pearson"', "evaluators/sts"),
     "what an evaluator imports": ("evaluators/_probe.py", "SEED = 1111", "SEED = 1112", "evaluators/transfer"),
+    "other signs": ("csebench/score/replicates.py", r"PCG64\(0\)", "PCG64(1)", "replicates"),
+    "other ids of sentences": ("csebench/score/rows.py", r"text\.lower\(\)", "text", "replicates"),
     "another search": ("csebench/data/translate.py", r"num_beams=\S+?([,)])", r"num_beams=1\1", "translate"),
 }
 
@@ -51,6 +53,10 @@ NO_NUMBERS = {
     "a docstring": ("csebench/train/losses.py", '"""', '"""Losses. '),
     "a comment": ("csebench/train/losses.py", "from __future__", "# what is needed\nfrom __future__"),
     "the type of an argument": ("csebench/data/corpus.py", r"def lines\(path: Path\)", "def lines(path)"),
+    "how a model is downloaded": ("csebench/data/hub.py", r"return ", "return None or "),
+    "how data is fetched": ("csebench/data/fetch.py", r"return ", "return None or "),
+    "what is looked for before a run": ("csebench/data/needs.py", r"GB = 10\*\*9", "GB = 2**30"),
+    "how an archive is unpacked": ("csebench/data/archives.py", r"return ", "return None or "),
     "a room that computes no score": ("csebench/report/markdown.py", "ddof = 1", "ddof=1"),
 }
 

@@ -5,6 +5,8 @@ import json
 import pytest
 from project import one_row_project
 
+from csebench.base.files import with_digest, write_json
+
 pytestmark = pytest.mark.slow
 
 
@@ -27,7 +29,7 @@ def test_a_search_its_page_and_a_scale_that_uses_it(tmp_path):
     smoke = project.folder / "config" / "smoke.yaml"
     search["trials"][1]["dev"] = 1.0  # whichever was better: the one that is not as the scale has it
     search["chosen"] = search["trials"][1]["settings"]
-    (project.folder / "results" / "tuning" / "simcse.json").write_text(json.dumps(search))
+    write_json(project.folder / "results" / "tuning" / "simcse.json", with_digest(search))
     assert project.run(*plan, module="csebench").stdout == before
     smoke.write_text(f"{smoke.read_text()}\ntuned: true\n")
     done = project.run(*plan, module="csebench")
