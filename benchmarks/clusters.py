@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import tempfile
 from itertools import combinations
 from pathlib import Path
 
@@ -26,8 +27,11 @@ import numpy as np
 from scipy.stats import norm
 from tabulate import tabulate
 
+from csebench import ROOT
+from csebench.base.display import bar
 from csebench.plan.registry import evaluator_declaration
 from csebench.score import replicates
+from csebench.score.evaluate import evaluate
 from csebench.score.rows import Sample, sample
 from csebench.score.store import items
 
@@ -144,22 +148,28 @@ def real(paths: list[Path]) -> None:
     )
 
 
+def score_smoke(folder: Path) -> list[Path]:
+    """The smallest encoder with two poolings."""
+    paths = [folder / f"{pooler}.json" for pooler in ("avg", "cls_before_pooler")]
+    for path in paths:
+        evaluate("encoders/bert-mini-wiki", ["sts"], ROOT / "data/smoke", path, path.stem)
+    return paths
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scores", type=Path, nargs="+", default=[], help="score JSONs of `csebench evaluate`")
-    parser.add_argument(
-        "--sets", type=int, default=400, help="simulated test sets of each kind (default: %(default)s)"
-    )
+    parser.add_argument("--sets", type=int, default=400, help="simulated test sets of each kind (default: 400)")
+    parser.add_argument("--quick", action="store_true", help="5 test sets of each kind, two poolings on smoke")
     args = parser.parse_args()
     if len(args.scores) == 1:
         raise SystemExit("--scores: needs two models or more.")
-    if args.sets:
-        head = ["pairs of sentences", "95 % hold, clustered", "as single pairs", "error, clustered", "as single pairs"]
-        print(
-            tabulate([coverage(kind, args.sets) for kind in GRAPHS], head, floatfmt=("", ".1f", ".1f", ".2f", ".2f"))
-        )
-    if args.scores:
-        real(args.scores)
+    head = ["pairs of sentences", "95 % hold, clustered", "as single pairs", "error, clustered", "as single pairs"]
+    rows = [coverage(kind, 5 if args.quick else args.sets) for kind in bar(GRAPHS, "simulating", "kind")]
+    print(tabulate(rows, head, floatfmt=("", ".1f", ".1f", ".2f", ".2f")))
+    with tempfile.TemporaryDirectory() as folder:
+        if paths := score_smoke(Path(folder)) if args.quick else args.scores:
+            real(paths)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ import yaml
 from tabulate import tabulate
 
 from csebench.base import caches
+from csebench.base.display import bar
 from csebench.plan import catalog
 from csebench.plan.catalog import STS_COLUMNS
 from csebench.plan.papers import Claim, Published
@@ -136,7 +137,7 @@ def judge_claims(draws):
     rng, rows = np.random.default_rng(SEED), []
     with project({"name": "made_up", "tables": {"1": table({label: [None] for label in ["Ours", *OTHERS]})}}):
         base = printed_view("made_up", "table1", "smoke")
-        for name, given, differences, right in SENTENCES:
+        for name, given, differences, right in bar(SENTENCES, "judging", "sentence"):
             claim = claim_of(**given)
             for source, (seeds, printed) in SOURCES.items():
                 verdicts = [
@@ -308,7 +309,7 @@ def planted(rng, count):
 def judge_audit(count):
     """[planted, expected kind, papers, fraction with that finding, missed, other findings a paper]."""
     rng, rows = np.random.default_rng(SEED), []
-    for what, papers, kind in planted(rng, count):
+    for what, papers, kind in bar(planted(rng, count), "auditing", "misprint"):
         with project(*papers):
             findings = audit.findings()
         expected = {paper for f in findings if f.kind == kind for paper in f.papers}
