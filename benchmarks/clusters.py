@@ -91,10 +91,9 @@ def read(path: Path) -> dict[str, Sample]:
     declared = evaluator_declaration("sts")
     values = (items(json.loads(path.read_text()), path) or {}).get("sts", {})
     by_task = {task: sample(values, declared.items, task, "spearman") for task in declared.tasks}
-    missing = [task for task, known in by_task.items() if known is None]
-    if missing:
+    if missing := [task for task, known in by_task.items() if known is None]:
         raise SystemExit(f"{path}: no test items of {', '.join(missing)}: score it with `--evaluators sts`.")
-    return {task: known for task, known in by_task.items() if known is not None}
+    return by_task
 
 
 def with_largest(largest: float, models: list[dict[str, Sample]]):
@@ -132,9 +131,8 @@ def real(paths: list[Path]) -> None:
         ranges = [f"{np.median(f):.2f} ({f.min():.2f} to {f.max():.2f})" for f in factors]
         body.append([task, size, int((sizes > 0).sum()), int(sizes.max()), *ranges])
     head = ["test set", "pairs", "clusters", "largest", "as used", "whole clusters", "sentences"]
-    print(
-        f"\nStandard error of a difference / that of single pairs: median (range) of {len(factors[0])} pairs of models"
-    )
+    count = len(factors[0])
+    print(f"\nStandard error of a difference / that of single pairs: median (range) of {count} pairs of models")
     print(tabulate(body, head))
 
     body, reference = [], errors["as used"]["Avg."].std(1)
@@ -143,9 +141,8 @@ def real(paths: list[Path]) -> None:
         encoded = replicates.encode(differences_by_task(models[:2], kinds["as used"], draws)["STS-B"][0])
         body.append([draws, len(json.dumps(encoded)) / 1000, 100 * np.sqrt(np.mean(off**2)), 100 * np.abs(off).max()])
     print(f"\nStandard error of the average's difference against that of {ENOUGH_DRAWS} draws")
-    print(
-        tabulate(body, ["draws", "kB per score", "off by, % (rms)", "%, at most"], floatfmt=("d", ".2f", ".1f", ".1f"))
-    )
+    head = ["draws", "kB per score", "off by, % (rms)", "%, at most"]
+    print(tabulate(body, head, floatfmt=("d", ".2f", ".1f", ".1f")))
 
 
 def score_smoke(folder: Path) -> list[Path]:

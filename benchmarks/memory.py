@@ -44,9 +44,8 @@ def measure(args) -> dict:
     kept, rows = kept_bytes(modules["method"], batch, args.precision)
     step = (trainer.optimise, modules["method"], modules["components"], optimizer, batch, args.precision)
     seconds = [timed(*step) for _ in range(STEPS)]
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    if CUDA:
-        peak = torch.cuda.max_memory_allocated()
+    host = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    peak = torch.cuda.max_memory_allocated() if CUDA else host
     trained = sum(p.numel() for p in modules.parameters() if p.requires_grad)
     return {"kept": kept, "rows": rows, "peak": peak, "step": median(seconds[1:]), "trained": trained}
 

@@ -40,8 +40,9 @@ from csebench.train import trainer
 from csebench.train.inputs import Inputs
 from csebench.train.loop import StopRequest
 
+datasets.disable_progress_bars()
 DROPOUT = 0.1  # of both sides
-NO_DEV = {"spearman": 0.0, "alignment": 0.0, "uniformity": 0.0}
+NO_DEV = dict.fromkeys(("spearman", "alignment", "uniformity"), 0.0)
 
 
 def csebench_seconds(args, sentences, steps, folder):
@@ -58,11 +59,13 @@ def csebench_seconds(args, sentences, steps, folder):
 
 
 class Clock(TrainerCallback):
-    """Seconds of the only epoch."""
+    """Seconds from before the first batch to after the last step."""
+
+    started = None
 
     def on_epoch_begin(self, *_, **__):
         wait()
-        self.started = time.perf_counter()
+        self.started = self.started or time.perf_counter()
 
     def on_epoch_end(self, *_, **__):
         wait()
@@ -71,7 +74,6 @@ class Clock(TrainerCallback):
 
 def peer_seconds(args, sentences, steps, folder):
     """Seconds per step of sentence-transformers."""
-    datasets.disable_progress_bars()
     path = str(ROOT / args.encoder if (ROOT / args.encoder).exists() else args.encoder)
     kwargs = {"dtype": torch.float32} | ({"attn_implementation": args.peer_attention} if args.peer_attention else {})
     dropout = {"hidden_dropout_prob": DROPOUT, "attention_probs_dropout_prob": DROPOUT}
@@ -90,7 +92,6 @@ def peer_seconds(args, sentences, steps, folder):
         report_to="none",
         disable_tqdm=True,
     )
-    sentences = sentences[: steps * args.batch_size]  # one epoch
     pairs = datasets.Dataset.from_dict({"anchor": sentences, "positive": sentences})
     loss, clock = MultipleNegativesRankingLoss(model), Clock()
     peer = SentenceTransformerTrainer(model, settings, train_dataset=pairs, loss=loss, callbacks=[clock])

@@ -10,7 +10,7 @@ import pytest
 from csebench import ROOT
 
 SCRIPTS = sorted(path.name for path in (ROOT / "benchmarks").glob("[!_]*.py"))
-SECONDS = {"rows.py", "verdict.py"}  # at most a few; the others are slow
+FAST = {"judge.py", "rows.py", "verdict.py"}
 TABLE = re.compile(r"^-+(?:  -+)+\n.*\d", re.MULTILINE)  # the rule below the head of a table, and numbers
 
 
@@ -21,7 +21,7 @@ def run(script, *arguments, **environment):
 
 
 @pytest.mark.parametrize(
-    "script", [pytest.param(name, marks=[] if name in SECONDS else [pytest.mark.slow]) for name in SCRIPTS]
+    "script", [pytest.param(name, marks=[] if name in FAST else [pytest.mark.slow]) for name in SCRIPTS]
 )
 def test_quick_prints_a_result(script):
     done = run(script, "--quick")
