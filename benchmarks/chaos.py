@@ -4,7 +4,7 @@ A tiny project is disturbed at every stage, by a schedule that a seed decides, a
 other load; all that is left is compared with an undisturbed project (tests/chaos/killer.py). Printed: kills of
 csebench, of jobs and of Snakemake; losses; files with other bits. Exit code 1 where there are any of the last two.
 
-    python benchmarks/chaos.py --minutes 30 [--seed 0]
+    python benchmarks/chaos.py --minutes 30 [--seed 0] [--quick]
 """
 
 import argparse
@@ -22,6 +22,8 @@ sys.path += [str(TESTS), str(TESTS / "chaos")]
 
 from killer import STAGES, TRAINING, Chaos  # noqa: E402
 
+from csebench.base.display import bar  # noqa: E402
+
 
 def acts(chaos):
     """What is done to the project, one after the other, without an end."""
@@ -38,17 +40,21 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--quick", action="store_true", help="the first stage, killed once")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        end = time.monotonic() + 60 * args.minutes
         chaos = Chaos(Path(folder) / "chaos", args.seed)
+        planned, end = acts(chaos), time.monotonic() + 60 * args.minutes
+        if args.quick:
+            planned = [partial(chaos.disturb, TRAINING)]
         try:
-            for act in acts(chaos):
-                act()
-                counts = f"{chaos.kills.total()} kills, {len(chaos.losses)} losses, {len(chaos.unequal)} unequal"
-                print(counts, end="\r", file=sys.stderr, flush=True)
-                if time.monotonic() > end:
-                    break
+            with bar(planned, "disturbing", "act") as progress:
+                for act in progress:
+                    act()
+                    counts = f"{chaos.kills.total()} kills, {len(chaos.losses)} losses, {len(chaos.unequal)} unequal"
+                    progress.set_postfix_str(counts)
+                    if time.monotonic() > end:
+                        break
         except KeyboardInterrupt:
             print("stopped before its time")
         finally:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import tempfile
 from itertools import combinations
 from pathlib import Path
 
@@ -26,8 +27,11 @@ import numpy as np
 from scipy.stats import norm
 from tabulate import tabulate
 
+from csebench import ROOT
+from csebench.base.display import bar
 from csebench.plan.registry import evaluator_declaration
 from csebench.score import replicates
+from csebench.score.evaluate import evaluate
 from csebench.score.rows import Sample, sample
 from csebench.score.store import items
 
@@ -87,10 +91,9 @@ def read(path: Path) -> dict[str, Sample]:
     declared = evaluator_declaration("sts")
     values = (items(json.loads(path.read_text()), path) or {}).get("sts", {})
     by_task = {task: sample(values, declared.items, task, "spearman") for task in declared.tasks}
-    missing = [task for task, known in by_task.items() if known is None]
-    if missing:
+    if missing := [task for task, known in by_task.items() if known is None]:
         raise SystemExit(f"{path}: no test items of {', '.join(missing)}: score it with `--evaluators sts`.")
-    return {task: known for task, known in by_task.items() if known is not None}
+    return by_task
 
 
 def with_largest(largest: float, models: list[dict[str, Sample]]):
@@ -128,9 +131,8 @@ def real(paths: list[Path]) -> None:
         ranges = [f"{np.median(f):.2f} ({f.min():.2f} to {f.max():.2f})" for f in factors]
         body.append([task, size, int((sizes > 0).sum()), int(sizes.max()), *ranges])
     head = ["test set", "pairs", "clusters", "largest", "as used", "whole clusters", "sentences"]
-    print(
-        f"\nStandard error of a difference / that of single pairs: median (range) of {len(factors[0])} pairs of models"
-    )
+    count = len(factors[0])
+    print(f"\nStandard error of a difference / that of single pairs: median (range) of {count} pairs of models")
     print(tabulate(body, head))
 
     body, reference = [], errors["as used"]["Avg."].std(1)
@@ -139,27 +141,32 @@ def real(paths: list[Path]) -> None:
         encoded = replicates.encode(differences_by_task(models[:2], kinds["as used"], draws)["STS-B"][0])
         body.append([draws, len(json.dumps(encoded)) / 1000, 100 * np.sqrt(np.mean(off**2)), 100 * np.abs(off).max()])
     print(f"\nStandard error of the average's difference against that of {ENOUGH_DRAWS} draws")
-    print(
-        tabulate(body, ["draws", "kB per score", "off by, % (rms)", "%, at most"], floatfmt=("d", ".2f", ".1f", ".1f"))
-    )
+    head = ["draws", "kB per score", "off by, % (rms)", "%, at most"]
+    print(tabulate(body, head, floatfmt=("d", ".2f", ".1f", ".1f")))
+
+
+def score_smoke(folder: Path) -> list[Path]:
+    """The smallest encoder with two poolings."""
+    paths = [folder / f"{pooler}.json" for pooler in ("avg", "cls_before_pooler")]
+    for path in paths:
+        evaluate("encoders/bert-mini-wiki", ["sts"], ROOT / "data/smoke", path, path.stem)
+    return paths
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scores", type=Path, nargs="+", default=[], help="score JSONs of `csebench evaluate`")
-    parser.add_argument(
-        "--sets", type=int, default=400, help="simulated test sets of each kind (default: %(default)s)"
-    )
+    parser.add_argument("--sets", type=int, default=400, help="simulated test sets of each kind (default: 400)")
+    parser.add_argument("--quick", action="store_true", help="5 test sets of each kind, two poolings on smoke")
     args = parser.parse_args()
     if len(args.scores) == 1:
         raise SystemExit("--scores: needs two models or more.")
-    if args.sets:
-        head = ["pairs of sentences", "95 % hold, clustered", "as single pairs", "error, clustered", "as single pairs"]
-        print(
-            tabulate([coverage(kind, args.sets) for kind in GRAPHS], head, floatfmt=("", ".1f", ".1f", ".2f", ".2f"))
-        )
-    if args.scores:
-        real(args.scores)
+    head = ["pairs of sentences", "95 % hold, clustered", "as single pairs", "error, clustered", "as single pairs"]
+    rows = [coverage(kind, 5 if args.quick else args.sets) for kind in bar(GRAPHS, "simulating", "kind")]
+    print(tabulate(rows, head, floatfmt=("", ".1f", ".1f", ".2f", ".2f")))
+    with tempfile.TemporaryDirectory() as folder:
+        if paths := score_smoke(Path(folder)) if args.quick else args.scores:
+            real(paths)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ import yaml
 from tabulate import tabulate
 
 from csebench.base import caches
+from csebench.base.display import bar
 from csebench.plan import catalog
 from csebench.plan.catalog import STS_COLUMNS
 from csebench.plan.papers import Claim, Published
@@ -136,7 +137,7 @@ def judge_claims(draws):
     rng, rows = np.random.default_rng(SEED), []
     with project({"name": "made_up", "tables": {"1": table({label: [None] for label in ["Ours", *OTHERS]})}}):
         base = printed_view("made_up", "table1", "smoke")
-        for name, given, differences, right in SENTENCES:
+        for name, given, differences, right in bar(SENTENCES, "judging", "sentence"):
             claim = claim_of(**given)
             for source, (seeds, printed) in SOURCES.items():
                 verdicts = [
@@ -308,7 +309,7 @@ def planted(rng, count):
 def judge_audit(count):
     """[planted, expected kind, papers, fraction with that finding, missed, other findings a paper]."""
     rng, rows = np.random.default_rng(SEED), []
-    for what, papers, kind in planted(rng, count):
+    for what, papers, kind in bar(planted(rng, count), "auditing", "misprint"):
         with project(*papers):
             findings = audit.findings()
         expected = {paper for f in findings if f.kind == kind for paper in f.papers}
@@ -325,9 +326,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=1000, help="draws per line of the claims")
     parser.add_argument("--tables", type=int, default=200, help="papers per line of the audit")
-    parser.add_argument("--quick", action="store_true", help="100 draws and 40 papers per line")
+    parser.add_argument("--quick", action="store_true", help="20 draws and 4 papers per line")
     args = parser.parse_args()
-    draws, count = (100, 40) if args.quick else (args.draws, args.tables)
+    draws, count = (20, 4) if args.quick else (args.draws, args.tables)
     started = time.perf_counter()
     rows = judge_claims(draws)
     print(f"Claims: a run's deviation is {DEVIATION}; true and false sentences are {FAR} of them apart; level 0.05\n")

@@ -12,6 +12,7 @@ import time
 import numpy as np
 from tabulate import tabulate
 
+from csebench.base.display import bar
 from csebench.report.stats import LEVEL, paired_difference
 
 SEED = 0
@@ -34,7 +35,8 @@ def main():
     parser.add_argument("--quick", action="store_true", help="200 draws per line")
     args = parser.parse_args()
     draws, rng, started = 200 if args.quick else args.draws, np.random.default_rng(SEED), time.perf_counter()
-    rows = [[seeds, ratio, *rates(rng, seeds, ratio, draws)] for seeds in SEEDS for ratio in RATIOS]
+    lines = [(seeds, ratio) for seeds in SEEDS for ratio in RATIOS]
+    rows = [[*line, *rates(rng, *line, draws)] for line in bar(lines, "simulating", "line")]
     print(tabulate(rows, ["seeds", "items / seeds", *LEVELS], floatfmt=("", "g", ".4f", ".4f", ".5f")))
     print(f"\n{draws} draws per line, seed {SEED}; {time.perf_counter() - started:.0f} s")
 

@@ -9,10 +9,12 @@ published mean is over five runs, with their deviation. Published numbers are ro
 
 import argparse
 import time
+from itertools import product
 
 import numpy as np
 from tabulate import tabulate
 
+from csebench.base.display import bar
 from csebench.plan.papers import Published
 from csebench.report import stats
 
@@ -47,12 +49,12 @@ def main():
     parser.add_argument("--draws", type=int, default=20_000, help="draws per line")
     parser.add_argument("--quick", action="store_true", help="200 draws per line")
     args = parser.parse_args()
-    draws, rng, started, rows = 200 if args.quick else args.draws, np.random.default_rng(SEED), time.perf_counter(), []
-    for off in OFF:
-        for kind, theirs in PUBLISHED.items():
-            for spread in SPREADS:
-                for ours in (3, 5, 10):
-                    rows.append([off, kind, spread, ours, *rates(rng, spread, ours, theirs, off, draws)])
+    draws, rng, started = 200 if args.quick else args.draws, np.random.default_rng(SEED), time.perf_counter()
+    lines = [*product(OFF, PUBLISHED, SPREADS, (3, 5, 10))]
+    rows = [
+        [off, kind, spread, ours, *rates(rng, spread, ours, PUBLISHED[kind], off, draws)]
+        for off, kind, spread, ours in bar(lines, "simulating", "line")
+    ]
     head = ["deviations off", "published", "spread", "seeds", *NAMES]
     print(tabulate(rows, head, floatfmt=".3f"))
     print(f"\n{draws} draws per line, seed {SEED}; one standard error is at most {0.5 / draws**0.5:.4f}", end="; ")

@@ -1,6 +1,6 @@
 """Transfer tasks against SentEval itself (what its code printed), a plain loop, and readings worked out by hand."""
 
-import importlib.util
+import copy
 import json
 import shutil
 from pathlib import Path
@@ -22,12 +22,58 @@ def one_thread():
     torch.set_num_threads(1)
 
 
-@pytest.fixture(scope="module")
-def one_by_one():
-    spec = importlib.util.spec_from_file_location("benchmark", ROOT / "benchmarks" / "transfer.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.one_by_one
+class OneByOne:
+    """One logistic regression, as SentEval trains it: reseeds, splits, trains, stops and keeps its best weights."""
+
+    def __init__(self, size, classes, decay, settings):
+        np.random.seed(_probe.SEED)
+        torch.manual_seed(_probe.SEED)
+        self.settings = settings
+        self.model = torch.nn.Linear(size, classes)
+        self.optimizer = _probe.OPTIMIZERS[settings["optimizer"]](self.model.parameters(), weight_decay=decay)
+
+    def fit(self, x, y, dev=None):
+        if dev is None:
+            order, cut = np.random.permutation(len(x)), int(0.05 * len(x))
+            dev = (x[order[:cut]], y[order[:cut]])
+            x, y = x[order[cut:]], y[order[cut:]]
+        best, misses, epochs = -1.0, 0, 0
+        while misses <= self.settings["tenacity"] and epochs <= 200:
+            for _ in range(self.settings["epoch_size"]):
+                order = np.random.permutation(len(x))
+                for start in range(0, len(x), self.settings["batch_size"]):
+                    rows = torch.from_numpy(order[start : start + self.settings["batch_size"]])
+                    loss = torch.nn.functional.cross_entropy(self.model(x[rows]), y[rows])
+                    self.optimizer.zero_grad()
+                    loss.backward()
+                    self.optimizer.step()
+            epochs += self.settings["epoch_size"]
+            if (accuracy := self.score(*dev)) > best:
+                best, kept = accuracy, copy.deepcopy(self.model)
+            else:
+                misses += 1
+        self.model = kept
+        return best
+
+    @torch.no_grad()
+    def score(self, x, y):
+        return float((self.model(x).argmax(1) == y).double().mean())
+
+
+def one_by_one(x, y, classes, folds, decay, settings):
+    """The arguments and results of `_probe.fit`, one fit after the other."""
+    weights, accuracy = [], []
+    for fold, fold_decay in zip(folds, decay, strict=True):
+        for value in fold_decay:
+            one = OneByOne(x.shape[1], classes, value, settings)
+            if fold.drawn:  # the split is part of the fit
+                rows = np.sort(np.concatenate([fold.train, fold.dev]))
+                accuracy.append(one.fit(x[rows], y[rows]))
+            else:
+                accuracy.append(one.fit(x[fold.train], y[fold.train], (x[fold.dev], y[fold.dev])))
+            weights.append(torch.cat([one.model.weight, one.model.bias.unsqueeze(1)], 1).detach())
+    shape = (len(folds), len(decay[0]))
+    return torch.stack(weights).unflatten(0, shape), np.array(accuracy).reshape(shape)
 
 
 # ---------------------------------------------------------------- the classifier
@@ -51,7 +97,7 @@ def test_senteval_to_the_digit(setting, smoke_data):
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_at_once_is_one_by_one(setting, one_by_one):
+def test_at_once_is_one_by_one(setting):
     """Folds of three lengths, one that draws its own validation rows, two regularisers of its own each."""
     rng = np.random.default_rng(0)
     x = torch.from_numpy(rng.standard_normal((150, 8)).astype(np.float32))
