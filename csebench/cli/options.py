@@ -37,16 +37,6 @@ def above_zero(text: str) -> float:
     return number(text, "a number above 0", lambda value: 0 < value < math.inf)
 
 
-def probability(text: str) -> float:
-    return number(text, "a number between 0 and 1", lambda value: 0 < value < 1)
-
-
-def count(text: str) -> int:
-    """A large whole number, also as 1e9."""
-    kind = "a whole number from 1 to 1e15, such as 1e9"
-    return int(number(text, kind, lambda value: 1 <= value <= 1e15 and value.is_integer()))
-
-
 def output_file(text: str) -> Path:
     return _output(text, is_folder=False)
 

@@ -227,35 +227,6 @@ def add_run(verb):
     v.add_argument("--out", type=options.output_file, required=True, help="file with one JSON string per line")
 
     v = verb(
-        "pretrain",
-        run.pretrain,
-        "train a WordPiece vocabulary and a small BERT by masked language modelling",
-        "csebench pretrain corpus.txt --tokens 1e9 --out encoders/mine",
-    )
-    v.add_argument("corpus", type=Path, help="one sentence per line")
-    v.add_argument("--out", type=options.output_folder, required=True, help="folder of the encoder")
-    v.add_argument("--tokens", type=options.count, required=True, help="tokens to train on, repetitions included: 1e9")
-    start = "folder of an encoder that this command made, to go on from; --tokens count from its beginning"
-    v.add_argument("--start", type=Path, help=start)
-    for name, kind, default, text in (
-        ("layers", options.whole(1, 1000), 4, "transformer layers"),
-        ("hidden", options.whole(1, 2**16), 256, "size of hidden states"),
-        ("heads", options.whole(1, 2**12), 4, "attention heads"),
-        ("vocab-size", options.whole(100, 2**24), 8192, "word pieces"),
-        ("max-length", options.whole(4, 2**16), 128, "tokens per sentence"),
-        ("batch-tokens", options.whole(64, 2**28), 4096, "tokens per step, padding included"),
-    ):
-        v.add_argument(f"--{name}", type=kind, default=default, help=text)
-    v.add_argument("--learning-rate", type=options.above_zero, default=1e-3, help="peak learning rate")
-    masked = "fraction of the tokens to mask"
-    v.add_argument("--mask-probability", type=options.probability, default=0.2, help=masked)
-    v.add_argument("--whole-word", action="store_true", help="mask all pieces of a word or none")
-    snapshots = "token counts after which a copy of the encoder is written"
-    v.add_argument("--snapshots", type=options.count, nargs="+", default=[], help=snapshots)
-    v.add_argument("--seed", type=options.SEED, default=42, help="seed of weights and masking")
-    v.add_argument("--threads", type=options.THREADS, default=2, help="CPU threads")
-
-    v = verb(
         "work",
         run.work,
         "train and score a planned run, as a job of the workflow does",
