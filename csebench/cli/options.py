@@ -100,11 +100,16 @@ def add_chunk_size(to):
 
 
 def target_names() -> list[str]:
+    return ["all", *catalog.GENERATED, *paper_names()]
+
+
+def paper_names() -> list[str]:
+    """Papers, and their tables and figures."""
     grids = [f"{paper}/{name}" for paper in catalog.paper_names() for name in targets.grid_names(paper)]
-    return ["all", *catalog.GENERATED, *catalog.paper_names(), *grids]
+    return [*catalog.paper_names(), *grids]
 
 
-def declared_names() -> list[str]:
-    """Methods, components and evaluators."""
+def described_names() -> list[str]:
+    """What `csebench show` describes: methods, components, evaluators, papers, tables and figures."""
     folders = (registry.METHODS, registry.COMPONENTS, registry.EVALUATORS)
-    return [name for folder in folders for name in registry.names(folder)]
+    return [*(name for folder in folders for name in registry.names(folder)), *paper_names()]

@@ -110,12 +110,11 @@ def add_look(verb):
     about = "list papers, with their tables and figures"
     options.add_json(verb("papers", look.list_papers, about, "csebench papers"))
 
-    about = "show everything about a method, component, evaluator, paper, table, run or claim"
-    examples = ["micse", "micse/table2", "beir:scifact", "'better results'"]
+    about = "show everything about a method, component, evaluator, paper, table or run"
+    examples = ["micse", "micse/table2", "beir:scifact"]
     v = verb("show", show.show_name, about, *(f"csebench show {name}" for name in examples))
-    about = "a name or title that methods, evaluators, papers, plan or claims list; several words are one name"
-    name = v.add_argument("name", nargs="+", help=about)
-    name.completer = lambda **_: options.declared_names() + options.target_names()
+    name = v.add_argument("name", help="a name that methods, evaluators, papers or plan --runs list")
+    name.completer = lambda **_: options.described_names()
     options.add_scale(v)
     options.add_json(v)
 
