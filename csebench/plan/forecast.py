@@ -7,7 +7,6 @@ csebench/report/status.py.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -119,11 +118,6 @@ def encoder_sizes() -> dict[str, EncoderSize]:
 def device_name(gpu: str | None, processor: str, threads: int) -> str:
     """Name of a device in data/step_times.yaml."""
     return gpu or f"{processor}, {threads} threads"
-
-
-def is_cpu(device: str) -> bool:
-    """Whether `device_name` gave the name of a CPU."""
-    return re.search(r", \d+ threads$", device) is not None
 
 
 def devices(encoder: str) -> list[StepTimes]:
