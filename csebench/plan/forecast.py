@@ -54,11 +54,10 @@ class EvaluatorTimes(Strict):
 
 
 class EncoderSize(Strict):
-    """The size of an encoder, by which its disk space and, from others of its shape, its steps are forecast."""
+    """The shape of an encoder, by which its steps are forecast from another's."""
 
     layers: int
     hidden: int
-    parameters: int  # with the pooler
 
 
 @dataclass(frozen=True)
