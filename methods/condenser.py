@@ -88,7 +88,7 @@ class Method(Base):
         states = encoded.output.hidden_states
         middle, last = states[self.encoder.num_layers // 2], states[-1]
         restored = self.upper(torch.cat([last[:, :1], middle[:, 1:]], dim=1), encoded.mask)
-        return sum(masked_lm_loss(self.lm_head, s, labels)[0] for s in (restored, last))
+        return sum(masked_lm_loss(self.lm_head, s, labels) for s in (restored, last))
 
     def exported(self) -> dict[str, nn.Module]:
         return {"upper": self.upper, "lm_head": self.lm_head}

@@ -29,7 +29,7 @@ def tiny_bert(tmp_path_factory, sentences):
     import torch
     from transformers import BertConfig, BertModel
 
-    from csebench.train.pretrain import train_tokenizer
+    from encoders.pretrain import train_tokenizer
 
     folder = tmp_path_factory.mktemp("encoders") / "tiny-bert"
     tokenizer = train_tokenizer(sentences, 600)

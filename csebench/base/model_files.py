@@ -8,13 +8,12 @@ from typing import Any
 from pydantic import BaseModel, Field, FiniteFloat
 
 from csebench.base.errors import BadInput
-from csebench.base.files import folder_sha256, read_object, read_text, sha256
+from csebench.base.files import folder_sha256, read_object, sha256
 
 MODEL = "model"  # folder of the model, in that of its run
 REPORT = "training.json"  # in the model's folder, written last: the model is complete, and how it was trained
 FACTS = "csebench.json"  # in the folder of a model of ours: its run and its pooler, or the control that it is
 CARD = "README.md"
-LISTED = "SHA256SUMS"  # of an encoder: sha256 and name of its other files, as `sha256sum` writes them
 WEIGHTS = "model.safetensors"
 
 
@@ -98,22 +97,3 @@ def check_revision(folder: Path, revision: str) -> None:
             f"{folder}: another encoder was expected: neither the sha256 of the folder ({actual[:12]}…) nor that of"
             f" {WEIGHTS} is {revision[:12]}…. Restore its files, or state the sha256 of the folder as revision."
         )
-
-
-def list_files(folder: Path, names: list[str]) -> str:
-    """Lines of sha256 and name, which `sha256sum -c` reads."""
-    return "".join(f"{sha256(folder / name)}  {name}\n" for name in names)
-
-
-def check_listed_files(folder: Path) -> None:
-    """Raises BadInput where a file is not as the encoder's list of files has it: the revision of an encoder of config/
-    is the sha256 of its weights alone, and the list adds its tokenizer and configuration."""
-    if not (folder / LISTED).exists():
-        return
-    for number, line in enumerate(read_text(folder / LISTED).splitlines(), 1):
-        stated, _, name = line.partition("  ")
-        if (actual := sha256(folder / name)) != stated:
-            raise BadInput(
-                f"{folder / name}: sha256 is {actual[:12]}…, but line {number} of {LISTED} states {stated[:12]}…: the"
-                " file does not belong to these weights; restore it."
-            )

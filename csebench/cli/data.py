@@ -17,7 +17,7 @@ def check(args):
 
     pages = parse_targets(args)
     states = needs.check(pages)
-    print(json_text(needs.content(states)) if args.json else needs.show(pages, states))
+    print(json_text(needs.content(states)) if args.json else needs.show(states))
     if needs.lost(pages, states):
         raise RunFailed("some models or data are unavailable; the lines above give the reason and what to do.")
 

@@ -70,8 +70,8 @@ def show_plan(args):
     else:
         print(plan_report.summary(work, len(stale_runs(work.pages))))
         absent, missing = needs.absent(work.pages)
-        models = [need.name for need in absent if need.ref is not None]
-        print("\n" + plan_report.downloads_line(models, len(absent) - len(models)))
+        models = sum(need.ref is not None for need in absent)
+        print("\n" + plan_report.downloads_line(models, len(absent) - models))
         print("".join(f"Missing: {message}\n" for message in missing), end="")
         if choice is not None:
             print("\n" + plan_report.choice_text(work, choice, hours, args.out))

@@ -37,16 +37,6 @@ def above_zero(text: str) -> float:
     return number(text, "a number above 0", lambda value: 0 < value < math.inf)
 
 
-def probability(text: str) -> float:
-    return number(text, "a number between 0 and 1", lambda value: 0 < value < 1)
-
-
-def count(text: str) -> int:
-    """A large whole number, also as 1e9."""
-    kind = "a whole number from 1 to 1e15, such as 1e9"
-    return int(number(text, kind, lambda value: 1 <= value <= 1e15 and value.is_integer()))
-
-
 def output_file(text: str) -> Path:
     return _output(text, is_folder=False)
 
@@ -110,11 +100,16 @@ def add_chunk_size(to):
 
 
 def target_names() -> list[str]:
+    return ["all", *catalog.GENERATED, *paper_names()]
+
+
+def paper_names() -> list[str]:
+    """Papers, and their tables and figures."""
     grids = [f"{paper}/{name}" for paper in catalog.paper_names() for name in targets.grid_names(paper)]
-    return ["all", *catalog.GENERATED, *catalog.paper_names(), *grids]
+    return [*catalog.paper_names(), *grids]
 
 
-def declared_names() -> list[str]:
-    """Methods, components and evaluators."""
+def described_names() -> list[str]:
+    """What `csebench show` describes: methods, components, evaluators, papers, tables and figures."""
     folders = (registry.METHODS, registry.COMPONENTS, registry.EVALUATORS)
-    return [name for folder in folders for name in registry.names(folder)]
+    return [*(name for folder in folders for name in registry.names(folder)), *paper_names()]

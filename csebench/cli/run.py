@@ -10,7 +10,7 @@ from csebench import worker
 from csebench.base import gpus
 from csebench.base.display import loading
 from csebench.base.errors import BadInput
-from csebench.base.files import read_text, write_text
+from csebench.base.files import write_text
 from csebench.base.run_dir import lock_run
 from csebench.base.tables import json_text, print_table
 from csebench.cli.options import distinct_evaluators, parse_targets
@@ -85,17 +85,6 @@ def list_sentences(args):
     distinct = sentences(distinct_evaluators(args.evaluators), by_hand.data_root_or_default(args.data))
     write_text(args.out, "".join(json.dumps(s, ensure_ascii=False) + "\n" for s in distinct))
     print(f"{len(distinct)} sentences, one JSON string per line: {args.out}")
-
-
-def pretrain(args):
-    read_text(args.corpus)
-    with gpus.acquire_gpus():
-        with loading("PyTorch"):
-            from csebench.train.pretrain import Settings
-            from csebench.train.pretrain import pretrain as run
-
-        values = {name: getattr(args, name) for name in Settings.__dataclass_fields__ if hasattr(args, name)}
-        run(args.corpus, args.out, Settings(**values | {"snapshots": tuple(args.snapshots)}), args.threads)
 
 
 def work(args):

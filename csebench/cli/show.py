@@ -4,71 +4,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 
 from tabulate import tabulate
 
-from csebench.base.errors import BadInput, unknown
+from csebench.base.errors import unknown
 from csebench.base.tables import json_text
+from csebench.cli import options
 from csebench.plan import catalog, grids, targets, tuning
 from csebench.plan.papers import SettingsTable
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, any_declaration, names, protocol
 from csebench.plan.schema import Declaration, Variant
 
-CLAIM_LETTERS = 8  # of a shorter text, no claim is looked for
 Shown = tuple[str, dict]  # for people, and as JSON
 
 
 def show_name(args):
     """Print everything that a name means: micse is a method and a paper."""
     catalog.scale(args.scale)
-    words = " ".join(args.name)
-    shown = [thing for name in resolve(words) for thing in things(name, args.scale)] or [*claims(words, args.scale)]
+    name, scale = args.name, args.scale
+    shown = [*declarations(name), *papers(name), *pages(name, scale), *runs(name, scale)]
     if not shown:
         hint = "`csebench methods`, `csebench evaluators` and `csebench papers` list names."
-        raise unknown("name", words, [name for _, name in known_names()], hint=hint)
+        raise unknown("name", name, options.described_names(), hint=hint)
     if args.json:
         print(json_text([content for _, content in shown]))
     else:
         print("\n\n".join(text for text, _ in shown))
-
-
-def things(name: str, scale: str) -> list[Shown]:
-    return [*declarations(name), *papers(name), *pages(name, scale), *runs(name, scale)]
-
-
-def resolve(words: str) -> list[str]:
-    """The names that words mean: `Table 2`, `miCSE table 2`, `SimCSE (unsupervised)`; of AMI+SimCSE both parts. A name
-    as it is spelled wins; what means no name stays as it is."""
-    by_label: dict[str, list[str]] = {}
-    for label, name in known_names():
-        if words == name:
-            return [name]
-        by_label.setdefault(squeezed(label), []).append(name)
-    parts = [squeezed(part) for part in ([words] if squeezed(words) in by_label else words.split("+"))]
-    if not by_label.keys() >= {*parts}:
-        return [words]
-    return list(dict.fromkeys(name for part in parts for name in by_label[part]))
-
-
-def squeezed(text: str) -> str:
-    return re.sub(r"[\s/_-]+", "", text).lower()
-
-
-def known_names() -> Iterator[tuple[str, str]]:
-    """(what people may call it, name) of methods, components, evaluators, papers, tables and figures."""
-    for folder in (METHODS, COMPONENTS, EVALUATORS):
-        for name in names(folder):
-            yield name, name
-            with suppress(BadInput):  # a broken declaration has no title
-                yield any_declaration(name, folder).title, name
-    for name in catalog.paper_names():
-        paper = catalog.paper(name)
-        yield from ((name, name), (paper.label, name), (paper.title, name))
-        for grid in targets.grid_names(name):
-            yield f"{name}/{grid}", f"{name}/{grid}"
-            all_papers = grid.startswith("table")  # a page of this name shows them all; a figure is of one paper
-            yield grid, grid if all_papers else f"{name}/{grid}"
 
 
 def declarations(name: str) -> Iterator[Shown]:
@@ -170,30 +131,3 @@ def runs(run_id: str, scale: str) -> Iterator[Shown]:
     settings = spec.model_dump(exclude={"params"}) | spec.params
     text = f"{tabulate(rows, tablefmt='plain')}\n\n{tabulate(settings.items(), ['setting', 'value'])}"
     yield text, {"what": "run", **about, "spec": spec.model_dump(mode="json")}
-
-
-def claims(words: str, scale: str) -> Iterator[Shown]:
-    """The claims whose quoted sentence contains some words."""
-    if len(words) < CLAIM_LETTERS:
-        return
-    from csebench.report.claims import claims_by_quote, judge_quote
-
-    for paper in catalog.paper_names():
-        for quote in claims_by_quote(paper):
-            if words.lower() not in quote.lower():
-                continue
-            judged = judge_quote(paper, quote, scale)
-            head = ["row", "compared with", "columns", "printed numbers", f"our runs, scale {scale}"]
-            rows = []
-            for row in judged.rows:
-                versus = row.claim.versus if isinstance(row.claim.versus, str) else ", ".join(row.claim.versus)
-                verdicts = [row.published.verdict_and_size, row.ours.verdict_and_size]
-                rows.append([row.claim.row, versus, ", ".join(row.claim.columns), *verdicts])
-            where = ", ".join(f"{paper}/{place}" for place in judged.places)
-            text = f"“{quote}” ({where}; sec. {', '.join(judged.sections)})\n"
-            published, ours = judged.published, judged.ours
-            text += f"printed numbers: {published.verdict_and_size}; our runs: {ours.verdict_and_size}\n\n"
-            content = {"what": "claim", "paper": paper, "quote": quote, "places": judged.places, "scale": scale}
-            content |= {"published": published.verdict, "ours": ours.verdict}
-            content |= {"rows": [row.claim.model_dump() for row in judged.rows]}
-            yield text + tabulate(rows, head, maxcolwidths=[30, 40, 30, None, None]), content

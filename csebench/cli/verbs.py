@@ -110,21 +110,20 @@ def add_look(verb):
     about = "list papers, with their tables and figures"
     options.add_json(verb("papers", look.list_papers, about, "csebench papers"))
 
-    about = "show everything about a method, component, evaluator, paper, table, run or claim"
-    examples = ["micse", "micse/table2", "beir:scifact", "'better results'"]
+    about = "show everything about a method, component, evaluator, paper, table or run"
+    examples = ["micse", "micse/table2", "beir:scifact"]
     v = verb("show", show.show_name, about, *(f"csebench show {name}" for name in examples))
-    about = "a name or title that methods, evaluators, papers, plan or claims list; several words are one name"
-    name = v.add_argument("name", nargs="+", help=about)
-    name.completer = lambda **_: options.declared_names() + options.target_names()
+    name = v.add_argument("name", help="a name that methods, evaluators, papers or plan --runs list")
+    name.completer = lambda **_: options.described_names()
     options.add_scale(v)
     options.add_json(v)
 
-    about = "forecast runs, hours and disk of targets, and choose what fits into some hours"
+    about = "forecast runs and hours of targets, and choose what fits into some hours"
     examples = ["csebench plan micse/table2", "csebench plan all --scale paper --hours 24 --out chosen.yaml"]
     v = verb("plan", look.show_plan, about, *examples)
     options.add_targets(v, "+")
     options.add_scale(v)
-    hours = "choose what gives the most complete cells, verdicts and claims in HOURS (default: no choice)"
+    hours = "choose what gives the most complete cells in HOURS (default: no choice)"
     v.add_argument("--hours", type=options.above_zero, help=hours)
     v.add_argument("--seeds", type=options.positive, help="choose the first SEEDS seeds of every cell (default: all)")
     v.add_argument("--device", help="name in data/step_times.yaml (default: the fastest)")
@@ -225,35 +224,6 @@ def add_run(verb):
     options.add_evaluators(v)
     options.add_data(v)
     v.add_argument("--out", type=options.output_file, required=True, help="file with one JSON string per line")
-
-    v = verb(
-        "pretrain",
-        run.pretrain,
-        "train a WordPiece vocabulary and a small BERT by masked language modelling",
-        "csebench pretrain corpus.txt --tokens 1e9 --out encoders/mine",
-    )
-    v.add_argument("corpus", type=Path, help="one sentence per line")
-    v.add_argument("--out", type=options.output_folder, required=True, help="folder of the encoder")
-    v.add_argument("--tokens", type=options.count, required=True, help="tokens to train on, repetitions included: 1e9")
-    start = "folder of an encoder that this command made, to go on from; --tokens count from its beginning"
-    v.add_argument("--start", type=Path, help=start)
-    for name, kind, default, text in (
-        ("layers", options.whole(1, 1000), 4, "transformer layers"),
-        ("hidden", options.whole(1, 2**16), 256, "size of hidden states"),
-        ("heads", options.whole(1, 2**12), 4, "attention heads"),
-        ("vocab-size", options.whole(100, 2**24), 8192, "word pieces"),
-        ("max-length", options.whole(4, 2**16), 128, "tokens per sentence"),
-        ("batch-tokens", options.whole(64, 2**28), 4096, "tokens per step, padding included"),
-    ):
-        v.add_argument(f"--{name}", type=kind, default=default, help=text)
-    v.add_argument("--learning-rate", type=options.above_zero, default=1e-3, help="peak learning rate")
-    masked = "fraction of the tokens to mask"
-    v.add_argument("--mask-probability", type=options.probability, default=0.2, help=masked)
-    v.add_argument("--whole-word", action="store_true", help="mask all pieces of a word or none")
-    snapshots = "token counts after which a copy of the encoder is written"
-    v.add_argument("--snapshots", type=options.count, nargs="+", default=[], help=snapshots)
-    v.add_argument("--seed", type=options.SEED, default=42, help="seed of weights and masking")
-    v.add_argument("--threads", type=options.THREADS, default=2, help="CPU threads")
 
     v = verb(
         "work",

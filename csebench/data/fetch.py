@@ -15,8 +15,7 @@ from urllib.request import Request, urlopen
 
 from csebench.base.display import bar
 from csebench.base.errors import BadInput, RunFailed
-from csebench.base.files import write_json, write_text
-from csebench.base.model_files import list_files
+from csebench.base.files import sha256, write_json, write_text
 from csebench.data import hub
 from csebench.data.archives import files_of, open_tar, unpack
 from csebench.data.corpus import check_sha256
@@ -280,4 +279,5 @@ def _fetch_and_list(name: str, fetch: Callable[[Path], None], brought: str, root
     fetch(root)
     paths = (path for path in (root / brought, *(root / brought).rglob("*")) if path.is_file())
     names = sorted(path.relative_to(root).as_posix() for path in paths)
-    write_text(root / SUMS / name.replace(":", "."), list_files(root, names))
+    listed = "".join(f"{sha256(root / name)}  {name}\n" for name in names)  # as `sha256sum` writes them
+    write_text(root / SUMS / name.replace(":", "."), listed)

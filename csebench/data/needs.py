@@ -1,13 +1,10 @@
-"""What targets need from outside the project: models and data, whether they are here, can be fetched, or neither; and
-the disk and memory that the runs take. Behind `csebench check` and `csebench fetch TARGET`. Never imports torch."""
+"""What targets need from outside the project: models and data, whether they are here, can be fetched, or neither.
+Behind `csebench check` and `csebench fetch TARGET`. Never imports torch."""
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import shutil
-import subprocess
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,13 +13,11 @@ from urllib.request import Request, urlopen
 
 from tabulate import tabulate
 
-from csebench.base import gpus
 from csebench.base.data_root import matches
 from csebench.base.display import bar
 from csebench.base.errors import BadInput, RunFailed
 from csebench.data import fetch, hub
 from csebench.plan import catalog, recipe
-from csebench.plan.budget import Work
 from csebench.plan.registry import declaration, protocol
 from csebench.plan.schema import EncoderRef
 from csebench.plan.sources import beir, cannot_be_had, downloads, from_hub, no_file, source_of
@@ -33,7 +28,6 @@ PINNED = re.compile(r"[\w.-]+/[\w.-]+@[0-9a-f]{40}")  # a model of the hub, as p
 GB = 10**9
 HERE, REACHABLE, MISSING = "here", "reachable", "missing"
 TIMEOUT_SECONDS = 10
-OPTIMISER_BYTES = 16  # per parameter: weights, gradients and AdamW's two moments, fp32
 
 
 @dataclass(frozen=True)
@@ -236,67 +230,6 @@ def fetch_all(pages: list[Page], report) -> list[str]:
     return failed
 
 
-# ---------------------------------------------------------------- disk and memory
-
-
-def disk(pages: list[Page], states: list[State]) -> tuple[int, int, int]:
-    """Bytes to be fetched, bytes that runs which are not done take while the last is trained, and bytes that are
-    free."""
-    fetched = sum(state.size or 0 for state in states if state.state == REACHABLE)
-    work = Work(pages)
-    stay, more, _ = work.disk(work.missing, {s.need.name: s.size or 0 for s in states if s.need.kind == "encoder"})
-    return fetched, stay + more, shutil.disk_usage(".").free
-
-
-def _encoder(spec: Spec, specs: dict[str, Spec]) -> EncoderRef:
-    """The encoder that a run, or the run that it starts from, has the shape of."""
-    while spec.encoder.revision in specs:
-        spec = specs[spec.encoder.revision]
-    return spec.encoder
-
-
-def largest_step(pages: list[Page], states: list[State]) -> tuple[int, str] | None:
-    """Bytes of the largest training step, and of what run; None where no encoder's shape is known.
-
-    Activations of a transformer layer in 16 bits: s·b·h·(34 + 5·a·s/h) bytes (Korthikanti et al. 2022, Eq. 2) for b
-    sequences of s tokens, h hidden units and a heads; two views of every sentence. An estimate: components that take
-    another network come on top.
-    """
-    specs = {run_id: spec for page in pages for run_id, spec in page.available_runs().items()}
-    weights, largest = {s.need.name: s.size or 0 for s in states if s.need.kind == "encoder"}, None
-    for spec in specs.values():
-        ref = _encoder(spec, specs)
-        if declaration(spec.method).kind != "trained" or (shape := _shape(ref)) is None:
-            continue
-        length, count = spec.params["max_length"], 2 * spec.params["batch_size"]
-        hidden, heads = shape["hidden_size"], shape["num_attention_heads"]
-        activations = length * count * hidden * (34 + 5 * heads * length / hidden) * shape["num_hidden_layers"]
-        size = (
-            round(activations * (2 if spec.precision == "fp32" else 1))
-            + weights.get(ref.name, 0) // 4 * OPTIMISER_BYTES
-        )
-        if largest is None or size > largest[0]:
-            largest = (size, f"{spec.method} on {ref.name}, batch {spec.params['batch_size']}, {length} tokens")
-    return largest
-
-
-def _shape(ref: EncoderRef) -> dict | None:
-    """config.json of an encoder, if it is here."""
-    folder = hub.local_folder(ref) or hub.cached_model(ref)
-    return json.loads((folder / hub.CONFIG).read_text(encoding="utf-8")) if folder else None
-
-
-def devices() -> list[tuple[str, int | None]]:
-    """GPUs that may be used, by name and memory in bytes; the processor where there is none."""
-    if not gpus.visible_gpus():
-        from csebench.base.provenance import processor
-
-        return [(f"no GPU; {processor()}, {os.cpu_count()} cores", None)]
-    query = ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader,nounits"]
-    lines = subprocess.run(query, capture_output=True, text=True, check=False).stdout.strip().splitlines()
-    return [(name.strip(), int(mib) * 2**20) for name, _, mib in (line.rpartition(",") for line in lines)]
-
-
 # ---------------------------------------------------------------- what is shown
 
 
@@ -307,23 +240,14 @@ def content(states: list[State]) -> list[dict]:
     ]
 
 
-def show(pages: list[Page], states: list[State]) -> str:
-    """One screen: every need with its state, disk and memory."""
+def show(states: list[State]) -> str:
+    """One screen: every need with its state, and whether the disk has room for what is to be fetched."""
     rows = [[s.need.kind, s.need.name, s.state, "" if s.size is None else _size(s.size)] for s in states]
     lines = [tabulate(rows, ["", "name", "state", "size"], disable_numparse=True)]
     lines += [f"- {s.why if s.need.name in s.why else f'{s.need.name}: {s.why}'}" for s in states if s.why]
-    fetched, kept, free = disk(pages, states)
-    room = "enough" if fetched + kept < free else "NOT ENOUGH"
-    lines.append(f"disk: {_size(fetched)} to fetch, {_size(kept)} for runs; {_size(free)} free: {room}")
-    step = largest_step(pages, states)
-    for name, memory in devices():
-        line = f"device: {name}" + ("" if memory is None else f", {_size(memory)}")
-        if step is not None:
-            fits = "" if memory is None else ": fits" if step[0] < memory else ": TOO LARGE"
-            line += f"; the largest step takes about {_size(step[0])} ({step[1]}){fits}"
-        lines.append(line)
-    if step is None and any(s.need.kind == "encoder" for s in states):
-        lines.append("memory: known when the encoders are here")
+    fetched, free = sum(s.size or 0 for s in states if s.state == REACHABLE), shutil.disk_usage(".").free
+    room = "enough" if fetched < free else "NOT ENOUGH"
+    lines.append(f"disk: {_size(fetched)} to fetch; {_size(free)} free: {room}")
     return "\n".join(lines)
 
 

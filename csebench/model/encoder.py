@@ -19,7 +19,7 @@ from transformers import MODEL_MAPPING, AutoConfig, AutoModel, AutoModelForMaske
 from transformers.utils import logging
 
 from csebench.base.errors import BadInput, first_line
-from csebench.base.model_files import check_listed_files, check_model, check_revision
+from csebench.base.model_files import check_model, check_revision
 from csebench.data.hub import local_folder, model_source
 from csebench.model.chunks import in_chunks
 from csebench.model.layers import Layers, additive, at_position, can_compile, to_device, use_cheap_dropout
@@ -69,7 +69,6 @@ class Encoder(nn.Module):
         source = model_source(ref)
         if (folder := local_folder(ref)) is not None:
             check_model(folder)
-            check_listed_files(folder)
             check_revision(folder, ref.revision)
         what = f"encoder {ref.name}"
         check_tokenizer(Path(source["pretrained_model_name_or_path"]), what)

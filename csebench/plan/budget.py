@@ -6,23 +6,20 @@ is paid once, whatever needs it. Printed by csebench/plan/plan_report.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
 from typing import Literal, NamedTuple
 
-from csebench.base.errors import BadInput, unknown
+from csebench.base.errors import unknown
 from csebench.base.run_dir import DONE
-from csebench.plan import catalog, disk, forecast, recipe, targets
+from csebench.plan import catalog, forecast, recipe, targets
 from csebench.plan.forecast import Estimate
 from csebench.plan.grids import CellPlan, find_grid, parts_of_cell, plan_grid
-from csebench.plan.papers import SEEDS_NEEDED, Claim, SettingsTable
-from csebench.plan.registry import declaration
+from csebench.plan.papers import SettingsTable
 from csebench.plan.schema import Scale
 from csebench.plan.spec import Spec
-
-VERDICT_SCALE = "paper"  # verdicts on published values are only made there
 
 
 class Step(NamedTuple):
@@ -44,16 +41,14 @@ class Bundle:
 
     scores: frozenset[Score]
     cells: tuple[tuple[str, str, int, int], ...]  # paper, name, row, column
-    verdicts: int  # of these cells, how many get one
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What time is spent on: a bundle, or all bundles of a claim."""
+    """What time is spent on: a bundle."""
 
     bundles: tuple[int, ...]
     steps: frozenset[Step]
-    claim: bool
 
 
 @dataclass
@@ -63,7 +58,6 @@ class Choice:
     scores: list[Score] = field(default_factory=list)
     steps: set[Step] = field(default_factory=set)
     bundles: set[int] = field(default_factory=set)
-    claims: int = 0
 
 
 class Work:
@@ -129,44 +123,7 @@ class Work:
         cells: dict[frozenset[Score], list] = {}
         for cell, scores in self.cells.items():
             cells.setdefault(scores, []).append(cell)
-        return [Bundle(s, tuple(of), sum(self._has_verdict(cell) for cell in of)) for s, of in cells.items()]
-
-    def _has_verdict(self, cell: tuple[str, str, int, int]) -> bool:
-        paper, name, row, column = cell
-        plan = plan_grid(paper, name, self.scale.scale)[row][column]
-        if self.scale.scale != VERDICT_SCALE or plan.row.values[column] is None or plan.column.delta is not None:
-            return False
-        runs = {run for run, _ in self.cells[cell]}
-        deterministic = all(declaration(self.specs[run].method).kind == "untrained" for run in runs)
-        return deterministic or len({self.specs[run].seed for run in runs}) >= SEEDS_NEEDED
-
-    @cached_property
-    def claims(self) -> list[tuple[int, ...]]:
-        """The bundles behind every claim that can be tested: a sentence with all of its rows."""
-        bundle_of = {cell: index for index, bundle in enumerate(self.bundles) for cell in bundle.cells}
-        claims = []
-        for paper in dict.fromkeys(paper for paper, _ in self.grids):
-            if paper not in catalog.paper_names():
-                continue
-            for quote, rows in catalog.paper(paper).claims_by_quote().items():
-                try:
-                    of_rows = [self._cells_of_claim(paper, claim) for claim in rows]
-                except ValueError as error:
-                    raise BadInput(f"papers/{paper}.yaml: claim {quote!r}: {error}.") from None
-                cells = [cell for of_row in of_rows for cell in of_row] if all(of_rows) else []
-                if cells and all(cell in bundle_of for cell in cells):
-                    claims.append(tuple(sorted({bundle_of[cell] for cell in cells})))
-        return claims
-
-    def _cells_of_claim(self, paper: str, claim: Claim) -> list[tuple[str, str, int, int]]:
-        place = f"table{claim.versus_table}" if claim.versus_table else claim.place
-        here, there = find_grid(paper, claim.place), find_grid(paper, place)
-        if isinstance(here, SettingsTable) or isinstance(there, SettingsTable):
-            return []
-        rows = claim.versus_rows(there, here is there)
-        cells = [(paper, claim.place, here.row(claim.row), here.column(column)) for column in claim.columns]
-        others = [there.column(claim.versus_column or column) for column in claim.columns]
-        return cells + [(paper, place, row, column) for row in rows for column in others]
+        return [Bundle(scores, tuple(of)) for scores, of in cells.items()]
 
     # ------------------------------------------------------------ costs
 
@@ -210,40 +167,17 @@ class Work:
         """The scores that are not there yet, of all cells that can be finished."""
         return {score for bundle in self.bundles for score in bundle.scores if not self.is_made(score)}
 
-    def disk(self, scores: Iterable[Score], sizes_here: Mapping[str, int] | None = None) -> tuple[int, int, int]:
-        """Bytes that stay once scores are made, bytes more while a run is trained, and the number of runs whose
-        encoder's size is not known.
-
-        Args:
-            sizes_here: bytes of encoders that data/encoders.yaml does not list.
-        """
-        scores = set(scores)
-        trained = {step.run for step in self.steps(scores) if step.kind == "train"}
-        weights = {name: disk.weight_bytes(name) or (sizes_here or {}).get(name) for name in self.encoders.values()}
-        sizes = {run: weights[self.encoders[run]] for run in trained}
-        kept = [size for run, size in sizes.items() if size and self._keeps_model(run, scores)]
-        stay, more = disk.run_bytes([size for size in sizes.values() if size], kept, len(scores))
-        return stay, more, list(sizes.values()).count(None)
-
-    def _keeps_model(self, run: str, scores: set[Score]) -> bool:
-        """Whether a model stays: the scale keeps models, another run starts from it, or a page shows another score."""
-        if self.scale.keep == "model" or run in {spec.encoder.revision for spec in self.specs.values()}:
-            return True
-        shown = {Score(run, evaluator) for evaluator in targets.evaluators(self.scale.scale)[run]}
-        return any(self.is_possible(score) and not self.is_made(score) for score in shown - scores)
-
     # ------------------------------------------------------------ choice
 
     def choose(self, hours: float = inf) -> Choice:
-        """The work in the order of what it finishes per hour: cells, verdicts and claims count one each.
+        """The work in the order of the cells that it finishes per hour.
 
         Greedy: the next goal is that with the most per hour of what is not paid yet, among those that still fit. Goals
         that need something that was not measured come last, and not at all where hours are limited.
         """
         needs = [frozenset(self.steps(bundle.scores)) for bundle in self.bundles]
-        values = [len(bundle.cells) + bundle.verdicts for bundle in self.bundles]
-        goals = [Goal((index,), steps, False) for index, steps in enumerate(needs)]
-        goals += [Goal(of, frozenset().union(*(needs[i] for i in of)), True) for of in self.claims]
+        values = [len(bundle.cells) for bundle in self.bundles]
+        goals = [Goal((index,), steps) for index, steps in enumerate(needs)]
         users: dict[Step, list[int]] = {}
         for index, goal in enumerate(goals):
             for step in goal.steps:
@@ -253,7 +187,7 @@ class Work:
         def rate(goal: Goal) -> tuple[float, float]:
             """(what a goal finishes per second, its seconds), of what is left of it"""
             seconds = self.cost(goal.steps - choice.steps)[0].seconds
-            value = sum(values[i] for i in goal.bundles if i not in choice.bundles) + goal.claim
+            value = sum(values[i] for i in goal.bundles if i not in choice.bundles)
             return value / seconds if seconds else inf, seconds
 
         def take(goal: Goal) -> None:
@@ -261,7 +195,6 @@ class Work:
             choice.scores += [Score(step.run, step.evaluator) for step in sorted(rest) if step.kind == "score"]
             choice.steps |= rest
             choice.bundles |= set(goal.bundles)
-            choice.claims += goal.claim
 
         measured = {step: self.price(step) is not None for step in users}
         rates = {i: rate(goal) for i, goal in enumerate(goals) if all(measured[step] for step in goal.steps)}
@@ -277,7 +210,6 @@ class Work:
                     take(goal)
         return choice
 
-    def tally(self, bundles: Iterable[int]) -> tuple[int, int]:
-        """Cells and verdicts of bundles."""
-        of = [self.bundles[index] for index in bundles]
-        return sum(len(bundle.cells) for bundle in of), sum(bundle.verdicts for bundle in of)
+    def tally(self, bundles: Iterable[int]) -> int:
+        """Cells of bundles."""
+        return sum(len(self.bundles[index].cells) for index in bundles)

@@ -7,7 +7,6 @@ csebench/report/status.py.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -55,11 +54,10 @@ class EvaluatorTimes(Strict):
 
 
 class EncoderSize(Strict):
-    """The size of an encoder, by which its disk space and, from others of its shape, its steps are forecast."""
+    """The shape of an encoder, by which its steps are forecast from another's."""
 
     layers: int
     hidden: int
-    parameters: int  # with the pooler
 
 
 @dataclass(frozen=True)
@@ -121,17 +119,10 @@ def device_name(gpu: str | None, processor: str, threads: int) -> str:
     return gpu or f"{processor}, {threads} threads"
 
 
-def is_cpu(device: str) -> bool:
-    """Whether `device_name` gave the name of a CPU."""
-    return re.search(r", \d+ threads$", device) is not None
-
-
 def devices(encoder: str) -> list[StepTimes]:
-    """Step times of an encoder by device: first devices that its shape was measured on, of these the fastest first."""
+    """Step times of an encoder by device, the fastest first."""
     names = dict.fromkeys(times.device for times in step_times())
-    of_shape = {times.device for times in step_times() if _shape(times.encoder) == _shape(encoder)}
-    known = [times for name in names if (times := times_on(name, encoder)) is not None]
-    return sorted(known, key=lambda times: (times.device not in of_shape, _token_seconds(times)))
+    return sorted((times for name in names if (times := times_on(name, encoder)) is not None), key=_token_seconds)
 
 
 def default_device(encoders: Iterable[str]) -> str | None:
@@ -143,41 +134,20 @@ def default_device(encoders: Iterable[str]) -> str | None:
 
 
 def times_on(device: str, encoder: str) -> StepTimes | None:
-    """Step times of an encoder on a device: measured there; else those of an encoder that was measured there, in the
-    proportion of the two on another device, or as they are where the encoders have the same shape. None without."""
+    """Step times of an encoder on a device: measured there, else those of an encoder of its shape. None without."""
     here = [times for times in step_times() if times.device == device]
     if (measured := next((times for times in here if times.encoder == encoder), None)) is not None:
         return measured
-    for times in here:
-        if (ratio := _ratio(encoder, times.encoder)) is not None:
-            rate = times.sentences_per_second
-            return times.model_copy(
-                update={
-                    "encoder": encoder,
-                    "seconds": {name: ratio * seconds for name, seconds in times.seconds.items()},
-                    "sentences_per_second": rate / ratio if rate else None,
-                    "factor": times.factor * DERIVED,
-                    "source": f"from {times.encoder}: {times.source}",
-                }
-            )
-    return None
+    if (alike := next((times for times in here if _shape(times.encoder) == _shape(encoder)), None)) is None:
+        return None
+    source = f"from {alike.encoder}: {alike.source}"
+    return alike.model_copy(update={"encoder": encoder, "factor": alike.factor * DERIVED, "source": source})
 
 
 def _shape(encoder: str) -> tuple | str:
     """Encoders of one shape take the same time; an encoder of unknown size is like itself only."""
     size = encoder_sizes().get(encoder)
     return (size.layers, size.hidden) if size else encoder
-
-
-def _ratio(encoder: str, other: str) -> float | None:
-    """Seconds per token of an encoder over those of another, on a device that has both; None without."""
-    if _shape(encoder) == _shape(other):
-        return 1.0
-    timed = [times for times in step_times() if REFERENCE in times.seconds]
-    ours = [times for times in timed if _shape(times.encoder) == _shape(encoder)]
-    theirs = {times.device: times for times in timed if _shape(times.encoder) == _shape(other)}
-    both = [(times, theirs[times.device]) for times in ours if times.device in theirs]
-    return _token_seconds(both[0][0]) / _token_seconds(both[0][1]) if both else None
 
 
 def _token_seconds(times: StepTimes) -> float:

@@ -1,4 +1,4 @@
-"""What `csebench plan` prints: runs that are done and missing, hours, disk, what each table costs, and what fits; and
+"""What `csebench plan` prints: runs that are done and missing, hours, what each table costs, and what fits; and
 the file of chosen runs that Snakemake takes."""
 
 from __future__ import annotations
@@ -15,12 +15,9 @@ from csebench.base.errors import BadInput
 from csebench.base.files import write_text
 from csebench.base.run_dir import read_report
 from csebench.base.tables import records
-from csebench.plan import catalog, disk, forecast, targets
+from csebench.plan import catalog, forecast, targets
 from csebench.plan.budget import Choice, Score, Step, Work
 from csebench.plan.spec import Spec
-
-GB = 10**9
-DOWNLOAD_RATE = 10**7  # bytes per second, assumed
 
 
 @dataclass(frozen=True)
@@ -61,7 +58,7 @@ def training_seconds(run: str) -> tuple[float | None, str | None]:
 
 
 def summary(work: Work, stale: int = 0) -> str:
-    """Runs, cells and claims; hours by kind of work, disk, and every table and figure by itself.
+    """Runs and cells; hours by kind of work, and every table and figure by itself.
 
     Args:
         stale: number of runs that have scores of older code only.
@@ -86,7 +83,7 @@ def summary(work: Work, stale: int = 0) -> str:
         [f"{stale} of those missing have scores of an older code version, which pages show with †."] if stale else []
     )
     lines += damages
-    lines += [f"{cells} cells{seeds}: {made} complete; claims that can be tested: {len(work.claims)}."]
+    lines += [f"{cells} cells{seeds}: {made} complete."]
     return "\n\n".join(filter(None, ["\n".join(lines), hours_table(work), tables_table(work)]))
 
 
@@ -113,7 +110,7 @@ def hours_table(work: Work) -> str:
             lines.append(f"{name}, {count} runs: {source}")
     if others := sorted({times.device for times in forecast.step_times()} - {work.device}):
         lines.append(f"Other devices for --device: {'; '.join(others)}. data/step_times.yaml has them all.")
-    return "\n".join([*lines, disk_line(work)])
+    return "\n".join(lines)
 
 
 def _kind(step: Step) -> str:
@@ -135,14 +132,6 @@ def _right(count: int) -> list[str]:
     return ["left", *["right"] * (count - 1)]
 
 
-def disk_line(work: Work, scores: Iterable[Score] | None = None) -> str:
-    """What runs take on disk."""
-    stay, more, unknown = work.disk(work.missing if scores is None else scores)
-    kept = {"model": "models and scores", "scores": "scores, and models that are still needed"}[work.scale.keep]
-    line = f"Disk: {stay / GB:.1f} GB stay ({kept}), {more / GB:.1f} GB more while a run is trained"
-    return f"{line}; unknown for {unknown} runs." if unknown else f"{line}."
-
-
 def tables_rows(work: Work) -> tuple[list[str], list[list]]:
     """Columns and rows: what is missing of every table and figure if it were made alone."""
     rows = []
@@ -162,22 +151,12 @@ def tables_table(work: Work) -> str:
     return tabulate(rows, head, disable_numparse=True, colalign=_right(5)) if rows else ""
 
 
-def downloads_line(models: list[str], others: int) -> str:
-    """What has to be downloaded first.
-
-    Args:
-        models: names on the hub.
-        others: number of other sources.
-    """
-    if not models and not others:
+def downloads_line(models: int, others: int) -> str:
+    """What has to be downloaded first: models of the hub, and other sources."""
+    counts = [f"{count} {what}" for count, what in ((models, "models"), (others, "other sources")) if count]
+    if not counts:
         return "Nothing is left to be downloaded."
-    sizes = [disk.weight_bytes(name) for name in models]
-    known = sum(size for size in sizes if size)
-    minutes = f"{known / GB:.1f} GB or {known / DOWNLOAD_RATE / 60:.0f} minutes at {DOWNLOAD_RATE // 10**6} MB/s"
-    unknown = others + sizes.count(None)
-    parts = [f"{len(sizes) - sizes.count(None)} encoders ({minutes})"] if known else []
-    parts += [f"{unknown} other sources, whose size `csebench check` asks for"] if unknown else []
-    return f"To be downloaded: {', '.join(parts)}."
+    return f"To be downloaded: {', '.join(counts)}; `csebench check` asks for their sizes."
 
 
 # ---------------------------------------------------------------- the choice
@@ -185,16 +164,14 @@ def downloads_line(models: list[str], others: int) -> str:
 
 def choice_text(work: Work, choice: Choice, hours: float, path: Path) -> str:
     """What was chosen, what it finishes, what it leaves out, and how to run it."""
-    cells, verdicts = work.tally(choice.bundles)
+    cells = work.tally(choice.bundles)
     trained = sum(step.kind == "train" for step in choice.steps)
     estimate, unknown = work.cost(choice.steps)
     given = f"In {hours:g} hours" if hours < inf else "All of it"
     also = f", and {unknown} steps that were not measured" if unknown else ""
     lines = [
         f"{given}: {trained} runs and {len(choice.scores)} scores, {estimate.hours}{also}.",
-        f"Then {cells} of {len(work.cells)} cells are complete, {verdicts} of them with a verdict, and"
-        f" {choice.claims} of {len(work.claims)} claims can be tested.",
-        disk_line(work, choice.scores),
+        f"Then {cells} of {len(work.cells)} cells are complete.",
     ]
     left_out = [bundle for i, bundle in enumerate(work.bundles) if i not in choice.bundles]
     unmeasured = [bundle for bundle in left_out if work.cost(work.steps(bundle.scores))[1]]

@@ -1,6 +1,6 @@
 """State of the runs of targets, read from runs/, as a summary in a terminal. Never imports torch.
 
-Forecasts before anything is started: csebench/plan/forecast.py.
+Forecasts: csebench/plan/forecast.py.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -29,14 +28,12 @@ from csebench.base.progress import format_duration, read_progress
 from csebench.base.run_dir import DONE, PROGRESS, PRUNED
 from csebench.base.tables import records
 from csebench.plan import catalog, forecast, targets
-from csebench.plan.forecast import Estimate
 from csebench.plan.spec import Spec
 from csebench.score import failures
 from csebench.score.store import stale_runs
 
 SILENT_SECONDS = 120  # a run on another host counts as stopped after so long without a write
 STATES = {"done": "green", "running": "cyan", "failed": "red", "stopped": "yellow", "waiting": ""}
-KINDS = ("GPU", "CPU")
 PLAIN_WIDTH = 160  # where there is no terminal
 
 
@@ -46,7 +43,6 @@ class RunStatus:
 
     id: str
     spec: Spec
-    encoder: str  # forecast.base_encoder
     missing: tuple[str, ...]  # evaluators whose scores pages show and that are not published
     state: str  # a key of STATES
     facts: dict
@@ -58,46 +54,19 @@ class RunStatus:
             return None
         return forecast.device_name(self.facts["gpu"], self.facts["processor"], self.spec.threads)
 
-    @property
-    def kind(self) -> str:
-        return "GPU" if self.facts.get("gpu") else "CPU"
-
-    @property
-    def timing_key(self) -> tuple:
-        """Runs with equal keys take the same time on the same device."""
-        size = (self.spec.params.get(key) for key in ("steps", "batch_size", "max_length", "evaluate_every"))
-        return (forecast.step_name(self.spec), self.encoder, *size)
-
-
-@dataclass(frozen=True)
-class PlannedRun:
-    """A run of pages, with what they show of it."""
-
-    spec: Spec
-    encoder: str  # forecast.base_encoder
-    scores: dict[str, Path]  # by evaluator
-
-
-def planned_runs(pages: list[targets.Page]) -> dict[str, PlannedRun]:
-    """The distinct runs of pages, by id."""
-    specs = {run_id: (spec, page.scale) for page in pages for run_id, spec in page.available_runs().items()}
-    scores: dict[str, dict[str, Path]] = {run_id: {} for run_id in specs}
-    for page in pages:
-        for run_id, evaluator in page.available():
-            scores[run_id][evaluator] = targets.score_path(run_id, evaluator, page.scale)
-    return {
-        run_id: PlannedRun(spec, forecast.base_encoder(spec, scale), scores[run_id])
-        for run_id, (spec, scale) in sorted(specs.items())
-    }
-
 
 def read_statuses(pages: list[targets.Page]) -> list[RunStatus]:
     """The current state of the runs of pages."""
-    finished, statuses = targets.finished_runs(pages), []
-    for run_id, run in planned_runs(pages).items():
-        missing = tuple(name for name, path in run.scores.items() if not path.exists())
-        statuses.append(RunStatus(run_id, run.spec, run.encoder, missing, *read_state(run_id, run_id in finished)))
-    return statuses
+    finished = targets.finished_runs(pages)
+    specs = {run_id: spec for page in pages for run_id, spec in page.available_runs().items()}
+    missing: dict[str, list[str]] = {run_id: [] for run_id in specs}
+    for (run_id, evaluator), scale in {score: page.scale for page in pages for score in page.available()}.items():
+        if not targets.score_path(run_id, evaluator, scale).exists():
+            missing[run_id].append(evaluator)
+    return [
+        RunStatus(run_id, spec, tuple(missing[run_id]), *read_state(run_id, run_id in finished))
+        for run_id, spec in sorted(specs.items())
+    ]
 
 
 def read_state(run_id: str, is_finished: bool = False) -> tuple[str, dict]:
@@ -128,9 +97,9 @@ def _read_state(folder: Path, is_finished: bool) -> tuple[str, dict]:
 
 
 def read_training(folder: Path) -> dict | None:
-    """Provenance of a finished run, and whether it was resumed; None before it is finished.
+    """Provenance of a finished run; None before it is finished.
 
-    Only these are parsed: the training curves of a thousand long runs take seconds.
+    Only this is parsed: the training curves of a thousand long runs take seconds.
     """
     for name in (DONE, PRUNED):  # the first takes the second's name when the model is deleted
         with contextlib.suppress(MissingFile):
@@ -141,10 +110,9 @@ def read_training(folder: Path) -> dict | None:
     key = '"provenance": '
     try:
         provenance, _ = json.JSONDecoder().raw_decode(text, text.index(key) + len(key))
-        facts = Provenance.model_validate(provenance).model_dump()
+        return Provenance.model_validate(provenance).model_dump()
     except (ValueError, RecursionError):
         raise BadInput(f"{folder / name}: is damaged. {train_again(folder)}") from None
-    return facts | {"resumed": '"resumed_at": ' in text and '"resumed_at": null' not in text}
 
 
 def is_alive(progress: dict) -> bool:
@@ -158,58 +126,6 @@ def is_alive(progress: dict) -> bool:
     except PermissionError:  # the process of another user
         return True
     return True
-
-
-# ---------------------------------------------------------------- hours
-
-
-def seconds_spent(runs: list[RunStatus]) -> dict[str, float]:
-    """Seconds on GPUs and on CPUs; a resumed run counts from its last start."""
-    return {kind: sum(run.facts.get("seconds", 0) for run in runs if run.kind == kind) for kind in KINDS}
-
-
-def seconds_left(runs: list[RunStatus]) -> tuple[dict[str, Estimate], Counter]:
-    """Seconds left on GPUs and on CPUs, and the number of runs per source of this estimate, or `unknown`.
-
-    Runs that have not begun are assumed to use the device that most runs used; before any has begun, the device of
-    `csebench plan`.
-    """
-    used = [run for run in runs if run.state == "done" and run.device] or [run for run in runs if run.device]
-    device, kind = forecast.default_device(run.encoder for run in runs), KINDS[0]
-    if used:
-        ((device, kind), _), *_ = Counter((run.device, run.kind) for run in used).most_common()
-    elif device and forecast.is_cpu(device):
-        kind = KINDS[1]
-    encoders = {run.encoder for run in runs}
-    measured = {name: times for name in encoders if device and (times := forecast.times_on(device, name))}
-    durations: dict[tuple, list[float]] = {}  # of done runs, by timing key
-    for run in used:
-        if run.state == "done" and run.device == device and not run.facts["resumed"]:
-            durations.setdefault(run.timing_key, []).append(run.facts["seconds"])
-    seconds, sources = {name: Estimate() for name in KINDS}, Counter()
-    for run in runs:
-        if run.state in ("done", "failed"):
-            continue
-        times = measured.get(run.encoder)
-        if (left := run.facts.get("left")) is not None:
-            seconds[run.kind] += Estimate(left, left, left)
-            sources["at the pace so far"] += 1
-        elif times and (estimate := forecast.training(run.spec, times)) is not None:
-            scores = [forecast.scoring(evaluator, times) for evaluator in run.missing]
-            seconds[kind] += forecast.total([estimate, *(score for score in scores if score is not None)])
-            sources[f"from step times of {device}"] += 1
-        elif same := durations.get(run.timing_key):
-            seconds[kind] += Estimate(mean(same), min(same), max(same))
-            sources["from such runs done here"] += 1
-        else:
-            sources["unknown"] += 1
-    return seconds, sources
-
-
-def format_hours(estimate: Estimate, kind: str) -> str:
-    """`2.00 GPU hours (1.25 to 3.20)`; without a range where there is none."""
-    seconds, low, high = (f"{value / 3600:.2f}" for value in (estimate.seconds, estimate.low, estimate.high))
-    return f"{seconds} {kind} hours" + (f" ({low} to {high})" if low != high else "")
 
 
 # ---------------------------------------------------------------- printing
@@ -276,22 +192,19 @@ def content(pages: list[targets.Page]) -> dict:
 
 
 def summary(runs: list[RunStatus], stale: int = 0) -> Group:
-    """Counts of states, hours spent and left, and a table each of running runs, failed runs and failed scores.
+    """Counts of states, hours spent, and a table each of running runs, failed runs and failed scores.
 
     Args:
         stale: number of runs that have scores of older code only.
     """
-    counts, seconds, sources = Counter(run.state for run in runs), *seconds_left(runs)
+    counts = Counter(run.state for run in runs)
     line = Text(f"{len(runs)} runs: ") + Text(", ").join(
         Text(f"{counts[state]} {state}", style if counts[state] else "") for state, style in STATES.items()
     )
-    unknown = sources.pop("unknown", 0)
-    left = "left:  " + ", ".join(format_hours(seconds[kind], kind) for kind in KINDS)
-    if sources:
-        left += f" for {sources.total()} runs: " + ", ".join(f"{n} {source}" for source, n in sorted(sources.items()))
-    left += f"; unknown for {unknown}" if unknown else ""
-    spent = ", ".join(f"{hours / 3600:.2f} {kind} hours" for kind, hours in seconds_spent(runs).items())
-    parts = [line, Text(f"spent: {spent}"), Text(left)]
+    hours = {"GPU": 0.0, "CPU": 0.0}  # a resumed run counts from its last start
+    for run in runs:
+        hours["GPU" if run.facts.get("gpu") else "CPU"] += (run.facts.get("seconds") or 0) / 3600
+    parts = [line, Text(f"spent: {hours['GPU']:.2f} GPU hours, {hours['CPU']:.2f} CPU hours")]
     if published := sum(run.state == "done" and not run.facts for run in runs):
         parts.append(Text(f"{published} of those done were not trained here: their scores are published."))
     if stale:

@@ -1,7 +1,7 @@
-"""The loop of steps that training and pre-training share.
+"""The loop of steps of a run.
 
-What a step, an evaluation and the learning rate are, a task says: csebench/train/trainer.py, pretrain.py. What a run
-resumes from: csebench/train/checkpoint.py.
+What a step, an evaluation and the learning rate are: csebench/train/trainer.py. What a run resumes from:
+csebench/train/checkpoint.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -29,28 +28,7 @@ CHECKPOINT_SECONDS = 60
 WRITES_APART = 30  # between two checkpoints at least so many times what writing one took: 3 % of a run, at most
 
 
-class Task(Protocol):
-    """What the loop repeats."""
-
-    name: str  # for messages
-    steps: int
-    peak_learning_rate: float
-    device: torch.device
-
-    def learning_rate(self, step: int) -> float:
-        """Of a step, counted from 0."""
-
-    def make_step(self, step: int) -> torch.Tensor:
-        """Forward, backward, optimiser. Returns the loss, which stays on the device."""
-
-    def evaluates(self, step: int) -> bool:
-        """Whether there is an evaluation after so many steps."""
-
-    def evaluate(self, state: TrainState) -> None:
-        """Adds a point to `state.curve`, and notes in `state.best` what is worth keeping."""
-
-
-def read_losses(task: Task, state: TrainState) -> None:
+def read_losses(task, state: TrainState) -> None:
     """Read the pending losses from the device. Raises Untrainable where one is not finite."""
     values = parallel.mean(torch.stack(state.pending)).tolist()
     for step, value in enumerate(values, state.step - len(values) + 1):
@@ -64,7 +42,7 @@ def read_losses(task: Task, state: TrainState) -> None:
 
 
 def run_steps(
-    task: Task,
+    task,
     state: TrainState,
     folder: Path,
     progress: Progress,
@@ -74,6 +52,7 @@ def run_steps(
     """Make the steps of a task that are left.
 
     Args:
+        task: the `Training` of csebench/train/trainer.py.
         folder: of the run, where checkpoints go.
         stop: ends the loop after the current step, behind a checkpoint.
         checkpoint_seconds: between two checkpoints, more where writing one takes long; 0: as many as possible.

@@ -1,4 +1,4 @@
-"""Masked language modelling: the one masking rule that every method and the pre-training share."""
+"""Masked language modelling: the one masking rule that every method shares."""
 
 from __future__ import annotations
 
@@ -49,13 +49,12 @@ def masked_lm_loss(head, states, labels):
             for.
 
     Returns:
-        (mean loss over chosen tokens, share predicted correctly); a batch without chosen tokens gives zeros.
+        mean loss over chosen tokens, 0 for a batch without them.
     """
     rows, places = (labels != -100).nonzero(as_tuple=True)
     weight = parallel.mean_weight(len(rows), states.device)
     if len(rows) == 0:
-        return states.sum() * 0.0, torch.zeros((), device=states.device)
+        return states.sum() * 0.0
     chosen = to_device(labels[rows, places], states.device)
     logits = upcast_fp32(head(states[to_device(rows, states.device), to_device(places, states.device)]))
-    loss = torch.nn.functional.cross_entropy(logits, chosen)
-    return weight * loss, (logits.argmax(-1) == chosen).float().mean()
+    return weight * torch.nn.functional.cross_entropy(logits, chosen)

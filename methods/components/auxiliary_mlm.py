@@ -71,4 +71,4 @@ class Component(Base):
             states = self.lower({**batch, "input_ids": ids}, "avg").output.last_hidden_state
         vectors = torch.cat([view.pooled for view in views]).to(states.dtype)
         states = torch.cat([vectors.unsqueeze(1), states[:, 1:]], dim=1)
-        return self.p.weight * masked_lm_loss(self.head, self.upper(states, batch["attention_mask"]), labels)[0]
+        return self.p.weight * masked_lm_loss(self.head, self.upper(states, batch["attention_mask"]), labels)

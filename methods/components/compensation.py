@@ -81,4 +81,4 @@ class Component(Base):
             return self.decoder(embedded, memory, **masks)
 
         states = in_chunks(decode, method.encoder.chunk_size, embedded, memory, padding)
-        return self.p.weight * masked_lm_loss(self.head, states, targets)[0]
+        return self.p.weight * masked_lm_loss(self.head, states, targets)

@@ -60,4 +60,4 @@ class Component(Base):
         if "labels" not in batch:
             batch = self.mask(batch)
         states = method.encoder(batch, "avg").output.last_hidden_state
-        return self.p.weight * masked_lm_loss(self.head, states, batch["labels"])[0]
+        return self.p.weight * masked_lm_loss(self.head, states, batch["labels"])

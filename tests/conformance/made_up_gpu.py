@@ -97,24 +97,3 @@ def test_no_step_waits_for_the_device(run, gpu, make_spec, sentences):
     with seen if waits(spec) else nullcontext(), gpu:
         for _ in range(2):  # the second with a queue
             trainer.optimise(method, components, optimizer, batch, "fp32")
-
-
-@pytest.mark.parametrize("whole_word", [False, True])
-def test_no_step_of_pretraining_waits_for_the_device(whole_word, gpu, tiny_bert, sentences, tmp_path, monkeypatch):
-    from transformers import AutoTokenizer
-
-    from csebench.train import pretrain
-
-    tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
-    rows = pretrain.TokenIds.tokenise(sentences, tokenizer, 40)
-    model = pretrain.new_model(tokenizer, layers=2, hidden=32, heads=4)
-    gpu.setting_up = True
-    with gpu:
-        model.to(DEVICE, torch.bfloat16)
-    gpu.setting_up = False
-    monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())  # a made-up device has none
-    settings = pretrain.Settings(tokens=1000, batch_tokens=200, whole_word=whole_word)
-    task = pretrain.MaskedLanguageModelling("test", model, tokenizer, rows, rows, settings, tmp_path)
-    with gpu:
-        for step in range(2):
-            task.make_step(step)

@@ -89,39 +89,3 @@ def test_a_step_is_the_cpus(run, make_spec, sentences, monkeypatch):
     steps = [rows[:size], rows[size : 2 * size]]
     on_gpu = copy.deepcopy(state).to(DEVICE)
     assert_equal(loss_and_gradients(state, steps), loss_and_gradients(on_gpu, steps))
-
-
-@pytest.mark.parametrize("whole_word", [False, True])
-def test_a_step_of_pretraining_is_the_cpus(whole_word, tiny_bert, sentences, tmp_path, monkeypatch):
-    """Eager attention on the CPU, fused on the GPU, both in fp32."""
-    from transformers import AutoTokenizer
-
-    from csebench.train import pretrain
-
-    tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
-    rows = pretrain.TokenIds.tokenise(sentences, tokenizer, 40)
-    ids = tokenizer(sentences[:16], padding=True, return_tensors="pt")["input_ids"]
-    monkeypatch.setattr(pretrain, "PRECISION", torch.float32)
-    with monkeypatch.context() as patch:
-        patch.setattr(torch.cuda, "is_available", lambda: False)
-        torch.manual_seed(0)
-        model = pretrain.new_model(tokenizer, layers=2, hidden=32, heads=4)
-    on_gpu = pretrain.new_model(tokenizer, layers=2, hidden=32, heads=4)
-    on_gpu.load_state_dict(model.state_dict())
-    settings, results = pretrain.Settings(tokens=1000, whole_word=whole_word), []
-    for copied in (model, on_gpu):
-        task = pretrain.MaskedLanguageModelling("test", copied, tokenizer, rows, rows, settings, tmp_path)
-        loss, _ = task.loss(ids, seed=0)
-        loss.backward()
-        gradients = [p.grad.flatten().cpu() for p in copied.parameters() if p.grad is not None]
-        results.append(([loss.item()], torch.cat(gradients)))
-    assert_equal(*results)
-
-
-def test_pretraining_learns_on_the_gpu(tmp_path, corpus):
-    """In bf16, layers compiled: the held-out loss falls."""
-    from csebench.train.pretrain import Settings, pretrain
-
-    small = {"layers": 2, "hidden": 64, "heads": 2, "vocab_size": 600, "batch_tokens": 2048, "max_length": 40}
-    curve = pretrain(corpus, tmp_path / "small", Settings(tokens=60_000, **small))["curve"]
-    assert curve[-1]["loss"] < curve[0]["loss"] - 0.2

@@ -34,7 +34,7 @@ from transformers import (
 from csebench.plan import catalog
 from csebench.plan.registry import COMPONENTS, declaration
 from csebench.plan.schema import EncoderRef
-from csebench.train.pretrain import train_tokenizer
+from encoders.pretrain import train_tokenizer
 
 HIDDEN, VOCABULARY = 32, 600
 SHAPE = {"num_attention_heads": 4, "intermediate_size": 64, "initializer_range": 0.1}

@@ -33,7 +33,7 @@ def here(tmp_path, monkeypatch):
 @pytest.fixture
 def no_torch(monkeypatch):
     """What needs torch cannot be imported: input must be refused before it is."""
-    for module in ("csebench.encoder", "csebench.trainer", "csebench.pretrain", "torch", "transformers"):
+    for module in ("csebench.encoder", "csebench.trainer", "torch", "transformers"):
         monkeypatch.setitem(sys.modules, module, None)
 
 
@@ -89,10 +89,6 @@ def evaluation(*more, model=ENCODER, data=SMOKE):
     return ["evaluate", "--model", model, "--data", data, "--out", "scores.json", *more]
 
 
-def pretraining(*more):
-    return ["pretrain", CORPUS, "--out", "encoder", "--tokens", "4096", *more]
-
-
 # ---------------------------------------------------------------- names and values
 
 
@@ -129,12 +125,6 @@ NAMES = {
     "processes": (["work", "simcse-0000000000", "--processes", "1000000"], "--processes", "from 0 to 64"),
     "evaluator of a job": (["work", "simcse-0000000000", "--evaluators", "stss"], "unknown evaluator 'stss'", "'sts'"),
     "evaluator to publish": (["publish", "simcse-0000000000", "stss"], "unknown evaluator 'stss'", "'sts'"),
-    "learning rate of pre-training": (pretraining("--learning-rate", "nan"), "--learning-rate", "above 0"),
-    "share of masked tokens": (pretraining("--mask-probability", "2"), "--mask-probability", "between 0 and 1"),
-    "layers": (pretraining("--layers", "1" + "0" * 30), "--layers", "from 1 to"),
-    "tokens": (pretraining("--tokens", "inf"), "--tokens", "whole number"),
-    "word for tokens": (pretraining("--tokens", "many"), "'many' is not a whole number from 1"),
-    "mask probability": (pretraining("--mask-probability", "x"), "'x' is not a number between 0 and 1"),
     "name that is not UTF-8": (training(corpus="\udcff.txt"), "'\\udcff.txt': not UTF-8"),
     "model with a long name": (evaluation(model="x" * 5000), "File name too long"),
     "name with a NUL": (training(corpus="a\0b"), "cannot be opened", "null byte"),
@@ -527,7 +517,6 @@ OUTPUTS = {
     "chosen runs are a folder": (["plan", "table2", "--hours", "1", "--out", "folder"], "folder: is a folder"),
     "run is a file": ([*training(), "--out", "file"], "file: is not a folder"),
     "run below a file": ([*training(), "--out", "file/x"], "file is not a folder"),
-    "encoder is a file": ([*pretraining(), "--out", "file"], "file: is not a folder"),
     "figures are a file": (["plot", "scores.json", "--out", "file"], "file: is not a folder"),
 }
 

@@ -13,27 +13,17 @@ from score_files import scored_by, write_score_file
 
 from csebench import ROOT, cli
 from csebench.base import files, progress, run_dir
-from csebench.plan import catalog, forecast, targets
+from csebench.plan import catalog, targets
 from csebench.report import status
 
 HEAVY = ("torch", "transformers", "tokenizers", "mteb", "beir", "sentence_transformers", "scipy", "sklearn")
 TARGET = ["status", "micse/table3"]
-TIMES = forecast.StepTimes(
-    device="Xeon, 2 threads",
-    encoder="encoders/bert-mini-wiki",
-    batch_size=24,
-    max_length=32,
-    precision="fp32",
-    seconds={"simcse": 500},
-    source="made up",
-)
 
 
 @pytest.fixture
 def runs(tmp_path, monkeypatch):
-    """Ids of the planned runs in a project where none has begun and no device was measured."""
+    """Ids of the planned runs in a project where none has begun."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(forecast, "step_times", lambda: [])
     return sorted(targets.page("table3", "smoke", "micse").runs())
 
 
@@ -67,7 +57,7 @@ def dead_pid():
 def test_nothing_has_begun(runs, capsys):
     out = shown(capsys)
     assert f"{len(runs)} runs: 0 done, 0 running, 0 failed, 0 stopped, {len(runs)} waiting\n" in out
-    assert f"0.00 GPU hours, 0.00 CPU hours; unknown for {len(runs)}\n" in out
+    assert "spent: 0.00 GPU hours, 0.00 CPU hours\n" in out
 
 
 def test_every_state_is_counted(runs, capsys):
@@ -151,52 +141,6 @@ def test_hours_spent_on_gpus_and_cpus_apart(runs, capsys):
     noted(runs[2], seconds=900.0)
     noted(runs[3], seconds=360.0, gpu=None, pid=dead_pid())
     assert "spent: 1.75 GPU hours, 0.60 CPU hours\n" in shown(capsys)
-
-
-def test_what_is_left_comes_from_runs_of_the_same_settings(runs, capsys):
-    """Their mean, without one that was resumed; what no such run was done of stays unknown."""
-    same = [r for r in runs if forecast.step_name(targets.run(r, "smoke")) == "simcse"]
-    others = len(same) - 1
-    assert 0 < others < len(runs) - 1
-    done(same[0], 7200, resumed_at=None)
-    out = shown(capsys)
-    assert f"{2 * others:.2f} CPU hours for {others} runs: {others} from such runs done here" in out
-    assert f"unknown for {len(runs) - 1 - others}\n" in out
-    done(same[0], 7200, resumed_at=100)
-    assert f"unknown for {len(runs) - 1}\n" in shown(capsys)
-
-
-@pytest.fixture
-def timed(runs, monkeypatch):
-    """The runs of SimCSE, whose steps were measured on one device, and the hours that each takes there."""
-    simcse = [r for r in runs if forecast.step_name(targets.run(r, "smoke")) == "simcse"]
-    spec = targets.run(simcse[0], "smoke")
-    times = TIMES.model_copy(update={"device": f"Xeon, {spec.threads} threads"})
-    monkeypatch.setattr(forecast, "step_times", lambda: [times])
-    return simcse, forecast.training(spec, times).seconds / 3600
-
-
-def test_what_is_left_comes_from_measured_steps_of_the_device_in_use(runs, timed, capsys):
-    simcse, hours = timed
-    done(simcse[0], 7200)
-    n = len(simcse) - 1
-    low, high = (f"{n * hours * factor:.2f}" for factor in (1 / TIMES.factor, TIMES.factor))
-    assert f"{n * hours:.2f} CPU hours ({low} to {high}) for {n} runs: {n} from step times of Xeon" in shown(capsys)
-    assert n * hours > 0.01
-
-
-def test_before_any_has_begun_what_is_left_is_the_forecast_of_plan(timed, capsys):
-    simcse, hours = timed
-    assert f"left:  0.00 GPU hours, {len(simcse) * hours:.2f} CPU hours (" in shown(capsys)
-    assert cli.main(["plan", *TARGET[1:]]) == 0
-    assert f"{forecast.Estimate.within(3600 * len(simcse) * hours, TIMES.factor).hours} " in capsys.readouterr().out
-
-
-def test_what_failed_is_not_left_and_what_stopped_is(runs, capsys):
-    noted(runs[0], left=3600.0)
-    noted(runs[1], left=7200.0, gpu=None, pid=dead_pid())
-    noted(runs[2], left=7200.0, state="failed", message="x")
-    assert "1.00 GPU hours, 2.00 CPU hours for 2 runs: 2 at the pace so far; unknown" in shown(capsys)
 
 
 # ---------------------------------------------------------------- the command

@@ -9,11 +9,9 @@ import pytest
 from safetensors.numpy import save
 from safetensors.torch import load_file, save_file
 
-from csebench import ROOT
 from csebench.base.errors import BadInput
 from csebench.base.run_dir import is_done
 from csebench.cli import main
-from csebench.plan import catalog
 from csebench.plan.schema import EncoderRef, Evaluation
 
 # ---------------------------------------------------------------- damage
@@ -174,31 +172,6 @@ def test_a_control_that_cannot_be_is_not_opened(facts, message, tmp_path):
     (tmp_path / "csebench.json").write_text(json.dumps(facts))
     with pytest.raises(BadInput, match=message):
         open_model(str(tmp_path))
-
-
-# ---------------------------------------------------------------- encoders of config/
-
-
-def copy_of_mini(tmp_path):
-    ref = catalog.scale("smoke").encoders["bert-base"]
-    return shutil.copytree(ROOT / ref.name, tmp_path / "mini"), ref.revision
-
-
-@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json", "config.json"])
-def test_a_revision_covers_tokenizer_and_configuration(name, tmp_path):
-    folder, revision = copy_of_mini(tmp_path)
-    (folder / name).write_text((folder / name).read_text() + "\n")
-    with pytest.raises(BadInput, match=f"{name}: sha256 is"):
-        load(folder, revision)
-
-
-def test_encoders_of_config_list_their_files():
-    refs = {ref.name for name in catalog.scale_names() for ref in catalog.scale(name).encoders.values()}
-    folders = [ROOT / name for name in refs if (ROOT / name).is_dir()]
-    assert folders
-    for folder in folders:
-        listed = {line.split("  ")[1] for line in (folder / "SHA256SUMS").read_text().splitlines()}
-        assert listed == {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
 
 
 # ---------------------------------------------------------------- finished runs
