@@ -62,11 +62,15 @@ def no_exit() -> Iterator[None]:
     try:
         yield
     except SystemExit as e:
-        frames = traceback.extract_tb(e.__traceback__)
-        called = next((f for f in reversed(frames) if Path(f.filename).is_relative_to(ROOT)), frames[-1])
-        file = Path(called.filename)
-        file = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file
-        raise BadInput(f"{file}: line {called.lineno}: ends the process (sys.exit); raise an error instead.") from None
+        raise BadInput(f"{place(e)}: ends the process (sys.exit); raise an error instead.") from None
+
+
+def place(error: BaseException) -> str:
+    """`evaluators/sts.py: line 3`: where an error was raised, the last line of the project on the way there."""
+    frames = traceback.extract_tb(error.__traceback__)
+    called = next((f for f in reversed(frames) if Path(f.filename).is_relative_to(ROOT)), frames[-1])
+    file = Path(called.filename)
+    return f"{file.relative_to(ROOT) if file.is_relative_to(ROOT) else file}: line {called.lineno}"
 
 
 def unknown(kind: str, name: str, known, where: str = "", hint: str = "") -> BadInput:

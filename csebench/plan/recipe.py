@@ -7,6 +7,7 @@ what the table sweeps.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -89,7 +90,7 @@ def make_spec(recipe: Recipe, encoder: EncoderRef, size: int, seed: int, given: 
     corpus = given.corpora.get(method.corpus) if method.kind in ("trained", "fitted") else None
     if corpus is None and method.kind in ("trained", "fitted"):
         raise BadInput(f"{where}: no {method.corpus} to train {method.name} on.")
-    return Spec(
+    spec = Spec(
         method=method.name,
         method_version=method.version,
         params=params,
@@ -107,6 +108,25 @@ def make_spec(recipe: Recipe, encoder: EncoderRef, size: int, seed: int, given: 
         precision=given.precision if method.kind == "trained" else "fp32",
         threads=given.threads,
     )
+    refuse_contradictions(spec, where)
+    return spec
+
+
+def refuse_contradictions(spec: Spec, where: str) -> None:
+    """Raises BadInput where settings that are valid by themselves cannot go together."""
+    method, params, size = declaration(spec.method), spec.params, spec.corpus.size if spec.corpus else math.inf
+    if params.get("warmup_steps", 0) > params.get("steps", math.inf):
+        raise BadInput(f"{where}: warmup_steps: {params['warmup_steps']} is above steps, {params['steps']}.")
+    if params.get("batch_size", 0) > size:
+        kind = method.corpus
+        raise BadInput(f"{where}: batch_size: {params['batch_size']} is above the {size} {kind} of the corpus.")
+    parts = [(method, params)]
+    parts += [(declaration(name, COMPONENTS), component.params) for name, component in spec.components.items()]
+    for declared, values in parts:
+        for less, more in declared.below:
+            if values.get(less, less) >= values.get(more, more):
+                shown = " must be below ".join(f"{x} ({values[x]})" if x in values else f"{x:g}" for x in (less, more))
+                raise BadInput(f"{where}: {declared.name}: {shown}.")
 
 
 def recipe_name(method: Declaration, components: Iterable[str]) -> str:

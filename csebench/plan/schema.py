@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -108,6 +109,8 @@ class Declaration(Strict):
     components: dict[str, dict[str, Value]] = {}  # plug-ins that are part of the method
     asks: list[Literal["queue", "attention", "tokens"]] = []  # what a component needs of its method
     refuses: dict[Literal["queue", "attention", "tokens"], str] = {}  # what a method lacks, with the reason
+    below: Annotated[list[tuple[str | float, str | float]], ForReaders] = []  # two parameters, or a parameter and a
+    # number, of which the first must be less than the second; else nothing is trained
     variants: dict[str, dict[str, Any]] = {}  # name: parameters that differ; a component that is None is left out.
     # `like` names a variant before it, whose parameters it has where it does not state its own.
     differences: Annotated[dict[str, tuple[Reading, str]], ForReaders] = {}  # variant: what it is, its difference
@@ -137,8 +140,11 @@ class Declaration(Strict):
         return complete
 
     @model_validator(mode="after")
-    def differences_are_of_variants(self):
+    def names_are_declared(self):
         """`default` is the method without a variant."""
+        named = {side for pair in self.below for side in pair if isinstance(side, str)}
+        if unknown := sorted(named - {*self.params}):
+            raise ValueError(f"below: unknown parameter {unknown[0]!r}; known: {', '.join(self.params)}")
         if unknown := [name for name in self.differences if name not in ("default", *self.variants)]:
             known = ", ".join(["default", *self.variants])
             raise ValueError(f"differences: unknown variant {unknown[0]!r}; known: {known}")
@@ -260,6 +266,7 @@ class Dataset(Strict):
 
     path: Annotated[str, AfterValidator(_below)]  # below the data root
     sha256: str  # or `hub:COMMIT` for a file whose hash the hub states and fetching checks
+    sentences: int | None = Field(default=None, ge=2)  # that it holds, so that planning refuses a size above it
     note: str = ""
 
 
@@ -345,3 +352,13 @@ class Scale(Strict):
     methods: dict[str, dict[str, Value]] = {}  # for one method
     tuned: bool | list[str] = False  # take what searches chose, all of them or these (csebench/plan/tuning.py)
     components: dict[str, dict[str, Value]] = {}
+
+    @model_validator(mode="after")
+    def settings_agree(self):
+        shares = sorted((float(name[:-1]), name) for name in self.sizes if re.fullmatch(r"[\d.]*\d%", name))
+        for (_, less), (_, more) in pairwise(shares):
+            if self.sizes[less] > self.sizes[more]:
+                raise ValueError(f"sizes: {less} has more sentences than {more}")
+        if self.steps_factor != 1 and "steps" in self.override:
+            raise ValueError("steps_factor and override.steps both set the steps; keep one")
+        return self
