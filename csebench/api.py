@@ -64,7 +64,7 @@ def for_notebooks(function: Callable[P, T]) -> Callable[P, T]:
             kind, value = signature.parameters[name].annotation, shortened(repr(given[name]))
             raise BadInput(f"{function.__name__}: {name}: must be {kind}, not {value}.") from None
         caches.clear()
-        return function(**checked)
+        return function(**checked)  # pyright: ignore[reportCallIssue]
 
     return wrapper
 

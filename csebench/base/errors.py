@@ -47,7 +47,7 @@ class Stopped(RunFailed):
         self.interrupted = interrupted
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """First line of a message; of errors without one, their kind."""
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
 

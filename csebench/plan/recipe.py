@@ -114,19 +114,19 @@ def make_spec(recipe: Recipe, encoder: EncoderRef, size: int, seed: int, given: 
 
 def refuse_contradictions(spec: Spec, where: str) -> None:
     """Raises BadInput where settings that are valid by themselves cannot go together."""
-    method, params, size = declaration(spec.method), spec.params, spec.corpus.size if spec.corpus else math.inf
-    if params.get("warmup_steps", 0) > params.get("steps", math.inf):
-        raise BadInput(f"{where}: warmup_steps: {params['warmup_steps']} is above steps, {params['steps']}.")
-    if params.get("batch_size", 0) > size:
-        kind = method.corpus
-        raise BadInput(f"{where}: batch_size: {params['batch_size']} is above the {size} {kind} of the corpus.")
-    parts = [(method, params)]
-    parts += [(declaration(name, COMPONENTS), component.params) for name, component in spec.components.items()]
-    for declared, values in parts:
-        for less, more in declared.below:
-            if values.get(less, less) >= values.get(more, more):
-                shown = " must be below ".join(f"{x} ({values[x]})" if x in values else f"{x:g}" for x in (less, more))
-                raise BadInput(f"{where}: {declared.name}: {shown}.")
+    method, size = declaration(spec.method), spec.corpus.size if spec.corpus else math.inf
+    steps, warmup, batch = map(spec.number, ("steps", "warmup_steps", "batch_size"))
+    if warmup > steps:
+        raise BadInput(f"{where}: warmup_steps: {warmup} is above steps, {steps}.")
+    if batch > size:
+        raise BadInput(f"{where}: batch_size: {batch} is above the {size} {method.corpus} of the corpus.")
+    components = [(declaration(name, COMPONENTS), component.params) for name, component in spec.components.items()]
+    for declared, params in [(method, spec.params), *components]:
+        for pair in declared.below:
+            less, more = (params[side] if isinstance(side, str) else side for side in pair)
+            if float(less) >= float(more):
+                less, more = (f"{side} ({params[side]})" if isinstance(side, str) else f"{side:g}" for side in pair)
+                raise BadInput(f"{where}: {declared.name}: {less} must be below {more}.")
 
 
 def recipe_name(method: Declaration, components: Iterable[str]) -> str:
