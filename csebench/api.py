@@ -10,13 +10,19 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from contextlib import chdir
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
+
+from pydantic import ConfigDict, SkipValidation, ValidationError, create_model
 
 from csebench import ROOT
+from csebench.base import caches
 from csebench.base.data_root import DataRoot
-from csebench.base.errors import BadInput
+from csebench.base.errors import BadInput, shortened
 from csebench.plan import catalog, targets
 
 if TYPE_CHECKING:
@@ -25,6 +31,8 @@ if TYPE_CHECKING:
 
     from csebench.model.embedder import Embedder
 
+P = ParamSpec("P")
+T = TypeVar("T")
 COLUMNS = ["evaluator", "protocol", "task", "subset", "metric", "value", "unit"]
 
 
@@ -35,6 +43,33 @@ class Encodes(Protocol):
         """(sentences, D): an array, a tensor, or a list of lists."""
 
 
+def for_notebooks(function: Callable[P, T]) -> Callable[P, T]:
+    """Files are read again at each call, and an argument of another type than is annotated raises BadInput."""
+    signature = inspect.signature(function)
+    fields: dict[str, Any] = {
+        name: (about.annotation, ... if about.default is about.empty else about.default)
+        for name, about in signature.parameters.items()
+    }
+    config = ConfigDict(arbitrary_types_allowed=True)
+    arguments = create_model(function.__name__, __config__=config, __module__=__name__, **fields)
+
+    @wraps(function)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
+        catalog.require_checkout()
+        given = signature.bind(*args, **kwargs).arguments
+        try:
+            checked = dict(arguments.model_validate(given))
+        except ValidationError as e:
+            name = str(e.errors()[0]["loc"][0])
+            kind, value = signature.parameters[name].annotation, shortened(repr(given[name]))
+            raise BadInput(f"{function.__name__}: {name}: must be {kind}, not {value}.") from None
+        caches.clear()
+        return function(**checked)  # pyright: ignore[reportCallIssue]
+
+    return wrapper
+
+
+@for_notebooks
 def scores(scale: str = "mini") -> pandas.DataFrame:
     """Every score of a scale: the columns of `scores.csv`, with what was run, and `value` in `unit`.
 
@@ -45,12 +80,12 @@ def scores(scale: str = "mini") -> pandas.DataFrame:
 
     from csebench.report.csv_tables import SCORES, score_rows
 
-    catalog.require_checkout()
     with chdir(ROOT):  # paths of results are relative to the project
         catalog.scale(scale)
         return pandas.DataFrame(score_rows(scale), columns=SCORES)
 
 
+@for_notebooks
 def table(target: str, scale: str = "mini") -> pandas.DataFrame:
     """Every cell of a table or figure (`micse/table2`), or of a table of all papers (`table2`, `methods`): the columns
     of `cells.csv`, and `unit`, that of `ours`, `std` and the published value.
@@ -64,7 +99,6 @@ def table(target: str, scale: str = "mini") -> pandas.DataFrame:
     from csebench.report.csv_tables import CELLS, cell_rows, printed_unit
     from csebench.report.view import grid_view
 
-    catalog.require_checkout()
     with chdir(ROOT):
         grids = dict.fromkeys(grid for page in targets.parse_target(target, scale) for grid in page.grids())
         views = [grid_view(*grid, scale) for grid in grids]
@@ -75,8 +109,9 @@ def table(target: str, scale: str = "mini") -> pandas.DataFrame:
     return frame
 
 
+@for_notebooks
 def evaluate(
-    model: Encodes | str | Path,
+    model: SkipValidation[Encodes | str | Path],
     evaluators: str | list[str] = "sts",
     data: str | Path | None = None,
     pooler: str | None = None,
@@ -99,7 +134,6 @@ def evaluate(
     from csebench.report.csv_tables import unit
     from csebench.score.evaluate import data_sha256, run_evaluator
 
-    catalog.require_checkout()
     names = evaluators.split(",") if isinstance(evaluators, str) else evaluators
     root = data_root(data)
     for name in names:
@@ -130,7 +164,7 @@ def open_any(model: Encodes | str | Path, pooler: str | None) -> Embedder:
         return open_model(str(model), pooler)
     if not callable(getattr(model, "encode", None)):
         raise BadInput(
-            f"evaluate: a {type(model).__name__} has no method `encode`; give a model that has, or a folder."
+            f"evaluate: model: a {type(model).__name__} has no method `encode`; give a model that has, or a folder."
         )
     return embedder_of(model)
 
@@ -146,7 +180,10 @@ def embedder_of(model: Encodes) -> Embedder:
             vectors = model.encode(sentences)
             if hasattr(vectors, "detach"):  # a tensor, perhaps on a GPU
                 vectors = vectors.detach().float().cpu()
-            vectors = np.asarray(vectors, dtype=np.float32)
+            try:
+                vectors = np.asarray(vectors, dtype=np.float32)
+            except (TypeError, ValueError) as error:
+                raise BadInput(f"evaluate: encode gave no array of numbers: {error}.") from None
             if vectors.ndim != 2 or len(vectors) != len(sentences):
                 raise BadInput(f"evaluate: encode gave shape {vectors.shape} for {len(sentences)} sentences.")
             return vectors

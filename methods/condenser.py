@@ -50,6 +50,7 @@ Retrieval}, author={Gao, Luyu and Callan, Jamie}, booktitle={EMNLP}, year={2021}
         "probability": (0.15, "arguments.py:66"),
         "layers": (2, "InfoCSE sec. 3.1"),
     },
+    "below": [("probability", 1)],
     "deviations": [
         "trained on the scale's corpus, a sentence a row; the papers take BookCorpus and Wikipedia in blocks of 128",
         "tokens are masked one by one, where the official code masks whole words",

@@ -49,9 +49,8 @@ year={2023}}""",
     },
     "search": {"learning_rate": (1e-5, 3e-5, 1e-4), "temperature": (0.02, 0.05, 0.1), "smoothing": (0.05, 0.1, 0.2)},
     "choices": {"negatives": ["batch", "zeroed", "none"]},
-    "variants": {
-        "large": {"learning_rate": 1e-5, "smoothing": 0.05, "smoothing_start": 0.005},
-    },
+    "variants": {"large": {"learning_rate": 1e-5, "smoothing": 0.05, "smoothing_start": 0.005}},
+    "below": [("neighbours", "buffer")],
     "deviations": [
         "the best match in the buffer is taken for the sentence's own copy and dropped, as in the code, though in a"
         " few-shot run an older copy of the sentence may be what remains",

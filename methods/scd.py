@@ -49,6 +49,7 @@ author={Klein, Tassilo and Nabi, Moin}, booktitle={ACL}, year={2022}}""",
         "repulsion": (0.3, 1.0, 3.0),
         "decorrelation": (0.001, 0.005225, 0.02),
     },
+    "below": [("second_dropout", 1)],
     "deviations": [
         "the best step is chosen on STS-B dev; the official command takes SICK-R dev",
         "the official code has two dropout rates in one pass of a patched BERT; here two passes",

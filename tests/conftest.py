@@ -91,7 +91,7 @@ def make_spec(tiny_bert):
     from csebench.plan.recipe import make_spec as build
     from csebench.plan.schema import Dataset, EncoderRef
 
-    def make(method, variant=None, components=None, params=None, seed=1, size=10**9, encoder=tiny_bert, file=None):
+    def make(method, variant=None, components=None, params=None, seed=1, size=None, encoder=tiny_bert, file=None):
         recipe = Recipe(method=method, variant=variant, params={**TINY, **(params or {})}, components=components or {})
         corpora = {"sentences": catalog.dataset("smoke"), "triplets": catalog.dataset("nli-smoke")}
         if file is not None:
@@ -99,7 +99,8 @@ def make_spec(tiny_bert):
         dev = catalog.dataset("stsb-dev-smoke").sha256
         given = Conditions(corpora, dev, methods=TINY_METHODS, components=TINY_COMPONENTS)
         ref = EncoderRef(name=str(encoder), revision=sha256(encoder / "model.safetensors"))
-        return build(recipe, ref, size, seed, given, "tests")
+        whole = 400 if file is None else file.read_bytes().count(b"\n")
+        return build(recipe, ref, size or whole, seed, given, "tests")
 
     return make
 

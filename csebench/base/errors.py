@@ -51,7 +51,7 @@ class Stopped(RunFailed):
         self.interrupted = interrupted
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """First line of a message; of errors without one, their kind."""
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
 
@@ -66,11 +66,15 @@ def no_exit() -> Iterator[None]:
     try:
         yield
     except SystemExit as e:
-        frames = traceback.extract_tb(e.__traceback__)
-        called = next((f for f in reversed(frames) if Path(f.filename).is_relative_to(ROOT)), frames[-1])
-        file = Path(called.filename)
-        file = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file
-        raise BadInput(f"{file}: line {called.lineno}: ends the process (sys.exit); raise an error instead.") from None
+        raise BadInput(f"{place(e)}: ends the process (sys.exit); raise an error instead.") from None
+
+
+def place(error: BaseException) -> str:
+    """`evaluators/sts.py: line 3`: where an error was raised, the last line of the project on the way there."""
+    frames = traceback.extract_tb(error.__traceback__)
+    called = next((f for f in reversed(frames) if Path(f.filename).is_relative_to(ROOT)), frames[-1])
+    file = Path(called.filename)
+    return f"{file.relative_to(ROOT) if file.is_relative_to(ROOT) else file}: line {called.lineno}"
 
 
 def unknown(kind: str, name: str, known, where: str = "", hint: str = "") -> BadInput:

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import errno
 import gc
+import io
 import os
 import sys
 
 
 def main(argv: list[str] | None = None) -> int:
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # characters that a terminal lacks, as stderr does by itself
     gc.set_threshold(1_000_000)  # importing torch makes 640,000 objects and frees none; collecting them is wasted time
     try:
         return run_verb(argv)

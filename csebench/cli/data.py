@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 from csebench.base import gpus
 from csebench.base.errors import BadInput, RunFailed, unknown
-from csebench.base.files import read_text
 from csebench.base.tables import json_text
 from csebench.cli.options import parse_targets
+from csebench.data.corpus import read_corpus
 from csebench.plan import checkpoints
 
 
@@ -50,7 +50,7 @@ def lock_checkpoints(args):
 
 
 def back_translate(args):
-    read_text(args.corpus)
+    read_corpus(args.corpus, least=1)
     with gpus.acquire_gpus():
         from csebench.data.translate import back_translate as run
 

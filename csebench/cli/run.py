@@ -31,7 +31,8 @@ def train(args):
         if file is not None and not is_read:
             raise BadInput(f"{option} {file}: {spec.method} reads none with these settings; leave it out.")
     if args.corpus is not None:
-        read_corpus(args.corpus, spec.corpus.sha256, declaration(spec.method).corpus)  # before torch is imported
+        kind, size = declaration(spec.method).corpus, spec.corpus.size
+        read_corpus(args.corpus, spec.corpus.sha256, kind, size=size)  # before torch is imported
     with lock_run(args.out), gpus.acquire_gpus():  # in the order of csebench/worker.py
         with loading("PyTorch"):
             from csebench.train.run import train as run
@@ -45,7 +46,10 @@ def make_request(args) -> by_hand.Request:
     names = ("method", "encoder", "variant", "components", "corpus", "seed", "precision", "threads", "data")
     method = declaration(args.method)
     reads_corpus = args.corpus is not None and method.kind in ("trained", "fitted")
-    size = args.size or (len(read_corpus(args.corpus, kind=method.corpus)) if reads_corpus else 0)
+    holds = len(read_corpus(args.corpus, kind=method.corpus)) if reads_corpus else 0
+    if reads_corpus and (args.size or 0) > holds:
+        raise BadInput(f"--size {args.size:,}: {args.corpus} holds {holds:,} {method.corpus}.")
+    size = args.size or holds
     return by_hand.Request(**{name: getattr(args, name) for name in names}, settings=args.set, size=size)
 
 

@@ -16,7 +16,7 @@ from csebench.base.files import read_json, read_text, sha256
 from csebench.plan.recipe import back_translation_facts
 
 PIECE = 2**18  # bytes that are checked at a time
-
+LONGEST = 10**6  # bytes of a line
 
 TRIPLET = ("sent0", "sent1", "hard_neg")  # SimCSE's nli_for_simcse.csv
 
@@ -72,25 +72,46 @@ def check_sha256(path: Path, expected: str | None) -> None:
         )
 
 
-def read_corpus(path: Path, expected_sha256: str | None = None, kind: str = "sentences") -> Sequence:
+def read_corpus(
+    path: Path, expected_sha256: str | None = None, kind: str = "sentences", least: int = 2, size: int = 0
+) -> Sequence:
     """What a method trains on: one sentence a line, or of kind `triplets` a CSV with the columns of TRIPLET.
+
+    Args:
+        least: lines with text (a method learns from the differences between two).
+        size: sentences that are drawn from it. Of triplets, whose scales have sizes of sentences, all are, if need be.
 
     Returns:
         sentences, or tuples of anchor, positive and hard negative.
 
     Raises:
-        BadInput: missing, not UTF-8, without those columns, of fewer than two sentences (a method learns from the
-            differences between them), or not the file the run's key was made from.
+        BadInput: missing, no text, without those columns, with too few sentences, or not the file the run's key was
+            made from.
     """
     check_sha256(path, expected_sha256)
+    sentences = Lines(path)
+    _refuse_damage(path, sentences)
     if kind == "triplets":
         return _read_triplets(path)
-    sentences = Lines(path)
-    require_sentences(path, sentences, 2)
+    _require_sentences(path, sentences, least)
+    if size > len(sentences):
+        raise BadInput(f"{path}: holds {len(sentences):,} sentences, fewer than the size of the run, {size:,}.")
     return sentences
 
 
-def require_sentences(path: Path, sentences: Lines, least: int) -> None:
+def _refuse_damage(path: Path, sentences: Lines) -> None:
+    content, ends = sentences.content, sentences.ends
+    too_long = np.flatnonzero(np.diff(ends, prepend=-1) > LONGEST + 1)
+    for start, what in (
+        (0 if content.startswith(codecs.BOM_UTF8) else -1, "a byte-order mark; save it as UTF-8 without one"),
+        (content.find(b"\0"), "a NUL byte; a text has none"),
+        (ends[too_long[0]] if len(too_long) else -1, f"over {LONGEST // 10**6} MB; a line holds one sentence"),
+    ):
+        if start >= 0:
+            raise BadInput(f"{path}: line {np.searchsorted(ends, start) + 1}: {what}.")
+
+
+def _require_sentences(path: Path, sentences: Lines, least: int) -> None:
     """Raises BadInput where a file has fewer than `least` lines with text."""
     filled = islice((s for s in sentences if s.strip()), least)
     if (number := len(list(filled))) >= least:

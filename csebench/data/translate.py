@@ -11,7 +11,7 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 from csebench.base.display import bar
 from csebench.base.errors import BadInput
 from csebench.base.files import read_json, sha256, write_json
-from csebench.data.corpus import Lines, lines, require_sentences
+from csebench.data.corpus import read_corpus
 from csebench.data.hub import model_source
 from csebench.plan.recipe import back_translation_facts
 from csebench.plan.schema import EncoderRef
@@ -65,8 +65,7 @@ def back_translate(corpus: Path, out: Path, translators: str, batch_size: int = 
     Raises:
         BadInput: `out` holds the beginning of another translation, or a translator cannot be had.
     """
-    require_sentences(corpus, Lines(corpus), 1)
-    sentences = lines(corpus)
+    sentences = list(read_corpus(corpus, least=1))
     facts = back_translation_facts(sha256(corpus), translators)
     part, settings = out.with_name(f"{out.name}.part"), out.with_name(f"{out.name}.part.json")
     if settings.exists() and read_json(settings) != facts:

@@ -19,10 +19,10 @@ from csebench.model.whole import check_architecture, check_tokenizer, check_weig
 from csebench.plan.schema import EncoderRef, Evaluation
 
 
-def check_length(wanted: int, max_seq_length: int, name: str) -> None:
-    """Raises BadInput where the model cannot read so many tokens: the protocol would name a wrong length."""
+def check_length(wanted: int, max_seq_length: int, name: str, setting: str = "--max-length") -> None:
+    """Raises BadInput where the model cannot read so many tokens: a run id or protocol would name a wrong length."""
     if wanted > max_seq_length:
-        raise BadInput(f"--max-length {wanted}: {name} reads {max_seq_length} tokens at most.")
+        raise BadInput(f"{setting} {wanted}: {name} reads {max_seq_length} tokens at most.")
 
 
 class SentenceEncoder(Embedder):

@@ -14,7 +14,7 @@ from csebench.base.files import parse_json, read_text, sha256
 from csebench.base.model_files import model_sha256
 from csebench.plan import catalog
 from csebench.plan.papers import Recipe
-from csebench.plan.recipe import Conditions, by_component, make_spec, typed
+from csebench.plan.recipe import Conditions, by_component, make_spec, refuse_contradictions, typed
 from csebench.plan.registry import COMPONENTS, declaration
 from csebench.plan.schema import Dataset, EncoderRef, Precision
 from csebench.plan.spec import TRAINER_VERSION, Spec
@@ -54,6 +54,11 @@ def spec_from(request: Request) -> Spec:
     components = {name: {} for name in request.components} | by_component(settings)
     params = components.pop("", {})
     method = declaration(request.method)
+    of_method = method.components | method.variants.get(request.variant or "", {}).get("components", {})
+    for name in components:
+        declaration(name, COMPONENTS)  # refuses an unknown name
+        if name not in request.components and of_method.get(name) is None:
+            raise BadInput(f"--set {name}.…: the run has no component {name}; add it by --with {name}.")
     corpus = dev = None
     if method.kind in ("trained", "fitted"):
         if request.corpus is None:
@@ -102,7 +107,9 @@ def read_spec(text: str) -> Spec:
     for name, component in components.items():
         params = spec.components[name].params
         content["components"][name]["params"] = typed(component, params, f"{where}: components")
-    return Spec.model_validate(content)
+    spec = Spec.model_validate(content)
+    refuse_contradictions(spec, where)
+    return spec
 
 
 def find_encoder(name: str) -> EncoderRef:

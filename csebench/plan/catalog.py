@@ -107,6 +107,9 @@ def scale(name: str = DEFAULT_SCALE) -> Scale:
     for key in ("corpus", "triplets", "dev"):
         if getattr(scale, key) is not None:
             dataset(getattr(scale, key), f"{file}: {key}")
+    for name, size in scale.sizes.items():
+        if size > (holds := dataset(scale.corpus).sentences or size):
+            raise BadInput(f"{file}: sizes: {name} is {size:,} sentences, but {scale.corpus} holds {holds:,}.")
     try:
         Training.model_validate(scale.override)
     except ValidationError as e:

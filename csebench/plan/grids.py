@@ -93,8 +93,9 @@ def _plan_cell(
         return CellPlan(row, column, missing=absent)
     encoder = recipe.released or scale.encoders[role]
     recipe, given = recipe.model_copy(update={"sweep": sweep}), tuning.tuned_conditions(scale, encoder)
+    where = f"{where}: {row.label}, with config/{scale.scale}.yaml"
     specs = [
-        make_spec(recipe, encoder, scale.sizes[column.size], seed, given, f"{where}: {row.label}")
+        make_spec(recipe, encoder, scale.sizes[column.size], seed, given, where)
         for seed in scale.seeds_by_size.get(column.size, seeds)
     ]
     distinct = {spec.run_id: spec for spec in specs}  # an untrained method has one run for all seeds

@@ -7,6 +7,7 @@ what the table sweeps.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -90,7 +91,7 @@ def make_spec(recipe: Recipe, encoder: EncoderRef, size: int, seed: int, given: 
     corpus = given.corpora.get(method.corpus) if method.kind in ("trained", "fitted") else None
     if corpus is None and method.kind in ("trained", "fitted"):
         raise BadInput(f"{where}: no {method.corpus} to train {method.name} on.")
-    return Spec(
+    spec = Spec(
         method=method.name,
         method_version=method.version,
         params=params,
@@ -108,6 +109,25 @@ def make_spec(recipe: Recipe, encoder: EncoderRef, size: int, seed: int, given: 
         precision=given.precision if method.kind == "trained" else "fp32",
         threads=given.threads,
     )
+    refuse_contradictions(spec, where)
+    return spec
+
+
+def refuse_contradictions(spec: Spec, where: str) -> None:
+    """Raises BadInput where settings that are valid by themselves cannot go together."""
+    method, size = declaration(spec.method), spec.corpus.size if spec.corpus else math.inf
+    steps, warmup, batch = map(spec.number, ("steps", "warmup_steps", "batch_size"))
+    if warmup > steps:
+        raise BadInput(f"{where}: warmup_steps: {warmup} is above steps, {steps}.")
+    if batch > size:
+        raise BadInput(f"{where}: batch_size: {batch} is above the {size} {method.corpus} of the corpus.")
+    components = [(declaration(name, COMPONENTS), component.params) for name, component in spec.components.items()]
+    for declared, params in [(method, spec.params), *components]:
+        for pair in declared.below:
+            less, more = (params[side] if isinstance(side, str) else side for side in pair)
+            if float(less) >= float(more):
+                less, more = (f"{side} ({params[side]})" if isinstance(side, str) else f"{side:g}" for side in pair)
+                raise BadInput(f"{where}: {declared.name}: {less} must be below {more}.")
 
 
 def recipe_name(method: Declaration, components: Iterable[str]) -> str:

@@ -6,6 +6,7 @@ import math
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
@@ -128,6 +129,8 @@ class Declaration(Strict):
     components: dict[str, dict[str, Value]] = {}  # plug-ins that are part of the method
     asks: list[Literal["queue", "attention", "tokens"]] = []  # what a component needs of its method
     refuses: dict[Literal["queue", "attention", "tokens"], str] = {}  # what a method lacks, with the reason
+    below: Annotated[list[tuple[str | float, str | float]], ForReaders] = []  # two parameters, or a parameter and a
+    # number, of which the first must be less than the second; else nothing is trained
     variants: dict[str, Variant] = {}  # (reading, difference, params), or params alone; `default`: the method itself
     deviations: list[Prose] = []  # from the paper, and choices where the paper is silent
 
@@ -153,6 +156,13 @@ class Declaration(Strict):
                     raise ValueError(f"{name}: `like: {other}` must name a variant that states its own parameters")
                 stated[name] = {**stated[other], **params}
         return {name: (*parts[:2], stated.get(name, {})) for name, parts in noted.items()}
+
+    @model_validator(mode="after")
+    def names_are_declared(self):
+        named = {side for pair in self.below for side in pair if isinstance(side, str)}
+        if unknown := sorted(named - {*self.params}):
+            raise ValueError(f"below: unknown parameter {unknown[0]!r}; known: {', '.join(self.params)}")
+        return self
 
     @property
     def unstated(self) -> dict[str, Value]:
@@ -290,6 +300,7 @@ class Dataset(Strict):
 
     path: Annotated[str, AfterValidator(_below)]  # below the data root
     sha256: str  # or `hub:COMMIT` for a file whose hash the hub states and fetching checks
+    sentences: int | None = Field(default=None, ge=2)  # that it holds, so that planning refuses a size above it
     note: str = ""
 
 
@@ -375,3 +386,13 @@ class Scale(Strict):
     methods: dict[str, dict[str, Value]] = {}  # for one method
     tuned: bool | list[str] = False  # take what searches chose, all of them or these (csebench/plan/tuning.py)
     components: dict[str, dict[str, Value]] = {}
+
+    @model_validator(mode="after")
+    def settings_agree(self):
+        shares = sorted((float(name[:-1]), name) for name in self.sizes if re.fullmatch(r"[\d.]*\d%", name))
+        for (_, less), (_, more) in pairwise(shares):
+            if self.sizes[less] > self.sizes[more]:
+                raise ValueError(f"sizes: {less} has more sentences than {more}")
+        if self.steps_factor != 1 and "steps" in self.override:
+            raise ValueError("steps_factor and override.steps both set the steps; keep one")
+        return self

@@ -8,13 +8,14 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
+from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from csebench.base import gpus
 from csebench.base.data_root import DataRoot, matches
 from csebench.base.display import bar, loading
-from csebench.base.errors import BadInput, RunFailed, no_exit
+from csebench.base.errors import BadInput, RunFailed, first_line, no_exit, place, shortened
 from csebench.base.files import DIGEST, digest, read_typed, replacing, sha256, with_digest, write_json
 from csebench.base.locks import locked
 from csebench.base.model_files import FACTS, REPORT, check_model, model_sha256, read_facts, train_again
@@ -96,11 +97,22 @@ def run_evaluator(evaluator: str, model: Embedder, data_root: Path | DataRoot) -
 
     Raises:
         BadInput: its data cannot be used, or the model is of a kind that it cannot score.
-        RunFailed: a score or a per-item value is not a finite number, or a score cannot be. Evaluators need not check
-            it themselves.
+        RunFailed: the evaluator failed, gave no score or one that cannot be, or a per-item value is not a finite
+            number. Evaluators need not check it themselves.
     """
     wanted = protocol(evaluator)
-    scores, items = load(wanted.declaration.name, EVALUATORS)(model, data_root, **wanted.params)
+    try:
+        made = load(wanted.declaration.name, EVALUATORS)(model, data_root, **wanted.params)
+    except (BadInput, RunFailed, SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise RunFailed(f"{evaluator}: {place(error)}: {type(error).__name__}: {first_line(error)}.") from error
+    if not is_result(made):
+        raise RunFailed(
+            f"{evaluator}: {wanted.file}: evaluate gave {shortened(repr(made), 60)}; it must give a list of at least"
+            " one Score, whose value is a number, and a dict of arrays."
+        )
+    scores, items = made
     broken = [f"{s.task}, {s.subset}, {s.metric}: the score" for s in scores if not math.isfinite(s.value)]
     broken += [f"{name}: a per-item value" for name, array in items.items() if not is_finite(array)]
     if broken:
@@ -110,6 +122,17 @@ def run_evaluator(evaluator: str, model: Embedder, data_root: Path | DataRoot) -
     if (problem := next(row_defects(scores, wanted.declaration), None)) is not None:
         raise RunFailed(f"{wanted.file}: {problem} Correct the evaluator, or its `bounds` or `units`.")
     return scores, items
+
+
+def is_result(made: Any) -> bool:
+    """Whether it is what an evaluator must give."""
+    import numpy as np
+
+    match made:
+        case ([_, *_] as scores, dict() as items):
+            arrays = all(isinstance(array, np.ndarray) and array.dtype != object for array in items.values())
+            return arrays and all(isinstance(s, Score) and isinstance(s.value, Real) for s in scores)
+    return False
 
 
 def is_finite(array: np.ndarray) -> bool:
@@ -139,7 +162,7 @@ def evaluate(
 
     Raises:
         BadInput: unknown evaluator or model, or missing data; nothing is written.
-        RunFailed: a score is not a finite number.
+        RunFailed: evaluators failed; the scores of the others are written.
     """
     for evaluator in evaluators:
         data_sha256(protocol(evaluator), data_root)  # refuses a data root before torch is imported
@@ -171,8 +194,8 @@ def score(
 
     watch, pooler = Stopwatch(), pooler or pooler_of(Path(model))
     opened.cache_dir, opened.artifacts_dir = shards_of(out), out.with_suffix(".files")
-    evaluated = [identity(e, model, data_root, pooler, evaluation) for e in evaluators]
-    scores, items, timings = [], {}, {}
+    evaluated = {e: identity(e, model, data_root, pooler, evaluation) for e in evaluators}
+    scores, items, timings, failed = [], {}, {}, []
     for evaluator in (progress := bar(evaluators, "evaluators", "evaluator")):
         progress.set_description(evaluator)
         wanted, started = protocol(evaluator), time.perf_counter()
@@ -180,7 +203,12 @@ def score(
         setting = {"pooler": pooler or "own", "precision": evaluation.precision}
         setting |= {"max_length": evaluation.max_length or "full"} | wanted.params
         name = wanted.declaration.protocol.format(**setting)
-        rows, values = run_evaluator(evaluator, opened, data_root)
+        try:
+            rows, values = run_evaluator(evaluator, opened, data_root)
+        except RunFailed as error:
+            failed.append(error)
+            del evaluated[evaluator]
+            continue
         embedding = opened.seconds - embedding
         timings[evaluator] = {
             "embedding_seconds": round(embedding, 3),
@@ -192,14 +220,16 @@ def score(
         items |= {f"{wanted.text}/{item}": array for item, array in values.items()}
         progress.clear()
         report(scores_here)
+    if not scores:
+        raise failed[0]
     with replacing(out.with_suffix(ITEMS)) as temporary, open(temporary, "wb") as file:
         np.savez_compressed(file, **items)
-    used = {unit for e in evaluators for unit in version_lock.units_of_score(protocol(e).declaration.name)}
+    used = {unit for e in evaluated for unit in version_lock.units_of_score(protocol(e).declaration.name)}
     result = {
         "schema": SCHEMA,
         "model": model,
         "run": read_facts(Path(model))["run"],
-        "evaluations": evaluated,
+        "evaluations": [*evaluated.values()],
         "scores": scores,
         "items": str(out.with_suffix(ITEMS)),
         "items_sha256": sha256(out.with_suffix(ITEMS)),
@@ -208,6 +238,8 @@ def score(
     }
     result = with_digest(result)
     write_json(out, result)
+    if failed:
+        raise RunFailed("\n".join(map(str, failed)))
     shutil.rmtree(opened.cache_dir, ignore_errors=True)
     return result
 

@@ -40,7 +40,7 @@ def gather(spec: Spec, corpus: Path | None, data_root: Path, positives: Path | N
     if spec.corpus is not None:
         if corpus is None:
             raise BadInput(f"method {spec.method} needs a corpus: give --corpus FILE.")
-        sentences = read_corpus(corpus, spec.corpus.sha256, declaration(spec.method).corpus)
+        sentences = read_corpus(corpus, spec.corpus.sha256, declaration(spec.method).corpus, size=spec.corpus.size)
         read["corpus"] = sha256(corpus)
         if spec.back_translated:
             sentences = with_positives(spec, sentences, positives)

@@ -11,7 +11,7 @@ from pathlib import Path
 from torch import nn
 
 from csebench.base.errors import no_exit
-from csebench.base.files import share_weights, system_errors, with_digest, write_json
+from csebench.base.files import share_weights, system_errors, with_digest, write_json, write_text
 from csebench.base.model_files import CARD, FACTS, REPORT, model_sha256
 from csebench.base.processes import is_main_process, use_threads
 from csebench.base.progress import Progress
@@ -21,7 +21,7 @@ from csebench.data.corpus import draw_subset
 from csebench.model.encoder import Encoder
 from csebench.model.export import save_encoder, save_modules
 from csebench.model.pooling import TEMPLATES
-from csebench.model.sentence_encoder import Affine, SentenceEncoder
+from csebench.model.sentence_encoder import Affine, SentenceEncoder, check_length
 from csebench.plan import version_lock
 from csebench.plan.registry import declaration, load
 from csebench.plan.spec import Spec
@@ -99,7 +99,9 @@ def load_encoder(spec: Spec) -> Encoder | None:
     kind, with_pooler = declaration(spec.method).kind, spec.params.get("pooler") == "cls"
     if kind == "control":
         return None
-    return Encoder.load(spec.encoder, spec.params.get("dropout"), with_pooler, new_pooler=kind == "trained")
+    encoder = Encoder.load(spec.encoder, spec.params.get("dropout"), with_pooler, new_pooler=kind == "trained")
+    check_length(spec.params.get("max_length", 0), encoder.max_seq_length, spec.encoder.name, "max_length")
+    return encoder
 
 
 @no_exit()
@@ -126,7 +128,7 @@ def export(spec: Spec, out: Path, fitted: Fitted) -> None:
     if fitted.modules:
         save_modules(part, fitted.modules)
     write_json(part / REPORT, with_digest(fitted.report | {"model_sha256": model_sha256(part)}))
-    (part / CARD).write_text(card(spec))
+    write_text(part / CARD, card(spec))
     share_weights(part, REPORT)
     os.replace(part, model)
 

@@ -39,6 +39,7 @@ DECLARATION = {
     },
     "search": {"weight": (1e-5, 1e-4, 1e-3)},
     "choices": {"upper": ["pretrained", "new"]},
+    "below": [("probability", 1), ("lower_dropout", 1)],
     "deviations": [
         "upper layers and masked-LM head come from the encoder's own pre-training where it is a run of condenser; else"
         " the layers are copies of the encoder's last ones; the head is the checkpoint's",

@@ -39,6 +39,7 @@ DECLARATION = {
     },
     "search": {"weight": (0.1, 0.2, 1.0)},
     "choices": {"target": ["original", "positive"]},
+    "below": [("input_dropout", 1)],
     "deviations": [
         "a token's loss is a mean over tokens; the paper's Eq. 9 is a sum over tokens and sentences",
         "a causal decoder reads the embeddings of the tokens before; the code's reads those of all tokens, which it"

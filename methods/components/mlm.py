@@ -34,6 +34,7 @@ DECLARATION = {
     },
     "search": {"weight": (0.03, 0.1, 0.3)},
     "choices": {"form": ["clean", "in_place"]},
+    "below": [("probability", 1)],
     "deviations": [
         "form in_place is what SimCSE's public code did before commit a0867f4 (2021-11-23) and InforMin-CL's does:"
         " mask_tokens wrote into the contrastive input; whether the printed numbers have it is not known",

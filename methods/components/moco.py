@@ -30,6 +30,7 @@ DECLARATION = {
         "momentum": (0.995, "miCSE sec. 3.1: all but the MLP, which is the online network's"),
         "dropout": (0.3, "miCSE sec. 3.1, in the momentum encoder"),
     },
+    "below": [(0, "queue"), ("momentum", 1), ("dropout", 1)],
     "deviations": [
         "ours, where the paper is silent: the first view queries the queue (as in ESimCSE), the queue is used before"
         " it is full, momentum vectors pass the shared MLP, dropout 0.3 covers attention too, the batch is enqueued"

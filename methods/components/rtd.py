@@ -44,6 +44,7 @@ DECLARATION = {
         ),
     },
     "search": {"weight": (0.005, 0.02, 0.05)},
+    "below": [("probability", 1)],
     "deviations": [
         "the generator takes the most likely token, as the code does; the paper's Eq. 2 says that it samples",
         "as in the code, every position takes the generator's token, not the masked ones alone; padding counts as not"

@@ -76,6 +76,38 @@ def test_an_unknown_table_or_scale_is_named(wrong):
         csebench.table(**wrong)
 
 
+@pytest.mark.parametrize("wrong", [None, 3, 0.5, True, [], [None], {}, object()], ids=repr)
+@pytest.mark.parametrize(
+    ("function", "arguments", "name"),
+    [
+        ("scores", {}, "scale"),
+        ("table", {}, "target"),
+        ("table", {"target": "table2"}, "scale"),
+        ("evaluate", {"data": SMOKE}, "model"),
+        ("evaluate", {"model": Model()}, "data"),
+        ("evaluate", {"model": Model(), "data": SMOKE}, "evaluators"),
+        ("evaluate", {"model": "nowhere", "data": SMOKE}, "pooler"),
+    ],
+)
+def test_an_argument_of_another_type_is_named(function, arguments, name, wrong):
+    if (name, wrong) in (("evaluators", []), ("data", None), ("pooler", None)):
+        return  # allowed
+    with pytest.raises(BadInput, match=rf"^{function}: {name}: "):
+        getattr(csebench, function)(**arguments, **{name: wrong})
+
+
+def test_a_notebook_sees_a_score_that_changed(tmp_path, monkeypatch):
+    mini = ROOT / "results" / "mini" / "scores"
+    (tmp_path / "results" / "mini" / "scores").mkdir(parents=True)
+    source = next(mini.glob("simcse-*.stsb_dev.json"))
+    copy = tmp_path / source.relative_to(ROOT)
+    shutil.copy(source, copy)
+    monkeypatch.setattr("csebench.api.ROOT", tmp_path)
+    before = csebench.scores("mini")
+    copy.unlink()
+    assert len(before) > 0 and len(csebench.scores("mini")) == 0
+
+
 def test_any_object_with_encode_is_scored():
     frame = csebench.evaluate(Model(), "sts", data=SMOKE)
     assert {"STS12", "STS-B", "Avg."} <= set(frame["task"]) and set(frame["unit"]) == {"fraction"}
@@ -99,6 +131,10 @@ def test_what_cannot_be_scored_is_refused():
     Wrong = type("Wrong", (), {"encode": lambda self, sentences: [1.0]})
     with pytest.raises(BadInput, match=r"encode gave shape \(1,\)"):
         csebench.evaluate(Wrong(), data=SMOKE)
+    for vectors in (None, "text", [[1.0], [1.0, 2.0]]):
+        Wrong = type("Wrong", (), {"encode": lambda self, sentences, vectors=vectors: vectors})
+        with pytest.raises(BadInput, match="encode gave"):
+            csebench.evaluate(Wrong(), data=SMOKE)
 
 
 def notebook_code():

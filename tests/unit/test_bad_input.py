@@ -98,24 +98,38 @@ NAMES = {
     "component in --set": (training("--set", "mocco.queue=3"), "unknown component 'mocco'", "'moco'"),
     "variant": (training("--variant", "cod", method="micse"), "variant of micse 'cod'", "'code'"),
     "hyper-parameter": (training("--set", "temprature=0.1"), "--set: simcse: temprature", "'temperature'"),
-    "component's parameter": (training("--set", "ami.wieght=1"), "--set: ami: wieght", "'weight'"),
+    "component's parameter": (training("--with", "ami", "--set", "ami.wieght=1"), "--set: ami: wieght", "'weight'"),
     "word for a number": (training("--set", "learning_rate=fast"), "learning_rate", "valid number", "'fast'"),
     "word for a whole number": (training("--set", "steps=many"), "steps", "'many'"),
     "negative number": (training("--set", "steps=-3"), "steps", "greater than or equal to 1"),
     "fraction of a step": (training("--set", "steps=1.5"), "steps", "'1.5'"),
-    "choice": (training("--set", "ami.form=cod"), "ami: form", "'paper' or 'code'"),
+    "choice": (training("--with", "ami", "--set", "ami.form=cod"), "ami: form", "'paper' or 'code'"),
     "pooler": (training("--set", "pooler=clss"), "pooler", "'cls_before_pooler'"),
     "infinite number": (training("--set", "learning_rate=inf"), "learning_rate", "finite number"),
     "number that overflows": (training("--set", "clip=1e400"), "clip", "finite number"),
     "number that is none": (training("--set", "temperature=nan"), "temperature", "finite number"),
     "negative temperature": (training("--set", "temperature=-1"), "temperature", "greater than or equal to 0"),
-    "negative queue": (training("--set", "moco.queue=-3"), "queue", "greater than or equal to 0"),
-    "weight of a component": (training("--set", "ami.weight=nan"), "ami: weight", "finite number"),
+    "negative queue": (training("--with", "moco", "--set", "moco.queue=-3"), "queue", "greater than or equal to 0"),
+    "weight of a component": (training("--with", "ami", "--set", "ami.weight=nan"), "ami: weight", "finite number"),
     "huge number of steps": (training("--set", "steps=1" + "0" * 30), "steps", "less than or equal to"),
     "huge batch": (training("--set", "batch_size=1000000000000"), "batch_size", "less than or equal to"),
     "negative seed": (training("--seed=-1"), "--seed", "from 0 to"),
     "huge seed": (training("--seed", str(2**64)), "--seed", "from 0 to"),
     "threads of no machine": (training("--threads", "1000000"), "--threads", "from 1 to 1024"),
+    "component that the method lacks": (training("--set", "ami.weight=0.1"), "--set ami", "--with ami"),
+    "component that the variant leaves out": (
+        training("--variant", "released", "--set", "moco.queue=8", method="micse"),
+        "--with moco",
+    ),
+    "warm-up longer than the run": (training("--set", "steps=4", "warmup_steps=5"), "warmup_steps: 5", "steps, 4"),
+    "batch of more than the corpus": (training("--set", "batch_size=401"), "batch_size: 401", "the 400 sentences"),
+    "batch of more than the sample": (training("--size", "20"), "batch_size: 64", "the 20 sentences"),
+    "size of more than the corpus": (training("--size", "401"), "--size 401", "smoke.txt holds 400 sentences"),
+    "size of more than the triplets": (
+        training("--size", "41", corpus=SMOKE / "nli" / "smoke.csv", method="simcse_sup"),
+        "--size 41",
+        "smoke.csv holds 40 triplets",
+    ),
     "one sentence": (training("--size", "1"), "--size", "from 2 to"),
     "batch of an evaluation": (evaluation("--batch-size", "1" + "0" * 30), "--batch-size", "from 1 to"),
     "length of an evaluation": (evaluation("--max-length", "3"), "--max-length", "from 4 to"),
@@ -162,6 +176,17 @@ NAMES = {
 @pytest.mark.parametrize(("arguments", "parts"), [(a, p) for a, *p in NAMES.values()], ids=NAMES)
 def test_name_or_value(arguments, parts, capsys, here, no_torch):
     refused(capsys, here, arguments, *parts)
+
+
+def test_a_setting_of_a_component_of_the_method_needs_no_option():
+    request = by_hand.Request("micse", str(ENCODER), settings=["ami.weight=0.1"], corpus=CORPUS, size=400, data=SMOKE)
+    assert by_hand.spec_from(request).components["ami"].params["weight"] == 0.1
+
+
+def test_a_spec_of_more_sentences_than_the_corpus(capsys, here, no_torch):
+    run = next(run for run in targets.runs("smoke").values() if run.method == "simcse").model_dump()
+    (here / "spec.json").write_text(json.dumps(run | {"corpus": run["corpus"] | {"size": 401}}))
+    refused(capsys, here, ["train", "spec.json", "--corpus", CORPUS, "--out", "out"], "400 sentences", "401")
 
 
 def test_a_small_number_as_people_write_it_is_accepted():
@@ -222,6 +247,7 @@ def test_missing_spec_and_no_spec(capsys, here, no_torch):
         ({"seeds": {"order": 2**70}}, ["seeds.order", "less than"]),
         ({"threads": 1000000}, ["threads", "less than or equal to 1024"]),
         ({"threads": 0}, ["threads", "greater than or equal to 1"]),
+        ({"params": {"steps": 5, "warmup_steps": 6}}, ["warmup_steps: 6", "steps, 5"]),
         ({"params": {"learning_rate": float("inf")}}, ["not valid JSON", "Infinity"]),
         ({"encoder": {"name": "\ud800", "revision": "main"}}, ["not valid JSON", "surrogate"]),
     ],
@@ -292,6 +318,12 @@ def test_scale_that_is_no_yaml(project, capsys, here, no_torch):
         ("config/smoke.yaml", "seeds: [48, 49]", "seeds: [48, 48]", ["seeds", "occurs twice"]),
         ("config/smoke.yaml", "seeds: [48, 49]", "seeds: [-1]", ["seeds.0", "greater than or equal to 0"]),
         ("config/smoke.yaml", '"1%": 24', '"1%": -1', ["sizes.1%", "greater than or equal to 2"]),
+        ("config/smoke.yaml", '"100%": 400', '"100%": 401', ["sizes: 100%", "smoke holds 400"]),
+        ("config/smoke.yaml", '"1%": 24', '"1%": 401', ["1% has more sentences than 10%"]),
+        ("config/smoke.yaml", "threads: 1", "threads: 1\nsteps_factor: 0.5", ["steps_factor and override.steps"]),
+        ("config/smoke.yaml", "  warmup_steps: 0", "  warmup_steps: 7", ["warmup_steps: 7", "steps, 6"]),
+        ("config/smoke.yaml", "  batch_size: 8", "  batch_size: 32", ["batch_size: 32", "24 sentences"]),
+        ("config/smoke.yaml", "{buffer: 24,", "{buffer: 4,", ["iscse: neighbours (4) must be below buffer (4)"]),
         ("config/smoke.yaml", "  steps: 6", "  steps: 6\n  clip: .nan", ["override.clip", "finite number"]),
         ("config/smoke.yaml", "scale: smoke", "scale: mini", ["scale: is 'mini'", "smoke.yaml"]),
         ("papers/micse.yaml", "name: micse", "name: infocse", ["name: is 'infocse'", "micse.yaml"]),
@@ -668,7 +700,7 @@ def test_refused_before_torch(arguments, parts, capsys, here, no_torch):
     refused(capsys, here, arguments, *parts)
 
 
-@pytest.mark.parametrize("content", [b"", b"caf\xe9\n"], ids=["empty", "not UTF-8"])
+@pytest.mark.parametrize("content", [b"", b"caf\xe9\n", b"a\nb\0\n"], ids=["empty", "not UTF-8", "a NUL byte"])
 def test_corpus_is_refused_before_torch(content, capsys, here, no_torch):
     (here / "corpus.txt").write_bytes(content)
     refused(capsys, here, training(corpus="corpus.txt"), "corpus.txt")

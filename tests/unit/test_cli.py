@@ -1,5 +1,7 @@
 """The command line: names as people type them, help, JSON, and how it ends in a pipe."""
 
+import contextlib
+import io
 import json
 import os
 import shlex
@@ -229,6 +231,35 @@ def test_the_shell_completes_verbs_and_names(tmp_path):
     env |= {"_ARGCOMPLETE_STDOUT_FILENAME": str(tmp_path / "out")}
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env, check=True)
     assert (tmp_path / "out").read_text().split() == [f"micse/table{n}" for n in range(1, 5)]
+
+
+READING = [
+    "methods",
+    " evaluators",
+    " papers",
+    " claims",
+    " audit",
+    " plan table2",
+    " status table2",
+    " show micse",
+    " show sts",
+    " show moco",
+    "\npower micse/table2",
+    " check micse/table2",
+    " render micse/table2",
+    " --help",
+]
+
+
+@pytest.mark.parametrize("command", READING)
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
+def test_characters_that_a_terminal_lacks_are_replaced(command, encoding, monkeypatch):
+    stdout = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    monkeypatch.setattr(sys, "stdout", stdout)
+    with contextlib.suppress(SystemExit):  # of --help
+        assert cli.main(command.split()) in (0, 1)  # 1 of `check`: a model that is not here
+    stdout.flush()
+    assert len(stdout.buffer.getvalue()) > 100
 
 
 def test_a_reader_that_goes_away_gets_no_traceback():

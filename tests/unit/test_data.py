@@ -289,7 +289,43 @@ def test_an_empty_corpus(tmp_path, content):
     assert str(corpus) in str(caught.value)
 
 
+DAMAGE = {
+    "byte-order mark": (lambda text: b"\xef\xbb\xbf" + text, 1, "byte-order mark"),
+    "NUL": (lambda text: text[:-2] + b"\0" + text[-2:], 3, "NUL"),
+    "UTF-16, ASCII alone": (lambda text: text.decode().encode("utf-16-le"), 1, "NUL"),
+    "holes of a disk that was full": (lambda text: text + bytes(4096), 4, "NUL"),
+    "long line": (lambda text: text.replace(b"d\n", b"d" * (10**6 + 1) + b"\n"), 2, "1 MB"),
+    "long last line": (lambda text: text + b"x" * (10**6 + 1), 4, "1 MB"),
+}
+
+
+@pytest.mark.parametrize("kind", ["sentences", "triplets"])
+@pytest.mark.parametrize(("damage", "line", "part"), DAMAGE.values(), ids=DAMAGE)
+def test_a_corpus_that_is_no_text(damage, line, part, kind, tmp_path):
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_bytes(damage(b"sent0,sent1,hard_neg\na,b,d\na,b,c\n"))
+    with pytest.raises(BadInput, match=part) as caught:
+        read_corpus(corpus, kind=kind)
+    assert str(caught.value).startswith(f"{corpus}: line {line}: ") and "\n" not in str(caught.value)
+
+
+def test_a_line_of_1_MB_and_a_mark_inside_a_line_are_text(tmp_path):
+    corpus = tmp_path / "corpus.txt"
+    sentences = ["x" * 10**6, "a\ufeffb"]
+    corpus.write_text("\n".join(sentences), encoding="utf-8")
+    assert list(read_corpus(corpus)) == sentences
+
+
 # ---------------------------------------------------------------- real data
+
+
+@needs_real_data
+@pytest.mark.parametrize(
+    ("file", "kind", "count"),
+    [("wiki/wiki1m_github.txt", "sentences", 1_000_000), ("nli/nli_triplets.csv", "triplets", 10_746)],
+)
+def test_the_public_corpora_are_read(file, kind, count):
+    assert len(read_corpus(REAL / file, kind=kind)) == count
 
 
 @needs_real_data

@@ -3,13 +3,18 @@
 import json
 import shutil
 
+import numpy as np
 import pytest
 import torch
 
+from csebench import cli
 from csebench.base.errors import BadInput
+from csebench.base.files import read_json, write_json
 from csebench.base.processes import use_threads
 from csebench.plan.schema import Evaluation
+from csebench.score import evaluate as module
 from csebench.score.evaluate import evaluate_run, publish
+from csebench.score.rows import Score
 
 
 @pytest.fixture
@@ -122,3 +127,56 @@ def test_scores_of_other_weights_are_not_published_for_a_retrained_run(
 def test_equal_weights_are_not_scored_again(run_of_simcse, smoke_data):
     kept = scores(run_of_simcse(), smoke_data)
     assert scores(run_of_simcse(), smoke_data) == kept
+
+
+# ---------------------------------------------------------------- evaluators that fail
+
+
+def raising(error):
+    def evaluate(*_, **__):
+        raise error
+
+    return evaluate
+
+
+class Fatal(BaseException):
+    pass
+
+
+ROW = Score("STS-B", "all", "spearman", 0.5)
+FAILING = {
+    "out of memory": raising(MemoryError()),
+    "endless recursion": lambda *_, **__: endless(),
+    "an error": raising(KeyError("sentence1")),
+    "a full disk": raising(OSError(28, "No space left on device")),
+    "an error of another family": raising(Fatal("core")),
+    "a generator's end": raising(GeneratorExit()),
+    "nothing": lambda *_, **__: None,
+    "no rows": lambda *_, **__: ([], {}),
+    "rows alone": lambda *_, **__: [ROW],
+    "three things": lambda *_, **__: ([ROW], {}, {}),
+    "rows that are no scores": lambda *_, **__: ([("STS-B", 0.5)], {}),
+    "a score without value": lambda *_, **__: ([ROW._replace(value=None)], {}),
+    "a text as value": lambda *_, **__: ([ROW._replace(value="0.5")], {}),
+    "items without names": lambda *_, **__: ([ROW], []),
+    "items that are no arrays": lambda *_, **__: ([ROW], {"STS-B": [0.5]}),
+    "items that are objects": lambda *_, **__: ([ROW], {"STS-B": np.array([{}])}),
+}
+
+
+def endless():
+    return endless()
+
+
+@pytest.mark.parametrize("failing", FAILING.values(), ids=FAILING)
+def test_an_evaluator_that_fails_is_named_and_costs_no_other_score(failing, tmp_path, smoke_data, monkeypatch, capsys):
+    load = module.load
+    monkeypatch.setattr(module, "load", lambda name, folder: failing if name == "sts" else load(name, folder))
+    (tmp_path / "model").mkdir()
+    write_json(tmp_path / "model" / "csebench.json", {"control": "random", "params": {"dimensions": 8}, "seed": 0})
+    out, options = tmp_path / "out.json", ["--evaluators", "sts,stsb_dev", "--data", str(smoke_data)]
+    assert cli.main(["evaluate", "--model", str(tmp_path / "model"), *options, "--out", str(out)]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith("csebench: sts: ") and err.count("\n") == 1
+    assert {row["evaluator"] for row in read_json(out)["scores"]} == {"stsb_dev"}
+    assert len(read_json(out)["evaluations"]) == 1

@@ -4,13 +4,15 @@ import json
 
 import pytest
 
+from csebench import ROOT
 from csebench.base.errors import BadInput
-from csebench.plan import recipe
+from csebench.plan import catalog, recipe, targets
 from csebench.plan.by_hand import read_spec
 from csebench.plan.papers import Recipe
-from csebench.plan.recipe import Conditions, make_spec
-from csebench.plan.registry import declaration, fill
+from csebench.plan.recipe import Conditions, make_spec, refuse_contradictions
+from csebench.plan.registry import COMPONENTS, METHODS, any_declaration, declaration, fill, names
 from csebench.plan.schema import Dataset, Declaration, EncoderRef
+from csebench.plan.spec import Spec
 
 ENCODER = EncoderRef(name="some/encoder", revision="1" * 40)
 CORPUS = Dataset(path="wiki/corpus.txt", sha256="a" * 64)
@@ -232,3 +234,41 @@ def test_a_method_may_declare_what_runs_do_not_state():
     assert fill(declared, {}, "x")["selection"] == "last"
     stated = fill(declared, {"selection": "best"}, "x")
     assert "selection" not in stated and (declared.unstated | stated)["selection"] == "best"
+
+
+# ---------------------------------------------------------------- settings that contradict each other
+
+DECLARED = [(folder, name) for folder in (METHODS, COMPONENTS) for name in names(folder)]
+BELOW = [(folder, name, less, more) for folder, name in DECLARED for less, more in any_declaration(name, folder).below]
+
+
+@pytest.mark.parametrize(("folder", "name", "less", "more"), BELOW, ids=str)
+def test_what_must_be_below_is(folder, name, less, more):
+    """Equal values are refused; the declared ones are not, nor is any of the search."""
+    declared = any_declaration(name, folder)
+    defaults = {key: value for key, (value, _) in declared.params.items()}
+    equal = {less: defaults.get(more, more)} if less in defaults else {more: less}
+    kind = {"params": equal} if folder == METHODS else {"components": {name: equal}}
+    method = name if folder == METHODS else "simcse"
+    with pytest.raises(BadInput, match=f"{name}: .* must be below"):
+        spec(method, size=10**6, **kind)
+    spec(method, size=10**6, **({} if folder == METHODS else {"components": {name: {}}}))
+
+
+def published_specs():
+    files = sorted((ROOT / "results").rglob("scores/*.json"))
+    specs = {json.dumps(spec, sort_keys=True): spec for f in files if (spec := json.loads(f.read_bytes()).get("spec"))}
+    return [Spec.model_validate(spec) for spec in specs.values()]
+
+
+def test_no_published_run_contradicts_itself():
+    specs = published_specs()
+    for published in specs:
+        refuse_contradictions(published, published.run_id)
+    assert len(specs) > 500
+
+
+@pytest.mark.parametrize("scale", catalog.scale_names())
+def test_no_scale_contradicts_itself(scale):
+    """Planning refuses a run that does."""
+    assert len(targets.all_runs(scale)) > 100
