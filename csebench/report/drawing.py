@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from csebench.base.files import write_bytes
-from csebench.plan.page_files import note_checksum
 from csebench.plan.papers import Row
 
 # Okabe and Ito's colours, which the colour-blind tell apart; more than eight groups also differ in their marker.
@@ -95,7 +94,6 @@ def write_files(stem: Path, files: dict[str, bytes]) -> list[Path]:
     paths = {stem.with_name(stem.name + ending): content for ending, content in files.items()}
     for path, content in paths.items():
         write_bytes(path, content)
-        note_checksum(path)
     return list(paths)
 
 
