@@ -63,4 +63,7 @@ if workflow.is_main_process:
 
 
 onerror:
-    jobs.report_failures(log)
+    # not from Snakemake's log, which `--quiet all` leaves empty
+    jobs.report_failures(
+        path for job in workflow.scheduler.failed for path in job.log
+    )

@@ -54,6 +54,8 @@ def partial_hint(words: Iterable[str]) -> str:
 def start(scale: str, runs: dict[str, list[str]]) -> list[Path]:
     """Checks the project and the scale; returns `chosen_scores`."""
     catalog.require_checkout()
+    if {*"{}"} & {*str(catalog.ROOT)}:
+        raise BadInput(f"{catalog.ROOT}: Snakemake takes braces in a path for wildcards; move the checkout.")
     if not isinstance(scale, str):  # a number from `--config scale=3`, nothing from `scale=`
         raise unknown("scale", str(scale), catalog.scale_names())
     targets.runs(scale)
@@ -94,10 +96,9 @@ def is_suspect(word: str) -> bool:
         return True
 
 
-def report_failures(snakemake_logs: list[str]) -> None:
-    """A line per failed job with its reason and its log, and the pages that can be made all the same."""
-    text = "".join(Path(log).read_text(encoding="utf-8", errors="replace") for log in snakemake_logs)
-    for name in dict.fromkeys(re.findall(r"^    log: (\S+) \(check log", text, re.M)):
+def report_failures(logs: Iterable[str]) -> None:
+    """A line per log of a failed job with the reason, and the pages that can be made all the same."""
+    for name in dict.fromkeys(logs):
         content = Path(name).read_text(encoding="utf-8", errors="replace") if Path(name).exists() else ""
         reasons = re.findall(r"^(?:csebench: |[\w.]*(?:Error|Exception): ).+", content, re.M)
         reason = [*(content.split("\n")[-2:-1] or ["no log was written"]), *reasons][-1]
