@@ -15,9 +15,8 @@ wildcard_constraints:
     run=r"\w+-[0-9a-f]{10}",
     evaluator=r"[\w.-]+",
     folder=r"(?!partial/)(\w+/)?",
-    page=r"(?!partial/)(\w+/){0,2}(table\w+|methods|variants(/\w+)?)",
+    page=r"(?!partial/)(\w+/){0,2}(table\w+|methods|variants(/\w+)?|index|claims|audit)",
     grid=r"(?!partial/)(\w+/){0,2}((table|figure)\w+|methods|variants(/\w+)?)",
-    name=r"index|claims|audit",
     source=r"wiki|nli",
     file=r"\w+",
     ending=r"txt|csv",
@@ -64,4 +63,7 @@ if workflow.is_main_process:
 
 
 onerror:
-    jobs.report_failures(log)
+    # not from Snakemake's log, which `--quiet all` leaves empty
+    jobs.report_failures(
+        path for job in workflow.scheduler.failed for path in job.log
+    )

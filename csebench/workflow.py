@@ -12,15 +12,13 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from csebench import ROOT
 from csebench.base.caches import cached
 from csebench.base.data_root import matches
 from csebench.base.errors import BadInput, MissingFile, shortened, unknown
-from csebench.plan import catalog, checkpoints, data_hashes, forecast, recipe, targets, tuning
-from csebench.plan.registry import METHODS, declaration, protocol, with_imports
+from csebench.plan import catalog, data_hashes, forecast, made_from, recipe, targets, tuning
+from csebench.plan.registry import declaration, protocol
 from csebench.plan.schema import Scale
 from csebench.plan.sources import cannot_be_had, from_hub, no_file, source_of
-from csebench.plan.targets import Page
 from csebench.plan.version_lock import unversioned_code
 from csebench.score.evaluate import evaluation_key
 
@@ -46,7 +44,7 @@ LONGEST_NAME = 200  # of a target
 
 def partial_hint(words: Iterable[str]) -> str:
     """The partial pages that can be made in place of those that a command line asks for."""
-    names = r"table\w+|methods|variants(/\w+)?|index|claims|audit"  # as in the rules partial_table and partial_report
+    names = r"table\w+|methods|variants(/\w+)?|index|claims|audit"  # as in the rule partial_page
     strict = [word for word in words if re.fullmatch(rf"results/(?!partial/)(\w+/){{0,2}}({names})\.md", word)]
     partial = " ".join(word.replace("results/", "results/partial/", 1) for word in strict)
     return f"What exists can be shown without it: snakemake -j1 {partial}" if partial else ""
@@ -56,6 +54,8 @@ def partial_hint(words: Iterable[str]) -> str:
 def start(scale: str, runs: dict[str, list[str]]) -> list[Path]:
     """Checks the project and the scale; returns `chosen_scores`."""
     catalog.require_checkout()
+    if {*"{}"} & {*str(catalog.ROOT)}:
+        raise BadInput(f"{catalog.ROOT}: Snakemake takes braces in a path for wildcards; move the checkout.")
     if not isinstance(scale, str):  # a number from `--config scale=3`, nothing from `scale=`
         raise unknown("scale", str(scale), catalog.scale_names())
     targets.runs(scale)
@@ -75,7 +75,9 @@ def check_targets(words: list[str], rules: Iterable[str], scale: str) -> None:
 
         for word in get_argument_parser().parse_known_args(words)[0].targets:
             if word in suspects:
-                paths = [str(page.path) for page in targets.parse_target(whole_path(word), scale)]
+                paths = [
+                    str(page.path) for page in targets.parse_target(str(made_from.complete_path(Path(word))), scale)
+                ]
                 raise BadInput(f"{word}: Snakemake takes the path of a page: snakemake -j4 {' '.join(paths[:3])}")
 
 
@@ -89,20 +91,14 @@ def is_suspect(word: str) -> bool:
     if path.suffix not in ("", ".md", ".svg") or path.stem in catalog.RESERVED | {"evidence-selection"}:
         return False
     try:
-        return not targets.parse_target(whole_path(word), catalog.DEFAULT_SCALE)
+        return not targets.parse_target(str(made_from.complete_path(path)), catalog.DEFAULT_SCALE)
     except BadInput:
         return True
 
 
-def whole_path(path: str) -> str:
-    """The path of the page of which another, below results/partial/, shows what exists."""
-    return path.replace("partial/", "", 1)
-
-
-def report_failures(snakemake_logs: list[str]) -> None:
-    """A line per failed job with its reason and its log, and the pages that can be made all the same."""
-    text = "".join(Path(log).read_text(encoding="utf-8", errors="replace") for log in snakemake_logs)
-    for name in dict.fromkeys(re.findall(r"^    log: (\S+) \(check log", text, re.M)):
+def report_failures(logs: Iterable[str]) -> None:
+    """A line per log of a failed job with the reason, and the pages that can be made all the same."""
+    for name in dict.fromkeys(logs):
         content = Path(name).read_text(encoding="utf-8", errors="replace") if Path(name).exists() else ""
         reasons = re.findall(r"^(?:csebench: |[\w.]*(?:Error|Exception): ).+", content, re.M)
         reason = [*(content.split("\n")[-2:-1] or ["no log was written"]), *reasons][-1]
@@ -125,19 +121,6 @@ def report_unversioned_code() -> None:
 
 
 @refusing
-def page_of(path: str, scale: str | None = None) -> Page:
-    """The page that a path below results/ means; its folder names the scale, which `--config scale=` must not
-    contradict."""
-    (page,) = targets.parse_target(path, catalog.DEFAULT_SCALE)
-    page.runs()
-    if scale not in (None, page.scale):
-        raise BadInput(
-            f"{page.path} is not a page of scale {scale}: its pages are in {catalog.results_folder(scale)}/."
-        )
-    return page
-
-
-@refusing
 def scale_of_folder(folder: str) -> str:
     """`mini` of `mini/`, the default scale of the empty text. Refuses a folder of no scale."""
     name = folder.rstrip("/") or catalog.DEFAULT_SCALE
@@ -149,40 +132,29 @@ def scale_of_folder(folder: str) -> str:
 
 
 @refusing
-def scores_of_page(page: Page) -> list[Path]:
-    """Score JSONs that a page shows."""
-    return [targets.score_path(run, evaluator, page.scale) for run, evaluator in page.available()]
+def inputs_of(output: str, scale: str | None = None) -> list[Path]:
+    """Inputs of the rule of a file below results/: what rules make for it, and the record of what it was made from. A
+    page in results/partial/ waits for no other file.
+
+    Args:
+        scale: of `--config scale=`, which the folder must not contradict.
+    """
+    path = Path(output)
+    made = made_from.made_files(path)
+    if scale not in (None, made_from.name_and_scale(path)[1]):
+        raise BadInput(f"{path} is not a page of scale {scale}: its pages are in {catalog.results_folder(scale)}/.")
+    return [*([] if path.is_relative_to(made_from.PARTIAL) else made), made_from.renewed_record(path)]
 
 
 @refusing
 def scores_of_scale(scale: str) -> list[Path]:
     """Score JSONs that some page of a scale shows."""
-    pairs = {pair for page in targets.pages(scale) for pair in page.available()}
-    return [targets.score_path(run, evaluator, scale) for run, evaluator in sorted(pairs)]
-
-
-@refusing
-def scores_of_checkpoints() -> list[Path]:
-    """Score JSONs of the released checkpoints; refuses while their commits have not been looked up."""
-    checkpoints.require_lock()
-    return scores_of_page(targets.page(checkpoints.NAME, checkpoints.SCALE))
-
-
-@refusing
-def comparisons_of_page(page: Page) -> list[Path]:
-    """What `csebench compare` writes for every table of a page."""
-    return [targets.grid_path(paper, name, page.scale, "items.json") for paper, name in page.grids()]
+    return made_from.scores_of_pages(targets.pages(scale))
 
 
 def tuning_page(scale: str) -> list[Path]:
     """The page on tuning, where a search was made at a scale."""
     return [catalog.results_folder(scale) / "tuning.md"] if tuning.search_files(scale) else []
-
-
-def existing(paths: Iterable[Path], chosen: Iterable[Path] = ()) -> list[Path]:
-    """The paths that exist, and those among `chosen`, which are about to be made."""
-    chosen = set(chosen)
-    return [path for path in paths if path in chosen or path.exists()]
 
 
 @refusing
@@ -204,51 +176,10 @@ def place(run_id: str, runs: dict[str, list[str]]) -> int:
     return len(runs) - [*runs].index(run_id) if run_id in runs else 0
 
 
-# ---------------------------------------------------------------- what a page is written from, besides scores
-
-
-def sources(*folders: str) -> list[str]:
-    """Every file of folders of the project, hidden ones left out: code, templates and data that a page is rebuilt
-    for."""
-    paths = (path for folder in folders for path in sorted((ROOT / folder).rglob("*")))
-    files = (path for path in paths if path.is_file() and path.name[0] != "." and "__pycache__" not in path.parts)
-    return [str(path.relative_to(ROOT)) for path in files]
-
-
-CODE = ("csebench/base", "csebench/plan", "csebench/score", "csebench/report")  # what csebench/report/ imports
-
-
-@refusing
-def text_of_page(page: Page) -> list[str]:
-    """Code, papers, scale, and files of methods and evaluators that a page prints from: an edited label renders again,
-    and trains nothing."""
-    papers = [f"papers/{name}.yaml" for name in page.papers if name not in catalog.GENERATED]
-    specs = page.runs().values()
-    if any(name in page.papers for name in catalog.GENERATED):
-        declared = [path for path in sources(METHODS.name) if path.endswith(".py")]
-    else:
-        declared = [f"methods/{spec.method}.py" for spec in specs]
-        declared += [f"methods/components/{name}.py" for spec in specs for name in spec.components]
-    for evaluator in {evaluator for _, evaluator in page.scores()}:
-        declared += [str(path.relative_to(ROOT)) for path in with_imports(ROOT / protocol(evaluator).file)]
-    return [f"config/{page.scale}.yaml", *papers, *sorted({*declared}), *sources("evidence", *CODE)]
-
-
-@refusing
-def text_of_all() -> list[str]:
-    """The same for pages over all papers."""
-    return sources("config", "papers", "evidence", "methods", "evaluators", *CODE)
-
-
-@refusing
-def text_of_evidence() -> list[str]:
-    """What the page on others' runs is made from, at no scale."""
-    return sources("evidence", "papers", "methods", "evaluators", *CODE)
-
-
-def category(page: Page) -> str:
-    """Where Snakemake's report lists a page."""
-    return page.papers[0] if len(page.papers) == 1 else "all papers"
+def category(output: str) -> str:
+    """Where Snakemake's report lists a page: its paper."""
+    paper = Path(output).parent.name
+    return paper if paper in catalog.paper_names() else "all papers"
 
 
 # ---------------------------------------------------------------- jobs

@@ -6,7 +6,6 @@ from pathlib import Path
 from csebench import workflow as jobs  # `workflow` is a name of Snakemake
 from csebench.base import gpus
 from csebench.plan import catalog, forecast, targets, tuning
-from csebench.plan.page_files import count_edits
 
 
 envvars:
@@ -30,10 +29,20 @@ if workflow.is_main_process:  # not a job, which reads this file again
     jobs.report_unversioned_code()
 
 
-def page(wildcards):
-    """The page of a job, whose scale --config must not contradict."""
-    path = wildcards.get("page") or wildcards.grid
-    return jobs.page_of(path, SCALE if "scale" in config else None)
+def inputs(output):
+    """Inputs of the rule of a page, by its path."""
+    scale = SCALE if "scale" in config else None
+    return lambda wildcards: jobs.inputs_of(
+        output.format(**dict(wildcards.items())), scale
+    )
+
+
+def listed(output, name):
+    """A page that Snakemake's report lists."""
+    category = lambda wildcards: jobs.category(output.format(**dict(wildcards.items())))
+    return report(
+        output, category=category, labels={"page": name}, caption="../docs/report.rst"
+    )
 
 
 def scale_of(wildcards):
@@ -49,12 +58,3 @@ def wanted_evaluators(wildcards):
     called_for = " ".join(sorted(workflow.dag_settings.targets))
     wanted = os.environ.setdefault("CSEBENCH_TARGETS", called_for)
     return jobs.wanted_evaluators(wildcards.run, SCALE, wanted.split(), CHOSEN)
-
-
-def edits_of(*outputs):
-    """A parameter of rules that write pages, by their paths: one that was edited by hand is made again. A function of
-    `output` would not do: Snakemake does not compare what follows from other parts of a rule.
-    """
-    return lambda wildcards: count_edits(
-        *(Path(output.format(**dict(wildcards.items()))) for output in outputs)
-    )

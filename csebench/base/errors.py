@@ -6,7 +6,9 @@ A message says what is wrong, where (file, key, line), and what to do. Reading o
 from __future__ import annotations
 
 import difflib
+import os
 import re
+import sys
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -61,18 +63,24 @@ def no_exit() -> Iterator[None]:
     """Around code of methods and evaluators, which must not end the process.
 
     Raises:
-        BadInput: it did, by `sys.exit`; the message names file and line. With exit code 0 it would pass for done.
+        BadInput: it did, by `sys.exit` or `os._exit`; the message names file and line. With exit code 0 it would pass
+            for done.
     """
+    process, end = os.getpid(), os._exit
+    os._exit = lambda code: sys.exit(code) if os.getpid() == process else end(code)  # a fork ends as it does elsewhere
     try:
         yield
     except SystemExit as e:
-        raise BadInput(f"{place(e)}: ends the process (sys.exit); raise an error instead.") from None
+        raise BadInput(f"{place(e)}: ends the process (exit); raise an error instead.") from None
+    finally:
+        os._exit = end
 
 
 def place(error: BaseException) -> str:
     """`evaluators/sts.py: line 3`: where an error was raised, the last line of the project on the way there."""
     frames = traceback.extract_tb(error.__traceback__)
-    called = next((f for f in reversed(frames) if Path(f.filename).is_relative_to(ROOT)), frames[-1])
+    inside = (f for f in reversed(frames) if Path(f.filename).is_relative_to(ROOT) and f.filename != __file__)
+    called = next(inside, frames[-1])
     file = Path(called.filename)
     return f"{file.relative_to(ROOT) if file.is_relative_to(ROOT) else file}: line {called.lineno}"
 

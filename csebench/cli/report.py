@@ -6,19 +6,21 @@ from pathlib import Path
 
 from csebench.base.display import bar
 from csebench.base.errors import BadInput
+from csebench.base.files import write_text
 from csebench.base.tables import json_text, print_table
 from csebench.plan import catalog, checkpoints, targets
-from csebench.plan.page_files import write_page
+from csebench.plan.made_from import recording
 
 
 def compare_rows(args):
-    from csebench.report.compare import compare, letter_rows, pair_rows
+    from csebench.report.compare import compare, letter_rows, pair_rows, path_of
 
     catalog.scale(args.scale)
     grids = [grid for page in targets.parse_target(args.target, args.scale) for grid in page.grids()]
     scale, pairs = targets.parse_target(args.target, args.scale)[0].scale, []
     for paper, name in bar(dict.fromkeys(grids), "comparing", "table"):
-        path = compare(paper, name, scale)
+        with recording(path := path_of(paper, name, scale), path):
+            compare(paper, name, scale)
         if args.json:
             pairs += pair_rows(paper, name, scale)
             continue
@@ -38,9 +40,11 @@ def render(args):
     names, scale = targets.split_target(args.target, args.scale)
     if len(names) == 1 and names[0] in REPORTS:
         report = REPORTS[names[0]]
-        show_or_write(report.text(scale), args.out)
-        if report.draw is not None and args.out is not None:
-            report.draw(args.out.parent, scale)
+        folder = catalog.RESULTS if names[0] == "evidence" else catalog.results_folder(scale)
+        with recording(folder / f"{names[0]}.md", args.out):
+            show_or_write(report.text(scale), args.out)
+            if report.draw is not None and args.out is not None:
+                report.draw(args.out.parent, scale)
         return
     scale = checkpoints.SCALE if args.target == checkpoints.NAME else args.scale  # it is a page of one scale
     pages = targets.parse_target(args.target, scale)
@@ -54,9 +58,11 @@ def render(args):
                 raise BadInput(f"render: {args.target} is a figure, drawn into {page.path.parent}/; leave out --out.")
             from csebench.report.figures import draw
 
-            print(*draw(*page.grids()[0], page.scale), sep="\n")
+            with recording(page.path, page.path):
+                print(*draw(*page.grids()[0], page.scale), sep="\n")
         else:
-            show_or_write(page_text(page), args.out)
+            with recording(page.path, args.out):
+                show_or_write(page_text(page), args.out)
 
 
 def show_or_write(text: str, out: Path | None):
@@ -67,7 +73,7 @@ def show_or_write(text: str, out: Path | None):
     if out is None:
         print(text)
     else:
-        write_page(out, text)
+        write_text(out, text)
 
 
 def plot_scores(args):
@@ -81,12 +87,14 @@ def write_csv(args):
     from csebench.report import csv_tables
 
     catalog.scale(args.scale)
-    print(csv_tables.write_scores(args.scale))
-    print(csv_tables.write_cells(args.scale))
+    with recording(path := catalog.results_folder(args.scale) / "scores.csv", path):
+        print(csv_tables.write_scores(args.scale))
+        print(csv_tables.write_cells(args.scale))
 
 
 def write_html(args):
     from csebench.report.html import write_site
 
     catalog.scale(args.scale)
-    print(write_site(args.scale))
+    with recording(path := catalog.results_folder(args.scale) / "html", path):
+        print(write_site(args.scale))

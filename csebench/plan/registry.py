@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from csebench import ROOT
 from csebench.base.caches import cached
-from csebench.base.errors import BadInput, explain, field_names, unknown
+from csebench.base.errors import BadInput, explain, field_names, no_exit, unknown
 from csebench.base.files import read_text, unprintable_part
 from csebench.plan.schema import Declaration, EvaluatorDeclaration, Panel, Value
 
@@ -145,7 +145,8 @@ def module(name: str, folder: Path) -> ModuleType:
     """The imported file of a method, component or evaluator."""
     any_declaration(name, folder)
     path = files(folder)[name].relative_to(ROOT).with_suffix("")
-    return importlib.import_module(".".join(path.parts))
+    with no_exit():
+        return importlib.import_module(".".join(path.parts))
 
 
 @cached

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from csebench.base.errors import by_number
+from csebench.base.files import write_text
 from csebench.base.tables import csv_text
 from csebench.plan.catalog import results_folder
-from csebench.plan.page_files import write_page
 from csebench.plan.papers import SettingsTable
 from csebench.plan.registry import COMPONENTS, METHODS, declaration, evaluator_declaration, names
 from csebench.plan.schema import Declaration, Value
@@ -167,5 +167,5 @@ def run_ids(cell: Cell, scale: str) -> list[str]:
 
 
 def write_rows(path: Path, columns: list[str], rows: Iterable[dict]) -> Path:
-    write_page(path, csv_text(columns, rows))
+    write_text(path, csv_text(columns, rows))
     return path

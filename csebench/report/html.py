@@ -21,7 +21,6 @@ from csebench.base.errors import by_number
 from csebench.base.files import write_text
 from csebench.base.locks import locked
 from csebench.plan import catalog, targets, tuning, variance
-from csebench.plan.page_files import note_checksum
 from csebench.report import (
     answers,
     audit,
@@ -87,7 +86,6 @@ def write_site(scale: str) -> Path:
             out.rename(old)
         new.rename(out)
         shutil.rmtree(old, ignore_errors=True)
-        note_checksum(out)
     return out / "index.html"
 
 

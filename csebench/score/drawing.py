@@ -12,7 +12,6 @@ import numpy as np
 
 from csebench.base.errors import BadInput
 from csebench.base.files import write_bytes
-from csebench.plan.page_files import note_checksum
 from csebench.plan.papers import Row
 from csebench.plan.registry import declaration
 
@@ -89,7 +88,6 @@ def write_files(stem: Path, files: dict[str, bytes]) -> list[Path]:
     paths = {stem.with_name(stem.name + ending): content for ending, content in files.items()}
     for path, content in paths.items():
         write_bytes(path, content)
-        note_checksum(path)
     return list(paths)
 
 

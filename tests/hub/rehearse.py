@@ -11,7 +11,7 @@ from pathlib import Path
 
 from csebench import cli, worker, workflow
 from csebench.base.errors import BadInput, RunFailed
-from csebench.plan import catalog, recipe, targets
+from csebench.plan import catalog, made_from, recipe, targets
 from csebench.report.view import grid_view
 
 SCALE = "paper"
@@ -49,8 +49,9 @@ def main(wanted: list[str]) -> None:
         if (catalog.RUNS / run_id / "train.json").exists():
             attempt(f"publish {run_id} {evaluator}", worker.publish, run_id, evaluator, SCALE)
     for page in pages:
-        if all(path.exists() for path in workflow.scores_of_page(page)):
-            for path in workflow.comparisons_of_page(page):
+        if all(path.exists() for path in made_from.scores_of_pages([page])):
+            for grid in page.grids():
+                path = targets.grid_path(*grid, SCALE, "items.json")
                 attempt(f"compare {path}", cli.main, ["compare", str(path.with_name(path.name.split(".")[0]))])
             out = [] if page.path.suffix == ".svg" else ["--out", str(page.path)]
         else:

@@ -7,7 +7,8 @@ from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
-from csebench import ROOT, workflow
+from csebench import ROOT
+from csebench.plan import made_from
 
 ROOMS = ("base", "plan", "data", "model", "train", "score", "report")
 TOP = ("worker", "tune", "workflow", "versions", "api", "cli", "__main__")  # modules that stand above all rooms
@@ -75,12 +76,12 @@ def test_planning_and_reporting_load_nothing_heavy():
 
 
 def test_pages_are_rebuilt_for_every_room_that_writes_them():
-    """csebench/workflow.py: CODE names what csebench/report/ loads."""
+    """csebench/plan/made_from.py: CODE names what csebench/report/ loads."""
     names = [m for m in MODULES if room(m) == "report"]
     code = f"import sys; [__import__(n.removesuffix('.__init__')) for n in {names}]; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     rooms = {"/".join(name.split(".")[:2]) for name in loaded.split() if name.startswith("csebench.")}
-    assert rooms == set(workflow.CODE)
+    assert rooms == set(made_from.CODE)
 
 
 @pytest.mark.parametrize("folder", ["methods", "evaluators"])

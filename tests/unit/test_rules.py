@@ -5,7 +5,7 @@ import re
 import pytest
 
 from csebench import ROOT, workflow
-from csebench.plan import targets, version_lock
+from csebench.plan import catalog, targets, version_lock
 
 RULES = [
     pytest.param(text, id=name)
@@ -51,6 +51,16 @@ def test_a_run_is_named_by_its_method_data_and_table():
 )
 def test_a_mistyped_target_is_answered_before_snakemake_looks_for_a_rule(target, message, capsys):
     assert message in refused(capsys, "-j4", target, "--config", "scale=smoke")
+
+
+@pytest.mark.parametrize("name", ["{run}", "a{b", "}"])
+def test_braces_in_the_path_of_a_checkout_end_the_workflow(name, monkeypatch, capsys):
+    """Not in a traceback of Snakemake, which takes them for wildcards."""
+    monkeypatch.setattr(catalog, "ROOT", catalog.ROOT / name)
+    monkeypatch.setattr(catalog, "require_checkout", lambda: None)
+    with pytest.raises(SystemExit) as end:
+        workflow.start("smoke", {})
+    assert end.value.code == 2 and f"{name}: Snakemake takes braces" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("scale", [3, None, ["smoke"], "smokee"])
@@ -116,6 +126,7 @@ def test_a_page_without_its_data_names_the_partial_one(monkeypatch, capsys):
 def test_a_failure_is_a_line_with_its_reason_and_log(tmp_path, capsys):
     log = tmp_path / "train.log"
     log.write_text("step 1\nTraceback (most recent call last):\nValueError: no\nsimcse failed after step 1 of 3.\n")
-    (tmp_path / "snakemake.log").write_text(f"Error in rule train:\n    log: {log} (check log file(s) for details)\n")
-    workflow.report_failures([str(tmp_path / "snakemake.log")])
-    assert capsys.readouterr().err == f"csebench: failed: ValueError: no ({log})\n"
+    none = tmp_path / "killed.log"
+    workflow.report_failures(map(str, [log, none, log]))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == f"csebench: failed: ValueError: no ({log})" and str(none) in lines[1] and len(lines) == 2

@@ -26,7 +26,7 @@ def test_a_page_with_published_scores_is_the_committed_one(data, tmp_path):
     env.pop("CSEBENCH_DATA", None)
     if data != "no data":
         env["CSEBENCH_DATA"] = str(tmp_path)  # a folder without any of it
-    command = [sys.executable, "-m", "snakemake", "-j2", "--forcerun", "compare", "table", "--", PAGE]
+    command = [sys.executable, "-m", "snakemake", "-j2", "--forcerun", "compare", "page", "--", PAGE]
     done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "Finished jobid" in done.stdout + done.stderr

@@ -1,12 +1,11 @@
 """What an edit makes again, as `snakemake -n` plans it: the pages that show it, and never a training."""
 
+import os
 import re
 from pathlib import Path
 
 import pytest
 from project import new_project
-
-from csebench.plan.page_files import note_checksum
 
 pytestmark = pytest.mark.slow
 
@@ -41,6 +40,7 @@ APPENDIX = {"results/tableA1.md", "results/tiny/tableA1.md"}
 FIGURE = {"results/tiny/figure1.svg"}
 METHODS = {"results/methods.md"}
 OVER_ALL = {"results/index.md", "results/claims.md", "results/audit.md", "results/html"}
+PAGE_RULES = {"compare", "page"}
 PAGES = TABLE2 | APPENDIX | FIGURE | METHODS | OVER_ALL
 
 
@@ -143,16 +143,39 @@ def test_a_newer_copy_of_the_same_data_makes_nothing_again(project):
     assert planned(project) == (set(), set())
 
 
-def test_what_was_edited_by_hand_is_made_again(project, monkeypatch):
-    monkeypatch.chdir(project.folder)
-    results = Path("results")
-    page, figure, cells, site = (results / name for name in ("table2.md", "tiny/figure1.png", "cells.csv", "html"))
-    for path in (page, figure, cells, site):
-        note_checksum(path)  # as the rule leaves it
+def scores_of(project, method: str) -> list[Path]:
+    return sorted((project.folder / "results" / "scores").glob(f"{method}-*.sts.json"))
+
+
+def write_old(paths: list[Path], content: str) -> None:
+    """With a time that is older than that of any page, as `cp -p`, `rsync -a` and `tar -x` leave it."""
+    for path in paths:
+        path.write_text(content)
+        os.utime(path, (0, 0))
+
+
+def test_other_values_with_an_old_time_rebuild_the_pages_that_show_them(project):
+    scores = scores_of(project, "ct")
+    write_old(scores, '{"value": 1}')
+    rules, pages = planned(project)
+    assert pages == FIGURE | METHODS | OVER_ALL and not rules & {"train", "evaluate"}
+    assert planned(project)[1] == pages  # until they are made
+
+
+def test_the_same_values_at_another_time_rebuild_nothing(project):
+    write_old(scores_of(project, "simcse"), "{}")
     assert planned(project) == (set(), set())
-    append(cells, "micse,table2,99.99")
-    (site / "index.html").write_text("99.99")
-    assert planned(project) == ({"csv", "html"}, {"results/html"})
-    append(page, "| ours | 99.99 |")
-    append(figure, "another")
-    assert planned(project)[1] == {"results/table2.md"} | FIGURE | OVER_ALL
+
+
+@pytest.mark.parametrize("missing", ["score", "comparison", "page"])
+def test_a_page_that_was_there_first_does_not_hide_what_is_missing(project, missing):
+    """What is between a page and its scores, though no file is newer than the page."""
+    paths, target, made = {
+        "score": (scores_of(project, "ct"), "results/tiny/figure1.svg", {"evaluate", "figure"}),
+        "comparison": ([project.folder / "results" / "tiny" / "table2.items.json"], "results/table2.md", PAGE_RULES),
+        "page": ([project.folder / "results" / "tableA1.md"], "results/index.md", {"page"}),
+    }[missing]
+    for path in paths:
+        path.unlink()
+    done = project.run("-n", "--", target)
+    assert set(re.findall(r"^(\w+) +\d+$", done.stdout + done.stderr, re.M)) - {"total"} == made, done.stderr

@@ -1,0 +1,128 @@
+"""What files below results/ are made from, and records of it in results/.logs/: the workflow makes a page again when
+one of these contents has changed, whatever the times of files, and whoever wrote the page."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from csebench import ROOT
+from csebench.base.files import digest, sha256, write_text
+from csebench.plan import catalog, targets, tuning
+from csebench.plan.registry import METHODS, protocol, with_imports
+from csebench.plan.targets import Page
+
+PARTIAL = catalog.RESULTS / "partial"  # pages that are made from the scores that exist
+OVER_ALL = ("index", "claims", "audit", "html")  # made from all pages of a scale
+CODE = ("csebench/base", "csebench/plan", "csebench/score", "csebench/report")  # what csebench/report/ imports
+
+
+def renewed_record(output: Path) -> Path:
+    """The record of a file below results/: a hash of the contents that it was made from. It is written anew, and so is
+    newer than its file, where these contents are other ones now, or some are missing."""
+    record, content = record_of(output), content_hash(output)
+    if content is None or not record.exists() or not record.read_text(encoding="utf-8").startswith(content):
+        write_text(record, f"{content} {time.time_ns()}")  # Snakemake ignores a newer file with the content of before
+    return record
+
+
+@contextlib.contextmanager
+def recording(page: Path, out: Path | None) -> Iterator[None]:
+    """Keep the record of a page that such a block writes into `out`, if that is its place below results/."""
+    out = Path(os.path.relpath(out or os.devnull))
+    content = content_hash(out) if complete_path(out) == page else None
+    yield
+    if content is not None:
+        write_text(record_of(out), content)
+        os.utime(record_of(out), (0, 0))  # older than the page
+    elif out.is_relative_to(catalog.RESULTS):
+        record_of(out).unlink(missing_ok=True)
+
+
+def record_of(output: Path) -> Path:
+    return catalog.RESULTS / ".logs" / f"{output.relative_to(catalog.RESULTS)}.made-from"
+
+
+def complete_path(path: Path) -> Path:
+    """The path of the page of which another, below results/partial/, shows what exists."""
+    return catalog.RESULTS / path.relative_to(PARTIAL) if path.is_relative_to(PARTIAL) else path
+
+
+def content_hash(output: Path) -> str | None:
+    """Hash of the contents that a file below results/ is made from; None where a file that rules make is missing."""
+    made, text = made_files(output), sources(output)
+    if output.is_relative_to(PARTIAL):
+        made = [path for path in made if path.exists()]
+    if not all(path.exists() for path in made):
+        return None
+    contents = {str(path): sha256(path) for path in made if path.is_file()}
+    return digest(contents | {path: sha256(ROOT / path) for path in text}, 16)
+
+
+def made_files(output: Path) -> list[Path]:
+    """The files that rules make for a file below results/: scores, comparisons of rows, pages, searches.
+
+    Raises:
+        BadInput: no such page.
+    """
+    name, scale = name_and_scale(output)
+    if name == "evidence":
+        return []
+    if name == "tuning":
+        return tuning.search_files(scale)
+    if name in ("scores", "cells"):
+        return scores_of_pages(targets.pages(scale))
+    if name in OVER_ALL:
+        return [*scores_of_pages(targets.pages(scale)), *(page.path for page in targets.pages(scale))]
+    page = page_of(name, scale)
+    if output.suffix != ".md":  # a figure, or the comparisons themselves
+        return scores_of_pages([page])
+    return scores_of_pages([page]) + [targets.grid_path(*grid, scale, "items.json") for grid in page.grids()]
+
+
+def scores_of_pages(pages) -> list[Path]:
+    """Score JSONs that pages of one scale show."""
+    pairs = {(*pair, page.scale) for page in pages for pair in page.available()}
+    return [targets.score_path(*pair) for pair in sorted(pairs)]
+
+
+def sources(output: Path) -> list[str]:
+    """Code and data of the project that a file below results/ is made from, by paths in the checkout: an edited label
+    renders again, and trains nothing."""
+    name, scale = name_and_scale(output)
+    if name == "evidence":
+        return project_files("evidence", "papers", "methods", "evaluators", *CODE)
+    if name in (*OVER_ALL, "tuning", "scores", "cells"):
+        return project_files("config", "papers", "evidence", "methods", "evaluators", *CODE)
+    page = page_of(name, scale)
+    papers = [f"papers/{paper}.yaml" for paper in page.papers if paper in catalog.paper_names()]
+    specs = page.runs().values()
+    if any(paper in page.papers for paper in catalog.GENERATED):
+        declared = [path for path in project_files(METHODS.name) if path.endswith(".py")]
+    else:
+        declared = [f"methods/{spec.method}.py" for spec in specs]
+        declared += [f"methods/components/{component}.py" for spec in specs for component in spec.components]
+    for evaluator in {evaluator for _, evaluator in page.scores()}:
+        declared += [str(path.relative_to(ROOT)) for path in with_imports(ROOT / protocol(evaluator).file)]
+    return [f"config/{scale}.yaml", *papers, *declared, *project_files("evidence", *CODE)]
+
+
+def project_files(*folders: str) -> list[str]:
+    """Every file of folders of the project, without hidden ones."""
+    paths = (path for folder in folders for path in sorted((ROOT / folder).rglob("*")))
+    files = (path for path in paths if path.is_file() and path.name[0] != "." and "__pycache__" not in path.parts)
+    return [str(path.relative_to(ROOT)) for path in files]
+
+
+def page_of(name: str, scale: str) -> Page:
+    (page,) = targets.parse_target(name, scale)
+    return page
+
+
+def name_and_scale(output: Path) -> tuple[str, str]:
+    """Of a file below results/: `micse/table2`, `index`, `html` …, and the scale."""
+    parts, scale = targets.split_target(str(complete_path(output)), catalog.DEFAULT_SCALE)
+    return "/".join(parts).partition(".")[0], scale
