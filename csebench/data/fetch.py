@@ -198,7 +198,8 @@ def load_task(task) -> None:
     try:
         return task.load_data()
     finally:
-        if changed := hub.drop_changed(folder, files, files):
+        there = {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
+        if changed := hub.drop_changed(folder, files, there & files.keys()):
             for path in cached_task(dataset["path"], dataset["revision"]):
                 shutil.rmtree(path)
             raise RunFailed(f"{changed[0]} differs from the hash that the hub lists; try again")

@@ -105,8 +105,8 @@ def drop_changed(folder: Path, files: dict, names: Iterable[str]) -> list[str]:
     for path, entry in ((folder / name, files[name]) for name in names if (folder / name).exists()):
         actual = sha256(path) if entry.lfs_sha256 else git_hash(path.read_bytes())
         if actual != (stated := entry.lfs_sha256 or entry.blob_id):
-            blob = folder.parents[1] / "blobs" / stated  # an editor may have put a file in the place of the link to it
-            for part in (path.resolve(), blob.resolve(), path, blob):
+            blob = folder.parents[1] / "blobs" / Path(stated).name
+            for part in (path.resolve(), blob.resolve(), path, blob):  # an editor may have replaced the link by a file
                 part.unlink(missing_ok=True)
             changed.append(str(path.relative_to(folder)))
     return changed
