@@ -183,7 +183,8 @@ def _explained(error: Exception, what: str) -> BadInput | RunFailed:
         return BadInput(f"{what}: no such folder, and not a name of the hub.")
     if isinstance(error, (errors.RepositoryNotFoundError, errors.RevisionNotFoundError)):
         return BadInput(f"{what}: the hub has no such repository or commit ({first_line(error)}).")
-    return RunFailed(
+    kind = BadInput if isinstance(error, errors.OfflineModeIsEnabled) else RunFailed  # offline, no hub has failed
+    return kind(
         f"{what}: not in the cache ({cache_folder()}), and cannot be fetched: {first_line(error)}. Try again; without"
         " a network, run `csebench fetch TARGET --scale SCALE` on another machine and copy its HF_HOME to this one."
     )

@@ -143,6 +143,13 @@ def test_an_unreachable_hub_says_which_model_and_what_to_do(hub):
     assert "\n" not in str(error.value)
 
 
+def test_what_the_cache_lacks_is_bad_input_where_the_hub_is_not_to_be_asked(hub, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(BadInput, match="not in the cache .*offline mode is enabled"):
+        hub_files.fetch_model(ref(BERT))
+    assert not hub.requests
+
+
 @each_kind_of_file
 def test_a_file_with_wrong_bytes_is_fetched_anew(hub, name, capsys):
     hub.fail("wrong", BERT, name, times=1)
