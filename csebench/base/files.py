@@ -334,14 +334,15 @@ def with_digest(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def sha256(path: Path) -> str:
-    """Hash of a file as 64 hex digits; computed once per process while size and modification time stay the same.
+    """Hash of a file as 64 hex digits; computed once per process while size and times stay the same. The time of the
+    last change of its state (ctime) tells of an edit that sets the modification time back.
 
     Raises:
         BadInput: the file is missing, is a folder, or cannot be read.
     """
     try:
         state = os.stat(path)
-        return _sha256(Path(path), state.st_mtime_ns, state.st_size)
+        return _sha256(Path(path), state.st_mtime_ns, state.st_ctime_ns, state.st_size)
     except (OSError, ValueError) as e:  # ValueError: a name with a NUL
         raise unreadable(path, e) from None
 
@@ -359,7 +360,7 @@ def folder_sha256(folder: Path, without: Iterable[str] = ()) -> str:
 
 
 @cached
-def _sha256(path: Path, _modified: int, _size: int) -> str:
+def _sha256(path: Path, _modified: int, _changed: int, _size: int) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from http.client import HTTPException
 from pathlib import Path
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
+from urllib.request import urlopen
 
 from csebench.base.display import bar
 from csebench.base.errors import BadInput, RunFailed
@@ -37,9 +36,9 @@ def download(name: str) -> Path:
     """A file of SimCSE's dataset repository, in the cache or fetched, with the sha256 that the hub keeps for it.
 
     Raises:
-        RunFailed: no connection, it breaks off, or another content.
+        RunFailed: no connection, or another content.
     """
-    return hub.fetch(REPOSITORY, name, REVISION, "dataset", f"{REPOSITORY}/{name}")
+    return hub.fetch(REPOSITORY, REVISION, "dataset", f"{REPOSITORY}/{name}", [name]) / name
 
 
 def model_commit(hub_id: str) -> str:
@@ -180,7 +179,11 @@ def fetch_task(task: str) -> None:
 
 
 def load_task(task) -> None:
-    """Load the data of a task of mteb: from the cache without asking the hub, else from the hub."""
+    """Load the data of a task of mteb: from the cache without asking the hub, else from the hub.
+
+    Raises:
+        RunFailed: the hub cannot be reached, or sent a file that differs from its list, which is removed.
+    """
     dataset = task.metadata.dataset
     folders = cached_task(dataset["path"], dataset["revision"])
     revisions = {path.name for folder in folders[:1] for path in folder.parents[2].glob("*/*/*") if path.is_dir()}
@@ -190,7 +193,15 @@ def load_task(task) -> None:
                 return task.load_data()
         except Exception:  # of any library on the way: a part is not in the cache
             task.data_loaded = False
-    return task.load_data()
+    folder, files = hub.listed(dataset["path"], dataset["revision"], "dataset", "its data")
+    try:
+        return task.load_data()
+    finally:
+        there = {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
+        if changed := hub.drop_changed(folder, files, there & files.keys()):
+            for path in cached_task(dataset["path"], dataset["revision"]):
+                shutil.rmtree(path)
+            raise RunFailed(f"{changed[0]} differs from the hash that the hub lists; try again")
 
 
 def cached_task(repository: str, revision: str) -> list[Path]:
@@ -215,50 +226,34 @@ def _offline():
 
 
 def fetch_url(wanted: Download, out: Path, without: str) -> None:
-    """Fetch a file that has a published sum; what an earlier call left of it is gone on with.
+    """Fetch a file that has a published sum; nothing is left of one that breaks off or has another content.
 
     Args:
         without: what to do where there is no connection.
 
     Raises:
-        RunFailed: no connection, it breaks off (what there is of it is kept), or another content.
+        RunFailed: no connection, it breaks off, or another content.
     """
     out.parent.mkdir(parents=True, exist_ok=True)
     kind, expected = ("md5", wanted.md5) if wanted.md5 else ("sha256", wanted.sha256)
-    resumed = True
-    while resumed:  # once more from the start, where the beginning was of another file
-        resumed = _append(wanted.url, out, without)
-        with open(out, "rb") as file:
-            actual = hashlib.file_digest(file, kind).hexdigest()
-        if actual == expected:
-            return
-        out.unlink()
-    raise RunFailed(f"{wanted.url}: {kind} is {actual}, expected {expected}; fetch it again.")
-
-
-def _append(url: str, out: Path, without: str) -> bool:
-    """Bring a file to its full length; returns whether a part of it was there before."""
-    start = out.stat().st_size if out.exists() else 0
-    request = Request(url, headers={"Range": f"bytes={start}-"} if start else {})
+    actual = hashlib.new(kind)
     try:
-        with urlopen(request, timeout=60) as stream:
-            resumed = stream.status == 206
-            progress = bar(None, out.name, "B", total=stream.length, unit_scale=True)
-            with open(out, "ab" if resumed else "wb") as file, progress:
+        with urlopen(wanted.url, timeout=60) as stream, open(out, "wb") as file:
+            with bar(None, out.name, "B", total=stream.length, unit_scale=True) as progress:
                 while block := stream.read(BLOCK):
                     file.write(block)
+                    actual.update(block)
                     progress.update(len(block))
             if stream.length:  # bytes that were promised and did not come
                 raise OSError(f"the connection broke off, {stream.length} bytes are missing")
-    except HTTPError as error:
-        if error.code == 416:  # nothing is left to fetch
-            return True
-        raise RunFailed(f"{url}: cannot be fetched ({error}). Without a connection, {without}.") from None
     except (OSError, HTTPException) as error:
+        out.unlink(missing_ok=True)
         raise RunFailed(
-            f"{url}: cannot be fetched ({error}). Run the command again to resume; without a connection, {without}."
+            f"{wanted.url}: cannot be fetched ({error}). Run the command again; without a connection, {without}."
         ) from None
-    return resumed
+    if actual.hexdigest() != expected:
+        out.unlink()
+        raise RunFailed(f"{wanted.url}: {kind} is {actual.hexdigest()}, expected {expected}; fetch it again.")
 
 
 def sources() -> dict[str, Callable[[Path], None]]:

@@ -1,15 +1,16 @@
-"""Files of the Hugging Face hub at pinned revisions: from the cache first, else fetched and compared with the sha256
-that the hub states. Never imports torch.
+"""Files of the Hugging Face hub at pinned revisions, in the cache of its library. Never imports torch.
 
-A commit never changes, so what is in the cache needs no connection: `HF_HUB_OFFLINE=1` is for other programs.
+The hub's list of a commit's files, which is kept in the cache, decides which files there are and what content they
+have; both are checked at each use. What is there needs no connection: `HF_HUB_OFFLINE=1` is for other programs.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import sys
-from dataclasses import dataclass
+import time
+from collections.abc import Iterable
+from contextlib import nullcontext
 from pathlib import Path
 
 from csebench import ROOT
@@ -18,46 +19,20 @@ from csebench.base.errors import BadInput, RunFailed, first_line
 from csebench.base.files import sha256
 from csebench.plan.schema import EncoderRef
 
-# What a repository of a model may hold for its configuration and tokenizer; weights are chosen by format.
-SMALL = r"(config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab)\.json"
-SMALL += r"|vocab\.txt|merges\.txt|(source|target|spiece|sentencepiece\.bpe)\.(spm|model)"
-WEIGHTS = ("model.safetensors", "pytorch_model.bin")  # the first that there is
+# What a model is read from: configuration, tokenizer, weights; also in the folders of sentence-transformers' modules.
+READ = re.compile(
+    r"(\w*\d+_\w+/)*((?!adapter_)[\w.-]+\.(json|txt|model|spm|bpe|codes|tiktoken)"
+    r"|model(-\d+-of-\d+)?\.safetensors|pytorch_model(-\d+-of-\d+)?\.bin)"
+)
 CONFIG = "config.json"
-TIMEOUT_SECONDS = 10  # for the facts of a repository
 COMMIT = re.compile(r"[0-9a-f]{40}")
-SHA256 = re.compile(r"[0-9a-f]{64}")
-
-
-@dataclass(frozen=True)
-class Remote:
-    """A file as the hub lists it."""
-
-    name: str
-    size: int  # bytes
+PAUSES = (1, 2, 4, 8)  # seconds before what the hub failed to send is asked for again
+LONGEST_WAIT = 300  # seconds that the hub may ask for (Retry-After); its own limits are counted over five minutes
 
 
 def model_source(ref: EncoderRef, kind: str = "encoder") -> dict:
-    """What `from_pretrained` is called with: a folder, the project's or any, or a model's folder in the cache, which
-    is filled from the hub where it is not complete.
-
-    Raises:
-        BadInput: neither a folder nor a model of the hub, or access to it is restricted.
-        RunFailed: it is not in the cache, and the hub cannot be reached, breaks off or sends other bytes.
-    """
-    folder = local_folder(ref)
-    if folder is None:
-        check_hub_name(ref.name, kind)
-    return {"pretrained_model_name_or_path": folder or fetch_model(ref, kind)}
-
-
-def check_hub_name(name: str, kind: str) -> None:
-    """Raises BadInput where the hub can have no model of that name."""
-    from huggingface_hub.utils import HFValidationError, validate_repo_id
-
-    try:
-        validate_repo_id(name)
-    except HFValidationError:
-        raise BadInput(f"{kind} {name}: no such folder, and not a name of the hub.") from None
+    """What `from_pretrained` is called with: a folder, or a model's folder in the cache; raises as `fetch`."""
+    return {"pretrained_model_name_or_path": local_folder(ref) or fetch_model(ref, kind)}
 
 
 def local_folder(ref: EncoderRef) -> Path | None:
@@ -66,146 +41,150 @@ def local_folder(ref: EncoderRef) -> Path | None:
 
 
 def fetch_model(ref: EncoderRef, kind: str = "encoder") -> Path:
-    """Folder in the cache with all that `from_pretrained` reads of a model; weights compared with their sha256. A
-    branch, which may have moved, is looked up on the hub where that can be reached."""
-    folder, what = cached_model(ref), f"{kind} {ref.name} at {ref.revision[:12]}"
-    if folder is None or not COMMIT.fullmatch(ref.revision):
-        try:
-            names = [file.name for file in model_files(ref, what)]
-            return [fetch(ref.name, name, ref.revision, "model", what) for name in names][-1].parent
-        except RunFailed:
-            if folder is None:
-                raise
-    weights = next(name for name in WEIGHTS if (folder / name).exists())
-    return fetch(ref.name, weights, ref.revision, "model", what).parent
+    """Folder in the cache with all files of a model; raises as `fetch`. A branch, which may have moved, is looked up
+    on the hub where that can be reached."""
+    return fetch(ref.name, ref.revision, "model", f"{kind} {ref.name} at {ref.revision[:12]}")
+
+
+def model_files(names: Iterable[str]) -> list[str]:
+    """Those of a repository's files that a model is read from; each folder's weights in one format."""
+    names = [name for name in names if READ.fullmatch(name)]
+    safe = {name.rpartition("/")[0] for name in names if name.endswith(".safetensors")}
+    return [name for name in names if not name.endswith(".bin") or name.rpartition("/")[0] not in safe]
 
 
 def cached_model(ref: EncoderRef) -> Path | None:
-    """Folder of a model in the cache, if it holds configuration, weights and a tokenizer."""
-    from huggingface_hub import try_to_load_from_cache
-
-    config = try_to_load_from_cache(ref.name, CONFIG, revision=ref.revision)
-    if not isinstance(config, str):
+    """Folder of a model in the cache, if all its files are there; the hub is not asked."""
+    try:
+        folder, files = listed(ref.name, ref.revision, "model", ref.name, local_files_only=True)
+    except (BadInput, RunFailed):
         return None
-    folder = Path(config).parent
-    there = {path.name for path in folder.iterdir()}
-    has_tokenizer = there & {"tokenizer.json", "vocab.txt", "vocab.json"}
-    return folder if has_tokenizer and there & {*WEIGHTS} else None
+    return folder if all((folder / name).exists() for name in model_files(files)) else None
 
 
-def cached_commit(ref: EncoderRef) -> str:
-    """The commit that the cache has of a model's revision, which may be a branch; the revision where it has none."""
-    from huggingface_hub import try_to_load_from_cache
-
-    paths = [try_to_load_from_cache(ref.name, name, revision=ref.revision) for name in (CONFIG, "modules.json")]
-    return next((Path(path).parent.name for path in paths if isinstance(path, str)), ref.revision)
-
-
-def model_files(ref: EncoderRef, what: str) -> list[Remote]:
-    """Configuration, tokenizer and weights of a model of the hub, weights last: a folder that has them is complete."""
-    from huggingface_hub import HfApi
-
-    asked = {"revision": ref.revision, "files_metadata": True, "timeout": TIMEOUT_SECONDS}
-    facts = _asked(what, lambda: HfApi().model_info(ref.name, **asked))
-    sizes = {file.rfilename: file.size or 0 for file in facts.siblings}
-    weights = [name for name in WEIGHTS if name in sizes][:1]
-    if not weights:
-        raise BadInput(f"{what}: the hub has no weights of it ({' or '.join(WEIGHTS)}).")
-    return [Remote(name, sizes[name]) for name in [*(n for n in sizes if re.fullmatch(SMALL, n)), *weights]]
+def missing_bytes(ref: EncoderRef, what: str) -> int:
+    """Bytes of a model that are not in the cache; raises as `fetch`, also where only the list of files is public."""
+    names = model_files(listed(ref.name, ref.revision, "model", what)[1])
+    infos = _snapshot(ref.name, ref.revision, "model", what, names, dry_run=True)
+    return sum(info.file_size or 0 for info in infos if info.will_download)
 
 
-def has_file(ref: EncoderRef, name: str) -> bool:
-    """Whether the hub lists a file of a model; raises as `fetch`."""
-    from huggingface_hub import HfApi
+def fetch(repository: str, revision: str, repo_type: str, what: str, names: Iterable[str] = ()) -> Path:
+    """Folder in the cache with files of a repository, whose content is as the hub lists it; what is missing or has
+    changed is fetched.
 
-    asked = {"revision": ref.revision, "timeout": TIMEOUT_SECONDS}
-    facts = _asked(f"model {ref.name}", lambda: HfApi().model_info(ref.name, **asked))
-    return name in {file.rfilename for file in facts.siblings or ()}
-
-
-def fetch(repository: str, name: str, revision: str, repo_type: str, what: str) -> Path:
-    """Path in the cache of one file, which is fetched if it is not there; what has other bytes than the hub states is
-    fetched anew, once.
+    Args:
+        names: of the files; without any, those of a model.
 
     Raises:
-        BadInput: there is no such file, or access to it is restricted.
-        RunFailed: the hub cannot be reached, breaks off or sends other bytes again.
+        BadInput: there is no such repository or file, it has no weights, or access is restricted.
+        RunFailed: the hub cannot be reached, fails, or sends other bytes twice.
     """
-    from huggingface_hub import hf_hub_download
-
-    where = {"repo_id": repository, "filename": name, "revision": revision, "repo_type": repo_type}
-    path = Path(_asked(what, lambda: hf_hub_download(**where)))
-    if is_sound(path):
-        return path
-    print(f"{path}: the content differs from the sha256 that the hub states; downloading it again", file=sys.stderr)
-    forget(path)
-    path = Path(_asked(what, lambda: hf_hub_download(**where)))
-    if is_sound(path):
-        return path
-    forget(path)
-    raise RunFailed(f"{what}: {name}: two downloads differ from the sha256 that the hub states; try again later.")
-
-
-def size(repository: str, name: str, revision: str, repo_type: str, what: str) -> int:
-    """Bytes of a file of the hub; raises as `fetch`."""
-    from huggingface_hub import get_hf_file_metadata, hf_hub_url
-
-    url = hf_hub_url(repository, name, revision=revision, repo_type=repo_type)
-    return _asked(what, lambda: get_hf_file_metadata(url, timeout=TIMEOUT_SECONDS)).size or 0
+    folder, files = listed(repository, revision, repo_type, what)
+    chosen = list(names) or model_files(files)
+    if lacking := [name for name in chosen if name not in files]:
+        raise BadInput(f"{what}: the hub has no such file ({lacking[0]}).")
+    if not names and not any(name.endswith((".safetensors", ".bin")) for name in chosen):
+        raise BadInput(f"{what}: the hub has no weights of it (model.safetensors or pytorch_model.bin, or shards).")
+    for last in (False, False, True):
+        for name in drop_changed(folder, files, chosen):
+            print(f"{folder / name}: differs from the hash that the hub lists; downloading it again", file=sys.stderr)
+        missing = [name for name in chosen if not (folder / name).exists()]
+        if not missing:
+            return folder
+        if not last:
+            _snapshot(repository, revision, repo_type, what, missing)
+    raise RunFailed(f"{what}: {missing[0]}: two downloads differ from the hash that the hub lists; try again later.")
 
 
-def dataset_size(repository: str, revision: str, what: str) -> int:
-    """Bytes of all files of a data set of the hub; raises as `fetch`."""
-    from huggingface_hub import HfApi
+def drop_changed(folder: Path, files: dict, names: Iterable[str]) -> list[str]:
+    """Names of the files in a commit's folder that differ from the hub's list, which are removed from the cache."""
+    from huggingface_hub.utils.sha import git_hash
 
-    asked = {"revision": revision, "files_metadata": True, "timeout": TIMEOUT_SECONDS}
-    facts = _asked(what, lambda: HfApi().dataset_info(repository, **asked))
-    return sum(file.size or 0 for file in facts.siblings)
-
-
-def is_sound(path: Path) -> bool:
-    """Whether a file of the cache has the sha256 that the hub stated; a small file, kept under git's hash, is not
-    checked."""
-    stated = Path(os.readlink(path)).name if path.is_symlink() else ""  # the cache keeps a file under its ETag
-    return not SHA256.fullmatch(stated) or sha256(path) == stated
-
-
-def forget(path: Path) -> None:
-    """Remove a file from the cache, with what its link leads to."""
-    link, content = path, path.resolve()
-    while link.is_symlink():
-        after = link.parent / os.readlink(link)
-        link.unlink()
-        link = after
-    content.unlink(missing_ok=True)
+    changed = []
+    for path, entry in ((folder / name, files[name]) for name in names if (folder / name).exists()):
+        actual = sha256(path) if entry.lfs_sha256 else git_hash(path.read_bytes())
+        if actual != (stated := entry.lfs_sha256 or entry.blob_id):
+            blob = folder.parents[1] / "blobs" / Path(stated).name
+            for part in (path.resolve(), blob.resolve(), path, blob):  # an editor may have replaced the link by a file
+                part.unlink(missing_ok=True)
+            changed.append(str(path.relative_to(folder)))
+    return changed
 
 
-def _asked(what: str, call):
-    """The answer of a call of huggingface_hub; its errors, and those of the HTTP library below it, in one line."""
-    from huggingface_hub import errors, utils
+def listed(repository: str, revision: str, repo_type: str, what: str, **more) -> tuple[Path, dict]:
+    """Folder in the cache of a repository's commit, and the hub's list of its files: `size` in bytes, `blob_id` (git's
+    sha1) and `lfs_sha256` by name. Raises as `fetch`."""
+    from huggingface_hub._tree_cache import read_tree_cache
 
-    if not on_terminal():
-        utils.disable_progress_bars()
-    utils.logging.set_verbosity_error()
-    try:
-        return call()
-    except errors.GatedRepoError:
-        raise BadInput(
-            f"{what}: access is restricted: ask for it on the hub's page of the model, then `hf auth login`."
-        ) from None
-    except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError, errors.HFValidationError) as error:
-        raise BadInput(f"{what}: the hub has no such repository or commit ({first_line(error)}).") from None
-    except errors.RemoteEntryNotFoundError as error:
-        raise BadInput(f"{what}: the hub has no such file ({first_line(error)}).") from None
-    except Exception as error:  # of the HTTP library, which differs by version; offline mode; a full disk
+    folder = Path(_snapshot(repository, revision, repo_type, what, **more))  # fetches the list, and no file
+    files = read_tree_cache(str(folder.parents[1]), folder.name)
+    if files is None:
         raise RunFailed(
-            f"{what}: not in the cache ({cache_folder()}), and cannot be fetched: {first_line(error)}. Run the"
-            " command again to resume the download; without a network, run `csebench fetch TARGET --scale SCALE` on"
-            " another machine and copy its HF_HOME to this one."
-        ) from None
+            f"{what}: {folder} may lack files: the hub's list of them is not in the cache, and could not be fetched."
+            " Run `csebench fetch TARGET --scale SCALE` once with a connection."
+        )
+    return folder, files
 
 
 def cache_folder() -> Path:
     from huggingface_hub import constants
 
     return Path(constants.HF_HUB_CACHE)
+
+
+def _snapshot(repository: str, revision: str, repo_type: str, what: str, names: Iterable[str] = (), **more):
+    """`snapshot_download` of the named files: it resumes what breaks off and waits as long as the hub asks; what it
+    does not do is to ask again for a file after a failure of the server (5xx)."""
+    from huggingface_hub import errors, get_session, snapshot_download, utils
+
+    utils.logging.set_verbosity_error()
+    hooks = get_session().event_hooks["response"]
+    hooks += [] if _check_wait in hooks else [_check_wait]
+    asked = {"revision": revision, "repo_type": repo_type, "allow_patterns": list(names), **more}
+    with nullcontext() if names and not more and on_terminal() else utils.disable_progress_bars():
+        for pause in (*PAUSES, 0):
+            try:
+                return snapshot_download(repository, **asked)
+            except Exception as error:  # also of the HTTP library, which differs by version; a full disk
+                status = getattr(getattr(error, "response", None), "status_code", 500)
+                if not pause or status < 500 or not isinstance(error, errors.HTTPError):
+                    raise _explained(error, what) from None
+            time.sleep(pause)
+
+
+def _check_wait(response) -> None:
+    """Say how long the hub asks to wait, and give up where that is too long."""
+    from huggingface_hub.utils import parse_ratelimit_headers
+
+    asked, limit = response.headers.get("Retry-After", ""), parse_ratelimit_headers(response.headers)
+    seconds = int(asked) if asked.isdigit() else limit.reset_in_seconds if limit and not limit.remaining else 0
+    if response.status_code in (429, 503) and seconds:
+        if seconds > LONGEST_WAIT:
+            raise RunFailed(f"the hub asks to wait for {seconds} seconds, more than {LONGEST_WAIT}")
+        print(f"the hub asks to wait for {seconds} seconds (HTTP {response.status_code})", file=sys.stderr)
+
+
+def _explained(error: Exception, what: str) -> BadInput | RunFailed:
+    """An error of huggingface_hub, or of the HTTP library below it, in one line."""
+    from huggingface_hub import errors
+
+    if isinstance(error, (errors.LocalEntryNotFoundError, errors.DryRunError)):  # not in the cache; why not fetched:
+        error = error.__cause__ or error
+    response = getattr(error, "response", None)
+    if response is not None and response.status_code in (401, 403):
+        sent = "a token was sent" if "authorization" in response.request.headers else "no token was sent"
+        unless = "" if isinstance(error, errors.GatedRepoError) else ", or there is no such repository"
+        return BadInput(
+            f"{what}: access is restricted{unless} (HTTP {response.status_code}; {sent}). Ask for access on the hub's"
+            " page of it, and set HF_TOKEN to a token that has it, or run `hf auth login`."
+        )
+    if isinstance(error, errors.HFValidationError):
+        return BadInput(f"{what}: no such folder, and not a name of the hub.")
+    if isinstance(error, (errors.RepositoryNotFoundError, errors.RevisionNotFoundError)):
+        return BadInput(f"{what}: the hub has no such repository or commit ({first_line(error)}).")
+    kind = BadInput if isinstance(error, errors.OfflineModeIsEnabled) else RunFailed  # offline, no hub has failed
+    return kind(
+        f"{what}: not in the cache ({cache_folder()}), and cannot be fetched: {first_line(error)}. Try again; without"
+        " a network, run `csebench fetch TARGET --scale SCALE` on another machine and copy its HF_HOME to this one."
+    )

@@ -121,17 +121,15 @@ def _state_of_model(need: Need) -> State:
     if (folder := hub.local_folder(need.ref) or hub.cached_model(need.ref)) is not None:
         return State(need, HERE, sum(path.stat().st_size for path in folder.iterdir() if path.is_file()))
     what = f"{need.kind} {need.name} at {need.ref.revision[:12]}"
-    hub.size(
-        need.name, hub.CONFIG, need.ref.revision, "model", what
-    )  # a gated repository lists its files all the same
-    return State(need, REACHABLE, sum(file.size for file in hub.model_files(need.ref, what)))
+    return State(need, REACHABLE, hub.missing_bytes(need.ref, what))
 
 
 def _state_of_task(need: Need) -> State:
     repository, revision = mteb_source(need.name)
     if folders := fetch.cached_task(repository, revision):
         return State(need, HERE, sum(path.stat().st_size for f in folders for path in f.rglob("*") if path.is_file()))
-    return State(need, REACHABLE, hub.dataset_size(repository, revision, f"mteb:{need.name}"))
+    _, files = hub.listed(repository, revision, "dataset", f"mteb:{need.name}")
+    return State(need, REACHABLE, sum(file.size for file in files.values()))
 
 
 def _state_of_files(need: Need, scale_name: str) -> State:
@@ -153,7 +151,7 @@ def remote_size(source: str) -> int:
     """
     if source in fetch.HUB_FILES:
         name = fetch.HUB_FILES[source]
-        return hub.size(fetch.REPOSITORY, name, fetch.REVISION, "dataset", f"{fetch.REPOSITORY}/{name}")
+        return hub.listed(fetch.REPOSITORY, fetch.REVISION, "dataset", f"{fetch.REPOSITORY}/{name}")[1][name].size
     if source.startswith("beir:"):
         urls = [beir().url.format(name=source.removeprefix("beir:"))]
     else:

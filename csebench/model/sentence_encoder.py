@@ -12,6 +12,7 @@ from safetensors.numpy import load_file, save_file
 from csebench.base.display import bar, on_terminal
 from csebench.base.errors import BadInput, first_line
 from csebench.base.files import read_text
+from csebench.data.hub import fetch_model
 from csebench.model.embedder import Embedder
 from csebench.model.encoder import Encoder
 from csebench.model.pooling import pool
@@ -59,13 +60,8 @@ class SentenceTransformerEmbedder(Embedder):
     """A sentence-transformers folder or hub id with all its modules, as its own library encodes."""
 
     def __init__(self, ref: EncoderRef, evaluation: Evaluation):
-        from sentence_transformers import SentenceTransformer
-
         self.evaluation, folder = evaluation, Path(ref.name)
-        if folder.exists():
-            self.model = open_whole(folder)
-        else:
-            self.model = SentenceTransformer(ref.name, revision=ref.revision)
+        self.model = open_whole(folder if folder.exists() else fetch_model(ref, "model"))
         if evaluation.max_length is not None:
             check_length(evaluation.max_length, self.model.tokenizer.model_max_length, ref.name)
             self.model.max_seq_length = evaluation.max_length

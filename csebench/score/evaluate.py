@@ -88,7 +88,9 @@ def model_identity(model: str) -> dict[str, str]:
     ref = EncoderRef.parse(model)
     if (folder := hub.local_folder(ref) or Path(model)).is_dir():
         return {"model_sha256": model_sha256(folder)}
-    return {"model_sha256": sha256(folder)} if folder.exists() else {"model_commit": hub.cached_commit(ref)}
+    if folder.exists():
+        return {"model_sha256": sha256(folder)}
+    return {"model_commit": cached.name if (cached := hub.cached_model(ref)) else ref.revision}
 
 
 @no_exit()

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from huggingface_hub import try_to_load_from_cache
 from safetensors import SafetensorError
 
-from csebench.base.errors import BadInput, RunFailed, first_line
+from csebench.base.errors import BadInput, first_line
 from csebench.base.model_files import FACTS, read_facts
 from csebench.data import hub
 from csebench.model.embedder import Embedder, EmbeddingFile
@@ -25,26 +24,12 @@ def pooler_of(folder: Path) -> str | None:
 
 
 def has_modules(ref: EncoderRef) -> bool:
-    """Whether it is a model of sentence-transformers, which states its pooling. False if the cache has the model, and
-    the hub cannot be reached.
-
-    Raises:
-        BadInput: the hub can have no such model, or has none.
-        RunFailed: it is not in the cache, and the hub cannot be reached.
-    """
+    """Whether it is a model of sentence-transformers, which states its pooling; raises as `hub.fetch`."""
     if Path(ref.name).exists():
         return (Path(ref.name) / "modules.json").exists()
     if hub.local_folder(ref) is not None:
         return False
-    hub.check_hub_name(ref.name, "model")
-    if isinstance(try_to_load_from_cache(ref.name, "modules.json", revision=ref.revision), str):
-        return True
-    try:
-        return hub.has_file(ref, "modules.json")
-    except RunFailed:
-        if hub.cached_model(ref) is None:
-            raise
-        return False
+    return "modules.json" in hub.listed(ref.name, ref.revision, "model", f"model {ref.name}")[1]
 
 
 def open_model(name: str, pooler: str | None = None, evaluation: Evaluation = Evaluation()) -> Embedder:
@@ -56,7 +41,8 @@ def open_model(name: str, pooler: str | None = None, evaluation: Evaluation = Ev
             unless a pooler is given.
 
     Raises:
-        BadInput: there is no such model, it cannot be had from the hub, or its pooling is not known.
+        BadInput: there is no such model, or its pooling is not known.
+        RunFailed: it is not in the cache, and the hub cannot be reached.
     """
     folder = Path(name)
     if folder.suffix == ".npz":
@@ -66,14 +52,11 @@ def open_model(name: str, pooler: str | None = None, evaluation: Evaluation = Ev
         return open_control(facts, folder / FACTS)
     pooler = pooler or pooler_of(folder)
     ref = EncoderRef.parse(name)
-    try:
-        if pooler is None and has_modules(ref):
-            return SentenceTransformerEmbedder(ref, evaluation)
-        if pooler is None:
-            raise BadInput(f"{name}: states no pooling; give --pooler ({', '.join(POOLERS)}).")
-        encoder = Encoder.load(ref, with_pooler=pooler == "cls")
-    except RunFailed as error:  # nothing has run: the name is the user's
-        raise BadInput(str(error)) from None
+    if pooler is None and has_modules(ref):
+        return SentenceTransformerEmbedder(ref, evaluation)
+    if pooler is None:
+        raise BadInput(f"{name}: states no pooling; give --pooler ({', '.join(POOLERS)}).")
+    encoder = Encoder.load(ref, with_pooler=pooler == "cls")
     return SentenceEncoder(encoder, pooler, read_transform(folder, encoder.size), evaluation)
 
 

@@ -223,6 +223,16 @@ def formats(weights: dict[str, torch.Tensor]) -> dict[str, bytes]:
     return {"model.safetensors": save(weights, metadata={"format": "pt"}), "pytorch_model.bin": pickled(weights)}
 
 
+def sharded(weights: dict[str, torch.Tensor], kind: str) -> dict[str, bytes]:
+    """Two shards and their index, in either format of PyTorch."""
+    stem, write = ("model", save) if kind == "safetensors" else ("pytorch_model", pickled)
+    names = sorted(weights)
+    halves = {f"{stem}-0000{i + 1}-of-00002.{kind}": names[i::2] for i in range(2)}
+    index = {"metadata": {}, "weight_map": {name: shard for shard, half in halves.items() for name in half}}
+    shards = {shard: write({name: weights[name] for name in half}) for shard, half in halves.items()}
+    return {**shards, f"{stem}.{kind}.index.json": to_json(index)}
+
+
 def pickled(weights: dict[str, torch.Tensor]) -> bytes:
     file = io.BytesIO()
     torch.save(weights, file)

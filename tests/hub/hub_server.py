@@ -2,7 +2,8 @@
 
 What huggingface_hub, datasets and urllib ask for: repository facts, trees, HEAD and GET of `resolve/`, redirects of
 large files to a second host (another port), ETag and X-Linked-* headers, Range requests. Faults on request: a gated
-or removed repository, a connection that breaks off, wrong bytes of the right length.
+or removed repository, a token that is refused, a connection that breaks off, wrong bytes of the right length, a server
+that is busy (429, with Retry-After) or not available (503).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 LARGE = (".safetensors", ".bin", ".h5", ".ot", ".spm", ".tar", ".csv", ".parquet")  # what the hub keeps in LFS
 FOREVER = 10**9
-FAULTS = ("gated", "gone", "breaks", "wrong")
+FAULTS = ("gated", "gone", "denied", "breaks", "wrong", "busy", "unavailable")
 
 
 @dataclass
@@ -74,6 +75,7 @@ class Hub:
     repositories: list[Repository] = field(default_factory=list)
     archives: dict[str, bytes] = field(default_factory=dict)  # path below the first host, such as beir/scifact.zip
     faults: list[Fault] = field(default_factory=list)
+    retry_after: str = "7"  # of a busy hub
     requests: list[str] = field(default_factory=list)  # METHOD host path, in the order of their arrival
     unknown: list[str] = field(default_factory=list)  # those that the server has no answer for
 
@@ -84,7 +86,7 @@ class Hub:
             handler = type("Handler", (_Handler,), {"hub": self, "role": role})
             server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
             server.daemon_threads = True
-            threading.Thread(target=server.serve_forever, daemon=True).start()
+            threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
             self.hosts.append(server)
         return self
 
@@ -102,7 +104,7 @@ class Hub:
         return f"http://127.0.0.1:{self.hosts[1].server_port}"
 
     def fail(self, kind: str, repository: str, file: str = "*", times: int = FOREVER) -> None:
-        """Let requests fail from now on: `gated`, `gone`, `breaks` or `wrong`."""
+        """Let requests fail from now on, for files by name and for the list of them (`list`); one of FAULTS."""
         assert kind in FAULTS
         self.faults.append(Fault(kind, repository, file, times))
 
@@ -170,6 +172,8 @@ class _Handler(BaseHTTPRequestHandler):
         repository = self.hub.find(kind, name)
         if repository is None or self.hub.fault(("gone",), name):
             return self.refuse(404, "RepoNotFound", "Repository not found")
+        if self.fails(name, "list"):
+            return None
         operation, revision = (rest[0], rest[1]) if len(rest) > 1 else ("revision", "main")
         if revision not in (repository.commit, "main"):
             return self.refuse(404, "RevisionNotFound", f"Invalid rev id: {revision}")
@@ -211,7 +215,22 @@ class _Handler(BaseHTTPRequestHandler):
                 found.append({"type": "directory", "path": path, "oid": "0" * 40, "size": 0})
         return found
 
+    def fails(self, name: str, file: str) -> bool:
+        """Answer a request that is to be refused by its status; of one for a file's size, no more than access."""
+        fault = self.hub.fault(
+            ("denied",) if self.command == "HEAD" else ("denied", "busy", "unavailable"), name, file
+        )
+        if fault == "denied":
+            self.refuse(401, "", "Invalid credentials in Authorization header")
+        elif fault == "busy":
+            self.refuse(429, "", "Too many requests", {"Retry-After": self.hub.retry_after})
+        elif fault == "unavailable":
+            self.refuse(503, "", "Service unavailable")
+        return fault is not None
+
     def resolve(self, kind: str, name: str, revision: str, file: str, cached: bool = False) -> None:
+        if self.fails(name, file):
+            return None
         repository = self.hub.find(kind, name)
         if repository is None or self.hub.fault(("gone",), name, file):
             return self.refuse(404, "RepoNotFound", "Repository not found")
@@ -231,7 +250,8 @@ class _Handler(BaseHTTPRequestHandler):
             headers["Location"] = f"/api/resolve-cache/{kind}/{name}/{repository.commit}/{file}"
             return self.send_head(307, headers)
         headers["ETag"] = f'"{etag}"'
-        return self.send_content(content, self.hub.fault(("breaks", "wrong"), name, file), headers)
+        fault = self.hub.fault(("breaks", "wrong"), name, file) if self.command == "GET" else None
+        return self.send_content(content, fault, headers)
 
     def send_blob(self, path: str) -> None:
         kind, owner, name, *file = path.split("/")
@@ -239,6 +259,8 @@ class _Handler(BaseHTTPRequestHandler):
         file = "/".join(file)
         if self.command == "HEAD":
             return self.send_content(repository.files[file], None)
+        if self.fails(repository.id, file):
+            return None
         fault = self.hub.fault(("breaks", "wrong"), repository.id, file)
         return self.send_content(repository.files[file], fault, {"ETag": f'"{repository.etag(file)[:32]}"'})
 

@@ -1,7 +1,9 @@
-"""Models and data from the hub: from the cache first, checked, gone on with, and refused in one line."""
+"""Models and data from the hub: from the cache first, checked, and refused in one line."""
 
 import hashlib
+import os
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -12,22 +14,41 @@ from csebench.plan import catalog
 from csebench.plan.schema import Download, EncoderRef
 
 BERT, ROBERTA = "google-bert/bert-base-uncased", "FacebookAI/roberta-base"
+OTHER = "somebody/encoder"  # which a test makes
 
 
 @pytest.fixture(autouse=True)
 def cache(hub, tmp_path, monkeypatch):
-    """An empty cache, and huggingface_hub pointed at the loopback hub without its pauses between attempts."""
+    """An empty cache, and huggingface_hub pointed at the loopback hub, without a token."""
     from huggingface_hub import constants
-    from huggingface_hub.utils import _http
 
     monkeypatch.setattr(constants, "ENDPOINT", hub.endpoint)
     url = f"{hub.endpoint}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
     monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", url)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(_http.time, "sleep", lambda _: None)
-    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "no-token"))
+    monkeypatch.setattr("datasets.config.HF_ENDPOINT", hub.endpoint)
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "datasets")
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "datasets"))
+    for name in ("HF_HUB_OFFLINE", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
     return tmp_path / "cache"
+
+
+@pytest.fixture(autouse=True)
+def pauses(monkeypatch):
+    """Seconds that would have been waited between attempts."""
+    waited = []
+    monkeypatch.setattr("time.sleep", waited.append)
+    return waited
+
+
+def disconnect(hub) -> None:
+    from huggingface_hub import close_session
+
+    hub.__exit__()
+    close_session()  # with the connections that it keeps open
 
 
 def ref(name: str) -> EncoderRef:
@@ -39,6 +60,16 @@ def weights(name: str):
 
 
 # ---------------------------------------------------------------- models
+
+each_kind_of_file = pytest.mark.parametrize(
+    "name", ["config.json", "vocab.txt", "tokenizer_config.json", "model.safetensors"]
+)
+
+
+def is_whole(folder: Path, hub, name: str) -> bool:
+    """Whether every file of a model is what the hub has."""
+    files = hub.find("models", name).files
+    return all((folder / file).read_bytes() == files[file] for file in hub_files.model_files(files))
 
 
 def test_a_model_is_fetched_once_and_then_needs_no_connection(hub):
@@ -106,38 +137,258 @@ def test_a_model_that_is_gone(hub):
 
 
 def test_an_unreachable_hub_says_which_model_and_what_to_do(hub):
-    hub.__exit__()
+    disconnect(hub)
     with pytest.raises(RunFailed, match=f"{BERT} at 86b5e0934494: not in the cache .*`csebench fetch") as error:
         hub_files.fetch_model(ref(BERT))
     assert "\n" not in str(error.value)
 
 
-def test_weights_with_wrong_bytes_are_fetched_anew(hub, capsys):
-    hub.fail("wrong", BERT, "model.safetensors", times=1)
+def test_what_the_cache_lacks_is_bad_input_where_the_hub_is_not_to_be_asked(hub, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(BadInput, match="not in the cache .*offline mode is enabled"):
+        hub_files.fetch_model(ref(BERT))
+    assert not hub.requests
+
+
+@each_kind_of_file
+def test_a_file_with_wrong_bytes_is_fetched_anew(hub, name, capsys):
+    hub.fail("wrong", BERT, name, times=1)
     folder = hub_files.fetch_model(ref(BERT))
-    assert "downloading it again" in capsys.readouterr().err
-    content = hub.find("models", BERT).files["model.safetensors"]
-    assert (folder / "model.safetensors").read_bytes() == content
+    assert f"{name}: differs from the hash that the hub lists; downloading it again" in capsys.readouterr().err
+    assert is_whole(folder, hub, BERT)
 
 
-def test_a_hub_that_always_sends_wrong_bytes_is_a_failed_run_and_leaves_nothing(hub):
-    hub.fail("wrong", BERT, "model.safetensors")
-    with pytest.raises(RunFailed, match="two downloads differ from the sha256"):
+@each_kind_of_file
+def test_a_hub_that_always_sends_wrong_bytes_is_a_failed_run_and_leaves_nothing(hub, name):
+    hub.fail("wrong", BERT, name)
+    with pytest.raises(RunFailed, match=f"{name}: two downloads differ from the hash"):
         hub_files.fetch_model(ref(BERT))
     assert hub_files.cached_model(ref(BERT)) is None
 
 
-def test_damaged_weights_in_the_cache_are_fetched_anew(hub):
-    path = hub_files.fetch_model(ref(BERT)) / "model.safetensors"
+def same_length(path: Path) -> None:
+    content, times = path.read_bytes(), path.stat()
+    path.write_bytes(content[:-4] + b"abcd")
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def in_place_of_the_link(path: Path) -> None:
+    """As `sed -i` does."""
     content = path.read_bytes()
-    path.resolve().write_bytes(content[:-4] + b"abcd")
-    assert (hub_files.fetch_model(ref(BERT)) / "model.safetensors").read_bytes() == content
+    path.unlink()
+    path.write_bytes(content[:-4] + b"abcd")
 
 
-def test_a_download_that_breaks_off_is_gone_on_with(hub):
-    hub.fail("breaks", BERT, "model.safetensors", times=2)
-    folder = hub_files.fetch_model(ref(BERT))
-    assert (folder / "model.safetensors").read_bytes() == hub.find("models", BERT).files["model.safetensors"]
+def both(path: Path) -> None:
+    same_length(path)
+    in_place_of_the_link(path)
+
+
+def cut_off(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+@each_kind_of_file
+@pytest.mark.parametrize("edit", [same_length, in_place_of_the_link, both, cut_off])
+def test_a_file_that_was_changed_in_the_cache_is_fetched_anew(hub, name, edit):
+    edit(hub_files.fetch_model(ref(BERT)) / name)
+    assert is_whole(hub_files.fetch_model(ref(BERT)), hub, BERT)
+
+
+def test_a_changed_file_is_never_used_without_a_connection(hub, capsys):
+    same_length(hub_files.fetch_model(ref(BERT)) / "config.json")
+    disconnect(hub)
+    with pytest.raises(RunFailed, match="cannot be fetched"):
+        hub_files.fetch_model(ref(BERT))
+    assert "config.json: differs from the hash" in capsys.readouterr().err
+
+
+@each_kind_of_file
+def test_a_download_that_breaks_off_is_gone_on_with(hub, name):
+    hub.fail("breaks", BERT, name, times=2)
+    assert is_whole(hub_files.fetch_model(ref(BERT)), hub, BERT)
+    assert sum("GET" in request and request.endswith(f"/{name}") for request in hub.requests) >= 3
+
+
+# ---------------------------------------------------------------- whole or completed
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [(BERT, name) for name in ("config.json", "vocab.txt", "tokenizer.json", "tokenizer_config.json")]
+    + [(ROBERTA, name) for name in ("vocab.json", "merges.txt", "model.safetensors")]
+    + [(OTHER, name) for name in ("special_tokens_map.json", "spm.model", "bpe.codes", "2_Dense/config.json")],
+)
+def test_what_the_cache_lacks_of_a_commit_is_fetched(hub, model, name):
+    hub.repositories.append(with_files_of_other_tokenizers(hub))
+    wanted = EncoderRef(name=model, revision=hub.find("models", model).commit)
+    folder = hub_files.fetch_model(wanted)
+    (folder / name).unlink()
+    assert hub_files.cached_model(wanted) is None
+    assert (hub_files.fetch_model(wanted) / name).exists() and is_whole(folder, hub, model)
+    (folder / name).unlink()
+    disconnect(hub)
+    with pytest.raises(RunFailed, match="cannot be fetched"):
+        hub_files.fetch_model(wanted)
+
+
+def with_files_of_other_tokenizers(hub):
+    from hub_server import Repository
+
+    names = ("special_tokens_map.json", "spm.model", "bpe.codes", "2_Dense/config.json", "2_Dense/pytorch_model.bin")
+    return Repository("models", OTHER, "1" * 40, hub.find("models", BERT).files | {name: b"{} " for name in names})
+
+
+@pytest.fixture
+def cache_without_a_list(hub, cache, monkeypatch):
+    """As other programs, or older versions of huggingface_hub, fill it."""
+    from huggingface_hub import _tree_cache
+
+    hub_files.fetch_model(ref(BERT))
+    shutil.rmtree(next(cache.glob("*/trees")))
+    monkeypatch.setattr(_tree_cache, "_IN_MEMORY_TREE_CACHE", {})
+    hub.requests.clear()
+
+
+def test_a_cache_without_a_list_of_its_files_is_checked_and_not_fetched_again(hub, cache_without_a_list):
+    assert hub_files.cached_model(ref(BERT)) is None
+    assert is_whole(hub_files.fetch_model(ref(BERT)), hub, BERT)
+    assert [request for request in hub.requests if "/tree/" not in request] == []
+
+
+def test_a_cache_without_a_list_of_its_files_is_refused_without_a_connection(hub, cache_without_a_list):
+    disconnect(hub)
+    with pytest.raises(RunFailed, match=r"may lack files.*`csebench fetch") as error:
+        hub_files.fetch_model(ref(BERT))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("kind", ["safetensors", "bin"])
+def test_weights_in_shards(hub, kind):
+    import torch
+    from hub_models import sharded
+    from hub_server import Repository
+    from safetensors.torch import load
+
+    from csebench.model.encoder import Encoder
+
+    whole = hub.find("models", BERT).files
+    files = {name: content for name, content in whole.items() if not name.startswith(("model.", "pytorch_model."))}
+    files |= sharded(load(whole["model.safetensors"]), kind)
+    hub.repositories.append(Repository("models", OTHER, "1" * 40, files))
+    shards = EncoderRef(name=OTHER, revision="1" * 40)
+    weights = Encoder.load(shards).model.state_dict()
+    assert all(torch.equal(value, weights[name]) for name, value in Encoder.load(ref(BERT)).model.state_dict().items())
+    (hub_files.cached_model(shards) / next(name for name in files if "-00002-of-" in name)).unlink()
+    assert hub_files.cached_model(shards) is None
+
+
+@pytest.mark.parametrize(
+    ("listed", "read"),
+    [
+        (
+            "config.json model.safetensors pytorch_model.bin tf_model.h5 model.onnx README.md",
+            "config.json model.safetensors",
+        ),
+        ("config.json pytorch_model.bin flax_model.msgpack modeling.py", "config.json pytorch_model.bin"),
+        (
+            "model.safetensors onnx/config.json onnx/model.safetensors checkpoint-500/model.safetensors",
+            "model.safetensors",
+        ),
+        (
+            "model.safetensors modules.json 1_Pooling/config.json 2_Dense/pytorch_model.bin 2_Dense/model.safetensors"
+            " 3_Dense/pytorch_model.bin",
+            "model.safetensors modules.json 1_Pooling/config.json 2_Dense/model.safetensors 3_Dense/pytorch_model.bin",
+        ),
+        ("model.safetensors adapter_config.json adapter_model.safetensors training_args.bin", "model.safetensors"),
+    ],
+)
+def test_one_format_of_weights_is_read_with_configuration_and_tokenizer(listed, read):
+    assert hub_files.model_files(listed.split()) == read.split()
+
+
+def test_a_model_of_sentence_transformers_has_all_its_modules_and_each_is_checked(hub, tiny_bert, tmp_path):
+    from hub_server import Repository
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer import modules
+
+    from csebench.score.models import open_model
+
+    word = modules.Transformer(str(tiny_bert))
+    dense = modules.Dense(size := word.get_embedding_dimension(), 5)
+    saved = tmp_path / "st"
+    SentenceTransformer(modules=[word, modules.Pooling(size), dense], device="cpu").save(str(saved))
+    files = {str(path.relative_to(saved)): path.read_bytes() for path in saved.rglob("*") if path.is_file()}
+    hub.repositories.append(Repository("models", OTHER, "1" * 40, files))
+    wanted = open_model(str(saved)).embed(["a sentence"])
+    assert (open_model(f"{OTHER}@{'1' * 40}").embed(["a sentence"]) == wanted).all()
+    folder = hub_files.cached_model(EncoderRef(name=OTHER, revision="1" * 40))
+    same_length(folder / "1_Pooling/config.json")
+    same_length(folder / "2_Dense/model.safetensors")
+    assert (open_model(f"{OTHER}@{'1' * 40}").embed(["a sentence"]) == wanted).all()
+    disconnect(hub)
+    assert (open_model(f"{OTHER}@{'1' * 40}").embed(["a sentence"]) == wanted).all()
+
+
+# ---------------------------------------------------------------- a hub that is busy, or refuses
+
+each_request = pytest.mark.parametrize("name", ["list", "config.json", "vocab.txt", "model.safetensors"])
+
+
+@each_request
+def test_a_busy_hub_is_waited_for_as_long_as_it_asks(hub, name, pauses, capsys):
+    hub.fail("busy", BERT, name, times=2)
+    assert is_whole(hub_files.fetch_model(ref(BERT)), hub, BERT)
+    assert sum(pauses) >= 14
+    assert "the hub asks to wait for 7 seconds (HTTP 429)" in capsys.readouterr().err
+
+
+@each_request
+def test_a_wait_that_is_too_long_is_a_failed_run(hub, name, pauses):
+    hub.fail("busy", BERT, name)
+    hub.retry_after = "3600"
+    with pytest.raises(RunFailed, match="asks to wait for 3600 seconds, more than 300"):
+        hub_files.fetch_model(ref(BERT))
+    assert not pauses
+
+
+@each_request
+def test_a_hub_that_is_not_available_is_tried_again_with_growing_pauses(hub, name, pauses):
+    hub.fail("unavailable", BERT, name, times=3)
+    assert is_whole(hub_files.fetch_model(ref(BERT)), hub, BERT)
+    assert pauses and pauses == sorted(pauses)
+
+
+@each_request
+def test_a_hub_that_stays_away_is_a_failed_run_in_one_line(hub, name):
+    hub.fail("unavailable", BERT, name)
+    with pytest.raises(RunFailed, match=r"cannot be fetched.*503") as error:
+        hub_files.fetch_model(ref(BERT))
+    assert "\n" not in str(error.value)
+
+
+@each_request
+@pytest.mark.parametrize("token", [None, "hf_0123456789"])
+def test_a_refusal_says_whether_a_token_was_sent_and_how_to_set_one(hub, name, token, monkeypatch):
+    if token:
+        monkeypatch.setenv("HF_TOKEN", token)
+    hub.fail("denied", BERT, name)
+    with pytest.raises(BadInput, match=r"HF_TOKEN.*`hf auth login`") as error:
+        hub_files.fetch_model(ref(BERT))
+    assert ("; a token was sent" if token else "no token was sent") in str(error.value)
+    assert "hf_0123456789" not in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("fault", ["unavailable", "wrong", "breaks", "busy"])
+def test_a_hub_that_fails_ends_a_scoring_with_exit_code_1(hub, fault, smoke_data, tmp_path):
+    from csebench.cli import main
+
+    hub.fail(fault, BERT, "config.json")
+    hub.retry_after = "3600"
+    model = f"{BERT}@{ref(BERT).revision}"
+    command = ["evaluate", "--model", model, "--pooler", "avg", "--evaluators", "stsb_dev"]
+    assert main([*command, "--data", str(smoke_data), "--out", str(tmp_path / "out.json")]) == 1
+    assert not (tmp_path / "out.json").exists()
 
 
 def test_a_download_that_always_breaks_off_ends_in_one_line_and_exit_code_1(hub, capsys, tmp_path):
@@ -196,17 +447,17 @@ def archive(hub):
     return Download(url=f"{hub.endpoint}/beir/scifact.zip", md5=hashlib.md5(content).hexdigest()), content
 
 
-def test_an_archive_that_broke_off_is_gone_on_with(hub, archive, tmp_path):
+def test_an_archive_that_broke_off_is_fetched_again(hub, archive, tmp_path):
     wanted, content = archive
     hub.fail("breaks", "beir/scifact.zip", times=1)
-    with pytest.raises(RunFailed, match="Run the command again to resume"):
+    with pytest.raises(RunFailed, match="Run the command again"):
         fetch.fetch_url(wanted, tmp_path / "part", "bring it")
-    assert 0 < (tmp_path / "part").stat().st_size < len(content)
+    assert not (tmp_path / "part").exists()
     fetch.fetch_url(wanted, tmp_path / "part", "bring it")
     assert (tmp_path / "part").read_bytes() == content
 
 
-def test_the_beginning_of_another_archive_is_thrown_away(archive, tmp_path):
+def test_what_a_killed_download_left_is_overwritten(archive, tmp_path):
     wanted, content = archive
     (tmp_path / "part").write_bytes(b"something else")
     fetch.fetch_url(wanted, tmp_path / "part", "bring it")
@@ -229,6 +480,14 @@ def test_imdb_is_read_from_its_authors_archive(hub, monkeypatch, smoke_data, tmp
     monkeypatch.setattr(fetch, "downloads", lambda: stated)
     fetch.fetch_imdb(tmp_path)
     assert sorted(clusters.imdb(tmp_path)) == sorted(clusters.imdb(smoke_data))
+
+
+@pytest.mark.parametrize("file", ["train.jsonl", "README.md"])
+def test_a_data_set_of_mteb_with_wrong_bytes_is_refused_by_name_and_then_fetched_again(hub, file):
+    hub.fail("wrong", "mteb/banking77", file, times=1)
+    with pytest.raises(RunFailed, match=f"{file} differs from the hash"):
+        fetch.fetch_task("Banking77Classification")
+    fetch.fetch_task("Banking77Classification")
 
 
 # ---------------------------------------------------------------- what is needed

@@ -243,6 +243,7 @@ def hub(monkeypatch, smoke_data):
 
     monkeypatch.setattr(AbsTaskRetrieval, "load_data", load_retrieval)
     monkeypatch.setattr(abstask, "load_dataset", load_dataset)
+    monkeypatch.setattr("csebench.data.hub.listed", lambda *_: (Path(), {}))
 
 
 @pytest.mark.parametrize(
