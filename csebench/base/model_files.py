@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, Field, FiniteFloat
 
 from csebench.base.errors import BadInput
-from csebench.base.files import folder_sha256, read_object, read_text, sha256
+from csebench.base.files import folder_sha256, read_json, read_object, read_text, sha256
 
 MODEL = "model"  # folder of the model, in that of its run
 REPORT = "training.json"  # in the model's folder, written last: the model is complete, and how it was trained
@@ -16,6 +18,20 @@ FACTS = "csebench.json"  # in the folder of a model of ours: its run and its poo
 CARD = "README.md"
 LISTED = "SHA256SUMS"  # of an encoder: sha256 and name of its other files, as `sha256sum` writes them
 WEIGHTS = "model.safetensors"
+CLASS_ELSEWHERE = re.compile(r"(?!sentence_transformers\.|torch\.).*\..*")
+CONFIGS = ("config.json", "tokenizer_config.json")  # of a folder that is no model of sentence-transformers
+FOREIGN = {  # values of keys in configurations, by which a model brings code, or files of another repository
+    "auto_map": re.compile(r".*"),
+    "type": CLASS_ELSEWHERE,
+    "types": CLASS_ELSEWHERE,
+    "tokenizer_class": CLASS_ELSEWHERE,
+    "activation_function": CLASS_ELSEWHERE,  # sentence-transformers would put Tanh in its place
+    "attn_implementation": re.compile(r".*/.*"),  # a kernel of the hub
+    "_attn_implementation": re.compile(r".*/.*"),
+    "use_kernels": re.compile("True"),
+    "weights_only": re.compile("False"),  # a pickle that may call any function
+    "tokenizer_name_or_path": re.compile(r".*"),
+}
 
 
 class Provenance(BaseModel):
@@ -117,3 +133,39 @@ def check_listed_files(folder: Path) -> None:
                 f"{folder / name}: sha256 is {actual[:12]}…, but line {number} of {LISTED} states {stated[:12]}…: the"
                 " file does not belong to these weights; restore it."
             )
+
+
+def check_foreign(folder: Path, what: str, patterns: tuple[str, ...] = CONFIGS) -> None:
+    """Raises BadInput for a model whose configuration asks for code, or for another repository: without it the vectors
+    would be those of another model."""
+    for file in sorted(path for pattern in patterns for path in folder.glob(pattern)):
+        for key, value in _entries(read_json(file)):
+            if key in FOREIGN and FOREIGN[key].fullmatch(str(value)):
+                raise BadInput(
+                    f"{what}: {file}: {key}: {value!r} asks for Python code, or for files of another repository, and a"
+                    " model may bring neither (docs/security.md). Use one that its library loads without; --pooler"
+                    " takes the encoder of a sentence-transformers model alone."
+                )
+
+
+def _entries(content, key: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value of a JSON text with its key, which is the outermost of `FOREIGN` that it stands under."""
+    if isinstance(content, dict):
+        for name, value in content.items():
+            yield from _entries(value, key if key in FOREIGN else name)
+    elif isinstance(content, list):
+        for value in content:
+            yield from _entries(value, key)
+    elif content is not None:
+        yield key, content
+
+
+def check_vocabulary(tokenizer, config, what: str) -> None:
+    """Raises BadInput for a tokenizer that cannot fill batches, or has tokens without a vector."""
+    problem = None
+    if tokenizer.pad_token_id is None:
+        problem = "has no padding token; name one as pad_token in tokenizer_config.json"
+    elif (last := max(tokenizer.get_vocab().values())) >= getattr(config, "vocab_size", last + 1):
+        problem = f"has token {last}, but config.json has vocab_size {config.vocab_size}; restore its files"
+    if problem:
+        raise BadInput(f"{what}: its tokenizer {problem}.")

@@ -12,6 +12,8 @@ from safetensors.numpy import load_file, save_file
 from csebench.base.display import bar, on_terminal
 from csebench.base.errors import BadInput, first_line
 from csebench.base.files import read_text
+from csebench.base.model_files import check_foreign, check_vocabulary
+from csebench.data.hub import fetch_model
 from csebench.model.embedder import Embedder
 from csebench.model.encoder import Encoder
 from csebench.model.pooling import pool
@@ -59,13 +61,8 @@ class SentenceTransformerEmbedder(Embedder):
     """A sentence-transformers folder or hub id with all its modules, as its own library encodes."""
 
     def __init__(self, ref: EncoderRef, evaluation: Evaluation):
-        from sentence_transformers import SentenceTransformer
-
         self.evaluation, folder = evaluation, Path(ref.name)
-        if folder.exists():
-            self.model = open_whole(folder)
-        else:
-            self.model = SentenceTransformer(ref.name, revision=ref.revision)
+        self.model = open_whole(folder if folder.exists() else fetch_model(ref, "model"))
         if evaluation.max_length is not None:
             check_length(evaluation.max_length, self.model.tokenizer.model_max_length, ref.name)
             self.model.max_seq_length = evaluation.max_length
@@ -80,23 +77,25 @@ def open_whole(folder: Path):
     """A sentence-transformers folder, whose library would not notice a missing layer or tokenizer.
 
     Raises:
-        BadInput: it cannot be read, or its transformer is not whole.
+        BadInput: it cannot be read, asks for code, or its transformer is not whole.
     """
     from sentence_transformers import SentenceTransformer
 
     what = f"model {folder}"
+    check_foreign(folder, what, ("**/*config.json", "**/modules.json"))
     try:
-        model = SentenceTransformer(str(folder))
+        model = SentenceTransformer(str(folder), trust_remote_code=False)
         first = folder / json.loads(read_text(folder / "modules.json"))[0]["path"]
         transformer = getattr(model[0], "auto_model", None)
         if transformer is None:  # word vectors
             return model
         told = {"output_loading_info": True, "ignore_mismatched_sizes": True}
-        loading = type(transformer).from_pretrained(first, **told)[1]
+        loading = type(transformer).from_pretrained(first, trust_remote_code=False, **told)[1]
     except Exception as e:  # of its library or those below it, by what is damaged
         raise BadInput(f"{what}: cannot be read: {first_line(e)}.") from None
     check_tokenizer(first, what)
     check_architecture(transformer.config, what)
+    check_vocabulary(model.tokenizer, transformer.config, what)
     check_weights(transformer, loading, what, may_be_new=("pooler",))
     return model
 

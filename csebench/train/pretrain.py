@@ -366,10 +366,10 @@ def pretrain(corpus: Path, out: Path, settings: Settings, threads: int = 2, name
     write_json(unfinished, facts)
 
     if settings.start:
-        BertTokenizerFast.from_pretrained(settings.start).save_pretrained(out)
+        BertTokenizerFast.from_pretrained(settings.start, trust_remote_code=False).save_pretrained(out)
     elif not (out / "tokenizer.json").exists():
         train_tokenizer(sentences[:-held], settings.vocab_size).save_pretrained(out)
-    tokenizer = BertTokenizerFast.from_pretrained(out)
+    tokenizer = BertTokenizerFast.from_pretrained(out, trust_remote_code=False)
     print(f"{name}  tokenising {len(sentences):,} sentences", file=sys.stderr, flush=True)
     test = TokenIds.tokenise(sentences[-held:], tokenizer, settings.max_length)
     rows = TokenIds.tokenise(sentences, tokenizer, settings.max_length)
@@ -379,7 +379,8 @@ def pretrain(corpus: Path, out: Path, settings: Settings, threads: int = 2, name
     torch.manual_seed(settings.seed)
     model = new_model(tokenizer, settings.layers, settings.hidden, settings.heads)
     if settings.start:
-        model.load_state_dict(BertForMaskedLM.from_pretrained(settings.start).state_dict())
+        start_model = BertForMaskedLM.from_pretrained(settings.start, trust_remote_code=False)
+        model.load_state_dict(start_model.state_dict())
     before = start["tokens"] if start else 0
     task = MaskedLanguageModelling(name, model, tokenizer, rows, test, settings, out, before)
     state = TrainState(model, task.optimizer)
