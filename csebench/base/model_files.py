@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field, FiniteFloat
 
-from csebench.base.errors import BadInput
+from csebench.base.errors import BadInput, first_line
 from csebench.base.files import folder_sha256, read_json, read_object, read_text, sha256
 
 MODEL = "model"  # folder of the model, in that of its run
@@ -161,11 +161,25 @@ def _entries(content, key: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def check_vocabulary(tokenizer, config, what: str) -> None:
-    """Raises BadInput for a tokenizer that cannot fill batches, or has tokens without a vector."""
-    problem = None
-    if tokenizer.pad_token_id is None:
-        problem = "has no padding token; name one as pad_token in tokenizer_config.json"
-    elif (last := max(tokenizer.get_vocab().values())) >= getattr(config, "vocab_size", last + 1):
-        problem = f"has token {last}, but config.json has vocab_size {config.vocab_size}; restore its files"
+    """Raises BadInput where what `AutoTokenizer` loaded is no tokenizer (it takes any class of transformers), cannot
+    fill batches, or has another vocabulary than the model."""
+    problem, where = None, "tokenizer_config.json"
+    if not hasattr(tokenizer, "get_vocab"):
+        problem = f"tokenizer_class: {type(tokenizer).__name__} is no tokenizer; restore the file"
+    elif tokenizer.pad_token_id is None:
+        problem = "the tokenizer has no padding token; name one as pad_token"
+    else:
+        ids = tokenizer.get_vocab().values()
+        size = getattr(config, "vocab_size", len(ids))
+        if max(ids) >= size or len(ids) < size / 2:  # a class that finds no file of its own has special tokens only
+            problem = f"the tokenizer has {len(ids)} tokens, but config.json has vocab_size {size}; restore its files"
     if problem:
-        raise BadInput(f"{what}: its tokenizer {problem}.")
+        raise BadInput(f"{what}: {where}: {problem}.")
+
+
+def unreadable(what: str, error: Exception) -> BadInput:
+    """The refusal of a model that transformers, sentence-transformers or a library below them cannot load."""
+    if type(error).__name__ == "UnpicklingError":
+        reason = "its .bin file of weights is damaged, or holds more than tensors, which could run code"
+        return BadInput(f"{what}: cannot be read: {reason}; use safetensors.")
+    return BadInput(f"{what}: cannot be read: {first_line(error)}.")

@@ -33,6 +33,7 @@ PINNED = re.compile(r"[\w.-]+/[\w.-]+@[0-9a-f]{40}")  # a model of the hub, as p
 GB = 10**9
 HERE, REACHABLE, MISSING = "here", "reachable", "missing"
 TIMEOUT_SECONDS = 10
+SHAPES = (("hidden_size", "num_attention_heads", "num_hidden_layers"), ("dim", "n_heads", "n_layers"))  # DistilBERT's
 OPTIMISER_BYTES = 16  # per parameter: weights, gradients and AdamW's two moments, fp32
 
 
@@ -269,8 +270,8 @@ def largest_step(pages: list[Page], states: list[State]) -> tuple[int, str] | No
         if declaration(spec.method).kind != "trained" or (shape := _shape(ref)) is None:
             continue
         length, count = spec.params["max_length"], 2 * spec.params["batch_size"]
-        hidden, heads = shape["hidden_size"], shape["num_attention_heads"]
-        activations = length * count * hidden * (34 + 5 * heads * length / hidden) * shape["num_hidden_layers"]
+        hidden, heads, layers = shape
+        activations = length * count * hidden * (34 + 5 * heads * length / hidden) * layers
         size = (
             round(activations * (2 if spec.precision == "fp32" else 1))
             + weights.get(ref.name, 0) // 4 * OPTIMISER_BYTES
@@ -280,10 +281,11 @@ def largest_step(pages: list[Page], states: list[State]) -> tuple[int, str] | No
     return largest
 
 
-def _shape(ref: EncoderRef) -> dict | None:
-    """config.json of an encoder, if it is here."""
+def _shape(ref: EncoderRef) -> list[int] | None:
+    """Hidden units, heads and layers of an encoder; None where it is not here, or names them in another way."""
     folder = hub.local_folder(ref) or hub.cached_model(ref)
-    return json.loads((folder / hub.CONFIG).read_text(encoding="utf-8")) if folder else None
+    config = json.loads((folder / hub.CONFIG).read_text(encoding="utf-8")) if folder else {}
+    return next(([config[key] for key in keys] for keys in SHAPES if {*keys} <= config.keys()), None)
 
 
 def devices() -> list[tuple[str, int | None]]:

@@ -18,13 +18,14 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from transformers import MODEL_MAPPING, AutoConfig, AutoModel, AutoModelForMaskedLM, AutoTokenizer
 from transformers.utils import logging
 
-from csebench.base.errors import BadInput, first_line
+from csebench.base.errors import BadInput
 from csebench.base.model_files import (
     check_foreign,
     check_listed_files,
     check_model,
     check_revision,
     check_vocabulary,
+    unreadable,
 )
 from csebench.data.hub import local_folder, model_source
 from csebench.model.chunks import in_chunks
@@ -98,7 +99,7 @@ class Encoder(nn.Module):
                 **changes,
             )
         except Exception as e:  # of transformers, tokenizers or safetensors, by what is damaged
-            raise BadInput(f"{what}: cannot be read: {first_line(e)}.") from None
+            raise unreadable(what, e) from None
         check_architecture(config, what)
         check_vocabulary(tokenizer, config, what)
         check_weights(model, loading, what, () if with_pooler and not new_pooler else ("pooler",))

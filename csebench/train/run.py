@@ -10,7 +10,7 @@ from pathlib import Path
 
 from torch import nn
 
-from csebench.base.errors import no_exit
+from csebench.base.errors import BadInput, no_exit
 from csebench.base.files import share_weights, system_errors, with_digest, write_json
 from csebench.base.model_files import CARD, FACTS, REPORT, model_sha256
 from csebench.base.processes import is_main_process, use_threads
@@ -99,7 +99,11 @@ def load_encoder(spec: Spec) -> Encoder | None:
     kind, with_pooler = declaration(spec.method).kind, spec.params.get("pooler") == "cls"
     if kind == "control":
         return None
-    return Encoder.load(spec.encoder, spec.params.get("dropout"), with_pooler, new_pooler=kind == "trained")
+    encoder = Encoder.load(spec.encoder, spec.params.get("dropout"), with_pooler, new_pooler=kind == "trained")
+    if not encoder.tokenizer.is_fast:
+        kind = type(encoder.tokenizer).__name__
+        raise BadInput(f"encoder {spec.encoder.name}: {kind} is written in Python; give the folder a tokenizer.json.")
+    return encoder
 
 
 @no_exit()
