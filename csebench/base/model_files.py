@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, Field, FiniteFloat
 
-from csebench.base.errors import BadInput
-from csebench.base.files import folder_sha256, read_object, sha256
+from csebench.base.errors import BadInput, first_line
+from csebench.base.files import folder_sha256, read_json, read_object, sha256
 
 MODEL = "model"  # folder of the model, in that of its run
 REPORT = "training.json"  # in the model's folder, written last: the model is complete, and how it was trained
 FACTS = "csebench.json"  # in the folder of a model of ours: its run and its pooler, or the control that it is
 CARD = "README.md"
 WEIGHTS = "model.safetensors"
+CLASS_ELSEWHERE = re.compile(r"(?!sentence_transformers\.|torch\.).*\..*")
+CONFIGS = ("config.json", "tokenizer_config.json")  # of a folder that is no model of sentence-transformers
+FOREIGN = {  # values of keys in configurations, by which a model brings code, or files of another repository
+    "auto_map": re.compile(r".*"),
+    "type": CLASS_ELSEWHERE,
+    "types": CLASS_ELSEWHERE,
+    "tokenizer_class": CLASS_ELSEWHERE,
+    "activation_function": CLASS_ELSEWHERE,  # sentence-transformers would put Tanh in its place
+    "attn_implementation": re.compile(r".*/.*"),  # a kernel of the hub
+    "_attn_implementation": re.compile(r".*/.*"),
+    "use_kernels": re.compile("True"),
+    "weights_only": re.compile("False"),  # a pickle that may call any function
+    "tokenizer_name_or_path": re.compile(r".*"),
+}
 
 
 class Provenance(BaseModel):
@@ -97,3 +113,53 @@ def check_revision(folder: Path, revision: str) -> None:
             f"{folder}: another encoder was expected: neither the sha256 of the folder ({actual[:12]}…) nor that of"
             f" {WEIGHTS} is {revision[:12]}…. Restore its files, or state the sha256 of the folder as revision."
         )
+
+
+def check_foreign(folder: Path, what: str, patterns: tuple[str, ...] = CONFIGS) -> None:
+    """Raises BadInput for a model whose configuration asks for code, or for another repository: without it the vectors
+    would be those of another model."""
+    for file in sorted(path for pattern in patterns for path in folder.glob(pattern)):
+        for key, value in _entries(read_json(file)):
+            if key in FOREIGN and FOREIGN[key].fullmatch(str(value)):
+                raise BadInput(
+                    f"{what}: {file}: {key}: {value!r} asks for Python code, or for files of another repository, and a"
+                    " model may bring neither (docs/security.md). Use one that its library loads without; --pooler"
+                    " takes the encoder of a sentence-transformers model alone."
+                )
+
+
+def _entries(content, key: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value of a JSON text with its key, which is the outermost of `FOREIGN` that it stands under."""
+    if isinstance(content, dict):
+        for name, value in content.items():
+            yield from _entries(value, key if key in FOREIGN else name)
+    elif isinstance(content, list):
+        for value in content:
+            yield from _entries(value, key)
+    elif content is not None:
+        yield key, content
+
+
+def check_vocabulary(tokenizer, config, what: str) -> None:
+    """Raises BadInput where what `AutoTokenizer` loaded is no tokenizer (it takes any class of transformers), cannot
+    fill batches, or has another vocabulary than the model."""
+    problem, where = None, "tokenizer_config.json"
+    if not hasattr(tokenizer, "get_vocab"):
+        problem = f"tokenizer_class: {type(tokenizer).__name__} is no tokenizer; restore the file"
+    elif tokenizer.pad_token_id is None:
+        problem = "the tokenizer has no padding token; name one as pad_token"
+    else:
+        ids = tokenizer.get_vocab().values()
+        size = getattr(config, "vocab_size", len(ids))
+        if max(ids) >= size or len(ids) < size / 2:  # a class that finds no file of its own has special tokens only
+            problem = f"the tokenizer has {len(ids)} tokens, but config.json has vocab_size {size}; restore its files"
+    if problem:
+        raise BadInput(f"{what}: {where}: {problem}.")
+
+
+def unreadable(what: str, error: Exception) -> BadInput:
+    """The refusal of a model that transformers, sentence-transformers or a library below them cannot load."""
+    if type(error).__name__ == "UnpicklingError":
+        reason = "its .bin file of weights is damaged, or holds more than tensors, which could run code"
+        return BadInput(f"{what}: cannot be read: {reason}; use safetensors.")
+    return BadInput(f"{what}: cannot be read: {first_line(error)}.")

@@ -11,6 +11,7 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 from csebench.base.display import bar
 from csebench.base.errors import BadInput
 from csebench.base.files import read_json, sha256, write_json
+from csebench.base.model_files import check_foreign, check_vocabulary, unreadable
 from csebench.data.corpus import read_corpus
 from csebench.data.hub import model_source
 from csebench.plan.recipe import back_translation_facts
@@ -23,14 +24,15 @@ class Translator:
     """A MarianMT model, from a folder or the hub (`ID@COMMIT`); beam search, in batches of like length."""
 
     def __init__(self, name: str, batch_size: int, beams: int, max_length: int):
-        ref = EncoderRef.parse(name)
+        ref, what = EncoderRef.parse(name), f"translation model {name}"
         source = model_source(ref, "translator")
+        check_foreign(source["pretrained_model_name_or_path"], what)
         try:
-            self.tokenizer = AutoTokenizer.from_pretrained(**source)
-            model = AutoModelForSeq2SeqLM.from_pretrained(**source)
-        except (OSError, ValueError) as e:  # ValueError: a model of another kind
-            reason = str(e).strip().partition("\n")[0]
-            raise BadInput(f"translator {name}: cannot be read as a translation model: {reason}") from None
+            self.tokenizer = AutoTokenizer.from_pretrained(**source, trust_remote_code=False)
+            model = AutoModelForSeq2SeqLM.from_pretrained(**source, trust_remote_code=False)
+        except Exception as e:  # of transformers, tokenizers or safetensors, by what is damaged
+            raise unreadable(what, e) from None
+        check_vocabulary(self.tokenizer, model.config, what)
         self.model = model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
         self.batch_size, self.beams, self.max_length = batch_size, beams, max_length
 

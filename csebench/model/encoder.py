@@ -18,8 +18,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from transformers import MODEL_MAPPING, AutoConfig, AutoModel, AutoModelForMaskedLM, AutoTokenizer
 from transformers.utils import logging
 
-from csebench.base.errors import BadInput, first_line
-from csebench.base.model_files import check_model, check_revision
+from csebench.base.errors import BadInput
+from csebench.base.model_files import check_foreign, check_model, check_revision, check_vocabulary, unreadable
 from csebench.data.hub import local_folder, model_source
 from csebench.model.chunks import in_chunks
 from csebench.model.layers import Layers, additive, at_position, can_compile, to_device, use_cheap_dropout
@@ -36,6 +36,7 @@ logging.disable_progress_bar()
 MODULES = "modules.safetensors"  # what a method exports beside its encoder
 
 
+NO_MASK = "the tokenizer has no mask token; name one as mask_token in tokenizer_config.json."
 BERTS = ("bert", "roberta")  # whose modules are laid out alike
 
 
@@ -72,15 +73,17 @@ class Encoder(nn.Module):
             check_revision(folder, ref.revision)
         what = f"encoder {ref.name}"
         check_tokenizer(Path(source["pretrained_model_name_or_path"]), what)
+        check_foreign(Path(source["pretrained_model_name_or_path"]), what)
         changes = {} if dropout is None else dict(hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
         try:
-            tokenizer = AutoTokenizer.from_pretrained(**source)
-            config = AutoConfig.from_pretrained(**source)
+            tokenizer = AutoTokenizer.from_pretrained(**source, trust_remote_code=False)
+            config = AutoConfig.from_pretrained(**source, trust_remote_code=False)
             kind = MODEL_MAPPING[type(config)]
             if "add_pooling_layer" in inspect.signature(kind).parameters:
                 changes["add_pooling_layer"] = with_pooler
             model, loading = AutoModel.from_pretrained(
                 **source,
+                trust_remote_code=False,
                 attn_implementation="eager",
                 dtype=torch.float32,
                 output_loading_info=True,
@@ -88,8 +91,9 @@ class Encoder(nn.Module):
                 **changes,
             )
         except Exception as e:  # of transformers, tokenizers or safetensors, by what is damaged
-            raise BadInput(f"{what}: cannot be read: {first_line(e)}.") from None
+            raise unreadable(what, e) from None
         check_architecture(config, what)
+        check_vocabulary(tokenizer, config, what)
         check_weights(model, loading, what, () if with_pooler and not new_pooler else ("pooler",))
         return cls(model, tokenizer, source).to("cuda" if torch.cuda.is_available() else "cpu")
 
@@ -126,7 +130,9 @@ class Encoder(nn.Module):
 
     def masked_lm(self):
         """The checkpoint's masked language model, a second copy; of a checkpoint without one its head is new."""
-        model = AutoModelForMaskedLM.from_pretrained(**self.source, dtype=torch.float32)
+        if self.tokenizer.mask_token is None:
+            raise BadInput(f"{self.source['pretrained_model_name_or_path']}: {NO_MASK}")
+        model = AutoModelForMaskedLM.from_pretrained(**self.source, dtype=torch.float32, trust_remote_code=False)
         self.load_module("lm_head", head_of(model))
         return model.to(self.device)
 
@@ -207,6 +213,8 @@ class Encoder(nn.Module):
         """Sentences' ids in the template of a pooler that has one; the sentence gives way where both are too long."""
         if pooler not in TEMPLATES:
             return rows
+        if self.tokenizer.mask_token is None:
+            raise BadInput(f"--pooler {pooler}: {NO_MASK}")
         template = TEMPLATES[pooler].replace("[MASK]", self.tokenizer.mask_token)
         before, after = (self.tokenizer(t, add_special_tokens=False)["input_ids"] for t in template.split("[X]"))
         room = self.max_seq_length - len(before) - len(after) - 2

@@ -10,8 +10,9 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from csebench.base.display import bar, on_terminal
-from csebench.base.errors import BadInput, first_line
+from csebench.base.errors import BadInput
 from csebench.base.files import read_text
+from csebench.base.model_files import check_foreign, check_vocabulary, unreadable
 from csebench.data.hub import fetch_model
 from csebench.model.embedder import Embedder
 from csebench.model.encoder import Encoder
@@ -76,23 +77,26 @@ def open_whole(folder: Path):
     """A sentence-transformers folder, whose library would not notice a missing layer or tokenizer.
 
     Raises:
-        BadInput: it cannot be read, or its transformer is not whole.
+        BadInput: it cannot be read, asks for code, or its transformer is not whole.
     """
     from sentence_transformers import SentenceTransformer
 
     what = f"model {folder}"
+    check_foreign(folder, what, ("**/*config.json", "**/modules.json"))
     try:
-        model = SentenceTransformer(str(folder))
+        model = SentenceTransformer(str(folder), trust_remote_code=False)
+        model.encode(["a"], show_progress_bar=False)  # modules that do not fit fail here
         first = folder / json.loads(read_text(folder / "modules.json"))[0]["path"]
         transformer = getattr(model[0], "auto_model", None)
         if transformer is None:  # word vectors
             return model
         told = {"output_loading_info": True, "ignore_mismatched_sizes": True}
-        loading = type(transformer).from_pretrained(first, **told)[1]
+        loading = type(transformer).from_pretrained(first, trust_remote_code=False, **told)[1]
     except Exception as e:  # of its library or those below it, by what is damaged
-        raise BadInput(f"{what}: cannot be read: {first_line(e)}.") from None
+        raise unreadable(what, e) from None
     check_tokenizer(first, what)
     check_architecture(transformer.config, what)
+    check_vocabulary(model.tokenizer, transformer.config, what)
     check_weights(transformer, loading, what, may_be_new=("pooler",))
     return model
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from torch import nn
 
-from csebench.base.errors import no_exit
+from csebench.base.errors import BadInput, no_exit
 from csebench.base.files import share_weights, system_errors, with_digest, write_json, write_text
 from csebench.base.model_files import CARD, FACTS, REPORT, model_sha256
 from csebench.base.processes import is_main_process, use_threads
@@ -101,6 +101,9 @@ def load_encoder(spec: Spec) -> Encoder | None:
         return None
     encoder = Encoder.load(spec.encoder, spec.params.get("dropout"), with_pooler, new_pooler=kind == "trained")
     check_length(spec.params.get("max_length", 0), encoder.max_seq_length, spec.encoder.name, "max_length")
+    if not encoder.tokenizer.is_fast:
+        kind = type(encoder.tokenizer).__name__
+        raise BadInput(f"encoder {spec.encoder.name}: {kind} is written in Python; give the folder a tokenizer.json.")
     return encoder
 
 

@@ -145,7 +145,7 @@ def test_an_unreachable_hub_says_which_model_and_what_to_do(hub):
 
 def test_what_the_cache_lacks_is_bad_input_where_the_hub_is_not_to_be_asked(hub, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(BadInput, match="not in the cache .*offline mode is enabled"):
+    with pytest.raises(BadInput, match=r"not in the cache .*offline mode is enabled"):
         hub_files.fetch_model(ref(BERT))
     assert not hub.requests
 
