@@ -9,7 +9,7 @@ from csebench.report import audit
 
 
 @pytest.fixture(scope="module")
-def benchmark():
+def judge():
     spec = importlib.util.spec_from_file_location("judge", ROOT / "benchmarks" / "judge.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -17,15 +17,15 @@ def benchmark():
 
 
 @pytest.fixture(scope="module")
-def claims(benchmark):
+def claims(judge):
     """{(sentence, judged on): (right, false alarms, misses)} of 100 draws each."""
-    return {(name, source): rates for name, source, _, *rates in benchmark.judge_claims(100)}
+    return {(name, source): rates for name, source, _, *rates in judge.judge_claims(100)}
 
 
 @pytest.fixture(scope="module")
-def findings(benchmark):
+def findings(judge):
     """{planted: (found, missed, false findings a paper)} of 30 papers each."""
-    return {planted: rates for planted, _, _, *rates in benchmark.judge_audit(30)}
+    return {planted: rates for planted, _, _, *rates in judge.judge_audit(30)}
 
 
 def test_a_borderline_sentence_is_seldom_significant(claims):
@@ -90,8 +90,8 @@ def test_what_arithmetic_can_miss_is_mostly_found(findings):
     assert findings["any two digits, TREC of 500 items"][0] > 0.8
 
 
-def test_every_kind_of_finding_but_reading_is_planted(benchmark):
+def test_every_kind_of_finding_but_reading_is_planted(judge):
     import numpy as np
 
-    kinds = {kind for _, _, kind in benchmark.planted(np.random.default_rng(0), 2)}
+    kinds = {kind for _, _, kind in judge.planted(np.random.default_rng(0), 2)}
     assert kinds - {None} == set(audit.KINDS) - {audit.READING}
