@@ -21,6 +21,7 @@ DECLARATION = {
     "title": "STS-B dev",
     "protocol": "simcse-stsb-dev",
     "tasks": ["STS-B"],
+    "published_as": "stsb_dev",
     "files": ["downstream/STS/STSBenchmark/sts-dev.csv"],
     "best": {"spearman": 1.0},
     "bounds": {"spearman": (-1.0, 1.0)},

@@ -44,6 +44,7 @@ DECLARATION = {
     "protocol": "simcse-senteval-{optimizer}-{batch_size}-{kfold}fold",
     "tasks": ["MR", "CR", "SUBJ", "MPQA", "SST", "TREC", "MRPC"],
     "average": True,
+    "published_as": "TransferAvg",
     "counts": {"SST": 1821, "TREC": 500, "MRPC": 1725},
     "files": [
         "downstream/MR/rt-polarity.*",

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Literal, NamedTuple, TypeVar
 
 import yaml
@@ -20,7 +19,7 @@ from csebench.base.errors import BadInput, explain, field_names, unknown
 from csebench.base.files import Loader, not_yaml, read_text, unprintable
 from csebench.plan import catalog, registry
 from csebench.plan.papers import Erratum, Published, PublishedValue, Row
-from csebench.plan.registry import METHODS, declaration, evaluator_declaration
+from csebench.plan.registry import EVALUATORS, METHODS, declaration, evaluator_declaration
 from csebench.plan.schema import Pooler, Strict
 
 M = TypeVar("M", bound=BaseModel)
@@ -308,7 +307,8 @@ def to_plain(node: yaml.Node, place: tuple, lines: Lines):
 
 
 def check_source(content: Source, lines: Lines) -> None:
-    """What types cannot say: known names, values within range, no run twice, summaries that fit their runs.
+    """What types cannot say: known names, values within range, no run twice. Whether averages and summaries fit their
+    runs is a test: tests/unit/test_evidence.py.
 
     Raises:
         BadInput: with file and line.
@@ -343,8 +343,9 @@ def check_names(named: Experiment | Remark | Checkpoint, lines: Lines, place: tu
 
 @cached
 def tasks() -> dict[str, list[str]]:
-    """The tasks of STS and of transfer, by what their average is called."""
-    return {AVERAGE: evaluator_declaration("sts").tasks, TRANSFER: evaluator_declaration("transfer").tasks}
+    """The tasks of STS and of transfer, by what their average is called (`published_as` of evaluators)."""
+    declared = [evaluator_declaration(name) for name in registry.names(EVALUATORS)]
+    return {d.published_as: d.tasks for d in declared if d.published_as and d.average}
 
 
 def score_names() -> list[str]:
@@ -354,12 +355,12 @@ def score_names() -> list[str]:
 
 def score_name(evaluator: str, task: str) -> str | None:
     """What a task of an evaluator is called in evidence; None where evidence has none of it."""
-    if evaluator == "stsb_dev":
-        return DEV[0]
-    average = {"sts": AVERAGE, "transfer": TRANSFER}.get(evaluator)
-    if average is None or task not in (*tasks()[average], "Avg."):
+    if evaluator not in registry.names(EVALUATORS):  # such as `transfer:fasttest`, another protocol
         return None
-    return average if task == "Avg." else task
+    declared = evaluator_declaration(evaluator)
+    if declared.published_as is None or task not in (*declared.tasks, "Avg."):
+        return None
+    return declared.published_as if task == "Avg." or not declared.average else task
 
 
 def check_scores(scores: dict[str, Published], lines: Lines, place: tuple) -> None:
@@ -376,7 +377,7 @@ def check_scores(scores: dict[str, Published], lines: Lines, place: tuple) -> No
 
 
 def check_run(run: PublishedRun, experiment: Experiment, steps: int | None, lines: Lines, place: tuple) -> None:
-    """Scores of one run: no deviations, averages that fit their columns, a best step within the training's steps."""
+    """Scores of one run: no deviations, a best step within the training's steps."""
     check_scores(run.scores, lines, (*place, "scores"))
     for task, score in run.scores.items():
         if score.std is not None:
@@ -385,16 +386,6 @@ def check_run(run: PublishedRun, experiment: Experiment, steps: int | None, line
     if run.best_step is not None and steps is not None and run.best_step > steps:
         where = lines.where(*place, "best_step")
         raise BadInput(f"{where}: best_step: {run.best_step} of a run of {steps} steps.")
-    for average, columns in tasks().items():
-        if not experiment.sure or not run.scores.keys() >= {average, *columns}:
-            continue
-        printed, mean = run.scores[average], fmean(run.scores[task].value for task in columns)
-        if abs(mean - printed.value) > printed.unit + SLACK:
-            where = lines.where(*place, "scores", average)
-            raise BadInput(
-                f"{where}: {average}: {printed.text}, but its columns give {mean:.2f}; correct it, or, if the source"
-                " prints it so, set `sure: false`."
-            )
 
 
 def identities(experiment: Experiment, run: PublishedRun) -> dict[str, tuple]:
@@ -410,26 +401,11 @@ def identities(experiment: Experiment, run: PublishedRun) -> dict[str, tuple]:
 
 
 def check_summary(summary: Summary, runs: list[PublishedRun], lines: Lines, place: tuple) -> None:
-    """Mean and deviation fit the runs that they summarise, to their printed digits."""
+    """As many seeds and runs as it is of."""
     check_scores(summary.scores, lines, (*place, "scores"))
     for what, count in (("seeds", len(summary.seeds)), ("runs", len(runs))):
         if count not in (0, summary.n):
             raise BadInput(f"{lines.where(*place)}: n is {summary.n}, but there are {count} {what}.")
-    if not runs:
-        return
-    for task, printed in summary.scores.items():
-        where = lines.where(*place, "scores", task)
-        scores = [run.scores[task] for run in runs if task in run.scores]
-        if len(scores) != summary.n:
-            raise BadInput(f"{where}: {task}: {len(scores)} of {summary.n} runs have it.")
-        values, slack = [score.value for score in scores], max(score.unit for score in scores) + SLACK
-        std_unit = 10.0 ** -len(printed.text.partition("±")[2].strip().partition(".")[2])
-        for what, stated, unit, computed in (
-            ("mean", printed.value, printed.unit, fmean(values)),
-            ("deviation", printed.std, std_unit, stdev(values)),
-        ):
-            if stated is not None and abs(computed - stated) > unit / 2 + slack:
-                raise BadInput(f"{where}: {task}: {what} {stated}, but its {summary.n} runs give {computed:.4f}.")
 
 
 # ---------------------------------------------------------------- which evidence is of a row
