@@ -120,10 +120,8 @@ def listed(repository: str, revision: str, repo_type: str, what: str, **more) ->
     folder = Path(_snapshot(repository, revision, repo_type, what, **more))  # fetches the list, and no file
     files = read_tree_cache(str(folder.parents[1]), folder.name)
     if files is None:
-        raise RunFailed(
-            f"{what}: {folder} may lack files: the hub's list of them is not in the cache, and could not be fetched."
-            " Run `csebench fetch TARGET --scale SCALE` once with a connection."
-        )
+        _snapshot(repository, revision, repo_type, what, dry_run=True, **more)  # raises why the hub gave no list
+        raise RunFailed(f"{what}: the hub's list of its files cannot be written to {folder.parents[1]}.")
     return folder, files
 
 
@@ -185,6 +183,7 @@ def _explained(error: Exception, what: str) -> BadInput | RunFailed:
         return BadInput(f"{what}: the hub has no such repository or commit ({first_line(error)}).")
     kind = BadInput if isinstance(error, errors.OfflineModeIsEnabled) else RunFailed  # offline, no hub has failed
     return kind(
-        f"{what}: not in the cache ({cache_folder()}), and cannot be fetched: {first_line(error)}. Try again; without"
-        " a network, run `csebench fetch TARGET --scale SCALE` on another machine and copy its HF_HOME to this one."
+        f"{what}: not in the cache ({cache_folder()}) with the list of its files, and cannot be fetched:"
+        f" {first_line(error)}. Try again; without a network, run `csebench fetch TARGET --scale SCALE` on another"
+        " machine and copy its HF_HOME to this one."
     )

@@ -184,12 +184,16 @@ def both(path: Path) -> None:
     in_place_of_the_link(path)
 
 
+def without_its_content(path: Path) -> None:
+    path.resolve().unlink()
+
+
 def cut_off(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1])
 
 
 @each_kind_of_file
-@pytest.mark.parametrize("edit", [same_length, in_place_of_the_link, both, cut_off])
+@pytest.mark.parametrize("edit", [same_length, in_place_of_the_link, both, cut_off, without_its_content])
 def test_a_file_that_was_changed_in_the_cache_is_fetched_anew(hub, name, edit):
     edit(hub_files.fetch_model(ref(BERT)) / name)
     assert is_whole(hub_files.fetch_model(ref(BERT)), hub, BERT)
@@ -258,9 +262,16 @@ def test_a_cache_without_a_list_of_its_files_is_checked_and_not_fetched_again(hu
 
 def test_a_cache_without_a_list_of_its_files_is_refused_without_a_connection(hub, cache_without_a_list):
     disconnect(hub)
-    with pytest.raises(RunFailed, match=r"may lack files.*`csebench fetch") as error:
+    with pytest.raises(RunFailed, match=r"with the list of its files, and cannot.*`csebench fetch") as error:
         hub_files.fetch_model(ref(BERT))
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("fault", "reason"), [("gone", "no such repository"), ("denied", "no token was sent")])
+def test_a_cache_without_a_list_of_its_files_hides_no_refusal_of_the_hub(hub, cache_without_a_list, fault, reason):
+    hub.fail(fault, BERT)
+    with pytest.raises(BadInput, match=reason):
+        hub_files.fetch_model(ref(BERT))
 
 
 @pytest.mark.parametrize("kind", ["safetensors", "bin"])
