@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from csebench import ROOT
 from csebench.base.errors import BadInput, RunFailed
-from csebench.base.files import Loader, parse_json, read_object, read_yaml
+from csebench.base.files import Loader, parse_json, read_object, read_yaml, with_digest
 from csebench.base.model_files import check_model, read_facts
 from csebench.base.progress import read_progress
 from csebench.base.run_dir import is_done
@@ -21,7 +21,7 @@ from csebench.data.archives import unpack
 from csebench.data.corpus import read_corpus, read_positives
 from csebench.data.sts import read_sts
 from csebench.model.embedder import EmbeddingFile
-from csebench.plan import by_hand, targets
+from csebench.plan import by_hand, targets, tuning
 from csebench.plan.evidence import Source, read_with_lines
 from csebench.plan.papers import Paper
 from csebench.plan.schema import Beir, Download, Scale
@@ -49,6 +49,25 @@ def spec():
 
 def spec_json():
     return json.dumps(spec().model_dump()).encode()
+
+
+def scores_json():
+    return sealed(SCORES | {"run": "x", "spec": spec().model_dump(), "replicates": REPLICATES}).encode()
+
+
+def search_json():
+    settings, run = tuning.plan_trials("simcse", "smoke", 1)[0]
+    trial = {"settings": settings, "run": run.run_id, "dev": 0.5}
+    search = {"name": "simcse", "planned": 2, "spec": run.model_dump(), "trials": [trial], "chosen": settings}
+    return sealed(search).encode()
+
+
+def sealed(content):
+    """A file as JSON with a digest that fits."""
+    try:
+        return json.dumps(with_digest(content), default=str)
+    except (AttributeError, UnicodeEncodeError):  # no object; no text
+        return json.dumps(content, default=str)
 
 
 def npz():
@@ -88,7 +107,9 @@ PROGRESS = {"state": "running", "step": 3, "steps": 9, "host": "here", "pid": 1,
 REPORT = {"losses": [1.0], "resumed_at": None, "provenance": {"seconds": 3.5, "gpu": None, "processor": "x"}}
 SCORED = {"evaluator": "sts", "version": 1, "model_sha256": "0" * 64}
 ROW = {"evaluator": "sts", "task": "STS12", "subset": "all", "metric": "spearman", "value": 0.5}
-SCORES = {"run": "x", "spec": {}, "evaluations": [SCORED], "scores": [ROW], "items": "x.npz"}
+SCORES = {"evaluations": [SCORED], "scores": [ROW], "items": "x.npz"}
+CHANGES = {"unit": 1e-5, "values": "AAAA"}
+REPLICATES = {"items": "0" * 16, "scores": {"STS12": {"spearman": {"clustered": CHANGES, "naive": CHANGES}}}}
 PAIR = {"a": 0, "b": 1, "mean": 4.9, "p": 0.4, "holm": 1.0, "seeds": 3, "item_variance": 0.04}
 COMPARED = {"Avg.": {"order": [0, 1], "pairs": [PAIR], "letters": {"0": "a"}}}
 JSON_READERS = {  # name of the file: its content, how it is read
@@ -99,9 +120,10 @@ JSON_READERS = {  # name of the file: its content, how it is read
     "train.json": (lambda: json.dumps(REPORT).encode(), lambda path: read_training(path.parent)),
     "model/training.json": (lambda: json.dumps(REPORT).encode(), lambda path: check_model(path.parent)),
     "model/csebench.json": (lambda: b'{"run": "x", "pooler": "cls"}', lambda path: read_facts(path.parent)),
-    "x.sts.json": (lambda: json.dumps(SCORES).encode(), read_published),
+    "x.sts.json": (scores_json, read_published),
+    "simcse.json": (search_json, tuning.read_search),
     "table2.items.json": (
-        lambda: json.dumps({"comparisons": COMPARED, "texts": None}).encode(),
+        lambda: sealed({"comparisons": COMPARED, "texts": None}).encode(),
         lambda path: read_object(path, ItemsFile),
     ),
     "positives.txt.json": (lambda: json.dumps(POSITIVES).encode(), read_positives_of),
@@ -187,7 +209,7 @@ def test_a_wrong_value_is_read_or_refused(name, data, tmp_path):
     wrong = replaced(parsed, place, data.draw(st.sampled_from(WRONG)))
     path = tmp_path / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(wrong, default=str)  # which is YAML, too, but for these
+    text = sealed(wrong) if "sha256" in parsed else json.dumps(wrong, default=str)  # YAML, too, but for these
     path.write_text(text if name in JSON_READERS else text.replace("NaN", ".nan").replace("Infinity", ".inf"))
     reads_or_refuses(read, path)
 
