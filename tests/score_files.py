@@ -14,7 +14,7 @@ def scored_by(evaluator: str, **changed) -> dict:
 
 
 def write_score_file(path, content: dict) -> None:
-    """Write a score JSON with the digest that it must have. An average gets the tasks that it lacks; of rows that stand
+    """Write a score JSON with its digest. An average gets the tasks that it lacks; of rows that stand
     twice the first stays."""
     declared = evaluator_declaration(content["evaluations"][0]["evaluator"])
     rows = [row for row in content["scores"] if "filled" not in row]
