@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from filelock import FileLock
 
 from csebench import ROOT
+from csebench.base.locks import locked
 
 FOLDER = ROOT / "runs" / ".tokens"
 CHUNK = 20_000  # sentences tokenised at a time
@@ -56,7 +56,7 @@ class Tokens:
         folder = folder or FOLDER
         path = folder / key.hexdigest()[:16]
         folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder / f"{path.name}.lock"):
+        with locked(path):
             if not path.exists():
                 self._write(sentences, path)
         self.ids, self.ends = (np.load(path / f"{name}.npy", mmap_mode="r") for name in ("ids", "ends"))

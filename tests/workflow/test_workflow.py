@@ -10,8 +10,9 @@ import sys
 import time
 
 import pytest
-from filelock import FileLock
 from project import Project, new_project
+
+from csebench.base.locks import locked
 
 pytestmark = pytest.mark.slow
 
@@ -58,7 +59,7 @@ def project(tmp_path_factory, worker_id):
     """All pages of PAPER, made by the first of pytest's workers that asks; each has its copy, which tests change."""
     base = tmp_path_factory.getbasetemp()
     shared = (base if worker_id == "master" else base.parent) / "workflow_made"
-    with FileLock(f"{shared}.lock"):
+    with locked(shared):
         if not shared.exists():
             make(tmp_path_factory.mktemp("made") / "csebench").folder.rename(shared)
     return Project(shared).copy_to(tmp_path_factory.mktemp("workflow") / "csebench")
