@@ -10,7 +10,7 @@ REPORT = {"jinja2", "matplotlib", "networkx", "numpy", "pillow", "pydantic", "py
 EVALUATE = {"beir", "huggingface-hub", "mteb", "numpy", "pydantic", "pyyaml", "safetensors", "scikit-learn", "scipy"}
 EVALUATE |= {"sentence-transformers", "tabulate", "threadpoolctl", "tokenizers", "torch", "tqdm", "transformers"}
 FAMILIES = {
-    "train": EVALUATE | {"accelerate", "filelock", "sentencepiece"},
+    "train": EVALUATE | {"accelerate", "sentencepiece"},
     "evaluate": EVALUATE,
     "report": REPORT,
 }

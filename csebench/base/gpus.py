@@ -1,15 +1,13 @@
-"""GPUs of this machine: which ones a process may use, and lock files that assign free ones to it while it works.
+"""GPUs of this machine: which ones a process may use, and locks that assign free ones to it while it works.
 
 Only code that trains or embeds acquires GPUs, and before it imports torch, which reads CUDA_VISIBLE_DEVICES once.
 """
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import shutil
-import stat
 import subprocess
 import sys
 import tempfile
@@ -18,10 +16,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from csebench.base.errors import BadInput
+from csebench.base.locks import take
 from csebench.base.processes import is_distributed
 
 POLL_SECONDS = 1
-LOCK_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # no link of another user; no waiting for a pipe
 _held: list[int] = []  # file descriptors of the locks of this process
 
 
@@ -80,8 +78,7 @@ def acquire_gpus(count: int = 1, sharing: int = 1):
 def _lock_gpus(gpus: list[str], count: int, sharing: int) -> list[str] | None:
     """The first `count` free GPUs, locked; None where fewer are free.
 
-    A GPU has one lock, exclusive or shared, and one per place for the runs that share it. Locks end with the process,
-    however it ends.
+    A GPU has one lock, exclusive or shared, and one per place for the runs that share it; those of this user only.
     """
     locked = []
     for gpu in gpus:
@@ -99,36 +96,19 @@ def _lock_gpus(gpus: list[str], count: int, sharing: int) -> list[str] | None:
 
 
 def _lock(name: str, kind: int) -> bool:
-    file = _open_lock(name)
-    try:
-        fcntl.flock(file, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(file)
+    if (file := take(lock_folder() / f"{name}.lock", kind | fcntl.LOCK_NB)) is None:
         return False
-    os.set_inheritable(file, True)  # torchrun replaces this process and keeps the lock
     _held.append(file)
     return True
 
 
-def _open_lock(name: str) -> int:
-    """The lock file of a name, opened; where something else has that name in the temporary folder, which everybody may
-    write, the user's file, which keeps this user's runs apart.
-
-    Raises:
-        BadInput: neither can be used.
-    """
-    names = (f"csebench-{name}.lock", f"csebench-user{os.getuid()}-{name}.lock")
-    paths = [Path(tempfile.gettempdir()) / name for name in names]
-    for path in paths:
-        with contextlib.suppress(OSError):  # a link, a file that others may not read, a socket
-            try:
-                file = os.open(path, LOCK_FLAGS)  # a file of another user can be read, but not opened with O_CREAT
-            except FileNotFoundError:
-                file = os.open(path, LOCK_FLAGS | os.O_CREAT, 0o644)
-            if stat.S_ISREG(os.fstat(file).st_mode):
-                return file
-            os.close(file)
-    raise BadInput(f"{' and '.join(map(str, paths))}: cannot be locked; delete them, or set TMPDIR to another folder.")
+def lock_folder() -> Path:
+    """The user's folder of locks in the temporary folder. Raises BadInput where another user has put it there."""
+    folder = Path(tempfile.gettempdir()) / f"csebench-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.lstat().st_uid != os.getuid():
+        raise BadInput(f"{folder}: belongs to another user; delete it, or set TMPDIR to another folder.")
+    return folder
 
 
 def _release(keep: int = 0) -> None:

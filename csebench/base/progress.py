@@ -22,7 +22,7 @@ from csebench.base.errors import BadInput, MissingFile, RunFailed, Stopped
 from csebench.base.files import read_object, write_json
 from csebench.base.processes import is_main_process
 from csebench.base.provenance import processor
-from csebench.base.run_dir import CHECKPOINT, PROGRESS, has_folder
+from csebench.base.run_dir import CHECKPOINT, PROGRESS
 
 WRITE_SECONDS = 2  # between writes of progress.json
 DRAW_SECONDS = 1  # between updates of the bar in a terminal
@@ -93,7 +93,7 @@ class Progress:
     def _write(self, state: str, **more) -> None:
         """Write progress.json; not without the run's folder, which bad input leaves uncreated."""
         self.write_due = time.monotonic() + WRITE_SECONDS
-        if not (has_folder(self.folder) and (self.is_main or state == "failed")):
+        if not (self.folder.exists() and (self.is_main or state == "failed")):
             return
         content = {"run": self.run, "state": state, "step": self.completed, "steps": self.steps, "loss": self.loss}
         content |= {"dev": self.dev, "seconds": self._seconds(), "left": self._left(), **self.device}

@@ -22,40 +22,26 @@ PROGRESS = "progress.json"  # of an unfinished run: csebench/base/progress.py
 CHECKPOINT = ".checkpoint.json"  # from which an unfinished run resumes; names the files with its weights
 CHECKPOINT_FILES = ".checkpoint*"  # these, half-written ones, and those of older versions
 SET_ASIDE = ".set-aside"  # before the names of the files of a checkpoint that could not be used
-LOCK = ".lock"  # locked by the process that works on the run; an unlocked one means nothing
-_locked: dict[Path, bool] = {}  # folders that this process has locked, and whether each was made for it
+_locked: set[Path] = set()  # folders that this process has locked
 
 
 @contextlib.contextmanager
 def lock_run(folder: Path) -> Iterator[None]:
-    """Be the only process that works on a run; waits, with one line on stderr, while another does (base/locks.py).
+    """Be the only process that works on a run; waits while another does (base/locks.py).
 
     Does nothing inside another such block for the same folder, and in a process that torchrun started: the process
-    that became torchrun holds the lock for all of them. A folder that is made for the lock, and gets no other file, is
-    deleted again.
+    that became torchrun holds the lock for all of them.
     """
     folder = folder.resolve()
     if is_distributed() or folder in _locked:
         yield
         return
-    is_new = not folder.exists()
-    with locked(folder / LOCK, f"{folder.name}: another process works on it; waiting for its end.", keep=True):
-        _locked[folder] = is_new
+    with locked(folder):
+        _locked.add(folder)
         try:
             yield
         finally:
-            if not has_folder(folder):
-                with contextlib.suppress(OSError):
-                    (folder / LOCK).unlink()
-                    folder.rmdir()
-            del _locked[folder]
-
-
-def has_folder(folder: Path) -> bool:
-    """Whether a run has a folder; one that was made for its lock does not count as long as nothing else is in it."""
-    if _locked.get(folder.resolve()):
-        return folder.exists() and any(path.name != LOCK for path in folder.iterdir())
-    return folder.exists()
+            _locked.remove(folder)
 
 
 def is_done(folder: Path, spec: BaseModel) -> bool:

@@ -74,7 +74,7 @@ def write_site(scale: str) -> Path:
     if out.is_symlink():  # the folder that it leads to is replaced, and the link stays
         out = out.resolve()
     new, old = (out.with_name(f".html.{name}") for name in ("new", "old"))
-    with locked(out.with_name(".html.lock"), f"{out}: another process writes it; waiting for its end."):
+    with locked(out):
         for leftover in (new, old):
             shutil.rmtree(leftover, ignore_errors=True)
         try:

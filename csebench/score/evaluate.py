@@ -175,7 +175,7 @@ def evaluate(
         from csebench.score.models import open_model
 
         opened = open_model(model, pooler, evaluation)
-    with locked(out.with_name(f".{out.name}.lock"), f"{out}: another process writes it; waiting for its end."):
+    with locked(out):
         return score(opened, model, evaluators, data_root, out, pooler, evaluation, report)
 
 

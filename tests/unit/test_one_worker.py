@@ -12,7 +12,7 @@ import pytest
 
 from csebench import ROOT
 from csebench.base.errors import BadInput
-from csebench.base.run_dir import LOCK, lock_run
+from csebench.base.run_dir import lock_run
 
 HOLD = """
 import os, shutil, sys
@@ -50,7 +50,10 @@ def hold():
 
 
 def is_locked(folder):
-    with open(folder / LOCK) as file:
+    lock = folder.with_name(f".{folder.name}.lock")
+    if not lock.exists():
+        return False
+    with open(lock) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -117,7 +120,8 @@ def test_a_folder_without_a_run_is_as_it_was(existed, tmp_path):
         folder.mkdir()
     with pytest.raises(BadInput), lock_run(folder):
         raise BadInput("refused")
-    assert folder.exists() == existed
+    assert folder.exists() == existed and [*folder.glob("*")] == []
+    assert existed or not any(tmp_path.iterdir())
 
 
 def test_a_file_system_without_locks(tmp_path, monkeypatch, capsys):
@@ -128,7 +132,7 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch, capsys):
     with lock_run(tmp_path):
         pass
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"{tmp_path}: this file system has no locks")
+    assert line.startswith(f"{tmp_path.parent}: this file system has no locks")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="prctl is Linux's")

@@ -10,10 +10,10 @@ import sys
 import time
 
 import pytest
-from filelock import FileLock
 from project import Project, new_project
 
 from csebench.base.files import with_digest
+from csebench.base.locks import locked
 
 pytestmark = pytest.mark.slow
 
@@ -60,7 +60,7 @@ def project(tmp_path_factory, worker_id):
     """All pages of PAPER, made by the first of pytest's workers that asks; each has its copy, which tests change."""
     base = tmp_path_factory.getbasetemp()
     shared = (base if worker_id == "master" else base.parent) / "workflow_made"
-    with FileLock(f"{shared}.lock"):
+    with locked(shared):
         if not shared.exists():
             make(tmp_path_factory.mktemp("made") / "csebench").folder.rename(shared)
     return Project(shared).copy_to(tmp_path_factory.mktemp("workflow") / "csebench")
