@@ -26,7 +26,6 @@ wildcard_constraints:
 
 localrules:
     all,
-    chosen,
 
 
 rule all:
@@ -47,15 +46,6 @@ rule all:
         scores=jobs.scores_of_scale(SCALE),  # a deleted score is made again, though pages are up to date
     message:
         "all pages of scale {SCALE} are there"
-
-
-# `csebench plan TARGET --hours H` writes chosen.yaml: snakemake -j1 --configfile chosen.yaml -- chosen
-rule chosen:
-    input:
-        scores=CHOSEN_SCORES,
-        pages=config.get("pages", []),
-    message:
-        "all chosen runs are trained and scored"
 
 
 if workflow.is_main_process:

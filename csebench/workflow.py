@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from functools import wraps
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
-
 from csebench.base.caches import cached
 from csebench.base.data_root import matches
 from csebench.base.errors import BadInput, MissingFile, shortened, unknown
@@ -51,15 +49,14 @@ def partial_hint(words: Iterable[str]) -> str:
 
 
 @refusing
-def start(scale: str, runs: dict[str, list[str]]) -> list[Path]:
-    """Checks the project and the scale; returns `chosen_scores`."""
+def start(scale: str) -> None:
+    """Checks the project and the scale."""
     catalog.require_checkout()
     if {*"{}"} & {*str(catalog.ROOT)}:
         raise BadInput(f"{catalog.ROOT}: Snakemake takes braces in a path for wildcards; move the checkout.")
     if not isinstance(scale, str):  # a number from `--config scale=3`, nothing from `scale=`
         raise unknown("scale", str(scale), catalog.scale_names())
     targets.runs(scale)
-    return chosen_scores(runs, scale)
 
 
 @refusing
@@ -157,25 +154,6 @@ def tuning_page(scale: str) -> list[Path]:
     return [catalog.results_folder(scale) / "tuning.md"] if tuning.search_files(scale) else []
 
 
-@refusing
-def chosen_scores(runs: dict[str, list[str]], scale: str) -> list[Path]:
-    """Score JSONs of the runs in a file that `csebench plan --hours` or `--seeds` wrote."""
-    try:
-        TypeAdapter(dict[str, list[str]]).validate_python(runs, strict=True)
-    except ValidationError:
-        raise BadInput(
-            "runs: must be run ids with their evaluators, as `csebench plan --hours` writes them."
-        ) from None
-    for run_id in runs:
-        targets.run(run_id, scale)
-    return [targets.score_path(run, evaluator, scale) for run, names in runs.items() for evaluator in names]
-
-
-def place(run_id: str, runs: dict[str, list[str]]) -> int:
-    """Priority of a training job: chosen runs in the order of their file; 0 where none are chosen."""
-    return len(runs) - [*runs].index(run_id) if run_id in runs else 0
-
-
 def category(output: str) -> str:
     """Where Snakemake's report lists a page: its paper."""
     paper = Path(output).parent.name
@@ -245,13 +223,9 @@ def evaluator_data(evaluator: str, scale_name: str) -> list[Path]:
 
 
 @refusing
-def wanted_evaluators(
-    run_id: str, first_scale: str, wanted: Iterable[str], runs: dict[str, list[str]] | None = None
-) -> str:
+def wanted_evaluators(run_id: str, first_scale: str, wanted: Iterable[str]) -> str:
     """What a run is scored by while its model is in memory, comma-separated: the evaluators of the pages that the
-    workflow was called for; of every page where that is more than pages. For the target `chosen` those in `runs`."""
-    if "chosen" in wanted:
-        return ",".join(sorted((runs or {}).get(run_id, [])))
+    workflow was called for; of every page where that is more than pages."""
     scale_name = targets.scale_of_run(run_id, first_scale)
     try:
         pages = [page for target in wanted for page in targets.parse_target(target, scale_name)]

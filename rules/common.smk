@@ -19,10 +19,9 @@ os.environ["PATH"] = os.pathsep.join(
 # `exec` replaces the shell: else SIGTERM ends the shell first, and the job is killed while it writes its checkpoint.
 shell.prefix("set -euo pipefail; exec ")
 SCALE = config.get("scale", catalog.DEFAULT_SCALE)
-CHOSEN = config.get("runs") or {}  # from a file that `csebench plan --hours` wrote
 GPU = int(bool(gpus.visible_gpus()))  # GPUs that a run requests
 
-CHOSEN_SCORES = jobs.start(SCALE, CHOSEN)
+jobs.start(SCALE)
 run_title = jobs.RunTitle(SCALE)  # of messages
 
 if workflow.is_main_process:  # not a job, which reads this file again
@@ -57,4 +56,4 @@ def wanted_evaluators(wildcards):
     """What a run is scored by. A job of a cluster is another Snakemake, which learns the targets by its environment."""
     called_for = " ".join(sorted(workflow.dag_settings.targets))
     wanted = os.environ.setdefault("CSEBENCH_TARGETS", called_for)
-    return jobs.wanted_evaluators(wildcards.run, SCALE, wanted.split(), CHOSEN)
+    return jobs.wanted_evaluators(wildcards.run, SCALE, wanted.split())

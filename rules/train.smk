@@ -9,7 +9,6 @@ rule train:
         "runs/{run}/train.json",
     log:
         "runs/{run}/train.log",
-    priority: lambda wildcards: jobs.place(wildcards.run, CHOSEN)
     conda:
         "../envs/train.yaml"
     threads: lambda wildcards: jobs.threads(wildcards.run, SCALE)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import re
-import shlex
 
 from csebench.base.errors import BadInput
 from csebench.base.tables import json_text, print_table, records
@@ -62,27 +60,17 @@ def show_plan(args):
     from csebench.plan.budget import Work
     from csebench.score.store import stale_runs
 
-    work = Work(parse_targets(args), args.seeds, args.device)
-    hours = math.inf if args.hours is None else args.hours
-    choice = None if args.hours is None and args.seeds is None else work.choose(hours)
+    work = Work(parse_targets(args), args.device)
     if args.json:
-        print(json_text(plan_report.content(work, choice)))
-    else:
-        print(plan_report.summary(work, len(stale_runs(work.pages))))
-        absent, missing = needs.absent(work.pages)
-        models = sum(need.ref is not None for need in absent)
-        print("\n" + plan_report.downloads_line(models, len(absent) - models))
-        print("".join(f"Missing: {message}\n" for message in missing), end="")
-        if choice is not None:
-            print("\n" + plan_report.choice_text(work, choice, hours, args.out))
-        if args.runs:
-            table = plan_report.runs_table(work) if choice is None else plan_report.chosen_table(work, choice)
-            print("\n" + table)
-    if choice is not None:
-        given = {"--hours": args.hours and f"{args.hours:g}", "--seeds": args.seeds, "--device": args.device}
-        options = [str(part) for option, value in given.items() if value is not None for part in (option, value)]
-        command = shlex.join(["csebench", "plan", *args.target, "--scale", args.scale, *options])
-        plan_report.choice_file(work, choice, command, args.out)
+        return print(json_text(plan_report.content(work)))
+    print(plan_report.summary(work, len(stale_runs(work.pages))))
+    absent, missing = needs.absent(work.pages)
+    models = sum(need.ref is not None for need in absent)
+    print("\n" + plan_report.downloads_line(models, len(absent) - models))
+    print("".join(f"Missing: {message}\n" for message in missing), end="")
+    if args.runs:
+        print("\n" + plan_report.runs_table(work))
+    return None
 
 
 def show_status(args):

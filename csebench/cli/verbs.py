@@ -118,18 +118,13 @@ def add_look(verb):
     options.add_scale(v)
     options.add_json(v)
 
-    about = "forecast runs and hours of targets, and choose what fits into some hours"
-    examples = ["csebench plan micse/table2", "csebench plan all --scale paper --hours 24 --out chosen.yaml"]
+    about = "forecast runs and hours of targets"
+    examples = ["csebench plan micse/table2", "csebench plan all --scale paper"]
     v = verb("plan", look.show_plan, about, *examples)
     options.add_targets(v, "+")
     options.add_scale(v)
-    hours = "choose what gives the most complete cells in HOURS (default: no choice)"
-    v.add_argument("--hours", type=options.above_zero, help=hours)
-    v.add_argument("--seeds", type=options.positive, help="choose the first SEEDS seeds of every cell (default: all)")
     v.add_argument("--device", help="name in data/step_times.yaml (default: the fastest)")
     v.add_argument("--runs", action="store_true", help="list the runs too")
-    chosen = "file of what --hours and --seeds choose, for Snakemake"
-    v.add_argument("--out", type=options.output_file, default=Path("chosen.yaml"), help=chosen)
     options.add_json(v)
 
     about = "show the state of the runs of targets, and the hours spent and left"

@@ -1,4 +1,4 @@
-"""What is left of targets, what it costs on one device, and which part of it gives the most within some hours.
+"""What is left of targets, and what it costs on one device.
 
 A score costs several steps: its run is trained, perhaps after another run or a back-translation, then scored. A step
 is paid once, whatever needs it. Printed by csebench/plan/plan_report.py.
@@ -7,9 +7,7 @@ is paid once, whatever needs it. Printed by csebench/plan/plan_report.py.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from functools import cached_property
-from math import inf
 from typing import Literal, NamedTuple
 
 from csebench.base.errors import unknown
@@ -35,44 +33,18 @@ class Score(NamedTuple):
     evaluator: str
 
 
-@dataclass(frozen=True)
-class Bundle:
-    """The cells that need the same scores: with these, all of them are finished."""
-
-    scores: frozenset[Score]
-    cells: tuple[tuple[str, str, int, int], ...]  # paper, name, row, column
-
-
-@dataclass(frozen=True)
-class Goal:
-    """What time is spent on: a bundle."""
-
-    bundles: tuple[int, ...]
-    steps: frozenset[Step]
-
-
-@dataclass
-class Choice:
-    """Scores to be made, in order, and what they finish."""
-
-    scores: list[Score] = field(default_factory=list)
-    steps: set[Step] = field(default_factory=set)
-    bundles: set[int] = field(default_factory=set)
-
-
 class Work:
     """What is left of pages of one scale.
 
     Args:
-        seeds: that count: the first so many of a cell; None: all.
         device: of data/step_times.yaml; None: the fastest that the encoder of most runs was measured on.
 
     Raises:
         BadInput: no such device.
     """
 
-    def __init__(self, pages: list[targets.Page], seeds: int | None = None, device: str | None = None):
-        self.pages, self.seeds = pages, seeds
+    def __init__(self, pages: list[targets.Page], device: str | None = None):
+        self.pages = pages
         self.scale: Scale = catalog.scale(pages[0].scale)
         self.grids = list(dict.fromkeys(grid for page in pages for grid in page.grids()))
         self.specs: dict[str, Spec] = {run: spec for page in pages for run, spec in page.runs().items()}
@@ -99,16 +71,10 @@ class Work:
                 continue
             for row in range(len(plans)):
                 for column in range(len(grid.columns)):
-                    scores = self._scores(parts_of_cell(grid, plans, row, column))
+                    scores = scores_of_cell(parts_of_cell(grid, plans, row, column))
                     if scores and all(self.is_possible(score) for score in scores):
                         cells[paper, name, row, column] = scores
         return cells
-
-    def _scores(self, parts: list[CellPlan]) -> frozenset[Score]:
-        """The scores of the seeds that count; none where a part has no runs."""
-        if not all(part.specs for part in parts):
-            return frozenset()
-        return frozenset(Score(s.run_id, part.evaluator) for part in parts for s in part.specs[: self.seeds])
 
     def is_possible(self, score: Score) -> bool:
         return self.is_made(score) or targets.unavailable(score.evaluator, self.scale.scale) is None
@@ -117,13 +83,6 @@ class Work:
         if score not in self._made:
             self._made[score] = targets.score_path(*score, self.scale.scale).exists()
         return self._made[score]
-
-    @cached_property
-    def bundles(self) -> list[Bundle]:
-        cells: dict[frozenset[Score], list] = {}
-        for cell, scores in self.cells.items():
-            cells.setdefault(scores, []).append(cell)
-        return [Bundle(scores, tuple(of)) for scores, of in cells.items()]
 
     # ------------------------------------------------------------ costs
 
@@ -165,51 +124,11 @@ class Work:
     @property
     def missing(self) -> set[Score]:
         """The scores that are not there yet, of all cells that can be finished."""
-        return {score for bundle in self.bundles for score in bundle.scores if not self.is_made(score)}
+        return {score for scores in self.cells.values() for score in scores if not self.is_made(score)}
 
-    # ------------------------------------------------------------ choice
 
-    def choose(self, hours: float = inf) -> Choice:
-        """The work in the order of the cells that it finishes per hour.
-
-        Greedy: the next goal is that with the most per hour of what is not paid yet, among those that still fit. Goals
-        that need something that was not measured come last, and not at all where hours are limited.
-        """
-        needs = [frozenset(self.steps(bundle.scores)) for bundle in self.bundles]
-        values = [len(bundle.cells) for bundle in self.bundles]
-        goals = [Goal((index,), steps) for index, steps in enumerate(needs)]
-        users: dict[Step, list[int]] = {}
-        for index, goal in enumerate(goals):
-            for step in goal.steps:
-                users.setdefault(step, []).append(index)
-        choice, left = Choice(), 3600 * hours
-
-        def rate(goal: Goal) -> tuple[float, float]:
-            """(what a goal finishes per second, its seconds), of what is left of it"""
-            seconds = self.cost(goal.steps - choice.steps)[0].seconds
-            value = sum(values[i] for i in goal.bundles if i not in choice.bundles)
-            return value / seconds if seconds else inf, seconds
-
-        def take(goal: Goal) -> None:
-            rest = goal.steps - choice.steps
-            choice.scores += [Score(step.run, step.evaluator) for step in sorted(rest) if step.kind == "score"]
-            choice.steps |= rest
-            choice.bundles |= set(goal.bundles)
-
-        measured = {step: self.price(step) is not None for step in users}
-        rates = {i: rate(goal) for i, goal in enumerate(goals) if all(measured[step] for step in goal.steps)}
-        while fitting := [index for index, (_, seconds) in rates.items() if seconds <= left]:
-            best = max(fitting, key=lambda index: (rates[index][0], -index))
-            left -= rates.pop(best)[1]
-            changed = {index for step in goals[best].steps - choice.steps for index in users[step] if index in rates}
-            take(goals[best])
-            rates |= {index: rate(goals[index]) for index in changed}
-        if hours == inf:
-            for goal in goals:
-                if not all(measured[step] for step in goal.steps):
-                    take(goal)
-        return choice
-
-    def tally(self, bundles: Iterable[int]) -> int:
-        """Cells of bundles."""
-        return sum(len(self.bundles[index].cells) for index in bundles)
+def scores_of_cell(parts: list[CellPlan]) -> frozenset[Score]:
+    """The scores behind the parts of a cell; none where a part has no runs."""
+    if not all(part.specs for part in parts):
+        return frozenset()
+    return frozenset(Score(spec.run_id, part.evaluator) for part in parts for spec in part.specs)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from csebench import ROOT
@@ -83,10 +83,9 @@ def made_files(output: Path) -> list[Path]:
     return scores_of_pages([page]) + [targets.grid_path(*grid, scale, "items.json") for grid in page.grids()]
 
 
-def scores_of_pages(pages) -> list[Path]:
-    """Score JSONs that pages of one scale show."""
-    pairs = {(*pair, page.scale) for page in pages for pair in page.available()}
-    return [targets.score_path(*pair) for pair in sorted(pairs)]
+def scores_of_pages(pages: Iterable[Page]) -> list[Path]:
+    """Score JSONs that pages show."""
+    return sorted({targets.score_path(*pair, page.scale) for page in pages for pair in page.available()})
 
 
 def sources(output: Path) -> list[str]:

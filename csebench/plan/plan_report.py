@@ -1,22 +1,17 @@
-"""What `csebench plan` prints: runs that are done and missing, hours, what each table costs, and what fits; and
-the file of chosen runs that Snakemake takes."""
+"""What `csebench plan` prints: runs that are done and missing, hours, and what each table costs."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import inf
-from pathlib import Path
 
 from tabulate import tabulate
 
 from csebench.base.errors import BadInput
-from csebench.base.files import write_text
 from csebench.base.run_dir import read_report
 from csebench.base.tables import records
 from csebench.plan import catalog, forecast, targets
-from csebench.plan.budget import Choice, Score, Step, Work
+from csebench.plan.budget import Step, Work
 from csebench.plan.spec import Spec
 
 
@@ -71,8 +66,7 @@ def summary(work: Work, stale: int = 0) -> str:
     published = len([run for run in runs if run.spec.run_id in finished and run.seconds is None]) - len(damages)
     shared = sum(len(run.tables) > len(shown.intersection(run.tables)) for run in runs)
     cells = len(work.cells)
-    made = sum(len(bundle.cells) for bundle in work.bundles if not work.steps(bundle.scores))
-    seeds = f", with {work.seeds} of their seeds" if work.seeds else ""
+    made = sum(not work.steps(scores) for scores in work.cells.values())
     lines = [
         f"{len(runs)} runs at scale {work.scale.scale}, {done} done, {len(runs) - done} missing."
         + (f" Without sharing between tables and figures there would be {apart}." if apart > len(runs) else "")
@@ -83,7 +77,7 @@ def summary(work: Work, stale: int = 0) -> str:
         [f"{stale} of those missing have scores of an older code version, which pages show with †."] if stale else []
     )
     lines += damages
-    lines += [f"{cells} cells{seeds}: {made} complete."]
+    lines += [f"{cells} cells: {made} complete."]
     return "\n\n".join(filter(None, ["\n".join(lines), hours_table(work), tables_table(work)]))
 
 
@@ -136,13 +130,12 @@ def tables_rows(work: Work) -> tuple[list[str], list[list]]:
     """Columns and rows: what is missing of every table and figure if it were made alone."""
     rows = []
     for grid in work.grids:
-        of = [bundle for bundle in work.bundles if any(cell[:2] == grid for cell in bundle.cells)]
-        steps = work.steps(score for bundle in of for score in bundle.scores)
-        cells = sum(cell[:2] == grid for bundle in of for cell in bundle.cells)
-        left = sum(cell[:2] == grid for b in of if work.steps(b.scores) for cell in b.cells)
+        of_cells = [scores for cell, scores in work.cells.items() if cell[:2] == grid]
+        steps = work.steps(set().union(*of_cells))
+        made = sum(not work.steps(scores) for scores in of_cells)
         trained = sum(step.kind == "train" for step in steps)
-        if cells:
-            rows.append([target_name(*grid), f"{cells - left} of {cells}", trained, *_hours(work, steps)])
+        if of_cells:
+            rows.append([target_name(*grid), f"{made} of {len(of_cells)}", trained, *_hours(work, steps)])
     return ["table or figure alone", "cells complete", "runs to train", "hours (range)", "not measured"], rows
 
 
@@ -159,70 +152,13 @@ def downloads_line(models: int, others: int) -> str:
     return f"To be downloaded: {', '.join(counts)}; `csebench check` asks for their sizes."
 
 
-# ---------------------------------------------------------------- the choice
-
-
-def choice_text(work: Work, choice: Choice, hours: float, path: Path) -> str:
-    """What was chosen, what it finishes, what it leaves out, and how to run it."""
-    cells = work.tally(choice.bundles)
-    trained = sum(step.kind == "train" for step in choice.steps)
-    estimate, unknown = work.cost(choice.steps)
-    given = f"In {hours:g} hours" if hours < inf else "All of it"
-    also = f", and {unknown} steps that were not measured" if unknown else ""
-    lines = [
-        f"{given}: {trained} runs and {len(choice.scores)} scores, {estimate.hours}{also}.",
-        f"Then {cells} of {len(work.cells)} cells are complete.",
-    ]
-    left_out = [bundle for i, bundle in enumerate(work.bundles) if i not in choice.bundles]
-    unmeasured = [bundle for bundle in left_out if work.cost(work.steps(bundle.scores))[1]]
-    if unmeasured:
-        needs = {_kind(s) for b in unmeasured for s in work.steps(b.scores) if work.price(s) is None}
-        count = sum(len(bundle.cells) for bundle in unmeasured)
-        lines.append(f"Left out, as their hours were not measured: {count} cells ({', '.join(sorted(needs))}).")
-    if choice.scores:
-        lines.append(f"{path} lists it: snakemake -j1 --configfile {path} -- chosen")
-    return "\n".join(lines)
-
-
-def choice_file(work: Work, choice: Choice, command: str, path: Path) -> None:
-    """Write chosen runs as a config file of the workflow, for its target `chosen`."""
-    runs = _in_order(work, choice)
-    shown = [page for page in work.pages if page.path.suffix == ".md" and _shows(page, choice)]
-    partial = [catalog.RESULTS / "partial" / page.path.relative_to(catalog.RESULTS) for page in shown]
-    lines = [
-        f"# {command}",
-        f"# snakemake -j1 --configfile {path} -- chosen",
-        f"scale: {work.scale.scale}",
-        "runs: # in this order, each with the evaluators that score it",
-        *(f"  {run}: {json.dumps(sorted(evaluators))}" for run, evaluators in runs.items()),
-        f"pages: {json.dumps([str(path) for path in partial])}",
-    ]
-    write_text(path, "\n".join(lines) + "\n")
-
-
-def _in_order(work: Work, choice: Choice) -> dict[str, set[str]]:
-    """Evaluators by run, runs in the order in which they are wanted, each after the one that it starts from."""
-    runs: dict[str, set[str]] = {}
-    for run, evaluator in choice.scores:
-        before = work.specs[run].encoder.revision
-        if Step("train", before) in choice.steps:
-            runs.setdefault(before, set())
-        runs.setdefault(run, set()).add(evaluator)
-    return runs
-
-
-def _shows(page: targets.Page, choice: Choice) -> bool:
-    return not page.scores().keys().isdisjoint(choice.scores)
-
-
 # ---------------------------------------------------------------- lists of runs
 
 
-def content(work: Work, choice: Choice | None = None) -> dict:
+def content(work: Work) -> dict:
     """What `csebench plan --json` prints."""
     tables = {"scale": work.scale.scale, "device": work.device, "tables": records(*tables_rows(work))}
-    tables |= {"runs": records(*runs_rows(work))}
-    return tables if choice is None else tables | {"chosen": records(*chosen_rows(work, choice))}
+    return tables | {"runs": records(*runs_rows(work))}
 
 
 def runs_rows(work: Work) -> tuple[list[str], list[list]]:
@@ -238,17 +174,3 @@ def runs_rows(work: Work) -> tuple[list[str], list[list]]:
 def runs_table(work: Work) -> str:
     head, rows = runs_rows(work)
     return tabulate(rows, head, floatfmt=".1f")
-
-
-def chosen_rows(work: Work, choice: Choice) -> tuple[list[str], list[list]]:
-    """Columns and rows: chosen runs in their order, with the hours until each is trained and scored."""
-    rows, steps = [], set()
-    for run, evaluators in _in_order(work, choice).items():
-        steps |= work.steps(Score(run, evaluator) for evaluator in evaluators)
-        rows.append([run, ", ".join(sorted(evaluators)), work.cost(steps)[0].hours])
-    return ["run", "scored by", "hours until then"], rows
-
-
-def chosen_table(work: Work, choice: Choice) -> str:
-    head, rows = chosen_rows(work, choice)
-    return tabulate(rows, head, disable_numparse=True, colalign=["left", "left", "right"])

@@ -36,7 +36,7 @@ STAGES = {  # what each command makes; RUN stands for the id of a run
     f"render tiny/table2 --out {PAGE}": [PAGE],
     "csv": ["results/scores.csv", "results/cells.csv"],
     "html": ["results/html"],
-    "plan tiny/table2 --seeds 1 --out chosen.yaml": ["chosen.yaml", "runs/.plan/data.json"],
+    "plan tiny/table2": ["runs/.plan/data.json"],
 }
 TRAINING = "work RUN"
 
@@ -82,7 +82,6 @@ class Chaos:
             self.writes[stage], self.seconds[stage] = int(self.printed().split()[-1]), time.monotonic() - started
         for name in ("runs", "results"):
             shutil.copytree(self.folder / name, self.reference / name)
-        shutil.copy2(self.folder / "chosen.yaml", self.reference)
         self.digests = digests(self.folder)
 
     def close(self) -> None:
@@ -97,7 +96,7 @@ class Chaos:
 
     def restore(self) -> None:
         """What the undisturbed project holds."""
-        self.remove("runs", "results", "chosen.yaml", ".snakemake")
+        self.remove("runs", "results", ".snakemake")
         shutil.copytree(self.reference, self.folder, dirs_exist_ok=True)
 
     # ------------------------------------------------------------ commands
@@ -255,7 +254,7 @@ def busy(wanted: bool):
 
 def digests(folder: Path) -> dict[str, str]:
     """sha256 by name of all that is made, JSON without times and provenance."""
-    files = [folder / "chosen.yaml", *(folder / "runs").rglob("*"), *(folder / "results").rglob("*")]
+    files = [*(folder / "runs").rglob("*"), *(folder / "results").rglob("*")]
     names = {str(path.relative_to(folder)): path for path in files if path.is_file()}
     return {name: digest(path) for name, path in names.items() if not NOT_COMPARED.search(name)}
 

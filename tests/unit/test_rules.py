@@ -22,7 +22,7 @@ def ends(monkeypatch):
 
 def refused(capsys, *words):
     with pytest.raises(SystemExit) as end:
-        workflow.check_targets([*words], ["all", "chosen"], "smoke")
+        workflow.check_targets([*words], ["all"], "smoke")
     assert end.value.code == 2
     return capsys.readouterr().err
 
@@ -59,14 +59,14 @@ def test_braces_in_the_path_of_a_checkout_end_the_workflow(name, monkeypatch, ca
     monkeypatch.setattr(catalog, "ROOT", catalog.ROOT / name)
     monkeypatch.setattr(catalog, "require_checkout", lambda: None)
     with pytest.raises(SystemExit) as end:
-        workflow.start("smoke", {})
+        workflow.start("smoke")
     assert end.value.code == 2 and f"{name}: Snakemake takes braces" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("scale", [3, None, ["smoke"], "smokee"])
 def test_a_scale_that_is_none_ends_the_workflow(scale, capsys):
     with pytest.raises(SystemExit) as end:
-        workflow.start(scale, {})
+        workflow.start(scale)
     assert end.value.code == 2 and "unknown scale" in capsys.readouterr().err
 
 
@@ -75,13 +75,6 @@ def test_a_page_of_no_scale_ends_the_workflow(capsys):
     with pytest.raises(SystemExit) as end:
         workflow.scale_of_folder("smokee/")
     assert end.value.code == 2 and "Did you mean 'smoke'" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("runs", ["sts", [1], {"x": "sts"}, {"x": [3]}, {"x": None}])
-def test_runs_of_no_plan_end_the_workflow(runs, capsys):
-    with pytest.raises(SystemExit) as end:
-        workflow.chosen_scores(runs, "smoke")
-    assert end.value.code == 2 and "as `csebench plan --hours` writes them" in capsys.readouterr().err
 
 
 def test_a_damaged_version_lock_ends_the_workflow(tmp_path, monkeypatch, capsys):
@@ -108,7 +101,7 @@ def test_a_damaged_version_lock_ends_the_workflow(tmp_path, monkeypatch, capsys)
     ],
 )
 def test_a_target_of_a_rule_is_let_through(target):
-    workflow.check_targets(["-j4", target], ["all", "chosen"], "smoke")
+    workflow.check_targets(["-j4", target], ["all"], "smoke")
 
 
 def test_a_page_without_its_data_names_the_partial_one(monkeypatch, capsys):
