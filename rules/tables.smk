@@ -145,21 +145,6 @@ rule html:
         "python -m csebench html --scale {params.scale:q} > {log:q} 2>&1"
 
 
-rule checkpoints:
-    input:
-        inputs("results/paper/checkpoints.md"),
-    output:
-        listed("results/paper/checkpoints.md", "checkpoints"),
-    log:
-        "results/.logs/checkpoints.log",
-    conda:
-        "../envs/report.yaml"
-    message:
-        "write {output}"
-    shell:
-        "python -m csebench render checkpoints --out {output:q} > {log:q} 2>&1"
-
-
 rule variance:
     input:
         inputs("results/{folder}variance.md"),

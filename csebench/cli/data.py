@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from csebench.base import gpus
 from csebench.base.errors import BadInput, RunFailed, unknown
 from csebench.base.tables import json_text
 from csebench.cli.options import parse_targets
 from csebench.data.corpus import read_corpus
-from csebench.plan import checkpoints
 
 
 def check(args):
@@ -39,14 +36,6 @@ def fetch(args):
     if failed := fetch_all(pages, lambda line: print(line, flush=True)):
         raise RunFailed(f"{len(failed)} sources of {args.source} cannot be fetched; the lines above give the reasons.")
     return None
-
-
-def lock_checkpoints(args):
-    from csebench.data.fetch import model_commit
-
-    known = len(checkpoints.locked())
-    new = checkpoints.lock(model_commit, datetime.now(UTC).date().isoformat())
-    print(f"evidence/{checkpoints.LOCK}: {len(new)} checkpoints looked up, {known} were there")
 
 
 def back_translate(args):

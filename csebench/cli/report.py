@@ -8,7 +8,7 @@ from csebench.base.display import bar
 from csebench.base.errors import BadInput
 from csebench.base.files import write_text
 from csebench.base.tables import json_text, print_table
-from csebench.plan import catalog, checkpoints, targets
+from csebench.plan import catalog, targets
 from csebench.plan.made_from import recording
 
 
@@ -46,8 +46,7 @@ def render(args):
             if report.draw is not None and args.out is not None:
                 report.draw(args.out.parent, scale)
         return
-    scale = checkpoints.SCALE if args.target == checkpoints.NAME else args.scale  # it is a page of one scale
-    pages = targets.parse_target(args.target, scale)
+    pages = targets.parse_target(args.target, args.scale)
     if args.out is not None and len(pages) > 1:
         raise BadInput(
             f"render: {args.target} means {len(pages)} pages, but --out is one file; use snakemake for all."

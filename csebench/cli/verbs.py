@@ -348,10 +348,3 @@ def add_data(verb):
     v.add_argument("--translators", required=True, help=models)
     v.add_argument("--out", type=options.output_file, required=True, help="file of the translated sentences")
     v.add_argument("--batch-size", type=options.BATCH_SIZE, default=64, help="sentences per batch")
-
-    verb(
-        "lock-checkpoints",
-        data.lock_checkpoints,
-        "look up the hub's commits of released checkpoints, once",
-        "csebench lock-checkpoints",
-    )

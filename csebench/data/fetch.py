@@ -41,28 +41,6 @@ def download(name: str) -> Path:
     return hub.fetch(REPOSITORY, REVISION, "dataset", f"{REPOSITORY}/{name}", [name]) / name
 
 
-def model_commit(hub_id: str) -> str:
-    """The commit that a model's main branch is at now.
-
-    Raises:
-        BadInput: the hub gives none, with the reason.
-        RunFailed: no connection.
-    """
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import GatedRepoError, RemoteEntryNotFoundError, RepositoryNotFoundError
-
-    try:
-        return Path(hf_hub_download(hub_id, "config.json")).parent.name  # of the cache: snapshots/COMMIT/config.json
-    except GatedRepoError:
-        raise BadInput("access to it is restricted on the hub") from None
-    except RepositoryNotFoundError:
-        raise BadInput("the hub has no such public model") from None
-    except RemoteEntryNotFoundError:
-        raise BadInput("the hub has no config.json of it") from None
-    except (OSError, ValueError) as e:
-        raise RunFailed(f"{hub_id}: the hub cannot be asked for its commit: {e}") from None
-
-
 def fetch_file(name: str, root: Path) -> None:
     """A corpus of data/registry.yaml that SimCSE's repository has."""
     wanted = dataset(name)

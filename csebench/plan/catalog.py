@@ -38,7 +38,6 @@ STS_COLUMNS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R", "
 RESERVED = {
     *GENERATED,
     STUDY,
-    "checkpoints",
     "all",
     "audit",
     "cells",
@@ -177,15 +176,10 @@ def paper_names() -> list[str]:
 
 
 def side_by_side() -> Paper:
-    """The table of all methods: every file of methods/ is a row, an invalid file with its error as reason.
-
-    A method whose encoder is a released checkpoint is on a page of its own (csebench/plan/checkpoints.py).
-    """
+    """The table of all methods: every file of methods/ is a row, an invalid file with its error as reason."""
     rows = []
     for name in names(METHODS):
         try:
-            if declaration(name).released:
-                continue
             label, run, missing = declaration(name).title, Recipe(method=name), None
         except BadInput as error:
             label, run, missing = name, None, str(error)

@@ -24,7 +24,7 @@ from csebench.plan.schema import Pooler, Strict
 
 M = TypeVar("M", bound=BaseModel)
 
-NOT_SOURCES = ("checkpoints", "checkpoints.lock", "methods")
+NOT_SOURCES = ("checkpoints", "methods")
 FULL = "100%"  # of the training set
 AVERAGE, TRANSFER = "Avg.", "TransferAvg"  # averages of the seven STS test sets and of the seven transfer tasks
 DEV = ("stsb_dev", "sickr_dev")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, unknown
-from csebench.plan import checkpoints, tuning, variance
+from csebench.plan import tuning, variance
 from csebench.plan.catalog import SIDE_BY_SIDE, paper, scale
 from csebench.plan.papers import FIGURES_OF_SCORES, Column, Figure, Grid, Recipe, Row, SettingsTable, Table
 from csebench.plan.recipe import conditions, corpus_of, make_spec, pretraining
@@ -17,7 +17,7 @@ from csebench.plan.registry import COMPONENTS, METHODS, check_name, declaration,
 from csebench.plan.schema import Scale, Value
 from csebench.plan.spec import Spec
 
-EXTRA = {module.NAME: module for module in (checkpoints, variance)}  # pages that are not part of `all`
+EXTRA = {module.NAME: module for module in (variance,)}  # pages that are not part of `all`
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def _plan_cell(
     if column.task is None:
         return CellPlan(row, column)  # derived from other cells
     role = recipe.encoder or grid.encoder
-    if recipe.released is None and role not in scale.encoders:
+    if role not in scale.encoders:
         return CellPlan(row, column, missing=f"no {role} at scale {scale.scale}")
     if column.size not in scale.sizes:
         file = f"config/{scale.scale}.yaml"
@@ -91,7 +91,7 @@ def _plan_cell(
     sweep, absent = substitute_sweep(recipe.sweep | column.sweep, scale)
     if absent:
         return CellPlan(row, column, missing=absent)
-    encoder = recipe.released or scale.encoders[role]
+    encoder = scale.encoders[role]
     recipe, given = recipe.model_copy(update={"sweep": sweep}), tuning.tuned_conditions(scale, encoder)
     where = f"{where}: {row.label}, with config/{scale.scale}.yaml"
     specs = [
@@ -160,8 +160,7 @@ def _defect(recipe: Recipe, where: str) -> str | None:
 
 def find_grid(paper_name: str, name: str) -> Table | SettingsTable | Figure:
     """`table2` or `figure3` of a paper; `methods` of the paper `methods` is the table of all methods, `micse` of
-    `variants` that of miCSE's variants, `checkpoints` of `checkpoints` that of released checkpoints, `variance` of
-    `variance` that of the study of spread."""
+    `variants` that of miCSE's variants, `variance` of `variance` that of the study of spread."""
     if paper_name in EXTRA:
         return EXTRA[paper_name].table()
     about = paper(paper_name)

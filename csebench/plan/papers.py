@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from csebench.plan.schema import EncoderRef, Strict, Url, Value
+from csebench.plan.schema import Strict, Url, Value
 
 SEEDS_NEEDED = 3  # of our runs, for a verdict on a published value
 
@@ -52,7 +52,6 @@ class Recipe(Strict):
     params: dict[str, Value] = {}
     components: dict[str, dict[str, Value]] = {}
     encoder: str | None = None  # role, where it differs from the table's
-    released: EncoderRef | None = None  # a released checkpoint in place of the scale's encoder
     sweep: dict[str, Value] = {}  # parameters that the table varies; a scale's settings do not override them
 
 

@@ -121,7 +121,6 @@ class Declaration(Strict):
     needs: Prose = ""  # required besides an encoder and a corpus of sentences
     colours: Annotated[dict[str, Colour], ForReaders] = {}  # in figures, alone (``) and with components (`ami`)
     trains: Prose = "encoder"  # modules whose weights the optimiser updates
-    released: bool = False  # its encoder is a released checkpoint, not that of a scale
     params: dict[str, tuple[Value, Prose]] = {}  # name: (the paper's value, its source)
     corpus: Literal["sentences", "triplets"] = "sentences"  # kind of data that it trains on
     choices: dict[str, Annotated[list[str], Field(min_length=1)]] = {}  # allowed values of a text parameter

@@ -162,7 +162,7 @@ def back_translation(key: str, first: str) -> tuple[Path, str]:
 
 
 def page(name: str, scale_name: str, paper_name: str | None = None) -> Page:
-    """The page of `table2` of all papers, of a table or figure of one paper, a generated one, or of checkpoints."""
+    """The page of `table2` of all papers, of a table or figure of one paper, or a generated one."""
     folder = results_folder(scale_name)
     if name in (*GENERATED, *EXTRA):
         return Page(name, (name,), scale_name, grid_path(name, name, scale_name, "md"))
@@ -187,8 +187,7 @@ def pages(scale_name: str) -> tuple[Page, ...]:
 
 @cached
 def all_pages(scale_name: str) -> tuple[Page, ...]:
-    """The same with pages that are not part of `all`: released checkpoints, which need the hub, and the study of where
-    spread comes from, whose runs nothing else needs."""
+    """The same with the study of where spread comes from, whose runs nothing else needs; it is not part of `all`."""
     extra = [page(name, scale_name) for name, module in EXTRA.items() if scale_name in module.scales()]
     return (*pages(scale_name), *extra)
 

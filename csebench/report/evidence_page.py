@@ -57,8 +57,8 @@ def sections() -> list[Section]:
                 "Average of the seven STS test sets: what the method's paper prints, what the README of the checkpoint"
                 " states (`off`: how far from print) and what others scored. This is about a file, not about"
                 " training: a released model can score what is printed while a new training does not; it may be the"
-                " best of several runs. `snakemake results/paper/checkpoints.md` scores the files again, with the"
-                " protocol of this project.",
+                " best of several runs. `csebench evaluate --model HUB_ID --pooler POOLER` scores a file again, with"
+                " the protocol of this project.",
                 checkpoint_table(),
             ],
         ),

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from csebench.plan import checkpoints, variance
+from csebench.plan import variance
 from csebench.plan.targets import Page
 from csebench.report import (
-    checkpoints_page,
     evidence_figures,
     evidence_page,
     overview,
@@ -34,7 +33,7 @@ REPORTS = {
     "evidence": Report(lambda _: evidence_page.page(), lambda folder, _: evidence_figures.draw(folder)),
     tuning_page.NAME: Report(tuning_page.page, tuning_page.draw),
 }
-EXTRA = {checkpoints.NAME: lambda _: checkpoints_page.page(), variance.NAME: variance_page.page}
+EXTRA = {variance.NAME: variance_page.page}
 
 
 def page_text(page: Page) -> str:
