@@ -19,8 +19,8 @@ sys.path.append(sys.path[0])  # behind the project, else benchmarks/methods.py w
 sys.path[0] = str(ROOT)
 
 from csebench.model.encoder import Encoder
+from csebench.plan.declarations import EncoderRef
 from csebench.plan.registry import COMPONENTS, declaration, fill
-from csebench.plan.schema import EncoderRef
 from csebench.train import trainer
 
 transformers.logging.set_verbosity_error()

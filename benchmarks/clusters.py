@@ -27,12 +27,12 @@ import numpy as np
 from scipy.stats import norm
 from tabulate import tabulate
 
-from csebench import ROOT
 from csebench.base.display import bar
+from csebench.base.project import ROOT
 from csebench.plan.registry import evaluator_declaration
 from csebench.score import replicates
 from csebench.score.evaluate import evaluate
-from csebench.score.rows import Sample, sample
+from csebench.score.score_types import Sample, sample
 from csebench.score.store import items
 
 PAIRS = 400

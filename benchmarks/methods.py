@@ -24,9 +24,9 @@ from csebench.base.display import bar
 from csebench.base.provenance import code_state, processor
 from csebench.data.corpus import read_corpus
 from csebench.data.sts import read_sts
-from csebench.plan.forecast import device_name
+from csebench.plan.cost import device_name
+from csebench.plan.declarations import Evaluation
 from csebench.plan.registry import COMPONENTS, METHODS, declaration, names
-from csebench.plan.schema import Evaluation
 from csebench.score.models import open_model
 from csebench.train.trainer import optimise
 
@@ -95,7 +95,7 @@ def main():
 
 
 def step_times(args, seconds):
-    """An entry of data/step_times.yaml (csebench/plan/forecast.py: StepTimes)."""
+    """An entry of data/step_times.yaml (csebench/plan/cost.py: StepTimes)."""
     gpu = torch.cuda.get_device_name() if CUDA else None
     return {
         "device": device_name(gpu, processor(), args.threads),

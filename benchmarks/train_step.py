@@ -33,8 +33,8 @@ from csebench.base.display import bar
 from csebench.base.progress import Progress
 from csebench.data.corpus import read_corpus
 from csebench.model.encoder import Encoder
+from csebench.plan.declarations import EncoderRef
 from csebench.plan.registry import declaration, fill
-from csebench.plan.schema import EncoderRef
 from csebench.plan.spec import Spec
 from csebench.train import trainer
 from csebench.train.inputs import Inputs

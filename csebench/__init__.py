@@ -4,12 +4,8 @@ From Python: `csebench.scores`, `csebench.table` and `csebench.evaluate` (cseben
 """
 
 from importlib import import_module
-from pathlib import Path
 
 __version__ = "0.1.0"
-REPOSITORY = "https://github.com/csebench/csebench"
-
-ROOT = Path(__file__).resolve().parent.parent  # the project: methods/, papers/, config/ ... lie here
 
 
 def __getattr__(name: str):

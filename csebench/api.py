@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from pydantic import ConfigDict, SkipValidation, ValidationError, create_model
 
-from csebench import ROOT
 from csebench.base import caches
 from csebench.base.data_root import DataRoot
 from csebench.base.errors import BadInput, shortened
+from csebench.base.project import ROOT
 from csebench.plan import catalog, targets
 
 if TYPE_CHECKING:

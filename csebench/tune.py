@@ -10,10 +10,10 @@ from collections.abc import Callable
 from csebench import worker
 from csebench.base import gpus
 from csebench.base.errors import RunFailed, Untrainable, first_line
-from csebench.base.run_dir import DONE, delete_model, lock_run, read_report, training_report
+from csebench.base.runs import DONE, delete_model, lock_run, read_report, training_report
 from csebench.plan import catalog, tuning
+from csebench.plan.declarations import Scale
 from csebench.plan.recipe import conditions, pretraining
-from csebench.plan.schema import Scale
 from csebench.plan.spec import Spec
 from csebench.plan.tuning import Settings, Trial
 

@@ -10,12 +10,12 @@ from csebench.base import gpus
 from csebench.base.data_root import DataRoot
 from csebench.base.processes import is_distributed, is_main_process
 from csebench.base.progress import Progress
-from csebench.base.run_dir import REPORT, finish, is_done, lock_run
+from csebench.base.runs import REPORT, finish, is_done, lock_run
 from csebench.plan import catalog, recipe, targets
+from csebench.plan.declarations import Scale
 from csebench.plan.registry import protocol
-from csebench.plan.schema import Scale
-from csebench.plan.sources import from_hub, require_files
 from csebench.plan.spec import Spec
+from csebench.plan.where_data_is import from_hub, require_files
 from csebench.score.prune import prune
 
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from csebench.base.caches import cached
 from csebench.base.data_root import matches
 from csebench.base.errors import BadInput, MissingFile, shortened, unknown
-from csebench.plan import catalog, data_hashes, forecast, made_from, recipe, targets, tuning
+from csebench.plan import catalog, cost, data_hashes, made_from, recipe, targets, tuning
+from csebench.plan.declarations import Scale
 from csebench.plan.registry import declaration, protocol
-from csebench.plan.schema import Scale
-from csebench.plan.sources import cannot_be_had, from_hub, no_file, source_of
-from csebench.plan.version_lock import unversioned_code
+from csebench.plan.versions import unversioned_code
+from csebench.plan.where_data_is import cannot_be_had, from_hub, no_file, source_of
 from csebench.score.evaluate import evaluation_key
 
 
@@ -111,7 +111,7 @@ def report_unversioned_code() -> None:
         print(
             f"csebench: {', '.join(changed)}: the code changed, the version did not; runs and scores that it makes are"
             " marked. Bump `version` if a number can change; if none can:"
-            f" python -m csebench.versions --bless {' '.join(changed)}",
+            f" python -m csebench.plan.versions --bless {' '.join(changed)}",
             file=sys.stderr,
             flush=True,
         )
@@ -257,11 +257,11 @@ def threads(run_id: str, first_scale: str) -> int:
 def training_minutes(run_id: str, first_scale: str, attempt: int) -> int:
     """What a cluster is asked for."""
     scale_name = targets.scale_of_run(run_id, first_scale)
-    return forecast.job_minutes(forecast.fastest_seconds(targets.run(run_id, scale_name), scale_name), attempt)
+    return cost.job_minutes(cost.fastest_seconds(targets.run(run_id, scale_name), scale_name), attempt)
 
 
 def evaluation_minutes(attempt: int) -> int:
-    return forecast.job_minutes(0, attempt)
+    return cost.job_minutes(0, attempt)
 
 
 class RunTitle:

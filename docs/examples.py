@@ -28,8 +28,8 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from csebench import ROOT
 from csebench.base.files import read_text, write_text
+from csebench.base.project import ROOT
 
 EXAMPLE = re.compile(r"(<!-- example(?:: (\d+) lines)? -->\n```console\n)(.*?)(^```$)", re.DOTALL | re.MULTILINE)
 LINES, WIDTH = 20, 170

@@ -21,9 +21,9 @@ from pathlib import Path
 from statistics import mean as average
 from statistics import stdev
 
-from csebench import ROOT
 from csebench.base.errors import BadInput, first_line, unknown
 from csebench.base.files import read_text, write_text
+from csebench.base.project import ROOT
 
 MINI = ROOT / "results" / "mini"
 EVIDENCE = ROOT / "results" / "evidence.csv"

@@ -18,7 +18,7 @@ from csebench.base.errors import BadInput
 from csebench.base.files import read_bytes
 from csebench.data.sts import expected_counts
 from csebench.model.embedder import Embedder
-from csebench.score.rows import sentence_ids
+from csebench.score.score_types import sentence_ids
 from evaluators._probe import SEED, Fold, fit, held_out, predict
 
 REGULARISERS = [10.0**t for t in range(-5, -1)]

@@ -17,14 +17,14 @@ import numpy as np
 from csebench.data.sts import read_sts
 from csebench.model.embedder import Embedder
 from csebench.model.metrics import cosine, spearman
-from csebench.score.rows import Items, Score, sentence_ids
+from csebench.score.score_types import Items, Score, sentence_ids
 
 if TYPE_CHECKING:
     from matplotlib.figure import FigureBase
 
     from csebench.score.drawing import Source
 
-# A literal: it is read without running the file, so no calls and no names in it. Every key: csebench/plan/schema.py.
+# A literal: it is read without running the file, so no calls and no names. Every key: csebench/plan/declarations.py.
 DECLARATION = {
     "name": "template",  # as people write it
     "version": 1,  # bump it when a change of this file changes a number

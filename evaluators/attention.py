@@ -24,7 +24,7 @@ from csebench.base.errors import BadInput
 from csebench.data.corpus import draw_subset, read_corpus
 from csebench.model.embedder import check_finite
 from csebench.model.metrics import cosine
-from csebench.score.rows import Items, Score
+from csebench.score.score_types import Items, Score
 
 if TYPE_CHECKING:
     from matplotlib.figure import FigureBase

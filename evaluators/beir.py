@@ -25,7 +25,7 @@ from beir.datasets.data_loader import GenericDataLoader
 from csebench.base.errors import BadInput, shortened
 from csebench.base.files import parse_json
 from csebench.model.embedder import Embedder
-from csebench.score.rows import Items, Score
+from csebench.score.score_types import Items, Score
 
 DECLARATION = {
     "name": "beir",

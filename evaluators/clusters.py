@@ -21,7 +21,7 @@ from csebench.base.errors import BadInput
 from csebench.data.corpus import draw_subset, lines
 from csebench.model.embedder import Embedder
 from csebench.model.metrics import unit
-from csebench.score.rows import Items, Score
+from csebench.score.score_types import Items, Score
 
 if TYPE_CHECKING:
     from matplotlib.figure import FigureBase

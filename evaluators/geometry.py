@@ -19,7 +19,7 @@ from csebench.base.errors import BadInput
 from csebench.data.sts import read_sts
 from csebench.model.embedder import Embedder
 from csebench.model.metrics import alignment, uniformity, unit
-from csebench.score.rows import Items, Score
+from csebench.score.score_types import Items, Score
 
 DECLARATION = {
     "name": "geometry",

@@ -32,8 +32,8 @@ from csebench.data.fetch import load_task
 from csebench.data.sts import read_sts
 from csebench.model.embedder import PROBE, Embedder
 from csebench.plan.registry import protocol
-from csebench.plan.sources import from_hub
-from csebench.score.rows import Items, Score
+from csebench.plan.where_data_is import from_hub
+from csebench.score.score_types import Items, Score
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -20,7 +20,7 @@ import numpy as np
 from csebench.data.sts import Pairs, read_sts
 from csebench.model.embedder import Embedder
 from csebench.model.metrics import averages, cosine, spearman
-from csebench.score.rows import Items, Score, sentence_ids
+from csebench.score.score_types import Items, Score, sentence_ids
 
 if TYPE_CHECKING:
     from matplotlib.figure import FigureBase

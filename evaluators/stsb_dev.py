@@ -13,7 +13,7 @@ from pathlib import Path
 from csebench.data.sts import read_sts
 from csebench.model.embedder import Embedder
 from csebench.model.metrics import cosine, spearman
-from csebench.score.rows import Items, Score, sentence_ids
+from csebench.score.score_types import Items, Score, sentence_ids
 
 DECLARATION = {
     "name": "stsb_dev",

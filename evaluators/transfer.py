@@ -21,7 +21,7 @@ from sklearn.metrics import f1_score
 
 from csebench.model.embedder import Embedder
 from csebench.model.metrics import averages
-from csebench.score.rows import Items, Score
+from csebench.score.score_types import Items, Score
 from evaluators._senteval import (
     Labelled,
     Row,

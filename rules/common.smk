@@ -5,7 +5,7 @@ from pathlib import Path
 
 from csebench import workflow as jobs  # `workflow` is a name of Snakemake
 from csebench.base import gpus
-from csebench.plan import catalog, forecast, targets, tuning
+from csebench.plan import catalog, cost, targets, tuning
 
 
 envvars:

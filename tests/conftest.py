@@ -5,7 +5,7 @@ import shutil
 import pytest
 from tiny_runs import TINY, TINY_COMPONENTS, TINY_METHODS
 
-from csebench import ROOT
+from csebench.base.project import ROOT
 
 
 @pytest.fixture(scope="session")
@@ -86,10 +86,10 @@ def make_spec(tiny_bert):
     """Specs of tiny runs: `make_spec("simcse", components={"ami": {}}, params={"steps": 2}, seed=1)`."""
     from csebench.base.files import sha256
     from csebench.plan import catalog
+    from csebench.plan.declarations import Dataset, EncoderRef
     from csebench.plan.papers import Recipe
     from csebench.plan.recipe import Conditions
     from csebench.plan.recipe import make_spec as build
-    from csebench.plan.schema import Dataset, EncoderRef
 
     def make(method, variant=None, components=None, params=None, seed=1, size=None, encoder=tiny_bert, file=None):
         recipe = Recipe(method=method, variant=variant, params={**TINY, **(params or {})}, components=components or {})

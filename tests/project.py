@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from csebench import ROOT
+from csebench.base.project import ROOT
 from csebench.plan.evidence import NOT_SOURCES
 
 

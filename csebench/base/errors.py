@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
-from csebench import ROOT
+from csebench.base.project import ROOT
 
 MOST_ERRORS = 20  # of one file that a message lists
 MOST_NAMES = 12  # that a message lists

@@ -22,7 +22,7 @@ from csebench.base.errors import BadInput, MissingFile, RunFailed, Stopped
 from csebench.base.files import read_object, write_json
 from csebench.base.processes import is_main_process
 from csebench.base.provenance import processor
-from csebench.base.run_dir import CHECKPOINT, PROGRESS
+from csebench.base.runs import CHECKPOINT, PROGRESS
 
 WRITE_SECONDS = 2  # between writes of progress.json
 DRAW_SECONDS = 1  # between updates of the bar in a terminal

@@ -16,7 +16,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from csebench import ROOT
+from csebench.base.project import ROOT
 
 PACKAGES = ("csebench", "torch", "transformers", "tokenizers", "numpy", "scipy", "pydantic", "safetensors")
 PACKAGES += ("scikit-learn", "beir", "pytrec-eval-terrier", "mteb", "sentence-transformers", "matplotlib", "spacy")

@@ -10,12 +10,12 @@ from csebench.data.corpus import read_corpus
 
 
 def check(args):
-    from csebench.data import needs
+    from csebench.data import preflight
 
     pages = parse_targets(args)
-    states = needs.check(pages)
-    print(json_text(needs.content(states)) if args.json else needs.show(states))
-    if needs.lost(pages, states):
+    states = preflight.check(pages)
+    print(json_text(preflight.content(states)) if args.json else preflight.show(states))
+    if preflight.lost(pages, states):
         raise RunFailed("some models or data are unavailable; the lines above give the reason and what to do.")
 
 
@@ -31,7 +31,7 @@ def fetch(args):
         if "/" in args.source:  # no source has one
             raise
         raise unknown("source or target", args.source, [*sources(), "all", "table2", "micse/table2"]) from None
-    from csebench.data.needs import fetch_all
+    from csebench.data.preflight import fetch_all
 
     if failed := fetch_all(pages, lambda line: print(line, flush=True)):
         raise RunFailed(f"{len(failed)} sources of {args.source} cannot be fetched; the lines above give the reasons.")

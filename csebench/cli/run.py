@@ -11,19 +11,19 @@ from csebench.base import gpus
 from csebench.base.display import loading
 from csebench.base.errors import BadInput
 from csebench.base.files import write_text
-from csebench.base.run_dir import lock_run
+from csebench.base.runs import lock_run
 from csebench.base.tables import json_text, print_table
 from csebench.cli.options import distinct_evaluators, parse_targets
 from csebench.data.corpus import read_corpus
-from csebench.plan import by_hand
+from csebench.plan import cli_spec
+from csebench.plan.declarations import Evaluation
 from csebench.plan.registry import declaration
-from csebench.plan.schema import Evaluation
 
 
 def train(args):
     if (args.spec is None) == (args.method is None):
         raise BadInput("train: give a spec (JSON file or text) or --method, not both.")
-    spec = by_hand.read_spec(args.spec) if args.spec else by_hand.spec_from(make_request(args))
+    spec = cli_spec.read_spec(args.spec) if args.spec else cli_spec.spec_from(make_request(args))
     for option, file, is_read in (
         ("--corpus", args.corpus, spec.corpus is not None),
         ("--positives", args.positives, spec.back_translated),
@@ -37,12 +37,12 @@ def train(args):
         with loading("PyTorch"):
             from csebench.train.run import train as run
 
-        data_root, chunk_size = by_hand.data_root_or_default(args.data), args.chunk_size or None
+        data_root, chunk_size = cli_spec.data_root_or_default(args.data), args.chunk_size or None
         run(spec, args.out, args.corpus, data_root, positives=args.positives, chunk_size=chunk_size)
     print(f"{spec.run_id}: {args.out / 'model'}")
 
 
-def make_request(args) -> by_hand.Request:
+def make_request(args) -> cli_spec.Request:
     names = ("method", "encoder", "variant", "components", "corpus", "seed", "precision", "threads", "data")
     method = declaration(args.method)
     reads_corpus = args.corpus is not None and method.kind in ("trained", "fitted")
@@ -50,13 +50,13 @@ def make_request(args) -> by_hand.Request:
     if reads_corpus and (args.size or 0) > holds:
         raise BadInput(f"--size {args.size:,}: {args.corpus} holds {holds:,} {method.corpus}.")
     size = args.size or holds
-    return by_hand.Request(**{name: getattr(args, name) for name in names}, settings=args.set, size=size)
+    return cli_spec.Request(**{name: getattr(args, name) for name in names}, settings=args.set, size=size)
 
 
 def evaluate(args):
     settings = Evaluation(precision=args.precision, batch_size=args.batch_size, max_length=args.max_length)
-    evaluators, data_root = distinct_evaluators(args.evaluators), by_hand.data_root_or_default(args.data)
-    model = by_hand.find_model(args.model)
+    evaluators, data_root = distinct_evaluators(args.evaluators), cli_spec.data_root_or_default(args.data)
+    model = cli_spec.find_model(args.model)
     with gpus.acquire_gpus():
         from csebench.score.evaluate import evaluate as run
 
@@ -86,7 +86,7 @@ def show_scores(rows: list[dict]) -> None:
 def list_sentences(args):
     from csebench.score.evaluate import sentences
 
-    distinct = sentences(distinct_evaluators(args.evaluators), by_hand.data_root_or_default(args.data))
+    distinct = sentences(distinct_evaluators(args.evaluators), cli_spec.data_root_or_default(args.data))
     write_text(args.out, "".join(json.dumps(s, ensure_ascii=False) + "\n" for s in distinct))
     print(f"{len(distinct)} sentences, one JSON string per line: {args.out}")
 

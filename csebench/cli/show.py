@@ -11,9 +11,9 @@ from csebench.base.errors import unknown
 from csebench.base.tables import json_text
 from csebench.cli import options
 from csebench.plan import catalog, grids, targets, tuning
+from csebench.plan.declarations import Declaration, Variant
 from csebench.plan.papers import SettingsTable
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, any_declaration, names, protocol
-from csebench.plan.schema import Declaration, Variant
 
 Shown = tuple[str, dict]  # for people, and as JSON
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from csebench import __version__
 from csebench.base.errors import BadInput, unknown
 from csebench.base.provenance import code_state
-from csebench.cli import data, look, options, report, run, show
+from csebench.cli import data, inspect, options, report, run, show
 from csebench.plan import catalog, registry, tuning
-from csebench.plan.schema import POOLERS
+from csebench.plan.declarations import POOLERS
 
 DESCRIPTION = """\
 Re-run the experiments behind the tables of four papers on unsupervised sentence embeddings, and compare the results.
@@ -101,14 +101,14 @@ def parser() -> Parser:
 
 
 def add_look(verb):
-    v = verb("methods", look.list_methods, "list methods and components", "csebench methods")
+    v = verb("methods", inspect.list_methods, "list methods and components", "csebench methods")
     options.add_json(v)
 
     about = "list evaluators, with their tasks and what they need"
-    options.add_json(verb("evaluators", look.list_evaluators, about, "csebench evaluators --json"))
+    options.add_json(verb("evaluators", inspect.list_evaluators, about, "csebench evaluators --json"))
 
     about = "list papers, with their tables and figures"
-    options.add_json(verb("papers", look.list_papers, about, "csebench papers"))
+    options.add_json(verb("papers", inspect.list_papers, about, "csebench papers"))
 
     about = "show everything about a method, component, evaluator, paper, table or run"
     examples = ["micse", "micse/table2", "beir:scifact"]
@@ -120,7 +120,7 @@ def add_look(verb):
 
     about = "forecast runs and hours of targets"
     examples = ["csebench plan micse/table2", "csebench plan all --scale paper"]
-    v = verb("plan", look.show_plan, about, *examples)
+    v = verb("plan", inspect.show_plan, about, *examples)
     options.add_targets(v, "+")
     options.add_scale(v)
     v.add_argument("--device", help="name in data/step_times.yaml (default: the fastest)")
@@ -128,7 +128,7 @@ def add_look(verb):
     options.add_json(v)
 
     about = "show the state of the runs of targets, and the hours spent and left"
-    v = verb("status", look.show_status, about, "csebench status", "csebench status micse --watch")
+    v = verb("status", inspect.show_status, about, "csebench status", "csebench status micse --watch")
     options.add_targets(v, "*")
     options.add_scale(v)
     again = "update it every SECONDS (2 if left out) until all runs are done (default: show it once)"
@@ -136,7 +136,7 @@ def add_look(verb):
     options.add_json(v)
 
     about = "list what the tests of tables can show before any training, and the seeds needed"
-    v = verb("power", look.show_power, about, "csebench power micse/table2 --difference 0.5")
+    v = verb("power", inspect.show_power, about, "csebench power micse/table2 --difference 0.5")
     options.add_targets(v, "+")
     options.add_scale(v, "paper")
     points = "difference between two rows, in points, whose power is computed"
@@ -144,13 +144,13 @@ def add_look(verb):
     options.add_json(v)
 
     about = "list claims of the papers, judged on the printed numbers and on our runs"
-    v = verb("claims", look.list_claims, about, "csebench claims micse/table2 --scale mini")
+    v = verb("claims", inspect.list_claims, about, "csebench claims micse/table2 --scale mini")
     options.add_targets(v, "*")
     options.add_scale(v)
     options.add_json(v)
 
     about = "list inconsistencies in the published tables"
-    v = verb("audit", look.list_findings, about, "csebench audit micse")
+    v = verb("audit", inspect.list_findings, about, "csebench audit micse")
     options.add_targets(v, "*")
     v.set_defaults(scale=catalog.DEFAULT_SCALE)  # of no meaning to printed numbers; parse_targets reads it
     options.add_json(v)

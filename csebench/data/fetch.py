@@ -12,17 +12,17 @@ from http.client import HTTPException
 from pathlib import Path
 from urllib.request import urlopen
 
+from csebench.base import hub
 from csebench.base.display import bar
 from csebench.base.errors import BadInput, RunFailed
 from csebench.base.files import sha256, write_json, write_text
-from csebench.data import hub
 from csebench.data.archives import files_of, open_tar, unpack
 from csebench.data.corpus import check_sha256
 from csebench.data.sts import read_sts
 from csebench.plan.catalog import dataset
 from csebench.plan.data_hashes import SUMS
-from csebench.plan.schema import Dataset, Download
-from csebench.plan.sources import beir, downloads
+from csebench.plan.declarations import Dataset, Download
+from csebench.plan.where_data_is import beir, downloads
 
 REPOSITORY = "princeton-nlp/datasets-for-simcse"
 REVISION = "e145e8bb659b2aa2669f32ef79cb4cdef6c58fef"

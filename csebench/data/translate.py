@@ -11,11 +11,11 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 from csebench.base.display import bar
 from csebench.base.errors import BadInput
 from csebench.base.files import read_json, sha256, write_json
-from csebench.base.model_files import check_foreign, check_vocabulary, unreadable
+from csebench.base.hub import model_source
+from csebench.base.models import check_foreign, check_vocabulary, unreadable
 from csebench.data.corpus import read_corpus
-from csebench.data.hub import model_source
+from csebench.plan.declarations import EncoderRef
 from csebench.plan.recipe import back_translation_facts
-from csebench.plan.schema import EncoderRef
 
 CHUNK = 1024  # sentences between two writes; a killed run continues behind the last whole chunk
 

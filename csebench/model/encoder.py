@@ -19,13 +19,13 @@ from transformers import MODEL_MAPPING, AutoConfig, AutoModel, AutoModelForMaske
 from transformers.utils import logging
 
 from csebench.base.errors import BadInput
-from csebench.base.model_files import check_foreign, check_model, check_revision, check_vocabulary, unreadable
-from csebench.data.hub import local_folder, model_source
+from csebench.base.hub import local_folder, model_source
+from csebench.base.models import check_foreign, check_model, check_revision, check_vocabulary, unreadable
 from csebench.model.chunks import in_chunks
 from csebench.model.layers import Layers, additive, at_position, can_compile, to_device, use_cheap_dropout
 from csebench.model.pooling import ONE_POSITION, TEMPLATES, TWO_LAYERS, Encoded
-from csebench.model.whole import check_architecture, check_tokenizer, check_weights
-from csebench.plan.schema import EncoderRef
+from csebench.model.weights import check_architecture, check_tokenizer, check_weights
+from csebench.plan.declarations import EncoderRef
 
 logging.set_verbosity_error()  # else every load reports the masked-LM head that we do not want
 

@@ -12,13 +12,13 @@ from safetensors.numpy import load_file, save_file
 from csebench.base.display import bar, on_terminal
 from csebench.base.errors import BadInput
 from csebench.base.files import read_text
-from csebench.base.model_files import check_foreign, check_vocabulary, unreadable
-from csebench.data.hub import fetch_model
+from csebench.base.hub import fetch_model
+from csebench.base.models import check_foreign, check_vocabulary, unreadable
 from csebench.model.embedder import Embedder
 from csebench.model.encoder import Encoder
 from csebench.model.pooling import pool
-from csebench.model.whole import check_architecture, check_tokenizer, check_weights
-from csebench.plan.schema import EncoderRef, Evaluation
+from csebench.model.weights import check_architecture, check_tokenizer, check_weights
+from csebench.plan.declarations import EncoderRef, Evaluation
 
 
 def check_length(wanted: int, max_seq_length: int, name: str, setting: str = "--max-length") -> None:

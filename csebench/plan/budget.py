@@ -11,12 +11,12 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from csebench.base.errors import unknown
-from csebench.base.run_dir import DONE
-from csebench.plan import catalog, forecast, recipe, targets
-from csebench.plan.forecast import Estimate
+from csebench.base.runs import DONE
+from csebench.plan import catalog, cost, recipe, targets
+from csebench.plan.cost import Estimate
+from csebench.plan.declarations import Scale
 from csebench.plan.grids import CellPlan, find_grid, parts_of_cell, plan_grid
 from csebench.plan.papers import SettingsTable
-from csebench.plan.schema import Scale
 from csebench.plan.spec import Spec
 
 
@@ -48,13 +48,13 @@ class Work:
         self.scale: Scale = catalog.scale(pages[0].scale)
         self.grids = list(dict.fromkeys(grid for page in pages for grid in page.grids()))
         self.specs: dict[str, Spec] = {run: spec for page in pages for run, spec in page.runs().items()}
-        self.encoders = {run: forecast.base_encoder(spec, self.scale.scale) for run, spec in self.specs.items()}
-        known = [times.device for times in forecast.step_times()]
+        self.encoders = {run: cost.base_encoder(spec, self.scale.scale) for run, spec in self.specs.items()}
+        known = [times.device for times in cost.step_times()]
         if device is not None and device not in known:
             raise unknown("device of data/step_times.yaml", device, known)
-        self.device = device or forecast.default_device(self.encoders.values())
+        self.device = device or cost.default_device(self.encoders.values())
         encoders = set(self.encoders.values())
-        known_times = {name: forecast.times_on(self.device, name) for name in encoders} if self.device else {}
+        known_times = {name: cost.times_on(self.device, name) for name in encoders} if self.device else {}
         self.times = {name: times for name, times in known_times.items() if times is not None}
         self._prices: dict[Step, Estimate | None] = {}
         self._made: dict[Score, bool] = {}
@@ -111,15 +111,15 @@ class Work:
             if times is None:
                 self._prices[step] = None
             elif step.kind == "train":
-                self._prices[step] = forecast.training(self.specs[step.run], times)
+                self._prices[step] = cost.training(self.specs[step.run], times)
             else:
-                self._prices[step] = forecast.scoring(step.evaluator, times)
+                self._prices[step] = cost.scoring(step.evaluator, times)
         return self._prices[step]
 
     def cost(self, steps: Iterable[Step]) -> tuple[Estimate, int]:
         """(forecast of steps, number of those that were not measured and are not in it)"""
         prices = [self.price(step) for step in steps]
-        return forecast.total(p for p in prices if p is not None), prices.count(None)
+        return cost.total(p for p in prices if p is not None), prices.count(None)
 
     @property
     def missing(self) -> set[Score]:

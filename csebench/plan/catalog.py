@@ -12,14 +12,14 @@ from pathlib import Path
 
 from pydantic import RootModel, ValidationError
 
-from csebench import REPOSITORY, ROOT
 from csebench.base.caches import cached
 from csebench.base.data_root import DataRoot
 from csebench.base.errors import BadInput, explain, unknown
 from csebench.base.files import read_yaml
+from csebench.base.project import REPOSITORY, ROOT
+from csebench.plan.declarations import Dataset, Scale, Training
 from csebench.plan.papers import Column, Paper, Published, Recipe, Row, Table
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, check_name, declaration, fill, names, protocol
-from csebench.plan.schema import Dataset, Scale, Training
 
 RUNS = Path("runs")
 RESULTS = Path("results")

@@ -13,7 +13,7 @@ from csebench.base.errors import BadInput
 from csebench.base.files import digest, read_json, read_text, sha256, write_json
 from csebench.plan import catalog
 from csebench.plan.registry import protocol
-from csebench.plan.sources import remedy
+from csebench.plan.where_data_is import remedy
 
 FILE = catalog.RUNS / ".plan" / "data.json"  # by path: [size, times] of the file, and its sha256
 

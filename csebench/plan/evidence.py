@@ -18,9 +18,9 @@ from csebench.base.caches import cached
 from csebench.base.errors import BadInput, explain, field_names, unknown
 from csebench.base.files import Loader, not_yaml, read_text, unprintable
 from csebench.plan import catalog, registry
+from csebench.plan.declarations import Pooler, Strict
 from csebench.plan.papers import Erratum, Published, PublishedValue, Row
 from csebench.plan.registry import EVALUATORS, METHODS, declaration, evaluator_declaration
-from csebench.plan.schema import Pooler, Strict
 
 M = TypeVar("M", bound=BaseModel)
 

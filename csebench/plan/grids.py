@@ -11,10 +11,10 @@ from csebench.base.caches import cached
 from csebench.base.errors import BadInput, unknown
 from csebench.plan import tuning, variance
 from csebench.plan.catalog import SIDE_BY_SIDE, paper, scale
+from csebench.plan.declarations import Scale, Value
 from csebench.plan.papers import FIGURES_OF_SCORES, Column, Figure, Grid, Recipe, Row, SettingsTable, Table
 from csebench.plan.recipe import conditions, corpus_of, make_spec, pretraining
 from csebench.plan.registry import COMPONENTS, METHODS, check_name, declaration, panels, protocol
-from csebench.plan.schema import Scale, Value
 from csebench.plan.spec import Spec
 
 EXTRA = {module.NAME: module for module in (variance,)}  # pages that are not part of `all`

@@ -9,8 +9,8 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from csebench import ROOT
 from csebench.base.files import digest, sha256, write_text
+from csebench.base.project import ROOT
 from csebench.plan import catalog, targets, tuning
 from csebench.plan.registry import METHODS, protocol, with_imports
 from csebench.plan.targets import Page

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from csebench.plan.schema import Strict, Url, Value
+from csebench.plan.declarations import Strict, Url, Value
 
 SEEDS_NEEDED = 3  # of our runs, for a verdict on a published value
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from tabulate import tabulate
 
 from csebench.base.errors import BadInput
-from csebench.base.run_dir import read_report
+from csebench.base.runs import read_report
 from csebench.base.tables import records
-from csebench.plan import catalog, forecast, targets
+from csebench.plan import catalog, cost, targets
 from csebench.plan.budget import Step, Work
 from csebench.plan.spec import Spec
 
@@ -102,7 +102,7 @@ def hours_table(work: Work) -> str:
         if count:
             source = work.times[name].source if name in work.times else "measured on no device"
             lines.append(f"{name}, {count} runs: {source}")
-    if others := sorted({times.device for times in forecast.step_times()} - {work.device}):
+    if others := sorted({times.device for times in cost.step_times()} - {work.device}):
         lines.append(f"Other devices for --device: {'; '.join(others)}. data/step_times.yaml has them all.")
     return "\n".join(lines)
 

@@ -15,9 +15,9 @@ from typing import Any
 
 from csebench.base.errors import BadInput, unknown
 from csebench.plan.catalog import POSITIVES, RUNS, data_root, dataset
+from csebench.plan.declarations import Dataset, Declaration, EncoderRef, Precision, Scale, Value
 from csebench.plan.papers import Recipe
 from csebench.plan.registry import COMPONENTS, declaration, fill
-from csebench.plan.schema import Dataset, Declaration, EncoderRef, Precision, Scale, Value
 from csebench.plan.spec import ComponentSpec, CorpusSpec, Spec, digest
 
 ParamsByName = Mapping[str, dict[str, Value]]

@@ -13,11 +13,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from csebench import ROOT
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, explain, field_names, no_exit, unknown
 from csebench.base.files import read_text, unprintable_part
-from csebench.plan.schema import Declaration, EvaluatorDeclaration, Panel, Value
+from csebench.base.project import ROOT
+from csebench.plan.declarations import Declaration, EvaluatorDeclaration, Panel, Value
 
 METHODS = ROOT / "methods"
 COMPONENTS = METHODS / "components"

@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from csebench.base.files import digest
-from csebench.plan.schema import EncoderRef, Precision, Seed, Threads, Value
+from csebench.plan.declarations import EncoderRef, Precision, Seed, Threads, Value
 
 Source = Literal["order", "dropout", "head"]  # of randomness in training; that of the subset is in CorpusSpec
 TRAINER_VERSION = 2  # increase it when a change of the engine changes a trained model

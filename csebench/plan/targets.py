@@ -9,8 +9,8 @@ from pathlib import Path
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, by_number, did_you_mean, nearest, unknown
-from csebench.base.run_dir import DONE
-from csebench.plan import sources
+from csebench.base.runs import DONE
+from csebench.plan import where_data_is
 from csebench.plan.catalog import (
     GENERATED,
     RESERVED,
@@ -88,7 +88,7 @@ class Page:
 @cached
 def unavailable(evaluator: str, scale_name: str) -> str | None:
     """Why an evaluator cannot be run at a scale: its data are neither in the data root nor public."""
-    return sources.unavailable(evaluator, data_root(scale(scale_name)))
+    return where_data_is.unavailable(evaluator, data_root(scale(scale_name)))
 
 
 @cached

@@ -21,10 +21,10 @@ from csebench.base.caches import cached
 from csebench.base.errors import BadInput, unknown
 from csebench.base.files import read_typed, with_digest, write_json
 from csebench.plan import catalog, variance
+from csebench.plan.declarations import EncoderRef, Scale, Strict, Value
 from csebench.plan.papers import Recipe
 from csebench.plan.recipe import Conditions, conditions, make_spec, recipe_name
 from csebench.plan.registry import COMPONENTS, METHODS, declaration, names
-from csebench.plan.schema import EncoderRef, Scale, Strict, Value
 from csebench.plan.spec import Spec
 
 ENCODER = "bert-base"  # role in config/; rows on another encoder keep their settings

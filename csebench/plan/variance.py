@@ -11,14 +11,14 @@ from itertools import product
 
 from pydantic import Field
 
-from csebench import ROOT
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, unknown
 from csebench.base.files import read_yaml
+from csebench.base.project import ROOT
 from csebench.plan.catalog import STUDY, scale_names
+from csebench.plan.declarations import Strict, Value
 from csebench.plan.papers import Column, Recipe, Row, Table
 from csebench.plan.registry import METHODS, check_name, declaration
-from csebench.plan.schema import Strict, Value
 from csebench.plan.spec import Spec
 
 NAME = STUDY  # of the page, and of its table

@@ -26,7 +26,7 @@ from csebench.plan.targets import grid_path, score_path
 from csebench.report.stats import LEVEL, Difference, holm, paired_difference, tie_groups
 from csebench.report.view import Cell, GridView, differences, grid_view, has_changed, is_comparable
 from csebench.score.replicates import Replicates, read_replicates
-from csebench.score.rows import Items
+from csebench.score.score_types import Items
 from csebench.score.store import items, read_scores, score
 
 

@@ -11,9 +11,9 @@ from csebench.base.errors import by_number
 from csebench.base.files import write_text
 from csebench.base.tables import csv_text
 from csebench.plan.catalog import results_folder
+from csebench.plan.declarations import Declaration, Value
 from csebench.plan.papers import SettingsTable
 from csebench.plan.registry import COMPONENTS, METHODS, declaration, evaluator_declaration, names
-from csebench.plan.schema import Declaration, Value
 from csebench.plan.spec import Spec
 from csebench.plan.targets import pages
 from csebench.report.view import Cell, GridView, grid_view

@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from csebench.plan.catalog import scale as read_scale
+from csebench.plan.declarations import Panel
 from csebench.plan.grids import untrained_cell
 from csebench.plan.papers import Row
 from csebench.plan.registry import load_drawing, protocol
 from csebench.plan.registry import panels as declared_panels
-from csebench.plan.schema import Panel
 from csebench.plan.targets import grid_path, page, score_path
 from csebench.report import stats
 from csebench.report.markdown import heading, substitutions
 from csebench.report.view import PAPER_SCALE, Cell, GridView, combine_by_seed, grid_view, is_deterministic, shown_score
 from csebench.score.drawing import MARKERS, STYLE, Source, figure_files, row_colour, write_files
-from csebench.score.rows import Items
+from csebench.score.score_types import Items
 from csebench.score.store import items, score, value
 
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))

@@ -11,9 +11,9 @@ from math import inf
 from typing import NamedTuple
 
 from csebench.plan.catalog import DEFAULT_SCALE
+from csebench.plan.declarations import Value
 from csebench.plan.grids import recipe_values
 from csebench.plan.papers import Column, SettingsTable
-from csebench.plan.schema import Value
 from csebench.plan.targets import grid_label, grid_names
 from csebench.report import stats
 from csebench.report.compare import compared_columns, item_variances

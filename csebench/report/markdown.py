@@ -13,12 +13,12 @@ from statistics import median
 
 from csebench.plan.catalog import GENERATED, SIDE_BY_SIDE, VARIANTS, paper
 from csebench.plan.catalog import scale as read_scale
+from csebench.plan.declarations import Scale
 from csebench.plan.grids import find_grid, recipe_values, substitute, substitute_sweep
 from csebench.plan.papers import SettingsRow, SettingsTable
 from csebench.plan.plan_report import target_name
 from csebench.plan.recipe import corpus_of
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, any_declaration, declaration, names, protocol
-from csebench.plan.schema import Scale
 from csebench.plan.targets import Page, grid_label
 from csebench.plan.tuning import settings_text, tuned_settings
 from csebench.report import stats

@@ -1,6 +1,6 @@
 """State of the runs of targets, read from runs/, as a summary in a terminal. Never imports torch.
 
-Forecasts: csebench/plan/forecast.py.
+Forecasts: csebench/plan/cost.py.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from rich.text import Text
 
 from csebench.base.errors import BadInput, MissingFile
 from csebench.base.files import read_bytes
-from csebench.base.model_files import Provenance, train_again
+from csebench.base.models import Provenance, train_again
 from csebench.base.progress import format_duration, read_progress
-from csebench.base.run_dir import DONE, PROGRESS, PRUNED
+from csebench.base.runs import DONE, PROGRESS, PRUNED
 from csebench.base.tables import records
-from csebench.plan import catalog, forecast, targets
+from csebench.plan import catalog, cost, targets
 from csebench.plan.spec import Spec
 from csebench.score import failures
 from csebench.score.store import stale_runs
@@ -52,7 +52,7 @@ class RunStatus:
         """Name of the device, as in data/step_times.yaml; None before the run has begun."""
         if self.facts.get("processor") is None:
             return None
-        return forecast.device_name(self.facts["gpu"], self.facts["processor"], self.spec.threads)
+        return cost.device_name(self.facts["gpu"], self.facts["processor"], self.spec.threads)
 
 
 def read_statuses(pages: list[targets.Page]) -> list[RunStatus]:

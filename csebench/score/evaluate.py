@@ -12,33 +12,32 @@ from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from csebench.base import gpus
+from csebench.base import gpus, hub
 from csebench.base.data_root import DataRoot, matches
 from csebench.base.display import bar, loading
 from csebench.base.errors import BadInput, RunFailed, first_line, no_exit, place, shortened
 from csebench.base.files import DIGEST, digest, read_typed, replacing, sha256, with_digest, write_json
 from csebench.base.locks import locked
-from csebench.base.model_files import FACTS, REPORT, check_model, model_sha256, read_facts, train_again
+from csebench.base.models import FACTS, REPORT, check_model, model_sha256, read_facts, train_again
 from csebench.base.processes import use_threads
 from csebench.base.provenance import Stopwatch
-from csebench.base.run_dir import lock_run, read_report
-from csebench.data import hub
-from csebench.plan import version_lock
+from csebench.base.runs import lock_run, read_report
+from csebench.plan import versions
 from csebench.plan.data_hashes import check_fetched
+from csebench.plan.declarations import EncoderRef, Evaluation
 from csebench.plan.registry import EVALUATORS, Protocol, load, protocol
-from csebench.plan.schema import EncoderRef, Evaluation
-from csebench.plan.sources import from_hub, remedy
+from csebench.plan.where_data_is import from_hub, remedy
 from csebench.score import failures
 from csebench.score.replicates import make_replicates
-from csebench.score.rows import Score
 from csebench.score.score_file import REMEDY, Scores, refuse, row_defects, settings
+from csebench.score.score_types import Score
 from csebench.score.store import ITEMS, items
 
 if TYPE_CHECKING:
     import numpy as np
 
     from csebench.model.embedder import Embedder
-    from csebench.score.rows import Items
+    from csebench.score.score_types import Items
 
 SCHEMA = 1
 
@@ -226,7 +225,7 @@ def score(
         raise failed[0]
     with replacing(out.with_suffix(ITEMS)) as temporary, open(temporary, "wb") as file:
         np.savez_compressed(file, **items)
-    used = {unit for e in evaluated for unit in version_lock.units_of_score(protocol(e).declaration.name)}
+    used = {unit for e in evaluated for unit in versions.units_of_score(protocol(e).declaration.name)}
     result = {
         "schema": SCHEMA,
         "model": model,
@@ -236,7 +235,7 @@ def score(
         "items": str(out.with_suffix(ITEMS)),
         "items_sha256": sha256(out.with_suffix(ITEMS)),
         "timings": timings,
-        "provenance": watch.record(**version_lock.mark(used)),
+        "provenance": watch.record(**versions.mark(used)),
     }
     result = with_digest(result)
     write_json(out, result)

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from csebench.base.errors import BadInput, MissingFile, RunFailed
 from csebench.base.files import read_object, write_json
 from csebench.base.progress import read_progress
-from csebench.base.run_dir import PROGRESS
+from csebench.base.runs import PROGRESS
 from csebench.plan.catalog import RUNS
 from csebench.plan.registry import protocol
 from csebench.plan.targets import unavailable

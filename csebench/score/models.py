@@ -7,15 +7,15 @@ from pathlib import Path
 import numpy as np
 from safetensors import SafetensorError
 
+from csebench.base import hub
 from csebench.base.errors import BadInput, first_line
-from csebench.base.model_files import FACTS, read_facts
-from csebench.data import hub
+from csebench.base.models import FACTS, read_facts
 from csebench.model.embedder import Embedder, EmbeddingFile
 from csebench.model.encoder import Encoder
 from csebench.model.sentence_encoder import Affine, SentenceEncoder, SentenceTransformerEmbedder
+from csebench.plan.declarations import POOLERS, EncoderRef, Evaluation
 from csebench.plan.recipe import typed
 from csebench.plan.registry import declaration, load
-from csebench.plan.schema import POOLERS, EncoderRef, Evaluation
 
 
 def pooler_of(folder: Path) -> str | None:

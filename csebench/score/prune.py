@@ -6,11 +6,11 @@ from pathlib import Path
 
 from csebench.base.errors import BadInput, MissingFile
 from csebench.base.files import read_object
-from csebench.base.model_files import Report, train_again
-from csebench.base.run_dir import delete_model, training_report
+from csebench.base.models import Report, train_again
+from csebench.base.runs import delete_model, training_report
 from csebench.plan import catalog, targets
+from csebench.plan.declarations import Evaluation
 from csebench.plan.registry import protocol
-from csebench.plan.schema import Evaluation
 from csebench.score.score_file import REMEDY, Scores, settings
 
 

@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from csebench.score.rows import Items, Sample, Score, sample
+from csebench.score.score_types import Items, Sample, Score, sample
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-    from csebench.plan.schema import ItemScore
+    from csebench.plan.declarations import ItemScore
 
 VERSION = 1  # increase it when a change of this file or of rows.py changes a replicate
 DRAWS = 512  # 1.4 kB of a score; a standard error is exact up to 511 units, then off by 3 % (benchmarks/clusters.py)

@@ -17,11 +17,11 @@ from pydantic import BaseModel, Field, FiniteFloat
 
 from csebench.base.errors import BadInput
 from csebench.base.files import digest, read_typed
+from csebench.plan.declarations import Evaluation, EvaluatorDeclaration
 from csebench.plan.registry import Protocol, evaluator_declaration, protocol
-from csebench.plan.schema import Evaluation, EvaluatorDeclaration
 from csebench.plan.spec import Spec
 from csebench.score import replicates
-from csebench.score.rows import Score
+from csebench.score.score_types import Score
 
 ROUNDING = 1e-6  # of a value at the end of its range
 REMEDY = "Restore the file, or delete it, and the evaluation runs again."

@@ -16,7 +16,7 @@ from csebench.plan.targets import Page, score_path
 from csebench.score.score_file import read_published
 
 if TYPE_CHECKING:
-    from csebench.score.rows import Items
+    from csebench.score.score_types import Items
 
 ITEMS = ".items.npz"  # suffix of the file of per-item values that goes with a JSON of scores
 

@@ -20,7 +20,7 @@ from torch import nn
 from csebench.base.errors import BadInput
 from csebench.base.files import sha256, write_durably
 from csebench.base.processes import is_main_process
-from csebench.base.run_dir import CHECKPOINT, CHECKPOINT_FILES, SET_ASIDE
+from csebench.base.runs import CHECKPOINT, CHECKPOINT_FILES, SET_ASIDE
 from csebench.model.layers import is_frozen
 from csebench.train import parallel
 

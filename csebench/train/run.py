@@ -12,17 +12,17 @@ from torch import nn
 
 from csebench.base.errors import BadInput, no_exit
 from csebench.base.files import share_weights, system_errors, with_digest, write_json, write_text
-from csebench.base.model_files import CARD, FACTS, REPORT, model_sha256
+from csebench.base.models import CARD, FACTS, REPORT, model_sha256
 from csebench.base.processes import is_main_process, use_threads
 from csebench.base.progress import Progress
 from csebench.base.provenance import Stopwatch
-from csebench.base.run_dir import finish, is_done, lock_run
+from csebench.base.runs import finish, is_done, lock_run
 from csebench.data.corpus import draw_subset
 from csebench.model.encoder import Encoder
 from csebench.model.export import save_encoder, save_modules
 from csebench.model.pooling import TEMPLATES
 from csebench.model.sentence_encoder import Affine, SentenceEncoder, check_length
-from csebench.plan import version_lock
+from csebench.plan import versions
 from csebench.plan.registry import declaration, load
 from csebench.plan.spec import Spec
 from csebench.train import parallel
@@ -85,7 +85,7 @@ def train(
         parallel.stop()
         if is_main_process():
             fitted.report |= {"run": spec.run_id, "spec": spec.model_dump()}
-            marks = version_lock.mark(version_lock.units_of_run(spec))
+            marks = versions.mark(versions.units_of_run(spec))
             fitted.report |= {"provenance": watch.record(data_sha256=inputs.sha256, chunk_size=chunk_size, **marks)}
             if not is_done(out, spec):  # on a file system without locks another process may have been faster
                 with system_errors(out / "model.part"):

@@ -19,8 +19,8 @@ from csebench.model.encoder import Encoder
 from csebench.model.layers import Layers
 from csebench.model.sentence_encoder import SentenceEncoder
 from csebench.model.tokens import Tokens
+from csebench.plan.declarations import Evaluation
 from csebench.plan.registry import COMPONENTS, declaration, load
-from csebench.plan.schema import Evaluation
 from csebench.plan.spec import Spec
 from csebench.train import checkpoint, parallel
 from csebench.train.checkpoint import TrainState

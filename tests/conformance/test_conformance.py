@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from csebench.model.pooling import TEMPLATES
+from csebench.plan.declarations import POOLERS
 from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill, names, read_literal
-from csebench.plan.schema import POOLERS
 
 SECTIONS = ("Idea", "Paper", "Inputs", "Relations")
 HOSTS = ("simcse", "ct", "mirror_bert")  # methods that AMI is tried on by itself
@@ -111,7 +111,7 @@ def test_docstring_in_the_fixed_order(name, folder):
 
 
 def test_the_template_is_a_valid_method():
-    from csebench.plan.schema import Declaration
+    from csebench.plan.declarations import Declaration
 
     found = Declaration.model_validate(read_literal(METHODS / "_template.py", "DECLARATION"))
     assert found.hyperparameters().temperature == 0.05
@@ -303,7 +303,7 @@ def test_model_folder(run, finished):
 
 @runs(EMBEDDING)
 def test_encoding_does_not_depend_on_the_batch(run, finished, sentences):
-    from csebench.plan.schema import Evaluation
+    from csebench.plan.declarations import Evaluation
     from csebench.score.models import open_model
 
     model = str(finished(**RUNS[run]) / "model")

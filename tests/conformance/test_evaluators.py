@@ -15,14 +15,14 @@ import sys
 import numpy as np
 import pytest
 
-from csebench import ROOT
 from csebench.base.errors import BadInput, RunFailed
+from csebench.base.project import ROOT
 from csebench.model.embedder import Embedder
 from csebench.model.metrics import spearman
+from csebench.plan.declarations import EvaluatorDeclaration
 from csebench.plan.registry import EVALUATORS, evaluator_declaration, files, names, panels, protocol, read_literal
-from csebench.plan.schema import EvaluatorDeclaration
 from csebench.score.evaluate import evaluate, run_evaluator
-from csebench.score.rows import Score, sample
+from csebench.score.score_types import Score, sample
 
 TEMPLATE = EVALUATORS / "_template.py"
 
@@ -121,14 +121,14 @@ def test_importing_an_evaluator_that_draws_imports_no_torch():
 
 ALLOWED = {  # module: the names that it may hold as text, and why
     "plan/papers.py": {"sts"},  # the evaluator of a table that names none
-    "plan/schema.py": {"attention"},  # what a component asks of a method
+    "plan/declarations.py": {"attention"},  # what a component asks of a method
     "cli/options.py": {"sts"},  # the evaluator of a command that names none
     "cli/verbs.py": {"beir"},  # an example of what to show
     "api.py": {"sts"},  # the evaluator of a call that names none
     "plan/evidence.py": {"sts", "transfer", "stsb_dev"},  # whose columns others' numbers are
-    "plan/sources.py": {"beir", "mteb"},  # sources that are fetched, one of them by its own package
+    "plan/where_data_is.py": {"beir", "mteb"},  # sources that are fetched, one of them by its own package
     "data/fetch.py": {"beir", "mteb"},  # the same
-    "data/needs.py": {"beir", "mteb"},  # the same, to be checked before a run
+    "data/preflight.py": {"beir", "mteb"},  # the same, to be checked before a run
     "worker.py": {"sts"},  # the score that is made first
     "base/provenance.py": {"beir", "mteb"},  # packages whose versions are recorded
 }

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hub_server import Repository
 
-from csebench import ROOT
+from csebench.base.project import ROOT
 from csebench.data.fetch import REPOSITORY, REVISION, beir
 
 SMOKE = ROOT / "data" / "smoke"

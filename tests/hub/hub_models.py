@@ -32,8 +32,8 @@ from transformers import (
 )
 
 from csebench.plan import catalog
+from csebench.plan.declarations import EncoderRef
 from csebench.plan.registry import COMPONENTS, declaration
-from csebench.plan.schema import EncoderRef
 from encoders.pretrain import train_tokenizer
 
 HIDDEN, VOCABULARY = 32, 600

@@ -22,7 +22,7 @@ import hub_data
 import yaml
 from hub_server import Hub
 
-from csebench import ROOT
+from csebench.base.project import ROOT
 
 IGNORED = (
     ".git",

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from csebench.base import hub as hub_files
 from csebench.base.errors import BadInput, RunFailed
-from csebench.data import fetch, needs
-from csebench.data import hub as hub_files
+from csebench.data import fetch, preflight
 from csebench.plan import catalog
-from csebench.plan.schema import Download, EncoderRef
+from csebench.plan.declarations import Download, EncoderRef
 
 BERT, ROBERTA = "google-bert/bert-base-uncased", "FacebookAI/roberta-base"
 OTHER = "somebody/encoder"  # which a test makes
@@ -510,7 +510,7 @@ def test_needs_of_pages_are_their_models_and_data(monkeypatch):
 
     monkeypatch.delenv("CSEBENCH_DATA", raising=False)
     pages = [page for name in ("msse/table7", "infocse/table3") for page in targets.parse_target(name, "paper")]
-    found = needs.needs(pages)
+    found = preflight.needs(pages)
     kinds = {need.name: need.kind for need in found}
     assert len(found) == len(kinds)
     assert kinds[BERT] == "encoder" and kinds["distilbert/distilbert-base-uncased"] == "generator"
@@ -519,16 +519,16 @@ def test_needs_of_pages_are_their_models_and_data(monkeypatch):
 
 
 def test_a_model_is_reachable_with_its_size_then_here(hub):
-    need = needs.Need("encoder", BERT, ref(BERT))
-    state = needs.state_of(need, "paper")
+    need = preflight.Need("encoder", BERT, ref(BERT))
+    state = preflight.state_of(need, "paper")
     read = ("config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt", "model.safetensors")
     files = hub.find("models", BERT).files
-    assert (state.state, state.size) == (needs.REACHABLE, sum(len(files[name]) for name in read))
+    assert (state.state, state.size) == (preflight.REACHABLE, sum(len(files[name]) for name in read))
     hub_files.fetch_model(ref(BERT))
-    assert needs.state_of(need, "paper").state == needs.HERE
+    assert preflight.state_of(need, "paper").state == preflight.HERE
 
 
 def test_a_gated_model_is_missing_before_anything_starts(hub):
     hub.fail("gated", BERT)
-    state = needs.state_of(needs.Need("encoder", BERT, ref(BERT)), "paper")
-    assert state.state == needs.MISSING and "hf auth login" in state.why
+    state = preflight.state_of(preflight.Need("encoder", BERT, ref(BERT)), "paper")
+    assert state.state == preflight.MISSING and "hf auth login" in state.why

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from csebench import ROOT
+from csebench.base.project import ROOT
 from csebench.plan import evidence
 
 FACTS = Path(os.environ.get("CSEBENCH_FACTS", ROOT.parent / "shared" / "facts")) / "independent"

@@ -11,8 +11,8 @@ def build(make_spec, tiny_bert):
     import torch
 
     from csebench.model.encoder import Encoder
+    from csebench.plan.declarations import EncoderRef
     from csebench.plan.registry import COMPONENTS, load
-    from csebench.plan.schema import EncoderRef
 
     def made(name, **kwargs):
         spec = make_spec(name, **kwargs)
@@ -74,7 +74,7 @@ def test_pretraining_hands_its_layers_over(finished, build, make_spec, train, tm
     from safetensors.torch import load_file
 
     from csebench.model.encoder import Encoder
-    from csebench.plan.schema import EncoderRef
+    from csebench.plan.declarations import EncoderRef
     from methods.components.auxiliary_mlm import Component
 
     folder = finished("condenser") / "model"
@@ -207,7 +207,7 @@ def test_repeated_tokens(form, length, most):
 
 def test_special_tokens_stay_where_they_are(tiny_bert, sentences):
     from csebench.model.encoder import Encoder
-    from csebench.plan.schema import EncoderRef
+    from csebench.plan.declarations import EncoderRef
     from csebench.train.augment import EDITS, edited
 
     encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local"))
@@ -239,7 +239,7 @@ def test_a_prompt_is_the_sentence_in_its_template(pooler, text, tiny_bert, sente
 
     from csebench.model.encoder import Encoder
     from csebench.model.pooling import pool
-    from csebench.plan.schema import EncoderRef
+    from csebench.plan.declarations import EncoderRef
 
     encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local")).eval()
     some = [*sentences[:4], f"a [MASK] in {sentences[0]}"]
@@ -478,8 +478,8 @@ def test_the_code_of_msse_leaves_hard_negatives_out(build, triplets):
 def test_the_head_that_stays_at_test_is_a_new_pooler(name, tiny_bert):
     """Not the checkpoint's."""
     from csebench.model.encoder import Encoder
+    from csebench.plan.declarations import EncoderRef
     from csebench.plan.registry import declaration, fill, load
-    from csebench.plan.schema import EncoderRef
 
     encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local"), with_pooler=True)
     before = encoder.model.pooler.dense.weight.clone()

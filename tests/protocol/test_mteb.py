@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from csebench import ROOT
 from csebench.base.errors import BadInput, RunFailed
+from csebench.base.project import ROOT
 from csebench.model.embedder import Embedder
 from csebench.model.metrics import cosine, spearman
 from csebench.plan.registry import load, protocol
@@ -243,7 +243,7 @@ def hub(monkeypatch, smoke_data):
 
     monkeypatch.setattr(AbsTaskRetrieval, "load_data", load_retrieval)
     monkeypatch.setattr(abstask, "load_dataset", load_dataset)
-    monkeypatch.setattr("csebench.data.hub.listed", lambda *_: (Path(), {}))
+    monkeypatch.setattr("csebench.base.hub.listed", lambda *_: (Path(), {}))
 
 
 @pytest.mark.parametrize(

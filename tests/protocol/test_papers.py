@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from csebench import ROOT
 from csebench.base.errors import BadInput
 from csebench.base.files import read_yaml
+from csebench.base.project import ROOT
 from csebench.plan import catalog, grids, targets
 from csebench.plan.papers import Paper, Published, Recipe, SettingsTable
 from csebench.report.claims import judge

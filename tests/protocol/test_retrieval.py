@@ -9,8 +9,8 @@ import pytest
 from csebench.base.errors import BadInput
 from csebench.model import embedder
 from csebench.model.embedder import Embedder
+from csebench.plan.declarations import Evaluation
 from csebench.plan.registry import load
-from csebench.plan.schema import Evaluation
 from csebench.score.evaluate import evaluate, evaluate_run, sentences
 from evaluators import beir as retrieval
 from evaluators import geometry, stsb_retrieval

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from csebench import ROOT
+from csebench.base.project import ROOT
 from csebench.data.sts import read_sts
 from csebench.model.metrics import cosine, spearman
 from csebench.score.models import open_model

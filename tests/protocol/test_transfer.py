@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from csebench import ROOT
 from csebench.base.errors import BadInput
+from csebench.base.project import ROOT
 from csebench.plan.registry import load, protocol
 from evaluators import _probe, _senteval, transfer
 

@@ -334,8 +334,8 @@ class Network:
         from transformers import BertConfig, BertForMaskedLM
 
         from csebench.model.encoder import Encoder
+        from csebench.plan.declarations import EncoderRef
         from csebench.plan.registry import COMPONENTS, declaration, fill, load
-        from csebench.plan.schema import EncoderRef
 
         weights = arrays("official_weights.npz.xz")
         self.weights = {

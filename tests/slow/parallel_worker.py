@@ -13,8 +13,8 @@ from tiny_runs import TINY, TINY_METHODS
 
 from csebench.data.corpus import read_corpus
 from csebench.model.encoder import Encoder
+from csebench.plan.declarations import EncoderRef
 from csebench.plan.registry import COMPONENTS, declaration, fill
-from csebench.plan.schema import EncoderRef
 from csebench.train import parallel, trainer
 
 CASES = ["simcse", "simcse+moco", "simcse+ami", "simcse+mlm", "simcse_sup", "msse+compensation", "ct", "pcl", "scd"]

@@ -6,11 +6,11 @@ import sys
 import pytest
 import torch
 
-from csebench import ROOT
+from csebench.base.project import ROOT
 from csebench.model.encoder import Encoder
 from csebench.model.sentence_encoder import SentenceEncoder
 from csebench.model.tokens import Tokens
-from csebench.plan.schema import EncoderRef
+from csebench.plan.declarations import EncoderRef
 from csebench.train import trainer
 
 

@@ -9,7 +9,7 @@ import pytest
 from parallel_worker import CASES
 from safetensors.numpy import load_file
 
-from csebench import ROOT
+from csebench.base.project import ROOT
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import csebench
-from csebench import ROOT
 from csebench.base.errors import BadInput
+from csebench.base.project import ROOT
 
 SMOKE = ROOT / "data" / "smoke"
 

@@ -5,9 +5,10 @@ import shutil
 
 import pytest
 
-from csebench import ROOT, cli
+from csebench import cli
 from csebench.base import caches
 from csebench.base.errors import BadInput
+from csebench.base.project import ROOT
 from csebench.plan import catalog, targets
 
 COLUMNS = "[{label: Avg., task: Avg.}]"

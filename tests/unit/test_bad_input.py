@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from csebench import ROOT, cli
+from csebench import cli
 from csebench.base import caches
-from csebench.cli import look, run, show, verbs
-from csebench.plan import by_hand, catalog, evidence, grids, recipe, registry, targets
+from csebench.base.project import ROOT
+from csebench.cli import inspect, run, show, verbs
+from csebench.plan import catalog, cli_spec, evidence, grids, recipe, registry, targets
 
 SMOKE = ROOT / "data" / "smoke"
 CORPUS = SMOKE / "wiki" / "smoke.txt"
@@ -177,8 +178,8 @@ def test_name_or_value(arguments, parts, capsys, here, no_torch):
 
 
 def test_a_setting_of_a_component_of_the_method_needs_no_option():
-    request = by_hand.Request("micse", str(ENCODER), settings=["ami.weight=0.1"], corpus=CORPUS, size=400, data=SMOKE)
-    assert by_hand.spec_from(request).components["ami"].params["weight"] == 0.1
+    request = cli_spec.Request("micse", str(ENCODER), settings=["ami.weight=0.1"], corpus=CORPUS, size=400, data=SMOKE)
+    assert cli_spec.spec_from(request).components["ami"].params["weight"] == 0.1
 
 
 def test_a_spec_of_more_sentences_than_the_corpus(capsys, here, no_torch):
@@ -190,9 +191,9 @@ def test_a_spec_of_more_sentences_than_the_corpus(capsys, here, no_torch):
 def test_a_small_number_as_people_write_it_is_accepted():
     """`3e-5` is a string to YAML and to the command line."""
     args = verbs.parser().parse_args([str(a) for a in training("--set", "learning_rate=3e-5", "batch_size=64")])
-    assert by_hand.spec_from(run.make_request(args)).params["learning_rate"] == 3e-5
+    assert cli_spec.spec_from(run.make_request(args)).params["learning_rate"] == 3e-5
     written = verbs.parser().parse_args([str(a) for a in training("--set", "learning_rate=0.00003")])
-    assert by_hand.spec_from(run.make_request(args)).run_id == by_hand.spec_from(run.make_request(written)).run_id
+    assert cli_spec.spec_from(run.make_request(args)).run_id == cli_spec.spec_from(run.make_request(written)).run_id
 
 
 def test_what_argparse_refuses_is_bad_input_too(capsys, here):
@@ -665,7 +666,7 @@ def test_broken_method_file_is_named(content, parts, tmp_path, monkeypatch, caps
     (methods / "broken.py").write_text(content)
     shutil.copytree(ROOT / "evaluators", evaluators := tmp_path / "copy" / "evaluators")
     for name, folder in (("METHODS", methods), ("COMPONENTS", methods / "components"), ("EVALUATORS", evaluators)):
-        for module in (registry, catalog, grids, recipe, look, show):
+        for module in (registry, catalog, grids, recipe, inspect, show):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, folder)
     monkeypatch.setattr(registry, "ROOT", methods.parent)

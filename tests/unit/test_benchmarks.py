@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from csebench import ROOT
+from csebench.base.project import ROOT
 
 SCRIPTS = sorted(path.name for path in (ROOT / "benchmarks").glob("[!_]*.py"))
 FAST = {"judge.py", "rows.py", "verdict.py"}

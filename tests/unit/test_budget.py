@@ -5,14 +5,14 @@ from score_files import scored_by, write_score_file
 
 from csebench import cli
 from csebench.base.files import write_json
-from csebench.base.run_dir import DONE, PRUNED
-from csebench.plan import catalog, forecast, recipe, targets
+from csebench.base.runs import DONE, PRUNED
+from csebench.plan import catalog, cost, recipe, targets
 from csebench.plan.budget import Step, Work
 from csebench.plan.registry import METHODS, names
 
 BASE = "google-bert/bert-base-uncased"
-COST = forecast.EvaluatorTimes(sentences=10_000, scoring_seconds=1, factor=2, source="made up")
-TIMES = forecast.StepTimes(
+COST = cost.EvaluatorTimes(sentences=10_000, scoring_seconds=1, factor=2, source="made up")
+TIMES = cost.StepTimes(
     device="a card",
     encoder=BASE,
     batch_size=64,
@@ -28,8 +28,8 @@ TIMES = forecast.StepTimes(
 @pytest.fixture(autouse=True)
 def measured(monkeypatch, tmp_path):
     """One device, on which every method, STS and STS-B dev were measured, and no run or score that is there."""
-    monkeypatch.setattr(forecast, "step_times", lambda: [TIMES])
-    monkeypatch.setattr(forecast, "evaluator_times", lambda: {"sts": COST, "stsb_dev": COST})
+    monkeypatch.setattr(cost, "step_times", lambda: [TIMES])
+    monkeypatch.setattr(cost, "evaluator_times", lambda: {"sts": COST, "stsb_dev": COST})
     monkeypatch.chdir(tmp_path)
 
 
@@ -136,7 +136,7 @@ def test_shared_runs_are_paid_once():
 
 
 def test_what_was_not_measured_is_counted_and_not_estimated(monkeypatch):
-    monkeypatch.setattr(forecast, "evaluator_times", dict)
+    monkeypatch.setattr(cost, "evaluator_times", dict)
     table = work("infocse/table4")
     estimate, unknown = table.cost(table.steps(table.missing))
     assert unknown == len(table.missing) > 0
@@ -165,6 +165,6 @@ def test_an_unknown_device_is_refused(capsys):
 
 
 def test_no_device_is_said(monkeypatch, capsys):
-    monkeypatch.setattr(forecast, "step_times", lambda: [])
+    monkeypatch.setattr(cost, "step_times", lambda: [])
     assert cli.main(["plan", "micse/table3"]) == 0
     assert "measured on no device" in capsys.readouterr().out

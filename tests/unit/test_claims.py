@@ -7,8 +7,8 @@ import pytest
 from pydantic import ValidationError
 from test_compare import SCALE, clear, made_up, table, write_scores
 
-from csebench import ROOT
 from csebench.base.errors import BadInput
+from csebench.base.project import ROOT
 from csebench.plan import catalog, targets
 from csebench.plan.papers import Claim
 from csebench.report import claims, printed_spread, stats

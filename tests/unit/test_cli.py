@@ -10,11 +10,12 @@ import sys
 
 import pytest
 
-from csebench import ROOT, cli
+from csebench import cli
 from csebench.base import display
 from csebench.base.errors import BadInput, unknown
+from csebench.base.project import ROOT
 from csebench.cli import run, verbs
-from csebench.plan import by_hand, catalog, targets
+from csebench.plan import catalog, cli_spec, targets
 
 VERBS = next(action for action in verbs.parser()._actions if action.choices).choices
 OPTIONS = [
@@ -135,12 +136,12 @@ def test_near_names_are_suggested_and_few_names_listed(name, count, message):
 def test_a_model_is_named_as_an_encoder_is(tmp_path, monkeypatch):
     ref = next(ref for ref in catalog.scale("paper").encoders.values())
     short = ref.name.rpartition("/")[2]
-    assert by_hand.find_model(ref.name) == by_hand.find_model(short) == f"{ref.name}@{ref.revision}"
+    assert cli_spec.find_model(ref.name) == cli_spec.find_model(short) == f"{ref.name}@{ref.revision}"
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs" / "simcse-0123456789" / "model").mkdir(parents=True)
-    assert by_hand.find_model("simcse-0123456789") == "runs/simcse-0123456789/model"
+    assert cli_spec.find_model("simcse-0123456789") == "runs/simcse-0123456789/model"
     for name in ("runs", "vectors.npz", "owner/model", "owner/model@main"):
-        assert by_hand.find_model(name) == name
+        assert cli_spec.find_model(name) == name
 
 
 def test_a_mistyped_model_is_refused_before_torch_is_imported(tmp_path, monkeypatch, capsys):

@@ -9,10 +9,10 @@ import scipy.stats
 import yaml
 from score_files import scored_by, write_score_file
 
-from csebench import ROOT
 from csebench.base import caches
 from csebench.base.errors import BadInput
 from csebench.base.files import with_digest, write_json
+from csebench.base.project import ROOT
 from csebench.data.sts import read_sts
 from csebench.model.metrics import averages
 from csebench.plan import catalog, grids, targets
@@ -21,7 +21,7 @@ from csebench.report import compare
 from csebench.report.markdown import reading_key
 from csebench.report.view import grid_view
 from csebench.score.replicates import make_replicates, read_replicates
-from csebench.score.rows import Score, sample, sentence_ids
+from csebench.score.score_types import Score, sample, sentence_ids
 
 SCALE = "smoke"
 SMOKE = ROOT / "data" / "smoke"

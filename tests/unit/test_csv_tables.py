@@ -9,8 +9,8 @@ from dataclasses import replace
 import pandas
 import pytest
 
-from csebench import ROOT
 from csebench.base.files import with_digest
+from csebench.base.project import ROOT
 from csebench.plan import catalog, recipe
 from csebench.plan.catalog import RESULTS, paper_names
 from csebench.plan.papers import Recipe

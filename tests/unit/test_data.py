@@ -11,8 +11,8 @@ import yaml
 from scipy.spatial.distance import cosine as cosine_distance
 from scipy.stats import spearmanr
 
-from csebench import ROOT
 from csebench.base.errors import BadInput
+from csebench.base.project import ROOT
 from csebench.data.corpus import draw_subset, read_corpus
 from csebench.data.sts import PUBLISHED_COUNTS, read_sts
 from evaluators import sts

@@ -9,7 +9,8 @@ import shlex
 
 import pytest
 
-from csebench import ROOT, cli
+from csebench import cli
+from csebench.base.project import ROOT
 from csebench.cli.verbs import parser
 
 TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]

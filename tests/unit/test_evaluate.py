@@ -11,10 +11,10 @@ from csebench import cli
 from csebench.base.errors import BadInput
 from csebench.base.files import read_json, write_json
 from csebench.base.processes import use_threads
-from csebench.plan.schema import Evaluation
+from csebench.plan.declarations import Evaluation
 from csebench.score import evaluate as module
 from csebench.score.evaluate import evaluate_run, publish
-from csebench.score.rows import Score
+from csebench.score.score_types import Score
 
 
 @pytest.fixture

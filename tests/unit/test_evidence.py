@@ -10,9 +10,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from csebench import ROOT
 from csebench.base import caches
 from csebench.base.errors import BadInput
+from csebench.base.project import ROOT
 from csebench.plan import catalog, evidence
 from csebench.plan.evidence import Key
 from csebench.plan.grids import find_grid

@@ -6,7 +6,7 @@ import pytest
 
 from csebench import worker
 from csebench.base.errors import RunFailed
-from csebench.plan.schema import Evaluation
+from csebench.plan.declarations import Evaluation
 from csebench.score import evaluate, failures
 
 

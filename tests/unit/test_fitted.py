@@ -5,8 +5,8 @@ import shutil
 import pytest
 from score_files import scored_by, write_score_file
 
-from csebench import ROOT
 from csebench.base import caches
+from csebench.base.project import ROOT
 from csebench.plan import catalog, targets
 from csebench.report.view import grid_view
 

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from csebench import ROOT
-from csebench.plan import catalog, forecast, targets
+from csebench.base.project import ROOT
+from csebench.plan import catalog, cost, targets
 from csebench.plan.papers import Recipe
 from csebench.plan.recipe import conditions, make_spec
 
@@ -17,8 +17,8 @@ COMMON = {"batch_size": 32, "max_length": 32, "precision": "bf16", "factor": 2, 
 FAST = {"simcse": 0.1, "ct": 0.2, "infocse": 0.3, "condenser": 0.5}
 SLOW = {"simcse": 1.0, "pcl": 8.0, "simcse+ami": 1.3, "simcse+moco": 1.2}
 TIMES = [
-    forecast.StepTimes(device="fast", encoder=BASE, sentences_per_second=1000, seconds=FAST, **COMMON),
-    forecast.StepTimes(device="slow", encoder=MINI, seconds=SLOW, **COMMON),
+    cost.StepTimes(device="fast", encoder=BASE, sentences_per_second=1000, seconds=FAST, **COMMON),
+    cost.StepTimes(device="slow", encoder=MINI, seconds=SLOW, **COMMON),
 ]
 fast, slow = TIMES
 HEAVY = ("torch", "transformers", "tokenizers", "mteb", "beir", "sentence_transformers", "scipy", "sklearn")
@@ -27,7 +27,7 @@ HEAVY = ("torch", "transformers", "tokenizers", "mteb", "beir", "sentence_transf
 @pytest.fixture(autouse=True)
 def measured(monkeypatch, tmp_path):
     """Those devices, and no run that is finished."""
-    monkeypatch.setattr(forecast, "step_times", lambda: TIMES)
+    monkeypatch.setattr(cost, "step_times", lambda: TIMES)
     monkeypatch.chdir(tmp_path)
 
 
@@ -43,28 +43,28 @@ def spec(method, **recipe):
 
 def test_seconds_of_a_run_by_hand():
     """The start of the job, 15,625 steps of twice the measured tokens, 125 evaluations on STS-B dev."""
-    steps, start = 15_625 * 0.1 * (64 * 32) / (32 * 32), forecast.START_SECONDS
-    assert forecast.training(spec("simcse"), fast).seconds == pytest.approx(start + steps + 125 * 3_000 / 1000)
-    assert forecast.training(spec("simcse"), slow).seconds == pytest.approx(start + 10 * steps)  # dev is in the steps
+    steps, start = 15_625 * 0.1 * (64 * 32) / (32 * 32), cost.START_SECONDS
+    assert cost.training(spec("simcse"), fast).seconds == pytest.approx(start + steps + 125 * 3_000 / 1000)
+    assert cost.training(spec("simcse"), slow).seconds == pytest.approx(start + 10 * steps)  # dev is in the steps
     longer = spec("ct", params={"max_length": 64, "batch_size": 32, "evaluate_every": 5000})
-    assert forecast.training(longer, fast).seconds == pytest.approx(start + 5_000 * 0.2 * 2 + 3)
+    assert cost.training(longer, fast).seconds == pytest.approx(start + 5_000 * 0.2 * 2 + 3)
 
 
 def test_what_is_not_trained_only_starts():
-    assert forecast.training(spec("bert"), fast).seconds == forecast.START_SECONDS
+    assert cost.training(spec("bert"), fast).seconds == cost.START_SECONDS
 
 
 def test_what_is_fitted_embeds_what_it_is_fitted_on():
     assert spec("whitening").params["fit_sentences"] == 100_000
-    assert forecast.training(spec("whitening"), fast).seconds == pytest.approx(forecast.START_SECONDS + 100)
-    assert forecast.training(spec("whitening"), slow) is None  # nothing tells how fast it embeds
+    assert cost.training(spec("whitening"), fast).seconds == pytest.approx(cost.START_SECONDS + 100)
+    assert cost.training(spec("whitening"), slow) is None  # nothing tells how fast it embeds
 
 
 def test_a_score_is_embedding_and_the_rest(monkeypatch):
-    cost = forecast.EvaluatorTimes(sentences=20_000, scoring_seconds=8, factor=4, source="made up")
-    monkeypatch.setattr(forecast, "evaluator_times", lambda: {"sts": cost})
-    assert forecast.scoring("sts", fast) == forecast.Estimate(28, 20 / 2 + 8 / 4, 20 * 2 + 8 * 4)
-    assert forecast.scoring("beir:nq", fast) is None
+    times = cost.EvaluatorTimes(sentences=20_000, scoring_seconds=8, factor=4, source="made up")
+    monkeypatch.setattr(cost, "evaluator_times", lambda: {"sts": times})
+    assert cost.scoring("sts", fast) == cost.Estimate(28, 20 / 2 + 8 / 4, 20 * 2 + 8 * 4)
+    assert cost.scoring("beir:nq", fast) is None
 
 
 # ---------------------------------------------------------------- ranges
@@ -72,48 +72,48 @@ def test_a_score_is_embedding_and_the_rest(monkeypatch):
 
 def test_what_was_not_measured_has_the_wider_range():
     """A factor of 2 is stated for the device; a step that follows from another device's has 1.5 times that."""
-    measured, derived = forecast.training(spec("simcse"), fast), forecast.training(spec("pcl"), fast)
+    measured, derived = cost.training(spec("simcse"), fast), cost.training(spec("pcl"), fast)
     assert (measured.high / measured.seconds, measured.seconds / measured.low) == (pytest.approx(2), pytest.approx(2))
     assert 2.9 < derived.high / derived.seconds < 3 and 2.9 < derived.seconds / derived.low < 3
 
 
 def test_a_sum_is_as_uncertain_as_its_parts():
-    one, other = forecast.Estimate.within(10, 2), forecast.Estimate.within(30, 1)
-    assert one + other == forecast.total([one, other]) == forecast.Estimate(40, 35, 50)
+    one, other = cost.Estimate.within(10, 2), cost.Estimate.within(30, 1)
+    assert one + other == cost.total([one, other]) == cost.Estimate(40, 35, 50)
 
 
 def test_hours_are_printed_with_their_range():
-    assert forecast.Estimate.within(36_000, 2).hours == "10.0 h (5.0 to 20.0)"
-    assert forecast.Estimate.within(3_600_000, 4).hours == "1,000 h (250 to 4,000)"
-    assert forecast.Estimate().hours == "0 h"
+    assert cost.Estimate.within(36_000, 2).hours == "10.0 h (5.0 to 20.0)"
+    assert cost.Estimate.within(3_600_000, 4).hours == "1,000 h (250 to 4,000)"
+    assert cost.Estimate().hours == "0 h"
 
 
 # ---------------------------------------------------------------- encoders that were not measured
 
 
 def test_an_encoder_of_the_same_shape_takes_the_same_time():
-    times = forecast.times_on("fast", "FacebookAI/roberta-base")
+    times = cost.times_on("fast", "FacebookAI/roberta-base")
     assert times.seconds == fast.seconds and times.factor == 1.5 * fast.factor
 
 
 @pytest.mark.parametrize("encoder", [LARGE, MINI, "somebody/bert"])
 def test_an_encoder_of_another_or_unknown_size_has_no_forecast(encoder):
-    assert forecast.times_on("fast", encoder) is None
+    assert cost.times_on("fast", encoder) is None
 
 
 def test_runs_of_scale_paper_have_a_forecast_on_the_device_that_a_paper_states(monkeypatch):
     monkeypatch.undo()
-    runs = [(run, forecast.base_encoder(run, "paper")) for run in targets.runs("paper").values()]
-    known = [forecast.training(run, times) for run, e in runs if (times := forecast.times_on("NVIDIA V100", e))]
+    runs = [(run, cost.base_encoder(run, "paper")) for run in targets.runs("paper").values()]
+    known = [cost.training(run, times) for run, e in runs if (times := cost.times_on("NVIDIA V100", e))]
     assert len(known) - known.count(None) == 960 < len(runs)
 
 
 def test_the_device_of_a_forecast_is_the_fastest_that_was_measured(monkeypatch):
     faster = slow.model_copy(update={"device": "faster", "seconds": {"simcse": 0.001}})
-    monkeypatch.setattr(forecast, "step_times", lambda: [*TIMES, faster])
-    assert forecast.default_device([BASE, BASE, MINI]) == "fast"
-    assert forecast.default_device([BASE, MINI, MINI]) == "faster"
-    assert forecast.default_device(["somebody/bert"]) is None
+    monkeypatch.setattr(cost, "step_times", lambda: [*TIMES, faster])
+    assert cost.default_device([BASE, BASE, MINI]) == "fast"
+    assert cost.default_device([BASE, MINI, MINI]) == "faster"
+    assert cost.default_device(["somebody/bert"]) is None
 
 
 # ---------------------------------------------------------------- steps
@@ -136,41 +136,37 @@ def test_the_device_of_a_forecast_is_the_fastest_that_was_measured(monkeypatch):
     ],
 )
 def test_step_of_a_method_that_was_measured_elsewhere(name, seconds):
-    assert forecast.step_seconds(name, fast) == (seconds and pytest.approx(seconds))
+    assert cost.step_seconds(name, fast) == (seconds and pytest.approx(seconds))
 
 
 def test_components_of_the_recipe_are_added_not_those_of_the_method():
-    with_ami = forecast.training(spec("simcse", components={"ami": {}}), fast).seconds
-    assert with_ami - forecast.training(spec("simcse"), fast).seconds == pytest.approx(15_625 * 0.03 * 2)
-    assert forecast.training(spec("micse"), fast) is None  # not SimCSE's with AMI and MoCo
+    with_ami = cost.training(spec("simcse", components={"ami": {}}), fast).seconds
+    assert with_ami - cost.training(spec("simcse"), fast).seconds == pytest.approx(15_625 * 0.03 * 2)
+    assert cost.training(spec("micse"), fast) is None  # not SimCSE's with AMI and MoCo
 
 
 def test_a_run_that_starts_from_another_is_of_its_encoder():
     started = spec("infocse")
-    assert started.encoder.name.startswith("runs/") and forecast.base_encoder(started, "paper") == BASE
+    assert started.encoder.name.startswith("runs/") and cost.base_encoder(started, "paper") == BASE
 
 
 def test_minutes_asked_of_a_cluster():
     """Three times the forecast and an hour, doubled by attempt; a day at most, or where nothing is known."""
-    assert [forecast.job_minutes(601, attempt) for attempt in (1, 2, 3)] == [91, 182, 364]
-    assert forecast.job_minutes(0, 1) == 60
-    assert (
-        forecast.job_minutes(20 * 3600, 1) == forecast.job_minutes(600, 9) == forecast.job_minutes(None, 1) == 24 * 60
-    )
+    assert [cost.job_minutes(601, attempt) for attempt in (1, 2, 3)] == [91, 182, 364]
+    assert cost.job_minutes(0, 1) == 60
+    assert cost.job_minutes(20 * 3600, 1) == cost.job_minutes(600, 9) == cost.job_minutes(None, 1) == 24 * 60
 
 
 def test_a_cluster_is_asked_for_the_fastest_device_with_all_that_is_known(monkeypatch):
     slower = fast.model_copy(update={"device": "slower", "seconds": {"simcse": 0.5}})
-    monkeypatch.setattr(forecast, "step_times", lambda: [slower, *TIMES])
+    monkeypatch.setattr(cost, "step_times", lambda: [slower, *TIMES])
     run, evaluators = next((r, e) for r, e in targets.evaluators("paper").items() if r.startswith("simcse-") and e)
     planned = targets.run(run, "paper")
-    times = (
-        fast if forecast.base_encoder(planned, "paper") == BASE else forecast.times_on("fast", planned.encoder.name)
-    )
-    scores = [score for e in evaluators if (score := forecast.scoring(e, times)) is not None]
+    times = fast if cost.base_encoder(planned, "paper") == BASE else cost.times_on("fast", planned.encoder.name)
+    scores = [score for e in evaluators if (score := cost.scoring(e, times)) is not None]
     assert scores
-    known = forecast.total([forecast.training(planned, times), *scores]).seconds
-    assert forecast.fastest_seconds(planned, "paper") == pytest.approx(known)
+    known = cost.total([cost.training(planned, times), *scores]).seconds
+    assert cost.fastest_seconds(planned, "paper") == pytest.approx(known)
 
 
 def test_the_command_lists_every_run_once_without_torch():

@@ -7,10 +7,11 @@ import time
 
 import pytest
 
-from csebench import ROOT, cli, worker
+from csebench import cli, worker
 from csebench.base import gpus
 from csebench.base.errors import BadInput
-from csebench.base.run_dir import REPORT
+from csebench.base.project import ROOT
+from csebench.base.runs import REPORT
 from csebench.plan import targets
 
 HOLD = """

@@ -13,9 +13,9 @@ import pytest
 import yaml
 from score_files import scored_by, write_score_file
 
-from csebench import ROOT
 from csebench.base import caches
 from csebench.base.files import with_digest, write_json
+from csebench.base.project import ROOT
 from csebench.plan import catalog, grids, targets
 from csebench.report import csv_tables, evidence, evidence_page, html, html_cells, markdown, printed_spread, view
 from csebench.report.audit import Finding, Place

@@ -4,7 +4,7 @@ import importlib.util
 
 import pytest
 
-from csebench import ROOT
+from csebench.base.project import ROOT
 from csebench.report import audit
 
 

@@ -10,14 +10,14 @@ import threading
 
 import pytest
 
-from csebench import ROOT
 from csebench.base.errors import BadInput
-from csebench.base.run_dir import lock_run
+from csebench.base.project import ROOT
+from csebench.base.runs import lock_run
 
 HOLD = """
 import os, shutil, sys
 from pathlib import Path
-from csebench.base.run_dir import lock_run
+from csebench.base.runs import lock_run
 folder = Path(sys.argv[1])
 with lock_run(folder):
     print("locked", flush=True)

@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 import csebench
-from csebench import ROOT, cli
+from csebench import cli
+from csebench.base.project import REPOSITORY, ROOT
 from csebench.cli import verbs
 from csebench.plan import catalog
 
@@ -55,7 +56,7 @@ def test_citation_file_fits_the_package():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert citation["version"] == csebench.__version__
     assert citation["license"] == PROJECT["license"]
-    assert citation["repository-code"] == PROJECT["urls"]["Repository"] == csebench.REPOSITORY
+    assert citation["repository-code"] == PROJECT["urls"]["Repository"] == REPOSITORY
 
 
 def test_changelog_has_the_version_and_what_is_unreleased():

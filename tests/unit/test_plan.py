@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from csebench import ROOT, cli
+from csebench import cli
 from csebench.base import caches
 from csebench.base.errors import BadInput
 from csebench.base.files import sha256
-from csebench.plan import catalog, forecast, grids, plan_report, recipe, registry, targets
+from csebench.base.project import ROOT
+from csebench.plan import catalog, cost, grids, plan_report, recipe, registry, targets
+from csebench.plan.declarations import POOLERS
 from csebench.plan.papers import Recipe, SettingsTable
-from csebench.plan.schema import POOLERS
 from csebench.report import audit, markdown
 
 PAPERS = catalog.paper_names()
@@ -409,9 +410,9 @@ def test_plan_forecasts_hours(capsys):
     cli.main(["plan", "micse/table2", "--scale", "paper"])
     shown = capsys.readouterr().out
     assert "Forecast on one NVIDIA V100, " in shown and "stated, not measured here" in shown
-    (times,) = [t for t in forecast.step_times() if t.device == "NVIDIA V100"]
+    (times,) = [t for t in cost.step_times() if t.device == "NVIDIA V100"]
     spec = grids.plan_grid("micse", "table2", "paper")[row("micse", "miCSE")][3].specs[0]
-    assert forecast.training(spec, times).seconds == pytest.approx(1.5 * 3600, abs=5)
+    assert cost.training(spec, times).seconds == pytest.approx(1.5 * 3600, abs=5)
     cli.main(["plan", "micse/table1", "--scale", "paper"])
     assert "google-bert/bert-large" not in capsys.readouterr().out
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from csebench import ROOT
+from csebench.base.project import ROOT
 
 CORPUS = ROOT / "data" / "smoke" / "wiki" / "smoke.txt"
 SMALL = ["--batch-size=8", "--layers=1", "--hidden=16", "--heads=2", "--vocab-size=300", "--max-length=40"]

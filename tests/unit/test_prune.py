@@ -6,7 +6,7 @@ import os
 import pytest
 from score_files import write_score_file
 
-from csebench.base.run_dir import delete_model, is_done, size
+from csebench.base.runs import delete_model, is_done, size
 from csebench.plan import catalog, targets
 from csebench.plan.registry import protocol
 from csebench.score import prune

@@ -4,8 +4,8 @@ import runpy
 
 import pytest
 
-from csebench import ROOT
 from csebench.base.errors import BadInput
+from csebench.base.project import ROOT
 
 quoted = runpy.run_path(str(ROOT / "docs" / "quoted_numbers.py"))
 SIMCSE = "SimCSE (Gao et al., 2021)"

@@ -11,20 +11,20 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from csebench import ROOT
 from csebench.base.errors import BadInput, RunFailed
 from csebench.base.files import Loader, parse_json, read_object, read_yaml, with_digest
-from csebench.base.model_files import check_model, read_facts
+from csebench.base.models import check_model, read_facts
 from csebench.base.progress import read_progress
-from csebench.base.run_dir import is_done
+from csebench.base.project import ROOT
+from csebench.base.runs import is_done
 from csebench.data.archives import unpack
 from csebench.data.corpus import read_corpus, read_positives
 from csebench.data.sts import read_sts
 from csebench.model.embedder import EmbeddingFile
-from csebench.plan import by_hand, targets, tuning
+from csebench.plan import cli_spec, targets, tuning
+from csebench.plan.declarations import Beir, Download, Scale
 from csebench.plan.evidence import Source, read_with_lines
 from csebench.plan.papers import Paper
-from csebench.plan.schema import Beir, Download, Scale
 from csebench.report.status import read_training
 from csebench.report.view import ItemsFile
 from csebench.score.failures import Note
@@ -113,7 +113,7 @@ REPLICATES = {"items": "0" * 16, "scores": {"STS12": {"spearman": {"clustered": 
 PAIR = {"a": 0, "b": 1, "mean": 4.9, "p": 0.4, "holm": 1.0, "seeds": 3, "item_variance": 0.04}
 COMPARED = {"Avg.": {"order": [0, 1], "pairs": [PAIR], "letters": {"0": "a"}}}
 JSON_READERS = {  # name of the file: its content, how it is read
-    "spec.json": (spec_json, lambda path: by_hand.read_spec(str(path))),
+    "spec.json": (spec_json, lambda path: cli_spec.read_spec(str(path))),
     "saved/spec.json": (spec_json, lambda path: is_done(path.parent, spec())),
     "progress.json": (lambda: json.dumps(PROGRESS).encode(), read_progress),
     "sts.failed.json": (lambda: b'{"evaluator": "sts", "reason": "no data"}', lambda path: read_object(path, Note)),

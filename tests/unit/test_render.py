@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from score_files import scored_by, write_score_file
 
-from csebench import ROOT
 from csebench.base import caches
 from csebench.base.errors import BadInput
 from csebench.base.files import with_digest, write_json
+from csebench.base.project import ROOT
 from csebench.plan import catalog, grids, targets, variance
 from csebench.plan.registry import evaluator_declaration
 from csebench.plan.spec import Spec

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from csebench.plan.schema import ItemScore
+from csebench.plan.declarations import ItemScore
 from csebench.score import replicates
-from csebench.score.rows import Sample, Score, sentence_ids
+from csebench.score.score_types import Sample, Score, sentence_ids
 
 TIED = {
     "no ties": lambda rng: rng.random(40),

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from csebench.base.errors import Stopped
-from csebench.base.model_files import model_sha256
-from csebench.base.run_dir import CHECKPOINT
+from csebench.base.models import model_sha256
+from csebench.base.runs import CHECKPOINT
 
 STEPS = {"steps": 8, "evaluate_every": 2}
 

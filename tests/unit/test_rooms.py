@@ -7,7 +7,7 @@ from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
-from csebench import ROOT
+from csebench.base.project import ROOT
 from csebench.plan import made_from
 
 ROOMS = ("base", "plan", "data", "model", "train", "score", "report")

@@ -4,8 +4,9 @@ import re
 
 import pytest
 
-from csebench import ROOT, workflow
-from csebench.plan import catalog, targets, version_lock
+from csebench import workflow
+from csebench.base.project import ROOT
+from csebench.plan import catalog, targets, versions
 
 RULES = [
     pytest.param(text, id=name)
@@ -80,8 +81,8 @@ def test_a_page_of_no_scale_ends_the_workflow(capsys):
 def test_a_damaged_version_lock_ends_the_workflow(tmp_path, monkeypatch, capsys):
     """Such as one with the marks of a merge."""
     (tmp_path / "lock.json").write_text("<<<<<<< HEAD\n{}")
-    monkeypatch.setattr(version_lock, "LOCK", tmp_path / "lock.json")
-    version_lock.unversioned_code.cache_clear()
+    monkeypatch.setattr(versions, "LOCK", tmp_path / "lock.json")
+    versions.unversioned_code.cache_clear()
     with pytest.raises(SystemExit) as end:
         workflow.report_unversioned_code()
     assert end.value.code == 2 and "lock.json: line 1: not valid JSON" in capsys.readouterr().err

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from csebench import ROOT
 from csebench.base import files
 from csebench.base.errors import BadInput
+from csebench.base.project import ROOT
 from csebench.plan import catalog
-from csebench.plan.schema import Evaluation
+from csebench.plan.declarations import Evaluation
 from csebench.score.evaluate import evaluate_run, publish
 from csebench.score.replicates import read_replicates
 from csebench.score.score_file import read_published

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from csebench import ROOT, cli
+from csebench import cli
 from csebench.base import caches
+from csebench.base.project import ROOT
 from csebench.plan import catalog
 from csebench.report.markdown import escape_cell, escape_html
 

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from csebench import ROOT, workflow
+from csebench import workflow
 from csebench.base import caches
 from csebench.base.data_root import DataRoot, matches
+from csebench.base.project import ROOT
 from csebench.cli import main
-from csebench.plan import catalog, sources, targets
+from csebench.plan import catalog, targets, where_data_is
 
 FLICKR = "neighbours"
 
@@ -122,7 +123,9 @@ def test_a_run_without_its_corpus_is_refused_with_one_message(given, capsys, mon
 
 def test_a_data_root_that_is_no_folder_is_named(monkeypatch):
     monkeypatch.setenv("CSEBENCH_DATA", "nowhere")
-    assert "(CSEBENCH_DATA is nowhere, which is no folder)" in sources.no_file("wiki/a.txt", catalog.scale("mini"))
+    assert "(CSEBENCH_DATA is nowhere, which is no folder)" in where_data_is.no_file(
+        "wiki/a.txt", catalog.scale("mini")
+    )
 
 
 def test_mini_runs_on_public_data_as_the_docs_say(given, tmp_path, monkeypatch):
@@ -145,7 +148,7 @@ def test_mini_runs_on_public_data_as_the_docs_say(given, tmp_path, monkeypatch):
 
 
 def test_a_file_that_can_be_fetched_is_named_with_both_remedies():
-    text = sources.remedy("downstream/STS/STSBenchmark/sts-dev.csv")
+    text = where_data_is.remedy("downstream/STS/STSBenchmark/sts-dev.csv")
     assert "`csebench fetch senteval`" in text and "CSEBENCH_DATA" in text
 
 
@@ -186,8 +189,8 @@ def test_all_of_scale_paper_is_planned_without_any_data(given, capsys):
 def test_a_task_of_mteb_comes_from_its_hub_where_its_files_are_not_there(task, given, smoke_data):
     from csebench.plan.registry import protocol
 
-    assert sources.from_hub(protocol(f"mteb:{task}"), catalog.data_root(catalog.scale("paper")))
-    assert not sources.from_hub(protocol(f"mteb:{task}"), smoke_data)
+    assert where_data_is.from_hub(protocol(f"mteb:{task}"), catalog.data_root(catalog.scale("paper")))
+    assert not where_data_is.from_hub(protocol(f"mteb:{task}"), smoke_data)
     assert workflow.evaluator_data(f"mteb:{task}", "paper") == []
 
 

@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from csebench import ROOT
 from csebench.base.errors import BadInput
+from csebench.base.project import ROOT
 from csebench.plan import catalog, recipe, targets
-from csebench.plan.by_hand import read_spec
+from csebench.plan.cli_spec import read_spec
+from csebench.plan.declarations import Dataset, Declaration, EncoderRef
 from csebench.plan.papers import Recipe
 from csebench.plan.recipe import Conditions, make_spec, refuse_contradictions
 from csebench.plan.registry import COMPONENTS, METHODS, any_declaration, declaration, fill, names
-from csebench.plan.schema import Dataset, Declaration, EncoderRef
 from csebench.plan.spec import Spec
 
 ENCODER = EncoderRef(name="some/encoder", revision="1" * 40)

@@ -11,8 +11,10 @@ import time
 import pytest
 from score_files import scored_by, write_score_file
 
-from csebench import ROOT, cli
-from csebench.base import files, progress, run_dir
+from csebench import cli
+from csebench.base import files, progress
+from csebench.base import runs as run_folders
+from csebench.base.project import ROOT
 from csebench.plan import catalog, targets
 from csebench.report import status
 
@@ -32,7 +34,7 @@ def noted(run, **changed):
     content = {"run": run, "state": "running", "step": 125, "steps": 250, "loss": 0.0134, "dev": 0.612}
     content |= {"seconds": 100.0, "left": 97.0, "gpu": "A100", "processor": "Xeon", "host": socket.gethostname()}
     content |= {"pid": os.getpid(), "updated": time.time(), **changed}
-    files.write_json(catalog.RUNS / run / run_dir.PROGRESS, content)
+    files.write_json(catalog.RUNS / run / run_folders.PROGRESS, content)
 
 
 def done(run, seconds=3600.0, gpu=None, **more):
@@ -104,7 +106,7 @@ def test_a_run_whose_scores_are_all_published_is_done(runs, capsys):
     noted(runs[0])
     noted(runs[1], pid=dead_pid())
     done(runs[2])
-    run_dir.delete_model(catalog.RUNS / runs[2])
+    run_folders.delete_model(catalog.RUNS / runs[2])
     out = shown(capsys)
     assert f"{len(runs) - 1} done, 1 running, 0 failed, 0 stopped, 0 waiting" in out
     assert f"{len(runs) - 2} of those done were not trained here" in out
@@ -122,7 +124,7 @@ def test_a_row_counts_the_scores_that_its_table_shows(runs):
 
 def test_a_run_whose_model_is_gone_waits_for_a_missing_score(runs):
     done(runs[0])
-    run_dir.delete_model(catalog.RUNS / runs[0])
+    run_folders.delete_model(catalog.RUNS / runs[0])
     assert status.read_state(runs[0])[0] == "waiting"
 
 
@@ -198,7 +200,7 @@ def clocked(monkeypatch):
 
 
 def written(folder):
-    return json.loads((folder / run_dir.PROGRESS).read_text())
+    return json.loads((folder / run_folders.PROGRESS).read_text())
 
 
 def test_progress_is_written_every_two_seconds_and_said_every_thirty(tmp_path, clocked, capsys):
@@ -288,7 +290,7 @@ def test_what_was_not_foreseen_says_where_and_whether_it_resumes(failing, kept):
 
 
 def test_a_finished_run_has_no_progress_any_more(finished):
-    assert not (finished("simcse") / run_dir.PROGRESS).exists()
+    assert not (finished("simcse") / run_folders.PROGRESS).exists()
 
 
 @pytest.mark.parametrize("where", ["reading", "scoring"])

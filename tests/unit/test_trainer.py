@@ -17,7 +17,7 @@ from csebench.train.method import Views
 
 def load_encoder(folder):
     from csebench.model.encoder import Encoder
-    from csebench.plan.schema import EncoderRef
+    from csebench.plan.declarations import EncoderRef
 
     return Encoder.load(EncoderRef(name=str(folder), revision=""))
 
@@ -399,7 +399,7 @@ def test_a_twin_gives_the_same_vectors(used_before, tiny_bert, sentences):
     import torch
 
     from csebench.model.pooling import pool
-    from csebench.plan.schema import POOLERS
+    from csebench.plan.declarations import POOLERS
 
     encoder = load_encoder(tiny_bert).eval()
     batch = encoder.tokenize(sentences[:4])

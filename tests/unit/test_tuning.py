@@ -8,13 +8,14 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from csebench import ROOT, cli, tune, worker
+from csebench import cli, tune, worker
 from csebench.base import caches
 from csebench.base.errors import BadInput, RunFailed, Stopped, Untrainable
 from csebench.base.files import with_digest, write_json
+from csebench.base.project import ROOT
 from csebench.plan import catalog, grids, recipe, registry, targets, tuning
+from csebench.plan.declarations import Declaration, without_text
 from csebench.plan.papers import Recipe
-from csebench.plan.schema import Declaration, without_text
 from csebench.report import answers, html, markdown, tuning_page
 from csebench.score.drawing import method_colour
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from csebench import ROOT
+from csebench.base.project import ROOT
 from csebench.plan import catalog, grids, targets
+from csebench.plan.declarations import Declaration
 from csebench.plan.registry import METHODS, declaration, names
-from csebench.plan.schema import Declaration
-from csebench.plan.version_lock import normalised
+from csebench.plan.versions import normalised
 from csebench.report import markdown
 
 METHODS_SHOWN = sorted(catalog.variants().tables)

@@ -4,25 +4,26 @@ import re
 
 import pytest
 
-from csebench import ROOT, versions, workflow
+from csebench import workflow
 from csebench.base.errors import BadInput
-from csebench.plan import version_lock
+from csebench.base.project import ROOT
+from csebench.plan import versions
 from csebench.report import markdown
 
 
 def test_code_changes_only_with_its_version():
-    changed = version_lock.changed_without_bump()
+    changed = versions.changed_without_bump()
     assert not changed, (
-        f"bump the version of {changed}, or run: python -m csebench.versions --bless {' '.join(changed)}"
+        f"bump the version of {changed}, or run: python -m csebench.plan.versions --bless {' '.join(changed)}"
     )
 
 
 def test_lock_is_up_to_date():
     """A new file may wait for its first note; what is noted must be as it is."""
-    now = version_lock.current()
-    assert "trainer" in version_lock.locked()
-    assert version_lock.locked() == {unit: now.get(unit) for unit in version_lock.locked()}, (
-        "run: python -m csebench.versions"
+    now = versions.current()
+    assert "trainer" in versions.locked()
+    assert versions.locked() == {unit: now.get(unit) for unit in versions.locked()}, (
+        "run: python -m csebench.plan.versions"
     )
 
 
@@ -37,7 +38,7 @@ NUMBERS = {  # what changes a number: file, what is there (a pattern), what it b
     "a metric": ("evaluators/sts.py", '"best": {"spearman"', '"best": {"pearson"', "evaluators/sts"),
     "what an evaluator imports": ("evaluators/_probe.py", "SEED = 1111", "SEED = 1112", "evaluators/transfer"),
     "other signs": ("csebench/score/replicates.py", r"PCG64\(0\)", "PCG64(1)", "replicates"),
-    "other ids of sentences": ("csebench/score/rows.py", r"text\.lower\(\)", "text", "replicates"),
+    "other ids of sentences": ("csebench/score/score_types.py", r"text\.lower\(\)", "text", "replicates"),
     "another search": ("csebench/data/translate.py", r"num_beams=\S+?([,)])", r"num_beams=1\1", "translate"),
 }
 
@@ -53,9 +54,9 @@ NO_NUMBERS = {
     "a docstring": ("csebench/train/losses.py", '"""', '"""Losses. '),
     "a comment": ("csebench/train/losses.py", "from __future__", "# what is needed\nfrom __future__"),
     "the type of an argument": ("csebench/data/corpus.py", r"def lines\(path: Path\)", "def lines(path)"),
-    "how a model is downloaded": ("csebench/data/hub.py", r"return ", "return None or "),
+    "how a model is downloaded": ("csebench/base/hub.py", r"return ", "return None or "),
     "how data is fetched": ("csebench/data/fetch.py", r"return ", "return None or "),
-    "what is looked for before a run": ("csebench/data/needs.py", r"GB = 10\*\*9", "GB = 2**30"),
+    "what is looked for before a run": ("csebench/data/preflight.py", r"GB = 10\*\*9", "GB = 2**30"),
     "how an archive is unpacked": ("csebench/data/archives.py", r"return ", "return None or "),
     "a room that computes no score": ("csebench/report/markdown.py", "ddof = 1", "ddof=1"),
 }
@@ -63,7 +64,7 @@ NO_NUMBERS = {
 
 @pytest.fixture(scope="module")
 def now():
-    return version_lock.current()
+    return versions.current()
 
 
 def asked(now, tmp_path, file, old, new):
@@ -73,9 +74,9 @@ def asked(now, tmp_path, file, old, new):
     assert count == 1, f"{file}: nothing there is {old}"
     copy.parent.mkdir(parents=True)
     copy.write_text(edited)
-    made_of = {unit: paths for unit, (_, paths) in version_lock.units().items() if ROOT / file in paths}
+    made_of = {unit: paths for unit, (_, paths) in versions.units().items() if ROOT / file in paths}
     after = {unit: [copy if path == ROOT / file else path for path in paths] for unit, paths in made_of.items()}
-    return [unit for unit in made_of if version_lock.code_hash(*after[unit]) != now[unit]["code"]]
+    return [unit for unit in made_of if versions.code_hash(*after[unit]) != now[unit]["code"]]
 
 
 @pytest.mark.parametrize("edit", NUMBERS)
@@ -98,27 +99,27 @@ def unit(tmp_path, monkeypatch):
     """A unit of one file, with a lock that has it noted."""
     file = tmp_path / "unit.py"
     file.write_text("x = 1\n")
-    monkeypatch.setattr(version_lock, "LOCK", tmp_path / "lock.json")
+    monkeypatch.setattr(versions, "LOCK", tmp_path / "lock.json")
     monkeypatch.setattr(
-        version_lock, "units", lambda skip_invalid=False: {"unit": (file.read_text().count("version"), [file])}
+        versions, "units", lambda skip_invalid=False: {"unit": (file.read_text().count("version"), [file])}
     )
     versions.main([])
     return file
 
 
 def test_changed_code_is_refused_and_the_lock_left_alone(unit):
-    before = version_lock.LOCK.read_text()
+    before = versions.LOCK.read_text()
     unit.write_text("x = 2\n")
     with pytest.raises(BadInput, match=r"unit: the code changed, the version did not"):
         versions.main([])
-    assert version_lock.LOCK.read_text() == before
+    assert versions.LOCK.read_text() == before
 
 
 @pytest.mark.parametrize("text, arguments", [("x = 2  # version\n", []), ("x = 2\n", ["--bless", "unit"])])
 def test_a_new_version_or_a_blessing_settles_it(unit, text, arguments):
     unit.write_text(text)
     versions.main(arguments)
-    assert not version_lock.changed_without_bump()
+    assert not versions.changed_without_bump()
 
 
 def test_a_blessing_of_an_unknown_unit_is_refused(unit):
@@ -134,50 +135,50 @@ def changed_unit(unit, tmp_path, monkeypatch):
     """The unit after an edit, and a folder of runs."""
     unit.write_text("x = 2\n")
     monkeypatch.chdir(tmp_path)
-    version_lock.cache.FOLDER.parent.mkdir()
-    version_lock.unversioned_code.cache_clear()
+    versions.RUNS.mkdir()
+    versions.unversioned_code.cache_clear()
     yield unit
-    version_lock.unversioned_code.cache_clear()
+    versions.unversioned_code.cache_clear()
 
 
 def test_results_of_changed_code_are_marked(changed_unit, capsys):
-    assert version_lock.mark(["unit", "other"]) == {"unversioned_code": ["unit"]}
-    assert version_lock.mark(["other"]) == {}
+    assert versions.mark(["unit", "other"]) == {"unversioned_code": ["unit"]}
+    assert versions.mark(["other"]) == {}
     workflow.report_unversioned_code()
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("csebench: unit: ") and line.endswith("python -m csebench.versions --bless unit")
+    assert line.startswith("csebench: unit: ") and line.endswith("python -m csebench.plan.versions --bless unit")
 
 
 def test_the_next_process_reads_what_the_first_one_parsed(changed_unit, monkeypatch):
-    assert version_lock.unversioned_code() == ["unit"]
-    version_lock.unversioned_code.cache_clear()
+    assert versions.unversioned_code() == ["unit"]
+    versions.unversioned_code.cache_clear()
     with monkeypatch.context() as patched:
-        patched.setattr(version_lock, "changed_without_bump", lambda **_: pytest.fail("parsed again"))
-        assert version_lock.unversioned_code() == ["unit"]
-    version_lock.unversioned_code.cache_clear()
-    version_lock.LOCK.write_text("{}")  # which counts as a source
-    assert version_lock.unversioned_code() == []
+        patched.setattr(versions, "changed_without_bump", lambda **_: pytest.fail("parsed again"))
+        assert versions.unversioned_code() == ["unit"]
+    versions.unversioned_code.cache_clear()
+    versions.LOCK.write_text("{}")  # which counts as a source
+    assert versions.unversioned_code() == []
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}"])
 def test_a_damaged_store_is_made_again(content, changed_unit):
-    version_lock.cache.FOLDER.mkdir()
-    (version_lock.cache.FOLDER / version_lock.STORED).write_text(content)
-    assert version_lock.unversioned_code() == ["unit"]
+    versions.STORED.parent.mkdir()
+    versions.STORED.write_text(content)
+    assert versions.unversioned_code() == ["unit"]
 
 
 def test_a_file_that_is_no_method_hides_no_other(monkeypatch):
-    read = version_lock.any_declaration
+    read = versions.any_declaration
 
     def refuse_simcse(name, folder):
         if name == "simcse":
             raise BadInput("no DECLARATION")
         return read(name, folder)
 
-    monkeypatch.setattr(version_lock, "any_declaration", refuse_simcse)
+    monkeypatch.setattr(versions, "any_declaration", refuse_simcse)
     with pytest.raises(BadInput):
-        version_lock.units()
-    readable = version_lock.units(skip_invalid=True)
+        versions.units()
+    readable = versions.units(skip_invalid=True)
     assert "methods/simcse" not in readable and "methods/ct" in readable
 
 

@@ -10,9 +10,9 @@ from safetensors.numpy import save
 from safetensors.torch import load_file, save_file
 
 from csebench.base.errors import BadInput
-from csebench.base.run_dir import is_done
+from csebench.base.runs import is_done
 from csebench.cli import main
-from csebench.plan.schema import EncoderRef, Evaluation
+from csebench.plan.declarations import EncoderRef, Evaluation
 
 # ---------------------------------------------------------------- damage
 

@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from csebench import ROOT
+from csebench.base.project import ROOT
 
 BETTER = {
     "found": "what was found: `rows`, `paths`, `declared` …",

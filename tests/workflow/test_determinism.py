@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from project import one_row_project
 
-from csebench import ROOT
 from csebench.base.files import sha256
-from csebench.base.model_files import MODEL, REPORT
+from csebench.base.models import MODEL, REPORT
+from csebench.base.project import ROOT
 from csebench.plan import targets
 
 pytestmark = pytest.mark.slow

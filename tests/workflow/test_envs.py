@@ -9,7 +9,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from csebench import ROOT
+from csebench.base.project import ROOT
 
 ENVS = ROOT / "envs"
 MAKE = runpy.run_path(str(ENVS / "make.py"))

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from csebench import ROOT
+from csebench.base.project import ROOT
 from csebench.plan import targets
 
 pytestmark = pytest.mark.slow

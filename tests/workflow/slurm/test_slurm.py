@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from csebench import ROOT
+from csebench.base.project import ROOT
 
 HERE, STEPS, PAGE = Path(__file__).parent, 100, "results/msse/table3.md"  # of two runs
 LACKING = [

@@ -5,7 +5,7 @@ evaluator with what it imports from methods/ and evaluators/; the trainer, which
 import from data/; back-translation; replicates. What brings data and models is in none: it cannot change a number, as
 files are checked by their hashes. What cannot change a number does not count: comments, layout, docstrings, the types
 of arguments, what an error says, an evaluator's figures, and the text for readers in a declaration, which
-csebench/plan/schema.py marks. `python -m csebench.versions` brings the lock up to date (csebench/versions.py).
+csebench/plan/declarations.py marks. `python -m csebench.plan.versions` brings the lock up to date.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pydantic import BaseModel, RootModel
 
-from csebench import ROOT
-from csebench.base.errors import BadInput
+from csebench.base.errors import BadInput, unknown
 from csebench.base.files import read_json, read_object, sha256, write_json
-from csebench.plan.catalog import RUNS
+from csebench.base.project import ROOT
+from csebench.plan.catalog import RUNS, require_checkout
+from csebench.plan.declarations import without_text
 from csebench.plan.recipe import back_translation_facts
 from csebench.plan.registry import (
     COMPONENTS,
@@ -35,7 +37,6 @@ from csebench.plan.registry import (
     schema,
     with_imports,
 )
-from csebench.plan.schema import without_text
 from csebench.plan.spec import TRAINER_VERSION, Spec, digest
 
 LOCK = ROOT / "tests" / "version_lock.json"
@@ -211,3 +212,31 @@ def units_of_run(spec: Spec) -> Iterator[str]:
 def units_of_score(evaluator: str) -> Iterator[str]:
     """The units that score a model by an evaluator, named without its settings."""
     yield from ("trainer", "replicates", unit_name(evaluator, EVALUATORS))
+
+
+# ---------------------------------------------------------------- the command
+
+
+def main(arguments: list[str]) -> None:
+    """Bring the lock up to date. Refuses a unit whose code changed and whose version did not, unless it is blessed."""
+    require_checkout()
+    blessed = arguments[arguments.index("--bless") + 1 :] if "--bless" in arguments else []
+    now = current()
+    for unit in blessed:
+        if unit not in now:
+            raise unknown("unit", unit, now, "--bless")
+    refused = [unit for unit in changed_without_bump() if unit not in blessed]
+    if refused:
+        raise BadInput(
+            f"{', '.join(refused)}: the code changed, the version did not. Bump `version` if a number can change;"
+            " if none can: python -m csebench.plan.versions --bless UNIT …"
+        )
+    write_json(LOCK, now)
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except BadInput as error:
+        print(f"csebench.plan.versions: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from csebench.plan.schema import ItemScore
+from csebench.plan.declarations import ItemScore
 
 Items = dict[str, np.ndarray]  # by name: a value per pair, sentence or query, and what goes with them
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from csebench.base.errors import BadInput
 from csebench.base.files import read_json, read_object, write_json
 from csebench.base.locks import locked
-from csebench.base.model_files import REPORT, Report, check_model, train_again
+from csebench.base.models import REPORT, Report, check_model, train_again
 from csebench.base.processes import is_distributed
 
 DONE = "train.json"  # the same report in the folder of the run, which Snakemake waits for

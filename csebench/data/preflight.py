@@ -13,16 +13,17 @@ from urllib.request import Request, urlopen
 
 from tabulate import tabulate
 
+from csebench.base import hub
 from csebench.base.data_root import matches
 from csebench.base.display import bar
 from csebench.base.errors import BadInput, RunFailed
-from csebench.data import fetch, hub
+from csebench.data import fetch
 from csebench.plan import catalog, recipe
+from csebench.plan.declarations import EncoderRef
 from csebench.plan.registry import declaration, protocol
-from csebench.plan.schema import EncoderRef
-from csebench.plan.sources import beir, cannot_be_had, downloads, from_hub, no_file, source_of
 from csebench.plan.spec import Spec
 from csebench.plan.targets import Page, unavailable
+from csebench.plan.where_data_is import beir, cannot_be_had, downloads, from_hub, no_file, source_of
 
 PINNED = re.compile(r"[\w.-]+/[\w.-]+@[0-9a-f]{40}")  # a model of the hub, as parameters name it
 GB = 10**9

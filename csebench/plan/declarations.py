@@ -334,7 +334,7 @@ class EncoderRef(Strict):
     """An encoder at a pinned revision."""
 
     name: str  # hub id, or a folder of the project
-    revision: str  # commit on the hub, or sha256: of the folder (base/model_files.py), or of its weights
+    revision: str  # commit on the hub, or sha256: of the folder (base/models.py), or of its weights
 
     @classmethod
     def parse(cls, name: str) -> EncoderRef:

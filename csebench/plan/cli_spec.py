@@ -7,16 +7,16 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from csebench import ROOT
 from csebench.base.data_root import DataRoot
 from csebench.base.errors import BadInput, explain, unknown
 from csebench.base.files import parse_json, read_text, sha256
-from csebench.base.model_files import model_sha256
+from csebench.base.models import model_sha256
+from csebench.base.project import ROOT
 from csebench.plan import catalog
+from csebench.plan.declarations import Dataset, EncoderRef, Precision
 from csebench.plan.papers import Recipe
 from csebench.plan.recipe import Conditions, by_component, make_spec, refuse_contradictions, typed
 from csebench.plan.registry import COMPONENTS, declaration
-from csebench.plan.schema import Dataset, EncoderRef, Precision
 from csebench.plan.spec import TRAINER_VERSION, Spec
 
 

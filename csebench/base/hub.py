@@ -13,11 +13,11 @@ from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
 
-from csebench import ROOT
 from csebench.base.display import on_terminal
 from csebench.base.errors import BadInput, RunFailed, first_line
 from csebench.base.files import sha256
-from csebench.plan.schema import EncoderRef
+from csebench.base.project import ROOT
+from csebench.plan.declarations import EncoderRef
 
 # What a model is read from: configuration, tokenizer, weights; also in the folders of sentence-transformers' modules.
 READ = re.compile(

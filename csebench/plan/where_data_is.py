@@ -10,14 +10,14 @@ from pathlib import Path
 
 from pydantic import RootModel
 
-from csebench import ROOT
 from csebench.base.caches import cached
 from csebench.base.data_root import DataRoot, matches
 from csebench.base.errors import BadInput
 from csebench.base.files import read_yaml
+from csebench.base.project import ROOT
 from csebench.plan import catalog
+from csebench.plan.declarations import Beir, Download, Scale
 from csebench.plan.registry import Protocol, protocol
-from csebench.plan.schema import Beir, Download, Scale
 
 # `csebench fetch SOURCE` brings the files that a pattern names; the second is a file that is there when all are.
 SENTEVAL = "downstream/STS/STSBenchmark/sts-test.csv"

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 from pydantic import Field, RootModel
 
-from csebench import ROOT
 from csebench.base.caches import cached
 from csebench.base.files import read_yaml
+from csebench.base.project import ROOT
 from csebench.plan import catalog, targets
+from csebench.plan.declarations import Strict
 from csebench.plan.registry import declaration
-from csebench.plan.schema import Strict
 from csebench.plan.spec import Spec
 
 REFERENCE = "simcse"  # method that all others are timed against

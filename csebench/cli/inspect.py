@@ -55,7 +55,7 @@ def list_papers(args):
 
 
 def show_plan(args):
-    from csebench.data import needs
+    from csebench.data import preflight
     from csebench.plan import plan_report
     from csebench.plan.budget import Work
     from csebench.score.store import stale_runs
@@ -64,7 +64,7 @@ def show_plan(args):
     if args.json:
         return print(json_text(plan_report.content(work)))
     print(plan_report.summary(work, len(stale_runs(work.pages))))
-    absent, missing = needs.absent(work.pages)
+    absent, missing = preflight.absent(work.pages)
     models = sum(need.ref is not None for need in absent)
     print("\n" + plan_report.downloads_line(models, len(absent) - models))
     print("".join(f"Missing: {message}\n" for message in missing), end="")
