@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from score_files import scored_by
+from score_files import PROVENANCE, scored_by
 
 from csebench import ROOT
 from csebench.base import caches
@@ -21,13 +21,6 @@ from csebench.report.view import grid_view
 from csebench.score import store
 
 GOLDEN = Path(__file__).parent / "golden"
-PROVENANCE = {
-    "commit": "0123456789abcdef",
-    "dirty_diff_sha256": None,
-    "packages": {"torch": "9.9"},
-    "gpu": None,
-    "processor": "a processor",
-}
 NONE = [None, None, None]
 # Scores by table, scale, row and column: a list has one number a seed; bert is not trained, so that it has one run.
 MEASURED = {
