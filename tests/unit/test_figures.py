@@ -1,13 +1,11 @@
 """The papers' figures from made-up scores: what is plotted, what is said to be missing, the same bytes."""
 
 import csv
-import json
 import re
 from dataclasses import replace
 
-import numpy as np
 import pytest
-from score_files import scored_by, write_score_file
+from score_files import GOLD, items_of_panel, write_scores
 
 from csebench.base import caches
 from csebench.base.errors import BadInput
@@ -18,7 +16,6 @@ from csebench.report import figures, view
 from csebench.score.drawing import method_colour, row_colour
 from csebench.score.score_file import settings
 
-GOLD = np.arange(9) / 2
 ALL = [(p, f"figure{n}") for p in catalog.paper_names() for n in catalog.paper(p).figures]
 
 
@@ -30,22 +27,6 @@ def nothing_scored(tmp_path, monkeypatch):
     caches.clear()
 
 
-def write(spec, evaluator, scale, scores=(), curve=None, items=None):
-    """Adds scores, (task, metric, value) each, and per-item values to the JSON of a run."""
-    path, wanted = targets.score_path(spec.run_id, evaluator, scale), protocol(evaluator).declaration
-    path.parent.mkdir(parents=True, exist_ok=True)
-    content = {"spec": spec.model_dump(), "run": spec.run_id, "training": {"curve": curve, "best_encoder": 0}}
-    content |= {"items": "gone.npz", "scores": [], "evaluations": [scored_by(evaluator)]}
-    content = json.loads(path.read_text()) if path.exists() else content
-    for task, metric, value in scores:
-        subset = "printed" if task == "Avg." else "all"
-        row = {"evaluator": wanted.name, "task": task, "subset": subset, "metric": metric, "value": value}
-        content["scores"].append(row)
-    write_score_file(path, content)
-    if items is not None:
-        np.savez(path.with_suffix(".items.npz"), **{f"{evaluator}/{name}": own for name, own in items.items()})
-
-
 def score_cells(paper, name, scale, value):
     """Scores every cell by `value(row, column, seed)`, where that is not None; cells share runs and tasks."""
     done = set()
@@ -55,7 +36,7 @@ def score_cells(paper, name, scale, value):
                 key, found = (spec.run_id, cell.evaluator, cell.task, cell.metric), value(i, j, spec.seed)
                 if found is not None and key not in done:
                     done.add(key)
-                    write(spec, cell.evaluator, scale, [(cell.task, cell.metric, found)])
+                    write_scores(spec, cell.evaluator, scale, [(cell.task, cell.metric, found)])
 
 
 def drawn(paper, name, scale):
@@ -99,7 +80,7 @@ def test_the_untrained_encoder_is_a_line_and_part_of_the_plan():
     score_cells("micse", "figure9", "smoke", lambda i, j, seed: 0.5 + seed / 1000)
     cell = grids.untrained_cell("micse", "figure9", "smoke")
     assert cell.specs[0].run_id in targets.page("figure9", "smoke", "micse").runs()
-    write(cell.specs[0], cell.evaluator, "smoke", [(cell.task, cell.metric, 0.4567)])
+    write_scores(cell.specs[0], cell.evaluator, "smoke", [(cell.task, cell.metric, 0.4567)])
     assert "untrained encoder: 45.67" in drawn("micse", "figure9", "smoke")[1]
     assert grids.untrained_cell("msse", "figure5", "smoke") is None  # bars of differences
 
@@ -176,37 +157,20 @@ def test_training():
         point = {"step": 50, "encoder": 0, "loss": 0.3} | scored
         scores = [("STS-B", "alignment", 0.5), ("STS-B", "uniformity", -0.5)]
         curve = [point, point | {"encoder": 1, "uniformity": 9}, point | {"step": 100}]
-        write(spec, "geometry", "mini", scores, curve)
+        write_scores(spec, "geometry", "mini", scores, curve)
     rows, texts = drawn("msse", "figure6", "mini")
     assert [(row["row"], row["step"]) for row in rows] == [("MSSE", "50"), ("MSSE", "100"), ("SimCSE", "")]
     assert (rows[0]["alignment"], rows[0]["uniformity"], rows[0]["n"]) == ("0.15", "-2", "2")
     assert "MSSE: 55.00" in texts and "missing: MSSE (1 of 3 runs); SimCSE (no scores)" in texts
 
 
-def kept(kind):
-    """Per-item values as evaluators keep them, and what a title says of the scores."""
-    random = np.random.default_rng(0)
-    if kind == "clusters":
-        group = np.arange(12) % 3
-        names = {"cluster": group, "label": group.astype(str), "text": np.array(["a sentence"] * 12)}
-        return names | {"shown": np.arange(8), "coordinates": random.random((8, 2))}, ("purity", 0.5)
-    if kind == "cosine_gold":
-        return {"STS-B/test": random.random(9), "gold/STS-B/test": GOLD}, None
-    groups = ("similarity/positive", "similarity/negative", "syntax/identical", "syntax/non-identical")
-    pairs = {group: random.random((9, 2)) for group in groups}
-    joint = np.full((3, 4, 4), 1 / 16)
-    edges = {"histogram/edges": np.sort(random.random((3, 5))), "histogram/slices": np.array(["a", "b", "c"])}
-    metric = "mutual information" if kind == "attention_histograms" else "distance"
-    return pairs | edges | {"histogram/joint": joint}, (metric, 0.5)
-
-
 def score_panels(paper, name, last=None):
     """Scores and items for the first `last` rows of a figure of panels."""
     kind = grids.find_grid(paper, name).kind
-    own, title = kept(kind)
+    own, title = items_of_panel(kind)
     for cell, *_ in grids.plan_grid(paper, name, "smoke")[:last]:
         scores = [(cell.task, *title)] if title else []
-        write(cell.specs[0], cell.evaluator, "smoke", [*scores, (cell.task, cell.metric, 0.5)], items=own)
+        write_scores(cell.specs[0], cell.evaluator, "smoke", [*scores, (cell.task, cell.metric, 0.5)], items=own)
 
 
 PANELS = [(p, n) for p, n in ALL if grids.find_grid(p, n).kind in panels()]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from score_files import scored_by, write_score_file
+from score_files import PROVENANCE, scored_by, write_score_file
 
 from csebench.base import caches
 from csebench.base.files import with_digest, write_json
@@ -23,17 +23,7 @@ from csebench.report.evidence import Spread
 from csebench.report.view import grid_view
 
 NASTY = 'SimCSE <i>&"x"</i>'
-PROVENANCE = {
-    "commit": "0123456789abcdef",
-    "dirty_diff_sha256": "ab" * 32,
-    "packages": {"torch": "9.9"},
-    "gpu": None,
-    "processor": "a <processor>",
-    "cores": 2,
-    "threads": 1,
-    "started": "2026-01-01T00:00:00Z",
-    "seconds": 61.2,
-}
+MADE_BY = PROVENANCE | {"dirty_diff_sha256": "ab" * 32, "processor": "a <processor>"}
 COLUMNS = [{"label": "A & B", "task": "STS12", "size": "10%"}, {"label": "Avg.", "task": "Avg."}]
 MADE_UP = {
     "name": "made_up",
@@ -192,11 +182,11 @@ def write_score(spec, sts12, average, old):
     made = spec.model_copy(update={"method_version": 0}) if old else spec
     path = targets.score_path(made.run_id, "sts", "paper")
     path.parent.mkdir(parents=True, exist_ok=True)
-    training = {"provenance": PROVENANCE, "best_step": 5, "steps": 6, "best_dev": 0.5}
+    training = {"provenance": MADE_BY, "best_step": 5, "steps": 6, "best_dev": 0.5}
     row = {"evaluator": "sts", "protocol": "p", "metric": "spearman"}
     scores = [row | {"task": "STS12", "subset": "all", "value": sts12}]
     scores.append(row | {"task": "Avg.", "subset": "printed", "value": average})
-    content = {"run": made.run_id, "spec": made.model_dump(), "training": training, "provenance": PROVENANCE}
+    content = {"run": made.run_id, "spec": made.model_dump(), "training": training, "provenance": MADE_BY}
     content |= {
         "scores": scores,
         "evaluations": [scored_by("sts")],

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from score_files import scored_by, write_score_file
+from score_files import PROVENANCE, scored_by, write_score_file
 
 from csebench.base import caches
 from csebench.base.errors import BadInput
@@ -22,13 +22,6 @@ from csebench.report.view import grid_view
 from csebench.score import store
 
 GOLDEN = Path(__file__).parent / "golden"
-PROVENANCE = {
-    "commit": "0123456789abcdef",
-    "dirty_diff_sha256": None,
-    "packages": {"torch": "9.9"},
-    "gpu": None,
-    "processor": "a processor",
-}
 NONE = [None, None, None]
 # Scores by table, scale, row and column: a list has one number a seed; bert is not trained, so that it has one run.
 MEASURED = {
