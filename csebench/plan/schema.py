@@ -110,7 +110,7 @@ class Declaration(Strict):
     asks: list[Literal["queue", "attention", "tokens"]] = []  # what a component needs of its method
     refuses: dict[Literal["queue", "attention", "tokens"], str] = {}  # what a method lacks, with the reason
     below: Annotated[list[tuple[str | float, str | float]], ForReaders] = []  # two parameters, or a parameter and a
-    # number, of which the first must be less than the second; else nothing is trained
+    # number, of which the first must be less than the second; else the run is refused
     variants: dict[str, dict[str, Any]] = {}  # name: parameters that differ; a component that is None is left out.
     # `like` names a variant before it, whose parameters it has where it does not state its own.
     differences: Annotated[dict[str, tuple[Reading, str]], ForReaders] = {}  # variant: what it is, its difference
