@@ -26,6 +26,7 @@ DECLARATION = {
         "temperature": (0.05, "sec. 3"),
     },
     "search": {"learning_rate": (1e-5, 3e-5), "temperature": (0.02, 0.05, 0.1)},  # what `csebench tune` tries
+    # "below": [("neighbours", "buffer")],  # the first must be less than the second. Optional.
     "deviations": [],
 }
 

@@ -129,7 +129,7 @@ class Declaration(Strict):
     asks: list[Literal["queue", "attention", "tokens"]] = []  # what a component needs of its method
     refuses: dict[Literal["queue", "attention", "tokens"], str] = {}  # what a method lacks, with the reason
     below: Annotated[list[tuple[str | float, str | float]], ForReaders] = []  # two parameters, or a parameter and a
-    # number, of which the first must be less than the second; else nothing is trained
+    # number, of which the first must be less than the second; else the run is refused
     variants: dict[str, Variant] = {}  # (reading, difference, params), or params alone; `default`: the method itself
     deviations: list[Prose] = []  # from the paper, and choices where the paper is silent
 

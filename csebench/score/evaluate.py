@@ -221,7 +221,7 @@ def score(
         items |= {f"{wanted.text}/{item}": array for item, array in values.items()}
         progress.clear()
         report(scores_here)
-    if not scores:
+    if failed and not scores:
         raise failed[0]
     with replacing(out.with_suffix(ITEMS)) as temporary, open(temporary, "wb") as file:
         np.savez_compressed(file, **items)

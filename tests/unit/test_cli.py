@@ -234,22 +234,9 @@ def test_the_shell_completes_verbs_and_names(tmp_path):
     assert (tmp_path / "out").read_text().split() == [f"micse/table{n}" for n in range(1, 5)]
 
 
-READING = [
-    "methods",
-    " evaluators",
-    " papers",
-    " claims",
-    " audit",
-    " plan table2",
-    " status table2",
-    " show micse",
-    " show sts",
-    " show moco",
-    "\npower micse/table2",
-    " check micse/table2",
-    " render micse/table2",
-    " --help",
-]
+READING = ["methods", "evaluators", "papers", "claims", "audit", "plan table2", "status table2", "--help"]
+READING += [f"show {name}" for name in ("micse", "sts", "moco")]
+READING += [f"{verb} micse/table2" for verb in ("power", "check", "render")]
 
 
 @pytest.mark.parametrize("command", READING)

@@ -302,7 +302,7 @@ def edit_search(**changes):
     ("damage", "messages"),
     [
         (
-            lambda: write_scale(tuned=True, override={"steps": 7}),
+            lambda: write_scale(tuned=True, override={"steps": 7, "batch_size": 8}),
             ["made under other settings (", "steps"],
         ),
         (lambda: write_scale(tuned=True, precision="bf16"), ["simcse.json: made under other settings (precision)"]),

@@ -74,7 +74,8 @@ KEPT = {
 }
 VERBS = """
 methods; evaluators; papers; audit; claims; status; plan all; power all --scale smoke; check all --scale smoke
-compare golden/table2; show simcse; show ami; show geometry; show golden; show golden/table2; show golden/figure1; show RUN"""
+compare golden/table2; show simcse; show ami; show geometry; show golden; show golden/table2; show golden/figure1
+show RUN"""
 
 
 def ask() -> str:
