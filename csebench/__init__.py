@@ -5,7 +5,7 @@ From Python: `csebench.scores`, `csebench.table` and `csebench.evaluate` (cseben
 
 from importlib import import_module
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def __getattr__(name: str):
