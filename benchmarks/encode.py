@@ -59,7 +59,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         save_encoder(Path(folder), Encoder.load(EncoderRef(name=args.encoder, revision="local")), "avg")
         ours = open_model(folder, "avg", evaluation=Evaluation(precision=args.precision))
-        peer = SentenceTransformer(folder, device=str(ours.encoder.device))
+        peer = SentenceTransformer(folder, device=str(ours.encoder.device), trust_remote_code=False)
 
     def embed(*parts):
         ours.known.clear()

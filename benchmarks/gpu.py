@@ -55,7 +55,7 @@ def random_encoder(shape: str, folder: Path) -> Path:
     config = BertConfig(vocab_size=30522, intermediate_size=4 * size, **sizes)
     torch.manual_seed(0)
     BertModel(config).save_pretrained(folder)
-    AutoTokenizer.from_pretrained(ROOT / "encoders/bert-mini-wiki").save_pretrained(folder)
+    AutoTokenizer.from_pretrained(ROOT / "encoders/bert-mini-wiki", trust_remote_code=False).save_pretrained(folder)
     return folder
 
 

@@ -29,7 +29,7 @@ import torch
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
-from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+from sentence_transformers.sentence_transformer.modules import Pooling
 from tabulate import tabulate
 from transformers import TrainerCallback
 
@@ -71,7 +71,8 @@ def peer_seconds(args, sentences, steps, folder):
     """Seconds per step, from the trainer's first to its last callback."""
     path = str(ROOT / args.encoder if (ROOT / args.encoder).exists() else args.encoder)
     kwargs = {"attn_implementation": args.peer_attention} if args.peer_attention else {}
-    word = Transformer(path, max_seq_length=args.max_length, model_kwargs=kwargs)
+    word = SentenceTransformer(path, trust_remote_code=False, model_kwargs=kwargs)[0]
+    word.max_seq_length = args.max_length
     pooling = Pooling(word.get_embedding_dimension(), pooling_mode="cls")
     model, clock = SentenceTransformer(modules=[word, pooling]), Clock()
     settings = SentenceTransformerTrainingArguments(

@@ -1,6 +1,8 @@
 """What `csebench plan` counts as done, what it chooses for some hours, and the file that the workflow takes."""
 
+import json
 import re
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -9,6 +11,7 @@ from score_files import scored_by
 from csebench import cli
 from csebench.base.files import write_json
 from csebench.base.run_dir import DONE, PRUNED
+from csebench.data import needs
 from csebench.plan import catalog, disk, forecast, recipe, targets
 from csebench.plan.budget import Score, Step, Work
 from csebench.plan.registry import METHODS, names
@@ -281,3 +284,24 @@ def test_no_device_is_said(monkeypatch, capsys):
     assert cli.main(["plan", "micse/table3", "--hours", "1"]) == 0
     shown = capsys.readouterr().out
     assert "measured on no device" in shown and "Left out, as their hours were not measured: 28 cells" in shown
+
+
+@pytest.mark.parametrize(
+    ("config", "known"),
+    [
+        ({"hidden_size": 768, "num_attention_heads": 12, "num_hidden_layers": 6}, True),
+        ({"dim": 768, "n_heads": 12, "n_layers": 6}, True),  # DistilBERT
+        ({"d_model": 768, "num_heads": 12, "num_layers": 6}, False),  # T5
+    ],
+    ids=["BERT", "DistilBERT", "T5"],
+)
+def test_the_largest_step_is_estimated_where_the_shape_of_the_encoder_is_known(config, known, make_spec, tmp_path):
+    (tmp_path / "model.safetensors").touch()
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    spec = make_spec("simcse", encoder=tmp_path)
+    page = SimpleNamespace(available_runs=lambda: {spec.run_id: spec})
+    step = needs.largest_step([page], [])
+    assert (step is not None) == known
+    if known:
+        length, count = spec.params["max_length"], 2 * spec.params["batch_size"]
+        assert step[0] == round(length * count * 768 * (34 + 5 * 12 * length / 768) * 6) * 2
