@@ -52,7 +52,8 @@ def random_encoder(shape: str, folder: Path) -> Path:
     sizes = {"hidden_size": size, "num_hidden_layers": layers, "num_attention_heads": heads}
     torch.manual_seed(0)
     BertModel(BertConfig(vocab_size=30522, intermediate_size=4 * size, **sizes)).save_pretrained(folder)
-    AutoTokenizer.from_pretrained(ROOT / "encoders/bert-mini-wiki").save_pretrained(folder)
+    tokenizer = AutoTokenizer.from_pretrained(ROOT / "encoders/bert-mini-wiki", trust_remote_code=False)
+    tokenizer.save_pretrained(folder)
     return folder
 
 

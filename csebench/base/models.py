@@ -30,6 +30,7 @@ FOREIGN = {  # values of keys in configurations, by which a model brings code, o
     "use_kernels": re.compile("True"),
     "weights_only": re.compile("False"),  # a pickle that may call any function
     "tokenizer_name_or_path": re.compile(r".*"),
+    "base_model_name_or_path": re.compile(r".*"),  # of an adapter
 }
 
 
@@ -115,21 +116,21 @@ def check_revision(folder: Path, revision: str) -> None:
         )
 
 
-def check_foreign(folder: Path, what: str, patterns: tuple[str, ...] = CONFIGS) -> None:
-    """Raises BadInput for a model whose configuration asks for code, or for another repository: without it the vectors
-    would be those of another model."""
+def check_foreign(folder: Path, patterns: tuple[str, ...] = CONFIGS) -> None:
+    """Raises BadInput for a model whose configuration asks for code, or for another repository: with it, its revision
+    would not pin it; without it, the vectors would be those of another model."""
     for file in sorted(path for pattern in patterns for path in folder.glob(pattern)):
         for key, value in _entries(read_json(file)):
             if key in FOREIGN and FOREIGN[key].fullmatch(str(value)):
                 raise BadInput(
-                    f"{what}: {file}: {key}: {value!r} asks for Python code, or for files of another repository, and a"
-                    " model may bring neither (docs/security.md). Use one that its library loads without; --pooler"
-                    " takes the encoder of a sentence-transformers model alone."
+                    f"{file}: {key}: {value!r} asks for Python code, or for files of another repository. A model may"
+                    " bring neither (docs/security.md). Use one that its library loads without; --pooler takes the"
+                    " encoder of a sentence-transformers model alone."
                 )
 
 
 def _entries(content, key: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value of a JSON text with its key, which is the outermost of `FOREIGN` that it stands under."""
+    """Every value of a JSON text, with the outermost key of `FOREIGN` above it, else its own."""
     if isinstance(content, dict):
         for name, value in content.items():
             yield from _entries(value, key if key in FOREIGN else name)
@@ -142,8 +143,8 @@ def _entries(content, key: str = "") -> Iterator[tuple[str, Any]]:
 
 def check_vocabulary(tokenizer, config, what: str) -> None:
     """Raises BadInput where what `AutoTokenizer` loaded is no tokenizer (it takes any class of transformers), cannot
-    fill batches, or has another vocabulary than the model."""
-    problem, where = None, "tokenizer_config.json"
+    pad, or has another vocabulary than the model."""
+    problem = None
     if not hasattr(tokenizer, "get_vocab"):
         problem = f"tokenizer_class: {type(tokenizer).__name__} is no tokenizer; restore the file"
     elif tokenizer.pad_token_id is None:
@@ -154,7 +155,7 @@ def check_vocabulary(tokenizer, config, what: str) -> None:
         if max(ids) >= size or len(ids) < size / 2:  # a class that finds no file of its own has special tokens only
             problem = f"the tokenizer has {len(ids)} tokens, but config.json has vocab_size {size}; restore its files"
     if problem:
-        raise BadInput(f"{what}: {where}: {problem}.")
+        raise BadInput(f"{what}: tokenizer_config.json: {problem}.")
 
 
 def unreadable(what: str, error: Exception) -> BadInput:

@@ -71,7 +71,7 @@ class ShowVersion(argparse.Action):
 
 
 def version_text() -> str:
-    """`csebench 0.1.0 (commit 0123456789, with changes)`; without a commit outside of a checkout."""
+    """`csebench 0.2.0 (commit 0123456789, with changes)`; without a commit outside of a checkout."""
     code = code_state() if catalog.is_checkout() else {"commit": None}
     if code["commit"] is None:
         return f"csebench {__version__}"

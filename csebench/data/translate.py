@@ -26,7 +26,7 @@ class Translator:
     def __init__(self, name: str, batch_size: int, beams: int, max_length: int):
         ref, what = EncoderRef.parse(name), f"translation model {name}"
         source = model_source(ref, "translator")
-        check_foreign(source["pretrained_model_name_or_path"], what)
+        check_foreign(source["pretrained_model_name_or_path"])
         try:
             self.tokenizer = AutoTokenizer.from_pretrained(**source, trust_remote_code=False)
             model = AutoModelForSeq2SeqLM.from_pretrained(**source, trust_remote_code=False)

@@ -8,7 +8,6 @@ import itertools
 from collections import OrderedDict
 from collections.abc import Iterable
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -72,8 +71,8 @@ class Encoder(nn.Module):
             check_model(folder)
             check_revision(folder, ref.revision)
         what = f"encoder {ref.name}"
-        check_tokenizer(Path(source["pretrained_model_name_or_path"]), what)
-        check_foreign(Path(source["pretrained_model_name_or_path"]), what)
+        check_tokenizer(source["pretrained_model_name_or_path"], what)
+        check_foreign(source["pretrained_model_name_or_path"])
         changes = {} if dropout is None else dict(hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
         try:
             tokenizer = AutoTokenizer.from_pretrained(**source, trust_remote_code=False)

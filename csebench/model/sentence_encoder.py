@@ -82,7 +82,7 @@ def open_whole(folder: Path):
     from sentence_transformers import SentenceTransformer
 
     what = f"model {folder}"
-    check_foreign(folder, what, ("**/*config.json", "**/modules.json"))
+    check_foreign(folder, ("**/*config.json", "**/modules.json"))
     try:
         model = SentenceTransformer(str(folder), trust_remote_code=False)
         model.encode(["a"], show_progress_bar=False)  # modules that do not fit fail here

@@ -1,0 +1,195 @@
+"""A model runs no code: what asks for it is refused by file and entry, without a question, and a pickle is not run."""
+
+import json
+import shutil
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from csebench.base.errors import BadInput, RunFailed
+from csebench.plan.declarations import EncoderRef
+
+EVIL = """
+from pathlib import Path
+Path({ran!r}).touch()
+from torch.nn import Tanh
+from transformers import BertConfig as Config, BertModel as Model, BertTokenizer as Tokenizer
+from sentence_transformers.sentence_transformer.modules import Transformer
+"""
+TRANSFORMER = "sentence_transformers.base.modules.transformer.Transformer"
+
+
+@pytest.fixture(scope="module")
+def sentence_transformer(tiny_bert, tmp_path_factory):
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Dense
+
+    folder = tmp_path_factory.mktemp("models") / "whole"
+    model = SentenceTransformer(str(tiny_bert), trust_remote_code=False)
+    model.append(Dense(32, 8, activation_function=torch.nn.ReLU()))
+    model.save(str(folder))
+    return folder
+
+
+@pytest.fixture
+def ran(tmp_path, monkeypatch):
+    """The file that code of a model would make. Whoever asks whether to run it hears yes."""
+    monkeypatch.setattr("builtins.input", lambda *_: "y")
+    return tmp_path / "ran"
+
+
+@pytest.fixture
+def encoder(tiny_bert, tmp_path, ran):
+    return with_code(tiny_bert, tmp_path / "encoder", ran)
+
+
+@pytest.fixture
+def model(sentence_transformer, tmp_path, ran):
+    return with_code(sentence_transformer, tmp_path / "model", ran)
+
+
+def with_code(source, folder, ran):
+    shutil.copytree(source, folder)
+    (folder / "evil.py").write_text(EVIL.format(ran=str(ran)))
+    return folder
+
+
+def load(folder):
+    from csebench.model.encoder import Encoder
+
+    return Encoder.load(EncoderRef(name=str(folder), revision="local"))
+
+
+def open_model(folder):
+    from csebench.score.models import open_model
+
+    return open_model(str(folder))
+
+
+def edit(path, **changed):
+    content = (json.loads(path.read_text()) if path.exists() else {}) | changed
+    path.write_text(json.dumps({key: value for key, value in content.items() if value is not None}))
+
+
+class Call:
+    """Unpickled, it makes a file."""
+
+    def __init__(self, ran):
+        self.ran = ran
+
+    def __reduce__(self):
+        return open, (str(self.ran), "w")
+
+
+def pickle_weights(folder, ran):
+    torch.save(load_file(folder / "model.safetensors") | {"x": Call(ran)}, folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+
+
+AUTO_MAPS = [
+    ("config.json", {"model_type": "evil", "auto_map": {"AutoConfig": "evil.Config", "AutoModel": "evil.Model"}}),
+    ("config.json", {"model_type": "evil", "auto_map": {"AutoConfig": "other/repository--evil.Config"}}),
+    ("config.json", {"auto_map": {"AutoModel": "evil.Model"}}),
+    ("config.json", {"auto_map": {"AutoModelForMaskedLM": "evil.Model"}}),
+    ("config.json", {"attn_implementation": "other/repository"}),
+    ("tokenizer_config.json", {"auto_map": {"AutoTokenizer": ["evil.Tokenizer", None]}}),
+    ("tokenizer_config.json", {"tokenizer_class": "Evil", "auto_map": ["evil.Tokenizer", "evil.Tokenizer"]}),
+]
+
+
+@pytest.mark.parametrize(("file", "content"), AUTO_MAPS, ids=str)
+def test_an_encoder_that_asks_for_code_is_refused_by_file_and_entry(file, content, encoder, ran):
+    edit(encoder / file, **content)
+    with pytest.raises(BadInput, match=rf"{file}: (auto_map|attn_implementation): '(evil\.|other/repository)"):
+        load(encoder)
+    assert not ran.exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        *AUTO_MAPS,
+        ("2_Dense/config.json", {"activation_function": "evil.Tanh"}),
+        ("sentence_bert_config.json", {"model_args": {"attn_implementation": "other/repository"}}),
+        ("sentence_bert_config.json", {"tokenizer_name_or_path": "other/repository"}),
+        ("adapter_config.json", {"base_model_name_or_path": "other/repository"}),
+        ("w/wordembedding_config.json", {"tokenizer_class": "evil.Tokenizer"}),
+        ("router_config.json", {"types": {"query": "evil.Transformer"}}),
+    ],
+    ids=str,
+)
+def test_a_sentence_transformers_model_that_asks_for_code_is_refused_by_file_and_entry(file, content, model, ran):
+    (model / file).parent.mkdir(exist_ok=True)
+    edit(model / file, **content)
+    with pytest.raises(BadInput, match=rf"{file}: \w+: '(evil\.|other/repository)"):
+        open_model(model)
+    assert not ran.exists()
+
+
+@pytest.mark.parametrize("name", ["evil.Transformer", "other/repository--evil.Transformer", "csebench.model.prompt.P"])
+def test_a_module_that_is_not_of_sentence_transformers_is_refused(name, model, ran):
+    modules = json.loads((model / "modules.json").read_text())
+    modules[1]["type"] = name
+    (model / "modules.json").write_text(json.dumps(modules))
+    with pytest.raises(BadInput, match=f"modules.json: type: '{name}'"):
+        open_model(model)
+    assert not ran.exists()
+
+
+def test_code_that_nothing_asks_for_is_no_reason_to_refuse(encoder, model, ran):
+    for folder in (encoder, model):
+        edit(folder / "tokenizer_config.json", chat_template="{{ cycler.__init__.__globals__.os.system('touch x') }}")
+    assert load(encoder).num_layers == 3
+    assert open_model(model).embed(["a b"]).shape == (1, 8)
+    assert not ran.exists()
+
+
+def test_weights_that_call_functions_are_refused(encoder, model, ran):
+    for folder, opener in ((encoder, load), (model, open_model)):
+        pickle_weights(folder, ran)
+        with pytest.raises(BadInput, match=r"\.bin file of weights .* could run code"):
+            opener(folder)
+    assert not ran.exists()
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_configuration_cannot_switch_off_the_check_of_weights(nested, model, ran, tiny_bert):
+    transformer = model
+    if nested:
+        transformer = shutil.copytree(tiny_bert, model / "query")
+        edit(model / "router_config.json", types={"query": TRANSFORMER}, structure={"query": ["query"]}, parameters={})
+        modules = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.base.modules.router.Router"}]
+        (model / "modules.json").write_text(json.dumps(modules))
+    pickle_weights(transformer, ran)
+    edit(transformer / "config.json", dtype=None)  # so that transformers looks for it in the weights
+    edit(transformer / "sentence_bert_config.json", model_args={"weights_only": False})
+    with pytest.raises(BadInput, match=r"sentence_bert_config\.json: weights_only: False"):
+        open_model(model)
+    assert not ran.exists()
+
+
+@pytest.mark.parametrize(("file", "content"), AUTO_MAPS, ids=str)
+def test_a_translator_that_asks_for_code_is_refused(file, content, encoder, ran):
+    from csebench.data.translate import Translator
+
+    edit(encoder / file, **content)
+    with pytest.raises(BadInput, match=rf"{file}: \w+: '(evil|other)"):
+        Translator(f"{encoder}@local", 1, 1, 1)
+    assert not ran.exists()
+
+
+def test_a_script_of_a_data_set_is_not_run(tmp_path, ran, monkeypatch):
+    import mteb
+
+    from csebench.data.fetch import fetch_task
+
+    folder = tmp_path / "evil"
+    folder.mkdir()
+    (folder / "evil.py").write_text(EVIL.format(ran=str(ran)))
+    task = mteb.get_task("Banking77Classification", languages=["eng"], eval_splits=["test"])
+    monkeypatch.setattr(task.metadata, "dataset", {"path": str(folder), "revision": "0" * 40})
+    monkeypatch.setattr(mteb, "get_task", lambda *_, **__: task)
+    with pytest.raises(RunFailed, match=r"scripts are no longer supported.*evil\.py"):
+        fetch_task("Banking77Classification")
+    assert not ran.exists()
