@@ -14,8 +14,8 @@ def scored_by(evaluator: str, **changed) -> dict:
 
 
 def write_score_file(path, content: dict) -> None:
-    """Write a score JSON with the digest that it must have. An average gets the tasks that it lacks; of rows that stand
-    twice, the first stays."""
+    """Write a score JSON with the digest that it must have. An average gets the tasks that it lacks; of rows that are
+    there twice, the first stays."""
     declared = evaluator_declaration(content["evaluations"][0]["evaluator"])
     rows = [row for row in content["scores"] if "filled" not in row]
     scores = [*{(row["task"], row["subset"], row["metric"]): row for row in reversed(rows)}.values()][::-1]
