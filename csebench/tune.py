@@ -23,20 +23,32 @@ def tune(names: list[str], scale_name: str, number: int, log: Callable[[str], No
     runs/ has are kept, so a search that was stopped goes on where it was.
 
     Raises:
-        BadInput: a method has no search space or too small a one; nothing is trained then.
+        BadInput: a method has no search space or too small a one, or its file is damaged; nothing is trained then.
         RunFailed: every trial of a method failed by its own loss, or a run stopped for any other reason.
         Stopped: SIGTERM or SIGINT asked for an end.
     """
     planned = {name: tuning.plan_trials(name, scale_name, number) for name in dict.fromkeys(names)}
+    kept = {name: kept_trials(name, scale_name, untuned) for name, ((_, untuned), *_) in planned.items()}
     for name, trials in planned.items():
-        search(name, scale_name, trials, log)
+        search(name, scale_name, trials, kept[name], log)
 
 
-def search(name: str, scale_name: str, planned: list[tuple[Settings, Spec]], log: Callable[[str], None]) -> None:
-    """Run the trials of one search that its file does not have; the file is written after each."""
-    scale, untuned, path = catalog.scale(scale_name), planned[0][1], tuning.search_path(name, scale_name)
+def kept_trials(name: str, scale_name: str, untuned: Spec) -> dict[str, Trial]:
+    """The trials that the file of a search has, by run; none of a search under other settings than today's."""
+    path = tuning.search_path(name, scale_name)
     before = tuning.read_search(path) if (catalog.ROOT / path).exists() else None
-    made = {trial.run: trial for trial in before.trials} if before and before.spec == untuned else {}
+    return {trial.run: trial for trial in before.trials} if before and before.spec == untuned else {}
+
+
+def search(
+    name: str,
+    scale_name: str,
+    planned: list[tuple[Settings, Spec]],
+    made: dict[str, Trial],
+    log: Callable[[str], None],
+) -> None:
+    """Run the trials of one search that are not made; its file, which keeps the others, is written after each."""
+    scale, untuned, path = catalog.scale(scale_name), planned[0][1], tuning.search_path(name, scale_name)
     stage = pretraining(untuned.params, scale.encoders[tuning.ENCODER], conditions(scale), name)
     if stage and any(spec.run_id not in made for _, spec in planned):
         train(stage, scale, needs_model=True)

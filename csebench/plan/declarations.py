@@ -271,7 +271,7 @@ class EvaluatorDeclaration(Strict):
     best: dict[str, float]  # metric: what a perfect model scores
     chance: dict[str, tuple[float, float]]  # metric: between what random vectors score on data/smoke
     units: Annotated[dict[str, str], ForReaders] = {}  # metric: unit of its values, where they are no fractions
-    bounds: Annotated[dict[str, tuple[float | None, float | None]], ForReaders] = {}  # metric: lowest, highest value
+    bounds: Annotated[dict[str, tuple[float | None, float | None]], ForReaders] = {}  # metric: see `bounds_of`
     items: ItemScore | None = None  # None: rows are compared over seeds alone
     panels: Annotated[dict[str, Panel], ForReaders] = {}  # by the kind that a paper's figure names
     texts: Annotated[Texts | None, ForReaders] = None
@@ -280,7 +280,7 @@ class EvaluatorDeclaration(Strict):
     deviations: list[Prose] = []
 
     def bounds_of(self, metric: str) -> tuple[float, float]:
-        """The lowest and the highest value of a metric: 0 and 1 unless `bounds` or `units` state otherwise."""
+        """The lowest and the highest value of a metric: as in `bounds`, else 0 and 1, or none if it has a unit."""
         default = (None, None) if metric in self.units else (0.0, 1.0)
         low, high = self.bounds.get(metric, default)
         return -math.inf if low is None else low, math.inf if high is None else high

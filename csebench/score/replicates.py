@@ -40,7 +40,7 @@ LARGEST = 0.1  # of a test set, in one cluster
 class Replicates:
     """Changes of one score in resamples of its test items."""
 
-    items: str  # version, and digest of the evaluator's test items: replicates of equal ones are paired
+    items: str  # digest of the evaluator's test items: replicates of equal ones are paired
     clustered: np.ndarray  # (DRAWS,) of clusters
     naive: np.ndarray  # (NAIVE_DRAWS,) of single items
 
@@ -76,13 +76,15 @@ def make_replicates(scores: list[Score], items: Items, rule: ItemScore | None) -
 
 
 def read_replicates(content: dict, task: str, metric: str) -> Replicates | None:
-    """Replicates in a score JSON; None where it has none of a score."""
+    """Replicates in a score JSON; None where it has none of a score, or of another version, with which ours cannot be
+    paired. Those that state no version are of the first."""
     published = content.get("replicates", {"scores": {}})
+    if published.get("version", 1) != VERSION:
+        return None
     encoded = published["scores"].get(task, {}).get(metric)
     if encoded is None:
         return None
-    items = f"{published.get('version', 1)} {published['items']}"
-    return Replicates(items, decode(encoded["clustered"]), decode(encoded["naive"]))
+    return Replicates(published["items"], decode(encoded["clustered"]), decode(encoded["naive"]))
 
 
 def encode(changes: np.ndarray) -> dict:

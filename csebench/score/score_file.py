@@ -136,7 +136,7 @@ def defects(file: ScoreFile, of_spec: str, run: str, key: str) -> Iterator[str]:
 
 def row_defects(rows: Sequence[ScoreRow | Score], declared: EvaluatorDeclaration) -> Iterator[str]:
     """Rows that stand twice, values out of range, means that are not those of their parts. `mean` is the mean of the
-    other subsets of a task, `Avg.` that of the tasks in the main metric, or of their printed values."""
+    other subsets of a task, `Avg.` that of the tasks, or (`printed`) of their values in percent with two decimals."""
     from csebench.model.metrics import averages  # not above: pages are not made again for an edit in model/
 
     values: dict[tuple[str, str], dict[str, float]] = {}  # (task, metric): by subset
@@ -163,7 +163,7 @@ def replicate_defects(
     published: PublishedReplicates, rows: list[ScoreRow], declared: EvaluatorDeclaration
 ) -> Iterator[str]:
     """Replicates of no score, too few of them, or changes that are larger than a score can have. Those of another
-    version of the code are not looked into."""
+    version are not read at all."""
     if published.version != replicates.VERSION:
         return
     scored = {(row.task, row.metric) for row in rows if row.subset == "all"}

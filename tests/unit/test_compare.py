@@ -259,9 +259,10 @@ def test_without_replicates_seeds_are_compared(sts):
     assert pair["p"] == pytest.approx(scipy.stats.ttest_rel(sts["Good"], sts["Bad"]).pvalue)
 
 
-def test_rows_of_other_test_items_are_compared_over_seeds(sts):
-    """Their digest shows that one row was scored on other data."""
-    edit_scores(specs(1, "Bad"), lambda content: content["replicates"].update(items="0" * 16))
+@pytest.mark.parametrize("change", [{"items": "0" * 16}, {"version": 0}], ids=str)
+def test_rows_of_other_test_items_or_versions_are_compared_over_seeds(change, sts):
+    """A digest shows that one row was scored on other data, a version that its replicates were made in another way."""
+    edit_scores(specs(1, "Bad"), lambda content: content["replicates"].update(change))
     variances = {frozenset((p["a"], p["b"])): p["item_variance"] for p in compared(1)["Avg."]["pairs"]}
     assert {pair for pair, variance in variances.items() if variance is None} == {p for p in variances if 2 in p}
 

@@ -213,6 +213,14 @@ def test_a_fresh_clone_repeats_no_trial(name, trained):
     assert len(trained) == before + (2 if name == "infocse" else 1)
 
 
+def test_a_damaged_file_is_refused_before_any_search(trained):
+    path = tuning.search_path("simcse", "smoke")
+    write_json(path, {"trials": []})
+    with pytest.raises(BadInput, match=str(path)):
+        tune.tune(["ct", "simcse"], "smoke", 2, print)
+    assert not trained
+
+
 def test_fewer_trials_leave_the_others_in_the_file(trained):
     assert search(2)[0].trials == search(4)[0].trials[:2]
     assert len(search(3)[0].trials) == 4
