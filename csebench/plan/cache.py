@@ -74,7 +74,7 @@ def stored_plan(scale_name: str, run_id: str | None = None) -> dict[str, Any]:
 
 def plan_scale(scale_name: str) -> dict:
     """The plan of a scale as JSON values: the scale, and (spec, evaluators) by run id."""
-    specs, evaluators = targets.all_runs(scale_name), targets.evaluators(scale_name)
+    specs, evaluators = targets.runs(scale_name), targets.evaluators(scale_name)
     runs = {run_id: [spec.model_dump(), sorted(evaluators[run_id])] for run_id, spec in specs.items()}
     return {"scale": catalog.scale(scale_name).model_dump(), "runs": runs}
 
