@@ -288,9 +288,7 @@ def run_title(run_id: str, first_scale: str) -> str:
 def first_table(scale_name: str) -> dict[str, str]:
     """By run id, the target of the first table or figure of a paper that shows a run; else the page's name."""
     titles: dict[str, str] = {}
-    for page in sorted(
-        targets.all_pages(scale_name), key=lambda page: len(page.papers) > 1 or page.name in page.papers
-    ):
+    for page in sorted(targets.pages(scale_name), key=lambda page: len(page.papers) > 1 or page.name in page.papers):
         name = page.name if page.name in page.papers else f"{page.papers[0]}/{page.name}"
         for run_id in page.runs():
             titles.setdefault(run_id, name)

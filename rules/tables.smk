@@ -143,20 +143,3 @@ rule html:
         "write {output}"
     shell:
         "python -m csebench html --scale {params.scale:q} > {log:q} 2>&1"
-
-
-rule variance:
-    input:
-        inputs("results/{folder}variance.md"),
-    output:
-        listed("results/{folder}variance.md", "variance"),
-    log:
-        "results/.logs/{folder}variance.log",
-    conda:
-        "../envs/report.yaml"
-    params:
-        scale=scale_of,
-    message:
-        "write {output}"
-    shell:
-        "python -m csebench render variance --scale {params.scale:q} --out {output:q} > {log:q} 2>&1"

@@ -52,8 +52,6 @@ def new_project(folder: Path, paper: str) -> Project:
     for file in (folder / "evidence").glob("*.yaml"):
         if file.stem not in NOT_SOURCES:
             file.unlink()  # sources name papers that are not there
-    study = folder / "config" / "variance.yaml"  # at no scale, of no method: tests delete some of either
-    study.write_text(study.read_text().replace("[mini]", "[]").replace("[simcse, micse]", "[]"))
     mini = folder / "config" / "mini.yaml"
     # of mini, without its searches, which are among the results, and the seeds of tables that are not there
     mini.write_text(re.sub(r"^(tuned:.*\n|seeds_by_table:.*\n(  .*\n)+)", "", mini.read_text(), flags=re.M))
@@ -87,7 +85,7 @@ def one_row_project(folder: Path) -> Project:
         if path.stem != "simcse":
             path.unlink()
     for path in (project.folder / "config").glob("*.yaml"):  # other scales name methods that are not there
-        if path.stem not in ("smoke", "variance"):
+        if path.stem != "smoke":
             path.unlink()
     smoke = project.folder / "config" / "smoke.yaml"
     smoke.write_text(smoke.read_text().partition("methods:")[0])

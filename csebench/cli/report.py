@@ -34,7 +34,8 @@ def compare_rows(args):
 def render(args):
     """Print a page or write it to --out, with its figures next to it; a figure of a paper goes to its place in
     results/."""
-    from csebench.report.pages import REPORTS, page_text
+    from csebench.report.markdown import render_page
+    from csebench.report.pages import REPORTS
 
     catalog.scale(args.scale)
     names, scale = targets.split_target(args.target, args.scale)
@@ -61,7 +62,7 @@ def render(args):
                 print(*draw(*page.grids()[0], page.scale), sep="\n")
         else:
             with recording(page.path, args.out):
-                show_or_write(page_text(page), args.out)
+                show_or_write(render_page(page), args.out)
 
 
 def show_or_write(text: str, out: Path | None):

@@ -29,7 +29,6 @@ STSB_DEV = "downstream/STS/STSBenchmark/sts-dev.csv"  # below a data root
 POSITIVES = Path("data/back-translation")
 SIDE_BY_SIDE = "methods"  # the page of all methods
 VARIANTS = "variants"  # the page of papers and released code side by side
-STUDY = "variance"  # config/variance.yaml is no scale, but a study at scales (csebench/plan/variance.py)
 GENERATED = (SIDE_BY_SIDE, VARIANTS)  # from declarations, not from a file of papers/
 STS_COLUMNS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R", "Avg.")
 
@@ -37,7 +36,6 @@ STS_COLUMNS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R", "
 # folders and pages of results/ and of its web pages, and what `csebench plan` takes for a target
 RESERVED = {
     *GENERATED,
-    STUDY,
     "all",
     "audit",
     "cells",
@@ -66,7 +64,7 @@ def require_checkout() -> None:
 
 def scale_names() -> list[str]:
     """Names of the files of config/. Raises BadInput for one that no scale can have."""
-    return [name for name in _yaml_names("config") if name != STUDY]
+    return _yaml_names("config")
 
 
 def _yaml_names(folder: str) -> list[str]:
@@ -80,7 +78,7 @@ def _yaml_names(folder: str) -> list[str]:
     for name in names:
         if not re.fullmatch(r"\w+", name):
             raise BadInput(f"{folder}/{name}.yaml: name it with letters, digits and _ only, as its pages are.")
-        if re.fullmatch(r"(table|figure)\w+", name) or name in RESERVED - ({STUDY} if folder == "config" else set()):
+        if re.fullmatch(r"(table|figure)\w+", name) or name in RESERVED:
             raise BadInput(f"{folder}/{name}.yaml: {name!r} is reserved: it means other pages; name it otherwise.")
     return names
 

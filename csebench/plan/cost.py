@@ -261,4 +261,4 @@ def base_encoder(spec: Spec, scale: str) -> str:
     """The encoder whose architecture a run has; a run that starts from another run's model has that run's encoder."""
     if not spec.encoder.name.startswith(f"{catalog.RUNS}/"):
         return spec.encoder.name
-    return targets.all_runs(scale)[spec.encoder.revision].encoder.name
+    return targets.runs(scale)[spec.encoder.revision].encoder.name

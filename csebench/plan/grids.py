@@ -5,19 +5,17 @@ Scores of these runs: csebench/report/view.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, unknown
-from csebench.plan import tuning, variance
+from csebench.plan import tuning
 from csebench.plan.catalog import SIDE_BY_SIDE, paper, scale
 from csebench.plan.declarations import Scale, Value
 from csebench.plan.papers import FIGURES_OF_SCORES, Column, Figure, Grid, Recipe, Row, SettingsTable, Table
 from csebench.plan.recipe import conditions, corpus_of, make_spec, pretraining
 from csebench.plan.registry import COMPONENTS, METHODS, check_name, declaration, panels, protocol
 from csebench.plan.spec import Spec
-
-EXTRA = {module.NAME: module for module in (variance,)}  # pages that are not part of `all`
 
 
 @dataclass(frozen=True)
@@ -62,13 +60,7 @@ def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan
             settings = scale(scale_name)
             seeds = settings.seeds_by_table.get(f"{paper_name}/{name}", settings.seeds)
             rows.append([_plan_cell(grid, row, row.run, column, settings, seeds, where) for column in grid.columns])
-    if paper_name == variance.NAME:  # a seed for each source of randomness, in place of the scale's seeds
-        rows = [[_crossed(cell) if cell.specs else cell for cell in row] for row in rows]
     return rows
-
-
-def _crossed(cell: CellPlan) -> CellPlan:
-    return replace(cell, specs=variance.crossed(cell.specs[0], cell.column.label))
 
 
 def _plan_cell(
@@ -160,9 +152,7 @@ def _defect(recipe: Recipe, where: str) -> str | None:
 
 def find_grid(paper_name: str, name: str) -> Table | SettingsTable | Figure:
     """`table2` or `figure3` of a paper; `methods` of the paper `methods` is the table of all methods, `micse` of
-    `variants` that of miCSE's variants, `variance` of `variance` that of the study of spread."""
-    if paper_name in EXTRA:
-        return EXTRA[paper_name].table()
+    `variants` that of miCSE's variants."""
     about = paper(paper_name)
     for kind, known in (("table", about.tables), ("figure", about.figures)):
         if name.startswith(kind):

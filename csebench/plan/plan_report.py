@@ -28,7 +28,7 @@ class PlannedRun:
 def planned_runs(pages: list[targets.Page]) -> list[PlannedRun]:
     """The distinct runs of pages, sorted by id."""
     tables: dict[str, list[str]] = {}
-    for grid in dict.fromkeys(grid for page in targets.all_pages(pages[0].scale) for grid in page.grids()):
+    for grid in dict.fromkeys(grid for page in targets.pages(pages[0].scale) for grid in page.grids()):
         for run in targets.page(grid[1], pages[0].scale, grid[0]).runs():
             tables.setdefault(run, []).append(target_name(*grid))
     specs = {run: spec for page in pages for run, spec in page.available_runs().items()}

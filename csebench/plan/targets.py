@@ -24,7 +24,7 @@ from csebench.plan.catalog import (
     scale_names,
     scales,
 )
-from csebench.plan.grids import EXTRA, CellPlan, find_grid, plan_grid, untrained_cell
+from csebench.plan.grids import CellPlan, find_grid, plan_grid, untrained_cell
 from csebench.plan.papers import Figure
 from csebench.plan.recipe import corpus_path, positives_path
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, names, protocol
@@ -97,12 +97,6 @@ def runs(scale_name: str) -> dict[str, Spec]:
     return {run_id: spec for page in pages(scale_name) for run_id, spec in page.runs().items()}
 
 
-@cached
-def all_runs(scale_name: str) -> dict[str, Spec]:
-    """The same with the runs of pages that are not part of `all`."""
-    return {run_id: spec for page in all_pages(scale_name) for run_id, spec in page.runs().items()}
-
-
 def finished_runs(pages: Iterable[Page]) -> set[str]:
     """Runs of pages of which nothing is left to be made: their model is there, or every score of them that the pages
     show is published. A run that others start from is finished, too, when all of these are."""
@@ -120,9 +114,9 @@ def finished_runs(pages: Iterable[Page]) -> set[str]:
 
 @cached
 def evaluators(scale_name: str) -> dict[str, set[str]]:
-    """The evaluators that score each run of `all_runs`; none for a pre-training run."""
-    evaluators: dict[str, set[str]] = {run_id: set() for run_id in all_runs(scale_name)}
-    for page in all_pages(scale_name):
+    """The evaluators that score each run of a scale; none for a pre-training run."""
+    evaluators: dict[str, set[str]] = {run_id: set() for run_id in runs(scale_name)}
+    for page in pages(scale_name):
         for run_id, evaluator in page.scores():
             evaluators[run_id].add(evaluator)
     return evaluators
@@ -130,17 +124,17 @@ def evaluators(scale_name: str) -> dict[str, set[str]]:
 
 def run(run_id: str, scale_name: str) -> Spec:
     """A run of a scale by id. Raises BadInput if no page needs it."""
-    if run_id not in all_runs(scale_name):
+    if run_id not in runs(scale_name):
         raise BadInput(
             f"no table of scale {scale_name} needs a run {run_id!r}; `csebench plan all --scale {scale_name} --runs`"
             " lists the runs."
         )
-    return all_runs(scale_name)[run_id]
+    return runs(scale_name)[run_id]
 
 
 def scale_of_run(run_id: str, first: str) -> str:
     """The scale whose pages need a run; `first` is tried before the others. Raises BadInput if none does."""
-    scale_name = next((name for name in scales(first) if run_id in all_runs(name)), None)
+    scale_name = next((name for name in scales(first) if run_id in runs(name)), None)
     if scale_name is None:
         raise BadInput(
             f"no table of any scale needs a run {run_id!r}; `csebench plan all --scale SCALE --runs` lists the runs."
@@ -164,7 +158,7 @@ def back_translation(key: str, first: str) -> tuple[Path, str]:
 def page(name: str, scale_name: str, paper_name: str | None = None) -> Page:
     """The page of `table2` of all papers, of a table or figure of one paper, or a generated one."""
     folder = results_folder(scale_name)
-    if name in (*GENERATED, *EXTRA):
+    if name in GENERATED:
         return Page(name, (name,), scale_name, grid_path(name, name, scale_name, "md"))
     if paper_name is not None:
         ending = "svg" if isinstance(find_grid(paper_name, name), Figure) else "md"
@@ -183,13 +177,6 @@ def pages(scale_name: str) -> tuple[Page, ...]:
     of_papers = [page(grid, scale_name, name) for name in paper_names() for grid in grid_names(name)]
     over_all = [page(name, scale_name) for name in (*(f"table{key}" for key in keys), *GENERATED)]
     return (*over_all, *of_papers)
-
-
-@cached
-def all_pages(scale_name: str) -> tuple[Page, ...]:
-    """The same with the study of where spread comes from, whose runs nothing else needs; it is not part of `all`."""
-    extra = [page(name, scale_name) for name, module in EXTRA.items() if scale_name in module.scales()]
-    return (*pages(scale_name), *extra)
 
 
 def grid_names(paper_name: str) -> list[str]:
@@ -220,10 +207,6 @@ def parse_target(target: str, scale_name: str) -> list[Page]:
         return [page(name, scale_name, parts[0]) for name in grid_names(parts[0])]
     if len(parts) == 2 and parts[0] == VARIANTS:
         return [page(parts[1], scale_name, VARIANTS)]
-    if len(parts) == 1 and parts[0] in EXTRA:
-        if scale_name not in (known := EXTRA[parts[0]].scales()):
-            raise BadInput(f"{parts[0]} exists at scale {' and '.join(known)} only: add --scale {known[0]}.")
-        return [page(parts[0], scale_name)]
     if len(parts) == 1 and re.fullmatch(r"table\w+", parts[0]):
         return [page(parts[0], scale_name)]
     if len(parts) == 2 and re.fullmatch(r"(table|figure)\w+", parts[1]):

@@ -20,7 +20,7 @@ from pydantic import Field, model_validator
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, unknown
 from csebench.base.files import read_typed, with_digest, write_json
-from csebench.plan import catalog, variance
+from csebench.plan import catalog
 from csebench.plan.declarations import EncoderRef, Scale, Strict, Value
 from csebench.plan.papers import Recipe
 from csebench.plan.recipe import Conditions, conditions, make_spec, recipe_name
@@ -161,11 +161,9 @@ def plan_trial(name: str, settings: Settings, scale_name: str) -> Spec:
 
 
 def trial_seed(scale: Scale) -> int:
-    """The seed, and that of the subset, of all trials at a scale: no table and no study uses it."""
-    study = variance.study()
+    """The seed, and that of the subset, of all trials at a scale: no table uses it."""
     others = (*scale.seeds_by_size.values(), *scale.seeds_by_table.values())
     used = {*scale.seeds, *(seed for seeds in others for seed in seeds)}
-    used |= {*range(study.first_seed, study.first_seed + 2 * study.blocks)}
     return next(seed for seed in count(FIRST_SEED) if seed not in used)
 
 

@@ -1,8 +1,8 @@
 """The first page of a study: what its scores answer, each with a number, an interval and the page that it is from.
 
 The questions are about the four papers' methods, so the tables that answer them are named here. The tests are those of
-csebench/report/compare.py and power.py, the spread over seeds that of variance_page.py. Unlike findings on pages
-(findings.py), answers use scores of an older code version too, marked †.
+csebench/report/compare.py and power.py. Unlike findings on pages (findings.py), answers use scores of an older code
+version too, marked †.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from math import inf
 from pathlib import Path
 from statistics import median
 
-from csebench.plan import tuning, variance
+from csebench.plan import tuning
 from csebench.plan.catalog import SIDE_BY_SIDE, paper, paper_names, results_folder
 from csebench.plan.catalog import scale as read_scale
-from csebench.plan.grids import plan_grid
 from csebench.plan.papers import Column
 from csebench.plan.registry import COMPONENTS, declaration
 from csebench.plan.spec import Spec
@@ -27,7 +26,6 @@ from csebench.report.findings import Contrast, number_is, poolers
 from csebench.report.markdown import STALE, markdown_table
 from csebench.report.power import POWER, Design, interval_text, smallest_difference
 from csebench.report.sections import TableData
-from csebench.report.variance_page import finding, read
 from csebench.report.view import Cell, GridView, combine_parts, differences, grid_view
 
 TITLE = "What this study says"
@@ -321,7 +319,7 @@ def counts(tested: Iterable[Answered]) -> str:
 
 
 def seed_spread(view: GridView) -> Answer:
-    """The deviation over seeds of the methods, and the shares of its sources where the study of them has run."""
+    """The deviation over seeds of the methods."""
     trained = [cell for name, cell in rows_by_method(view).items() if declaration(name).kind == "trained"]
     spread = [(cell.ours.std, cell) for cell in trained if cell.ours and cell.ours.std is not None]
     sentences, missing = [], [] if spread else [page_of(view)]
@@ -333,15 +331,7 @@ def seed_spread(view: GridView) -> Answer:
             f" in the median of {len(stds)} methods ({min(stds):.2f} to {max(stds):.2f})."
         )
     views = [view] if spread else []
-    if view.scale in variance.study().scales:
-        planned = [best for best, _ in plan_grid(variance.NAME, variance.NAME, view.scale)]
-        sentences += ["In a study of its own:", *(finding(best, view.scale) for best in planned)]
-        study = page(variance.NAME, view.scale)
-        if all(len(read(best, variance.BEST, view.scale)) == len(best.specs) for best in planned):
-            sentences.append(f"Its sources: [{variance.NAME}]({from_index(study)}).")
-        else:
-            missing.append(study)
-    question = "How large is the seed spread, and where does it come from?"
+    question = "How large is the seed spread?"
     return Answer(question, " ".join(sentences), tuple(views), missing=tuple(missing))
 
 

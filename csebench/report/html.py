@@ -10,7 +10,6 @@ import re
 import shutil
 from collections import Counter
 from pathlib import Path
-from types import ModuleType
 from typing import NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -20,7 +19,7 @@ from csebench.base.display import bar, loading
 from csebench.base.errors import by_number
 from csebench.base.files import write_text
 from csebench.base.locks import locked
-from csebench.plan import catalog, targets, tuning, variance
+from csebench.plan import catalog, targets, tuning
 from csebench.report import (
     answers,
     audit,
@@ -37,7 +36,6 @@ from csebench.report import (
     overview,
     stats,
     tuning_page,
-    variance_page,
 )
 from csebench.report.html_cells import FIGURES, PICTURES
 from csebench.report.power import POWER
@@ -108,7 +106,7 @@ def write_pages(content: SiteContent, folder: Path) -> None:
         evidence_figures.draw(folder / FIGURES)
         for columns in (1, 2):
             evidence_figures.draw_runs(folder / FIGURES, columns)
-    if tuning_page in study_pages(content.scale):
+    if has_tuning(content.scale):
         tuning_page.draw(folder / FIGURES, content.scale)
     templates = template_environment(content.scale)
     for name, (template, values) in bar(page_templates(content).items(), "pages", "page"):
@@ -120,8 +118,9 @@ def page_templates(content: SiteContent) -> dict[str, tuple[str, dict]]:
     pages = {"index": ("index.html", index_values(content))}
     if has_evidence():
         pages[evidence_page.NAME] = ("evidence.html", {})
-    for page in study_pages(content.scale):
-        pages[page.NAME] = ("study.html", {"title": page.TITLE, "sections": page.sections(content.scale)})
+    if has_tuning(content.scale):
+        values = {"title": tuning_page.TITLE, "sections": tuning_page.sections(content.scale)}
+        pages[tuning_page.NAME] = ("study.html", values)
     for name, views in content.views.items():
         values = {"about": catalog.paper(name), "views": views, "runs": html_cells.runs_on_page(views)}
         pages[name] = ("paper.html", values | {"finding": content.paper_findings.get(name)})
@@ -130,10 +129,9 @@ def page_templates(content: SiteContent) -> dict[str, tuple[str, dict]]:
     return pages
 
 
-def study_pages(scale: str) -> list[ModuleType]:
-    """The modules of the pages on variance and tuning, where a scale has them."""
-    has_page = {variance_page: scale in variance.study().scales, tuning_page: bool(tuning.search_files(scale))}
-    return [page for page, wanted in has_page.items() if wanted]
+def has_tuning(scale: str) -> bool:
+    """Whether a search was made at a scale."""
+    return bool(tuning.search_files(scale))
 
 
 def has_evidence() -> bool:
@@ -243,7 +241,7 @@ def index_values(content: SiteContent) -> dict:
     papers = [view for view in all_views if view.paper not in catalog.GENERATED]
     return {
         "study": answers.answers(content.scale) if content.scale != catalog.DEFAULT_SCALE else [],
-        "study_pages": study_pages(content.scale),
+        "tuning_page": tuning_page if has_tuning(content.scale) else None,
         "views": content.views,
         "runs": (len({run for run, _ in done} - incomplete), len({run for run, _ in pairs})),
         "scores": (len(done), len(pairs)),

@@ -1,5 +1,4 @@
-"""The pages that are not tables of papers, by target. A new one is registered here, and in csebench/plan/grids.py
-(`EXTRA`) where it is a table with runs of its own."""
+"""The pages that are not tables of papers, by target: a new one is registered here."""
 
 from __future__ import annotations
 
@@ -7,16 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from csebench.plan import variance
-from csebench.plan.targets import Page
-from csebench.report import (
-    evidence_figures,
-    evidence_page,
-    overview,
-    tuning_page,
-    variance_page,
-)
-from csebench.report.markdown import render_page
+from csebench.report import evidence_figures, evidence_page, overview, tuning_page
 
 
 class Report(NamedTuple):
@@ -33,9 +23,3 @@ REPORTS = {
     "evidence": Report(lambda _: evidence_page.page(), lambda folder, _: evidence_figures.draw(folder)),
     tuning_page.NAME: Report(tuning_page.page, tuning_page.draw),
 }
-EXTRA = {variance.NAME: variance_page.page}
-
-
-def page_text(page: Page) -> str:
-    """A page of tables as Markdown."""
-    return EXTRA[page.name](page.scale) if page.name in EXTRA else render_page(page)

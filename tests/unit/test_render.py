@@ -13,7 +13,7 @@ from csebench.base import caches
 from csebench.base.errors import BadInput
 from csebench.base.files import with_digest, write_json
 from csebench.base.project import ROOT
-from csebench.plan import catalog, grids, targets, variance
+from csebench.plan import catalog, grids, targets
 from csebench.plan.registry import evaluator_declaration
 from csebench.plan.spec import Spec
 from csebench.report import markdown, overview
@@ -69,9 +69,7 @@ def project(tmp_path, monkeypatch):
         shutil.copy(GOLDEN / source, tmp_path / target)
     (tmp_path / "data").mkdir()
     shutil.copy(ROOT / "data" / "registry.yaml", tmp_path / "data" / "registry.yaml")
-    (tmp_path / "config" / "variance.yaml").write_text("{scales: [], methods: [], size: 1%, blocks: 2, first_seed: 1}")
-    for module in (catalog, variance):
-        monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(catalog, "ROOT", tmp_path)
     monkeypatch.chdir(tmp_path)
     clear()
     for (name, scale), rows in MEASURED.items():
@@ -354,9 +352,9 @@ def test_rendering_imports_nothing_heavy(project):
     code = f"""
 import sys
 from pathlib import Path
-from csebench.plan import catalog, grids, targets, variance
+from csebench.plan import catalog, grids, targets
 from csebench.report import markdown, overview
-catalog.ROOT = variance.ROOT = Path({str(project)!r})
+catalog.ROOT = Path({str(project)!r})
 for page in targets.pages("tiny"):
     if page.name not in catalog.GENERATED:
         markdown.render_page(page)

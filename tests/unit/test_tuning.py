@@ -76,9 +76,9 @@ def test_trials_differ_in_declared_values_alone_and_no_table_has_them(name):
     for settings, spec in others:
         assert all(settings[key] in values for key, values in space.items())
         assert {*tuning.differences(spec, untuned)} <= {*space}
-    assert untuned.run_id not in targets.all_runs("mini")
+    assert untuned.run_id not in targets.runs("mini")
     assert untuned.corpus.subset_seed == untuned.seed
-    assert untuned.seed not in {spec.corpus.subset_seed for spec in targets.all_runs("mini").values() if spec.corpus}
+    assert untuned.seed not in {spec.corpus.subset_seed for spec in targets.runs("mini").values() if spec.corpus}
 
 
 def test_more_trials_add_to_the_fewer():
@@ -464,9 +464,9 @@ def test_the_first_page_says_who_was_tuned(project):
 
 
 def test_the_page_is_in_the_folder_of_html_where_there_is_a_search(project):
-    assert tuning_page not in html.study_pages(SCALE)
+    assert not html.has_tuning(SCALE)
     write_search("simcse", FAST)
-    assert tuning_page in html.study_pages(SCALE)
+    assert html.has_tuning(SCALE)
 
 
 def test_no_paper_or_scale_is_named_tuning():
