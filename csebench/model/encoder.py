@@ -8,7 +8,6 @@ import itertools
 from collections import OrderedDict
 from collections.abc import Iterable
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import torch
