@@ -25,7 +25,7 @@ import torch
 from _shared import CUDA, ROOT, distinct_sentences, parser, wait
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
-from sentence_transformers.sentence_transformer.modules import Dense, Pooling, Transformer
+from sentence_transformers.sentence_transformer.modules import Dense, Pooling
 from tabulate import tabulate
 from transformers import PrinterCallback, TrainerCallback
 
@@ -77,7 +77,8 @@ def peer_seconds(args, sentences, steps, folder):
     path = str(ROOT / args.encoder if (ROOT / args.encoder).exists() else args.encoder)
     kwargs = {"dtype": torch.float32} | ({"attn_implementation": args.peer_attention} if args.peer_attention else {})
     dropout = {"hidden_dropout_prob": DROPOUT, "attention_probs_dropout_prob": DROPOUT}
-    word = Transformer(path, max_seq_length=args.max_length, model_kwargs=kwargs, config_kwargs=dropout)
+    word = SentenceTransformer(path, trust_remote_code=False, model_kwargs=kwargs, config_kwargs=dropout)[0]
+    word.max_seq_length = args.max_length
     size = word.get_embedding_dimension()
     model = SentenceTransformer(modules=[word, Pooling(size, pooling_mode="cls"), Dense(size, size)])
     settings = SentenceTransformerTrainingArguments(

@@ -7,7 +7,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from csebench.base.errors import BadInput, RunFailed
+from csebench.base.errors import BadInput
 from csebench.plan.declarations import EncoderRef
 
 EVIL = """
@@ -182,14 +182,11 @@ def test_a_translator_that_asks_for_code_is_refused(file, content, encoder, ran)
 def test_a_script_of_a_data_set_is_not_run(tmp_path, ran, monkeypatch):
     import mteb
 
-    from csebench.data.fetch import fetch_task
-
     folder = tmp_path / "evil"
     folder.mkdir()
     (folder / "evil.py").write_text(EVIL.format(ran=str(ran)))
     task = mteb.get_task("Banking77Classification", languages=["eng"], eval_splits=["test"])
     monkeypatch.setattr(task.metadata, "dataset", {"path": str(folder), "revision": "0" * 40})
-    monkeypatch.setattr(mteb, "get_task", lambda *_, **__: task)
-    with pytest.raises(RunFailed, match=r"scripts are no longer supported.*evil\.py"):
-        fetch_task("Banking77Classification")
+    with pytest.raises(RuntimeError, match=r"scripts are no longer supported.*evil\.py"):
+        task.load_data()
     assert not ran.exists()
