@@ -24,26 +24,11 @@ wildcard_constraints:
     key=r"[0-9a-f]+",
 
 
-localrules:
-    all,
-
-
 rule all:
     default_target: True
     input:
-        pages=[page.path for page in targets.pages(SCALE)],
-        reports=[
-            catalog.results_folder(SCALE) / f"{name}.md"
-            for name in ("index", "claims", "audit")
-        ],
-        evidence="results/evidence.md",
-        tuning=jobs.tuning_page(SCALE),
-        csv=[
-            catalog.results_folder(SCALE) / f"{name}.csv"
-            for name in ("scores", "cells")
-        ],
-        html=catalog.results_folder(SCALE) / "html",
-        scores=jobs.scores_of_scale(SCALE),  # a deleted score is made again, though pages are up to date
+        jobs.inputs_of_all(SCALE),
+    localrule: True
     message:
         "all pages of scale {SCALE} are there"
 

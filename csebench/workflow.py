@@ -88,7 +88,7 @@ def is_suspect(word: str) -> bool:
     if path.suffix not in ("", ".md", ".svg") or path.stem in catalog.RESERVED | {"evidence-selection"}:
         return False
     try:
-        return not targets.parse_target(str(made_from.complete_path(path)), catalog.DEFAULT_SCALE)
+        return not targets.parse_target(word, catalog.DEFAULT_SCALE)
     except BadInput:
         return True
 
@@ -144,14 +144,13 @@ def inputs_of(output: str, scale: str | None = None) -> list[Path]:
 
 
 @refusing
-def scores_of_scale(scale: str) -> list[Path]:
-    """Score JSONs that some page of a scale shows."""
-    return made_from.scores_of_pages(targets.pages(scale))
-
-
-def tuning_page(scale: str) -> list[Path]:
-    """The page on tuning, where a search was made at a scale."""
-    return [catalog.results_folder(scale) / "tuning.md"] if tuning.search_files(scale) else []
+def inputs_of_all(scale: str) -> list[Path]:
+    """Every page of a scale, and the scores: a deleted one is made again, though pages are up to date."""
+    names = ["index.md", "claims.md", "audit.md", "scores.csv", "cells.csv", "html"]
+    names += ["tuning.md"] if tuning.search_files(scale) else []
+    pages = targets.pages(scale)
+    files = [*(page.path for page in pages), *(catalog.results_folder(scale) / name for name in names)]
+    return [*files, catalog.RESULTS / "evidence.md", *made_from.scores_of_pages(pages)]
 
 
 def category(output: str) -> str:
@@ -236,16 +235,12 @@ def wanted_evaluators(run_id: str, first_scale: str, wanted: Iterable[str]) -> s
 
 
 @refusing
-def identity(evaluator: str, scale_name: str) -> str:
-    """The key of an evaluation's settings: another version or batch size is scored again."""
-    return evaluation_key(evaluator, catalog.scale(scale_name).evaluation)
-
-
-@refusing
-def data_state(evaluator: str, scale_name: str) -> str:
-    """Hash of the given data of an evaluator: where a file is changed in place, its scores are made again. A fetched
-    file that is changed in place ends the workflow."""
-    return data_hashes.given_data(evaluator, scale_name)
+def identity(evaluator: str, scale_name: str) -> list[str]:
+    """Of an evaluation: the key of its settings, since another version or batch size is scored again, and the hash of
+    its given data, since a file that is changed in place is scored again. A fetched file that is changed in place ends
+    the workflow."""
+    key = evaluation_key(evaluator, catalog.scale(scale_name).evaluation)
+    return [key, data_hashes.given_data(evaluator, scale_name)]
 
 
 @refusing
@@ -258,10 +253,6 @@ def training_minutes(run_id: str, first_scale: str, attempt: int) -> int:
     """What a cluster is asked for."""
     scale_name = targets.scale_of_run(run_id, first_scale)
     return cost.job_minutes(cost.fastest_seconds(targets.run(run_id, scale_name), scale_name), attempt)
-
-
-def evaluation_minutes(attempt: int) -> int:
-    return cost.job_minutes(0, attempt)
 
 
 class RunTitle:

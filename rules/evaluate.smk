@@ -22,14 +22,11 @@ rule evaluate:
     threads: lambda wildcards: jobs.threads(wildcards.run, SCALE)
     resources:
         mem_mb=16000,
-        runtime=lambda _, attempt: jobs.evaluation_minutes(attempt),
+        runtime=lambda _, attempt: cost.job_minutes(0, attempt),
     params:
         scale=scale_of,
         evaluator=evaluator_of,
         identity=lambda wildcards: jobs.identity(
-            evaluator_of(wildcards), scale_of(wildcards)
-        ),
-        data=lambda wildcards: jobs.data_state(
             evaluator_of(wildcards), scale_of(wildcards)
         ),
     message:

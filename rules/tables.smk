@@ -2,17 +2,6 @@
 # again when the content of what it was made from has changed (csebench/plan/made_from.py).
 
 
-localrules:
-    compare,
-    page,
-    figure,
-    evidence,
-    tuning,
-    csv,
-    html,
-    partial_page,
-
-
 rule compare:
     input:
         inputs("results/{grid}.items.json"),
@@ -20,6 +9,7 @@ rule compare:
         update("results/{grid}.items.json"),  # not deleted first: what it knows of items may be known nowhere else
     log:
         "results/.logs/{grid}.items.log",
+    localrule: True
     conda:
         "../envs/report.yaml"
     message:
@@ -32,50 +22,40 @@ rule page:
     input:
         inputs("results/{page}.md"),
     output:
-        listed("results/{page}.md", "{page}"),
+        page=listed("results/{page}.md", "{page}"),
     log:
         "results/.logs/{page}.log",
+    localrule: True
     conda:
         "../envs/report.yaml"
     message:
-        "write {output}"
+        "write {output.page}"
     shell:
-        "python -m csebench render {wildcards.page:q} --out {output:q} > {log:q} 2>&1"
+        "python -m csebench render {output.page:q} --out {output.page:q} > {log:q} 2>&1"
 
 
-rule partial_page:
+use rule page as partial_page with:
     input:
         inputs("results/partial/{page}.md"),
     output:
-        "results/partial/{page}.md",
+        page="results/partial/{page}.md",
     log:
         "results/.logs/partial/{page}.log",
-    conda:
-        "../envs/report.yaml"
     message:
         "write {output} from the scores that exist"
-    shell:
-        "python -m csebench render {wildcards.page:q} --out {output:q} > {log:q} 2>&1"
 
 
-rule figure:
+use rule page as tuning with:
     input:
-        inputs("results/{grid}.svg"),
+        inputs("results/{folder}tuning.md"),
     output:
-        listed("results/{grid}.svg", "{grid}"),
-        "results/{grid}.png",
-        "results/{grid}.csv",
+        page=listed("results/{folder}tuning.md", "tuning"),
+        figures=multiext("results/{folder}tuning", ".svg", ".png", ".csv"),
     log:
-        "results/.logs/{grid}.log",
-    conda:
-        "../envs/report.yaml"
-    message:
-        "draw {output[0]}"
-    shell:
-        "python -m csebench render {wildcards.grid:q} > {log:q} 2>&1"
+        "results/{folder}.logs/tuning.log",
 
 
-rule evidence:
+use rule page as evidence with:
     input:
         lambda _: jobs.inputs_of("results/evidence.md"),
     output:
@@ -84,62 +64,50 @@ rule evidence:
         selection=multiext("results/evidence-selection", ".svg", ".png", ".csv"),
     log:
         "results/.logs/evidence.log",
-    conda:
-        "../envs/report.yaml"
-    message:
-        "write {output.page}"
-    shell:
-        "python -m csebench render evidence --out {output.page:q} > {log:q} 2>&1"
 
 
-rule tuning:
+rule figure:
     input:
-        inputs("results/{folder}tuning.md"),
+        inputs("results/{grid}.svg"),
     output:
-        page=listed("results/{folder}tuning.md", "tuning"),
-        figures=multiext("results/{folder}tuning", ".svg", ".png", ".csv"),
+        page=listed("results/{grid}.svg", "{grid}"),
+        others=multiext("results/{grid}", ".png", ".csv"),
     log:
-        "results/{folder}.logs/tuning.log",
+        "results/.logs/{grid}.log",
+    localrule: True
     conda:
         "../envs/report.yaml"
-    params:
-        scale=scale_of,
     message:
-        "write {output.page}"
+        "draw {output.page}"
     shell:
-        "python -m csebench render tuning --scale {params.scale:q} --out {output.page:q} > {log:q} 2>&1"
+        "python -m csebench render {output.page:q} > {log:q} 2>&1"
 
 
 rule csv:
     input:
         inputs("results/{folder}scores.csv"),
     output:
-        "results/{folder}scores.csv",
-        "results/{folder}cells.csv",
+        multiext("results/{folder}", "scores.csv", "cells.csv"),
     log:
         "results/{folder}.logs/csv.log",
+    localrule: True
     conda:
         "../envs/report.yaml"
     params:
+        verb="csv",
         scale=scale_of,
     message:
         "write {output}"
     shell:
-        "python -m csebench csv --scale {params.scale:q} > {log:q} 2>&1"
+        "python -m csebench {params.verb:q} --scale {params.scale:q} > {log:q} 2>&1"
 
 
-rule html:
+use rule csv as html with:
     input:
         inputs("results/{folder}html"),
     output:
         directory("results/{folder}html"),
     log:
         "results/{folder}.logs/html.log",
-    conda:
-        "../envs/report.yaml"
     params:
-        scale=scale_of,
-    message:
-        "write {output}"
-    shell:
-        "python -m csebench html --scale {params.scale:q} > {log:q} 2>&1"
+        verb="html",

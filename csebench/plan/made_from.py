@@ -123,5 +123,5 @@ def page_of(name: str, scale: str) -> Page:
 
 def name_and_scale(output: Path) -> tuple[str, str]:
     """Of a file below results/: `micse/table2`, `index`, `html` …, and the scale."""
-    parts, scale = targets.split_target(str(complete_path(output)), catalog.DEFAULT_SCALE)
+    parts, scale = targets.split_target(str(output), catalog.DEFAULT_SCALE)
     return "/".join(parts).partition(".")[0], scale

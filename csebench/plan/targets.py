@@ -216,7 +216,7 @@ def parse_target(target: str, scale_name: str) -> list[Page]:
 
 def split_target(target: str, scale_name: str) -> tuple[list[str], str]:
     """The names in a target or a path, and the scale, which a path may name."""
-    parts = re.sub(r"\.(md|svg)$", "", target).removeprefix("results/").split("/")
+    parts = re.sub(r"\.(md|svg)$", "", target).removeprefix("results/").removeprefix("partial/").split("/")
     if parts[0] in scale_names():
         return parts[1:], parts[0]
     refuse_near_scale(parts)
