@@ -43,7 +43,6 @@ LOCK = ROOT / "tests" / "version_lock.json"
 STORED = RUNS / ".plan" / "versions.json"  # `unversioned_code`, with the hash of the files that it was made from
 DECLARATION = "DECLARATION"
 TRAINER = ("model", "train")  # rooms of csebench/
-HUB = ROOT / "csebench" / "data" / "hub.py"  # imported by rooms of the trainer, and brings models
 TRANSLATE = ROOT / "csebench" / "data" / "translate.py"  # has a version of its own, as replicates do
 REPLICATES = ROOT / "csebench" / "score" / "replicates.py"
 
@@ -128,9 +127,9 @@ def units(skip_invalid: bool = False) -> dict[str, tuple[int, list[Path]]]:
     """
     rooms = [path for room in TRAINER for path in sorted((ROOT / "csebench" / room).rglob("[!.]*.py"))]
     trainer = {file for path in rooms for file in with_imports(path, ("csebench.data.",))}
-    units = {"trainer": (TRAINER_VERSION, sorted(trainer - {HUB, TRANSLATE}))}
+    units = {"trainer": (TRAINER_VERSION, sorted(trainer - {TRANSLATE}))}
     units["translate"] = (back_translation_facts("", "")["version"], [TRANSLATE])
-    units["replicates"] = (read_literal(REPLICATES, "VERSION"), [REPLICATES, REPLICATES.with_name("rows.py")])
+    units["replicates"] = (read_literal(REPLICATES, "VERSION"), [REPLICATES, REPLICATES.with_name("score_types.py")])
     for folder in (METHODS, COMPONENTS, EVALUATORS):
         for name in names(folder):
             with contextlib.suppress(*[BadInput] if skip_invalid else []):
