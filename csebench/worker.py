@@ -98,6 +98,7 @@ def publish(run_id: str, evaluator: str, scale_name: str) -> Path:
     last score ends with its model deleted."""
     from csebench.score.evaluate import publish as write_scores
 
+    protocol(evaluator)  # refuses an unknown name
     spec, scale = targets.run(run_id, scale_name), catalog.scale(scale_name)
     out = targets.score_path(run_id, evaluator, scale_name)
     write_scores(catalog.RUNS / run_id, evaluator, catalog.data_root(scale), scale.evaluation, out, spec.threads)

@@ -632,7 +632,7 @@ def test_an_evaluator_whose_name_is_no_text_is_known_by_its_file(tmp_path, monke
         ("x = " + "+".join("1" * 30_000), ["nested too deeply"]),
         ("DECLARATION = {[]: 1}\n", ["line 1", "literal"]),
         (declared("'title': '\\ud800'"), ["title", "cannot be printed"]),
-        (declared("'variants': {'code': None}"), ["variants", "a dict of parameters"]),
+        (declared("'variants': {'code': None}"), ["variants", "(reading, difference, params)"]),
         (declared("'params': {'model_config': (1, 'here')}"), ["params", "'model_config'"]),
         (declared("'params': {'steps': (-5, 'here')}"), ["steps", "greater than or equal to 1"]),
         (declared("'params': {'form': ('a', 'here')}, 'choices': {'form': []}"), ["choices.form", "at least 1"]),
