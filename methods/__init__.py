@@ -1,1 +1,1 @@
-"""One file a method, found by name: docs/methods.md shows how they relate."""
+"""One file per method, found by name: docs/methods.md shows how they relate."""

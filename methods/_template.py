@@ -4,7 +4,7 @@ Idea: what is pulled together, what is pushed apart, and why that should help.
 
     loss = the equation
 
-Paper: authors, year, section and equation. Official code: repository, file, lines.
+Source: equation; official code: repository, file, lines. The paper stands in the declaration.
 Inputs: what a batch is, with shapes; z1, z2 (N, D).
 Relations: which method here it extends, and by what.
 """

@@ -2,9 +2,9 @@
 
 Idea: pool the hidden states of the pre-trained encoder, change nothing.
 
-Paper: rows "BERT" ([CLS]), "avg." and "first-last avg." of Gao et al. 2021 and Klein & Nabi 2023.
+Source: rows "BERT" ([CLS]), "avg." and "first-last avg." of Gao et al. 2021 and Klein & Nabi 2023.
 Inputs: sentences. Relations: where every trained method starts. The two readings of
-first-last average are two poolers (csebench/model/encoder.py: pool).
+first-last average are two poolers (csebench/model/pooling.py: pool).
 """
 
 DECLARATION = {

@@ -5,8 +5,7 @@ the last layers have to put into [CLS] what the sentence says.
 
     loss = MLM(upper layers([last [CLS] ; middle states])) + MLM(last states)
 
-Paper: Gao & Callan 2021 (EMNLP), sec. 3; for InfoCSE Wu et al. 2022, sec. 3.1, Eq. 5-6. Official code:
-luyug/Condenser modeling.py:55-93, data.py:68-121.
+Source: InfoCSE's Eq. 5-6; official code: luyug/Condenser modeling.py:55-93, data.py:68-121.
 Inputs: a batch of N sentences, masked (N, T); one view.
 Relations: no sentence encoder but a stage before infocse, whose components/auxiliary_mlm takes the upper layers and
 the masked-LM head from here; all infocse runs of a scale share one.

@@ -5,8 +5,8 @@ seven pairs of unrelated sentences a small one.
 
     loss = mean over pairs of BCE(e1·e2, 1 if both encoded the same sentence else 0)
 
-Paper: Carlsson et al. 2021 (ICLR), sec. 3. Official code: FreddeFrallan/Contrastive-Tension
-ContrastiveTension/ContrastiveTensionModel.py, ContrastiveTension/Training.py, ExampleTraining.py.
+Source: official code: FreddeFrallan/Contrastive-Tension ContrastiveTension/ContrastiveTensionModel.py,
+ContrastiveTension/Training.py, ExampleTraining.py.
 Inputs: 15 sentences for a group of 8 pairs (1 positive, 7 negatives); e1, e2 (pairs, D) by mean pooling.
 Relations: the only method whose views come from two encoders; it has no temperature and no normalisation.
 """

@@ -5,8 +5,7 @@ the second view are doubled. A momentum encoder's queue enlarges the batch.
 
     loss = InfoNCE(z1, z2 of repeat(sentence), queue)
 
-Paper: Wu et al. 2022 (COLING), sec. 3. Official code: caskcsg/sentemb ESimCSE/esimcse/models.py:123-250,
-train.py:498-530, run.sh.
+Source: official code: caskcsg/sentemb ESimCSE/esimcse/models.py:123-250, train.py:498-530, run.sh.
 Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]).
 Relations: simcse with another second view + components/moco.
 """

@@ -4,8 +4,7 @@ Idea: what one view has and the other has not is redundant; reconstructing one f
 
     loss = InfoNCE(z1, z2) + λ · mean ‖z1/‖z1‖ - z2/‖z2‖‖²
 
-Paper: Chen, Zhou, Sun & He 2022 (COLING), sec. 3, Eq. 4-9. Official code: Bin199/InforMin-CL
-informin-cl/models.py:20-22, 227-230, run_unsup_example.sh.
+Source: Eq. 4-9; official code: Bin199/InforMin-CL informin-cl/models.py:20-22, 227-230, run_unsup_example.sh.
 Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two dropout views.
 Relations: simcse + a term; with component mlm it is the paper's "w/ MLM".
 """

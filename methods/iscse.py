@@ -5,8 +5,7 @@ instance, and regularises the instance discrimination.
 
     loss = InfoNCE(z1, z2) + α · InfoNCE(z1, z2*),   z2* = Σ_k softmax(ẑ2·v_k/β) v_k over ẑ2 and its K neighbours
 
-Paper: He et al. 2023 (AAAI), sec. 3. Official code: dll-wu/IS-CSE simcse/models.py:88-93, 139-142, 252-271, 340-355,
-run_unsup_bert_base.sh.
+Source: official code: dll-wu/IS-CSE simcse/models.py:88-93, 139-142, 252-271, 340-355, run_unsup_bert_base.sh.
 Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two dropout views; buffer (1024, D).
 Relations: simcse + a term; its buffer is no queue of negatives as components/moco's.
 """

@@ -5,8 +5,8 @@ structure; so the mutual information of the two attention tensors is maximised b
 
     loss = InfoNCE(z1, z2, queue) - λ · mean MI(attention1, attention2)
 
-Paper: Klein & Nabi 2023 (ACL), sec. 2 (Eq. 1-7), settings sec. 3.1.
-Official code: SAP-samples/acl2023-micse, which holds AMI + SimCSE only: no momentum encoder, no queue.
+Source: Eq. 1-7; official code: SAP-samples/acl2023-micse, which holds AMI + SimCSE only: no momentum encoder, no
+queue.
 Inputs: a batch of N sentences; z1, z2 (N, D); attention of the upper third of the layers.
 Relations: simcse + components/ami + components/moco, nothing else; simcse + ami is the paper's AMI+SimCSE.
 """

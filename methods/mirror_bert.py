@@ -5,8 +5,8 @@ view hides five characters of the string.
 
     loss = NT-Xent over the 2N vectors: every row is an anchor against the 2N-2 rows of other sentences
 
-Paper: Liu et al. 2021 (EMNLP), sec. 3, Eq. 1. Official code: cambridgeltl/mirror-bert
-src/contrastive_learning.py:31-63, src/data_loader.py:15-25, mirror_scripts/mirror_sentence_bert.sh.
+Source: Eq. 1; official code: cambridgeltl/mirror-bert src/contrastive_learning.py:31-63, src/data_loader.py:15-25,
+mirror_scripts/mirror_sentence_bert.sh.
 Inputs: N sentences; z1, z2 (N, D) pooled without a head.
 Relations: simcse with another second view, both directions, τ 0.04 and no head.
 """

@@ -5,7 +5,7 @@ another dimension (DCM); a decoder keeps the vector from compressing too much (I
 
     loss = InfoNCE(h, h+) + μ · DCM(h, h+) + γ · ICM
 
-Paper: MSSE (ACL submission; ICASSP 2025), sec. 3, Eq. 2-10. Official code: Hekang001/MSSE model.py:51-104, 218-316.
+Source: Eq. 2-10; official code: Hekang001/MSSE model.py:51-104, 218-316.
 Inputs: N sentences and their positives; h, h+ (N, D) = state at [MASK] of a prompt.
 Relations: simcse's loss on other positives + a term + components/compensation; DCM is nearly scd's Barlow Twins term.
 """

@@ -4,8 +4,7 @@ Idea: as msse; positives and hard negatives are given, so nothing has to be rewr
 
     loss = InfoNCE(h, h+, hard negatives) + μ · DCM(h, h+) + γ · ICM
 
-Paper: MSSE (ACL submission; ICASSP 2025), sec. 4.1, Table 3, Table 5. Official code: Hekang001/MSSE
-model.py:218-316.
+Source: Table 3; official code: Hekang001/MSSE model.py:218-316.
 Inputs: N triplets; h, h+, h- (N, D) = state at [MASK] of a prompt.
 Relations: msse as simcse_sup is to simcse.
 """

@@ -1,6 +1,6 @@
 """Control: vectors that know the answer. It gets the top score everywhere, or the evaluator is wrong.
 
-Idea: look the answer up. Paper: none. Inputs: what is true of a sentence; one gets another vector in every place.
+Idea: look the answer up. Source: none. Inputs: what is true of a sentence; one gets another vector in every place.
 Relations: the upper end, as random is the lower.
 """
 

@@ -6,8 +6,7 @@ which sees the same sentences under other dropout, must judge them alike.
     loss = Σ over both networks (InfoNCE + BCE) + KL(rows within the networks) + KL(rows across them)
     row_i = softmax over cos(z0_i, zk_i)/τ for the positives k and cos(z0_i, z0_j)/τ for the other sentences j
 
-Paper: Wu et al. 2022 (EMNLP), sec. 3. Official code: qiyuw/PeerCL pcl/models.py:110-190, 214-260, 332-346,
-train.py:494-628.
+Source: official code: qiyuw/PeerCL pcl/models.py:110-190, 214-260, 332-346, train.py:494-628.
 Inputs: N sentences in K views each (the sentence, its copy, eight edits); z (K, N, D) of either network.
 Relations: simcse's loss + three terms; the second network is ct's, but both see the same rows.
 """

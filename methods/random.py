@@ -1,6 +1,6 @@
 """Control: a random vector for every sentence. Its scores are near zero, or the evaluator is wrong.
 
-Idea: no meaning at all. Paper: none. Inputs: sentences. Relations: the lower end, as oracle is the upper.
+Idea: no meaning at all. Source: none. Inputs: sentences. Relations: the lower end, as oracle is the upper.
 """
 
 import hashlib

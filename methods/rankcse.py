@@ -5,8 +5,8 @@ view. The distillation of two teachers' rankings, the paper's third term, is lef
 
     loss = InfoNCE(z1, z2) + β · JS(softmax cos(z1_i, z2_j)/τ, softmax cos(z2_i, z1_j)/τ)
 
-Paper: Liu et al. 2023 (ACL), sec. 3.2; without teachers: MSSE Tables 1, 2, 7. Code: none official was found;
-perceptiveshawty/RankCSE (community) rankcse/models.py:40-61, run_rankcse.sh.
+Source: without teachers: MSSE Tables 1, 2, 7. No official code was found; perceptiveshawty/RankCSE (community)
+rankcse/models.py:40-61, run_rankcse.sh.
 Inputs: a batch of N sentences; z1, z2 (N, D) = head([CLS]) of the two dropout views.
 Relations: simcse + a term.
 """

@@ -5,8 +5,7 @@ identity behind a projector keeps them in agreement.
 
     loss = α · mean cos(h1_i, h2_i)/τ + β · (Σ (C_ii - 1)² + λ Σ C_ij²),  C of projector(h1), projector(h2)
 
-Paper: Klein & Nabi 2022 (ACL), sec. 2. Official code: SAP-samples/acl2022-self-contrastive-decorrelation
-models.py:120-132, 257-274, README (BERT).
+Source: official code: SAP-samples/acl2022-self-contrastive-decorrelation models.py:120-132, 257-274, README (BERT).
 Inputs: a batch of N sentences; h1, h2 (N, D) = [CLS] of two passes with their own dropout, without a head.
 Relations: the only method that repels its views; its second term is Barlow Twins', as msse's is nearly.
 """

@@ -5,8 +5,7 @@ means the opposite.
 
     loss = -log exp(cos(z1_i, z2_i)/τ) / Σ_j (exp(cos(z1_i, z2_j)/τ) + α_ij exp(cos(z1_i, z3_j)/τ)),   mean over i
 
-Paper: Gao, Yao & Chen 2021, sec. 4 and Eq. 5. Official code: princeton-nlp/SimCSE simcse/models.py:194-212,
-run_sup_example.sh.
+Source: Eq. 5; official code: princeton-nlp/SimCSE simcse/models.py:194-212, run_sup_example.sh.
 Inputs: N triplets; z1, z2, z3 (N, D) = pooler of anchor, positive and hard negative in one pass.
 Relations: simcse with given positives and further columns; the head is kept at test.
 """

@@ -2,7 +2,7 @@
 
 Idea: x -> (x - μ) W with W Wᵀ the inverse covariance, so that cosine is taken in an orthonormal basis.
 
-Paper: Su et al. 2021, sec. 3, Algorithm 1. Official code: bojone/BERT-whitening.
+Source: Algorithm 1; official code: bojone/BERT-whitening.
 Inputs: embeddings (S, D) of the sentences it is fitted on.
 Relations: bert plus a fitted map; nothing of the encoder is trained.
 """

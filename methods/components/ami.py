@@ -5,7 +5,7 @@ mutual information under a Gaussian model of the logarithms.
 
     term = -λ · mean over sentences and slices of -½ log(1 - ρ²)
 
-Paper: Klein & Nabi 2023, sec. 2.2 (Eq. 3-6), sec. 3.1. Official code: model/models.py:158-344.
+Source: Eq. 3-6; official code: SAP-samples/acl2023-micse model/models.py:158-344.
 Inputs: attention (N, H, T, T) of the layers read, after attention dropout, of both views.
 Relations: micse = simcse + ami + moco; ct + ami and mirror_bert + ami are rows of the paper's Table 2.
 """

@@ -4,8 +4,7 @@ Idea: contrastive learning compresses; what a decoder needs to write the sentenc
 
     term = γ · cross-entropy of the decoder's tokens, which reads the vector through cross-attention
 
-Paper: MSSE (ACL submission; ICASSP 2025), sec. 3.3, Eq. 9. Official code: Hekang001/MSSE model.py:138-139, 279-296,
-args.py:18-26.
+Source: Eq. 9; official code: Hekang001/MSSE model.py:138-139, 279-296, args.py:18-26.
 Inputs: vectors of the first view (N, D), behind the head; the tokens of the first view, or of the second.
 Relations: as auxiliary_mlm and rtd, another network whose task needs the sentence vector; TSDAE's idea.
 """

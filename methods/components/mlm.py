@@ -5,8 +5,8 @@ are restored by the checkpoint's own masked-LM head.
 
     term = β · cross-entropy over the masked tokens of the 2N rows
 
-Paper: Gao et al. 2021, App. A and Table D.2; Chen et al. 2022, sec. 4.1 and 4.3. Official code: princeton-nlp/SimCSE
-simcse/models.py:140-152, 215-219, train.py:498-530; Bin199/InforMin-CL informin-cl/models.py, train.py:507-530.
+Source: SimCSE's Table D.2; official code: princeton-nlp/SimCSE simcse/models.py:140-152, 215-219, train.py:498-530;
+Bin199/InforMin-CL informin-cl/models.py, train.py:507-530.
 Inputs: the tokenised rows of both views, (2N, T), masked independently.
 Relations: an auxiliary task of any two-view method, as auxiliary_mlm (InfoCSE) and rtd (DiffCSE); here the encoder
 itself restores the tokens, from their own states.

@@ -3,8 +3,8 @@
 Idea: negatives from previous batches, encoded by an exponential moving average of the encoder, stand in the
 denominator of the method's loss beside those of the batch.
 
-Paper: He et al. 2020; for sentences Klein & Nabi 2023, sec. 2.1 (Eq. 2) and 3.1. Official code: none of miCSE
-(its repository has no momentum encoder); nearest relative caskcsg/sentemb ESimCSE esimcse/models.py:123-192.
+Source: miCSE's Eq. 2; no official code (its repository has no momentum encoder); nearest relative: caskcsg/sentemb
+ESimCSE esimcse/models.py:123-192.
 Inputs: the first view of the batch, tokenised (N, T); gives `queue` (Q, D).
 Relations: micse = simcse + ami + moco. SimCSE, Mirror-BERT and CT take the queue in their own loss.
 """

@@ -13,7 +13,7 @@ from csebench.model.pooling import TEMPLATES
 from csebench.plan.declarations import POOLERS
 from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill, names, read_literal
 
-SECTIONS = ("Idea", "Paper", "Inputs", "Relations")
+SECTIONS = ("Idea", "Source", "Inputs", "Relations")  # the paper stands in the declaration
 HOSTS = ("simcse", "ct", "mirror_bert")  # methods that AMI is tried on by itself
 LONG = "a long walk along the river and over the hills " * 40  # longer than any encoder reads
 

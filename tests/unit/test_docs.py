@@ -17,7 +17,8 @@ TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 VERBS = next(a for a in parser()._actions if isinstance(a, argparse._SubParsersAction)).choices
 CHEAP = {"audit", "evaluators", "papers", "show"}  # verbs
 examples = runpy.run_path(str(ROOT / "docs" / "examples.py"))
-REPOSITORY_FILE = re.compile(r"`((?:csebench|tests|benchmarks|config|data|envs|profiles)/[\w./-]+\.\w+)`")
+FOLDERS = "csebench|tests|benchmarks|config|data|envs|profiles"
+REPOSITORY_FILE = re.compile(rf"`((?:{FOLDERS})/[\w./-]+\.\w+)(?::(\w+))?`")  # with a name in it
 
 
 def without_code(text):
@@ -43,8 +44,9 @@ def test_links_lead_somewhere(page):
 
 @pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.name)
 def test_files_that_are_named_exist(page):
-    for name in REPOSITORY_FILE.findall(page.read_text(encoding="utf-8")):
-        assert (ROOT / name).exists(), name
+    for file, name in REPOSITORY_FILE.findall(page.read_text(encoding="utf-8")):
+        assert (ROOT / file).exists(), file
+        assert name in (ROOT / file).read_text(encoding="utf-8"), f"{file}: no {name}"
 
 
 def commands(text):
@@ -82,6 +84,11 @@ def test_outputs_are_not_stale():
         text = path.read_text(encoding="utf-8")
         assert examples["rewrite"](text, run) == text, f"{path.name}: run `python docs/examples.py`"
     assert shown
+
+
+def test_the_picture_of_the_rooms_is_not_stale():
+    drawing = runpy.run_path(str(ROOT / "docs" / "draw_rooms.py"))
+    assert drawing["PICTURE"].read_text() == drawing["draw"](), "run `python docs/draw_rooms.py`"
 
 
 def test_the_first_page_is_short():
