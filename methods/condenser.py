@@ -20,7 +20,6 @@ from torch import Tensor, nn
 from csebench.model.encoder import Encoder
 from csebench.model.pooling import Encoded
 from csebench.train.method import Method as Base
-from csebench.train.method import Views
 from csebench.train.mlm import mask_batch, masked_lm_loss
 
 DECLARATION = {
@@ -78,7 +77,7 @@ class Method(Base):
         self.upper = encoder.new_layers(self.p.layers)
         self.lm_head = encoder.lm_head(tied=True)
 
-    def views(self, sentences: list[str]) -> Views:
+    def views(self, sentences: list[str]) -> Masked:
         batch = self.tokenize(sentences)
         ids, labels = mask_batch(self.encoder.tokenizer, batch["input_ids"], self.p.probability)
         return Masked(self.encoder({**batch, "input_ids": ids}), labels)
@@ -88,7 +87,7 @@ class Method(Base):
         states = encoded.output.hidden_states
         middle, last = states[self.encoder.num_layers // 2], states[-1]
         restored = self.upper(torch.cat([last[:, :1], middle[:, 1:]], dim=1), encoded.mask)
-        return sum(masked_lm_loss(self.lm_head, s, labels) for s in (restored, last))
+        return masked_lm_loss(self.lm_head, restored, labels) + masked_lm_loss(self.lm_head, last, labels)
 
     def exported(self) -> dict[str, nn.Module]:
         return {"upper": self.upper, "lm_head": self.lm_head}

@@ -83,7 +83,9 @@ class Method(Base):
         return views
 
     def loss(self, views: Views) -> Tensor:
-        loss = contrastive_tension(views.z1, views.z2, to_device(views.view1.same, views.z1.device))
+        labels = views.view1.same
+        assert labels is not None
+        loss = contrastive_tension(views.z1, views.z2, to_device(labels, views.z1.device))
         if views.queue is not None:
             loss = loss + softplus(dot_score(views.z1, views.queue)).mean()
         return loss

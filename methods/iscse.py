@@ -61,13 +61,13 @@ year={2023}}""",
 class Method(SimCSE):
     def __init__(self, encoder: Encoder, params: dict):
         super().__init__(encoder, params)
-        self.buffer = None  # (buffer, D)
+        self.buffer: Tensor | None = None  # (buffer, D)
         self.step = 0
 
-    def smooth(self, z: Tensor) -> Tensor:
+    def smooth(self, z: Tensor, buffer: Tensor) -> Tensor:
         """(N, D) unit vectors -> (N, D): each averaged with its neighbours in the buffer; gradient through z alone."""
-        _, nearest = dot_score(z, self.buffer).topk(self.p.neighbours + 1)
-        group = torch.cat([z.unsqueeze(1), self.buffer[nearest[:, 1:]]], dim=1)
+        _, nearest = dot_score(z, buffer).topk(self.p.neighbours + 1)
+        group = torch.cat([z.unsqueeze(1), buffer[nearest[:, 1:]]], dim=1)
         scores = (group * z.unsqueeze(1)).sum(-1, keepdim=True)
         return (torch.softmax(scores / self.p.smoothing_temperature, dim=1) * group).sum(1)
 
@@ -77,7 +77,7 @@ class Method(SimCSE):
         self.buffer = torch.cat(seen)[-self.p.buffer :]
         loss = super().loss(views)
         if len(self.buffer) == self.p.buffer:
-            loss = loss + self.weight() * info_nce(views.z1, self.smooth(z), self.p.temperature)
+            loss = loss + self.weight() * info_nce(views.z1, self.smooth(z, self.buffer), self.p.temperature)
         return loss
 
     def weight(self) -> float:

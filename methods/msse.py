@@ -123,8 +123,8 @@ Sentence Embedding Enhancement}, booktitle={ICASSP}, year={2025}}""",
 class Method(ClsHeadMethod):
     def views(self, sentences: list[str]) -> Views:
         if self.p.augmentation == "back_translation":
-            sentences, rewritten = zip(*sentences, strict=True)
-            return Views(self.view(list(sentences)), self.view(list(rewritten)))
+            originals, rewritten = map(list, zip(*sentences, strict=True))
+            return Views(self.view(originals), self.view(rewritten))
         edited = self.tokenize_edited(sentences, [augment.find(self.p.augmentation)])
         return Views(self.view(sentences), self.encode(edited))
 
@@ -141,7 +141,7 @@ class Method(ClsHeadMethod):
         hard = None if views.hard is None else views.hard.z
         loss = self.p.contrast * info_nce(views.z1, views.z2, self.p.temperature, views.queue, hard=hard)
         if self.p.dimensions:
-            loss = loss + self.p.dimensions * self.dimension_term(*views)
+            loss = loss + self.p.dimensions * self.dimension_term(views.view1, views.view2)
         if self.p.layerwise:
             noise = NOISE * torch.randn(3, *views.z1.shape, device=views.z1.device)
             loss = loss - self.p.layerwise * layerwise_repulsion(views.view1.states, noise)

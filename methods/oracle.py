@@ -51,5 +51,6 @@ class Method(Embedder):
         return np.stack([sum(weight * direction(name) for name, weight in item.items()) for item in items])
 
     def stream(self, texts: Iterable[str], name: str, truth: Iterable | None = None) -> Iterator[np.ndarray]:
+        assert truth is not None
         for shard, known in zip(shards(texts), shards(truth), strict=True):
             yield self.embed(shard, known)

@@ -58,8 +58,10 @@ DECLARATION = {
 class Method(ClsHeadMethod):
     def views(self, triplets: list[tuple[str, str, str]]) -> Views:
         every = self.view([sentence for triplet in triplets for sentence in triplet])
-        return Views(*(every.rows(slice(i, None, 3)) for i in range(3)))
+        view1, view2, hard = (every.rows(slice(i, None, 3)) for i in range(3))
+        return Views(view1, view2, hard)
 
     def loss(self, views: Views) -> Tensor:
+        assert views.hard is not None
         hard = {"hard": views.hard.z, "hard_weight": self.p.hard_weight}
         return info_nce(views.z1, views.z2, self.p.temperature, views.queue, **hard)

@@ -13,25 +13,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import repeat
+from typing import Any
 
 import torch
 from torch.utils.checkpoint import checkpoint
 
 
-def in_chunks(function: Callable, size: int | None, *rows: torch.Tensor | None):
-    """`function(*rows)`, computed `size` rows at a time; in one pass where there are no more, or `size` is None.
+def in_chunks(function: Callable, size: int | None, first: torch.Tensor, *rest: torch.Tensor | None) -> Any:
+    """`function(first, *rest)` by `size` rows at a time; in one pass where there are no more, or `size` is None.
 
     Args:
         function: works on each row independently. Called again in the backward pass, so what it reads besides its
             arguments must still be the same then.
-        rows: (N, …) each, or None.
+        first, rest: (N, …) each; one of `rest` may be None.
 
     Returns:
         what the function returns: tensors (N, …), or tuples or Hugging Face outputs of them.
     """
-    if size is None or len(rows[0]) <= size:
-        return function(*rows)
-    parts = zip(*(repeat(None) if x is None else x.split(size) for x in rows), strict=False)
+    if size is None or len(first) <= size:
+        return function(first, *rest)
+    parts = zip(first.split(size), *(repeat(None) if x is None else x.split(size) for x in rest), strict=False)
     cached = torch.is_autocast_cache_enabled()
     torch.set_autocast_cache_enabled(False)  # else chunks share weights in bf16, and gradients are summed in bf16
     try:

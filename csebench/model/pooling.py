@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
@@ -18,7 +19,7 @@ ONE_POSITION = ("cls_before_pooler", *TEMPLATES)  # poolers that read one state 
 class Encoded:
     """One forward pass."""
 
-    output: object  # of the Hugging Face model
+    output: Any  # of the Hugging Face model
     ids: torch.Tensor  # (N, T)
     mask: torch.Tensor  # (N, T) bool, True at real tokens
     mask_id: int  # of the token [MASK]

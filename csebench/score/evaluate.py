@@ -12,6 +12,8 @@ from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from csebench.base import gpus, hub
 from csebench.base.data_root import DataRoot, matches
 from csebench.base.display import bar, loading
@@ -34,8 +36,6 @@ from csebench.score.score_types import Score
 from csebench.score.store import ITEMS, items
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from csebench.model.embedder import Embedder
     from csebench.score.score_types import Items
 
@@ -44,11 +44,8 @@ SCHEMA = 1
 
 def data_sha256(wanted: Protocol, data_root: Path | DataRoot) -> str:
     """One hash over the names and contents of the files that an evaluator reads; of no file where mteb takes a task
-    from its hub, at the revision that its package pins.
-
-    Raises:
-        BadInput: a pattern of its declaration matches no file, or a file has changed since it was fetched.
-    """
+    from its hub, at the revision that its package pins. Raises BadInput where a file is missing, or has changed since
+    it was fetched."""
     lines = []
     for pattern in [] if from_hub(wanted, data_root) else wanted.files:
         files = matches(data_root, pattern)
@@ -76,20 +73,14 @@ def identity(
     evaluator: str, model: str, data_root: Path | DataRoot, pooler: str | None, evaluation: Evaluation
 ) -> dict:
     """The settings with the model, its pooler and the data: kept in the score JSON, compared before anything is
-    reused."""
-    wanted = protocol(evaluator)
-    inputs = {**model_identity(model), "pooler": pooler, "data_sha256": data_sha256(wanted, data_root)}
+    reused. A model is the sha256 of its folder or file; one of the hub, which is in the cache by now, its commit."""
+    wanted, ref = protocol(evaluator), EncoderRef.parse(model)
+    if (path := hub.local_folder(ref) or Path(model)).exists():
+        made_by = {"model_sha256": model_sha256(path) if path.is_dir() else sha256(path)}
+    else:
+        made_by = {"model_commit": cached.name if (cached := hub.cached_model(ref)) else ref.revision}
+    inputs = {**made_by, "pooler": pooler, "data_sha256": data_sha256(wanted, data_root)}
     return {**settings(wanted, evaluation), **inputs}
-
-
-def model_identity(model: str) -> dict[str, str]:
-    """The sha256 of a model's folder or file; of one of the hub, which is in the cache by now, the commit."""
-    ref = EncoderRef.parse(model)
-    if (folder := hub.local_folder(ref) or Path(model)).is_dir():
-        return {"model_sha256": model_sha256(folder)}
-    if folder.exists():
-        return {"model_sha256": sha256(folder)}
-    return {"model_commit": cached.name if (cached := hub.cached_model(ref)) else ref.revision}
 
 
 @no_exit()
@@ -98,8 +89,7 @@ def run_evaluator(evaluator: str, model: Embedder, data_root: Path | DataRoot) -
 
     Raises:
         BadInput: its data cannot be used, or the model is of a kind that it cannot score.
-        RunFailed: the evaluator failed, gave no score or one that cannot be, or a per-item value is not a finite
-            number. Evaluators need not check it themselves.
+        RunFailed: the evaluator failed, or gave what cannot be, which it need not check itself.
     """
     wanted = protocol(evaluator)
     try:
@@ -115,7 +105,8 @@ def run_evaluator(evaluator: str, model: Embedder, data_root: Path | DataRoot) -
         )
     scores, items = made
     broken = [f"{s.task}, {s.subset}, {s.metric}: the score" for s in scores if not math.isfinite(s.value)]
-    broken += [f"{name}: a per-item value" for name, array in items.items() if not is_finite(array)]
+    numbers = {name: array for name, array in items.items() if array.dtype.kind == "f"}
+    broken += [f"{name}: a per-item value" for name, array in numbers.items() if not np.isfinite(array).all()]
     if broken:
         raise RunFailed(
             f"{evaluator}: {broken[0]} is not a finite number. Usually the model gives every sentence the same vector."
@@ -127,20 +118,11 @@ def run_evaluator(evaluator: str, model: Embedder, data_root: Path | DataRoot) -
 
 def is_result(made: Any) -> bool:
     """Whether it is what an evaluator must give."""
-    import numpy as np
-
     match made:
         case ([_, *_] as scores, dict() as items):
             arrays = all(isinstance(array, np.ndarray) and array.dtype != object for array in items.values())
             return arrays and all(isinstance(s, Score) and isinstance(s.value, Real) for s in scores)
     return False
-
-
-def is_finite(array: np.ndarray) -> bool:
-    """Whether every number of an array is finite; texts are."""
-    import numpy as np
-
-    return array.dtype.kind != "f" or bool(np.isfinite(array).all())
 
 
 def evaluate(
@@ -167,9 +149,7 @@ def evaluate(
     """
     for evaluator in evaluators:
         data_sha256(protocol(evaluator), data_root)  # refuses a data root before torch is imported
-
     check_model(Path(model))
-
     with loading("the model"):
         from csebench.score.models import open_model
 
@@ -189,21 +169,18 @@ def score(
     report: Callable[[list[dict]], None] = lambda rows: None,
 ) -> dict:
     """`evaluate` for a model that is open: what it has embedded for one evaluator is there for the next."""
-    import numpy as np
-
     from csebench.score.models import pooler_of
 
     watch, pooler = Stopwatch(), pooler or pooler_of(Path(model))
-    opened.cache_dir, opened.artifacts_dir = shards_of(out), out.with_suffix(".files")
+    opened.cache_dir, opened.artifacts_dir = out.with_name(f".{out.stem}.shards"), out.with_suffix(".files")
     evaluated = {e: identity(e, model, data_root, pooler, evaluation) for e in evaluators}
     scores, items, timings, failed = [], {}, {}, []
+    setting = {"pooler": pooler or "own", "precision": evaluation.precision}
+    setting |= {"max_length": evaluation.max_length or "full"}
     for evaluator in (progress := bar(evaluators, "evaluators", "evaluator")):
         progress.set_description(evaluator)
         wanted, started = protocol(evaluator), time.perf_counter()
         embedding, embedded = opened.seconds, opened.embedded
-        setting = {"pooler": pooler or "own", "precision": evaluation.precision}
-        setting |= {"max_length": evaluation.max_length or "full"} | wanted.params
-        name = wanted.declaration.protocol.format(**setting)
         try:
             rows, values = run_evaluator(evaluator, opened, data_root)
         except RunFailed as error:
@@ -216,15 +193,18 @@ def score(
             "scoring_seconds": round(time.perf_counter() - started - embedding, 3),
             "sentences_embedded": opened.embedded - embedded,
         }
-        scores_here = [{"evaluator": wanted.declaration.name, "protocol": name, **row._asdict()} for row in rows]
-        scores += scores_here
+        name = wanted.declaration.protocol.format(**setting | wanted.params)
+        new = [{"evaluator": wanted.declaration.name, "protocol": name, **row._asdict()} for row in rows]
+        scores += new
         items |= {f"{wanted.text}/{item}": array for item, array in values.items()}
         progress.clear()
-        report(scores_here)
+        report(new)
     if failed and not scores:
         raise failed[0]
     with replacing(out.with_suffix(ITEMS)) as temporary, open(temporary, "wb") as file:
         np.savez_compressed(file, **items)
+    if not failed:  # before the scores are written: who is killed in between has not to look for them
+        shutil.rmtree(opened.cache_dir, ignore_errors=True)
     used = {unit for e in evaluated for unit in versions.units_of_score(protocol(e).declaration.name)}
     result = {
         "schema": SCHEMA,
@@ -241,13 +221,7 @@ def score(
     write_json(out, result)
     if failed:
         raise RunFailed("\n".join(map(str, failed)))
-    shutil.rmtree(opened.cache_dir, ignore_errors=True)
     return result
-
-
-def shards_of(out: Path) -> Path:
-    """Folder of the vectors that are kept until a score JSON is written."""
-    return out.with_name(f".{out.stem}.shards")
 
 
 def evaluate_run(
@@ -277,17 +251,15 @@ def evaluate_run(
     if not all((folder / name).exists() for name in (FACTS, REPORT)):
         raise BadInput(f"{folder}: no finished model. {train_again(run)}")
     check_model(folder)
-    pooler = read_facts(folder)["pooler"]
-    kept = {e: digest(identity(e, model, data_root, pooler, evaluation)) for e in evaluators}
-    kept = {e: run / "scores" / f"{protocol(e).key}-{key}.json" for e, key in kept.items()}
+    pooler, kept = read_facts(folder)["pooler"], {}
+    for e in evaluators:
+        key = digest(identity(e, model, data_root, pooler, evaluation))
+        kept[e] = run / "scores" / f"{protocol(e).key}-{key}.json"
 
     def missing() -> list[str]:
         return [e for e in evaluators if not (kept[e].exists() and kept[e].with_suffix(ITEMS).exists())]
 
-    unfinished = missing()
-    for e in kept.keys() - unfinished:
-        shutil.rmtree(shards_of(kept[e]), ignore_errors=True)  # of a scoring that was killed when all was written
-    if not unfinished:
+    if not missing():
         return kept
     with lock_run(run), gpus.acquire_gpus(sharing=sharing):
         from csebench.score.models import open_model
@@ -297,12 +269,11 @@ def evaluate_run(
         opened = None
         for e in missing():  # without those that another process made meanwhile
             try:
-                for shards in kept[e].parent.glob(f".{protocol(e).key}-*.shards"):  # of a scoring that was killed
-                    if shards != shards_of(kept[e]):  # and that had another model, data or settings
-                        shutil.rmtree(shards, ignore_errors=True)
                 opened = opened or open_model(model, evaluation=evaluation)
                 score(opened, model, [e], data_root, kept[e], pooler, evaluation)
                 failures.clear(run, e)
+                for shards in kept[e].parent.glob(f".{protocol(e).key}-*.shards"):  # of settings that were changed
+                    shutil.rmtree(shards, ignore_errors=True)
             except Exception as error:  # of the evaluator, or of a library below it
                 failures.note(run, e, error)
                 if not keep_going:

@@ -3,12 +3,11 @@ imports torch."""
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
 from pydantic import BaseModel
 
-from csebench.base.errors import BadInput, MissingFile, RunFailed
+from csebench.base.errors import BadInput, RunFailed
 from csebench.base.files import read_object, write_json
 from csebench.base.progress import read_progress
 from csebench.base.runs import PROGRESS
@@ -40,26 +39,21 @@ def clear(run: Path, evaluator: str) -> None:
 
 def of_run(run: Path) -> dict[str, str]:
     """Reasons by evaluator; that of a damaged note is the damage."""
-    paths = sorted((run / "scores").glob(f"*{ENDING}"))
-    return {path.name.removesuffix(ENDING).replace(".", ":"): _read(path) for path in paths}
-
-
-def _read(path: Path) -> str:
-    try:
-        return read_object(path, Note, REMEDY)["reason"]
-    except MissingFile:
-        raise
-    except BadInput as error:
-        return str(error)
+    reasons = {}
+    for path in sorted((run / "scores").glob(f"*{ENDING}")):
+        evaluator = path.name.removesuffix(ENDING).replace(".", ":")
+        try:
+            reasons[evaluator] = read_object(path, Note, REMEDY)["reason"]
+        except BadInput as error:
+            reasons[evaluator] = str(error)
+    return reasons
 
 
 def reason(run_id: str, evaluator: str, scale: str) -> str | None:
     """Why a planned score is not there, as far as it is known: its data cannot be had, or the evaluation or the
     training failed."""
-    if (text := unavailable(evaluator, scale)) is not None:
+    if (text := unavailable(evaluator, scale) or of_run(RUNS / run_id).get(evaluator)) is not None:
         return text
-    with contextlib.suppress(MissingFile):
-        return _read(_file(RUNS / run_id, evaluator))
     try:
         progress = read_progress(RUNS / run_id / PROGRESS)
     except BadInput as error:

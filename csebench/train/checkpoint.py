@@ -1,9 +1,9 @@
-"""What a run resumes from: its state, the files of a checkpoint, and what is checked before they are used.
+"""What a run resumes from: its state, and the files of a checkpoint.
 
 A checkpoint is three files: the best weights so far, written only when they have changed; the state (weights, moments
 of the optimiser, random state, curve), written anew each time; and `.checkpoint.json`, written last, which names the
 run and the state's file. Files are named together with their sha256. A process that is killed at any moment leaves the
-checkpoint before or the new one. Weights that a run never changes (`freeze`) are not in it: they are loaded again.
+checkpoint before or the new one.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from pickle import UnpicklingError
 
 import numpy as np
 import torch
@@ -37,9 +38,8 @@ class TrainState:
         self.losses: list[list[float]] = []  # [step, mean since the reading before]
         self.pending: list[torch.Tensor] = []  # losses not yet read from the device
         self.seconds = 0.0  # spent in the loop, before and after interruptions
-        self.best: dict = {
-            "score": -np.inf
-        }  # of the evaluations: score, step, encoder, weights, their file once it is written
+        # of the evaluations: score, step, encoder, weights, and their file once it is written
+        self.best: dict = {"score": -np.inf}
 
     @property
     def device(self) -> torch.device:
@@ -64,10 +64,6 @@ class TrainState:
             torch.cuda.set_rng_state(values["cuda_rng"].cpu())
 
 
-class Unusable(Exception):
-    """Why a checkpoint is not the one to resume from."""
-
-
 def save(state: TrainState, folder: Path, run: str) -> None:
     """Write the checkpoint of a run, and delete the one before it."""
     if "weights" in state.best and "file" not in state.best:
@@ -87,18 +83,15 @@ def _write(path: Path, values: dict) -> dict[str, str]:
     return {"name": path.name, "sha256": sha256(path)}
 
 
-def resume(state: TrainState, folder: Path, run: str, steps: int) -> None:
+def resume(state: TrainState, folder: Path, run: str) -> None:
     """Go on from the checkpoint of a run, if there is one.
 
     One that is damaged, or of another run, is set aside with a line on stderr, and the run starts at step 0.
-
-    Args:
-        steps: of the whole run.
     """
     problem, values = None, None
     try:
-        values = _read(state, folder, run, steps)
-    except Unusable as e:
+        values = _read(folder, run, state.device)
+    except BadInput as e:
         problem = str(e)
     if parallel.any_rank(problem is not None, state.device):  # every process has read before a file is moved
         if is_main_process():
@@ -111,58 +104,33 @@ def resume(state: TrainState, folder: Path, run: str, steps: int) -> None:
         state.load_state_dict(values)
 
 
-def _read(state: TrainState, folder: Path, run: str, steps: int) -> dict | None:
-    """The values of a checkpoint, checked; None where there is none.
-
-    Raises:
-        Unusable: with the reason.
-    """
+def _read(folder: Path, run: str, device: torch.device) -> dict | None:
+    """The values of the checkpoint of a run; None where there is none. Raises BadInput with what is wrong in it."""
     try:
         index = json.loads((folder / CHECKPOINT).read_bytes())
         if index["run"] != run:
-            raise Unusable(f"it is of {index['run']}")
-        values = _read_tensors(folder, index["state"], state.device)
+            raise BadInput(f"it is of {index['run']}")
+        values = _read_tensors(folder, index["state"], device)
         if "file" in values["best"]:
             values["best"]["weights"] = _read_tensors(folder, values["best"]["file"], "cpu")
-        if missing := {*TrainState.PLAIN, "optimizer", "rng"} - {*values}:
-            raise Unusable(f"it lacks {', '.join(sorted(missing))}")
-        step = values["step"]
-        if type(step) is not int or not 0 < step <= steps:
-            raise Unusable(f"its step is {step}, of {steps}")
-        if _shapes(values["state"]) != _shapes(changing_weights(state.modules)):
-            raise Unusable("its weights have other names or shapes")
         return values
     except FileNotFoundError:
         return None
-    except (KeyError, TypeError, ValueError, AttributeError) as e:
-        raise Unusable(f"it is not what csebench writes: {type(e).__name__}: {e}") from None
+    except (KeyError, TypeError, ValueError) as e:
+        raise BadInput(f"it is not what csebench writes: {type(e).__name__}: {e}") from None
 
 
-def _read_tensors(folder: Path, file: dict[str, str], device) -> dict:
+def _read_tensors(folder: Path, file: dict[str, str], device: torch.device | str) -> dict:
     path = folder / file["name"]
-    try:
-        actual = sha256(path)
-    except BadInput as e:
-        raise Unusable(str(e)) from None
-    if actual != file["sha256"]:
-        raise Unusable(f"{path.name} is damaged: its sha256 is {actual[:12]}…, expected {file['sha256'][:12]}…")
+    if (actual := sha256(path)) != file["sha256"]:
+        raise BadInput(f"{path.name} is damaged: its sha256 is {actual[:12]}…, expected {file['sha256'][:12]}…")
     try:
         return torch.load(path, map_location=device, weights_only=True)  # which runs no code
-    except (MemoryError, torch.OutOfMemoryError):
-        raise
-    except Exception as e:  # a file that `save` has not written can raise anything
-        raise Unusable(f"{path.name} cannot be read: {type(e).__name__}") from None
-
-
-# ---------------------------------------------------------------- weights
+    except UnpicklingError:
+        raise BadInput(f"{path.name} holds more than tensors") from None
 
 
 def changing_weights(modules: nn.Module) -> dict:
     """The state of modules without what is frozen, which a resumed run loads again."""
     frozen = tuple(f"{name}." for name, module in modules.named_modules() if is_frozen(module))
     return {key: value for key, value in modules.state_dict().items() if not key.startswith(frozen)}
-
-
-def _shapes(weights: dict) -> dict:
-    """By name; None for a module's extra state, such as a queue, which grows."""
-    return {k: None if k.endswith("_extra_state") else tuple(v.shape) for k, v in weights.items()}

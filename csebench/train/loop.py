@@ -1,8 +1,4 @@
-"""The loop of steps of a run.
-
-What a step, an evaluation and the learning rate are: csebench/train/trainer.py. What a run resumes from:
-csebench/train/checkpoint.py.
-"""
+"""The loop of steps of a run. What a step and an evaluation are: csebench/train/trainer.py."""
 
 from __future__ import annotations
 
@@ -42,27 +38,18 @@ def read_losses(task, state: TrainState) -> None:
 
 
 def run_steps(
-    task,
-    state: TrainState,
-    folder: Path,
-    progress: Progress,
-    stop: StopRequest,
-    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    task, state: TrainState, folder: Path, progress: Progress, stop: StopRequest, checkpoint_seconds: float
 ) -> float:
-    """Make the steps of a task that are left.
+    """Make the steps that are left; returns the seconds per step of this process, evaluations included.
 
     Args:
         task: the `Training` of csebench/train/trainer.py.
         folder: of the run, where checkpoints go.
-        stop: ends the loop after the current step, behind a checkpoint.
+        stop: ends the loop after the current step, behind a checkpoint, with Stopped.
         checkpoint_seconds: between two checkpoints, more where writing one takes long; 0: as many as possible.
-
-    Returns:
-        seconds per step of this process, evaluations included.
 
     Raises:
         Untrainable: a loss is not finite; the checkpoint is gone, for it would end the same way.
-        Stopped: `stop` was set.
     """
     cuda, writing = task.device.type == "cuda", 0.0  # seconds that the last checkpoint took
     first, before, started, saved = state.step, state.seconds, time.perf_counter(), time.perf_counter()

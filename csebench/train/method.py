@@ -75,15 +75,15 @@ class Views:
         return replace(self, view1=self.view1.gathered(), view2=self.view2.gathered(), hard=hard)
 
 
-def concat_views(view1: View, view2: View, padding_id: int) -> dict[str, torch.Tensor]:
+def concat_views(views: Views, padding_id: int) -> dict[str, torch.Tensor]:
     """The tokenised batch of both views, (2N, T): the rows of `view1`, then those of `view2`, padded to the longer."""
-    length = max(view1.ids.shape[1], view2.ids.shape[1])
+    batches, length = [view.batch for view in views], max(view.ids.shape[1] for view in views)
     padding = {"input_ids": padding_id, "labels": -100}  # 0 for the rest
 
     def padded(key, value):
         return torch.nn.functional.pad(value, (0, length - value.shape[1]), value=padding.get(key, 0))
 
-    return {key: torch.cat([padded(key, view1.batch[key]), padded(key, view2.batch[key])]) for key in view1.batch}
+    return {key: torch.cat([padded(key, batch[key]) for batch in batches]) for key in batches[0]}
 
 
 class Method(nn.Module):

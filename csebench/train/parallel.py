@@ -4,11 +4,8 @@ A process encodes its share; vectors are gathered, so that every process has the
 sentences are negatives, as in the official code (SimCSE models.py:171-192). Terms over tokens or attention are means
 over the share, which are averaged. Gradients come out as those of one process with the whole batch; the official ones
 are smaller by the number of processes, which only clipping and AdamW's epsilon notice. Batch normalisation in a head
-is over the share, in a projector behind the gathered vectors (SCD) over the batch. Two terms are only nearly those of
-the whole batch: replaced-token detection counts padding, which shares have less of, and the noise of MSSE's released
-layer-wise term is drawn by each process.
-
-With one process every function here gives back what it was given.
+is over the share, in a projector behind the gathered vectors (SCD) over the batch. Only nearly those of the whole
+batch: replaced-token detection, and the noise of MSSE's released layer-wise term. One process gets back what it gave.
 """
 
 from __future__ import annotations
@@ -20,8 +17,7 @@ from csebench.base.processes import end_with_parent, is_distributed, rank
 
 
 def start() -> None:
-    """Joins the processes: each on its GPU by NCCL, or on the CPU by gloo. They end with torchrun, which holds the
-    lock of the run."""
+    """Joins the processes, by NCCL or gloo. They end with torchrun, which holds the lock of the run."""
     if is_distributed():
         end_with_parent()
         from accelerate import PartialState
@@ -45,8 +41,8 @@ def shard(batch: list, group: int = 1) -> list:
 
 
 class Gathered(torch.autograd.Function):
-    """The same rows in every process. All have the same loss of them, so a process knows the gradient of its own rows:
-    that of one loss, as often as there are processes, for gradients are averaged."""
+    """The same rows in every process. All have the same loss of them, so a process has the gradient of its own rows
+    without asking the others: that of one loss, as often as there are processes, for gradients are averaged."""
 
     @staticmethod
     def forward(ctx, x):
@@ -93,8 +89,7 @@ def mean_weight(items: int, device) -> torch.Tensor | float:
 def average_gradients(parameters: list[torch.nn.Parameter]) -> None:
     if world_size() == 1:
         return
-    for p in parameters:
-        p.grad = torch.zeros_like(p) if p.grad is None else p.grad
-    gradients = [p.grad for p in parameters]
+    gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
     parts = mean(torch.cat([g.flatten() for g in gradients])).split([g.numel() for g in gradients])
-    torch._foreach_copy_(gradients, [part.view_as(g) for part, g in zip(parts, gradients, strict=True)])
+    for p, part in zip(parameters, parts, strict=True):
+        p.grad = part.view_as(p)

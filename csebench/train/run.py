@@ -1,14 +1,11 @@
-"""One run, in three steps: gather its inputs, fit, export. Ends with a finished model, or with nothing that looks
-like one."""
+"""One run: gather its inputs, fit, export. Ends with a finished model, or with nothing that looks like one."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass, field
 from pathlib import Path
-
-from torch import nn
+from typing import Any
 
 from csebench.base.errors import BadInput, no_exit
 from csebench.base.files import share_weights, system_errors, with_digest, write_json, write_text
@@ -31,16 +28,6 @@ from csebench.train.loop import CHECKPOINT_SECONDS, stop_signals
 from csebench.train.trainer import fit
 
 
-@dataclass
-class Fitted:
-    """What a run ends with."""
-
-    encoder: Encoder | None = None  # None: a control
-    transform: Affine | None = None  # fitted on its vectors
-    modules: dict[str, nn.Module] = field(default_factory=dict)  # exported beside the encoder
-    report: dict = field(default_factory=dict)
-
-
 def train(
     spec: Spec,
     out: Path,
@@ -53,15 +40,11 @@ def train(
     """Make the model of a run: `out/model/`, moved there when it is whole, and `out/train.json`, its report.
 
     Continues from the checkpoint that a killed run left, and ends with the same weights. A finished model is kept as
-    it is. While another process trains the run, waits for its model.
-
-    Args:
-        corpus, data_root, positives: what is read; see `gather`.
-        chunk_size: see `fit`.
+    it is. While another process trains the run, waits for its model. Files that are read: see `gather`; settings and
+    errors of training: see `fit`.
 
     Raises:
-        BadInput: a file is missing or not the one the spec names, or `out` holds another run.
-        RunFailed: the loss is not finite.
+        BadInput: also where `out` holds another run.
         Stopped: SIGTERM or SIGINT asked for an end; the checkpoint was written.
     """
     parallel.start()
@@ -71,36 +54,35 @@ def train(
         watch = Stopwatch()
         inputs = gather(spec, corpus, data_root, positives)
         use_threads(spec.threads)
-        fitted = Fitted(load_encoder(spec))
+        encoder, transform, modules, report = load_encoder(spec), None, {}, {}
         if is_main_process():
             write_json(out / "spec.json", spec.model_dump())  # nothing is written before every input has been read
-        match declaration(spec.method).kind:
-            case "fitted":
-                fitted.transform = fit_transform(spec, fitted.encoder, inputs)
-            case "trained":
-                with Progress(out, spec.run_id) as progress, stop_signals() as stop:
-                    fitted.report, fitted.modules = fit(
-                        spec, out, fitted.encoder, inputs, progress, stop, checkpoint_seconds, chunk_size
-                    )
+        kind = declaration(spec.method).kind
+        if encoder is not None and kind == "fitted":
+            transform = fit_transform(spec, encoder, inputs)
+        if encoder is not None and kind == "trained":
+            with Progress(out, spec.run_id) as progress, stop_signals() as stop:
+                report, modules = fit(spec, out, encoder, inputs, progress, stop, checkpoint_seconds, chunk_size)
         parallel.stop()
         if is_main_process():
-            fitted.report |= {"run": spec.run_id, "spec": spec.model_dump()}
+            report |= {"run": spec.run_id, "spec": spec.model_dump()}
             marks = versions.mark(versions.units_of_run(spec))
-            fitted.report |= {"provenance": watch.record(data_sha256=inputs.sha256, chunk_size=chunk_size, **marks)}
+            report |= {"provenance": watch.record(data_sha256=inputs.sha256, chunk_size=chunk_size, **marks)}
             if not is_done(out, spec):  # on a file system without locks another process may have been faster
                 with system_errors(out / "model.part"):
-                    export(spec, out, fitted)
+                    export(spec, out, report, encoder, transform, modules)
             finish(out)
     return None
 
 
 def load_encoder(spec: Spec) -> Encoder | None:
     """The encoder that a run starts from; None for a control."""
-    kind, with_pooler = declaration(spec.method).kind, spec.params.get("pooler") == "cls"
+    kind, params = declaration(spec.method).kind, dict[str, Any](spec.params)
     if kind == "control":
         return None
-    encoder = Encoder.load(spec.encoder, spec.params.get("dropout"), with_pooler, new_pooler=kind == "trained")
-    check_length(spec.params.get("max_length", 0), encoder.max_seq_length, spec.encoder.name, "max_length")
+    with_pooler = params.get("pooler") == "cls"
+    encoder = Encoder.load(spec.encoder, params.get("dropout"), with_pooler, new_pooler=kind == "trained")
+    check_length(params.get("max_length", 0), encoder.max_seq_length, spec.encoder.name, "max_length")
     if not encoder.tokenizer.is_fast:
         kind = type(encoder.tokenizer).__name__
         raise BadInput(f"encoder {spec.encoder.name}: {kind} is written in Python; give the folder a tokenizer.json.")
@@ -110,27 +92,31 @@ def load_encoder(spec: Spec) -> Encoder | None:
 @no_exit()
 def fit_transform(spec: Spec, encoder: Encoder, inputs: Inputs) -> Affine:
     """The map that a method of kind `fitted` finds for the vectors of some sentences."""
-    some = draw_subset(inputs.sentences, spec.params["fit_sentences"], spec.corpus.subset_seed)
-    return Affine(*load(spec.method).fit(SentenceEncoder(encoder, spec.params["pooler"]).embed(some), spec.params))
+    assert spec.corpus is not None
+    some = draw_subset(inputs.sentences, int(spec.number("fit_sentences")), spec.corpus.subset_seed)
+    vectors = SentenceEncoder(encoder, str(spec.params["pooler"])).embed(list(some))
+    return Affine(*load(spec.method).fit(vectors, spec.params))
 
 
-def export(spec: Spec, out: Path, fitted: Fitted) -> None:
+def export(
+    spec: Spec, out: Path, report: dict, encoder: Encoder | None, transform: Affine | None, modules: dict
+) -> None:
     """Write `out/model/`, which takes its name when it is whole. What a killed process left of it is deleted: the lock
-    of the run excludes that another process is writing it."""
+    of the run excludes that another process is writing it. A control has no encoder."""
     model, part = out / "model", out / "model.part"
     for leftover in (model, part):
         shutil.rmtree(leftover, ignore_errors=True)
-    facts = {"run": spec.run_id, "method": spec.method, "seed": spec.seed}
-    if fitted.encoder is None:
+    facts: dict[str, Any] = {"run": spec.run_id, "method": spec.method, "seed": spec.seed}
+    if encoder is None:
         facts |= {"control": spec.method, "params": spec.params}
     else:
         facts["pooler"] = spec.params["pooler"]
     write_json(part / FACTS, facts)
-    if fitted.encoder is not None:
-        save_encoder(part, fitted.encoder, spec.params["pooler"], fitted.transform)
-    if fitted.modules:
-        save_modules(part, fitted.modules)
-    write_json(part / REPORT, with_digest(fitted.report | {"model_sha256": model_sha256(part)}))
+    if encoder is not None:
+        save_encoder(part, encoder, facts["pooler"], transform)
+    if modules:
+        save_modules(part, modules)
+    write_json(part / REPORT, with_digest(report | {"model_sha256": model_sha256(part)}))
     write_text(part / CARD, card(spec))
     share_weights(part, REPORT)
     os.replace(part, model)

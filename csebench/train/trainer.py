@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from csebench.base.errors import BadInput, Untrainable, no_exit
+from csebench.base.errors import BadInput, Untrainable, no_exit, shortened
 from csebench.base.processes import rank
 from csebench.base.progress import Progress
 from csebench.data.sts import Pairs
@@ -24,23 +24,23 @@ from csebench.plan.registry import COMPONENTS, declaration, load
 from csebench.plan.spec import Spec
 from csebench.train import checkpoint, parallel
 from csebench.train.checkpoint import TrainState
-from csebench.train.first_step import FirstStep
 from csebench.train.inputs import Inputs
-from csebench.train.loop import CHECKPOINT_SECONDS, StopRequest, run_steps
+from csebench.train.loop import StopRequest, run_steps
+from csebench.train.method import Method
 
 
 class Training:
     """A method with its components, as a task of the loop."""
 
     def __init__(self, spec: Spec, modules: nn.ModuleDict, optimizer: torch.optim.Optimizer, inputs: Inputs):
+        method = modules["method"]
+        assert isinstance(method, Method)
+        self.method, self.components, self.optimizer = method, modules["components"], optimizer
         self.name, self.precision, self.seed = spec.run_id, spec.precision, spec.seed_of("order")
-        self.method, self.components, self.optimizer = modules["method"], modules["components"], optimizer
         self.sentences, self.dev = inputs.sentences, inputs.dev
-        method = self.method
         self.p, self.device = method.p, method.encoder.device
         self.steps, self.peak_learning_rate = self.p.steps, self.p.learning_rate
         self.least = 2  # sentences of a batch
-        self.checked = False  # whether this process has made a step
         if parallel.world_size() > 1:
             self.least = parallel.world_size() * method.group
             if method.sentences_per_step() < self.least:
@@ -53,9 +53,7 @@ class Training:
     def make_step(self, step: int) -> torch.Tensor:
         batch = batch_at(step, self.sentences, self.method.sentences_per_step(), self.seed, self.least)
         batch = parallel.shard(batch, self.method.group)
-        checks = None if self.checked else FirstStep(self.method, resumed=step > 0)
-        self.checked = True
-        return optimise(self.method, self.components, self.optimizer, batch, self.precision, checks)
+        return optimise(self.method, self.components, self.optimizer, batch, self.precision, check=step == 0)
 
     def evaluates(self, step: int) -> bool:
         return step % self.p.evaluate_every == 0 or step == self.steps
@@ -82,7 +80,7 @@ def fit(
     inputs: Inputs,
     progress: Progress,
     stop: StopRequest,
-    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    checkpoint_seconds: float,
     chunk_size: int | None = None,
 ) -> tuple[dict, dict[str, nn.Module]]:
     """Train; leaves `encoder` at its best on STS-B dev.
@@ -96,7 +94,6 @@ def fit(
     Raises:
         BadInput: the encoder cannot be computed in chunks, or the loss is no scalar that trains.
         Untrainable: a loss or the vectors are not finite, there is no gradient, or STS-B dev gave no score.
-        Stopped: see `run_steps`.
     """
     torch.manual_seed(spec.seed_of("head"))
     plugins = {name: component.params for name, component in spec.components.items()}
@@ -108,7 +105,7 @@ def fit(
     for each in encoders(modules):  # they share the token ids of the run's sentences
         each.tokens = tokens
     state = TrainState(modules, optimizer)
-    checkpoint.resume(state, out, task.name, task.steps)
+    checkpoint.resume(state, out, task.name)
     first = state.step
     if rank() > 0:  # each process has its own dropout masks
         torch.manual_seed(spec.seed_of("dropout") + 1_000_003 * rank() + first)
@@ -130,11 +127,7 @@ def fit(
 def assemble(
     name: str, encoder: Encoder, params: dict, plugins: dict[str, dict], chunk_size: int | None = None
 ) -> tuple[nn.ModuleDict, torch.optim.Optimizer]:
-    """A method with its components, ready to make steps, and the optimiser of what they train; compiled for a GPU.
-
-    Raises:
-        BadInput: the encoder cannot be computed in chunks.
-    """
+    """A method with its components, ready to make steps, and the optimiser of what they train; compiled for a GPU."""
     method = load(name)(encoder, declaration(name).unstated | params)
     components = nn.ModuleList(load(plugin, COMPONENTS)(method, values) for plugin, values in plugins.items())
     modules = nn.ModuleDict({"method": method, "components": components}).to(encoder.device).train()
@@ -147,13 +140,11 @@ def assemble(
     return modules, make_optimizer([w for w in modules.parameters() if w.requires_grad], method)
 
 
-def optimise(
-    method, components, optimizer, batch: list, precision: str, checks: FirstStep | None = None
-) -> torch.Tensor:
+def optimise(method, components, optimizer, batch: list, precision: str, check: bool = False) -> torch.Tensor:
     """One step: views, loss and terms, gradients clipped, the optimiser, and what follows it. Returns the loss.
 
-    Raises:
-        BadInput: what `checks` refuse.
+    Args:
+        check: whether a loss, term or gradient that cannot train is refused.
     """
     autocast = torch.autocast(method.encoder.device.type, torch.bfloat16, enabled=precision == "bf16")
     with autocast:
@@ -162,16 +153,16 @@ def optimise(
         if queues := [component.queue for component in components if component.queue is not None]:
             compared.queue = torch.cat(queues)
         loss = method.loss(compared)
-        if checks:
-            checks.check_loss(loss)
+        if check:
+            check_scalar(loss, method, "loss(views)")
         for component in components:
             term = component.term(method, views)
-            if checks:
-                checks.check_term(component, term)
+            if check:
+                check_scalar(term, component, "term(method, views)", may_be_zero=True)
             loss = loss + term
     loss.backward()
-    if checks:
-        checks.check_gradient(loss)
+    if check:
+        check_gradient(method, loss)
     weights = [w for group in optimizer.param_groups for w in group["params"]]
     parallel.average_gradients(weights)
     torch.nn.utils.clip_grad_norm_(weights, method.p.clip)
@@ -182,6 +173,39 @@ def optimise(
         for component in components:
             component.after_step(method, views)
     return loss.detach()
+
+
+def check_scalar(value, module: nn.Module, call: str, may_be_zero: bool = False) -> None:
+    """Raises BadInput, with the file of a method or component, where what it gives is no scalar with a gradient.
+
+    Args:
+        may_be_zero: a constant 0 will do: of a component without a term, or with nothing to compare yet.
+    """
+    is_tensor, has_gradient = isinstance(value, torch.Tensor), getattr(value, "requires_grad", False)
+    is_scalar = value.ndim == 0 if is_tensor else isinstance(value, int | float)
+    if is_scalar and (has_gradient or (may_be_zero and value == 0)):
+        return
+    kind = f"a tensor of shape {tuple(value.shape)}" if is_tensor else shortened(repr(value), 60)
+    raise BadInput(
+        f"{file_of(module)}: {call} gives {kind}{'' if has_gradient else ' without gradient'}, expected a scalar with"
+        " one. Compute it from views.z1 and views.z2, without detach() or no_grad()."
+    )
+
+
+def check_gradient(method, loss: torch.Tensor) -> None:
+    """Raises Untrainable where loss and terms have no gradient in the encoders that are trained. A loss of 0 may have
+    none: InfoNCE without negatives at a low temperature has nothing left to learn."""
+    weights = [w for encoder in method.encoders() for w in encoder.parameters() if w.requires_grad]
+    if weights and loss != 0 and not any(w.grad is not None and w.grad.any() for w in weights):
+        raise Untrainable(
+            f"{file_of(method)}: the gradient of loss(views) is zero in all weights of the encoder: training would"
+            " change nothing. Compute the loss from views.z1 and views.z2, without detach() or no_grad()."
+        )
+
+
+def file_of(module: nn.Module) -> str:
+    """`methods/simcse.py`"""
+    return f"{type(module).__module__.replace('.', '/')}.py"
 
 
 def encoders(modules: nn.Module) -> list[Encoder]:

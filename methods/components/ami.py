@@ -57,7 +57,7 @@ class Component(Base):
             encoder.keep_attention(self.layers)
 
     def term(self, method: Method, views: Views) -> Tensor:
-        attention1, attention2, real = aligned(*views, self.layers)
+        attention1, attention2, real = aligned(views.view1, views.view2, self.layers)
         if self.p.form == "code":
             return -self.p.weight * ami_code(attention1, attention2, self.p.samples)
         return -self.p.weight * ami_paper(attention1, attention2, real, self.p.samples)
@@ -71,6 +71,8 @@ def aligned(view1: View, view2: View, layers: range) -> tuple[list[Tensor], list
     equal = (view1.ids[rows][:, :length] == view2.ids[rows][:, :length]) & mask1[:, :length] & mask2[:, :length]
     real = equal.long().cumprod(1).bool()
     device = view1.attention[layers[0]].device
-    rows = rows if view1.same is None else to_device(rows, device)
-    attention = ([view.attention[i][rows][:, :, :length, :length].float() for i in layers] for view in (view1, view2))
-    return *attention, to_device(real, device)
+    rows = rows if isinstance(rows, slice) else to_device(rows, device)
+    attention1, attention2 = (
+        [view.attention[i][rows][:, :, :length, :length].float() for i in layers] for view in (view1, view2)
+    )
+    return attention1, attention2, to_device(real, device)

@@ -65,7 +65,7 @@ class Component(Base):
             encoder.load_module("upper", self.upper)
 
     def term(self, method: Method, views: Views) -> Tensor:
-        batch = concat_views(*views, self.tokenizer.pad_token_id)
+        batch = concat_views(views, self.tokenizer.pad_token_id)
         ids, labels = mask_batch(self.tokenizer, batch["input_ids"], self.p.probability)
         with torch.set_grad_enabled(not self.p.detach):
             states = self.lower({**batch, "input_ids": ids}, "avg").output.last_hidden_state

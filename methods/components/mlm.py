@@ -57,7 +57,7 @@ class Component(Base):
         return {**batch, "input_ids": ids, "labels": labels}
 
     def term(self, method: Method, views: Views) -> Tensor:
-        batch = concat_views(*views, self.tokenizer.pad_token_id)
+        batch = concat_views(views, self.tokenizer.pad_token_id)
         if "labels" not in batch:
             batch = self.mask(batch)
         states = method.encoder(batch, "avg").output.last_hidden_state

@@ -11,6 +11,7 @@ Relations: micse = simcse + ami + moco. SimCSE, Mirror-BERT and CT take the queu
 
 import torch
 from torch import Tensor
+from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from csebench.train import parallel
 from csebench.train.method import Component as Base
@@ -53,8 +54,8 @@ class Component(Base):
         keys = method.project(method.pool(self.momentum(views.view1.batch, method.p.pooler))).float()
         keys = parallel.gather(keys, views.view1.blocks)
         self.queue = keys if self.queue is None else torch.cat([self.queue, keys])[-self.p.queue :]
-        slow, fast = (list(encoder.parameters()) for encoder in (self.momentum, method.encoder))
-        torch._foreach_lerp_(slow, fast, 1 - self.p.momentum)
+        slow, fast = (list[Tensor](encoder.parameters()) for encoder in (self.momentum, method.encoder))
+        get_ema_multi_avg_fn(self.p.momentum)(slow, fast, None)
 
     def get_extra_state(self) -> Tensor | None:
         return self.queue

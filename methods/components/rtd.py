@@ -85,7 +85,7 @@ class Component(Base):
         return filled * mask, ((filled != ids) & mask.bool()).long()
 
     def term(self, method: Method, views: Views) -> Tensor:
-        batch = concat_views(*views, self.tokenizer.pad_token_id)
+        batch = concat_views(views, self.tokenizer.pad_token_id)
         edited, replaced = self.edit(batch)
         vectors = torch.cat([views.z1, views.z2])
         states = self.discriminator({**batch, "input_ids": edited}, "avg", vectors).output.last_hidden_state

@@ -326,7 +326,8 @@ def test_smoothing_is_over_the_nearest_but_its_own(build):
     others = sorted((e for i, e in enumerate(method.buffer) if i != 7), key=lambda e: -cosine(z[0], e))[:3]
     group = [z[0], *others]
     weights = torch.softmax(torch.tensor([cosine(z[0], e) / 2 for e in group]), dim=0)
-    torch.testing.assert_close(method.smooth(z)[0], sum(w * e for w, e in zip(weights, group, strict=True)))
+    smoothed = method.smooth(z, method.buffer)[0]
+    torch.testing.assert_close(smoothed, sum(w * e for w, e in zip(weights, group, strict=True)))
 
 
 def test_loss_of_pcl(build):

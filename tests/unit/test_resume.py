@@ -236,32 +236,6 @@ def test_of_another_run_is_set_aside(killed_run, make_spec, finished, train, tmp
     assert weights(tmp_path / "other") == weights(finished("simcse", params=STEPS, seed=2))
 
 
-@pytest.mark.parametrize("change", ["step too large", "step 0", "a weight of another shape", "a weight less"])
-def test_values_that_do_not_fit_are_set_aside(change, killed_run, train, capsys):
-    """A whole file with the right hash, as an older version of the code could have left."""
-    from csebench.base.files import sha256
-
-    spec, folder = killed_run()
-    path = folder / ".checkpoint-state-6.pt"
-    values = torch.load(path, weights_only=True)
-    name = next(key for key in values["state"] if key.endswith("dense.bias"))
-    match change:
-        case "step too large":
-            values["step"] = 9
-        case "step 0":
-            values["step"] = 0
-        case "a weight of another shape":
-            values["state"][name] = torch.zeros(3)
-        case "a weight less":
-            del values["state"][name]
-    torch.save(values, path)
-    index = json.loads((folder / CHECKPOINT).read_text())
-    index["state"]["sha256"] = sha256(path)
-    (folder / CHECKPOINT).write_text(json.dumps(index))
-    assert train(spec, folder)["resumed_at"] is None
-    assert capsys.readouterr().err.count("is not used") == 1
-
-
 def test_runs_no_code(killed_run, train, tmp_path):
     """A crafted pickle in place of the state, with its hash."""
     from csebench.base.files import sha256
