@@ -17,10 +17,6 @@ wildcard_constraints:
     folder=r"(?!partial/)(\w+/)?",
     page=r"(?!partial/)(\w+/){0,2}(table\w+|methods|variants(/\w+)?|index|claims|audit)",
     grid=r"(?!partial/)(\w+/){0,2}((table|figure)\w+|methods|variants(/\w+)?)",
-    source=r"wiki|nli",
-    file=r"\w+",
-    ending=r"txt|csv",
-    dataset=r"[\w-]+",
     key=r"[0-9a-f]+",
 
 

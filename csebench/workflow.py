@@ -13,11 +13,11 @@ from pathlib import Path
 from csebench.base.caches import cached
 from csebench.base.data_root import matches
 from csebench.base.errors import BadInput, MissingFile, shortened, unknown
-from csebench.plan import catalog, cost, data_hashes, made_from, recipe, targets, tuning
+from csebench.plan import catalog, cost, made_from, recipe, targets, tuning, where_data_is
 from csebench.plan.declarations import Scale
 from csebench.plan.registry import declaration, protocol
 from csebench.plan.versions import unversioned_code
-from csebench.plan.where_data_is import cannot_be_had, from_hub, no_file, source_of
+from csebench.plan.where_data_is import cannot_be_had, from_hub, no_file, source_of, sources
 from csebench.score.evaluate import evaluation_key
 
 
@@ -185,13 +185,13 @@ def made_files(names: Iterable[str], scale: Scale) -> list[Path]:
 
 @refusing
 def input_file(name: str, scale: Scale) -> Path:
-    """A file of the given data root; where it is not there, a file that a rule makes when it fetches the source, the
-    same before and after. What can neither be read nor fetched ends the workflow."""
+    """A file of the given data root; where it is not there, the file by which a rule shows that its source is fetched.
+    What can neither be read nor fetched ends the workflow."""
     if (given := catalog.given_root(scale)) is not None and (given / name).exists():
         return given / name
     if (source := source_of(name)) is None or cannot_be_had(name, scale):
         raise MissingFile(no_file(name, scale))
-    return Path(catalog.FETCHED) / (source[1] if "*" in name else name)
+    return Path(catalog.FETCHED) / sources()[source].marker
 
 
 @refusing
@@ -237,10 +237,9 @@ def wanted_evaluators(run_id: str, first_scale: str, wanted: Iterable[str]) -> s
 @refusing
 def identity(evaluator: str, scale_name: str) -> list[str]:
     """Of an evaluation: the key of its settings, since another version or batch size is scored again, and the hash of
-    its given data, since a file that is changed in place is scored again. A fetched file that is changed in place ends
-    the workflow."""
+    its given data, since a file that is changed in place is scored again."""
     key = evaluation_key(evaluator, catalog.scale(scale_name).evaluation)
-    return [key, data_hashes.given_data(evaluator, scale_name)]
+    return [key, where_data_is.given_data(evaluator, scale_name)]
 
 
 @refusing

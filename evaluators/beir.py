@@ -3,7 +3,7 @@
 Idea: the documents that answer a query are those nearest to it, on a corpus that the model was not trained on.
 Score: means over queries; cqadupstack is the mean of its forums. A document is its title, a blank and its text; the
 1000 best documents of a query count, but never the one of its own id. The papers publish no setting (InfoCSE Table 3),
-so pooler, similarity, length and precision are in the protocol's name, and data/beir.yaml has published values to
+so pooler, similarity, length and precision are in the protocol's name, and docs/evaluators.md has published values to
 calibrate them on.
 Paper: Thakur et al. 2021 (NeurIPS); InfoCSE Table 3. Official code: beir-cellar/beir, exact_search.py, evaluation.py.
 Its search holds a corpus in memory, ours reads it in shards (csebench/model/embedder.py: stream) and gives the same

@@ -1,11 +1,12 @@
 # Shared by all rules: the environment of jobs, the scale, and helpers. The logic of rules is in csebench/workflow.py.
 import os
+import re
 import sys
 from pathlib import Path
 
 from csebench import workflow as jobs  # `workflow` is a name of Snakemake
 from csebench.base import gpus
-from csebench.plan import catalog, cost, targets, tuning
+from csebench.plan import catalog, cost, targets, where_data_is
 
 
 envvars:

@@ -1,63 +1,28 @@
-# Official data, fetched once if no data root is given. A file with the wrong sha256 is deleted.
+# Official data, fetched once if no data root is given. A file with the wrong sum is deleted.
 
 
-rule fetch_corpus:
+localrules:
+    fetch,
+
+
+rule fetch:
     output:
-        f"{catalog.FETCHED}/{{source}}/{{file}}_for_simcse.{{ending}}",
+        f"{catalog.FETCHED}/{{marker}}",  # a file that is there when all of the source are
     log:
-        f"{catalog.FETCHED}/{{source}}/{{file}}.{{ending}}.log",
+        f"{catalog.FETCHED}/.logs/{{marker}}.log",
+    wildcard_constraints:
+        marker="|".join(
+            re.escape(source.marker) for source in where_data_is.sources().values()
+        ),
     retries: 3
-    localrule: True
     conda:
         "../envs/train.yaml"
     params:
-        source="{source}",
-        root=lambda _: catalog.FETCHED,
+        source=lambda wildcards: where_data_is.source_of(wildcards.marker),
     message:
         "fetch {params.source}"
     shell:
-        "python -m csebench fetch {params.source:q} --out {params.root:q} > {log:q} 2>&1"
-
-
-use rule fetch_corpus as fetch_senteval with:
-    output:
-        f"{catalog.FETCHED}/downstream/STS/STSBenchmark/sts-dev.csv",
-        f"{catalog.FETCHED}/downstream/STS/STSBenchmark/sts-test.csv",
-        f"{catalog.FETCHED}/downstream/SICK/SICK_test_annotated.txt",
-        f"{catalog.FETCHED}/downstream/TREC/train_5500.label",
-        f"{catalog.FETCHED}/downstream/TREC/TREC_10.label",
-    log:
-        f"{catalog.FETCHED}/senteval.log",
-    params:
-        source="senteval",
-
-
-use rule fetch_corpus as fetch_beir with:
-    output:
-        f"{catalog.FETCHED}/beir/{{dataset}}/source.json",
-    log:
-        f"{catalog.FETCHED}/beir/{{dataset}}.log",
-    params:
-        source="beir:{dataset}",
-
-
-use rule fetch_corpus as fetch_imdb with:
-    output:
-        multiext(f"{catalog.FETCHED}/misc/imdb/", "train.tsv", "test.tsv"),
-    log:
-        f"{catalog.FETCHED}/misc/imdb.log",
-    params:
-        source="imdb",
-
-
-use rule fetch_corpus as fetch_stackoverflow with:
-    output:
-        f"{catalog.FETCHED}/misc/stackoverflow/title_StackOverflow.txt",
-        f"{catalog.FETCHED}/misc/stackoverflow/label_StackOverflow.txt",
-    log:
-        f"{catalog.FETCHED}/misc/stackoverflow.log",
-    params:
-        source="stackoverflow",
+        "python -m csebench fetch {params.source:q} > {log:q} 2>&1"
 
 
 rule back_translate:

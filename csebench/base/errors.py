@@ -1,7 +1,5 @@
-"""The exceptions that end a command with a message, and the wording of messages about names and keys.
-
-A message says what is wrong, where (file, key, line), and what to do. Reading of files: csebench/base/files.py.
-"""
+"""The exceptions that end a command with a message, which says what is wrong, where (file, key, line), and what to do;
+the wording of messages about names and keys."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,9 +18,6 @@ from csebench.base.project import ROOT
 
 MOST_ERRORS = 20  # of one file that a message lists
 MOST_NAMES = 12  # that a message lists
-MOST_NEAR = 3  # names that a message suggests
-MIN_RATIO = 0.6  # of difflib, between a name and one that is suggested
-NEAR_THE_BEST = 0.05  # the difference of this ratio between the best suggestion and the others
 
 
 class BadInput(Exception):
@@ -42,11 +37,8 @@ class Untrainable(RunFailed):
 
 
 class Stopped(RunFailed):
-    """A run was stopped from outside and wrote a checkpoint, from which it resumes.
-
-    Args:
-        interrupted: by SIGINT (Ctrl-C): exit code 130.
-    """
+    """A run was stopped from outside and wrote a checkpoint, from which it resumes; `interrupted` by SIGINT (Ctrl-C):
+    exit code 130."""
 
     def __init__(self, message: str, interrupted: bool = False):
         super().__init__(message)
@@ -60,12 +52,8 @@ def first_line(error: BaseException) -> str:
 
 @contextmanager
 def no_exit() -> Iterator[None]:
-    """Around code of methods and evaluators, which must not end the process.
-
-    Raises:
-        BadInput: it did, by `sys.exit` or `os._exit`; the message names file and line. With exit code 0 it would pass
-            for done.
-    """
+    """Around code of methods and evaluators, which must not end the process: with exit code 0 it would pass for done.
+    Raises BadInput where it does, by `sys.exit` or `os._exit`; the message names file and line."""
     process, end = os.getpid(), os._exit
     os._exit = lambda code: sys.exit(code) if os.getpid() == process else end(code)  # a fork ends as it does elsewhere
     try:
@@ -85,36 +73,30 @@ def place(error: BaseException) -> str:
     return f"{file.relative_to(ROOT) if file.is_relative_to(ROOT) else file}: line {called.lineno}"
 
 
-def unknown(kind: str, name: str, known, where: str = "", hint: str = "") -> BadInput:
-    """The error for a name that does not exist, with names that are really near, and all known names if they are few.
+def unknown(kind: str, name: str, known: Iterable, where: str = "", hint: str = "") -> BadInput:
+    """The error for a name that does not exist, with the nearest that does, and all of them if they are few.
 
     Args:
         hint: how to list the known names, for where they are many.
     """
     known, name = sorted({*map(str, known)}, key=by_number), shortened(str(name))
-    parts = [f"{where + ': ' if where else ''}unknown {kind} {name!r}.", did_you_mean(nearest(name, known))]
     if len(known) <= MOST_NAMES:
-        parts.append(f"Known: {', '.join(known) or 'none'}.")
-    else:
-        parts.append(hint)
+        hint = f"Known: {', '.join(known) or 'none'}."
+    parts = [f"{where}:" if where else "", f"unknown {kind} {name!r}.", did_you_mean(nearest(name, known)), hint]
     return BadInput(" ".join(filter(None, parts)))
 
 
-def did_you_mean(names: Sequence[str]) -> str:
-    """`Did you mean 'a', 'b' or 'c'?`, nothing without names."""
-    *others, last = [repr(name) for name in names] or [""]
-    return f"Did you mean {', '.join(others)}{' or ' * bool(others)}{last}?" if last else ""
+def did_you_mean(names: Iterable[str]) -> str:
+    """`Did you mean 'a' or 'b'?`, nothing without names."""
+    choice = " or ".join(map(repr, names))
+    return f"Did you mean {choice}?" if choice else ""
 
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
-    """Up to three names that are about as much like one as the best of them is, the best first; upper and lower case
-    count as the same, and numbers are like none."""
-    ratios = {
-        text: difflib.SequenceMatcher(None, name.lower(), text.lower()).ratio() for text in known if not text.isdigit()
-    }
-    least = max(MIN_RATIO, max(ratios.values(), default=0) - NEAR_THE_BEST)
-    near = [text for text, ratio in ratios.items() if ratio >= least]
-    return sorted(near, key=lambda text: (-ratios[text], by_number(text)))[:MOST_NEAR]
+    """The known name that is most like another, in a list, which is empty where none is like it; upper and lower case
+    count as the same."""
+    known = {text.lower(): text for text in known}
+    return [known[text] for text in difflib.get_close_matches(name.lower(), known, 1)]
 
 
 def by_number(name: str) -> tuple:

@@ -7,6 +7,7 @@ from csebench.base.errors import BadInput, RunFailed, unknown
 from csebench.base.tables import json_text
 from csebench.cli.options import parse_targets
 from csebench.data.corpus import read_corpus
+from csebench.plan.where_data_is import sources
 
 
 def check(args):
@@ -20,10 +21,10 @@ def check(args):
 
 
 def fetch(args):
-    from csebench.data.fetch import sources
+    from csebench.data.fetch import fetch_source
 
     if args.source in sources():
-        return sources()[args.source](args.out)
+        return fetch_source(args.source, args.out)
     try:
         args.target = [args.source]
         pages = parse_targets(args)

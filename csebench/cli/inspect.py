@@ -64,10 +64,11 @@ def show_plan(args):
     if args.json:
         return print(json_text(plan_report.content(work)))
     print(plan_report.summary(work, len(stale_runs(work.pages))))
-    absent, missing = preflight.absent(work.pages)
+    states = preflight.check_offline(work.pages)
+    absent = [s.need for s in states if s.state == preflight.REACHABLE]
     models = sum(need.ref is not None for need in absent)
     print("\n" + plan_report.downloads_line(models, len(absent) - models))
-    print("".join(f"Missing: {message}\n" for message in missing), end="")
+    print("".join(f"Missing: {s.why}\n" for s in states if s.state == preflight.MISSING), end="")
     if args.runs:
         print("\n" + plan_report.runs_table(work))
     return None

@@ -19,11 +19,11 @@ from csebench.base.display import bar
 from csebench.base.errors import BadInput, RunFailed
 from csebench.data import fetch
 from csebench.plan import catalog, recipe
-from csebench.plan.declarations import EncoderRef
+from csebench.plan.declarations import EncoderRef, Scale
 from csebench.plan.registry import declaration, protocol
 from csebench.plan.spec import Spec
 from csebench.plan.targets import Page, unavailable
-from csebench.plan.where_data_is import beir, cannot_be_had, downloads, from_hub, no_file, source_of
+from csebench.plan.where_data_is import cannot_be_had, from_hub, no_file, source_of, sources
 
 PINNED = re.compile(r"[\w.-]+/[\w.-]+@[0-9a-f]{40}")  # a model of the hub, as parameters name it
 GB = 10**9
@@ -45,7 +45,7 @@ class Need:
 class State:
     need: Need
     state: str
-    size: int | None = None  # bytes, on disk or to be fetched
+    size: int | None = None  # bytes, on disk or to be fetched; None where it was not looked up
     why: str = ""
 
 
@@ -61,7 +61,7 @@ def needs(pages: Iterable[Page]) -> list[Need]:
     files: set[str] = set()
     for spec in specs.values():
         files |= {*recipe.training_files(spec, scale)}
-    tasks, sources, root = set(), {}, catalog.data_root(scale)
+    tasks, by_source, root = set(), {}, catalog.data_root(scale)
     for evaluator in sorted({evaluator for page in pages for _, evaluator in page.scores()}):
         wanted = protocol(evaluator)
         if from_hub(wanted, root):
@@ -69,9 +69,8 @@ def needs(pages: Iterable[Page]) -> list[Need]:
         else:
             files |= {*wanted.files}
     for file in sorted(files):
-        source = source_of(file)
-        sources.setdefault(source[0] if source else file, []).append(file)
-    data = [Need("data", name, files=tuple(paths)) for name, paths in sources.items()]
+        by_source.setdefault(source_of(file) or file, []).append(file)
+    data = [Need("data", name, files=tuple(paths)) for name, paths in by_source.items()]
     by_name = lambda need: (need.kind, need.name)  # noqa: E731
     return [*sorted(models, key=by_name), *sorted(data, key=by_name), *sorted(tasks, key=by_name)]
 
@@ -106,69 +105,64 @@ def check(pages: list[Page]) -> list[State]:
         return list(bar(states, "checking", "source", total=len(wanted)))
 
 
-def state_of(need: Need, scale_name: str) -> State:
-    """Whether a need is here, can be fetched, or is missing, and why."""
+def check_offline(pages: list[Page]) -> list[State]:
+    """State of every need, told without a connection: what can be fetched counts as reachable. A task of mteb is not
+    looked up, which would take seconds."""
+    return [state_of(need, pages[0].scale, ask=False) for need in needs(pages) if need.kind != "mteb"]
+
+
+def state_of(need: Need, scale_name: str, ask: bool = True) -> State:
+    """Whether a need is here, can be fetched, or is missing, and why.
+
+    Args:
+        ask: its server, for the size of what is not here.
+    """
+    scale = catalog.scale(scale_name)
     try:
-        if need.ref is not None:
-            return _state_of_model(need)
-        if need.kind == "mteb":
-            return _state_of_task(need)
-        return _state_of_files(need, scale_name)
+        if files := files_of(need, scale):
+            return State(need, HERE, sum(path.stat().st_size for path in files if path.is_file()))
+        lacking = [name for name in need.files if not matches(catalog.data_root(scale), name)]
+        if lost := [name for name in lacking if cannot_be_had(name, scale)]:
+            return State(need, MISSING, why=no_file(lost[0], scale))
+        return State(need, REACHABLE, remote_size(need) if ask else None)
     except (BadInput, RunFailed, OSError) as error:
         return State(need, MISSING, why=str(error))
 
 
-def _state_of_model(need: Need) -> State:
-    if (folder := hub.local_folder(need.ref) or hub.cached_model(need.ref)) is not None:
-        return State(need, HERE, sum(path.stat().st_size for path in folder.iterdir() if path.is_file()))
-    what = f"{need.kind} {need.name} at {need.ref.revision[:12]}"
-    return State(need, REACHABLE, hub.missing_bytes(need.ref, what))
+def files_of(need: Need, scale: Scale) -> list[Path]:
+    """Files and folders of a need; none where something of it is not here."""
+    if need.ref is not None:
+        folder = hub.local_folder(need.ref) or hub.cached_model(need.ref)
+        return [] if folder is None else [*folder.iterdir()]
+    if need.kind == "mteb":
+        return [path for folder in fetch.cached_task(*mteb_source(need.name)) for path in folder.rglob("*")]
+    found = [matches(catalog.data_root(scale), pattern) for pattern in need.files]
+    return [path for paths in found for path in paths.values()] if all(found) else []
 
 
-def _state_of_task(need: Need) -> State:
-    repository, revision = mteb_source(need.name)
-    if folders := fetch.cached_task(repository, revision):
-        return State(need, HERE, sum(path.stat().st_size for f in folders for path in f.rglob("*") if path.is_file()))
-    _, files = hub.listed(repository, revision, "dataset", f"mteb:{need.name}")
-    return State(need, REACHABLE, sum(file.size for file in files.values()))
-
-
-def _state_of_files(need: Need, scale_name: str) -> State:
-    root = catalog.data_root(catalog.scale(scale_name))
-    files = {pattern: matches(root, pattern) for pattern in need.files}
-    if all(files.values()):
-        return State(need, HERE, sum(path.stat().st_size for paths in files.values() for path in paths.values()))
-    lacking = next(pattern for pattern, paths in files.items() if not paths)
-    if catalog.scale(scale_name).data_root or need.name not in fetch.sources():
-        return State(need, MISSING, why=no_file(lacking, catalog.scale(scale_name)))
-    return State(need, REACHABLE, remote_size(need.name))
-
-
-def remote_size(source: str) -> int:
-    """Bytes of what `csebench fetch` brings for a source.
+def remote_size(need: Need) -> int:
+    """Bytes that are to be fetched for a need.
 
     Raises:
-        OSError, RunFailed: its server cannot be reached.
+        BadInput, RunFailed: there is no such thing, or its server cannot be reached.
     """
-    if source in fetch.HUB_FILES:
-        name = fetch.HUB_FILES[source]
-        return hub.listed(fetch.REPOSITORY, fetch.REVISION, "dataset", f"{fetch.REPOSITORY}/{name}")[1][name].size
-    if source.startswith("beir:"):
-        urls = [beir().url.format(name=source.removeprefix("beir:"))]
-    else:
-        urls = [download.url for name, download in downloads().items() if name.startswith(source)]
-    total = 0
-    for url in urls:
+    if need.ref is not None:
+        return hub.missing_bytes(need.ref, f"{need.kind} {need.name} at {need.ref.revision[:12]}")
+    if need.kind == "mteb":
+        files = hub.listed(*mteb_source(need.name), "dataset", f"mteb:{need.name}")[1]
+        return sum(file.size for file in files.values())
+    source, total = sources()[need.name], 0
+    if source.hub is not None:
+        ref = EncoderRef.parse(source.hub)
+        return hub.listed(ref.name, ref.revision, "dataset", f"{ref.name}/{source.file}")[1][source.file].size
+    for wanted in source.downloads:
         try:
-            with urlopen(Request(url, method="HEAD"), timeout=TIMEOUT_SECONDS) as answer:
+            with urlopen(Request(wanted.url, method="HEAD"), timeout=TIMEOUT_SECONDS) as answer:
                 total += int(answer.headers.get("Content-Length") or 0)
         except OSError as error:
-            raise RunFailed(f"{url}: cannot be reached ({error}); {remedy_of(source)}") from None
+            supply = f"put the files of {need.name} into the folder that CSEBENCH_DATA names (docs/data.md)"
+            raise RunFailed(f"{wanted.url}: cannot be reached ({error}); try again, or {supply}.") from None
     return total
-
-
-def remedy_of(source: str) -> str:
-    return f"try again, or put the files of {source} into the folder that CSEBENCH_DATA names (docs/data.md)."
 
 
 def mteb_source(task: str) -> tuple[str, str]:
@@ -177,21 +171,6 @@ def mteb_source(task: str) -> tuple[str, str]:
 
     dataset = mteb.get_task(task, languages=["eng"], eval_splits=["test"]).metadata.dataset
     return dataset["path"], dataset["revision"]
-
-
-def absent(pages: list[Page]) -> tuple[list[Need], list[str]]:
-    """What is not here, told without a connection: models and files to be downloaded, and messages about files that
-    cannot be. A task of mteb is not looked up."""
-    scale, absent, messages = catalog.scale(pages[0].scale), [], []
-    for need in needs(pages):
-        if need.ref is not None:
-            absent += [] if hub.local_folder(need.ref) or hub.cached_model(need.ref) else [need]
-        elif need.kind != "mteb":
-            lacking = [name for name in need.files if not matches(catalog.data_root(scale), name)]
-            lost = [name for name in lacking if cannot_be_had(name, scale)]
-            messages += [no_file(name, scale) for name in lost]
-            absent += [need] if len(lost) < len(lacking) else []
-    return absent, messages
 
 
 # ---------------------------------------------------------------- fetching
@@ -209,7 +188,7 @@ def fetch_all(pages: list[Page], report) -> list[str]:
     """
     scale, failed, by_hand = pages[0].scale, [], without_source(pages)
     for need in bar(needs(pages), "fetching", "source"):
-        state = state_of(need, scale)
+        state = state_of(need, scale, ask=False)
         if state.state == HERE:
             report(f"{need.kind} {need.name}: here")
             continue
@@ -219,7 +198,7 @@ def fetch_all(pages: list[Page], report) -> list[str]:
             elif need.kind == "mteb":
                 fetch.fetch_task(need.name)
             elif state.state == REACHABLE:
-                fetch.sources()[need.name](Path(catalog.FETCHED))
+                fetch.fetch_source(need.name, Path(catalog.FETCHED))
             else:
                 raise RunFailed(state.why)
             report(f"{need.kind} {need.name}: fetched")

@@ -304,32 +304,6 @@ class Dataset(Strict):
     note: str = ""
 
 
-class Calibration(Strict):
-    """Published values, by which an unpublished setting of the retrieval protocol is inferred."""
-
-    model: str
-    pooler: list[Pooler]
-    similarity: list[Literal["cos", "dot"]]
-    max_length: list[int]
-    printed: dict[str, float]  # dataset: nDCG@10
-
-
-class Download(Strict):
-    """A file of data/downloads.yaml, with one sum that it must have."""
-
-    url: Url
-    md5: str | None = None
-    sha256: str | None = None
-
-
-class Beir(Strict):
-    """data/beir.yaml: official archives and their md5."""
-
-    url: Url  # with {name}
-    md5: dict[str, str]
-    calibration: Calibration
-
-
 class EncoderRef(Strict):
     """An encoder at a pinned revision."""
 

@@ -1,60 +1,75 @@
-"""Where benchmark data come from: the public source of every file of a data root, and what to do about one that has
-none. The fetching itself is in csebench/data/fetch.py."""
+"""Where benchmark data come from: the source of every file of a data root, what to do about a file without one, and
+hashes of what is given. The fetching itself is in csebench/data/fetch.py."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from pydantic import RootModel
+from pydantic import Field
 
 from csebench.base.caches import cached
 from csebench.base.data_root import DataRoot, matches
 from csebench.base.errors import BadInput
-from csebench.base.files import read_yaml
+from csebench.base.files import digest, read_json, read_yaml, sha256, write_json
 from csebench.base.project import ROOT
 from csebench.plan import catalog
-from csebench.plan.declarations import Beir, Download, Scale
+from csebench.plan.declarations import Scale, Strict, Url
 from csebench.plan.registry import Protocol, protocol
 
-# `csebench fetch SOURCE` brings the files that a pattern names; the second is a file that is there when all are.
-SENTEVAL = "downstream/STS/STSBenchmark/sts-test.csv"
-SOURCES = {
-    r"wiki/wiki1m_for_simcse\.txt": ("wiki", "wiki/wiki1m_for_simcse.txt"),
-    r"nli/nli_for_simcse\.csv": ("nli", "nli/nli_for_simcse.csv"),
-    r"wiki/\*\.txt": ("wiki", "wiki/wiki1m_for_simcse.txt"),
-    r"downstream/(STS|SICK|MR|CR|SUBJ|MPQA|SST|TREC|MRPC)/.+": ("senteval", SENTEVAL),
-    r"misc/imdb/.+": ("imdb", "misc/imdb/train.tsv"),
-    r"misc/stackoverflow/.+": ("stackoverflow", "misc/stackoverflow/title_StackOverflow.txt"),
-}
-NOT_PUBLIC = "it is not public, but a public file of SimCSE can take its place"
-BY_HAND = {  # files without a public source: how to get them
-    "wiki/wiki1m_github.txt": NOT_PUBLIC,
-    "nli/nli_triplets.csv": NOT_PUBLIC,
-    "misc/flickr30k/captions.token": "Flickr30k's captions are given out on request (a form at"
-    " https://shannon.cs.illinois.edu/DenotationGraph/); its results_20130124.token is this file",
-}
+HASHES = catalog.RUNS / ".plan" / "data.json"  # by path: [size, times] of the file, and its sha256
 
 
-def source_of(name: str) -> tuple[str, str] | None:
-    """What `csebench fetch` calls the source of a file, or of a pattern of files, of a data root, and a file that is
-    there when the source has been fetched; None where no public source is known."""
-    if folder := re.match(r"beir/([\w-]+)/", name):
-        known = beir().md5
-        return (f"beir:{folder[1]}", f"beir/{folder[1]}/source.json") if folder[1] in known else None
-    return next((source for pattern, source in SOURCES.items() if re.fullmatch(pattern, name)), None)
+class Download(Strict):
+    """A file of a server, with the sum that it must have."""
+
+    url: Url
+    sum: str = Field(pattern="^(md5|sha256):[0-9a-f]+$")
+
+
+class Source(Strict):
+    """What `csebench fetch NAME` brings (data/sources.yaml)."""
+
+    hub: str | None = None  # ID@COMMIT of the data set that has `file`; without one, there are `downloads`
+    file: str = ""
+    downloads: list[Download] = []
+    folder: str
+    files: str = ".+"
+    ready: str
+    registered: str | None = None
+
+    @property
+    def marker(self) -> str:
+        """The file of a data root that is there when all are."""
+        return f"{self.folder}/{self.ready}"
+
+
+class SourcesFile(Strict):
+    """data/sources.yaml."""
+
+    sources: dict[str, Source]
+    by_hand: dict[str, str]  # what to do about a file without a public source
 
 
 @cached
-def beir() -> Beir:
-    return read_yaml(ROOT / "data" / "beir.yaml", Beir)
+def sources_file() -> SourcesFile:
+    return read_yaml(ROOT / "data" / "sources.yaml", SourcesFile)
 
 
-@cached
-def downloads() -> dict[str, Download]:
-    return read_yaml(ROOT / "data" / "downloads.yaml", RootModel[dict[str, Download]]).root
+def sources() -> dict[str, Source]:
+    """What can be fetched, by name."""
+    return sources_file().sources
+
+
+def source_of(file: str) -> str | None:
+    """The name of the source of a file, or of a pattern of files, of a data root; None without a public one."""
+    for name, source in sources().items():
+        if re.fullmatch(f"{re.escape(source.folder)}/({source.files})", file):
+            return name
+    return None
 
 
 def from_hub(wanted: Protocol, data_root: Path | DataRoot) -> bool:
@@ -63,19 +78,12 @@ def from_hub(wanted: Protocol, data_root: Path | DataRoot) -> bool:
     return wanted.declaration.hub and not any(matches(data_root, pattern) for pattern in wanted.files)
 
 
-def absent(evaluator: str, data_root: Path | DataRoot) -> list[str]:
-    """Files and patterns that an evaluator reads and the data root has not; none of a task that comes from the hub."""
-    wanted = protocol(evaluator)
-    if from_hub(wanted, data_root):
-        return []
-    return [pattern for pattern in wanted.files if not matches(data_root, pattern)]
-
-
 def unavailable(evaluator: str, data_root: Path | DataRoot) -> str | None:
     """Why an evaluator cannot be run: the data root has not its files, and no public source has them."""
-    if protocol(evaluator).fetched is not None:
+    wanted = protocol(evaluator)
+    if wanted.fetched is not None or from_hub(wanted, data_root):
         return None
-    lacking = [pattern for pattern in absent(evaluator, data_root) if source_of(pattern) is None]
+    lacking = [name for name in wanted.files if source_of(name) is None and not matches(data_root, name)]
     return f"no {', '.join(lacking)} in the folder of benchmark data: {remedy(lacking[0])}" if lacking else None
 
 
@@ -105,6 +113,48 @@ def remedy(name: str) -> str:
     """What to do about a file, or a pattern of files, that a data root has not."""
     supply = "put it into the folder that CSEBENCH_DATA (or --data) names (docs/data.md)"
     if source := source_of(name):
-        return f"`csebench fetch {source[0]}` fetches it; or {supply}."
-    known = f"{BY_HAND[name]}; " if name in BY_HAND else "it has no public source; "
-    return f"{known}{supply}."
+        return f"`csebench fetch {source}` fetches it; or {supply}."
+    return f"{sources_file().by_hand.get(name, 'it has no public source')}; {supply}."
+
+
+# ---------------------------------------------------------------- hashes of given data
+
+
+@cached
+def given_data(evaluator: str, scale_name: str) -> str:
+    """One hash over the files of the given data root that an evaluator reads; empty where it reads none there.
+
+    What rules fetch is not part of it: it is not there yet when the first plan is made.
+    """
+    given = catalog.given_root(catalog.scale(scale_name))
+    if given is None:
+        return ""
+    files = {name: path for pattern in protocol(evaluator).files for name, path in matches(given, pattern).items()}
+    return digest(kept_hashes(files)) if files else ""
+
+
+def kept_hashes(files: Mapping[str, Path]) -> dict[str, str]:
+    """The sha256 of files, by name. They are kept on disk, since a plan is made in seconds and corpora have gigabytes;
+    a file whose size and times are as they were is not read again."""
+    kept, new, hashes = read_kept(), {}, {}
+    for name, path in files.items():
+        status, key = os.stat(path), str(path.absolute())
+        state = [status.st_size, status.st_mtime_ns, status.st_ctime_ns]
+        match kept.get(key):
+            case [known, str(content)] if known == state:
+                hashes[name] = content
+            case _:
+                hashes[name] = sha256(path)
+                new[key] = [state, hashes[name]]
+    if new:
+        with contextlib.suppress(OSError):  # where the folder is read-only, files are read again
+            write_json(HASHES, kept | new)
+    return hashes
+
+
+def read_kept() -> dict:
+    """What is kept; nothing where there is no file, or a damaged one."""
+    with contextlib.suppress(BadInput):
+        if isinstance(kept := read_json(HASHES), dict):
+            return kept
+    return {}

@@ -12,7 +12,8 @@ from pathlib import Path
 from hub_server import Repository
 
 from csebench.base.project import ROOT
-from csebench.data.fetch import REPOSITORY, REVISION, beir
+from csebench.plan.declarations import EncoderRef
+from csebench.plan.where_data_is import Download, Source, sources
 
 SMOKE = ROOT / "data" / "smoke"
 # mteb's data sets at the revisions that mteb 2.26 pins: (repository, commit)
@@ -31,7 +32,8 @@ def simcse() -> Repository:
         "nli_for_simcse.csv": (SMOKE / "nli/smoke.csv").read_bytes(),
         "senteval.tar": senteval(),
     }
-    return Repository("datasets", REPOSITORY, REVISION, files)
+    ref = EncoderRef.parse(sources()["wiki"].hub)
+    return Repository("datasets", ref.name, ref.revision, files)
 
 
 def senteval() -> bytes:
@@ -42,23 +44,25 @@ def senteval() -> bytes:
 
 
 def beir_archives() -> dict[str, bytes]:
-    """A zip for every data set of data/beir.yaml: cqadupstack with its forums, the others from one small corpus."""
+    """A zip for every data set of BEIR: cqadupstack with its forums, the others from one small corpus."""
     return {
         f"beir/{name}.zip": zipped(SMOKE / "beir" / ("cqadupstack" if name == "cqadupstack" else "smoke"), name)
-        for name in beir().md5
+        for name in (source.partition(":")[2] for source in sources() if source.startswith("beir:"))
     }
 
 
-def downloads(hub) -> dict[str, dict]:
-    """Entries of data/downloads.yaml for the archives of a hub."""
-    names = {"imdb": "aclImdb_v1.tar.gz", "stackoverflow-titles": "title_StackOverflow.txt"}
-    names |= {"stackoverflow-labels": "label_StackOverflow.txt"}
-    entries = {}
-    for key, name in names.items():
-        content = hub.archives[f"files/{name}"]
-        kind = "md5" if key == "imdb" else "sha256"
-        entries[key] = {"url": f"{hub.endpoint}/files/{name}", kind: hashlib.new(kind, content).hexdigest()}
-    return entries
+def served(hub) -> dict[str, Source]:
+    """The sources of data/sources.yaml that have a server of their own, as this hub serves them."""
+    changed = {}
+    for name, source in sources().items():
+        downloads = []
+        for wanted in source.downloads:
+            path = f"{'beir' if name.startswith('beir:') else 'files'}/{Path(wanted.url).name}"
+            stated = hashlib.sha256(hub.archives[path]).hexdigest()
+            downloads.append(Download(url=f"{hub.endpoint}/{path}", sum=f"sha256:{stated}"))
+        if downloads:
+            changed[name] = source.model_copy(update={"downloads": downloads})
+    return changed
 
 
 def other_archives() -> dict[str, bytes]:
@@ -90,10 +94,6 @@ def zipped(folder: Path, name: str) -> bytes:
                 info = zipfile.ZipInfo(f"{name}/{path.relative_to(folder)}")  # a fixed date: the same bytes every time
                 archive.writestr(info, path.read_bytes())
     return stream.getvalue()
-
-
-def md5(content: bytes) -> str:
-    return hashlib.md5(content).hexdigest()
 
 
 # ---------------------------------------------------------------- mteb

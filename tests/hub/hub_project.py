@@ -4,7 +4,7 @@ Recipes (papers/, methods/, evaluators/), encoders and their commits are what th
 files, and nowhere else, these are cut or pointed elsewhere:
 
 - config/paper.yaml: steps, sizes, seeds, batches, and parameters that must be filled within so few steps (CUT);
-- data/registry.yaml, data/beir.yaml, data/downloads.yaml: sums of the small files, and the URLs;
+- data/registry.yaml, data/sources.yaml: sums of the small files, and the URLs;
 - data/official/counts.yaml: how many items the small files have.
 """
 
@@ -55,10 +55,8 @@ class Project:
         sums = {"wiki1m-simcse": "wiki/smoke.txt", "stsb-dev": "downstream/STS/STSBenchmark/sts-dev.csv"}
         sums = {name: sha256((hub_data.SMOKE / path).read_bytes()).hexdigest() for name, path in sums.items()}
         self.edit("data/registry.yaml", {name: {"sha256": value} for name, value in sums.items()})
-        archives = {name: content for name, content in hub.archives.items() if name.startswith("beir/")}
-        md5 = {name[5:-4]: hub_data.md5(content) for name, content in archives.items()}
-        self.edit("data/beir.yaml", {"url": f"{hub.endpoint}/beir/{{name}}.zip", "md5": md5})
-        self.edit("data/downloads.yaml", hub_data.downloads(hub))
+        served = {name: source.model_dump(exclude_defaults=True) for name, source in hub_data.served(hub).items()}
+        self.edit("data/sources.yaml", {"sources": served})
         self.counts = folder / "data" / "official" / "counts.yaml"
         self.counts.parent.mkdir()
         shutil.copyfile(hub_data.SMOKE / "counts.yaml", self.counts)

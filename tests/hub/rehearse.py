@@ -34,7 +34,7 @@ def main(wanted: list[str]) -> None:
     files |= {path for _, evaluator in scores for path in workflow.evaluator_data(evaluator, SCALE)}
     for path in sorted(files):
         if path.is_relative_to(catalog.FETCHED) and not path.exists():
-            source = workflow.source_of(str(path.relative_to(catalog.FETCHED)))[0]
+            source = workflow.source_of(str(path.relative_to(catalog.FETCHED)))
             attempt(f"fetch {source}", cli.main, ["fetch", source, "--out", catalog.FETCHED])
     for key in sorted({recipe.positives_path(spec).stem for spec in runs.values() if spec.back_translated}):
         corpus, translators = targets.back_translation(key, SCALE)

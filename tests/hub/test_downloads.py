@@ -1,8 +1,10 @@
 """Models and data from the hub: from the cache first, checked, and refused in one line."""
 
 import hashlib
+import io
 import os
 import shutil
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -11,9 +13,10 @@ from csebench.base import hub as hub_files
 from csebench.base.errors import BadInput, RunFailed
 from csebench.data import fetch, preflight
 from csebench.plan import catalog
-from csebench.plan.declarations import Download, EncoderRef
+from csebench.plan.declarations import EncoderRef
 
 BERT, ROBERTA = "google-bert/bert-base-uncased", "FacebookAI/roberta-base"
+SIMCSE = "princeton-nlp/datasets-for-simcse"
 OTHER = "somebody/encoder"  # which a test makes
 
 
@@ -405,7 +408,7 @@ def test_a_hub_that_fails_ends_a_scoring_with_exit_code_1(hub, fault, smoke_data
 def test_a_download_that_always_breaks_off_ends_in_one_line_and_exit_code_1(hub, capsys, tmp_path):
     from csebench.cli import main
 
-    hub.fail("breaks", fetch.REPOSITORY, "wiki1m*")
+    hub.fail("breaks", SIMCSE, "wiki1m*")
     assert main(["fetch", "wiki", "--out", str(tmp_path / "root")]) == 1
     err = capsys.readouterr().err
     assert err.count("\n") == 1 and "cannot be fetched" in err
@@ -430,66 +433,105 @@ def registered(monkeypatch, smoke_data):
 
 
 def test_a_pinned_corpus_in_the_cache_needs_no_connection(hub, registered, tmp_path):
-    fetch.fetch_file("wiki1m-simcse", tmp_path / "one")
+    fetch.fetch_source("wiki", tmp_path / "one")
     hub.requests.clear()
-    fetch.fetch_file("wiki1m-simcse", tmp_path / "two")
+    fetch.fetch_source("wiki", tmp_path / "two")
     assert not hub.requests
     assert (tmp_path / "two" / registered["wiki1m-simcse"].path).exists()
 
 
 def test_a_corpus_with_wrong_bytes_is_fetched_anew(hub, registered, tmp_path):
-    hub.fail("wrong", fetch.REPOSITORY, "wiki1m*", times=1)
-    fetch.fetch_file("wiki1m-simcse", tmp_path)
+    hub.fail("wrong", SIMCSE, "wiki1m*", times=1)
+    fetch.fetch_source("wiki", tmp_path)
     assert (tmp_path / registered["wiki1m-simcse"].path).exists()
 
 
 def test_sts_b_dev_is_checked_when_it_is_fetched(registered, smoke_data, tmp_path):
     shutil.copyfile(smoke_data / "counts.yaml", tmp_path / "counts.yaml")
-    fetch.fetch_senteval(tmp_path)
     registered["stsb-dev"] = registered["stsb-dev"].model_copy(update={"sha256": "0" * 64})
     with pytest.raises(RunFailed, match=r"sts-dev\.csv: sha256"):
-        fetch.fetch_senteval(tmp_path)
+        fetch.fetch_source("senteval", tmp_path)
+    assert [path.name for path in tmp_path.iterdir() if path.name != "cache"] == ["counts.yaml"]
+
+
+def test_test_sets_are_counted_when_they_are_fetched(registered, tmp_path):
+    with pytest.raises(RunFailed, match="another release"):
+        fetch.fetch_source("senteval", tmp_path)  # the project's own pairs, without their counts
     assert not (tmp_path / "downstream").exists()
 
 
 @pytest.fixture
-def archive(hub):
-    content = hub.archives["beir/scifact.zip"]
-    return Download(url=f"{hub.endpoint}/beir/scifact.zip", md5=hashlib.md5(content).hexdigest()), content
-
-
-def test_an_archive_that_broke_off_is_fetched_again(hub, archive, tmp_path):
-    wanted, content = archive
-    hub.fail("breaks", "beir/scifact.zip", times=1)
-    with pytest.raises(RunFailed, match="Run the command again"):
-        fetch.fetch_url(wanted, tmp_path / "part", "bring it")
-    assert not (tmp_path / "part").exists()
-    fetch.fetch_url(wanted, tmp_path / "part", "bring it")
-    assert (tmp_path / "part").read_bytes() == content
-
-
-def test_what_a_killed_download_left_is_overwritten(archive, tmp_path):
-    wanted, content = archive
-    (tmp_path / "part").write_bytes(b"something else")
-    fetch.fetch_url(wanted, tmp_path / "part", "bring it")
-    assert (tmp_path / "part").read_bytes() == content
-
-
-def test_an_archive_with_wrong_bytes_is_a_failed_run(hub, archive, tmp_path):
-    hub.fail("wrong", "beir/scifact.zip")
-    with pytest.raises(RunFailed, match=r"md5 is .* fetch it again"):
-        fetch.fetch_url(archive[0], tmp_path / "part", "bring it")
-    assert not (tmp_path / "part").exists()
-
-
-def test_imdb_is_read_from_its_authors_archive(hub, monkeypatch, smoke_data, tmp_path):
+def served(hub, registered, smoke_data, monkeypatch, tmp_path):
+    """Sources on servers of their own, which is the loopback hub."""
     import hub_data
 
+    shutil.copyfile(smoke_data / "counts.yaml", tmp_path / "counts.yaml")
+    known = fetch.sources() | hub_data.served(hub)
+    monkeypatch.setattr(fetch, "sources", lambda: known)
+    return known
+
+
+@pytest.mark.parametrize("name", ["senteval", "beir:scifact", "beir:cqadupstack", "imdb", "stackoverflow"])
+def test_a_source_brings_the_files_of_the_data_root(served, smoke_data, tmp_path, name):
+    """Twice: what an earlier version brought is replaced."""
+    source = served[name]
+    for _ in range(2):
+        fetch.fetch_source(name, tmp_path)
+    assert (tmp_path / source.marker).exists() and not list(tmp_path.glob("*.part"))
+    folder = {"beir:scifact": "beir/smoke"}.get(name, source.folder)
+    brought = {path.relative_to(tmp_path / source.folder) for path in (tmp_path / source.folder).rglob("*.*")}
+    assert {path.relative_to(smoke_data / folder) for path in (smoke_data / folder).rglob("*.*")} <= brought
+
+
+def test_an_archive_that_broke_off_is_fetched_again(hub, served, tmp_path):
+    hub.fail("breaks", "beir/scifact.zip", times=1)
+    with pytest.raises(RunFailed, match="Run the command again"):
+        fetch.fetch_source("beir:scifact", tmp_path)
+    assert not list(tmp_path.glob("*.part")) and not (tmp_path / "beir").exists()
+    fetch.fetch_source("beir:scifact", tmp_path)
+
+
+def test_what_a_killed_download_left_is_overwritten(served, tmp_path):
+    left = tmp_path / ".beir:scifact.part" / "beir" / "scifact"
+    left.mkdir(parents=True)
+    (left / "corpus.jsonl").write_text("half")
+    (left / "more.jsonl").write_text("{}")
+    fetch.fetch_source("beir:scifact", tmp_path)
+    assert not (tmp_path / "beir/scifact/more.jsonl").exists()
+
+
+def test_an_archive_with_wrong_bytes_is_a_failed_run(hub, served, tmp_path):
+    hub.fail("wrong", "beir/scifact.zip")
+    with pytest.raises(RunFailed, match=r"sha256 is .* fetch it again"):
+        fetch.fetch_source("beir:scifact", tmp_path)
+    assert not (tmp_path / "beir").exists()
+
+
+def archive_with(name: str) -> bytes:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:gz") as tar:
+        member = tarfile.TarInfo(name)
+        if name == "link":
+            member.type, member.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(member)
+    return content.getvalue()
+
+
+@pytest.mark.parametrize("name", ["../outside", "aclImdb/../../outside", "link"])
+def test_an_archive_whose_files_leave_its_folder_is_refused(hub, served, tmp_path, name):
+    hub.archives["files/aclImdb_v1.tar.gz"] = content = archive_with(name)
+    stated = f"sha256:{hashlib.sha256(content).hexdigest()}"
+    wanted = served["imdb"].downloads[0].model_copy(update={"sum": stated})
+    served["imdb"] = served["imdb"].model_copy(update={"downloads": [wanted]})
+    with pytest.raises(RunFailed, match="imdb is not what was expected"):
+        fetch.fetch_source("imdb", tmp_path)
+    assert not list(tmp_path.rglob("outside")) and not list(tmp_path.rglob("link"))
+
+
+def test_imdb_is_read_from_its_authors_archive(served, smoke_data, tmp_path):
     from evaluators import clusters
 
-    stated = {name: Download(**entry) for name, entry in hub_data.downloads(hub).items()}
-    monkeypatch.setattr(fetch, "downloads", lambda: stated)
-    fetch.fetch_imdb(tmp_path)
+    fetch.fetch_source("imdb", tmp_path)
     assert sorted(clusters.imdb(tmp_path)) == sorted(clusters.imdb(smoke_data))
 
 

@@ -34,7 +34,7 @@ def test_the_workflow_leaves_only_what_a_fault_touches(project):
     done = project.snakemake(*targets, "--keep-going")
     assert done.returncode == 1, done.stderr[-3000:]
     failed = set(re.findall(r"Error in rule (\w+)", done.stdout + done.stderr))
-    assert failed <= {"evaluate", "fetch_stackoverflow"}, project.logs()
+    assert failed <= {"evaluate", "fetch"}, project.logs()
     assert (project.folder / targets[0]).exists() and (project.folder / targets[2]).exists(), project.logs()
     assert not (project.folder / targets[1]).exists()
     scores = {path.name.partition(".")[2] for path in (project.folder / "results/paper/scores").glob("*.json")}

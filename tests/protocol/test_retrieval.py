@@ -344,23 +344,25 @@ def test_max_length_is_part_of_the_protocol(tiny_bert, smoke_data, tmp_path):
 
 @pytest.fixture
 def server(tmp_path, smoke_data, monkeypatch):
-    """BEIR's server, on this machine: the archive of one dataset, and the md5 that data/beir.yaml states of it."""
+    """BEIR's server, on this machine: the archive of one dataset, and the md5 that is stated of it."""
     import hashlib
     import threading
     from functools import partial
     from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
-    from csebench.data import fetch
+    from csebench.plan.where_data_is import Download, Source, sources_file
 
     shutil.make_archive(str(tmp_path / "served" / "smoke"), "zip", smoke_data / "beir", "smoke")
     handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path / "served"))
     running = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=running.serve_forever, daemon=True).start()
-    md5 = hashlib.md5((tmp_path / "served" / "smoke.zip").read_bytes()).hexdigest()
-    url = f"http://127.0.0.1:{running.server_port}/{{name}}.zip"
-    stated = fetch.beir().model_copy(update={"url": url, "md5": {"smoke": md5, "other": md5}})
-    monkeypatch.setattr(fetch, "beir", lambda: stated)
-    yield stated
+    stated = f"md5:{hashlib.md5((tmp_path / 'served' / 'smoke.zip').read_bytes()).hexdigest()}"
+    served = {}
+    for name in ("smoke", "other"):
+        download = Download(url=f"http://127.0.0.1:{running.server_port}/{name}.zip", sum=stated)
+        served[f"beir:{name}"] = Source(downloads=[download], folder=f"beir/{name}", ready="source.json")
+    monkeypatch.setattr(sources_file(), "__dict__", {**vars(sources_file()), "sources": served})
+    yield
     running.shutdown()
 
 
@@ -390,8 +392,8 @@ def test_another_archive_is_refused(name, message, server, tmp_path, capsys):
 
 
 def test_every_dataset_of_the_paper_can_be_fetched_and_evaluated():
-    from csebench.data.fetch import beir
     from csebench.plan.registry import evaluator_declaration
+    from csebench.plan.where_data_is import sources
 
-    assert set(beir().md5) == set(evaluator_declaration("beir").tasks)
-    assert len(beir().md5) == 14 and set(beir().calibration.printed) <= set(beir().md5)
+    fetched = {name.removeprefix("beir:") for name in sources() if name.startswith("beir:")}
+    assert fetched == set(evaluator_declaration("beir").tasks) and len(fetched) == 14

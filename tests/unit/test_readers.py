@@ -2,8 +2,6 @@
 
 import io
 import json
-import tarfile
-import zipfile
 
 import numpy as np
 import pytest
@@ -17,14 +15,14 @@ from csebench.base.models import check_model, read_facts
 from csebench.base.progress import read_progress
 from csebench.base.project import ROOT
 from csebench.base.runs import is_done
-from csebench.data.archives import unpack
 from csebench.data.corpus import read_corpus, read_positives
 from csebench.data.sts import read_sts
 from csebench.model.embedder import EmbeddingFile
 from csebench.plan import cli_spec, targets, tuning
-from csebench.plan.declarations import Beir, Download, Scale
+from csebench.plan.declarations import Scale
 from csebench.plan.evidence import Source, read_with_lines
 from csebench.plan.papers import Paper
+from csebench.plan.where_data_is import Download, SourcesFile
 from csebench.report.status import read_training
 from csebench.report.view import ItemsFile
 from csebench.score.failures import Note
@@ -76,23 +74,6 @@ def npz():
     return content.getvalue()
 
 
-def tar_gz():
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w:gz") as tar:
-        for name in ("set/a.txt", "set/b.txt"):
-            member = tarfile.TarInfo(name)
-            member.size = 9
-            tar.addfile(member, io.BytesIO(b"some text"))
-    return content.getvalue()
-
-
-def zipped():
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("set/a.txt", "some text " * 20)
-    return content.getvalue()
-
-
 def project_file(name):
     return lambda: (ROOT / name).read_bytes()
 
@@ -131,7 +112,7 @@ JSON_READERS = {  # name of the file: its content, how it is read
 YAML_READERS = {
     "smoke.yaml": (project_file("config/smoke.yaml"), lambda path: read_yaml(path, Scale)),
     "micse.yaml": (project_file("papers/micse.yaml"), lambda path: read_yaml(path, Paper)),
-    "beir.yaml": (project_file("data/beir.yaml"), lambda path: read_yaml(path, Beir)),
+    "sources.yaml": (project_file("data/sources.yaml"), lambda path: read_yaml(path, SourcesFile)),
     "Echo.yaml": (project_file("evidence/Echo.yaml"), lambda path: read_with_lines(path, Source)),
 }
 OTHER_READERS = {
@@ -141,8 +122,6 @@ OTHER_READERS = {
     "corpus.jsonl": (project_file("data/smoke/beir/smoke/corpus.jsonl"), distinct_ids),
     "vectors.npz": (npz, EmbeddingFile),
     "x.items.npz": (npz, lambda path: items({}, path.with_name("x.json"))),
-    "set.tar.gz": (tar_gz, lambda path: unpack(path, path.with_name("unpacked"))),
-    "set.zip": (zipped, lambda path: unpack(path, path.with_name("unpacked"))),
 }
 READERS = JSON_READERS | YAML_READERS | OTHER_READERS
 
