@@ -54,7 +54,7 @@ def spec_from(request: Request) -> Spec:
     components = {name: {} for name in request.components} | by_component(settings)
     params = components.pop("", {})
     method = declaration(request.method)
-    of_method = method.components | method.variants.get(request.variant or "", {}).get("components", {})
+    of_method = method.components | method.variant_params.get(request.variant or "", {}).get("components", {})
     for name in components:
         declaration(name, COMPONENTS)  # refuses an unknown name
         if name not in request.components and of_method.get(name) is None:

@@ -4,8 +4,7 @@
 evaluator with what it imports from methods/ and evaluators/; the trainer, which is rooms of csebench/ with what they
 import from data/; back-translation; replicates. What brings data and models is in none: it cannot change a number, as
 files are checked by their hashes. What cannot change a number does not count: comments, layout, docstrings, the types
-of arguments, what an error says, an evaluator's figures, and the text for readers in a declaration, which
-csebench/plan/declarations.py marks. `python -m csebench.plan.versions` brings the lock up to date.
+of arguments, what an error says, an evaluator's figures, and the text for readers in a declaration (`without_text`). `python -m csebench.plan.versions` brings the lock up to date.
 """
 
 from __future__ import annotations
@@ -34,7 +33,6 @@ from csebench.plan.registry import (
     names,
     parse_python,
     read_literal,
-    schema,
     with_imports,
 )
 from csebench.plan.spec import TRAINER_VERSION, Spec, digest
@@ -43,7 +41,6 @@ LOCK = ROOT / "tests" / "version_lock.json"
 STORED = RUNS / ".plan" / "versions.json"  # `unversioned_code`, with the hash of the files that it was made from
 DECLARATION = "DECLARATION"
 TRAINER = ("model", "train")  # rooms of csebench/
-HUB = ROOT / "csebench" / "data" / "hub.py"  # imported by rooms of the trainer, and brings models
 TRANSLATE = ROOT / "csebench" / "data" / "translate.py"  # has a version of its own, as replicates do
 REPLICATES = ROOT / "csebench" / "score" / "replicates.py"
 
@@ -96,7 +93,7 @@ def normalised(path: Path, imported: bool = False) -> list | str:
     tree = parse_python(path)
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == DECLARATION]
     read = any(isinstance(name.ctx, ast.Load) for name in names)
-    declared = without_text(read_literal(path, DECLARATION), schema(path.parent)) if names else None
+    declared = without_text(read_literal(path, DECLARATION)) if names else None
     counted = None if imported and not read else declared
     return _plain(_Arithmetic(counted, draws=path.parent.name == EVALUATORS.name).visit(tree))
 
@@ -128,9 +125,9 @@ def units(skip_invalid: bool = False) -> dict[str, tuple[int, list[Path]]]:
     """
     rooms = [path for room in TRAINER for path in sorted((ROOT / "csebench" / room).rglob("[!.]*.py"))]
     trainer = {file for path in rooms for file in with_imports(path, ("csebench.data.",))}
-    units = {"trainer": (TRAINER_VERSION, sorted(trainer - {HUB, TRANSLATE}))}
+    units = {"trainer": (TRAINER_VERSION, sorted(trainer - {TRANSLATE}))}
     units["translate"] = (back_translation_facts("", "")["version"], [TRANSLATE])
-    units["replicates"] = (read_literal(REPLICATES, "VERSION"), [REPLICATES, REPLICATES.with_name("rows.py")])
+    units["replicates"] = (read_literal(REPLICATES, "VERSION"), [REPLICATES, REPLICATES.with_name("score_types.py")])
     for folder in (METHODS, COMPONENTS, EVALUATORS):
         for name in names(folder):
             with contextlib.suppress(*[BadInput] if skip_invalid else []):

@@ -394,4 +394,4 @@ def test_every_dataset_of_the_paper_can_be_fetched_and_evaluated():
     from csebench.plan.registry import evaluator_declaration
 
     assert set(beir().md5) == set(evaluator_declaration("beir").tasks)
-    assert len(beir().md5) == 14 and set(beir().calibration.printed) <= set(beir().md5)
+    assert len(beir().md5) == 14 and set(beir().calibration["printed"]) <= set(beir().md5)
