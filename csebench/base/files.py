@@ -17,6 +17,7 @@ import uuid
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TypeVar
 from zipfile import BadZipFile
@@ -26,6 +27,7 @@ from pydantic import BaseModel, ValidationError
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, MissingFile, explain, field_names, shortened
+from csebench.base.project import ROOT
 
 M = TypeVar("M", bound=BaseModel)
 DIGEST = "sha256"  # key of the digest of a JSON file, which is of all other keys
@@ -34,18 +36,55 @@ LITTER_SECONDS = 24 * 3600  # after which no writer of a temporary file is alive
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 
-class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # that of libyaml is four times as fast
-    """YAML's safe loader, which also refuses a key that occurs twice: else the last value would win."""
+@dataclass(frozen=True)
+class Lines:
+    """Where the keys and items of a YAML file are."""
 
-    def construct_mapping(self, node, deep=False):
-        keys: set[tuple[str, str]] = set()
-        for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
-            if isinstance(key, yaml.ScalarNode):
-                if (key.tag, key.value) in keys:
+    file: str
+    numbers: dict[tuple, int]  # by path of keys and positions: ("experiments", 0, "runs", 3)
+
+    def where(self, *place) -> str:
+        """`evidence/x.yaml: line 12`; of a place inside an alias, the line of the alias."""
+        inner = next(place[:n] for n in range(len(place), -1, -1) if place[:n] in self.numbers)
+        return f"{self.file}: line {self.numbers[inner]}"
+
+
+class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # that of libyaml is four times as fast
+    """YAML's safe loader, which also notes lines and refuses a key that occurs twice: else the last value would win.
+
+    Args:
+        as_written: take scalars as text, so that 81.10 keeps its digits.
+    """
+
+    def __init__(self, text: str, file: str, as_written: bool):
+        super().__init__(text)
+        self.lines, self.as_written = Lines(file, {}), as_written
+        self.containers: dict[int, dict | list] = {}  # by node: an alias is its anchor's, and not walked again
+
+    def value(self, node: yaml.Node, place: tuple = ()) -> Any:
+        """A node as dicts, lists and scalars; keys are text."""
+        self.lines.numbers[place] = self.lines.numbers.get(place, node.start_mark.line + 1)
+        if id(node) in self.containers:
+            return self.containers[id(node)]
+        if node.tag == "tag:yaml.org,2002:seq":
+            items = self.containers[id(node)] = []
+            items.extend(self.value(item, (*place, i)) for i, item in enumerate(node.value))
+            return items
+        if node.tag == "tag:yaml.org,2002:map":
+            content = self.containers[id(node)] = {}
+            for key, inner in node.value:
+                if not isinstance(key, yaml.ScalarNode) or key.value in content:
                     problem = f"key {key.value!r} occurs twice; keep one"
+                    if not isinstance(key, yaml.ScalarNode):
+                        problem = "a key must be a word"
                     raise yaml.constructor.ConstructorError(problem=problem, problem_mark=key.start_mark)
-                keys.add((key.tag, key.value))
-        return super().construct_mapping(node, deep)
+                self.lines.numbers[*place, key.value] = key.start_mark.line + 1
+                content[key.value] = self.value(inner, (*place, key.value))
+            return content
+        if isinstance(node, yaml.ScalarNode) and (problem := unprintable(node.value)) is not None:
+            raise BadInput(f"{self.lines.where(*place)}: {problem}")
+        is_text = self.as_written and isinstance(node, yaml.ScalarNode) and node.tag != "tag:yaml.org,2002:null"
+        return node.value if is_text else self.construct_object(node, deep=True)
 
 
 def read_bytes(path: Path) -> bytes:
@@ -160,53 +199,34 @@ def _finite(digits: str) -> float:
 
 
 def read_yaml(path: Path, model: type[M]) -> M:
-    """The content of a YAML file as a pydantic model.
-
-    Raises:
-        BadInput: the file is missing, is not UTF-8 or YAML, or does not fit the model; the message names the key,
-            and the nearest valid key for an unknown one. Also for a text that no page can print.
-    """
-    text = read_text(path)
-    try:
-        content = yaml.load(text, Loader)
-    except (yaml.YAMLError, ValueError, OverflowError, TypeError, AttributeError, LookupError, RecursionError) as e:
-        raise not_yaml(path, e) from None
-    if (problem := unprintable_part(content)) is not None:
-        raise BadInput(f"{path}: {problem}")
-    try:
-        return model.model_validate(content)
-    except ValidationError as e:
-        raise explain(e, str(path), field_names(model)) from None
+    """The content of a YAML file as a pydantic model. Raises BadInput as `read_with_lines` does."""
+    return read_with_lines(path, model)[0]
 
 
-def not_yaml(where: Path | str, error: Exception) -> BadInput:
-    """What is wrong with the syntax of a YAML file, and in which line.
+def read_with_lines(path: Path, model: type[M], as_written: bool = False) -> tuple[M, Lines]:
+    """The content of a YAML file as a pydantic model, and its lines.
 
     Args:
-        error: of PyYAML, or of Python where PyYAML does not catch it: a date of month 13, a key that is a list.
+        as_written: take scalars as text, so that 81.10 keeps its digits.
+
+    Raises:
+        BadInput: the file is missing, is not UTF-8 or YAML, or does not fit the model; the message names line and key,
+            and the nearest valid key for an unknown one. Also for a text that no page can print.
     """
-    mark = getattr(error, "problem_mark", None)
-    line = f"line {mark.line + 1}: " if mark else ""
-    reason = "nested too deeply" if isinstance(error, RecursionError) else getattr(error, "problem", None) or error
-    return BadInput(f"{where}: {line}not valid YAML: {reason}.")
-
-
-def unprintable_part(content: Any) -> str | None:
-    """Where a value from a YAML file holds text that a page cannot print, and why; None where it holds none.
-
-    Each container is looked into once, so that a file of aliases of aliases takes no longer than any other.
-    """
-    waiting, seen = [("", content)], set()
-    while waiting:
-        key, value = waiting.pop()
-        if isinstance(value, str) and (problem := unprintable(value)) is not None:
-            return f"{key or '(top level)'}: {problem}"
-        if isinstance(value, dict | list) and id(value) not in seen:
-            seen.add(id(value))
-            items = value.items() if isinstance(value, dict) else enumerate(value)
-            for name, inner in items:
-                waiting += [(key, name), (f"{key}.{name}".lstrip("."), inner)]
-    return None
+    file = str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
+    try:
+        loader = Loader(read_text(path), file, as_written)
+        top = loader.get_single_node()
+        content = None if top is None else loader.value(top)
+    except (yaml.YAMLError, ValueError, OverflowError, TypeError, AttributeError, LookupError, RecursionError) as e:
+        mark = getattr(e, "problem_mark", None)  # of PyYAML, which does not catch a date of month 13
+        line = f"line {mark.line + 1}: " if mark else ""
+        reason = "nested too deeply" if isinstance(e, RecursionError) else getattr(e, "problem", None) or e
+        raise BadInput(f"{file}: {line}not valid YAML: {reason}.") from None
+    try:
+        return model.model_validate(content), loader.lines
+    except ValidationError as e:
+        raise explain(e, file, field_names(model), loader.lines.numbers) from None
 
 
 def unprintable(text: str) -> str | None:

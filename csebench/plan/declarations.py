@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model, field_validator, model_validator
 
@@ -39,34 +39,20 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class ForReaders:
-    """Marks what a declaration has for readers only, or for `csebench tune`: it cannot change the score of a run."""
-
-
-Prose = Annotated[str, ForReaders]
+# Keys of a declaration for readers, or for `csebench tune`: they cannot change the score of a run.
+FOR_READERS = {"title", "paper", "citation", "needs", "colours", "trains", "search", "below", "deviations"}  # methods
+FOR_READERS |= {"counts", "published_as", "ordered", "units", "bounds", "panels", "texts", "source"}  # of evaluators
 Colour = Annotated[str, Field(pattern="^#[0-9A-F]{6}$")]
 
 
-def without_text(declared: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
-    """A literal declaration less the parts whose type, or the type of whose items, is marked with `ForReaders`."""
-    kinds = get_type_hints(model, include_extras=True)
-    counting = {key: kinds.get(key) for key in declared if not _marked(kinds.get(key))}
-    return {key: _without_text(declared[key], kind) for key, kind in counting.items()}
-
-
-def _without_text(value, kind):
-    if get_origin(kind) is dict and isinstance(value, dict):
-        return {key: _without_text(inner, get_args(kind)[1]) for key, inner in value.items()}
-    if isinstance(value, tuple | list) and (kind is Variant or get_origin(kind) is tuple):
-        kinds = get_type_hints(Variant, include_extras=True).values() if kind is Variant else get_args(kind)
-        parts = zip(value, kinds, strict=False)
-        return tuple(_without_text(part, inner) for part, inner in parts if not _marked(inner))
-    return value
-
-
-def _marked(kind) -> bool:
-    marks = getattr(kind, "__metadata__", ())
-    return ForReaders in marks or (get_origin(kind) is list and _marked(get_args(kind)[0]))
+def without_text(declared: dict[str, Any]) -> dict[str, Any]:
+    """A literal declaration without what is for readers, the sources of parameters and differences of variants."""
+    counting = {key: value for key, value in declared.items() if key not in FOR_READERS}
+    for key, part in (("params", slice(1)), ("variants", slice(2, None))):
+        for name, value in counting.get(key, {}).items():
+            if isinstance(value, tuple):
+                counting[key] = counting[key] | {name: value[part]}
+    return counting
 
 
 # ---------------------------------------------------------------- methods
@@ -104,8 +90,8 @@ class Training(BaseModel):
 class Variant(NamedTuple):
     """Settings in which a method departs from what it declares; with a reading, a row of the page of variants."""
 
-    reading: Annotated[Reading | None, ForReaders] = None
-    difference: Prose = ""
+    reading: Reading | None = None
+    difference: str = ""
     params: dict[str, Any] = {}  # a component that is None is left out; `like` names a variant that it starts from
 
 
@@ -114,24 +100,24 @@ class Declaration(Strict):
 
     name: str
     version: int = Field(ge=1)  # increase it when a change of the code changes a number
-    title: Prose
-    paper: Prose
-    citation: Prose
+    title: str
+    paper: str
+    citation: str
     kind: Literal["trained", "fitted", "untrained", "control", "component"] = "trained"
-    needs: Prose = ""  # required besides an encoder and a corpus of sentences
-    colours: Annotated[dict[str, Colour], ForReaders] = {}  # in figures, alone (``) and with components (`ami`)
-    trains: Prose = "encoder"  # modules whose weights the optimiser updates
-    params: dict[str, tuple[Value, Prose]] = {}  # name: (the paper's value, its source)
+    needs: str = ""  # required besides an encoder and a corpus of sentences
+    colours: dict[str, Colour] = {}  # in figures, alone (``) and with components (`ami`)
+    trains: str = "encoder"  # modules whose weights the optimiser updates
+    params: dict[str, tuple[Value, str]] = {}  # name: (the paper's value, its source)
     corpus: Literal["sentences", "triplets"] = "sentences"  # kind of data that it trains on
     choices: dict[str, Annotated[list[str], Field(min_length=1)]] = {}  # allowed values of a text parameter
-    search: Annotated[dict[str, list[Value]], ForReaders] = {}  # parameter: values that `csebench tune` tries
+    search: dict[str, list[Value]] = {}  # parameter: values that `csebench tune` tries
     components: dict[str, dict[str, Value]] = {}  # plug-ins that are part of the method
     asks: list[Literal["queue", "attention", "tokens"]] = []  # what a component needs of its method
     refuses: dict[Literal["queue", "attention", "tokens"], str] = {}  # what a method lacks, with the reason
-    below: Annotated[list[tuple[str | float, str | float]], ForReaders] = []  # two parameters, or a parameter and a
+    below: list[tuple[str | float, str | float]] = []  # two parameters, or a parameter and a
     # number, of which the first must be less than the second; else the run is refused
     variants: dict[str, Variant] = {}  # (reading, difference, params), or params alone; `default`: the method itself
-    deviations: list[Prose] = []  # from the paper, and choices where the paper is silent
+    deviations: list[str] = []  # from the paper, and choices where the paper is silent
 
     @field_validator("params")
     @classmethod
@@ -252,32 +238,32 @@ class EvaluatorDeclaration(Strict):
 
     name: str
     version: int = Field(ge=1)
-    title: Prose
+    title: str
     protocol: str  # name of the protocol's variant, as forks differ silently; may contain {settings}
     tasks: list[str]  # as in the papers' columns
     average: bool = False  # whether it also gives the average of its tasks, `Avg.`
-    counts: Annotated[dict[str, int], ForReaders] = {}  # task: test items, where its accuracy or recall is a share
+    counts: dict[str, int] = {}  # task: test items, where its accuracy or recall is a share
     files: list[str] | dict[str, list[str]]  # below the data root, names or patterns of all that it reads; or by task
     fetched: str | None = None  # below the data root: the file that is there once `csebench fetch` has the data
     hub: bool = False  # whether a task of which the data root has no file comes from a hub of the evaluator's library
-    published_as: Annotated[str | None, ForReaders] = None  # what evidence/ calls its average, or its only task
+    published_as: str | None = None  # what evidence/ calls its average, or its only task
     first: bool = False  # whether a run is scored by it before all others
     takes: str | None = None  # a parameter without a default, what stands behind the colon: `beir:scifact`
     example: str | None = None  # of it, what data/smoke has: `beir:smoke` is what the conformance suite runs
-    ordered: Prose = ""  # why the order of items matters, where the protocol itself makes it matter
+    ordered: str = ""  # why the order of items matters, where the protocol itself makes it matter
     params: dict[str, Value] = {}
     variants: dict[str, dict[str, Value]] = {}  # also behind a colon: `transfer:fasttest`
     metric: str | None = None  # what a cell shows, a task's first row; None: the first of `best`
     best: dict[str, float]  # metric: what a perfect model scores
     chance: dict[str, tuple[float, float]]  # metric: between what random vectors score on data/smoke
-    units: Annotated[dict[str, str], ForReaders] = {}  # metric: unit of its values, where they are no fractions
-    bounds: Annotated[dict[str, tuple[float | None, float | None]], ForReaders] = {}  # metric: see `bounds_of`
+    units: dict[str, str] = {}  # metric: unit of its values, where they are no fractions
+    bounds: dict[str, tuple[float | None, float | None]] = {}  # metric: see `bounds_of`
     items: ItemScore | None = None  # None: rows are compared over seeds alone
-    panels: Annotated[dict[str, Panel], ForReaders] = {}  # by the kind that a paper's figure names
-    texts: Annotated[Texts | None, ForReaders] = None
-    needs: Prose = ""  # besides what the project installs
-    source: Prose  # official file, paper section
-    deviations: list[Prose] = []
+    panels: dict[str, Panel] = {}  # by the kind that a paper's figure names
+    texts: Texts | None = None
+    needs: str = ""  # besides what the project installs
+    source: str  # official file, paper section
+    deviations: list[str] = []
 
     def bounds_of(self, metric: str) -> tuple[float, float]:
         """The lowest and the highest value of a metric: as in `bounds`, else 0 and 1, or none if it has a unit."""

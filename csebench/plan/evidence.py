@@ -7,22 +7,19 @@ contribute a source.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple
 
-import yaml
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from csebench.base.caches import cached
-from csebench.base.errors import BadInput, explain, field_names, unknown
-from csebench.base.files import Loader, not_yaml, read_text, unprintable
+from csebench.base.errors import BadInput, unknown
+from csebench.base.files import Lines, read_with_lines
 from csebench.plan import catalog, registry
 from csebench.plan.declarations import Pooler, Strict
 from csebench.plan.papers import Erratum, Published, PublishedValue, Row
 from csebench.plan.registry import EVALUATORS, METHODS, declaration, evaluator_declaration
-
-M = TypeVar("M", bound=BaseModel)
 
 NOT_SOURCES = ("checkpoints", "methods")
 FULL = "100%"  # of the training set
@@ -210,7 +207,7 @@ def sources() -> dict[str, Source]:
 @cached
 def source(path: Path) -> Source:
     """One file, checked."""
-    content, lines = read_with_lines(path, Source)
+    content, lines = read_with_lines(path, Source, as_written=True)
     check_source(content, lines)
     return content
 
@@ -220,7 +217,7 @@ def names() -> Names:
     """The names of methods and encoders, and printed values that no row of papers/ has."""
     if not folder().is_dir():
         return Names(encoders={}, methods={})
-    content, lines = read_with_lines(folder() / "methods.yaml", Names)
+    content, lines = read_with_lines(folder() / "methods.yaml", Names, as_written=True)
     for name, method in content.methods.items():
         for encoder in method.printed:
             if encoder not in content.encoders:
@@ -234,7 +231,7 @@ def checkpoints() -> list[Checkpoint]:
     """Every released checkpoint."""
     if not folder().is_dir():
         return []
-    content, lines = read_with_lines(folder() / "checkpoints.yaml", Checkpoints)
+    content, lines = read_with_lines(folder() / "checkpoints.yaml", Checkpoints, as_written=True)
     seen = set()
     for i, checkpoint in enumerate(content.checkpoints):
         check_names(checkpoint, lines, ("checkpoints", i))
@@ -243,64 +240,6 @@ def checkpoints() -> list[Checkpoint]:
             raise BadInput(f"{lines.where('checkpoints', i)}: {checkpoint.hub} is listed twice.")
         seen.add(checkpoint.hub)
     return content.checkpoints
-
-
-@dataclass(frozen=True)
-class Lines:
-    """Where the keys and items of a YAML file are."""
-
-    file: str
-    numbers: dict[tuple, int]  # by path of keys and positions: ("experiments", 0, "runs", 3)
-    seen: set[int] = field(default_factory=set)  # nodes of the file that have been read
-
-    def where(self, *place) -> str:
-        """`evidence/x.yaml: line 12`."""
-        return f"{self.file}: line {self.numbers[place]}"
-
-
-def read_with_lines(path: Path, model: type[M]) -> tuple[M, Lines]:
-    """A YAML file checked against a pydantic model, and its lines.
-
-    Scalars are taken as they are written, so that 81.10 keeps its digits. A key that occurs twice is refused.
-
-    Raises:
-        BadInput: with file and line.
-    """
-    root = catalog.ROOT
-    lines = Lines(str(path.relative_to(root) if path.is_relative_to(root) else path), {})
-    try:
-        top = yaml.compose(read_text(path), Loader)
-        content = None if top is None else to_plain(top, (), lines)
-    except (yaml.YAMLError, ValueError, RecursionError) as e:
-        raise not_yaml(lines.file, e) from None
-    try:
-        return model.model_validate(content), lines
-    except ValidationError as e:
-        raise explain(e, lines.file, field_names(model), lines.numbers) from None
-
-
-def to_plain(node: yaml.Node, place: tuple, lines: Lines):
-    """A YAML node as dicts, lists and text; its line is added to `lines`."""
-    lines.numbers[place] = node.start_mark.line + 1
-    if id(node) in lines.seen and not isinstance(node, yaml.ScalarNode):
-        raise BadInput(f"{lines.file}: line {lines.numbers[place]}: an alias of a list or of keys; write it out.")
-    lines.seen.add(id(node))
-    if isinstance(node, yaml.SequenceNode):
-        return [to_plain(item, (*place, i), lines) for i, item in enumerate(node.value)]
-    if isinstance(node, yaml.ScalarNode):
-        if (problem := unprintable(node.value)) is not None:
-            raise BadInput(f"{lines.where(*place)}: {problem}")
-        return None if node.tag == "tag:yaml.org,2002:null" else node.value
-    content = {}
-    for key, value in node.value:
-        line = key.start_mark.line + 1
-        if not isinstance(key, yaml.ScalarNode):
-            raise BadInput(f"{lines.file}: line {line}: a key must be a word.")
-        if key.value in content:
-            raise BadInput(f"{lines.file}: line {line}: key {key.value!r} occurs twice; keep one.")
-        content[key.value] = to_plain(value, (*place, key.value), lines)
-        lines.numbers[*place, key.value] = line
-    return content
 
 
 # ---------------------------------------------------------------- checks

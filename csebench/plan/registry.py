@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, explain, field_names, no_exit, unknown
-from csebench.base.files import read_text, unprintable_part
+from csebench.base.files import read_text, unprintable
 from csebench.base.project import ROOT
 from csebench.plan.declarations import Declaration, EvaluatorDeclaration, Panel, Value
 
@@ -42,6 +42,10 @@ def read_literal(path: Path, variable: str):
     """
     for node in parse_python(path).body:
         if isinstance(node, ast.Assign) and any(getattr(t, "id", None) == variable for t in node.targets):
+            for part in ast.walk(node.value):
+                text = part.value if isinstance(part, ast.Constant) and isinstance(part.value, str) else ""
+                if (problem := unprintable(text)) is not None:
+                    raise BadInput(f"{path}: line {part.lineno}: {problem}")
             try:
                 return ast.literal_eval(node.value)
             except (ValueError, TypeError, RecursionError):  # TypeError: a key that is a list
@@ -123,8 +127,6 @@ def any_declaration(name: str, folder: Path) -> Declaration | EvaluatorDeclarati
     path = files(folder)[name]
     where = str(path.relative_to(ROOT))
     literal = read_literal(path, "DECLARATION")
-    if (problem := unprintable_part(literal)) is not None:
-        raise BadInput(f"{where}: {problem}")
     try:
         declared = model.model_validate(literal)
         if isinstance(declared, Declaration):

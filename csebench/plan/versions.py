@@ -4,8 +4,7 @@
 evaluator with what it imports from methods/ and evaluators/; the trainer, which is rooms of csebench/ with what they
 import from data/; back-translation; replicates. What brings data and models is in none: it cannot change a number, as
 files are checked by their hashes. What cannot change a number does not count: comments, layout, docstrings, the types
-of arguments, what an error says, an evaluator's figures, and the text for readers in a declaration, which
-csebench/plan/declarations.py marks. `python -m csebench.plan.versions` brings the lock up to date.
+of arguments, what an error says, an evaluator's figures, and the text for readers in a declaration (`without_text`). `python -m csebench.plan.versions` brings the lock up to date.
 """
 
 from __future__ import annotations
@@ -34,7 +33,6 @@ from csebench.plan.registry import (
     names,
     parse_python,
     read_literal,
-    schema,
     with_imports,
 )
 from csebench.plan.spec import TRAINER_VERSION, Spec, digest
@@ -95,7 +93,7 @@ def normalised(path: Path, imported: bool = False) -> list | str:
     tree = parse_python(path)
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == DECLARATION]
     read = any(isinstance(name.ctx, ast.Load) for name in names)
-    declared = without_text(read_literal(path, DECLARATION), schema(path.parent)) if names else None
+    declared = without_text(read_literal(path, DECLARATION)) if names else None
     counted = None if imported and not read else declared
     return _plain(_Arithmetic(counted, draws=path.parent.name == EVALUATORS.name).visit(tree))
 

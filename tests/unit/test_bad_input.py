@@ -631,7 +631,7 @@ def test_an_evaluator_whose_name_is_no_text_is_known_by_its_file(tmp_path, monke
         ("DECLARATION = {\n", ["line 1", "not valid Python"]),
         ("x = " + "+".join("1" * 30_000), ["nested too deeply"]),
         ("DECLARATION = {[]: 1}\n", ["line 1", "literal"]),
-        (declared("'title': '\\ud800'"), ["title", "cannot be printed"]),
+        (declared("'title': '\\ud800'"), ["line 1", "cannot be printed"]),
         (declared("'variants': {'code': None}"), ["variants", "(reading, difference, params)"]),
         (declared("'params': {'model_config': (1, 'here')}"), ["params", "'model_config'"]),
         (declared("'params': {'steps': (-5, 'here')}"), ["steps", "greater than or equal to 1"]),

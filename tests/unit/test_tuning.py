@@ -15,7 +15,7 @@ from csebench.base.errors import BadInput, RunFailed, Stopped, Untrainable
 from csebench.base.files import with_digest, write_json
 from csebench.base.project import ROOT
 from csebench.plan import catalog, grids, recipe, registry, targets, tuning
-from csebench.plan.declarations import Declaration, without_text
+from csebench.plan.declarations import without_text
 from csebench.plan.papers import Recipe
 from csebench.report import answers, html, markdown, tuning_page
 from csebench.score.drawing import method_colour
@@ -478,4 +478,4 @@ def test_no_paper_or_scale_is_named_tuning():
 def test_values_to_try_are_no_part_of_a_version():
     declared = registry.read_literal(ROOT / "methods" / "simcse.py", "DECLARATION")
     assert "search" in declared
-    assert "search" not in without_text(declared, Declaration)
+    assert "search" not in without_text(declared)
