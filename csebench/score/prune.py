@@ -27,7 +27,7 @@ def reason_to_keep(run_id: str, scale_name: str) -> str | None:
     published, and no other run starts from it."""
     if (done := training_report(catalog.RUNS / run_id)) is None:
         return "it is not finished"
-    if run_id in {spec.encoder.revision for spec in targets.all_runs(scale_name).values()}:
+    if run_id in {spec.encoder.revision for spec in targets.runs(scale_name).values()}:
         return "other runs start from it"
     scale, evaluators = catalog.scale(scale_name), targets.evaluators(scale_name)[run_id]
     wanted = [e for e in sorted(evaluators) if targets.unavailable(e, scale_name) is None]

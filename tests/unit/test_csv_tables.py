@@ -89,7 +89,7 @@ def test_scores_of_older_code_give_way_to_newer_ones(tmp_path, monkeypatch):
 def spec(**row):
     scale = catalog.scale("smoke")
     unchanged = replace(recipe.conditions(scale), override={}, methods={}, components={})
-    return recipe.make_spec(Recipe(**row), scale.encoders["bert-base"], 50, 3, unchanged, "test")
+    return recipe.make_spec(Recipe(**row), scale.encoders["bert-base"], 10**6, 3, unchanged, "test")
 
 
 def test_a_run_is_described_by_what_it_changes():

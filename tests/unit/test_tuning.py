@@ -128,7 +128,7 @@ def trained(project, monkeypatch):
         if spec.method == "simcse" and spec.params["learning_rate"] == 1e-4:
             raise Untrainable(f"{spec.run_id}: the loss is not finite.")
         folder = catalog.RUNS / spec.run_id
-        (folder / "model").mkdir()
+        (folder / "model").mkdir(parents=True)
         (folder / "train.json").write_text(json.dumps({"best_dev": score(spec.run_id), "model_sha256": "0" * 64}))
 
     monkeypatch.setattr(worker, "train_and_score", train_and_score)

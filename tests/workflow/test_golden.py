@@ -54,7 +54,7 @@ def run_ids() -> str:
     """The runs of every scale: a line per scale and method."""
     keys = defaultdict(list)
     for scale in catalog.scale_names():
-        for run_id in sorted(targets.all_runs(scale)):
+        for run_id in sorted(targets.runs(scale)):
             method, _, key = run_id.rpartition("-")
             keys[scale, method].append(key)
     return "".join(f"{' '.join([*of, *found])}\n" for of, found in keys.items())
