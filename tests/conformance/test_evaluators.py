@@ -285,6 +285,23 @@ def test_an_evaluator_need_not_check_its_values(place, monkeypatch, tmp_path, fi
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        ([Score("STS-B", "all", "spearman", 76.2)], r"76\.2 is no spearman, which is from -1 to 1"),
+        ([Score("STS-B", "all", "spearman", 0.5)] * 2, "STS-B, all, spearman stands twice"),
+        ([Score("STS-B", "all", "entropy", 3.0)], r"3\.0 is no entropy, which is from 0 to 1"),
+        ([Score("STS-B", "dev", "spearman", 0.5), Score("STS-B", "mean", "spearman", 0.6)], "its parts give 0.5"),
+    ],
+)
+def test_rows_that_no_page_takes_fail_at_once(rows, problem, monkeypatch, smoke_data):
+    from csebench.score import evaluate as module
+
+    monkeypatch.setattr(module, "load", lambda *_: lambda model, data_root: (rows, {}))
+    with pytest.raises(RunFailed, match=rf"^evaluators/stsb_dev\.py: .*{problem}"):
+        run_evaluator("stsb_dev", None, smoke_data)
+
+
 # ---------------------------------------------------------------- data
 
 

@@ -144,7 +144,7 @@ def test_ami_is_averaged_over_the_sizes_that_are_complete():
 def test_without_scores_an_answer_says_what_is_missing():
     assert answer("Does the dimension").startswith("No scores yet.")
     assert "`snakemake -j4 results/mini/msse/table4.md`" in answer("Does the dimension")
-    assert "`snakemake -j4 results/mini/methods.md results/mini/variance.md`" in answer("How large")
+    assert "`snakemake -j4 results/mini/methods.md`" in answer("How large")
     assert "no comparison has a test" in answer("What could")
 
 

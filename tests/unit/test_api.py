@@ -76,7 +76,7 @@ def test_an_unknown_table_or_scale_is_named(wrong):
         csebench.table(**wrong)
 
 
-@pytest.mark.parametrize("wrong", [None, 3, 0.5, True, [], [None], {}, object()], ids=repr)
+@pytest.mark.parametrize("wrong", [None, 3, 0.5, True, [], [None], {}, object()], ids=lambda v: type(v).__name__)
 @pytest.mark.parametrize(
     ("function", "arguments", "name"),
     [

@@ -15,7 +15,8 @@ from csebench.base.project import ROOT
 from csebench.plan import catalog
 from csebench.report.markdown import escape_cell, escape_html
 
-CODE = [path for folder in ("csebench", "methods", "evaluators") for path in sorted((ROOT / folder).rglob("*.py"))]
+FOLDERS = ("csebench", "methods", "evaluators", "benchmarks", "encoders")
+CODE = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
 HOSTILE = "<script>alert(1)</script> | <img src=x onerror=alert(1)> [x](javascript:alert(1)) `"
 PAPER = {
     "name": "evil",
@@ -97,6 +98,10 @@ def test_links_of_pages_stay_links():
 FORBIDDEN = {"eval", "exec", "compile_command", "system", "popen"}  # and pickle, and yaml.load but with our loader
 
 
+LOADERS = {"from_pretrained", "from_config", "SentenceTransformer", "Transformer", "CrossEncoder", "SparseEncoder"}
+LOADERS |= {"pipeline", "get_model", "load_dataset"}  # of transformers, sentence-transformers, mteb and datasets
+
+
 def calls(tree):
     """(name of the function, its keywords) of every call."""
     for node in ast.walk(tree):
@@ -113,13 +118,23 @@ def test_no_file_that_is_read_can_run_code(path):
         keywords = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
         where = f"line {call.lineno}"
         receiver = ast.unparse(call.func).rpartition(".")[0]
-        assert "trust_remote_code" not in keywords, where
+        loads = name in LOADERS and "modules" not in keywords  # which are loaded already
+        assert keywords.get("trust_remote_code") == ("False" if loads else None), where
         assert keywords.get("shell", "False") == "False" and keywords.get("allow_pickle", "False") == "False", where
         assert name not in FORBIDDEN or receiver not in ("", "os"), where
         if receiver == "torch" and name == "load":
             assert keywords.get("weights_only") == "True", where
         if receiver == "yaml" and name in ("load", "compose"):
             assert ast.unparse(call.args[1]) == "Loader", where
+
+
+@pytest.mark.parametrize("path", CODE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_loads_a_model_is_called_where_it_is_named(path):
+    """So that no call hides behind another name."""
+    nodes = [*ast.walk(ast.parse(path.read_text()))]
+    called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    named = [node for node in nodes if getattr(node, "attr", getattr(node, "id", "")) in LOADERS]
+    assert not [f"line {node.lineno}" for node in named if id(node) not in called]
 
 
 def test_every_place_that_the_threat_model_names_exists():

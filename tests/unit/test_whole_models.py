@@ -22,6 +22,11 @@ def edit_config(folder, **changed):
     (folder / "config.json").write_text(json.dumps(config | changed))
 
 
+def edit_tokenizer(folder, **changed):
+    config = json.loads((folder / "tokenizer_config.json").read_text()) | changed
+    (folder / "tokenizer_config.json").write_text(json.dumps({k: v for k, v in config.items() if v is not None}))
+
+
 def edit_weights(folder, change):
     weights = {name: weight.clone() for name, weight in load_file(folder / "model.safetensors").items()}
     save_file(change(weights), folder / "model.safetensors", {"format": "pt"})
@@ -61,6 +66,26 @@ def add_lora(folder):
     edit_weights(folder, lambda weights: weights | {"encoder.layer.0.attention.self.query.lora_A": torch.ones(2, 32)})
 
 
+def delete_padding_token(folder):
+    edit_tokenizer(folder, tokenizer_class="PreTrainedTokenizerFast", pad_token=None)
+
+
+def name_a_model_as_tokenizer(folder):
+    edit_tokenizer(folder, tokenizer_class="BertModel")
+
+
+def name_a_tokenizer_that_lacks_its_files(folder):
+    """RobertaTokenizer, which would make every sentence empty."""
+    vocabulary = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]
+    (folder / "vocab.txt").write_text("\n".join(vocabulary))
+    delete_tokenizer(folder)
+    edit_tokenizer(folder, tokenizer_class="RobertaTokenizer")
+
+
+def add_a_token(folder):
+    edit_tokenizer(folder, pad_token="[PADDING]")
+
+
 DAMAGE = {
     delete_tokenizer: "no tokenizer in",
     delete_layer: r"encoder\.layer\.1\..* not in its file of weights",
@@ -70,6 +95,10 @@ DAMAGE = {
     change_hidden_size: "of another shape",
     truncate_weights: "cannot be read",
     add_lora: "lora_A: not used",
+    delete_padding_token: "no padding token; name one",
+    name_a_model_as_tokenizer: "BertModel is no tokenizer",
+    name_a_tokenizer_that_lacks_its_files: r"has \d tokens, but config.json has vocab_size 600",
+    add_a_token: "has 601 tokens, but config.json has vocab_size 600",
 }
 damages = pytest.mark.parametrize(("damage", "message"), DAMAGE.items(), ids=[damage.__name__ for damage in DAMAGE])
 
@@ -124,17 +153,51 @@ def test_a_pooler_is_new_only_where_it_is_trained(encoder):
     assert load(encoder).model.pooler is None
 
 
-@pytest.mark.parametrize("damage", [delete_tokenizer, delete_layer, truncate_weights])
+def test_prompts_and_masked_lm_need_a_mask_token(encoder):
+    edit_tokenizer(encoder, tokenizer_class="PreTrainedTokenizerFast", mask_token=None)
+    with pytest.raises(BadInput, match="no mask token"):
+        load(encoder).tokenize(["a"], pooler="mask")
+    with pytest.raises(BadInput, match="no mask token"):
+        load(encoder).masked_lm()
+
+
+def test_training_needs_a_tokenizer_that_can_be_exported(encoder, make_spec):
+    from csebench.train.run import load_encoder
+
+    vocabulary = json.loads((encoder / "tokenizer.json").read_text())["model"]["vocab"]
+    (encoder / "vocab.txt").write_text("\n".join(vocabulary))
+    edit_tokenizer(encoder, tokenizer_class="BertTokenizerLegacy")
+    delete_tokenizer(encoder)
+    assert load(encoder).ids(["a"])
+    with pytest.raises(BadInput, match="BertTokenizerLegacy is written in Python"):
+        load_encoder(make_spec("simcse", encoder=encoder))
+
+
+def replace_dense(folder):
+    from sentence_transformers.sentence_transformer.modules import Dense
+
+    Dense(16, 8).save(str(folder / "2_Dense"))
+
+
+def empty_modules(folder):
+    (folder / "modules.json").write_text("[]")
+
+
+@pytest.mark.parametrize(
+    "damage", [delete_tokenizer, delete_layer, truncate_weights, delete_padding_token, replace_dense, empty_modules]
+)
 def test_a_damaged_folder_of_sentence_transformers_is_not_opened(damage, encoder, tmp_path):
     from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Dense
 
     from csebench.score.models import open_model
 
-    folder = tmp_path / "st"
-    SentenceTransformer(str(encoder)).save(str(folder))
+    folder, model = tmp_path / "st", SentenceTransformer(str(encoder))
+    model.append(Dense(32, 8))
+    model.save(str(folder))
     assert open_model(str(folder))
     damage(folder)
-    with pytest.raises(BadInput, match=r"no tokenizer|not in its file|cannot be read"):
+    with pytest.raises(BadInput, match=r"no tokenizer|not in its file|cannot be read|padding token"):
         open_model(str(folder))
 
 
