@@ -10,7 +10,9 @@ from csebench.model.metrics import averages
 from csebench.plan import grids, targets
 from csebench.plan.papers import Figure
 from csebench.plan.registry import evaluator_declaration, panels, protocol
+from csebench.score.replicates import make_replicates
 from csebench.score.score_file import ROUNDING
+from csebench.score.score_types import Score
 
 GOLD = np.arange(9) / 2
 PROVENANCE = {
@@ -60,21 +62,35 @@ def fill(average: dict, scores: list[dict], tasks: list[str]) -> list[dict]:
     return [same | {"task": task, "value": known[task]} for task in missing]
 
 
-def write_scores(spec, evaluator, scale, scores=(), curve=None, items=None):
-    """Adds scores, (task, metric, value) each, and per-item values to the JSON of a run."""
-    path, wanted = targets.score_path(spec.run_id, evaluator, scale), protocol(evaluator).declaration
+def write_scores(spec, evaluator, scale, scores=(), curve=None, items=None, replicates=False, **made_by):
+    """Adds scores, (task, metric, value) each, and per-item values to the JSON of a run.
+
+    Args:
+        replicates: publish those that the items give.
+        made_by: changes of the settings with which they were scored.
+    """
+    path, declared = targets.score_path(spec.run_id, evaluator, scale), protocol(evaluator).declaration
     path.parent.mkdir(parents=True, exist_ok=True)
     content = {"spec": spec.model_dump(), "run": spec.run_id, "provenance": PROVENANCE}
     content |= {"training": {"curve": curve, "best_encoder": 0, "provenance": PROVENANCE}}
-    content |= {"items": "gone.npz", "scores": [], "evaluations": [scored_by(evaluator)]}
+    content |= {"items": "gone.npz", "scores": [], "evaluations": [scored_by(evaluator, **made_by)]}
     content = json.loads(path.read_text()) if path.exists() else content
     for task, metric, value in scores:
-        subset = "printed" if task == "Avg." else "all"
-        row = {"evaluator": wanted.name, "task": task, "subset": subset, "metric": metric, "value": value}
-        content["scores"].append(row)
-    write_score_file(path, content)
-    if items is not None:
+        row = {"evaluator": declared.name, "task": task, "subset": "printed" if task == "Avg." else "all"}
+        content["scores"].append(row | {"metric": metric, "value": float(value)})
+    if replicates:
+        rows = [Score(row["task"], row["subset"], row["metric"], row["value"]) for row in content["scores"]]
+        content |= {"replicates": made} if (made := make_replicates(rows, items, declared.items)) else {}
+    elif items is not None:
         np.savez(path.with_suffix(".items.npz"), **{f"{evaluator}/{name}": own for name, own in items.items()})
+    write_score_file(path, content)
+
+
+def edit_score_file(path, edit):
+    """Changes a score JSON by `edit(content)`; its digest fits again."""
+    content = json.loads(path.read_text())
+    edit(content)
+    write_score_file(path, content)
 
 
 def items_of_panel(kind):

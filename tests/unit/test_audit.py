@@ -3,9 +3,9 @@
 import copy
 
 import pytest
-from test_compare import STS, clear, columns, made_up, table
+from made_up import clear, made_up, table
+from test_compare import STS, columns
 
-from csebench.plan.catalog import paper
 from csebench.report import audit
 
 # Rows whose columns have another mean than is printed, by hand; what two papers copied is one.
@@ -70,28 +70,9 @@ def test_what_is_known_is_found_once(found, where, kind, parts):
     assert len([text for text in texts if all(part in text for part in parts)]) == 1, texts
 
 
-def test_gains_of_a_component_are_the_printed_ones():
-    """Of miCSE's Table 2, as an erratum states them."""
-    grid = paper("micse").tables["2"]
-    values = {row.label.split(" (Liu")[0].split(" (G")[0].split(" (C")[0]: row.values for row in grid.rows}
-    hosts = {"CT": "AMI+CT", "Mirror-BERT": "AMI+Mirror-BERT", "SimCSE": "AMI+SimCSE"}
-    gains = {
-        host: [a.value - b.value for a, b in zip(values[plus], values[host], strict=True)]
-        for host, plus in hosts.items()
-    }
-    means = {host: f"{sum(g) / 4:.2f}" for host, g in gains.items()}
-    assert means == {"CT": "2.66", "Mirror-BERT": "3.34", "SimCSE": "2.11"}
-    assert (f"{max(gains['CT']):.2f}", f"{max(gains['SimCSE']):.2f}") == ("5.99", "5.91")
-
-
 def test_a_copied_value_does_not_contradict_a_re_run(found):
     """PCL's 78.42 in MSSE's Table 1, which it copied, and 78.21 in Table 2, which it ran."""
     assert not [f for f in found if "78.42" in f.text and "78.21" in f.text]
-
-
-def test_recalls_that_are_counts_are_no_finding(found):
-    """InfoCSE Table 11: 72, 92, 93 and so on of 97 queries."""
-    assert not [f for f in found if "infocse table11" in places(f)]
 
 
 def test_findings_are_sorted_by_severity(found):
@@ -166,10 +147,6 @@ def test_a_last_digit_is_left_to_rounding(findings_of):
     assert findings_of(("1", 0, 7, "76.29"), ("2", 1, 2, "-0.99")) == []
 
 
-def test_a_value_with_another_number_of_digits_is_no_other_value(findings_of):
-    assert findings_of(("5", 0, 0, "78.660")) == []
-
-
 @pytest.mark.parametrize(
     ("cell", "kind", "severity", "text"),
     [
@@ -202,11 +179,6 @@ def test_a_setting_with_two_values_is_found(findings_of):
     text = "STS-B: 78.66 in Table 1 (Ours), 78.70 in Table 5 (again)"
     where = (("clean", "table1"), ("clean", "table5"))
     assert findings_of(("5", 0, 0, "78.70")) == [(audit.INCONSISTENT, audit.MINOR, where, text)]
-
-
-def test_a_value_that_is_far_off_is_notable(findings_of):
-    (finding,) = findings_of(("5", 0, 0, "79.70"))
-    assert finding.severity == audit.NOTABLE
 
 
 @pytest.mark.parametrize("source", ["copied", "rerun"])

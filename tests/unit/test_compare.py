@@ -6,10 +6,9 @@ import shutil
 import numpy as np
 import pytest
 import scipy.stats
-import yaml
-from score_files import scored_by, write_score_file
+from made_up import SCALE, clear, made_up, table
+from score_files import edit_score_file, write_scores
 
-from csebench.base import caches
 from csebench.base.errors import BadInput
 from csebench.base.files import with_digest, write_json
 from csebench.base.project import ROOT
@@ -20,74 +19,15 @@ from csebench.plan.registry import evaluator_declaration
 from csebench.report import compare
 from csebench.report.markdown import reading_key
 from csebench.report.view import grid_view
-from csebench.score.replicates import make_replicates, read_replicates
-from csebench.score.score_types import Score, sample, sentence_ids
+from csebench.score.replicates import read_replicates
+from csebench.score.score_types import sample, sentence_ids
 
-SCALE = "smoke"
 SMOKE = ROOT / "data" / "smoke"
 STS = [task for task in catalog.STS_COLUMNS if task != "Avg."]
 ROWS = {"Good": "simcse", "As good": "mirror_bert", "Bad": "ct", "Untrained": "bert", "Chance": "random"}
 
 
-def clear():
-    caches.clear()
-
-
-def made_up(folder, patch, *papers, **scale):
-    """A project in a folder of its own: papers, and the one scale."""
-    content = {
-        "scale": SCALE,
-        "purpose": "tests.",
-        "data_root": str(SMOKE),
-        "corpus": "smoke",
-        "dev": "stsb-dev-smoke",
-    }
-    content |= {"sizes": {"1%": 50, "10%": 96, "100%": 400}, "seeds": [1, 2, 3], "seeds_by_size": {"1%": [1]}}
-    content["encoders"] = {"bert-base": {"name": "encoders/bert-mini-wiki", "revision": "0" * 16}}
-    files = {f"papers/{p['name']}": {"title": "A paper", "reference": "Somebody", **p} for p in papers}
-    for name, text in (files | {f"config/{SCALE}": content | scale}).items():
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / f"{name}.yaml").write_text(yaml.safe_dump(text, sort_keys=False, allow_unicode=True))
-    (folder / "data").mkdir()
-    shutil.copy(ROOT / "data" / "registry.yaml", folder / "data")
-    patch.setattr(catalog, "ROOT", folder)
-    patch.chdir(folder)
-    clear()
-
-
-def table(rows, columns, **more):
-    """Of rows {label: (method, printed values)}."""
-    made = [
-        {"label": label, "source": "measured", "values": values} | ({"run": {"method": method}} if method else {})
-        for label, (method, values) in rows.items()
-    ]
-    made = [row if "run" in row else row | {"missing": "not here"} for row in made]
-    return {"title": "A table", "columns": columns, "rows": made, **more}
-
-
-def write_scores(spec, evaluator, values, items=None):
-    """A run's scores, {(task, metric): value}, with the replicates that per-item values give."""
-    path = targets.score_path(spec.run_id, evaluator, SCALE)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    name = evaluator.partition(":")[0]
-    content = {"run": spec.run_id, "spec": spec.model_dump(), "training": {}, "provenance": {}, "items": "gone.npz"}
-    content["evaluations"] = [scored_by(evaluator)]
-    content["scores"] = [
-        {"evaluator": name, "task": t, "subset": "printed" if t == "Avg." else "all"}
-        | {"metric": metric, "value": float(value)}
-        for (t, metric), value in values.items()
-    ]
-    rows = [Score(row["task"], row["subset"], row["metric"], row["value"]) for row in content["scores"]]
-    if items and (replicates := make_replicates(rows, items, evaluator_declaration(name).items)):
-        content["replicates"] = replicates
-    write_score_file(path, content)
-
-
 # ---------------------------------------------------------------- which items make a score
-
-
-def rule(name):
-    return evaluator_declaration(name).items
 
 
 ITEMS = {"STS12/a": [1, 2], "STS12/b": [3], "gold/STS12/a": [4, 5], "gold/STS12/b": [6], "STS1/a": [7], "MR": [8]}
@@ -96,15 +36,11 @@ ITEMS |= {"sentences/STS12/a": [[1, 2], [2, 3]], "sentences/STS12/b": [[4, 5]], 
 ITEMS = {name: np.array(values) for name, values in ITEMS.items()}
 
 
-def test_a_rank_correlation_concatenates_its_items_and_their_gold_values():
-    found = sample(ITEMS, rule("sts"), "STS12", "spearman")
+def test_a_rank_correlation_concatenates_its_items_and_a_mean_weighs_arrays_the_same():
+    found = sample(ITEMS, evaluator_declaration("sts").items, "STS12", "spearman")
     assert (found.values.tolist(), found.gold.tolist()) == ([1, 2, 3], [4, 5, 6])
     assert found.sentences.tolist() == [[1, 2], [2, 3], [4, 5]]
-
-
-def test_a_mean_weighs_arrays_the_same():
-    """The forums of a corpus, of two, four and one queries."""
-    found = sample(ITEMS, rule("beir"), "any", "recall@1")
+    found = sample(ITEMS, evaluator_declaration("beir").items, "any", "recall@1")  # forums of 2, 4 and 1 queries
     assert found.values.mean() == pytest.approx((0.5 + 9 + 9) / 3) and len(found.values) == 7
 
 
@@ -120,7 +56,7 @@ def test_a_mean_weighs_arrays_the_same():
     ],
 )
 def test_items_behind_a_score(evaluator, task, metric, values):
-    found = sample(ITEMS, rule(evaluator), task, metric)
+    found = sample(ITEMS, evaluator_declaration(evaluator).items, task, metric)
     assert (found and found.values.tolist()) == values
 
 
@@ -131,27 +67,25 @@ def columns(*tasks, **more):
     return [{"label": task, "task": task, **more} for task in tasks]
 
 
+def rows_of(methods, columns, **more):
+    return table({label: (method, [None] * len(columns)) for label, method in methods.items()}, columns, **more)
+
+
 def pair_of_rows(columns, **more):
-    return table(
-        {label: (method, [None] * len(columns)) for label, method in (("A", "simcse"), ("B", "ct"))}, columns, **more
-    )
+    return rows_of({"A": "simcse", "B": "ct"}, columns, **more)
 
 
 PAPER = {
     "name": "made_up",
     "tables": {
-        "1": table({label: (method, [None, None]) for label, method in ROWS.items()}, columns("STS12", "Avg.")),
+        "1": rows_of(ROWS, columns("STS12", "Avg.")),
         "2": pair_of_rows([*columns("MR", "CR", size="1%"), {"label": "mean", "mean": True}], evaluator="transfer"),
-        "3": pair_of_rows(
-            [{"label": f"R@{k}", "task": "STS-B", "metric": f"recall@{k}", "size": "1%"} for k in (1, 5)],
-            evaluator="stsb_retrieval",
-        ),
         "4": pair_of_rows(
             [{"label": t, "task": t, "evaluator": f"beir:{t}", "size": "1%"} for t in ("smoke", "cqadupstack")],
             factor=1,
         ),
-        "5": table(
-            {label: (method, [None] * 3) for label, method in ROWS.items() if label != "As good"},
+        "5": rows_of(
+            {label: method for label, method in ROWS.items() if label != "As good"},
             [*columns("MR", "CR"), {"label": "mean", "mean": True}],
             evaluator="transfer",
         ),
@@ -180,6 +114,18 @@ def specs(number, label):
     return grids.plan_grid("made_up", name, SCALE)[row][0].specs
 
 
+def publish(spec, evaluator, values, items=None):
+    """Scores {(task, metric): value} of a run, with the replicates that its items give."""
+    scores = [(task, metric, value) for (task, metric), value in values.items()]
+    write_scores(spec, evaluator, SCALE, scores, items=items, replicates=items is not None)
+
+
+def edit(label, change, runs=slice(None)):
+    """Changes the published scores of runs of a row of Table 1."""
+    for spec in specs(1, label)[runs]:
+        edit_score_file(targets.score_path(spec.run_id, "sts", SCALE), change)
+
+
 def compared(number):
     clear()
     return json.loads(compare.compare("made_up", f"table{number}", SCALE).read_text())["comparisons"]
@@ -196,18 +142,30 @@ def write_sts(spec, noise, seed):
         items |= own | {f"gold/{task}/{p.subset}": p.gold for p in pairs}
         items |= {f"sentences/{task}/{p.subset}": sentence_ids(p.left, p.right) for p in pairs}
     values["Avg.", "spearman"] = averages(list(values.values()))[1]
-    write_scores(spec, "sts", values, items)
+    publish(spec, "sts", values, items)
     return 100 * values["Avg.", "spearman"]
 
 
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory):
+    """A folder with the scores of Table 1, two good rows, a bad one, one that is not trained and a control, and their
+    averages by row."""
+    folder, noises = tmp_path_factory.mktemp("scored"), dict(zip(ROWS, (0.1, 0.1, 1.5, 3, 9), strict=True))
+    with pytest.MonkeyPatch.context() as patch:
+        made_up(folder, patch, PAPER)
+        averages = {
+            label: [write_sts(spec, noises[label], 100 * i + j) for j, spec in enumerate(specs(1, label))]
+            for i, label in enumerate(ROWS)
+        }
+    clear()
+    return folder / "results", averages
+
+
 @pytest.fixture
-def sts(project):
-    """Averages of Table 1, by row: two good rows, a bad one, one that is not trained, and a control."""
-    noises = {"Good": 0.1, "As good": 0.1, "Bad": 1.5, "Untrained": 3, "Chance": 9}
-    return {
-        label: [write_sts(spec, noises[label], 100 * i + j) for j, spec in enumerate(specs(1, label))]
-        for i, label in enumerate(ROWS)
-    }
+def sts(scored, project):
+    """Averages of Table 1, by row, in a project with its scores."""
+    shutil.copytree(scored[0], "results")
+    return scored[1]
 
 
 def test_letters_of_rows(sts):
@@ -222,15 +180,6 @@ def test_letters_of_rows(sts):
     assert all(pair["p"] <= pair["holm"] for pair in own["pairs"])
     (pair,) = [pair for pair in own["pairs"] if {pair["a"], pair["b"]} == {0, 3}]
     assert pair["mean"] == pytest.approx(np.mean(sts["Good"]) - sts["Untrained"][0])  # whose one run stands for all
-
-
-def edit_scores(specs, edit):
-    """Changes the published JSONs of runs."""
-    for spec in specs:
-        path = targets.score_path(spec.run_id, "sts", SCALE)
-        content = json.loads(path.read_text())
-        edit(content)
-        write_score_file(path, content)
 
 
 def test_p_is_of_seeds_and_items(sts):
@@ -253,7 +202,7 @@ def test_an_average_resamples_its_test_sets_together(sts):
 
 def test_without_replicates_seeds_are_compared(sts):
     for label in ("Good", "Bad"):
-        edit_scores(specs(1, label), lambda content: content.pop("replicates"))
+        edit(label, lambda content: content.pop("replicates"))
     (pair,) = [p for p in compared(1)["Avg."]["pairs"] if {p["a"], p["b"]} == {0, 2}]
     assert pair["item_variance"] is None
     assert pair["p"] == pytest.approx(scipy.stats.ttest_rel(sts["Good"], sts["Bad"]).pvalue)
@@ -262,7 +211,7 @@ def test_without_replicates_seeds_are_compared(sts):
 @pytest.mark.parametrize("change", [{"items": "0" * 16}, {"version": 0}], ids=str)
 def test_rows_of_other_test_items_or_versions_are_compared_over_seeds(change, sts):
     """A digest shows that one row was scored on other data, a version that its replicates were made in another way."""
-    edit_scores(specs(1, "Bad"), lambda content: content["replicates"].update(change))
+    edit("Bad", lambda content: content["replicates"].update(change))
     variances = {frozenset((p["a"], p["b"])): p["item_variance"] for p in compared(1)["Avg."]["pairs"]}
     assert {pair for pair, variance in variances.items() if variance is None} == {p for p in variances if 2 in p}
 
@@ -270,24 +219,24 @@ def test_rows_of_other_test_items_or_versions_are_compared_over_seeds(change, st
 # ---------------------------------------------------------------- a comparison that knew more
 
 
-def without_replicates():
+def forget_replicates():
     """Scores as they were published before replicates."""
     for label in ROWS:
-        edit_scores(specs(1, label), lambda content: content.pop("replicates"))
+        edit(label, lambda content: content.pop("replicates"))
 
 
 def test_tests_over_items_stay_where_the_scores_are_the_same(sts):
     before = compared(1)
-    without_replicates()
+    forget_replicates()
     assert compared(1) == before
 
 
 def test_tests_over_items_stay_where_an_evaluator_has_a_newer_version(sts):
     """The page shows the scores with a mark; nothing about them has changed."""
     before = compared(1)
-    without_replicates()
+    forget_replicates()
     for label in ROWS:
-        edit_scores(specs(1, label), lambda content: content["evaluations"][0].update(version=0))
+        edit(label, lambda content: content["evaluations"][0].update(version=0))
     assert compared(1) == before
 
 
@@ -295,8 +244,8 @@ def test_tests_over_items_are_not_replaced_by_weaker_ones(sts):
     compared(1)
     path = targets.grid_path("made_up", "table1", SCALE, "items.json")
     before = path.read_bytes()
-    without_replicates()
-    edit_scores(specs(1, "Bad"), improve)
+    forget_replicates()
+    edit("Bad", improve)
     clear()
     with pytest.raises(BadInput, match=r"table1.items.json: Avg.: .*Bad.* or delete the file"):
         compare.compare("made_up", "table1", SCALE)
@@ -313,7 +262,7 @@ def improve(content):
 def test_letters_of_other_scores_are_not_shown(sts):
     """Until the rows are compared again."""
     compared(1)
-    edit_scores(specs(1, "Bad"), improve)
+    edit("Bad", improve)
     clear()
     view = grid_view("made_up", "table1", SCALE)
     assert not view.comparisons and "No letters: scores have changed" in reading_key(view)
@@ -338,19 +287,11 @@ def test_a_comparison_that_was_edited_is_refused(sts):
         grid_view("made_up", "table1", SCALE)
 
 
-def test_same_scores_same_bytes(sts):
-    compared(1)
-    path = targets.grid_path("made_up", "table1", SCALE, "items.json")
-    first = path.read_bytes()
-    compared(1)
-    assert path.read_bytes() == first
-
-
 def test_runs_that_are_missing_or_old_are_left_out(sts):
     """One seed of a row has no scores, those of another are of an older version of its evaluator."""
     missing, *_ = specs(1, "As good")
     targets.score_path(missing.run_id, "sts", SCALE).unlink()
-    edit_scores(specs(1, "Bad")[:1], lambda content: content["evaluations"][0].update(version=9))
+    edit("Bad", lambda content: content["evaluations"][0].update(version=9), slice(1))
     assert compared(1)["Avg."]["order"] == [0, 3]
 
 
@@ -365,14 +306,14 @@ def write_pair(number, evaluator, *rows):
     """The one run of row A and of row B, each ({(task, metric): items' values}, items)."""
     for label, (values, items) in zip("AB", rows, strict=True):
         means = {key: own.mean() for key, own in values.items()}
-        write_scores(specs(number, label)[0], evaluator, means, items)
+        publish(specs(number, label)[0], evaluator, means, items)
 
 
 def test_a_task_of_mteb_shows_its_main_score(project):
     """Which is called otherwise in every task, and comes first."""
     task, evaluator = "Banking77Classification", "mteb:Banking77Classification"
     for label in "AB":
-        write_scores(specs(6, label)[0], evaluator, {(task, "accuracy"): 0.54, (task, "f1"): 0.5})
+        publish(specs(6, label)[0], evaluator, {(task, "accuracy"): 0.54, (task, "f1"): 0.5})
     clear()
     assert [cell.values for (cell,) in grid_view("made_up", "table6", SCALE).rows] == [{1: pytest.approx(54)}] * 2
 
@@ -397,7 +338,7 @@ def test_a_mean_of_columns_is_of_what_its_columns_are_of(project):
             items = {task: rng.random(100) < share for task in ("MR", "CR")}
             values = {(task, "accuracy"): own.mean() for task, own in items.items()}
             apart = {f"sentences/{task}": np.arange(100)[:, None] + 1000 * (task == "CR") for task in items}
-            write_scores(spec, "transfer", values, items | apart)
+            publish(spec, "transfer", values, items | apart)
     own = compared(5)["mean"]
     assert own["order"] == [0, 2] and [(pair["seeds"], pair["item_variance"] > 0) for pair in own["pairs"]] == [
         (3, True)
@@ -410,24 +351,6 @@ def test_scores_are_compared_where_no_row_can_have_their_mean(project):
     rows = [{"ndcg@10": rng.beta(2, other, 40)} for other in (1, 2)]
     write_pair(7, "beir:smoke", *(({("smoke", "ndcg@10"): row["ndcg@10"]}, row) for row in rows))
     assert [*compared(7)] == ["smoke"]
-
-
-def test_recalls_are_compared_over_queries(project):
-    rng = np.random.default_rng(1)
-    ranks = [rng.integers(1, highest, 97) for highest in (6, 12)]
-    write_pair(
-        3,
-        "stsb_retrieval",
-        *(
-            ({("STS-B", metric): hits for metric, hits in row.items()}, row)
-            for row in ({f"recall@{k}": rank <= k for k in (1, 5)} for rank in ranks)
-        ),
-    )
-    found = compared(3)
-    for k in (1, 5):
-        a, b = (rank <= k for rank in ranks)
-        p = found[f"R@{k}"]["pairs"][0]["p"]
-        assert p == pytest.approx(z_test(a.astype(float) - b), rel=0.01)
 
 
 @pytest.mark.parametrize(("dataset", "forums"), [("smoke", [""]), ("cqadupstack", ["android/", "english/"])])

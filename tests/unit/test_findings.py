@@ -1,14 +1,12 @@
 """The sentence of a table: which rows it compares, and when it draws no conclusion."""
 
-import json
-
 import pytest
-from score_files import write_score_file
-from test_compare import SCALE, clear, made_up, table, write_scores
+from made_up import SCALE, clear, made_up, table
+from score_files import write_scores
 
-from csebench.plan import grids, targets
+from csebench.plan import grids
 from csebench.report import findings
-from csebench.report.findings import grid_finding, paper_finding
+from csebench.report.findings import grid_finding
 from csebench.report.view import grid_view
 
 COLUMN = {"label": "Avg.", "task": "Avg.", "size": "100%"}
@@ -38,12 +36,8 @@ def write(means, version=None):
             if (mean := means.get(cells[0].row.label)) is None:
                 continue
             noise = offset * (1 if cells[0].row.label == "New" else -1)
-            write_scores(spec, "sts", {("Avg.", "spearman"): (mean + noise) / 100})
-            if version is not None:
-                path = targets.score_path(spec.run_id, "sts", SCALE)
-                content = json.loads(path.read_text())
-                content["evaluations"][0]["version"] = version
-                write_score_file(path, content)
+            made_by = {} if version is None else {"version": version}
+            write_scores(spec, "sts", SCALE, [("Avg.", "spearman", (mean + noise) / 100)], **made_by)
     clear()
 
 
@@ -80,22 +74,6 @@ def test_a_higher_row_that_is_not_compared_is_named(project):
     write(FAR | {"New": None})
     assert finding().startswith("Old has the highest value of the 3 rows compared in column Avg., ")
     assert "higher than all that are compared: New 58.03." in finding()
-
-
-def test_no_scores(project):
-    assert finding() == "No finding yet: none of the 10 runs has scores."
-
-
-def test_a_paper_is_summed_up_by_a_table_that_compares_its_method(project):
-    write(FAR)
-    found = paper_finding("made_up", SCALE)
-    assert found.grid == "table2" and found.text.startswith("Table 2: New has")
-
-
-def test_the_scale_that_only_tries_out_the_workflow_has_no_finding(project, monkeypatch):
-    write(FAR)
-    monkeypatch.setattr(findings, "DEFAULT_SCALE", SCALE)
-    assert finding() == f"No finding: scale {SCALE} only shows that the workflow runs."
 
 
 def test_rows_of_the_same_runs_are_said_to_be(project, monkeypatch):

@@ -1,4 +1,4 @@
-"""Pages: a pure function of the papers' tables and the scores. Golden bytes, and what a page must say."""
+"""Tables of pages: golden bytes, and which scores a cell shows."""
 
 import json
 import shutil
@@ -7,16 +7,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from score_files import PROVENANCE, scored_by, write_score_file
+from made_up import clear
+from score_files import edit_score_file, write_scores
 
-from csebench.base import caches
 from csebench.base.errors import BadInput
 from csebench.base.files import with_digest, write_json
 from csebench.base.project import ROOT
 from csebench.plan import catalog, grids, targets
 from csebench.plan.registry import evaluator_declaration
 from csebench.plan.spec import Spec
-from csebench.report import markdown, overview
+from csebench.report import markdown
 from csebench.report.stats import NOT_COMPARABLE
 from csebench.report.view import grid_view
 from csebench.score import store
@@ -56,10 +56,6 @@ STALE = {"ESimCSE"}  # scored, but by an older version of the method
 OLD = {"DiffCSE"}  # by an older version of an evaluator
 
 
-def clear():
-    caches.clear()
-
-
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """The golden paper at two scales, with a score JSON for every measured value."""
@@ -74,7 +70,8 @@ def project(tmp_path, monkeypatch):
     clear()
     for (name, scale), rows in MEASURED.items():
         measure(name, scale, rows)
-    add_other_tasks("tiny")
+    for path in (catalog.results_folder("tiny") / "scores").glob("*.sts.json"):
+        edit_score_file(path, add_other_tasks)
     kept = targets.grid_path("golden", "table8", "tiny", "items.json")
     kept.parent.mkdir(parents=True)
     write_json(kept, with_digest(json.loads((GOLDEN / "items.json").read_text())))
@@ -83,9 +80,11 @@ def project(tmp_path, monkeypatch):
     clear()
 
 
-@pytest.fixture
-def page(project):
-    return targets.page("table7", "tiny", "golden")
+def add_other_tasks(content):
+    """A JSON holds every task of its evaluator, also those that no golden table shows."""
+    same = {"evaluator": "sts", "metric": "spearman", "value": 0.5}
+    for task in {*catalog.STS_COLUMNS} - {row["task"] for row in content["scores"]}:
+        content["scores"].append(same | {"task": task, "subset": "printed" if task == "Avg." else "all"})
 
 
 def measure(name, scale, rows):
@@ -95,47 +94,21 @@ def measure(name, scale, rows):
         for cell, values in zip(cells, rows.get(label, []), strict=False):
             for spec, value in zip(cell.specs, values, strict=True):
                 if value is not None:
-                    write_score(spec, cell, value, scale, stale=label in STALE, old=label in OLD)
+                    write_score(spec, cell, value, scale)
     clear()
 
 
-def add_other_tasks(scale):
-    """A JSON holds every task of its evaluator, also those that no golden table shows."""
-    for path in (catalog.results_folder(scale) / "scores").glob("*.sts.json"):
-        content = json.loads(path.read_text())
-        scored = {score["task"] for score in content["scores"]}
-        same = {"evaluator": "sts", "protocol": "p", "metric": "spearman", "value": 0.5}
-        content["scores"] += [
-            same | {"task": task, "subset": "printed" if task == "Avg." else "all"}
-            for task in catalog.STS_COLUMNS
-            if task not in scored
-        ]
-        write_score_file(path, content)
-
-
-def write_score(spec, cell, value, scale, stale=False, old=False):
-    """Adds a task's score to the JSON of a run."""
-    if stale:
+def write_score(spec, cell, value, scale, stale=STALE):
+    if cell.row.label in stale:
         spec = spec.model_copy(update={"method_version": spec.method_version - 1})
-    path = targets.score_path(spec.run_id, cell.evaluator, scale)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    version = evaluator_declaration(cell.evaluator).version - (old and cell.evaluator == "geometry")
-    content = {"spec": spec.model_dump(), "training": {"provenance": PROVENANCE}, "provenance": PROVENANCE}
-    content |= {"run": spec.run_id, "evaluations": [scored_by(cell.evaluator, version=version)]}
-    content["scores"] = json.loads(path.read_text())["scores"] if path.exists() else []
-    subset = "printed" if cell.task == "Avg." else "all"
-    row = {"evaluator": cell.evaluator, "protocol": "p", "task": cell.task, "subset": subset, "metric": cell.metric}
-    if row | {"value": value} not in content["scores"]:
-        content["scores"].append(row | {"value": value})
-    write_score_file(path, content)
+    old = cell.row.label in OLD and cell.evaluator == "geometry"
+    made_by = {"version": evaluator_declaration(cell.evaluator).version - 1} if old else {}
+    write_scores(spec, cell.evaluator, scale, [(cell.task, cell.metric, value)], **made_by)
 
 
 GOLDENS = {
     "table.md": ("table7", "tiny"),  # missing seeds, ties
-    "derived.md": (
-        "table8",
-        "tiny",
-    ),  # a mean, a difference, less is better, stale cells, letters of ties, a control
+    "derived.md": ("table8", "tiny"),  # a mean, a difference, less is better, stale cells, letters of ties, a control
     "settings.md": ("table9", "tiny"),
     "verdicts.md": ("table10", "paper"),  # every sign, with half-widths
 }
@@ -149,59 +122,15 @@ def test_golden_section(file, project):
     assert shown == (GOLDEN / file).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(("name", "scale"), GOLDENS.values(), ids=GOLDENS)
-def test_same_scores_same_bytes(name, scale, project):
-    first = markdown.render_page(targets.page(name, scale, "golden"))
-    clear()
-    assert markdown.render_page(targets.page(name, scale, "golden")) == first
-
-
-def test_the_page_says_what_it_is(page):
-    text = markdown.render_page(page)
-    for part in (
-        "# Golden, Table 7, at scale tiny",
-        "a page whose bytes are known",
-        "Not comparable with the published numbers",
-        "`encoders/bert-mini-wiki` @ 000000000000",
-        "48, 49, 50 (100%: 48)",
-        "steps 6",
-        "ct: batch_size 16",
-        "1% = 96, 100% = 400",
-        "8 of 13 runs scored",
-        "Commit: 0123456789; torch 9.9; hardware: a processor.",
-        "snakemake -j4 results/tiny/golden/table7.md",
-    ):
-        assert part in text, part
-
-
 def test_a_page_names_rows_whose_loss_was_zero(project):
     assert "training changes nothing" not in markdown.render_page(targets.page("table7", "tiny", "golden"))
     for path in (catalog.results_folder("tiny") / "scores").glob("simcse-*.sts.json"):
-        content = json.loads(path.read_text())
-        content["training"]["curve"] = [{"step": step, "loss": 0.0} for step in (3, 6)]
-        write_score_file(path, content)
+        curve = [{"step": step, "loss": 0.0} for step in (3, 6)]
+        edit_score_file(path, lambda content, curve=curve: content["training"].update(curve=curve))
     clear()
     text = markdown.render_page(targets.page("table7", "tiny", "golden"))
     assert "- SimCSE: the loss is 0 from the first evaluation to the last in all 4 runs" in text
     assert text.count("training changes nothing") == 1
-
-
-def test_a_page_names_the_columns_that_a_run_does_not_see_all_of():
-    text = markdown.scale_warning("mini")
-    assert "6,000 sentences in all" in text and "columns of more (1%, 10%, 100%) differ in which sentences" in text
-    assert "A run sees" not in markdown.scale_warning("paper")
-
-
-def test_a_page_of_the_papers_scale_says_how_it_judges(project):
-    text = markdown.render_page(targets.page("table10", "paper", "golden"))
-    assert "✓ reproduced, ≈ close, ↓ lower, ↑ higher, ? too few seeds" in text and "half-width" in text
-    assert "Not comparable" not in text and "the papers' own settings" in text
-
-
-def test_pages_of_scale_short_say_that_they_have_a_tenth_of_the_steps():
-    text = markdown.render_page(targets.page("table3", "short", "msse"))
-    assert "**Not comparable with the published numbers**: a tenth of the steps." in text
-    assert "- **Settings of the scale**: 0.1 of the steps" in text
 
 
 def test_other_scales_judge_nothing(project):
@@ -212,42 +141,33 @@ def test_other_scales_judge_nothing(project):
         assert not any(sign in text for sign in markdown.SIGNS.values())
 
 
-def test_the_page_of_all_papers_is_the_papers_sections(page):
-    everything = markdown.render_page(targets.page("table7", "tiny"))
-    assert markdown.grid_section(grid_view("golden", "table7", "tiny")) in everything
-    assert everything.count("## Somebody, somewhere · Table 7") == 1
+@pytest.fixture
+def score_file(project):
+    """The file of a run of Table 7."""
+    return targets.score_path(grids.plan_grid("golden", "table7", "tiny")[1][0].specs[0].run_id, "sts", "tiny")
 
 
-def test_a_score_that_is_cut_short_is_named(page):
-    path = next(Path("results/tiny/scores").iterdir())
-    path.write_text(path.read_text()[:-10])
-    clear()
-    with pytest.raises(BadInput, match=path.name):
-        markdown.render_page(page)
-
-
-@pytest.mark.parametrize(("settings", "mark"), [({"batch_size": 128}, ""), ({"batch_size": 7}, "†"), ({}, "")])
-def test_scores_of_other_settings_than_the_scale_has_are_marked(page, settings, mark):
+@pytest.mark.parametrize(
+    ("settings", "marked"), [({"batch_size": 128}, False), ({"batch_size": 7}, True), ({}, False)]
+)
+def test_scores_of_other_settings_than_the_scale_has_are_marked(score_file, settings, marked):
     """Files of before a setting was recorded are not marked."""
-    cell = grids.plan_grid("golden", "table7", "tiny")[1][0]
-    for spec in cell.specs:
-        path = targets.score_path(spec.run_id, "sts", "tiny")
-        content = json.loads(path.read_text())
-        content["evaluations"][0].update(settings)
-        write_score_file(path, content)
+    edit_score_file(score_file, lambda content: content["evaluations"][0].update(settings))
     clear()
-    assert grid_view("golden", "table7", "tiny").rows[1][0].stale == bool(mark)
+    assert grid_view("golden", "table7", "tiny").rows[1][0].stale == marked
 
 
-def test_a_score_without_the_task_is_named(page):
-    spec = grids.plan_grid("golden", "table7", "tiny")[1][0].specs[0]
-    path = targets.score_path(spec.run_id, "sts", "tiny")
-    content = json.loads(path.read_text())
-    content["scores"] = [s for s in content["scores"] if s["task"] != "Avg."]
-    write_score_file(path, content)
-    clear()
-    with pytest.raises(BadInput, match=rf"{spec.run_id}.*'Avg\.'"):
-        markdown.render_page(page)
+def without_the_average(content):
+    content["scores"] = [row for row in content["scores"] if row["task"] != "Avg."]
+
+
+def test_a_score_that_is_cut_short_or_lacks_the_task_is_named(score_file):
+    edit_score_file(score_file, without_the_average)
+    for message in (rf"{score_file.name.partition('.')[0]}.*'Avg\.'", score_file.name):
+        clear()
+        with pytest.raises(BadInput, match=message):
+            grid_view("golden", "table7", "tiny")
+        score_file.write_text(score_file.read_text()[:-10])
 
 
 def cell_of(row, column, name="table8", scale="tiny"):
@@ -259,7 +179,7 @@ def test_a_stale_score_gives_way_to_a_new_one(project):
     assert "| 61.00 ± 1.00† " in markdown.grid_section(grid_view("golden", "table8", "tiny"))
     cell = cell_of("ESimCSE", "dev").plan
     for spec in cell.specs:
-        write_score(spec, cell, 0.77, "tiny")
+        write_score(spec, cell, 0.77, "tiny", stale=())
     clear()
     assert "| **77.00 ± 0.00** " in markdown.grid_section(grid_view("golden", "table8", "tiny"))
 
@@ -278,22 +198,14 @@ def test_scores_of_older_code_are_known_by_what_was_run():
     assert store.unversioned(Spec.model_validate(other)) != store.unversioned(spec)
 
 
-def test_what_is_derived_of_stale_scores_is_stale(project):
-    measure("table8", "tiny", {"ESimCSE": [[0.6, 0.6, 0.6]]})
+def test_what_is_derived_is_stale_misses_runs_and_leaves_controls_out_as_its_columns_do(project):
+    changed = {"ESimCSE": [[0.6, 0.6, 0.6]], "PCL": [[0.7, 0.72, None]], "Random": [NONE, [0.9, 0.9, 0.9]]}
+    measure("table8", "tiny", changed)
     for column in ("STS12", "mean", "Δ STS12"):
         assert cell_of("ESimCSE", column).stale, column
-    assert not cell_of("DiffCSE", "mean").stale, "its stale column comes behind the mean"
-
-
-def test_what_is_derived_misses_the_runs_that_its_columns_miss(project):
-    measure("table8", "tiny", {"PCL": [[0.7, 0.72, None]]})
-    for column in ("STS12", "mean", "Δ STS12"):
         cell = cell_of("PCL", column)
         assert cell.seeds == [48, 49] and cell.absent, column
-
-
-def test_a_control_is_the_best_of_no_column(project):
-    measure("table8", "tiny", {"Random": [NONE, [0.9, 0.9, 0.9]]})
+    assert not cell_of("DiffCSE", "mean").stale, "its stale column comes behind the mean"
     assert cell_of("Random", "mean").ours.mean > cell_of("SimCSE", "mean").ours.mean
     assert not any(cell_of("Random", column).best for column in ("STS12", "dev", "mean", "alignment"))
 
@@ -303,15 +215,6 @@ def test_a_mean_without_randomness_is_one_for_every_seed(project):
     paper.write_text(paper.read_text(encoding="utf-8").replace('delta: "STS12"', 'delta: "mean"'), encoding="utf-8")
     clear()
     assert cell_of("BERT (avg.)", "Δ STS12").ours.mean == pytest.approx(55 - 66)
-
-
-def test_retrieved_texts_stand_beside_the_printed_ones(project):
-    retrieved, printed = {"SimCSE": [["A cat.", "A | b."]]}, {"MSSE": [["x", "y"]]}
-    content = {"comparisons": {}, "texts": {"queries": ["A dog."], "retrieved": retrieved, "printed": printed}}
-    write_json(targets.grid_path("golden", "table7", "tiny", "items.json"), with_digest(content))
-    text = markdown.grid_section(grid_view("golden", "table7", "tiny"))
-    assert "Query: A dog." in text
-    assert "| #1 | A cat." in text and "A \\| b." in text and "MSSE (printed)" in text
 
 
 def test_all_methods_are_sorted_by_their_average_with_controls_last(project):
@@ -326,25 +229,6 @@ def test_all_methods_are_sorted_by_their_average_with_controls_last(project):
     assert labels[0] == "miCSE" and [label.startswith("Control: ") for label in labels[-3:]] == [False, True, True]
     gains = dict(zip((row.label for row in view.grid.rows), view.column("gain over untrained"), strict=True))
     assert gains["miCSE"].mean == pytest.approx(49)
-
-
-def test_the_index_says_how_much_there_is(project):
-    text = overview.index_page("tiny")
-    assert "# Results at scale tiny" in text and "Not comparable" in text
-    for part in (
-        "[partial: 8 of 13 runs scored](golden/table7.md)",
-        "[settings](golden/table9.md)",
-        "(table10.md)",
-        "[partial: 32 of 48 runs scored, 6 of them †](golden/table8.md)",
-        "3 partial; 1 settings",
-        "(methods.md)",
-        "(claims.md)",
-        "(audit.md)",
-        "`csebench html --scale tiny` writes results/tiny/html/index.html",
-    ):
-        assert part in text, part
-    clear()
-    assert overview.index_page("tiny") == text
 
 
 def test_rendering_imports_nothing_heavy(project):
