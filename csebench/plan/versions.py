@@ -130,7 +130,7 @@ def units(skip_invalid: bool = False) -> dict[str, tuple[int, list[Path]]]:
     trainer = {file for path in rooms for file in with_imports(path, ("csebench.data.",))}
     units = {"trainer": (TRAINER_VERSION, sorted(trainer - {HUB, TRANSLATE}))}
     units["translate"] = (back_translation_facts("", "")["version"], [TRANSLATE])
-    units["replicates"] = (read_literal(REPLICATES, "VERSION"), [REPLICATES, REPLICATES.with_name("rows.py")])
+    units["replicates"] = (read_literal(REPLICATES, "VERSION"), [REPLICATES, REPLICATES.with_name("score_types.py")])
     for folder in (METHODS, COMPONENTS, EVALUATORS):
         for name in names(folder):
             with contextlib.suppress(*[BadInput] if skip_invalid else []):
