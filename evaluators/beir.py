@@ -185,9 +185,9 @@ def documents(path: Path) -> Iterator[tuple[str, str]]:
     with open(path, "rb") as file:
         for number, line in enumerate(file, 1):
             try:
-                content = parse_json(line.decode("utf-8"), str(path), number)
+                content = parse_json(line, f"{path}: line {number}")
                 id_, title, text = content["_id"], content.get("title") or "", content["text"]
-            except (UnicodeDecodeError, KeyError, TypeError, AttributeError):
+            except (KeyError, TypeError, AttributeError):
                 raise BadInput(f"{path}: line {number}: not a JSON object with `_id` and `text`.") from None
             for key, value in (("_id", id_), ("title", title), ("text", text)):
                 if not isinstance(value, str):

@@ -1,29 +1,24 @@
-"""Reading, hashing and writing of files: errors name file, line and key, and every write is atomic.
-
-Whatever the bytes of a file are, a reader returns their content or raises BadInput. What a file means is not decided
-here.
-"""
+"""Reading, hashing and writing of files. Whatever the bytes of a file are, a reader returns their content or raises
+BadInput, which names file, line and key; every write is atomic."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import json
 import os
 import re
-import time
 import uuid
 import zlib
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn, TypeVar
+from typing import Any, TypeVar
 from zipfile import BadZipFile
 
 import yaml
 from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, MissingFile, explain, field_names, shortened
@@ -32,7 +27,6 @@ from csebench.base.project import ROOT
 M = TypeVar("M", bound=BaseModel)
 DIGEST = "sha256"  # key of the digest of a JSON file, which is of all other keys
 UNREADABLE_NPZ = (OSError, EOFError, ValueError, KeyError, TypeError, NotImplementedError, BadZipFile, zlib.error)
-LITTER_SECONDS = 24 * 3600  # after which no writer of a temporary file is alive
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 
@@ -88,11 +82,7 @@ class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # that of libyaml 
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a file.
-
-    Raises:
-        BadInput: the file is missing, is a folder, or cannot be read.
-    """
+    """The content of a file. Raises BadInput where it is missing, is a folder, or cannot be read."""
     try:
         return path.read_bytes()
     except (OSError, ValueError) as e:  # ValueError: a name with a NUL
@@ -100,11 +90,8 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_text(path: Path) -> str:
-    """The text of a UTF-8 file, with its line ends unchanged.
-
-    Raises:
-        BadInput: the file is missing, is a folder, cannot be read, or is not UTF-8; the message names the line.
-    """
+    """The text of a UTF-8 file, with its line ends unchanged. Raises BadInput where it cannot be read, or is not
+    UTF-8; the message names the line."""
     content = read_bytes(path)
     try:
         return content.decode("utf-8")  # Path.read_text would translate a lone carriage return
@@ -114,20 +101,24 @@ def read_text(path: Path) -> str:
 
 
 def read_json(path: Path, remedy: str = "") -> Any:
-    """The content of a JSON file.
+    """The content of a JSON file. Raises BadInput as `parse_json` does, MissingFile where there is none."""
+    return parse_json(read_bytes(path), str(path), remedy)
+
+
+def parse_json(text: str | bytes, where: str, remedy: str = "") -> Any:
+    """The value of a JSON text, strictly: UTF-8, without NaN and infinity.
 
     Args:
+        where: with which messages begin; a file, or a line of one.
         remedy: what to do about a damaged one, at the end of the message.
 
     Raises:
-        BadInput: as `read_text` and `parse_json` do; MissingFile where there is none.
+        BadInput: the text is not such JSON.
     """
     try:
-        return parse_json(read_text(path), str(path))
-    except MissingFile:
-        raise
-    except BadInput as e:
-        raise BadInput(f"{e} {remedy}".rstrip()) from None
+        return from_json(text, allow_inf_nan=False)
+    except (ValueError, TypeError) as e:  # TypeError: a word of the command line that is not UTF-8
+        raise BadInput(f"{where}: not valid JSON: {e}. {remedy}".rstrip()) from None
 
 
 def read_object(path: Path, model: type[M], remedy: str = "") -> dict[str, Any]:
@@ -151,51 +142,6 @@ def read_typed(path: Path, model: type[M], remedy: str = "") -> tuple[dict[str, 
         reason = f"edited since it was written (its content has not the {DIGEST} it states)."
         raise BadInput(f"{path}: {reason} {remedy}".rstrip())
     return content, typed
-
-
-def parse_json(text: str, where: str, line: int | None = None) -> Any:
-    """The value of a JSON text, strictly: each key once, finite numbers, text that UTF-8 can hold.
-
-    Args:
-        where: the file, with which messages begin.
-        line: of a file that has a JSON text in each line.
-
-    Raises:
-        BadInput: the text is not such JSON.
-    """
-    place = where if line is None else f"{where}: line {line}"
-    try:
-        content = json.loads(text, object_pairs_hook=_distinct, parse_constant=_refuse_constant, parse_float=_finite)
-    except json.JSONDecodeError as e:
-        raise BadInput(f"{where}: line {line or e.lineno}: not valid JSON: {e.msg}.") from None
-    except RecursionError:
-        raise BadInput(f"{place}: not valid JSON: nested too deeply.") from None
-    except ValueError as e:  # of the functions below; a number of thousands of digits
-        raise BadInput(f"{place}: not valid JSON: {str(e).rstrip('.')}.") from None
-    try:
-        if "\\ud" in text.lower():
-            json.dumps(content, ensure_ascii=False).encode("utf-8")
-    except UnicodeEncodeError:
-        raise BadInput(f"{place}: not valid JSON: half of a surrogate pair (\\ud800 to \\udfff).") from None
-    return content
-
-
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-        raise ValueError(f"key {shortened(repr(twice))} occurs twice; keep one")
-    return content
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a number of JSON")
-
-
-def _finite(digits: str) -> float:
-    if (number := float(digits)) in (float("inf"), -float("inf")):
-        raise ValueError(f"{digits[:40]} is too large")
-    return number
 
 
 def read_yaml(path: Path, model: type[M]) -> M:
@@ -247,84 +193,56 @@ def check_output(path: Path, is_folder: bool = False) -> None:
     try:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             os.stat(path)  # refuses a name that no file can have: too long, with a NUL, a loop of links
-        if not is_folder and path.is_dir():
-            raise BadInput(f"{path}: is a folder; name a file.")
         if path.exists() and not (path.is_dir() if is_folder else path.is_file()):
-            raise BadInput(f"{path}: is not a {'folder' if is_folder else 'regular file'}; choose another name.")
+            raise BadInput(f"{path}: is not a {'folder' if is_folder else 'file'}; choose another name.")
         folder = path if is_folder else path.parent
         while not os.path.lexists(folder):
             folder = folder.parent
-        if not folder.is_dir():
-            raise BadInput(f"{path}: {folder} is not a folder; choose another place.")
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise BadInput(f"{path}: {folder} cannot be written to; choose another place.")
+        if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
+            raise BadInput(f"{path}: {folder} is not a folder that can be written to; choose another place.")
     except (OSError, ValueError) as e:
         raise unreadable(path, e) from None
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A temporary file that takes the name of `path` at the end of the block, and is deleted if the block fails. The
-    folder is made; what killed writers of the same file left in it is deleted after a day."""
+def replacing(path: Path, durable: bool = False) -> Iterator[Path]:
+    """A temporary file that takes the name of `path` at the end of the block, and is deleted if the block fails: a
+    killed process leaves the old file or the new one, complete. The folder is made.
+
+    Args:
+        durable: synchronise it with the disk, so that a crash of the machine keeps it, too.
+
+    Raises:
+        OSError: an error of the system, with the file's name.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    _delete_litter(path)
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}")  # unique among hosts that share a folder
+    temporary = path.with_name(f".{path.name.lstrip('.')}.{uuid.uuid4().hex[:12]}")  # unique among hosts
     try:
-        yield temporary
-        os.replace(temporary, path)
-    except BaseException as e:
+        with system_errors(path):
+            yield temporary
+            if durable:
+                synchronise(temporary)
+            os.replace(temporary, path)
+            if durable:
+                synchronise(path.parent)
+    except BaseException:
         temporary.unlink(missing_ok=True)
-        if isinstance(e, OSError) and e.filename is None:  # of a write, as on a full disk
-            e.filename = str(path)
         raise
 
 
-@functools.cache  # once per process: a listing of a large folder takes time
-def _delete_litter(path: Path) -> None:
-    temporary = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{12}}")
-    for entry in os.scandir(path.parent):
-        if temporary.fullmatch(entry.name):
-            with contextlib.suppress(OSError):  # another process deleted it, or it is another user's
-                if time.time() - entry.stat(follow_symlinks=False).st_mtime > LITTER_SECONDS:
-                    os.unlink(entry.path)
+def synchronise(path: Path) -> None:
+    """Wait until the disk has a file, or the names in a folder."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file, and its folder, atomically: a killed process leaves the old file or the new one, complete."""
+    """Write a file, and its folder, atomically (`replacing`)."""
     with replacing(path) as temporary:
         temporary.write_bytes(content)
-
-
-def share_weights(folder: Path, like: str) -> None:
-    """Give the safetensors files of a folder the permissions of another file: safetensors writes files that only their
-    owner can read, whatever the umask.
-
-    Args:
-        like: name of a file in the folder that was written as others are.
-    """
-    mode = (folder / like).stat().st_mode & 0o777
-    for path in folder.rglob("*.safetensors"):
-        path.chmod(mode)
-
-
-def write_durably(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write a large file atomically, and synchronise it with the disk, so that a crash of the machine keeps it, too.
-
-    Args:
-        write: is given the open file. The temporary file has one name, so `path` may have one writer at a time, which
-            overwrites what a killed one left.
-    """
-    temporary = path.with_name(f"{path.name}.part")
-    with system_errors(path), open(temporary, "wb") as file:
-        write(file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -333,11 +251,8 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, content) -> None:
-    """`write_text` of JSON with sorted keys, so that equal content gives equal bytes.
-
-    Raises:
-        ValueError: the content has NaN or infinity.
-    """
+    """`write_text` of JSON with sorted keys, so that equal content gives equal bytes. Raises ValueError for NaN and
+    infinity."""
     write_text(path, json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n")
 
 
@@ -354,29 +269,13 @@ def with_digest(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def sha256(path: Path) -> str:
-    """Hash of a file as 64 hex digits; computed once per process while size and times stay the same. The time of the
-    last change of its state (ctime) tells of an edit that sets the modification time back.
-
-    Raises:
-        BadInput: the file is missing, is a folder, or cannot be read.
-    """
+    """Hash of a file as 64 hex digits; computed once per process while size and times stay the same: an edit that sets
+    the modification time back changes the ctime. Raises BadInput where the file cannot be read."""
     try:
         state = os.stat(path)
         return _sha256(Path(path), state.st_mtime_ns, state.st_ctime_ns, state.st_size)
     except (OSError, ValueError) as e:  # ValueError: a name with a NUL
         raise unreadable(path, e) from None
-
-
-def folder_sha256(folder: Path, without: Iterable[str] = ()) -> str:
-    """One hash over the names and contents of all files below a folder.
-
-    Args:
-        without: names of files in the folder that are left out, as its hidden files and folders are.
-    """
-    files = {path.relative_to(folder): path for path in folder.rglob("*") if path.is_file()}
-    names = [name for name in sorted(files) if str(name) not in without and name.parts[0][0] != "."]
-    lines = [f"{name.as_posix()} {sha256(files[name])}" for name in names]
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 @cached

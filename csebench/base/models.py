@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel, Field, FiniteFloat
 
 from csebench.base.errors import BadInput, first_line
-from csebench.base.files import folder_sha256, read_json, read_object, sha256
+from csebench.base.files import read_json, read_object, read_typed, sha256
 
 MODEL = "model"  # folder of the model, in that of its run
 REPORT = "training.json"  # in the model's folder, written last: the model is complete, and how it was trained
@@ -71,21 +72,19 @@ def _remedy(model: Path) -> str:
 
 
 def read_facts(folder: Path) -> dict:
-    """What a model's `csebench.json` states, with defaults; of a model that is not ours only defaults.
-
-    Raises:
-        BadInput: the file is damaged.
-    """
+    """What a model's `csebench.json` states, with defaults; of a model that is not ours only defaults. Raises BadInput
+    where the file is damaged."""
     file = folder / FACTS
-    return Facts.model_validate(read_object(file, Facts, _remedy(folder)) if file.exists() else {}).model_dump()
+    return (read_typed(file, Facts, _remedy(folder))[1] if file.exists() else Facts()).model_dump()
 
 
 def model_sha256(folder: Path) -> str:
-    """One hash over the names and contents of all files of a model: weights, tokenizer, configuration, modules.
-
-    The model card, the report that states the hash, and hidden files (`.cache/`, `.git/`) are left out.
-    """
-    return folder_sha256(folder, without=(REPORT, CARD))
+    """One hash over the names and contents of all files of a model: weights, tokenizer, configuration, modules;
+    without the model card, the report that states the hash, and hidden files (`.cache/`, `.git/`)."""
+    files = {path.relative_to(folder): path for path in folder.rglob("*") if path.is_file()}
+    names = [name for name in sorted(files) if str(name) not in (REPORT, CARD) and name.parts[0][0] != "."]
+    lines = [f"{name.as_posix()} {sha256(files[name])}" for name in names]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def check_model(folder: Path) -> None:

@@ -14,12 +14,12 @@ import traceback
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, FiniteFloat
 from tqdm import tqdm
 
 from csebench.base.display import on_terminal
 from csebench.base.errors import BadInput, MissingFile, RunFailed, Stopped
-from csebench.base.files import read_object, write_json
+from csebench.base.files import read_typed, write_json
 from csebench.base.processes import is_main_process
 from csebench.base.provenance import processor
 from csebench.base.runs import CHECKPOINT, PROGRESS
@@ -132,15 +132,15 @@ class ProgressRecord(BaseModel):
     state: Literal["running", "failed"]
     step: int = Field(default=0, ge=0)
     steps: int = Field(default=0, ge=0)
-    loss: float | None = None
-    dev: float | None = None
-    seconds: float = 0
-    left: float | None = None
+    loss: FiniteFloat | None = None
+    dev: FiniteFloat | None = None
+    seconds: FiniteFloat = 0
+    left: FiniteFloat | None = None
     gpu: str | None = None
     processor: str | None = None
     host: str = ""
     pid: int = Field(default=0, ge=0, lt=2**31)
-    updated: float = 0
+    updated: FiniteFloat = 0
     message: str = ""  # of a failed run
 
 
@@ -151,8 +151,7 @@ def read_progress(path: Path) -> dict | None:
         BadInput: it is damaged.
     """
     try:
-        content = read_object(path, ProgressRecord, "Delete it; a run that goes on writes it anew.")
-        return ProgressRecord.model_validate(content).model_dump()
+        return read_typed(path, ProgressRecord, "Delete it; a run that goes on writes it anew.")[1].model_dump()
     except MissingFile:
         return None
 

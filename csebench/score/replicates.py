@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from csebench.plan.declarations import ItemScore
 
-VERSION = 1  # increase it when a change of this file or of rows.py changes a replicate
+VERSION = 1  # increase it when a change of this file or of score_types.py changes a replicate
 DRAWS = 512  # 1.4 kB of a score; a standard error is exact up to 511 units, then off by 3 % (benchmarks/clusters.py)
 NAIVE_DRAWS = 128  # of the error that ignores shared sentences, which is shown and tests nothing
 LARGEST = 0.1  # of a test set, in one cluster

@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 from csebench.base.errors import BadInput
-from csebench.base.files import sha256, write_durably
+from csebench.base.files import replacing, sha256
 from csebench.base.processes import is_main_process
 from csebench.base.runs import CHECKPOINT, CHECKPOINT_FILES, SET_ASIDE
 from csebench.model.layers import is_frozen
@@ -71,7 +71,8 @@ def save(state: TrainState, folder: Path, run: str) -> None:
         state.best["file"] = _write(folder / name, state.best["weights"])
     file = _write(folder / f".checkpoint-state-{state.step}.pt", state.state_dict())
     index = json.dumps({"run": run, "step": state.step, "state": file}, indent=1) + "\n"
-    write_durably(folder / CHECKPOINT, lambda opened: opened.write(index.encode()))
+    with replacing(folder / CHECKPOINT, durable=True) as temporary:
+        temporary.write_text(index)
     current = {CHECKPOINT, file["name"], state.best.get("file", file)["name"]}
     for path in folder.glob(CHECKPOINT_FILES):
         if path.name not in current:
@@ -79,7 +80,8 @@ def save(state: TrainState, folder: Path, run: str) -> None:
 
 
 def _write(path: Path, values: dict) -> dict[str, str]:
-    write_durably(path, lambda file: torch.save(values, file))
+    with replacing(path, durable=True) as temporary, open(temporary, "wb") as file:
+        torch.save(values, file)
     return {"name": path.name, "sha256": sha256(path)}
 
 

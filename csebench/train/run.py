@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from csebench.base.errors import BadInput, no_exit
-from csebench.base.files import share_weights, system_errors, with_digest, write_json, write_text
+from csebench.base.files import system_errors, with_digest, write_json, write_text
 from csebench.base.models import CARD, FACTS, REPORT, model_sha256
 from csebench.base.processes import is_main_process, use_threads
 from csebench.base.progress import Progress
@@ -118,7 +118,6 @@ def export(
         save_modules(part, modules)
     write_json(part / REPORT, with_digest(report | {"model_sha256": model_sha256(part)}))
     write_text(part / CARD, card(spec))
-    share_weights(part, REPORT)
     os.replace(part, model)
 
 

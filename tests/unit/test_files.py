@@ -12,29 +12,6 @@ import torch
 from csebench.base import files
 from csebench.base.locks import locked
 
-DAY = 24 * 3600
-
-
-@pytest.fixture(autouse=True)
-def fresh_process():
-    files._delete_litter.cache_clear()
-
-
-@pytest.mark.parametrize(
-    ("name", "days", "stays"),
-    [
-        (".scores.json.0123456789ab", 2, False),
-        (".scores.json.0123456789ab", 0, True),  # its writer may be alive
-        (".other.json.0123456789ab", 2, True),
-        (".scores.json.mine", 2, True),
-    ],
-)
-def test_what_a_killed_writer_left_is_deleted(name, days, stays, tmp_path):
-    (tmp_path / name).touch()
-    os.utime(tmp_path / name, (time.time() - days * DAY,) * 2)
-    files.write_text(tmp_path / "scores.json", "{}")
-    assert (tmp_path / name).exists() == stays
-
 
 def test_a_failed_writer_leaves_nothing(tmp_path):
     with pytest.raises(KeyboardInterrupt), files.replacing(tmp_path / "scores.json") as temporary:
@@ -57,19 +34,12 @@ def test_a_full_disk_below_a_library_is_an_error_of_the_system(tmp_path):
         def write(self, _):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    with pytest.raises(OSError) as error:
-        files.write_durably(tmp_path / "state.pt", lambda _: torch.save(torch.zeros(9), Full()))
+    with pytest.raises(OSError) as error, files.replacing(tmp_path / "state.pt"):
+        torch.save(torch.zeros(9), Full())
     assert (error.value.errno, error.value.filename) == (errno.ENOSPC, str(tmp_path / "state.pt"))
     with pytest.raises(OSError) as error, files.system_errors(tmp_path / "model"):
         raise RuntimeError("Error while serializing: I/O error: No space left on device (os error 28)")
     assert (error.value.errno, error.value.filename) == (28, str(tmp_path / "model"))
-
-
-def test_weights_have_the_permissions_of_other_files(finished):
-    modes = {path.name: path.stat().st_mode & 0o777 for path in finished("simcse").rglob("*.safetensors")}
-    umask = os.umask(0o077)
-    os.umask(umask)
-    assert modes and set(modes.values()) == {0o666 & ~umask}
 
 
 # ---------------------------------------------------------------- several processes (threads stand for them)

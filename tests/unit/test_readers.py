@@ -196,18 +196,17 @@ def test_a_wrong_value_is_read_or_refused(name, data, tmp_path):
 @pytest.mark.parametrize(
     "text",
     [
-        '{"a": 1, "a": 1}',
-        '[{"b": {"a": 1, "a": 2}}]',
         "NaN",
         "[-Infinity]",
-        "1e999",
         '"\\ud800"',
         '{"\\udfff": 1}',
+        b'"caf\xe9"',
+        '"\udcff"',
         "[" * 100_000,
         "9" * 5000,
         "",
     ],
-    ids=str.__len__,
+    ids=len,
 )
 def test_json_that_other_readers_take_is_refused(text):
     with pytest.raises(BadInput, match=r"file: .*not valid JSON"):

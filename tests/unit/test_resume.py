@@ -1,5 +1,6 @@
 """The checkpoint of a run: what it holds, when it is written, and what is done with one that cannot be used."""
 
+import contextlib
 import json
 import os
 import signal
@@ -127,22 +128,26 @@ def test_killed_while_it_is_written(when, file, make_spec, train, tmp_path, monk
     monkeypatch.setattr("csebench.train.trainer.dev_point", lambda *_: {"spearman": next(scores), **point})
     scores = iter([0.2, 0.4, 0.6, 0.8])
     train(spec, tmp_path / "whole")
-    write, seen = base_files.write_durably, []
+    replacing, seen = base_files.replacing, []
 
-    def write_and_die(path, content):
+    @contextlib.contextmanager
+    def replace_and_die(path, durable):
         seen.append(path.name)
         if sum(file in name for name in seen) < 2:
-            return write(path, content)
+            with replacing(path, durable) as temporary:
+                yield temporary
+            return
         with monkeypatch.context() as patched:
             if when != "in place":
                 patched.setattr(base_files.os, "replace", lambda *_: None)
-            write(path, content)
-        if when == "half written":
-            cut(path.with_name(f"{path.name}.part"))
+            with replacing(path, durable) as temporary:
+                yield temporary
+                if when == "half written":
+                    cut(temporary)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(checkpoint, "write_durably", write_and_die)
+        patched.setattr(checkpoint, "replacing", replace_and_die)
         scores = iter([0.2, 0.4])
         with pytest.raises(KeyboardInterrupt):
             train(spec, tmp_path / "run", checkpoint_seconds=0)
