@@ -29,8 +29,7 @@ from csebench.base.runs import DONE, PROGRESS, PRUNED
 from csebench.base.tables import records
 from csebench.plan import catalog, cost, targets
 from csebench.plan.spec import Spec
-from csebench.score import failures
-from csebench.score.store import stale_runs
+from csebench.score.store import failures, stale_runs
 
 SILENT_SECONDS = 120  # a run on another host counts as stopped after so long without a write
 STATES = {"done": "green", "running": "cyan", "failed": "red", "stopped": "yellow", "waiting": ""}
@@ -215,7 +214,7 @@ def summary(runs: list[RunStatus], stale: int = 0) -> Group:
         parts += [Text(), running_table([run for run in runs if run.state == "running"])]
     if counts["failed"]:
         parts += [Text(), failed_table([run for run in runs if run.state == "failed"])]
-    parts += failed_scores({run.id: failures.of_run(catalog.RUNS / run.id) for run in runs if run.state == "done"})
+    parts += failed_scores({run.id: failures(catalog.RUNS / run.id) for run in runs if run.state == "done"})
     return Group(*parts)
 
 

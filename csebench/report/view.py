@@ -20,9 +20,8 @@ from csebench.plan.spec import Spec
 from csebench.plan.targets import grid_path, unavailable
 from csebench.report import stats
 from csebench.report.evidence import Others, others
-from csebench.score import failures
 from csebench.score.score_file import settings
-from csebench.score.store import score, value
+from csebench.score.store import score, value, why_missing
 
 EQUAL = 1e-9  # rounding error of a difference in printed units
 PAPER_SCALE = "paper"
@@ -246,7 +245,7 @@ def _with_scores(cell: Cell, scale: str) -> Cell:
         content, outdated = shown_score(spec, plan.evaluator, scale)
         if content is None:
             absent += 1
-            reasons[failures.reason(spec.run_id, plan.evaluator, scale)] = True
+            reasons[why_missing(spec.run_id, plan.evaluator, scale)] = True
             continue
         stale |= outdated
         unchanged.append(changes_nothing(spec, content))

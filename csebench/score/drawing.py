@@ -1,5 +1,4 @@
-"""What all figures share: style, colours, clouds of points, and the files that they are written to. What is drawn is
-in csebench/report/figures.py and in the evaluators that declare panels."""
+"""What all figures share: style, colours, clouds of points, and the files that they are written to."""
 
 from __future__ import annotations
 
@@ -26,8 +25,6 @@ STYLE: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
 }
-DPI = {"svg": 100, "png": 150}  # of an SVG: that of its clouds of points
-METADATA = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
 
 
 class Source(NamedTuple):
@@ -61,26 +58,17 @@ def points(axes, x, y, group: int = 0, **style):
 
 
 def figure_files(figure, table: list[list]) -> dict[str, bytes]:
-    """A figure as SVG and PNG and what it plots as CSV: contents of files by their ending."""
+    """A figure as SVG and PNG and what it plots as CSV: contents of files by their ending. The PNG has 256 colours: a
+    third of the bytes where points lie over each other."""
     import matplotlib
-
-    files = {".csv": csv_bytes(table)}
-    for kind, metadata in METADATA.items():
-        buffer = io.BytesIO()
-        with matplotlib.rc_context(STYLE):
-            figure.savefig(buffer, format=kind, dpi=DPI[kind], metadata=metadata)
-        files[f".{kind}"] = buffer.getvalue()
-    return files | {".png": with_palette(files[".png"])}
-
-
-def with_palette(png: bytes) -> bytes:
-    """An opaque picture in 256 colours: a third of its bytes where points lie over each other."""
     from PIL import Image
 
-    buffer = io.BytesIO()
-    picture = Image.open(io.BytesIO(png)).convert("RGB").quantize(256, dither=Image.Dither.NONE)
-    picture.save(buffer, "PNG", optimize=True)
-    return buffer.getvalue()
+    svg, png, small = io.BytesIO(), io.BytesIO(), io.BytesIO()
+    with matplotlib.rc_context(STYLE):  # the resolution of an SVG is that of its clouds of points
+        figure.savefig(svg, format="svg", dpi=100, metadata={"Date": None, "Creator": None})
+        figure.savefig(png, format="png", dpi=150, metadata={"Software": None})
+    Image.open(png).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
+    return {".csv": csv_bytes(table), ".svg": svg.getvalue(), ".png": small.getvalue()}
 
 
 def write_files(stem: Path, files: dict[str, bytes]) -> list[Path]:
@@ -94,9 +82,6 @@ def write_files(stem: Path, files: dict[str, bytes]) -> list[Path]:
 def csv_bytes(table: list[list]) -> bytes:
     """A table as CSV, floats with six digits."""
     text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerows([[number(value) for value in row] for row in table])
+    rows = [[f"{value:.6g}" if isinstance(value, float | np.floating) else value for value in row] for row in table]
+    csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue().encode()
-
-
-def number(value):
-    return f"{value:.6g}" if isinstance(value, float | np.floating) else value

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,19 +24,16 @@ from csebench.base.models import FACTS, REPORT, check_model, model_sha256, read_
 from csebench.base.processes import use_threads
 from csebench.base.provenance import Stopwatch
 from csebench.base.runs import lock_run, read_report
+from csebench.model.embedder import Embedder, Recorder
 from csebench.plan import versions
 from csebench.plan.declarations import EncoderRef, Evaluation
 from csebench.plan.registry import EVALUATORS, Protocol, load, protocol
 from csebench.plan.where_data_is import from_hub, remedy
-from csebench.score import failures
+from csebench.score import store
 from csebench.score.replicates import make_replicates
 from csebench.score.score_file import REMEDY, Scores, refuse, row_defects, settings
-from csebench.score.score_types import Score
-from csebench.score.store import ITEMS, items
-
-if TYPE_CHECKING:
-    from csebench.model.embedder import Embedder
-    from csebench.score.score_types import Items
+from csebench.score.score_types import Items, Score
+from csebench.score.store import ITEMS
 
 SCHEMA = 1
 
@@ -130,7 +127,7 @@ def evaluate(
     evaluation=Evaluation(),
     report: Callable[[list[dict]], None] = lambda rows: None,
 ) -> dict:
-    """Score a model and write `out` (JSON) and `out` with suffix `.items.npz` (per-item values). Waits while another
+    """Score a model; write `out` (JSON), and `out` with suffix `.items.npz` (per-item values). Waits while another
     process writes `out`.
 
     Args:
@@ -165,9 +162,8 @@ def score(
     report: Callable[[list[dict]], None] = lambda rows: None,
 ) -> dict:
     """`evaluate` for a model that is open: what it has embedded for one evaluator is there for the next."""
-    from csebench.score.models import pooler_of
-
-    watch, pooler = Stopwatch(), pooler or pooler_of(Path(model))
+    watch, facts = Stopwatch(), read_facts(Path(model))
+    pooler = pooler or facts["pooler"]
     opened.cache_dir, opened.artifacts_dir = out.with_name(f".{out.stem}.shards"), out.with_suffix(".files")
     evaluated = {e: identity(e, model, data_root, pooler, evaluation) for e in evaluators}
     scores, items, timings, failed = [], {}, {}, []
@@ -205,7 +201,7 @@ def score(
     result = {
         "schema": SCHEMA,
         "model": model,
-        "run": read_facts(Path(model))["run"],
+        "run": facts["run"],
         "evaluations": [*evaluated.values()],
         "scores": scores,
         "items": str(out.with_suffix(ITEMS)),
@@ -229,25 +225,19 @@ def evaluate_run(
     keep_going: bool = False,
     threads: int | None = None,
 ) -> dict[str, Path]:
-    """The score JSONs of a run, kept in `run/scores/` under the hash of what decides them; those that are not there
-    are made, from one model that embeds a sentence once for all of them.
-
-    Neither torch nor a model is loaded where the scores are already known. Why an evaluator failed is noted beside the
-    scores.
+    """The score JSONs of a run by evaluator, kept in `run/scores/` under the hash of what decides them. Those that are
+    not there are made, from one model that embeds a sentence once for all of them; torch is loaded only then.
 
     Args:
         sharing: runs that may be on the GPU at a time.
-        keep_going: whether the others are made where an evaluator fails.
+        keep_going: where an evaluator fails, the others are made; the reason is noted beside the scores.
         threads: of the CPU, as the run was trained; None: as many as the environment says.
-
-    Returns:
-        files by evaluator, without those that failed.
     """
-    model, folder = str(run / "model"), run / "model"
+    folder, model, kept = run / "model", str(run / "model"), {}
     if not all((folder / name).exists() for name in (FACTS, REPORT)):
         raise BadInput(f"{folder}: no finished model. {train_again(run)}")
     check_model(folder)
-    pooler, kept = read_facts(folder)["pooler"], {}
+    pooler = read_facts(folder)["pooler"]
     for e in evaluators:
         key = digest(identity(e, model, data_root, pooler, evaluation))
         kept[e] = run / "scores" / f"{protocol(e).key}-{key}.json"
@@ -267,11 +257,11 @@ def evaluate_run(
             try:
                 opened = opened or open_model(model, evaluation=evaluation)
                 score(opened, model, [e], data_root, kept[e], pooler, evaluation)
-                failures.clear(run, e)
+                store.failure_file(run, e).unlink(missing_ok=True)
                 for shards in kept[e].parent.glob(f".{protocol(e).key}-*.shards"):  # of settings that were changed
                     shutil.rmtree(shards, ignore_errors=True)
             except Exception as error:  # of the evaluator, or of a library below it
-                failures.note(run, e, error)
+                store.note_failure(run, e, error)
                 if not keep_going:
                     raise
                 print(f"{run.name}: {e} failed, other scores are made: {error}", file=sys.stderr, flush=True)
@@ -294,8 +284,8 @@ def publish(
     if (report := read_report(run)) is None:
         raise BadInput(f"{run}: its training is not finished.")
     training = {key: value for key, value in report.items() if key not in ("spec", "losses", DIGEST)}
-    rows = [Score(row["task"], row["subset"], row["metric"], row["value"]) for row in scores["scores"]]
-    of_items = (items(scores, path) or {}).get(evaluator, {})
+    of_items = (store.items(scores, path) or {}).get(evaluator, {})
+    rows = [Score(row.task, row.subset, row.metric, row.value) for row in checked.scores]
     replicates = make_replicates(rows, of_items, protocol(evaluator).declaration.items)
     published = {"spec": report.get("spec"), "training": training, **scores}
     write_json(out, with_digest(published if replicates is None else published | {"replicates": replicates}))
@@ -303,8 +293,6 @@ def publish(
 
 def sentences(evaluators: list[str], data_root: Path | DataRoot) -> list[str]:
     """Every distinct sentence that evaluators ask a model for: what a file of embeddings must hold."""
-    from csebench.model.embedder import Recorder
-
     recorder = Recorder()
     for evaluator in evaluators:
         data_sha256(protocol(evaluator), data_root)

@@ -18,11 +18,6 @@ from csebench.plan.recipe import typed
 from csebench.plan.registry import declaration, load
 
 
-def pooler_of(folder: Path) -> str | None:
-    """The pooler that a folder of ours states."""
-    return read_facts(folder)["pooler"]
-
-
 def has_modules(ref: EncoderRef) -> bool:
     """Whether it is a model of sentence-transformers, which states its pooling; raises as `hub.fetch`."""
     if Path(ref.name).exists():
@@ -41,17 +36,18 @@ def open_model(name: str, pooler: str | None = None, evaluation: Evaluation = Ev
             unless a pooler is given.
 
     Raises:
-        BadInput: there is no such model, or its pooling is not known.
-        RunFailed: it is not in the cache, and the hub cannot be reached.
+        BadInput: there is no such model, or its pooling is not known; RunFailed: the hub cannot be reached.
     """
     folder = Path(name)
     if folder.suffix == ".npz":
         return EmbeddingFile(folder)
     facts = read_facts(folder)
     if facts["control"] is not None:
-        return open_control(facts, folder / FACTS)
-    pooler = pooler or pooler_of(folder)
-    ref = EncoderRef.parse(name)
+        declared, where = declaration(facts["control"]), folder / FACTS
+        if declared.kind != "control":
+            raise BadInput(f"{where}: control: {declared.name} is none of the controls.")
+        return load(declared.name)(typed(declared, facts["params"], f"{where}: params"), facts["seed"])
+    pooler, ref = pooler or facts["pooler"], EncoderRef.parse(name)
     if pooler is None and has_modules(ref):
         return SentenceTransformerEmbedder(ref, evaluation)
     if pooler is None:
@@ -60,23 +56,9 @@ def open_model(name: str, pooler: str | None = None, evaluation: Evaluation = Ev
     return SentenceEncoder(encoder, pooler, read_transform(folder, encoder.size), evaluation)
 
 
-def open_control(facts: dict, where: Path) -> Embedder:
-    """A control from what its folder states. Raises BadInput for what is no control, or other parameters than its."""
-    declared = declaration(facts["control"])
-    if declared.kind != "control":
-        raise BadInput(f"{where}: control: {declared.name} is none of the controls.")
-    return load(declared.name)(typed(declared, facts["params"], f"{where}: params"), facts["seed"])
-
-
 def read_transform(folder: Path, size: int) -> Affine | None:
-    """The fitted map in the folder of a model; None where it has none.
-
-    Args:
-        size: of the vectors that it maps.
-
-    Raises:
-        BadInput: it is damaged, not finite, or of vectors of another size.
-    """
+    """The fitted map in the folder of a model, of vectors of a size; None where it has none. Raises BadInput for one
+    that is damaged, not finite, or of another size."""
     try:
         transform = Affine.load(folder)
     except (SafetensorError, TypeError, OSError) as error:

@@ -1,17 +1,15 @@
 """Replicates of a run's scores over test items: what a comparison needs of the items, small enough to publish.
 
-Test sets are samples, so a score has an error that is shared by all models scored on them. `replicates` scores
-resamples of the items, the same ones for every run: the difference of two runs in each resample shows how far their
-difference depends on the items. Neither gold scores nor items can be read from it. Which rows are compared:
-csebench/report/compare.py.
+Test sets are samples, so a score has an error that all models scored on them share. Every run is scored on the same
+resamples of the items: the difference of two runs in each shows how far their difference depends on the items. Neither
+gold scores nor items can be read from it.
 
-What is resampled is a unit. Items that share a sentence, directly or by other items, in any of an evaluator's test
-sets, are one unit (a cluster), as their errors are correlated. Where such a cluster is more than LARGEST of a test
-set, too few units would be left: there each sentence is a unit, and an item belongs to all of its own. Every resample
-has a sign s of +1 or -1 for each unit (a wild bootstrap; Wu 1986, Annals of Statistics 14) and gives an item the
-weight 1 + Σs / 2 over its units. Twice the change of the score is the replicate: its variance is that of the cluster
-bootstrap, and with sentences as units that of the jackknife that leaves one sentence out, which counts an item twice
-and so errs to the safe side. For a mean the replicate is Σ s · value / n: the permutation of signs, by units.
+What is resampled is a unit: items that share a sentence, directly or by other items, in any of an evaluator's test
+sets (a cluster), as their errors are correlated. Where a cluster is more than LARGEST of a test set, too few units
+would be left: there each sentence is a unit, and an item belongs to all of its own. A resample has a sign s of +1 or
+-1 for each unit (a wild bootstrap; Wu 1986, Annals of Statistics 14) and gives an item the weight 1 + Σs / 2. Twice
+the change of the score is the replicate: its variance is that of the cluster bootstrap, and with sentences as units
+that of the jackknife, which counts an item twice and so errs to the safe side. Of a mean it is Σ s · value / n.
 """
 
 from __future__ import annotations
@@ -46,12 +44,7 @@ class Replicates:
 
 
 def make_replicates(scores: list[Score], items: Items, rule: ItemScore | None) -> dict | None:
-    """Replicates of every score of an evaluator that its items make, as JSON; None where they make none.
-
-    Args:
-        scores: rows of the evaluator.
-        items: its per-item values; rule: how they make a score.
-    """
+    """Replicates of every score of an evaluator that its items make by its rule, as JSON; None where there is none."""
     samples: dict[tuple[str, str], Sample] = {}
     for row in scores:
         if (test_set := sample(items, rule, row.task, row.metric)) is not None:
@@ -59,13 +52,11 @@ def make_replicates(scores: list[Score], items: Items, rule: ItemScore | None) -
     if not samples:
         return None
     by_task = {task: test_set for (task, _), test_set in samples.items()}  # metrics of a task have the same items
-    sizes = [len(test_set.values) for test_set in by_task.values()]
-    ends = np.cumsum(sizes)
-    units = membership(list(by_task.values()))
+    ends = np.cumsum([len(test_set.values) for test_set in by_task.values()])
+    units, singles = membership(list(by_task.values())), identity(ends[-1])
     assert units.shape is not None  # for type checkers
-    singles = identity(ends[-1])
     signs, single_signs = draw_signs(DRAWS, units.shape[1]), draw_signs(NAIVE_DRAWS, ends[-1])
-    rows = {task: slice(end - size, end) for task, end, size in zip(by_task, ends, sizes, strict=True)}
+    rows = {task: slice(end - len(by_task[task].values), end) for task, end in zip(by_task, ends, strict=True)}
     encoded: dict[str, dict] = {}
     for (task, metric), test_set in samples.items():
         encoded.setdefault(task, {})[metric] = {
@@ -159,11 +150,7 @@ def identity(items: int) -> csr_array:
 def draw_signs(draws: int, units: int) -> np.ndarray:
     """(units, draws) of +1 and -1, the same in every run: orthogonal rows of a Hadamard matrix, so that the variance
     of a mean over up to `draws` - 1 units is exact (balanced repeated replication; McCarthy 1969). More units share
-    rows, with signs from raw random bits, which no release of numpy changes.
-
-    Args:
-        draws: a power of two.
-    """
+    rows, with signs from raw random bits, which no release of numpy changes. `draws` is a power of two."""
     from scipy.linalg import hadamard
 
     bits = np.random.PCG64(0).random_raw(-(-units // 64)).astype("<u8").view(np.uint8)
@@ -175,11 +162,7 @@ def draw_signs(draws: int, units: int) -> np.ndarray:
 
 
 def changes(test_set: Sample, signs: np.ndarray) -> np.ndarray:
-    """(draws,) replicates of a score.
-
-    Args:
-        signs: (items, draws) sums over the units of each item.
-    """
+    """(draws,) replicates of a score, by signs (items, draws): sums over the units of each item."""
     if test_set.gold is None:
         return test_set.values.astype(np.float64) @ signs / len(test_set.values)
     weights = 1 + signs.T / 2

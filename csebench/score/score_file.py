@@ -1,8 +1,5 @@
 """What a score JSON states, and what it must be to be shown: of the run and the evaluator that its name states,
-unchanged since it was written, with values, averages and replicates that can be. Never imports torch.
-
-Files of searches are checked as they are read, too: csebench/plan/tuning.py.
-"""
+unchanged since it was written, with values, averages and replicates that can be. Never imports torch."""
 
 from __future__ import annotations
 
@@ -42,11 +39,6 @@ class ScoredBy(BaseModel):
     model_sha256: str | None = None
 
 
-class TrainedAs(BaseModel):
-    run: str | None = None
-    model_sha256: str | None = None
-
-
 class Scores(BaseModel):
     """The keys of a score JSON that others depend on; it may have more."""
 
@@ -80,7 +72,7 @@ class ScoreFile(Scores):
 
     run: str
     spec: Spec
-    training: TrainedAs = TrainedAs()
+    training: dict[str, Any] = {}
     evaluations: Annotated[list[ScoredBy], Field(min_length=1, max_length=1)]
     replicates: PublishedReplicates | None = None
 
@@ -93,15 +85,10 @@ def settings(wanted: Protocol, evaluation: Evaluation) -> dict:
 
 
 def read_published(path: Path) -> dict:
-    """A published score JSON, `<run>.<evaluator>.json`, checked.
-
-    Raises:
-        BadInput: it does not fit the schema, is of another run, evaluator or weights than it states, or holds what no
-            evaluation gives; the message names file and key.
-    """
+    """A published score JSON, `<run>.<evaluator>.json`. Raises BadInput, which names file and key, where it does not
+    fit the schema, is of another run, evaluator or weights than it states, or holds what no evaluation gives."""
     content, file = read_typed(path, ScoreFile, REMEDY)
-    run, _, key = path.name.removesuffix(".json").partition(".")
-    refuse(path, defects(file, f"{file.spec.method}-{digest(content['spec'])}", run, key))
+    refuse(path, defects(file, path.name.removesuffix(".json"), f"{file.spec.method}-{digest(content['spec'])}"))
     return content
 
 
@@ -111,26 +98,24 @@ def refuse(path: Path, problems: Iterator[str]) -> None:
         raise BadInput(f"{path}: {problem} {REMEDY}")
 
 
-def defects(file: ScoreFile, of_spec: str, run: str, key: str) -> Iterator[str]:
-    """What is wrong in a published file, each with its key.
-
-    Args:
-        of_spec: id of the run that it states the settings of; run, key: those in the name of the file.
-    """
-    for name, stated in (("run", file.run), ("spec", of_spec), ("training.run", file.training.run or run)):
+def defects(file: ScoreFile, name: str, of_spec: str) -> Iterator[str]:
+    """What is wrong in a published file by its name, each with its key; `of_spec` is the run of its settings."""
+    run, _, evaluator = name.partition(".")
+    for key, stated in (("run", file.run), ("spec", of_spec), ("training.run", file.training.get("run") or run)):
         if stated != run:
-            yield f"{name}: is of run {stated}, another than the file's name states."
+            yield f"{key}: is of run {stated}, another than the file's name states."
     (by,) = file.evaluations
-    if not is_by(by, key) or any(row.evaluator != by.evaluator for row in file.scores):
+    if not is_by(by, evaluator) or any(row.evaluator != by.evaluator for row in file.scores):
         yield f"scores: of evaluator {by.evaluator}, another than the file's name states."
-    if None not in (by.model_sha256, file.training.model_sha256) and by.model_sha256 != file.training.model_sha256:
+    weights = by.model_sha256, file.training.get("model_sha256")
+    if None not in weights and weights[0] != weights[1]:
         yield "evaluations.0.model_sha256: other weights than those of the training that it states."
     try:
         declared = evaluator_declaration(by.evaluator)
     except BadInput:  # it is gone
         return
     yield from row_defects(file.scores, declared)
-    if file.replicates is not None:
+    if file.replicates is not None and file.replicates.version == replicates.VERSION:
         yield from replicate_defects(file.replicates, file.scores, declared)
 
 
@@ -162,10 +147,7 @@ def row_defects(rows: Sequence[ScoreRow | Score], declared: EvaluatorDeclaration
 def replicate_defects(
     published: PublishedReplicates, rows: list[ScoreRow], declared: EvaluatorDeclaration
 ) -> Iterator[str]:
-    """Replicates of no score, too few of them, or changes that are larger than a score can have. Those of another
-    version are not read at all."""
-    if published.version != replicates.VERSION:
-        return
+    """Replicates of no score, too few of them, or changes that are larger than a score can have."""
     scored = {(row.task, row.metric) for row in rows if row.subset == "all"}
     for task, by_metric in published.scores.items():
         for metric, changes in by_metric.items():

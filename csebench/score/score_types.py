@@ -59,14 +59,8 @@ def matching(items: Items, pattern: str, task: str, metric: str) -> list[np.ndar
 
 
 def sentence_ids(*sides: list[str]) -> np.ndarray:
-    """(items, sides) a 64-bit hash of each sentence, the same whatever its case, punctuation and spaces.
-
-    Args:
-        sides: the sentences of the items; of pairs, the left and the right ones.
-    """
-    return np.stack([np.array([_sentence_id(text) for text in side], dtype=np.int64) for side in sides], axis=1)
-
-
-def _sentence_id(text: str) -> int:
-    letters = re.sub(r"[\W_]+", "", text.lower()) or text
-    return int.from_bytes(hashlib.blake2b(letters.encode(), digest_size=8).digest(), "little", signed=True)
+    """(items, sides) a 64-bit hash of each sentence, the same whatever its case, punctuation and spaces; of pairs,
+    the sides are the left and the right ones."""
+    letters = [[re.sub(r"[\W_]+", "", text.lower()) or text for text in side] for side in sides]
+    digests = [b"".join(hashlib.blake2b(text.encode(), digest_size=8).digest() for text in side) for side in letters]
+    return np.stack([np.frombuffer(side, "<i8").astype(np.int64) for side in digests], axis=1)

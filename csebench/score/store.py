@@ -1,64 +1,53 @@
-"""Scores on disk: one JSON per run and evaluator is the truth; tables of them: csebench/report/csv_tables.py."""
+"""Scores on disk: one JSON per run and evaluator is the truth, or a note beside them why there is none. Never imports
+torch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
+from pydantic import BaseModel
 
 from csebench.base.caches import cached_by_folder
-from csebench.base.errors import BadInput, first_line
-from csebench.base.files import UNREADABLE_NPZ, digest, sha256
+from csebench.base.errors import BadInput, RunFailed, first_line
+from csebench.base.files import UNREADABLE_NPZ, digest, read_object, sha256, write_json
+from csebench.base.progress import read_progress
+from csebench.base.runs import PROGRESS
 from csebench.plan.catalog import RUNS, results_folder
-from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill
+from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill, protocol
 from csebench.plan.spec import Spec
-from csebench.plan.targets import Page, score_path
+from csebench.plan.targets import Page, score_path, unavailable
 from csebench.score.score_file import read_published
-
-if TYPE_CHECKING:
-    from csebench.score.score_types import Items
+from csebench.score.score_types import Items
 
 ITEMS = ".items.npz"  # suffix of the file of per-item values that goes with a JSON of scores
+FAILED = ".failed.json"
 
 
 @cached_by_folder
 def read_scores(path: Path) -> dict | None:
-    """A published score JSON, checked, or None where there is none.
-
-    Raises:
-        BadInput: the file is damaged, edited, or of another run or evaluator.
-    """
+    """A published score JSON, or None where there is none; raises BadInput as `read_published` does."""
     return read_published(path) if path.exists() else None
 
 
 def value(content: dict, task: str, metric: str | None = None) -> float | None:
-    """A score JSON's value of a task, as a fraction; `Avg.` as the papers print it, from two-decimal values.
+    """A score JSON's value of a task, as a fraction; `Avg.` as the papers print it, from two-decimal values. None
+    where the evaluator gave the task no such metric, as `attention` gives no split by syntax without spaCy.
 
     Args:
         metric: the task's main one, which comes first, without it.
-
-    Returns:
-        None where the evaluator gave the task no such metric, as `attention` gives no split by syntax without spaCy.
     """
     rows = [score for score in content["scores"] if score["task"] == task]
     if not rows:
         raise BadInput(f"scores of {content['run']}: none for task {task!r}.")
     subset = "printed" if task == "Avg." else "all"
-    values = [row["value"] for row in rows if row["subset"] == subset and metric in (None, row["metric"])]
-    return values[0] if values else None
+    return next((r["value"] for r in rows if r["subset"] == subset and metric in (None, r["metric"])), None)
 
 
 def items(content: dict, path: Path) -> dict[str, Items] | None:
-    """Per-item values behind a score JSON, by evaluator and name; None where the file is gone (it is not published).
-
-    Args:
-        path: of the JSON, in whose folder the file may lie.
-
-    Raises:
-        BadInput: the file is damaged, or another than was written with the JSON.
-    """
-    import numpy as np
-
+    """Per-item values behind a score JSON at a path, by evaluator and name; None where the file is gone (it is not
+    published). Raises BadInput where it is damaged, or another than was written with the JSON."""
     file = next((p for p in (path.with_suffix(ITEMS), Path(content.get("items", ""))) if p.is_file()), None)
     if file is None:
         return None
@@ -129,3 +118,50 @@ def stale_runs(pages: Iterable[Page]) -> set[str]:
         for (run_id, evaluator), spec in page.available().items()
         if not score_path(run_id, evaluator, page.scale).exists() and score(spec, evaluator, page.scale)[1]
     }
+
+
+# ---------------------------------------------------------------- why there is none
+
+
+class Note(BaseModel):
+    """What the file of a failed evaluation holds."""
+
+    evaluator: str
+    reason: str
+
+
+def failure_file(run: Path, evaluator: str) -> Path:
+    return run / "scores" / f"{protocol(evaluator).key}{FAILED}"
+
+
+def note_failure(run: Path, evaluator: str, error: Exception) -> None:
+    """Keep the reason of a failed evaluation in the folder of its run."""
+    foreseen = isinstance(error, BadInput | RunFailed)
+    reason = str(error) if foreseen else f"{type(error).__name__}: {error}"
+    write_json(failure_file(run, evaluator), {"evaluator": evaluator, "reason": " ".join(reason.split())})
+
+
+def failures(run: Path) -> dict[str, str]:
+    """Reasons of failed evaluations by evaluator; that of a damaged note is the damage."""
+    reasons = {}
+    for path in sorted((run / "scores").glob(f"*{FAILED}")):
+        evaluator = path.name.removesuffix(FAILED).replace(".", ":")
+        try:
+            reasons[evaluator] = read_object(path, Note, "Delete it; only the reason of a failure is lost.")["reason"]
+        except BadInput as error:
+            reasons[evaluator] = str(error)
+    return reasons
+
+
+def why_missing(run_id: str, evaluator: str, scale: str) -> str | None:
+    """Why a planned score is not there, as far as it is known: its data cannot be had, or the evaluation or the
+    training failed."""
+    if (text := unavailable(evaluator, scale) or failures(RUNS / run_id).get(evaluator)) is not None:
+        return text
+    try:
+        progress = read_progress(RUNS / run_id / PROGRESS)
+    except BadInput as error:
+        return str(error)
+    if progress is not None and progress["state"] == "failed":
+        return f"training failed: {progress.get('message', '')}"
+    return None

@@ -280,14 +280,15 @@ EXPORTED |= {f"bert-{p}": {"method": "bert", "params": {"pooler": p}} for p in P
 @pytest.mark.parametrize("run", EXPORTED)
 def test_export_gives_equal_vectors_everywhere(run, finished, sentences):
     """AutoModel with AutoTokenizer, SentenceTransformer and this project read the same folder alike."""
-    from csebench.score.models import open_model, pooler_of
+    from csebench.base.models import read_facts
+    from csebench.score.models import open_model
 
     model = finished(**EXPORTED[run]) / "model"
-    some = [*sentences[:12], LONG]
-    if pooler_of(model) in TEMPLATES:
+    some, pooler = [*sentences[:12], LONG], read_facts(model)["pooler"]
+    if pooler in TEMPLATES:
         some.remove(LONG)  # of which AutoTokenizer would cut off the end of the template
     ours = open_model(str(model)).embed(some)
-    np.testing.assert_allclose(hf_vectors(model, some, pooler_of(model)), ours, atol=1e-5)
+    np.testing.assert_allclose(hf_vectors(model, some, pooler), ours, atol=1e-5)
     np.testing.assert_allclose(st_vectors(model, some), ours, atol=1e-5)
 
 

@@ -25,9 +25,8 @@ from csebench.plan.papers import Paper
 from csebench.plan.where_data_is import Download, SourcesFile
 from csebench.report.status import read_training
 from csebench.report.view import ItemsFile
-from csebench.score.failures import Note
 from csebench.score.score_file import read_published
-from csebench.score.store import items
+from csebench.score.store import Note, items
 from evaluators.beir import distinct_ids
 
 SMOKE = ROOT / "data" / "smoke"
