@@ -10,7 +10,7 @@ from collections.abc import Callable
 from csebench import worker
 from csebench.base import gpus
 from csebench.base.errors import RunFailed, Untrainable, first_line
-from csebench.base.runs import DONE, delete_model, lock_run, read_report, training_report
+from csebench.base.runs import delete_model, has_model, lock_run, read_report, training_report
 from csebench.plan import catalog, tuning
 from csebench.plan.declarations import Scale
 from csebench.plan.recipe import conditions, pretraining
@@ -85,7 +85,7 @@ def run_trial(settings: Settings, spec: Spec, scale: Scale) -> Trial:
 def train(spec: Spec, scale: Scale, needs_model: bool = False) -> dict:
     """Train a run unless it is done, or, with `needs_model`, unless its model is there; returns its report."""
     folder = catalog.RUNS / spec.run_id
-    if training_report(folder) is None or (needs_model and not (folder / DONE).exists()):
+    if training_report(folder) is None or (needs_model and not has_model(folder)):
         with lock_run(folder), gpus.acquire_gpus():
             worker.train_and_score(spec, scale, [], runs_per_gpu=1)
     report = read_report(folder)

@@ -13,6 +13,7 @@ from pathlib import Path
 from csebench.base.caches import cached
 from csebench.base.data_root import matches
 from csebench.base.errors import BadInput, MissingFile, shortened, unknown
+from csebench.base.runs import DONE, PRUNED
 from csebench.plan import catalog, cost, made_from, recipe, targets, tuning, where_data_is
 from csebench.plan.declarations import Scale
 from csebench.plan.registry import declaration, protocol
@@ -198,7 +199,9 @@ def input_file(name: str, scale: Scale) -> Path:
 def trained_run(run_id: str, evaluator: str, score_scale: str, first_scale: str) -> list[Path]:
     """The file that says that a run is trained. Nothing where its score is published and the run is not here and
     cannot be trained, because its corpus cannot be had: then the score is used as it is."""
-    made = catalog.RUNS / run_id / "train.json"
+    made = catalog.RUNS / run_id / DONE
+    if made.with_name(PRUNED).exists():  # the model is deleted: what is missing needs another training
+        made.unlink(missing_ok=True)
     if made.parent.exists() or not targets.score_path(run_id, evaluator, score_scale).exists():
         return [made]
     scale_name = targets.scale_of_run(run_id, first_scale)

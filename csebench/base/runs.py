@@ -11,13 +11,13 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from csebench.base.errors import BadInput
-from csebench.base.files import read_json, read_object, write_json
+from csebench.base.files import read_json, read_object, write_bytes, write_json
 from csebench.base.locks import locked
 from csebench.base.models import REPORT, Report, check_model, train_again
 from csebench.base.processes import is_distributed
 
 DONE = "train.json"  # the same report in the folder of the run, which Snakemake waits for
-PRUNED = "pruned.json"  # the same, in place of train.json, once the model has been deleted
+PRUNED = "pruned.json"  # the same, once the model has been deleted
 PROGRESS = "progress.json"  # of an unfinished run: csebench/base/progress.py
 CHECKPOINT = ".checkpoint.json"  # from which an unfinished run resumes; names the files with its weights
 CHECKPOINT_FILES = ".checkpoint*"  # these, half-written ones, and those of older versions
@@ -90,18 +90,24 @@ def read_report(folder: Path) -> dict | None:
     return None if path is None else read_object(path, Report, train_again(folder))
 
 
-def delete_model(folder: Path) -> int:
-    """Delete the model of a finished run; its report becomes pruned.json, its scores and its log stay.
+def has_model(folder: Path) -> bool:
+    """Whether a run is done and its model has not been deleted."""
+    return (folder / DONE).exists() and not (folder / PRUNED).exists()
 
-    Without train.json, Snakemake trains the run again when a score of it is missing, and only then. The model's own
-    report goes first: what a killed process leaves of the folder is no finished model.
+
+def delete_model(folder: Path) -> int:
+    """Delete the model of a finished run; its report is copied to pruned.json, its scores and its log stay.
+
+    train.json stays until the next workflow is planned (csebench/workflow.py: trained_run): Snakemake fails a job and
+    deletes its score if an input vanishes while it looks at the end of the job, as that of another score of the run.
+    The model's own report goes first: what a killed process leaves of the folder is no finished model.
 
     Returns:
         the bytes freed; 0 where another process did it first.
     """
     model = folder / "model"
     with contextlib.suppress(FileNotFoundError):
-        (folder / DONE).replace(folder / PRUNED)
+        write_bytes(folder / PRUNED, (folder / DONE).read_bytes())
     freed = size(model)
     (model / REPORT).unlink(missing_ok=True)
     shutil.rmtree(model, ignore_errors=True)

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from csebench.base.errors import unknown
-from csebench.base.runs import DONE
+from csebench.base.runs import has_model
 from csebench.plan import catalog, cost, recipe, targets
 from csebench.plan.cost import Estimate
 from csebench.plan.declarations import Scale
@@ -95,7 +95,7 @@ class Work:
         return steps
 
     def _training(self, run: str) -> set[Step]:
-        if (catalog.RUNS / run / DONE).exists():
+        if has_model(catalog.RUNS / run):
             return set()
         spec, steps = self.specs[run], {Step("train", run)}
         if spec.encoder.revision in self.specs:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, by_number, did_you_mean, nearest, unknown
-from csebench.base.runs import DONE
+from csebench.base.runs import has_model
 from csebench.plan import where_data_is
 from csebench.plan.catalog import (
     GENERATED,
@@ -107,7 +107,7 @@ def finished_runs(pages: Iterable[Page]) -> set[str]:
         for run_id, evaluator in page.available():
             shown.setdefault(run_id, []).append(score_path(run_id, evaluator, page.scale))
     finished = {run_id for run_id, paths in shown.items() if all(path.exists() for path in paths)}
-    finished |= {run_id for run_id in specs if (RUNS / run_id / DONE).exists()}
+    finished |= {run_id for run_id in specs if has_model(RUNS / run_id)}
     unfinished = {spec.encoder.revision for run_id, spec in specs.items() if run_id not in finished}
     return finished | {run_id for run_id in specs if run_id not in shown and run_id not in unfinished}
 

@@ -25,7 +25,7 @@ from csebench.base.errors import BadInput, MissingFile
 from csebench.base.files import read_bytes
 from csebench.base.models import Provenance, train_again
 from csebench.base.progress import format_duration, read_progress
-from csebench.base.runs import DONE, PROGRESS, PRUNED
+from csebench.base.runs import DONE, PROGRESS, PRUNED, has_model
 from csebench.base.tables import records
 from csebench.plan import catalog, cost, targets
 from csebench.plan.spec import Spec
@@ -85,7 +85,7 @@ def _read_state(folder: Path, is_finished: bool) -> tuple[str, dict]:
     progress = read_progress(folder / PROGRESS)
     if progress is not None and progress["state"] == "failed":
         return "failed", progress
-    is_finished = is_finished or (folder / DONE).exists()
+    is_finished = is_finished or has_model(folder)
     if is_finished and (facts := read_training(folder)) is not None:
         return "done", facts
     if progress is not None and is_alive(progress):
@@ -100,7 +100,7 @@ def read_training(folder: Path) -> dict | None:
 
     Only this is parsed: the training curves of a thousand long runs take seconds.
     """
-    for name in (DONE, PRUNED):  # the first takes the second's name when the model is deleted
+    for name in (DONE, PRUNED):
         with contextlib.suppress(MissingFile):
             text = read_bytes(folder / name).decode("utf-8", errors="replace")
             break
