@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from csebench import worker
 from csebench.base.errors import RunFailed
 from csebench.plan.declarations import Evaluation
+from csebench.run import in_order
 from csebench.score import evaluate, failures
 
 
@@ -83,7 +83,7 @@ def test_vectors_of_a_scoring_that_was_killed_at_its_end_are_deleted(run, smoke_
 
 def test_sts_comes_first_and_what_hubs_have_last(smoke_data):
     names = ["mteb:MassiveIntentClassification", "beir:scifact", "transfer", "sts", "geometry"]
-    assert worker.in_order(names, smoke_data) == [
+    assert in_order(names, smoke_data) == [
         "sts",
         "geometry",
         "transfer",
