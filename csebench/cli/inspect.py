@@ -54,26 +54,6 @@ def list_papers(args):
     print_table(["name", "paper", "tables", "figures", "claims"], rows, args.json)
 
 
-def show_plan(args):
-    from csebench.data import preflight
-    from csebench.plan import plan_report
-    from csebench.plan.budget import Work
-    from csebench.score.store import stale_runs
-
-    work = Work(parse_targets(args), args.device)
-    if args.json:
-        return print(json_text(plan_report.content(work)))
-    print(plan_report.summary(work, len(stale_runs(work.pages))))
-    states = preflight.check_offline(work.pages)
-    absent = [s.need for s in states if s.state == preflight.REACHABLE]
-    models = sum(need.ref is not None for need in absent)
-    print("\n" + plan_report.downloads_line(models, len(absent) - models))
-    print("".join(f"Missing: {s.why}\n" for s in states if s.state == preflight.MISSING), end="")
-    if args.runs:
-        print("\n" + plan_report.runs_table(work))
-    return None
-
-
 def show_status(args):
     from csebench.report import status
 

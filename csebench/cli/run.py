@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 
-from csebench import tune as tuning
-from csebench import worker
+from csebench import run
 from csebench.base import gpus
 from csebench.base.display import loading
 from csebench.base.errors import BadInput
@@ -33,12 +32,12 @@ def train(args):
     if args.corpus is not None:
         kind, size = declaration(spec.method).corpus, spec.corpus.size
         read_corpus(args.corpus, spec.corpus.sha256, kind, size=size)  # before torch is imported
-    with lock_run(args.out), gpus.acquire_gpus():  # in the order of csebench/worker.py
+    with lock_run(args.out), gpus.acquire_gpus():  # in the order of csebench/run.py
         with loading("PyTorch"):
-            from csebench.train.run import train as run
+            from csebench.train import run as training
 
         data_root, chunk_size = cli_spec.data_root_or_default(args.data), args.chunk_size or None
-        run(spec, args.out, args.corpus, data_root, positives=args.positives, chunk_size=chunk_size)
+        training.train(spec, args.out, args.corpus, data_root, positives=args.positives, chunk_size=chunk_size)
     print(f"{spec.run_id}: {args.out / 'model'}")
 
 
@@ -58,10 +57,10 @@ def evaluate(args):
     evaluators, data_root = distinct_evaluators(args.evaluators), cli_spec.data_root_or_default(args.data)
     model = cli_spec.find_model(args.model)
     with gpus.acquire_gpus():
-        from csebench.score.evaluate import evaluate as run
+        from csebench.score import evaluate as scoring
 
         report = (lambda rows: None) if args.json else show_scores
-        result = run(model, evaluators, data_root, args.out, args.pooler, settings, report)
+        result = scoring.evaluate(model, evaluators, data_root, args.out, args.pooler, settings, report)
     if args.json:
         return print(json_text(result["scores"]))
     timings = [[name, *timing.values()] for name, timing in result["timings"].items()]
@@ -93,15 +92,15 @@ def list_sentences(args):
 
 def work(args):
     only = None if args.evaluators is None else [name for name in args.evaluators.split(",") if name]
-    worker.work(args.run_id, args.scale, args.processes, args.runs_per_gpu, only, args.chunk_size or None)
+    run.work(args.run_id, args.scale, args.processes, args.runs_per_gpu, only, args.chunk_size or None)
 
 
 def tune(args):
-    tuning.tune(args.method, args.scale, args.trials, lambda line: print(line, flush=True))
+    run.tune(args.method, args.scale, args.trials, lambda line: print(line, flush=True))
 
 
 def publish(args):
-    worker.publish(args.run_id, args.evaluator, args.scale)
+    run.publish(args.run_id, args.evaluator, args.scale)
 
 
 def prune(args):

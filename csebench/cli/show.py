@@ -117,13 +117,14 @@ def runs(run_id: str, scale: str) -> Iterator[Shown]:
     """A run by its id: its state, what it is made from, and what shows it."""
     if not re.fullmatch(r"\w+-[0-9a-f]{10}", run_id):
         return
-    from csebench.plan.plan_report import target_name
     from csebench.report.status import read_state
 
     scale = targets.scale_of_run(run_id, scale)
     spec = targets.run(run_id, scale)
     shown_in = [page for page in targets.pages(scale) if run_id in page.runs()]
-    places = dict.fromkeys(target_name(*grid) for page in shown_in if len(page.papers) == 1 for grid in page.grids())
+    places = dict.fromkeys(
+        targets.target_name(*grid) for page in shown_in if len(page.papers) == 1 for grid in page.grids()
+    )
     about = {"run": run_id, "scale": scale, "state": read_state(run_id, run_id in targets.finished_runs(shown_in))[0]}
     about |= {"folder": str(catalog.RUNS / run_id), "evaluators": sorted(targets.evaluators(scale)[run_id])}
     about |= {"shown in": list(places)}

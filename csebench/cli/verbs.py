@@ -10,7 +10,7 @@ from pathlib import Path
 from csebench import __version__
 from csebench.base.errors import BadInput, unknown
 from csebench.base.provenance import code_state
-from csebench.cli import data, inspect, options, report, run, show
+from csebench.cli import data, inspect, options, plan, report, run, show
 from csebench.plan import catalog, registry, tuning
 from csebench.plan.declarations import POOLERS
 
@@ -120,7 +120,7 @@ def add_look(verb):
 
     about = "forecast runs and hours of targets"
     examples = ["csebench plan micse/table2", "csebench plan all --scale paper"]
-    v = verb("plan", inspect.show_plan, about, *examples)
+    v = verb("plan", plan.show_plan, about, *examples)
     options.add_targets(v, "+")
     options.add_scale(v)
     v.add_argument("--device", help="name in data/step_times.yaml (default: the fastest)")

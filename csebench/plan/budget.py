@@ -1,7 +1,7 @@
 """What is left of targets, and what it costs on one device.
 
 A score costs several steps: its run is trained, perhaps after another run or a back-translation, then scored. A step
-is paid once, whatever needs it. Printed by csebench/plan/plan_report.py.
+is paid once, whatever needs it. Printed by csebench/cli/plan.py.
 """
 
 from __future__ import annotations

@@ -191,6 +191,11 @@ def grid_label(name: str) -> str:
     return f"{kind.capitalize()} {name.removeprefix(kind)}".strip()
 
 
+def target_name(paper: str, name: str) -> str:
+    """A table or figure as a target: `micse/table2`."""
+    return name if paper == name else f"{paper}/{name}"
+
+
 def parse_target(target: str, scale_name: str) -> list[Page]:
     """The pages of `all`, `methods`, `variants`, `variants/micse`, `table2`, `micse` (all of the paper's),
     `micse/figure3`, or of a path such as `results/mini/micse/table2.md`.

@@ -2,7 +2,7 @@
 
 A trial is an ordinary run, with a seed and a subset of the corpus that no table uses. The first has the settings that
 the scale gives the method without tuning; the others are drawn, without repetition, from the grid of the values that
-the method and its components declare as `search`. Running them: csebench/tune.py; the page:
+the method and its components declare as `search`. Running them: csebench/run.py; the page:
 csebench/report/tuning_page.py.
 """
 

@@ -16,10 +16,9 @@ from csebench.plan.catalog import scale as read_scale
 from csebench.plan.declarations import Scale
 from csebench.plan.grids import find_grid, recipe_values, substitute, substitute_sweep
 from csebench.plan.papers import SettingsRow, SettingsTable
-from csebench.plan.plan_report import target_name
 from csebench.plan.recipe import corpus_of
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, any_declaration, declaration, names, protocol
-from csebench.plan.targets import Page, grid_label
+from csebench.plan.targets import Page, grid_label, target_name
 from csebench.plan.tuning import settings_text, tuned_settings
 from csebench.report import stats
 from csebench.report.evidence import Others

@@ -14,10 +14,9 @@ from csebench.base.files import read_object
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.grids import CellPlan, find_grid, plan_grid
 from csebench.plan.papers import Figure, Grid, Published, Row, SettingsTable
-from csebench.plan.plan_report import target_name
 from csebench.plan.registry import declaration, protocol
 from csebench.plan.spec import Spec
-from csebench.plan.targets import grid_path, unavailable
+from csebench.plan.targets import grid_path, target_name, unavailable
 from csebench.report import stats
 from csebench.report.evidence import Others, others
 from csebench.score.score_file import settings

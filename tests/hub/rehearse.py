@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from csebench import cli, worker, workflow
+from csebench import cli, run, workflow
 from csebench.base.errors import BadInput, RunFailed
 from csebench.plan import catalog, made_from, recipe, targets
 from csebench.report.view import grid_view
@@ -44,10 +44,10 @@ def main(wanted: list[str]) -> None:
     for run_id in sorted(runs, key=lambda run_id: bool(runs[run_id].encoder.name.startswith(f"{catalog.RUNS}/"))):
         only = [name for name in workflow.wanted_evaluators(run_id, SCALE, wanted).split(",") if name]
         (catalog.RUNS / run_id).mkdir(parents=True, exist_ok=True)  # as Snakemake does for the log
-        attempt(f"train {run_id}", worker.work, run_id, SCALE, 1, 1, only)
+        attempt(f"train {run_id}", run.work, run_id, SCALE, 1, 1, only)
     for run_id, evaluator in scores:
         if (catalog.RUNS / run_id / "train.json").exists():
-            attempt(f"publish {run_id} {evaluator}", worker.publish, run_id, evaluator, SCALE)
+            attempt(f"publish {run_id} {evaluator}", run.publish, run_id, evaluator, SCALE)
     for page in pages:
         if all(path.exists() for path in made_from.scores_of_pages([page])):
             for grid in page.grids():

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from csebench import worker
 from csebench.base.errors import RunFailed
 from csebench.plan.declarations import Evaluation
+from csebench.run import in_order
 from csebench.score import evaluate, store
 
 
@@ -85,7 +85,7 @@ def test_a_scoring_that_is_killed_at_its_end_leaves_no_vectors(run, smoke_data, 
 
 def test_sts_comes_first_and_what_hubs_have_last(smoke_data):
     names = ["mteb:MassiveIntentClassification", "beir:scifact", "transfer", "sts", "geometry"]
-    assert worker.in_order(names, smoke_data) == [
+    assert in_order(names, smoke_data) == [
         "sts",
         "geometry",
         "transfer",

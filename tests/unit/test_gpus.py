@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from csebench import cli, worker
+from csebench import cli
+from csebench import run as planned
 from csebench.base import gpus
 from csebench.base.errors import BadInput
 from csebench.base.project import ROOT
@@ -129,7 +130,7 @@ def test_a_finished_run_waits_for_no_gpu(done, monkeypatch, tmp_path):
         (tmp_path / "runs" / run / "model").mkdir(parents=True)
         (tmp_path / "runs" / run / "model" / REPORT).touch()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(worker, "train_and_score", lambda *_: seen.append(os.environ.get("CUDA_VISIBLE_DEVICES")))
+    monkeypatch.setattr(planned, "train_and_score", lambda *_: seen.append(os.environ.get("CUDA_VISIBLE_DEVICES")))
     monkeypatch.setattr(gpus, "_lock_gpus", lambda gpus, count, sharing: asked.append(sharing) or ["GPU-two"])
     assert cli.main(["work", run, "--runs-per-gpu", "4"]) == 0
     assert (seen, asked) == ([None], []) if done else (["GPU-two"], [4])

@@ -13,7 +13,8 @@ from csebench.base import caches
 from csebench.base.errors import BadInput
 from csebench.base.files import sha256
 from csebench.base.project import ROOT
-from csebench.plan import catalog, cost, grids, plan_report, recipe, registry, targets
+from csebench.cli import plan
+from csebench.plan import catalog, cost, grids, recipe, registry, targets
 from csebench.plan.declarations import POOLERS
 from csebench.plan.papers import Recipe, SettingsTable
 from csebench.report import audit, markdown
@@ -372,10 +373,10 @@ def test_plan_says_what_is_shared(capsys):
 def test_a_run_is_shown_in_a_table_once():
     """The page of all papers' Table 9 is InfoCSE's Table 9 again, and is not counted beside it."""
     pages = targets.parse_target("all", "smoke")
-    for run in plan_report.planned_runs(pages):
+    for run in plan.planned_runs(pages):
         assert len(set(run.tables)) == len(run.tables), run.spec.run_id
     apart = {n: set(targets.page(n, "smoke", p).runs()) for p, n in GRIDS if p == "infocse"}
-    of = {run.spec.run_id: run.tables for run in plan_report.planned_runs(pages)}
+    of = {run.spec.run_id: run.tables for run in plan.planned_runs(pages)}
     for name, runs in apart.items():
         assert all(f"infocse/{name}" in of[run] for run in runs)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from csebench import cli, tune, worker
+from csebench import cli, run
 from csebench.base import caches
 from csebench.base.errors import BadInput, RunFailed, Stopped, Untrainable
 from csebench.base.files import with_digest, write_json
@@ -131,7 +131,7 @@ def trained(project, monkeypatch):
         (folder / "model").mkdir(parents=True)
         (folder / "train.json").write_text(json.dumps({"best_dev": score(spec.run_id), "model_sha256": "0" * 64}))
 
-    monkeypatch.setattr(worker, "train_and_score", train_and_score)
+    monkeypatch.setattr(run, "train_and_score", train_and_score)
     return ids
 
 
@@ -141,7 +141,7 @@ def score(run_id):
 
 def search(number, name="simcse"):
     lines = []
-    tune.tune([name], "smoke", number, lines.append)
+    run.tune([name], "smoke", number, lines.append)
     return tuning.read_search(tuning.search_path(name, "smoke")), lines
 
 
@@ -158,7 +158,7 @@ def test_a_finished_trial_is_not_repeated(trained, monkeypatch):
     first = search(3)[0]
     for trial in first.trials:
         if trial.dev is not None:
-            tune.delete_model(catalog.RUNS / trial.run)
+            run.delete_model(catalog.RUNS / trial.run)
     before = len(trained)
     assert search(4)[0].trials[:3] == first.trials
     again = [run for run in trained[before:] if run in {t.run for t in first.trials if t.dev is not None}]
@@ -186,14 +186,14 @@ FAULTS = [
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: type(fault).__name__)
 def test_a_fault_stops_a_search_and_a_repeat_makes_what_is_missing(fault, trained, monkeypatch):
     with monkeypatch.context() as patched:
-        train = worker.train_and_score
+        train = run.train_and_score
 
         def stopped(*args, **kwargs):
             if len(trained) == 2:
                 raise fault
             train(*args, **kwargs)
 
-        patched.setattr(worker, "train_and_score", stopped)
+        patched.setattr(run, "train_and_score", stopped)
         with pytest.raises(type(fault)):
             search(4)
     result = tuning.read_search(tuning.search_path("simcse", "smoke"))
@@ -218,7 +218,7 @@ def test_a_damaged_file_is_refused_before_any_search(trained):
     path = tuning.search_path("simcse", "smoke")
     write_json(path, {"trials": []})
     with pytest.raises(BadInput, match=str(path)):
-        tune.tune(["ct", "simcse"], "smoke", 2, print)
+        run.tune(["ct", "simcse"], "smoke", 2, print)
     assert not trained
 
 

@@ -113,7 +113,7 @@ def test_an_edited_page_writer_rebuilds_every_page_and_figure(project, module):
     assert not rules & {"train", "evaluate"}
 
 
-@pytest.mark.parametrize("module", ["train/losses.py", "model/tokens.py", "worker.py"])
+@pytest.mark.parametrize("module", ["train/losses.py", "model/tokens.py", "run.py"])
 def test_an_edited_trainer_makes_nothing_again(project, module):
     """What it changes has a new version, and with it other runs."""
     append(project.folder / "csebench" / module, "# a note")

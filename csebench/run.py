@@ -1,20 +1,26 @@
-"""One planned run from start to end, as a job of the workflow does it: train it, score it, publish its scores."""
+"""A planned run as a job of the workflow makes it, and the trials of a search, each an ordinary run in runs/.
+
+Which trials, and the file of a search: csebench/plan/tuning.py.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from csebench.base import gpus
 from csebench.base.data_root import DataRoot
+from csebench.base.errors import RunFailed, Untrainable, first_line
 from csebench.base.processes import is_distributed, is_main_process
 from csebench.base.progress import Progress
-from csebench.base.runs import REPORT, finish, is_done, lock_run
-from csebench.plan import catalog, recipe, targets
+from csebench.base.runs import REPORT, delete_model, finish, has_model, is_done, lock_run, read_report, training_report
+from csebench.plan import catalog, recipe, targets, tuning
 from csebench.plan.declarations import Scale
 from csebench.plan.registry import protocol
 from csebench.plan.spec import Spec
+from csebench.plan.tuning import Settings, Trial
 from csebench.plan.where_data_is import from_hub, require_files
 from csebench.score.prune import prune
 
@@ -105,3 +111,82 @@ def publish(run_id: str, evaluator: str, scale_name: str) -> Path:
     if scale.keep == "scores":
         prune(run_id, scale_name)
     return out
+
+
+# ---------------------------------------------------------------- the trials of a search
+
+
+def tune(names: list[str], scale_name: str, number: int, log: Callable[[str], None]) -> None:
+    """Search for the settings of methods, with the same number of trials for each. Trials that a file of a search or
+    runs/ has are kept, so a search that was stopped goes on where it was.
+
+    Raises:
+        BadInput: a method has no search space or too small a one, or its file is damaged; nothing is trained then.
+        RunFailed: every trial of a method failed by its own loss, or a run stopped for any other reason.
+        Stopped: SIGTERM or SIGINT asked for an end.
+    """
+    planned = {name: tuning.plan_trials(name, scale_name, number) for name in dict.fromkeys(names)}
+    made = {name: made_trials(name, scale_name, untuned) for name, ((_, untuned), *_) in planned.items()}
+    for name, trials in planned.items():
+        search(name, scale_name, trials, made[name], log)
+
+
+def made_trials(name: str, scale_name: str, untuned: Spec) -> dict[str, Trial]:
+    """The trials that the file of a search has, by run; none of a search under other settings than today's."""
+    path = tuning.search_path(name, scale_name)
+    before = tuning.read_search(path) if (catalog.ROOT / path).exists() else None
+    return {trial.run: trial for trial in before.trials} if before and before.spec == untuned else {}
+
+
+def search(
+    name: str,
+    scale_name: str,
+    planned: list[tuple[Settings, Spec]],
+    made: dict[str, Trial],
+    log: Callable[[str], None],
+) -> None:
+    """Run the trials of one search that are not made; its file, which keeps the others, is written after each."""
+    scale, untuned, path = catalog.scale(scale_name), planned[0][1], tuning.search_path(name, scale_name)
+    stage = recipe.pretraining(untuned.params, scale.encoders[tuning.ENCODER], recipe.conditions(scale), name)
+    if stage and any(spec.run_id not in made for _, spec in planned):
+        trained(stage, scale, needs_model=True)
+    for number, (settings, spec) in enumerate(planned, 1):
+        if spec.run_id not in made:
+            made[spec.run_id] = run_trial(settings, spec, scale)
+        trials = [*made.values()]
+        count, chosen = max(len(planned), len(trials)), tuning.chosen_settings(trials)
+        content = tuning.Search(name=name, planned=count, spec=untuned, trials=trials, chosen=chosen)
+        tuning.write_search(content, scale_name)
+        log(f"{name}: trial {number} of {len(planned)}: {trial_label(made[spec.run_id])}")
+    best = tuning.best_trial([*made.values()])
+    if best is None:
+        raise RunFailed(f"{name}: every trial failed; {path} has the reasons.")
+    log(f"{name}: chosen: {trial_label(best)}; {path}")
+
+
+def run_trial(settings: Settings, spec: Spec, scale: Scale) -> Trial:
+    """One trial; a run that its own loss ended is one without a score."""
+    try:
+        report = trained(spec, scale)
+    except Untrainable as error:
+        return Trial(settings=settings, run=spec.run_id, failure=first_line(error))
+    if scale.keep == "scores":
+        delete_model(catalog.RUNS / spec.run_id)
+    return Trial(settings=settings, run=spec.run_id, dev=report["best_dev"], model_sha256=report["model_sha256"])
+
+
+def trained(spec: Spec, scale: Scale, needs_model: bool = False) -> dict:
+    """Train a run unless it is done, or, with `needs_model`, unless its model is there; returns its report."""
+    folder = catalog.RUNS / spec.run_id
+    if training_report(folder) is None or (needs_model and not has_model(folder)):
+        with lock_run(folder), gpus.acquire_gpus():
+            train_and_score(spec, scale, [], runs_per_gpu=1)
+    report = read_report(folder)
+    assert report is not None, folder
+    return report
+
+
+def trial_label(trial: Trial) -> str:
+    """`learning_rate 3e-05, temperature 0.05: 63.71 on STS-B dev`"""
+    score = f"failed ({trial.failure})" if trial.dev is None else f"{100 * trial.dev:.2f} on STS-B dev"
+    return f"{tuning.settings_text(trial.settings)}: {score}"

@@ -1,0 +1,164 @@
+"""The verb plan: runs that are done and missing, hours, and what each table costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tabulate import tabulate
+
+from csebench.base.errors import BadInput
+from csebench.base.runs import read_report
+from csebench.base.tables import json_text, records
+from csebench.cli.options import parse_targets
+from csebench.plan import catalog, cost, targets
+from csebench.plan.budget import Step, Work
+from csebench.plan.spec import Spec
+from csebench.plan.targets import target_name
+from csebench.score.store import stale_runs
+
+TABLES = ["table or figure alone", "cells complete", "runs to train", "hours (range)", "not measured"]
+RUNS = ["run", "sentences", "seed", "state", "seconds", "shown in", "tables"]
+
+
+def show_plan(args):
+    work = Work(parse_targets(args), args.device)
+    runs, tables = planned_runs(work.pages), tables_rows(work)
+    finished = targets.finished_runs(work.pages)
+    if args.json:
+        content = {"scale": work.scale.scale, "device": work.device, "tables": records(TABLES, tables)}
+        return print(json_text(content | {"runs": records(RUNS, runs_rows(runs, finished))}))
+    parts = [summary(work, runs, finished), hours_table(work), table(TABLES, tables) if tables else ""]
+    parts.append(downloads(work.pages))
+    if args.runs:
+        parts.append(tabulate(runs_rows(runs, finished), RUNS, floatfmt=".1f"))
+    return print("\n\n".join(filter(None, parts)))
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A run that pages need, and every table and figure that shows it."""
+
+    spec: Spec
+    tables: tuple[str, ...]  # of all papers
+    seconds: float | None  # of training, where it was done here
+    damage: str | None  # of the run's report
+
+
+def planned_runs(pages: list[targets.Page]) -> list[PlannedRun]:
+    """The distinct runs of pages, sorted by id."""
+    tables: dict[str, list[str]] = {}
+    for grid in dict.fromkeys(grid for page in targets.pages(pages[0].scale) for grid in page.grids()):
+        for run in targets.page(grid[1], pages[0].scale, grid[0]).runs():
+            tables.setdefault(run, []).append(target_name(*grid))
+    specs = {run: spec for page in pages for run, spec in page.available_runs().items()}
+    return [PlannedRun(spec, tuple(tables[run]), *training_seconds(run)) for run, spec in sorted(specs.items())]
+
+
+def training_seconds(run: str) -> tuple[float | None, str | None]:
+    """Seconds that a run took that was trained here, None for another; and what is wrong with its report."""
+    try:
+        report = read_report(catalog.RUNS / run)
+    except BadInput as error:
+        return None, str(error)
+    return (None if report is None else report.get("provenance", {}).get("seconds")), None
+
+
+def runs_rows(runs: list[PlannedRun], finished: set[str]) -> list[list]:
+    """Every run of the targets, with its state and the tables and figures that show it."""
+    rows = []
+    for run in runs:
+        state = "damaged" if run.damage else "done" if run.spec.run_id in finished else "missing"
+        size = run.spec.corpus.size if run.spec.corpus else "-"
+        rows.append([run.spec.run_id, size, run.spec.seed, state, run.seconds, len(run.tables), " ".join(run.tables)])
+    return rows
+
+
+def summary(work: Work, runs: list[PlannedRun], finished: set[str]) -> str:
+    """How many runs and cells are done, and how many runs are shared."""
+    shown = {target_name(*grid) for grid in work.grids}
+    apart = sum(len(shown.intersection(run.tables)) for run in runs)
+    done = len(finished.intersection(run.spec.run_id for run in runs))
+    damages = [run.damage for run in runs if run.damage]
+    published = sum(run.spec.run_id in finished and run.seconds is None for run in runs) - len(damages)
+    shared = sum(not shown.issuperset(run.tables) for run in runs)
+    stale = len(stale_runs(work.pages))
+    made = sum(not work.steps(scores) for scores in work.cells.values())
+    first = f"{len(runs)} runs at scale {work.scale.scale}, {done} done, {len(runs) - done} missing."
+    if apart > len(runs):
+        first += f" Without sharing between tables and figures there would be {apart}."
+    if shared:
+        first += f" {shared} also serve tables or figures that are not asked for."
+    lines = [first]
+    if published:
+        lines.append(f"{published} of those done were not trained here: their scores are published.")
+    if stale:
+        lines.append(f"{stale} of those missing have scores of an older code version, which pages show with †.")
+    return "\n".join([*lines, *damages, f"{len(work.cells)} cells: {made} complete."])
+
+
+def hours_table(work: Work) -> str:
+    """Hours of what is missing on one device, by kind of work, with the sources of the forecast."""
+    steps = work.steps(work.missing)
+    if not steps:
+        return "Nothing is left to be made."
+    kinds: dict[str, list[Step]] = {}
+    for step in sorted(steps):
+        kinds.setdefault(_kind(step), []).append(step)
+    rows = [[kind, len(of), *_hours(work, of)] for kind, of in sorted(kinds.items())]
+    rows.append(["all", "", *_hours(work, steps)])
+    device = f"on one {work.device}, one run after the other" if work.device else "measured on no device"
+    lines = [f"Forecast {device}:", table(["still to be made", "number", "hours (range)", "not measured"], rows)]
+    trained = [work.encoders[step.run] for step in steps if step.kind == "train"]
+    for name in dict.fromkeys(work.encoders.values()):
+        if name in trained:
+            source = work.times[name].source if name in work.times else "measured on no device"
+            lines.append(f"{name}, {trained.count(name)} runs: {source}")
+    if others := sorted({times.device for times in cost.step_times()} - {work.device}):
+        lines.append(f"Other devices for --device: {'; '.join(others)}. data/step_times.yaml has them all.")
+    return "\n".join(lines)
+
+
+def _kind(step: Step) -> str:
+    if step.kind == "score":
+        return f"scoring: {step.evaluator.partition(':')[0]}"
+    return {"train": "training", "translate": "back-translation"}[step.kind]
+
+
+def _hours(work: Work, steps: Iterable[Step]) -> list:
+    """Hours of the measured steps, and the number of those that were not measured."""
+    steps = list(steps)
+    estimate, unknown = work.cost(steps)
+    return ["–" if steps and unknown == len(steps) else estimate.hours, unknown or ""]
+
+
+def tables_rows(work: Work) -> list[list]:
+    """What is missing of every table and figure if it were made alone."""
+    rows = []
+    for grid in work.grids:
+        of_cells = [scores for cell, scores in work.cells.items() if cell[:2] == grid]
+        steps = work.steps(set().union(*of_cells))
+        made = sum(not work.steps(scores) for scores in of_cells)
+        trained = sum(step.kind == "train" for step in steps)
+        if of_cells:
+            rows.append([target_name(*grid), f"{made} of {len(of_cells)}", trained, *_hours(work, steps)])
+    return rows
+
+
+def table(columns: list[str], rows: list[list]) -> str:
+    """All columns but the first are at the right."""
+    return tabulate(rows, columns, disable_numparse=True, colalign=["left", *["right"] * (len(columns) - 1)])
+
+
+def downloads(pages: list[targets.Page]) -> str:
+    """What has to be downloaded first, models of the hub and other sources, and what cannot be."""
+    from csebench.data import preflight
+
+    states = preflight.check_offline(pages)
+    absent = [s.need for s in states if s.state == preflight.REACHABLE]
+    models = sum(need.ref is not None for need in absent)
+    counts = [(models, "models"), (len(absent) - models, "other sources")]
+    named = ", ".join(f"{count} {what}" for count, what in counts if count)
+    ask = "`csebench check` asks for their sizes."
+    lines = [f"To be downloaded: {named}; {ask}" if named else "Nothing is left to be downloaded."]
+    return "\n".join([*lines, *(f"Missing: {s.why}" for s in states if s.state == preflight.MISSING)])
