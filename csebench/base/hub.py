@@ -13,11 +13,12 @@ from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
 
+from pydantic import BaseModel, ConfigDict
+
 from csebench.base.display import on_terminal
 from csebench.base.errors import BadInput, RunFailed, first_line
 from csebench.base.files import sha256
 from csebench.base.project import ROOT
-from csebench.plan.declarations import EncoderRef
 
 # What a model is read from: configuration, tokenizer, weights; also in the folders of sentence-transformers' modules.
 READ = re.compile(
@@ -28,6 +29,21 @@ CONFIG = "config.json"
 COMMIT = re.compile(r"[0-9a-f]{40}")
 PAUSES = (1, 2, 4, 8)  # seconds before what the hub failed to send is asked for again
 LONGEST_WAIT = 300  # seconds that the hub may ask for (Retry-After); its own limits are counted over five minutes
+
+
+class EncoderRef(BaseModel):
+    """An encoder at a pinned revision."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str  # hub id, or a folder of the project
+    revision: str  # commit on the hub, or sha256: of the folder (base/models.py), or of its weights
+
+    @classmethod
+    def parse(cls, name: str) -> EncoderRef:
+        """From `ID@COMMIT`; a folder, or an id without a commit, has revision `main`."""
+        hub, _, revision = (name, "", "") if Path(name).exists() else name.partition("@")
+        return cls(name=hub, revision=revision or "main")
 
 
 def model_source(ref: EncoderRef, kind: str = "encoder") -> dict:

@@ -12,6 +12,8 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model, field_validator, model_validator
 
+from csebench.base.hub import EncoderRef
+
 Value = bool | int | float | str
 Seed = Annotated[int, Field(strict=True, ge=0, lt=2**32)]  # numpy's generators take no other
 Threads = Annotated[int, Field(strict=True, ge=1, le=1024)]
@@ -288,19 +290,6 @@ class Dataset(Strict):
     sha256: str  # or `hub:COMMIT` for a file whose hash the hub states and fetching checks
     sentences: int | None = Field(default=None, ge=2)  # that it holds, so that planning refuses a size above it
     note: str = ""
-
-
-class EncoderRef(Strict):
-    """An encoder at a pinned revision."""
-
-    name: str  # hub id, or a folder of the project
-    revision: str  # commit on the hub, or sha256: of the folder (base/models.py), or of its weights
-
-    @classmethod
-    def parse(cls, name: str) -> EncoderRef:
-        """From `ID@COMMIT`; a folder, or an id without a commit, has revision `main`."""
-        hub, _, revision = (name, "", "") if Path(name).exists() else name.partition("@")
-        return cls(name=hub, revision=revision or "main")
 
 
 class Evaluation(Strict):
