@@ -99,7 +99,7 @@ def report_failures(logs: Iterable[str]) -> None:
     for name in dict.fromkeys(logs):
         content = Path(name).read_text(encoding="utf-8", errors="replace") if Path(name).exists() else ""
         reasons = re.findall(r"^(?:csebench: |[\w.]*(?:Error|Exception): ).+", content, re.M)
-        reason = [*(content.split("\n")[-2:-1] or ["no log was written"]), *reasons][-1]
+        reason = [*(content.split("\n")[-2:-1] or ["ended without a message; was it killed?"]), *reasons][-1]
         print(f"csebench: failed: {shortened(reason.removeprefix('csebench: '))} ({name})", file=sys.stderr)
     if hint := partial_hint(sys.argv[1:]):
         print(f"csebench: {hint}", file=sys.stderr)

@@ -43,7 +43,8 @@ def recording(page: Path, out: Path | None) -> Iterator[None]:
 
 
 def record_of(output: Path) -> Path:
-    return catalog.RESULTS / ".logs" / f"{output.relative_to(catalog.RESULTS)}.made-from"
+    """In a folder of its own: Snakemake lists a folder once, and takes what is written later for missing."""
+    return catalog.RESULTS / ".logs" / output.relative_to(catalog.RESULTS) / "made-from"
 
 
 def complete_path(path: Path) -> Path:

@@ -131,7 +131,8 @@ def test_a_copied_checkout_plans_nothing_anew(project, tmp_path):
     assert done.returncode == 0 and "Nothing to be done" in done.stdout + done.stderr, done.stdout
 
 
-def test_a_page_that_was_rendered_by_hand_first_gets_its_comparisons(project):
+def test_a_page_that_was_rendered_by_hand_first_gets_its_comparisons(project, tmp_path):
+    project = project.copy_to(tmp_path / "copy")
     for name in ("table2.md", "tiny/table2.md", "tiny/table2.items.json", ".logs", "../.snakemake/metadata"):
         path = project.folder / "results" / name
         shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -144,8 +145,9 @@ def test_a_page_that_was_rendered_by_hand_first_gets_its_comparisons(project):
     assert "Nothing to be done" in again.stdout + again.stderr
 
 
-def test_scores_with_an_old_time_are_shown(project):
-    """Restored by `cp -p`: by the page that the workflow made of others, and by one that was rendered by hand."""
+def test_scores_with_an_old_time_are_shown(project, tmp_path):
+    """Restored by `cp -p` after the page was rendered by hand from others."""
+    project = project.copy_to(tmp_path / "copy")
     page, before = project.folder / "results" / "tiny" / "table2.md", project.read("tiny/table2.md")
     score = next((project.folder / "results" / "scores").glob("bert-*.sts.json"))
     content = score.read_bytes()
