@@ -128,7 +128,8 @@ def make_scores(scale):
                         wanted[cell.specs[0].run_id, cell.evaluator][1][cell.task, title[0]] = None
     for (run_id, evaluator), (spec, tasks) in wanted.items():
         if not run_id.endswith("0"):
-            scores = [(task, metric, made_number(run_id, task, metric)) for task, metric in tasks]
+            bounds = protocol(evaluator).declaration.bounds_of
+            scores = [(task, metric, within(bounds(metric), run_id, task, metric)) for task, metric in tasks]
             keys = ("alignment", "uniformity", "spearman", "loss")
             curve = [{"step": n, "encoder": 0} | {k: made_number(run_id, k, n) for k in keys} for n in (3, 6)]
             write_scores(spec, evaluator, scale, scores, curve, items.get((run_id, evaluator)))
@@ -137,3 +138,9 @@ def make_scores(scale):
 def made_number(*of) -> float:
     """A fraction from 0.4 to 0.8."""
     return round(0.4 + 0.4 * int(hashlib.sha256(" ".join(map(str, of)).encode()).hexdigest()[:8], 16) / 2**32, 6)
+
+
+def within(bounds: tuple[float, float], *of) -> float:
+    """`made_number`, or a number as far from the ends of a metric's range where that is another one."""
+    (low, high), number = bounds, made_number(*of)
+    return number if low <= number <= high else round(low + number * (high - low), 6)

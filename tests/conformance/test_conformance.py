@@ -14,14 +14,15 @@ from scipy.stats import spearmanr
 from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, AutoTokenizer
 
+from csebench.base.models import read_facts
 from csebench.model.pooling import TEMPLATES
 from csebench.plan.declarations import POOLERS, Declaration, Evaluation
 from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill, load, names, read_literal
-from csebench.score.models import open_model, pooler_of
+from csebench.score.models import open_model
 from csebench.train import trainer
 from evaluators.sts import DECLARATION, evaluate
 
-SECTIONS = ("Idea", "Paper", "Inputs", "Relations")
+SECTIONS = ("Idea", "Source", "Inputs", "Relations")  # the paper stands in the declaration
 HOSTS = ("simcse", "ct", "mirror_bert")  # methods that AMI is tried on by itself
 LONG = "a long walk along the river and over the hills " * 40  # longer than any encoder reads
 
@@ -272,11 +273,11 @@ EXPORTED |= {f"bert-{p}": {"method": "bert", "params": {"pooler": p}} for p in P
 def test_export_gives_equal_vectors_everywhere(run, finished, sentences):
     """AutoModel with AutoTokenizer, SentenceTransformer and this project read the same folder alike."""
     model = finished(**EXPORTED[run]) / "model"
-    some = [*sentences[:12], LONG]
-    if pooler_of(model) in TEMPLATES:
+    some, pooler = [*sentences[:12], LONG], read_facts(model)["pooler"]
+    if pooler in TEMPLATES:
         some.remove(LONG)  # of which AutoTokenizer would cut off the end of the template
     ours = open_model(str(model)).embed(some)
-    np.testing.assert_allclose(hf_vectors(model, some, pooler_of(model)), ours, atol=1e-5)
+    np.testing.assert_allclose(hf_vectors(model, some, pooler), ours, atol=1e-5)
     np.testing.assert_allclose(st_vectors(model, some), ours, atol=1e-5)
 
 

@@ -18,12 +18,11 @@ from sentence_transformers.sentence_transformer import modules
 
 from csebench.base.errors import BadInput
 from csebench.cli import main
-from csebench.data import fetch
-from csebench.data.fetch import beir
 from csebench.model import embedder
 from csebench.model.embedder import Embedder
 from csebench.plan.declarations import Evaluation
 from csebench.plan.registry import evaluator_declaration, load, protocol
+from csebench.plan.where_data_is import Download, Source, sources, sources_file
 from csebench.score.evaluate import evaluate, evaluate_run, sentences
 from evaluators import beir as retrieval
 from evaluators import geometry, stsb_retrieval
@@ -346,16 +345,18 @@ def test_max_length_is_part_of_the_protocol(tiny_bert, smoke_data, tmp_path):
 
 @pytest.fixture
 def server(tmp_path, smoke_data, monkeypatch):
-    """BEIR's server, on this machine: the archive of one dataset, and the md5 that data/beir.yaml states of it."""
+    """BEIR's server, on this machine: the archive of one dataset, and the md5 that is stated of it."""
     shutil.make_archive(str(tmp_path / "served" / "smoke"), "zip", smoke_data / "beir", "smoke")
     handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path / "served"))
     running = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=running.serve_forever, daemon=True).start()
-    md5 = hashlib.md5((tmp_path / "served" / "smoke.zip").read_bytes()).hexdigest()
-    url = f"http://127.0.0.1:{running.server_port}/{{name}}.zip"
-    stated = fetch.beir().model_copy(update={"url": url, "md5": {"smoke": md5, "other": md5}})
-    monkeypatch.setattr(fetch, "beir", lambda: stated)
-    yield stated
+    stated = f"md5:{hashlib.md5((tmp_path / 'served' / 'smoke.zip').read_bytes()).hexdigest()}"
+    served = {}
+    for name in ("smoke", "other"):
+        download = Download(url=f"http://127.0.0.1:{running.server_port}/{name}.zip", sum=stated)
+        served[f"beir:{name}"] = Source(downloads=[download], folder=f"beir/{name}", ready="source.json")
+    monkeypatch.setattr(sources_file(), "__dict__", {**vars(sources_file()), "sources": served})
+    yield
     running.shutdown()
 
 
@@ -379,5 +380,5 @@ def test_another_archive_is_refused(name, message, server, tmp_path, capsys):
 
 
 def test_every_dataset_of_the_paper_can_be_fetched_and_evaluated():
-    assert set(beir().md5) == set(evaluator_declaration("beir").tasks)
-    assert len(beir().md5) == 14 and set(beir().calibration.printed) <= set(beir().md5)
+    fetched = {name.removeprefix("beir:") for name in sources() if name.startswith("beir:")}
+    assert fetched == set(evaluator_declaration("beir").tasks) and len(fetched) == 14

@@ -3,11 +3,11 @@
 import json
 
 import pytest
+from csebench.run import in_order
 
-from csebench import worker
 from csebench.base.errors import RunFailed
 from csebench.plan.declarations import Evaluation
-from csebench.score import evaluate, failures
+from csebench.score import evaluate, store
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def broken(monkeypatch):
 def test_the_others_are_made_and_the_reason_is_kept(run, broken, smoke_data):
     kept = evaluate.evaluate_run(run, ["geometry", "stsb_dev"], smoke_data, Evaluation(), keep_going=True)
     assert list(kept) == ["stsb_dev"] and kept["stsb_dev"].exists()
-    assert failures.of_run(run) == {"geometry": "the hub cannot be reached"}
+    assert store.failures(run) == {"geometry": "the hub cannot be reached"}
 
 
 def test_the_job_that_publishes_it_fails(run, broken, smoke_data, tmp_path):
@@ -60,9 +60,9 @@ def test_the_job_that_publishes_it_fails(run, broken, smoke_data, tmp_path):
 
 
 def test_a_score_that_is_made_later_takes_the_reason_away(run, smoke_data):
-    failures.note(run, "stsb_dev", RunFailed("no connection"))
+    store.note_failure(run, "stsb_dev", RunFailed("no connection"))
     evaluate.publish(run, "stsb_dev", smoke_data, Evaluation(), run / "out.json")
-    assert failures.of_run(run) == {} and json.loads((run / "out.json").read_text())["scores"]
+    assert store.failures(run) == {} and json.loads((run / "out.json").read_text())["scores"]
 
 
 def test_vectors_of_a_killed_scoring_with_other_settings_are_deleted(run, smoke_data):
@@ -73,17 +73,19 @@ def test_vectors_of_a_killed_scoring_with_other_settings_are_deleted(run, smoke_
     assert not of_this.exists() and of_another.exists()
 
 
-def test_vectors_of_a_scoring_that_was_killed_at_its_end_are_deleted(run, smoke_data):
-    made = evaluate.evaluate_run(run, ["stsb_dev"], smoke_data, Evaluation())["stsb_dev"]
-    left = evaluate.shards_of(made)
-    left.mkdir()
-    evaluate.evaluate_run(run, ["stsb_dev"], smoke_data, Evaluation())
-    assert made.exists() and not left.exists()
+def test_a_scoring_that_is_killed_at_its_end_leaves_no_vectors(run, smoke_data, monkeypatch):
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(evaluate, "write_json", killed)
+    with pytest.raises(KeyboardInterrupt):
+        evaluate.evaluate_run(run, ["beir:smoke"], smoke_data, Evaluation())
+    assert not list((run / "scores").glob(".*.shards"))
 
 
 def test_sts_comes_first_and_what_hubs_have_last(smoke_data):
     names = ["mteb:MassiveIntentClassification", "beir:scifact", "transfer", "sts", "geometry"]
-    assert worker.in_order(names, smoke_data) == [
+    assert in_order(names, smoke_data) == [
         "sts",
         "geometry",
         "transfer",
@@ -102,7 +104,7 @@ def test_a_page_says_why_a_score_is_missing(tmp_path, monkeypatch):
     (page,) = targets.parse_target("micse/table2", "smoke")
     run_id, evaluator = next(iter(page.scores()))
     before = render_page(page)
-    failures.note(targets_folder() / run_id, evaluator, RunFailed("the disk is full"))
+    store.note_failure(targets_folder() / run_id, evaluator, RunFailed("the disk is full"))
     assert "Scores that are missing" not in before
     assert "the disk is full." in render_page(page)
 

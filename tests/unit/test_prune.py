@@ -6,7 +6,8 @@ import os
 import pytest
 from score_files import write_score_file
 
-from csebench.base.runs import delete_model, is_done, size
+from csebench import workflow
+from csebench.base.runs import delete_model, has_model, is_done, size
 from csebench.plan import catalog, targets
 from csebench.plan.registry import protocol
 from csebench.score import prune
@@ -56,8 +57,20 @@ def test_a_model_is_deleted_once_all_its_scores_are_published(finished):
     publish(run_id)
     assert prune.prune(run_id, "smoke") > 0
     folder = catalog.RUNS / run_id
-    assert sorted(path.name for path in folder.iterdir()) == ["pruned.json", "spec.json", "train.log"]
-    assert not is_done(folder, targets.run(run_id, "smoke"))  # a score that is missing later trains it again
+    assert sorted(path.name for path in folder.iterdir()) == ["pruned.json", "spec.json", "train.json", "train.log"]
+    assert not is_done(folder, targets.run(run_id, "smoke")) and not has_model(folder)
+
+
+def test_train_json_stays_until_the_next_workflow_is_planned(finished):
+    """Snakemake deletes the score of a job whose input vanishes while it looks at the job's end: two jobs may score a
+    run at a time, and the one that publishes its last score deletes the model."""
+    run_id = finished(run_of("simcse"))
+    publish(run_id)
+    prune.prune(run_id, "smoke")
+    done = catalog.RUNS / run_id / "train.json"
+    assert done.exists()
+    assert workflow.trained_run(run_id, "sts", "smoke", "smoke") == [done]
+    assert not done.exists()  # so that a score that is missing by now trains the run again
 
 
 def test_a_score_of_other_settings_or_older_than_the_model_does_not_count(finished):

@@ -2,8 +2,6 @@
 
 import io
 import json
-import tarfile
-import zipfile
 
 import numpy as np
 import pytest
@@ -12,24 +10,23 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from csebench.base.errors import BadInput, RunFailed
-from csebench.base.files import Loader, parse_json, read_object, read_yaml, with_digest
+from csebench.base.files import parse_json, read_object, read_with_lines, read_yaml, with_digest
 from csebench.base.models import check_model, read_facts
 from csebench.base.progress import read_progress
 from csebench.base.project import ROOT
 from csebench.base.runs import is_done
-from csebench.data.archives import unpack
 from csebench.data.corpus import read_corpus, read_positives
 from csebench.data.sts import read_sts
 from csebench.model.embedder import EmbeddingFile
 from csebench.plan import cli_spec, targets, tuning
-from csebench.plan.declarations import Beir, Download, Scale
-from csebench.plan.evidence import Source, read_with_lines
+from csebench.plan.declarations import Scale
+from csebench.plan.evidence import Source
 from csebench.plan.papers import Paper
+from csebench.plan.where_data_is import Download, SourcesFile
 from csebench.report.status import read_training
 from csebench.report.view import ItemsFile
-from csebench.score.failures import Note
 from csebench.score.score_file import read_published
-from csebench.score.store import items
+from csebench.score.store import Note, items
 from evaluators.beir import distinct_ids
 
 SMOKE = ROOT / "data" / "smoke"
@@ -76,23 +73,6 @@ def npz():
     return content.getvalue()
 
 
-def tar_gz():
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w:gz") as tar:
-        for name in ("set/a.txt", "set/b.txt"):
-            member = tarfile.TarInfo(name)
-            member.size = 9
-            tar.addfile(member, io.BytesIO(b"some text"))
-    return content.getvalue()
-
-
-def zipped():
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("set/a.txt", "some text " * 20)
-    return content.getvalue()
-
-
 def project_file(name):
     return lambda: (ROOT / name).read_bytes()
 
@@ -131,8 +111,8 @@ JSON_READERS = {  # name of the file: its content, how it is read
 YAML_READERS = {
     "smoke.yaml": (project_file("config/smoke.yaml"), lambda path: read_yaml(path, Scale)),
     "micse.yaml": (project_file("papers/micse.yaml"), lambda path: read_yaml(path, Paper)),
-    "beir.yaml": (project_file("data/beir.yaml"), lambda path: read_yaml(path, Beir)),
-    "Echo.yaml": (project_file("evidence/Echo.yaml"), lambda path: read_with_lines(path, Source)),
+    "sources.yaml": (project_file("data/sources.yaml"), lambda path: read_yaml(path, SourcesFile)),
+    "Echo.yaml": (project_file("evidence/Echo.yaml"), lambda path: read_with_lines(path, Source, as_written=True)),
 }
 OTHER_READERS = {
     "corpus.txt": (project_file("data/smoke/wiki/smoke.txt"), read_corpus),
@@ -141,8 +121,6 @@ OTHER_READERS = {
     "corpus.jsonl": (project_file("data/smoke/beir/smoke/corpus.jsonl"), distinct_ids),
     "vectors.npz": (npz, EmbeddingFile),
     "x.items.npz": (npz, lambda path: items({}, path.with_name("x.json"))),
-    "set.tar.gz": (tar_gz, lambda path: unpack(path, path.with_name("unpacked"))),
-    "set.zip": (zipped, lambda path: unpack(path, path.with_name("unpacked"))),
 }
 READERS = JSON_READERS | YAML_READERS | OTHER_READERS
 
@@ -204,7 +182,7 @@ def replaced(content, place, value):
 def test_a_wrong_value_is_read_or_refused(name, data, tmp_path):
     """A value of the file is of another type, out of range, or not to be printed."""
     content, read = READERS[name]
-    parsed = json.loads(content()) if name in JSON_READERS else yaml.load(content(), Loader)
+    parsed = json.loads(content()) if name in JSON_READERS else yaml.safe_load(content())
     place = data.draw(st.sampled_from(places(parsed)))
     wrong = replaced(parsed, place, data.draw(st.sampled_from(WRONG)))
     path = tmp_path / name
@@ -217,18 +195,17 @@ def test_a_wrong_value_is_read_or_refused(name, data, tmp_path):
 @pytest.mark.parametrize(
     "text",
     [
-        '{"a": 1, "a": 1}',
-        '[{"b": {"a": 1, "a": 2}}]',
         "NaN",
         "[-Infinity]",
-        "1e999",
         '"\\ud800"',
         '{"\\udfff": 1}',
+        b'"caf\xe9"',
+        '"\udcff"',
         "[" * 100_000,
         "9" * 5000,
         "",
     ],
-    ids=str.__len__,
+    ids=len,
 )
 def test_json_that_other_readers_take_is_refused(text):
     with pytest.raises(BadInput, match=r"file: .*not valid JSON"):
@@ -249,7 +226,7 @@ def test_json_keeps_what_it_means():
         ("name: &a [*a]\n", "name"),
         ("[" * 5000, "not valid YAML"),
         ("name: " + "9" * 5000, "not valid YAML"),
-        ('name: "a\\0b"\n', r"name: the character '\\x00' cannot be printed"),
+        ('name: "a\\0b"\n', r"line 1: the character '\\x00' cannot be printed"),
         ('name: "\\uD800"\n', "not valid YAML"),
         ("? [1]\n: 2\n", "not valid YAML"),
         ("name: !!bool x\n", "not valid YAML"),
@@ -268,7 +245,5 @@ def test_aliases_of_aliases_do_not_grow(tmp_path):
     """A billion values from ten lines: refused as keys that the file must not have, in no time."""
     levels = "".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]\n" for n in range(1, 10))
     (tmp_path / "file.yaml").write_text("l0: &l0 [x]\n" + levels)
-    with pytest.raises(BadInput, match="l9: unknown key"):
+    with pytest.raises(BadInput, match="line 10: l9: unknown key"):
         read_yaml(tmp_path / "file.yaml", Download)
-    with pytest.raises(BadInput, match=r"line \d+: an alias"):
-        read_with_lines(tmp_path / "file.yaml", Source)
