@@ -3,15 +3,24 @@
 A new file in methods/ needs no test of its own: these are its tests.
 """
 
+import ast
 import json
 import re
 
 import numpy as np
 import pytest
+import torch
+from scipy.stats import spearmanr
+from sentence_transformers import SentenceTransformer
+from transformers import AutoModel, AutoTokenizer
 
+from csebench.base.models import read_facts
 from csebench.model.pooling import TEMPLATES
-from csebench.plan.declarations import POOLERS
-from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill, names, read_literal
+from csebench.plan.declarations import POOLERS, Declaration, Evaluation
+from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill, load, names, read_literal
+from csebench.score.models import open_model
+from csebench.train import trainer
+from evaluators.sts import DECLARATION, evaluate
 
 SECTIONS = ("Idea", "Source", "Inputs", "Relations")  # the paper stands in the declaration
 HOSTS = ("simcse", "ct", "mirror_bert")  # methods that AMI is tried on by itself
@@ -100,8 +109,6 @@ def test_says_where_values_come_from(name, folder):
 
 @files
 def test_docstring_in_the_fixed_order(name, folder):
-    import ast
-
     text = ast.get_docstring(ast.parse((folder / f"{name}.py").read_text(encoding="utf-8")))
     starts = [re.search(rf"(?:^|[.;] +|\n){section}: *\S", text) for section in SECTIONS]
     missing = [s for s, at in zip(SECTIONS, starts, strict=True) if at is None]
@@ -111,8 +118,6 @@ def test_docstring_in_the_fixed_order(name, folder):
 
 
 def test_the_template_is_a_valid_method():
-    from csebench.plan.declarations import Declaration
-
     found = Declaration.model_validate(read_literal(METHODS / "_template.py", "DECLARATION"))
     assert found.hyperparameters().temperature == 0.05
 
@@ -147,8 +152,6 @@ def test_loss_falls_on_a_repeated_batch(run, losses_on_one_batch):
 @pytest.mark.parametrize("host", [pytest.param(h, id=f"{h}+ami") for h in HOSTS])
 def test_ami_alone_falls(host, form, losses_on_one_batch, monkeypatch):
     """The term itself trains the encoder: without the host's loss, mutual information rises."""
-    from csebench.plan.registry import load
-
     monkeypatch.setattr(load(host), "loss", lambda self, views: 0.0 * (views.z1.sum() + views.z2.sum()))
     dropout = {"dropout": 0.1}  # two equal encoders without dropout (CT as declared) have nothing to raise
     values = losses_on_one_batch(method=host, components={"ami": {"weight": 1.0, "form": form}}, more=dropout)
@@ -180,8 +183,6 @@ def test_bf16_moves_the_loss_little(run, make_spec, train, tmp_path):
 @pytest.mark.parametrize(("run", "precision"), [*((run, "fp32") for run in TRAINED), ("micse", "bf16")])
 def test_killed_and_resumed(run, precision, make_spec, train, tmp_path, monkeypatch):
     """A run killed twice ends with the weights and the report of one that was not."""
-    from csebench.train import trainer
-
     spec = make_spec(**RUNS[run], params={"steps": 12, "evaluate_every": 3})
     spec = spec.model_copy(update={"precision": precision})
     whole = train(spec, tmp_path / "whole")
@@ -224,8 +225,6 @@ ON_ROBERTA |= {f"simcse+{name}": {"method": "simcse", "components": {name: {}}} 
 )
 def test_roberta(method, components, tiny_roberta, make_spec, train, sentences, tmp_path):
     """Trains on another architecture, and sentence-transformers reads the result as we do."""
-    from csebench.score.models import open_model
-
     spec = make_spec(method, components=components, encoder=tiny_roberta, params={"steps": 2})
     report = train(spec, tmp_path / "run")
     assert np.isfinite([loss for _, loss in report["losses"]]).all()
@@ -235,8 +234,6 @@ def test_roberta(method, components, tiny_roberta, make_spec, train, sentences, 
 
 
 def test_roberta_cuts_long_sentences_everywhere_alike(finished, tiny_roberta):
-    from csebench.score.models import open_model
-
     model = finished("bert", params={"pooler": "avg"}, encoder=tiny_roberta) / "model"
     np.testing.assert_allclose(st_vectors(model, [LONG]), open_model(str(model)).embed([LONG]), atol=1e-5)
 
@@ -245,17 +242,12 @@ def test_roberta_cuts_long_sentences_everywhere_alike(finished, tiny_roberta):
 
 
 def st_vectors(model, sentences):
-    from sentence_transformers import SentenceTransformer
-
     loaded = SentenceTransformer(str(model), device="cpu", trust_remote_code=True)  # a prompt's pooling is ours
     return loaded.encode(sentences, batch_size=4, show_progress_bar=False)
 
 
 def hf_vectors(model, sentences, pooler):
     """By the two lines that a model card would show."""
-    import torch
-    from transformers import AutoModel, AutoTokenizer
-
     tokenizer, encoder = AutoTokenizer.from_pretrained(model), AutoModel.from_pretrained(model).eval()
     sentences = [TEMPLATES.get(pooler, "[X]").replace("[X]", s) for s in sentences]
     limit = encoder.config.max_position_embeddings
@@ -280,9 +272,6 @@ EXPORTED |= {f"bert-{p}": {"method": "bert", "params": {"pooler": p}} for p in P
 @pytest.mark.parametrize("run", EXPORTED)
 def test_export_gives_equal_vectors_everywhere(run, finished, sentences):
     """AutoModel with AutoTokenizer, SentenceTransformer and this project read the same folder alike."""
-    from csebench.base.models import read_facts
-    from csebench.score.models import open_model
-
     model = finished(**EXPORTED[run]) / "model"
     some, pooler = [*sentences[:12], LONG], read_facts(model)["pooler"]
     if pooler in TEMPLATES:
@@ -304,9 +293,6 @@ def test_model_folder(run, finished):
 
 @runs(EMBEDDING)
 def test_encoding_does_not_depend_on_the_batch(run, finished, sentences):
-    from csebench.plan.declarations import Evaluation
-    from csebench.score.models import open_model
-
     model = str(finished(**RUNS[run]) / "model")
     some = sentences[:130]
     wanted = open_model(model, evaluation=Evaluation(batch_size=128)).embed(some)
@@ -324,11 +310,6 @@ def test_encoding_does_not_depend_on_the_batch(run, finished, sentences):
 
 def test_random_scores_near_zero(finished, smoke_data):
     """One correlation over the pairs of all tasks: few pairs a task say little."""
-    from scipy.stats import spearmanr
-
-    from csebench.score.models import open_model
-    from evaluators.sts import evaluate
-
     _, items = evaluate(open_model(str(finished("random") / "model")), smoke_data)
     gold = {name.removeprefix("gold/"): array for name, array in items.items() if name.startswith("gold/")}
     cosines = np.concatenate([items[name] for name in gold])
@@ -336,9 +317,6 @@ def test_random_scores_near_zero(finished, smoke_data):
 
 
 def test_oracle_scores_one(finished, smoke_data):
-    from csebench.score.models import open_model
-    from evaluators.sts import DECLARATION, evaluate
-
     rows, _ = evaluate(open_model(str(finished("oracle") / "model")), smoke_data)
     assert {row.task for row in rows} == {*DECLARATION["tasks"], "Avg."}
     for row in rows:

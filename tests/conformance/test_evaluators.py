@@ -14,6 +14,7 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 
 from csebench.base.errors import BadInput, RunFailed
 from csebench.base.project import ROOT
@@ -21,8 +22,11 @@ from csebench.model.embedder import Embedder
 from csebench.model.metrics import spearman
 from csebench.plan.declarations import EvaluatorDeclaration
 from csebench.plan.registry import EVALUATORS, evaluator_declaration, files, names, panels, protocol, read_literal
+from csebench.score import evaluate as module
 from csebench.score.evaluate import evaluate, run_evaluator
+from csebench.score.models import open_model
 from csebench.score.score_types import Score, sample
+from evaluators import _template
 
 TEMPLATE = EVALUATORS / "_template.py"
 
@@ -43,8 +47,6 @@ PLAIN = [e for e in ALL if ":" not in e or (protocol(e).declaration.takes and e.
 
 @pytest.fixture(autouse=True)
 def one_thread():
-    import torch
-
     torch.set_num_threads(1)
 
 
@@ -53,8 +55,6 @@ def run(finished, tmp_path):
     """Scores of a control or of a tiny encoder: `run("oracle", "sts", data)`."""
 
     def run(method, evaluator, data):
-        from csebench.score.models import open_model
-
         model = open_model(str(finished(method) / "model"))
         model.cache_dir, model.artifacts_dir = tmp_path / "cache", tmp_path / "artifacts"
         return run_evaluator(evaluator, model, data)
@@ -92,8 +92,6 @@ def test_every_signature_is_typed(path):
 
 
 def test_the_template_is_a_valid_evaluator(smoke_data):
-    from evaluators import _template
-
     declared = EvaluatorDeclaration.model_validate(read_literal(TEMPLATE, "DECLARATION"))
     rows, items = _template.evaluate(Letters(), smoke_data, **declared.params)
     check_items_make_scores(declared, rows, items)
@@ -237,10 +235,6 @@ class Broken(Embedder):
 
 def filled(tiny_bert, value):
     """An encoder with one value for every weight, for an evaluator that looks inside of the model."""
-    import torch
-
-    from csebench.score.models import open_model
-
     model = open_model(str(tiny_bert), "avg")
     for parameter in model.encoder.parameters():
         torch.nn.init.constant_(parameter, value)
@@ -271,7 +265,6 @@ def test_vectors_that_are_no_numbers(evaluator, tiny_bert, smoke_data):
 @pytest.mark.parametrize("place", ["score", "item"])
 def test_an_evaluator_need_not_check_its_values(place, monkeypatch, tmp_path, finished, smoke_data):
     """One file that checks nothing: the run fails with evaluator, task, subset and metric, and nothing is written."""
-    from csebench.score import evaluate as module
 
     def careless(model, data_root):
         value = float("nan")
@@ -295,8 +288,6 @@ def test_an_evaluator_need_not_check_its_values(place, monkeypatch, tmp_path, fi
     ],
 )
 def test_rows_that_no_page_takes_fail_at_once(rows, problem, monkeypatch, smoke_data):
-    from csebench.score import evaluate as module
-
     monkeypatch.setattr(module, "load", lambda *_: lambda model, data_root: (rows, {}))
     with pytest.raises(RunFailed, match=rf"^evaluators/stsb_dev\.py: .*{problem}"):
         run_evaluator("stsb_dev", None, smoke_data)

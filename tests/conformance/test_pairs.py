@@ -1,10 +1,13 @@
 """Every method with every component: two steps, or why not. `pytest tests/conformance/test_pairs.py -k NAME`."""
 
 import pytest
+import torch
 
 from csebench.base.errors import BadInput
+from csebench.model.encoder import Encoder
 from csebench.plan.recipe import refusal
 from csebench.plan.registry import COMPONENTS, METHODS, declaration, names
+from csebench.train import trainer
 
 TRAINED = [name for name in names(METHODS) if declaration(name).kind == "trained"]
 PAIRS = [(method, component) for method in TRAINED for component in names(COMPONENTS)]
@@ -19,11 +22,6 @@ def pairs(refused):
 @pairs(refused=False)
 def test_makes_steps(method, component, make_spec, sentences):
     """The component takes part: it adds a finite term, gives a queue, or edits what is encoded."""
-    import torch
-
-    from csebench.model.encoder import Encoder
-    from csebench.train import trainer
-
     spec = make_spec(method, components={component: {}})
     torch.manual_seed(0)
     encoder = Encoder.load(spec.encoder, spec.params["dropout"], spec.params["pooler"] == "cls")

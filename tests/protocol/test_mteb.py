@@ -7,8 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import mteb
 import numpy as np
 import pytest
+from datasets import Dataset, DatasetDict
+from mteb.abstasks import abstask
+from mteb.abstasks.retrieval import AbsTaskRetrieval
+from mteb.results import TaskResult
 
 from csebench.base.errors import BadInput, RunFailed
 from csebench.base.project import ROOT
@@ -18,6 +23,7 @@ from csebench.plan.registry import load, protocol
 from csebench.score.evaluate import evaluate as evaluate_model
 from csebench.score.evaluate import run_evaluator, sentences
 from evaluators.mteb import DECLARATION, evaluate, read
+from evaluators.sts import evaluate as evaluate_sts
 
 OFFLINE = list(DECLARATION["files"])
 CLASSES = ("Banking77Classification", "AmazonCounterfactualClassification")
@@ -85,8 +91,6 @@ def test_sts_is_spearman_of_the_cosines(smoke_data):
 
 @pytest.mark.parametrize("task", ["STS12", "STS16"])
 def test_sts_of_single_years_is_that_of_sentevals_protocol(task, smoke_data):
-    from evaluators.sts import evaluate as evaluate_sts
-
     (wanted,) = [r.value for r in evaluate_sts(random(), smoke_data)[0] if (r.task, r.subset) == (task, "all")]
     assert evaluate(random(), smoke_data, task)[0][0].value == pytest.approx(wanted, abs=1e-12)
 
@@ -138,9 +142,6 @@ def test_classes_have_the_hubs_numbers(data):
 
 
 def test_mteb_reads_the_result_file(finished, smoke_data, tmp_path):
-    import mteb
-    from mteb.results import TaskResult
-
     names = ["Banking77Classification", "AmazonCounterfactualClassification", "STSBenchmark"]
     model, out = finished("bert", params={"pooler": "avg"}) / "model", tmp_path / "out.json"
     found = evaluate_model(str(model), [f"mteb:{name}" for name in names], smoke_data, out)
@@ -204,9 +205,6 @@ for task in {tasks}:
 @pytest.fixture
 def hub(monkeypatch, smoke_data):
     """Hands mteb the project's own data where it would ask the hub."""
-    from datasets import Dataset, DatasetDict
-    from mteb.abstasks import abstask
-    from mteb.abstasks.retrieval import AbsTaskRetrieval
 
     def rows(file):
         return [json.loads(line) for line in (smoke_data / "beir/smoke" / file).read_text("utf-8").splitlines()]
@@ -347,8 +345,6 @@ def test_published_data_are_as_many_as_mtebs(data):
 @pytest.mark.parametrize("task", OFFLINE)
 def test_published_data_are_mtebs(task):
     """As many examples, and letters, as mteb counted on its hub."""
-    import mteb
-
     facts = mteb.get_task(task).metadata.descriptive_stats
     for (subset, split), rows in read(REAL, task).items():
         own = facts[split].get("hf_subset_descriptive_stats", {subset: facts[split]})[subset]

@@ -7,20 +7,22 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 
 from csebench.base.errors import BadInput
 from csebench.base.files import sha256, with_digest, write_json
+from csebench.data.sts import read_sts
 from csebench.model.embedder import Embedder
 from csebench.plan.registry import evaluator_declaration, protocol
 from csebench.report.panels import plot
 from csebench.score.evaluate import evaluate
+from csebench.score.models import open_model
+from csebench.train.losses import RHO2_MAX, ami_paper
 from evaluators import attention, clusters, neighbours
 
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread():
-    import torch
-
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -29,8 +31,6 @@ def one_thread():
 
 @pytest.fixture(scope="module")
 def encoder(tiny_bert):
-    from csebench.score.models import open_model
-
     return open_model(str(tiny_bert), "avg")
 
 
@@ -127,8 +127,6 @@ def test_purity_by_hand():
 
 @pytest.fixture
 def control(finished):
-    from csebench.score.models import open_model
-
     return lambda name: open_model(str(finished(name) / "model"))
 
 
@@ -187,10 +185,6 @@ def test_malformed_files(dataset, file, content, message, encoder, smoke_data, t
 
 def test_mutual_information_of_a_pair_is_that_of_ami(encoder, sentences):
     """Alone and unpadded; of two lengths up to the shorter; of a view with itself the largest that AMI knows."""
-    import torch
-
-    from csebench.train.losses import RHO2_MAX, ami_paper
-
     torch.manual_seed(0)
     left, right = sorted(sentences[:6], key=len), sorted(sentences[6:12], key=len, reverse=True)
     with torch.inference_mode():
@@ -212,8 +206,6 @@ def test_syntax_by_hand():
 
 @pytest.fixture(scope="module")
 def measured(encoder, smoke_data):
-    import torch
-
     def state():
         noise = [m.p for m in encoder.encoder.modules() if hasattr(m, "p")]
         layers, training = {*encoder.encoder.attention_layers}, encoder.encoder.training
@@ -247,8 +239,6 @@ def test_histograms_sum_to_one(measured):
 
 def test_slices_of_a_large_encoder():
     """BERT-base: four layers by three heads, as the paper pools them."""
-    import torch
-
     maps = {layer: torch.rand(1, 12, 5, 5).softmax(-1) for layer in range(12)}
     view = lambda sentences: (type("Out", (), {"attention": maps}), None)  # noqa: E731
     *_, names, shared = attention.histograms(view, 1)
@@ -285,8 +275,6 @@ def test_split_by_syntax(encoder, smoke_data, monkeypatch):
 
 @pytest.mark.parametrize("pooler", ["cls_before_pooler", "mask", "avg_first_last_2022"])
 def test_other_encoders_and_poolers(pooler, tiny_roberta, smoke_data):
-    from csebench.score.models import open_model
-
     model = open_model(str(tiny_roberta), pooler)
     rows, _ = attention.evaluate(model, smoke_data, **params("attention", sentences=4, parsed=0, views=1))
     centre = {(r.subset, r.metric): r.value for r in rows}
@@ -351,8 +339,6 @@ def test_figures_are_the_same_bytes_again(drawn, scores, tmp_path):
 
 
 def test_tables_hold_what_is_drawn(drawn, scores, smoke_data):
-    from csebench.data.sts import read_sts
-
     with np.load(scores.with_suffix(".items.npz")) as items:
         header, *rows = table(drawn / "sts.cosine-gold.csv")
         assert header == ["gold", "cosine"]

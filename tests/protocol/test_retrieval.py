@@ -1,16 +1,28 @@
 """Retrieval against beir's own search and metrics; in-domain retrieval and geometry worked out by hand."""
 
+import hashlib
 import json
+import re
 import shutil
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
+from beir.datasets.data_loader import GenericDataLoader
+from beir.retrieval.evaluation import EvaluateRetrieval
+from beir.retrieval.search.dense import DenseRetrievalExactSearch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer import modules
 
 from csebench.base.errors import BadInput
+from csebench.cli import main
 from csebench.model import embedder
 from csebench.model.embedder import Embedder
 from csebench.plan.declarations import Evaluation
-from csebench.plan.registry import load
+from csebench.plan.registry import evaluator_declaration, load, protocol
+from csebench.plan.where_data_is import Download, Source, sources, sources_file
 from csebench.score.evaluate import evaluate, evaluate_run, sentences
 from evaluators import beir as retrieval
 from evaluators import geometry, stsb_retrieval
@@ -37,9 +49,6 @@ def random():
 @pytest.mark.parametrize(("similarity", "function"), [("cos", "cos_sim"), ("dot", "dot")])
 def test_beir_itself_gives_the_same(similarity, function, random, smoke_data):
     """Loader, exact search and metrics of the package, identical ids and graded judgements included."""
-    from beir.datasets.data_loader import GenericDataLoader
-    from beir.retrieval.evaluation import EvaluateRetrieval
-    from beir.retrieval.search.dense import DenseRetrievalExactSearch
 
     class Model:
         def encode_queries(self, queries, **_):
@@ -278,9 +287,6 @@ def test_embeddings_in_a_file(finished, smoke_data, tmp_path):
 
 def test_a_sentence_transformers_folder_with_modules_of_its_own(tiny_bert, smoke_data, tmp_path):
     """Behind the pooling is a layer that we do not know: the library encodes."""
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer import modules
-
     from csebench.score.models import open_model
 
     word = modules.Transformer(str(tiny_bert))
@@ -297,9 +303,6 @@ def test_a_sentence_transformers_folder_with_modules_of_its_own(tiny_bert, smoke
 
 
 def test_a_sentence_transformers_folder_keeps_its_normalisation_and_its_length(tiny_bert, tmp_path):
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer import modules
-
     from csebench.score.models import open_model
 
     word = modules.Transformer(str(tiny_bert), max_seq_length=8)
@@ -323,8 +326,6 @@ def test_one_forum_alone(random, smoke_data, tmp_path):
 
 
 def test_a_name_that_is_no_name():
-    from csebench.plan.registry import protocol
-
     for text in ("beir:../x", "beir:a.b", "beir:"):
         with pytest.raises(BadInput):
             protocol(text)
@@ -345,13 +346,6 @@ def test_max_length_is_part_of_the_protocol(tiny_bert, smoke_data, tmp_path):
 @pytest.fixture
 def server(tmp_path, smoke_data, monkeypatch):
     """BEIR's server, on this machine: the archive of one dataset, and the md5 that is stated of it."""
-    import hashlib
-    import threading
-    from functools import partial
-    from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-
-    from csebench.plan.where_data_is import Download, Source, sources_file
-
     shutil.make_archive(str(tmp_path / "served" / "smoke"), "zip", smoke_data / "beir", "smoke")
     handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path / "served"))
     running = ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -367,8 +361,6 @@ def server(tmp_path, smoke_data, monkeypatch):
 
 
 def test_a_corpus_is_fetched_and_checked(server, random, smoke_data, tmp_path):
-    from csebench.cli import main
-
     assert main(["fetch", "beir:smoke", "--out", str(tmp_path / "root")]) == 0
     assert sorted(p.name for p in (tmp_path / "root/beir").iterdir()) == ["smoke"]
     fetched, shipped = (
@@ -380,10 +372,6 @@ def test_a_corpus_is_fetched_and_checked(server, random, smoke_data, tmp_path):
 @pytest.mark.parametrize(("name", "message"), [("smoke", "md5 is .* fetch it again"), ("other", "cannot be fetched")])
 def test_another_archive_is_refused(name, message, server, tmp_path, capsys):
     """Cut short on the way, or not there at all: exit code 1, and nothing is left that looks like data."""
-    import re
-
-    from csebench.cli import main
-
     archive = tmp_path / "served" / "smoke.zip"
     archive.write_bytes(archive.read_bytes()[:-10])
     assert main(["fetch", f"beir:{name}", "--out", str(tmp_path / "root")]) == 1
@@ -392,8 +380,5 @@ def test_another_archive_is_refused(name, message, server, tmp_path, capsys):
 
 
 def test_every_dataset_of_the_paper_can_be_fetched_and_evaluated():
-    from csebench.plan.registry import evaluator_declaration
-    from csebench.plan.where_data_is import sources
-
     fetched = {name.removeprefix("beir:") for name in sources() if name.startswith("beir:")}
     assert fetched == set(evaluator_declaration("beir").tasks) and len(fetched) == 14

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from scipy.stats import spearmanr
+from transformers import AutoModel, AutoTokenizer
 
 from csebench.base.project import ROOT
 from csebench.data.sts import read_sts
@@ -29,8 +31,6 @@ def senteval_cosine(u, v):
 
 def senteval_vectors(model, tokenizer, sentences):
     """{pooler: (N, D)} of one batch, padded to its longest sentence."""
-    import torch
-
     batch = tokenizer(sentences, return_tensors="pt", padding=True)
     with torch.no_grad():
         states = model(**batch, output_hidden_states=True).hidden_states
@@ -48,8 +48,6 @@ def senteval_vectors(model, tokenizer, sentences):
 def senteval_pairs(folder, data_root, task, split, batch_size=128):
     """Cosines of every pooler, gold scores, and which pairs are of identical sentences: left and right in batches of
     their own, the subsets one behind the other, those of STS12 to STS16 sorted by length."""
-    from transformers import AutoModel, AutoTokenizer
-
     model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
     tokenizer = AutoTokenizer.from_pretrained(folder)
     cosines, gold, equal = {}, [], []

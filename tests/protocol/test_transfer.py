@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -201,8 +202,6 @@ def test_declared_counts_are_those_of_the_test_files():
 
 
 def test_published_counts_where_the_data_are_there():
-    import os
-
     root = os.environ.get("CSEBENCH_DATA")
     if not root or not (Path(root) / "downstream/MR").exists():
         pytest.skip("CSEBENCH_DATA names no folder with SentEval's data")

@@ -1,10 +1,6 @@
 """scores.csv and cells.csv: what pandas reads from them is what pages show."""
 
 import json
-import re
-import subprocess
-import sys
-from dataclasses import replace
 
 import pandas
 import pytest
@@ -12,12 +8,11 @@ import pytest
 from csebench.base.files import with_digest
 from csebench.base.project import ROOT
 from csebench.plan import catalog, recipe
-from csebench.plan.catalog import RESULTS, paper_names
+from csebench.plan.catalog import RESULTS
 from csebench.plan.papers import Recipe
 from csebench.plan.registry import METHODS, declaration, names
 from csebench.plan.spec import Spec
-from csebench.plan.targets import grid_names
-from csebench.report.csv_tables import SCORES, describe_run, score_rows
+from csebench.report.csv_tables import describe_run, score_rows
 
 MINI = ROOT / RESULTS / "mini"
 
@@ -32,25 +27,6 @@ def scores():
     return pandas.read_csv(MINI / "scores.csv", low_memory=False)
 
 
-def test_three_lines_of_the_readme_show_a_cell():
-    (code,) = re.findall(r"<!-- pandas -->\n```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
-    assert len(list(filter(None, code.splitlines()))) == 3
-    shown = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    page = (MINI / "micse" / "table3.md").read_text(encoding="utf-8")
-    (first_cell,) = re.findall(r"^\| AMI\+SimCSE +\| ([\d.]+ ± [\d.]+)", page, re.M)
-    assert re.search(rf"^text +{re.escape(first_cell)}$", shown, re.M)
-
-
-def test_cells_are_those_of_the_pages(cells):
-    """Every number of ours on every page of a paper's table."""
-    for paper in paper_names():
-        for name in (name for name in grid_names(paper) if name.startswith("table")):
-            page = (MINI / paper / f"{name}.md").read_text(encoding="utf-8")
-            lines = page.replace("\\|", "|").splitlines()
-            for cell in cells.query("paper == @paper and table == @name and n > 0").itertuples():
-                assert any(line.startswith(f"| {cell.row} ") and cell.text in line for line in lines), cell
-
-
 def test_cells_are_means_of_their_runs(cells, scores):
     """Which scores.csv has under the ids that the cell names: no mixture of variants."""
     scored = cells[(cells.n > 0) & cells.task.notna()]
@@ -63,12 +39,6 @@ def test_cells_are_means_of_their_runs(cells, scores):
         first = wanted[(wanted.evaluator == evaluator) & (wanted.task == cell.task)].metric.iloc[0]
         values = by_key[evaluator, cell.task, subset, first if cell.metric == "main score" else cell.metric]
         assert cell.factor * values.loc[cell.runs.split()].mean() == pytest.approx(cell.ours), cell
-
-
-def test_columns_tell_runs_apart(scores):
-    """One row per run and score by what was run alone, without its id."""
-    about = [column for column in SCORES if column not in ("value", "unit", "run", "cell")]
-    assert not scores.duplicated(about).any()
 
 
 def test_scores_of_older_code_give_way_to_newer_ones(tmp_path, monkeypatch):
@@ -87,9 +57,8 @@ def test_scores_of_older_code_give_way_to_newer_ones(tmp_path, monkeypatch):
 
 
 def spec(**row):
-    scale = catalog.scale("smoke")
-    unchanged = replace(recipe.conditions(scale), override={}, methods={}, components={})
-    return recipe.make_spec(Recipe(**row), scale.encoders["bert-base"], 10**6, 3, unchanged, "test")
+    scale = catalog.scale("paper")
+    return recipe.make_spec(Recipe(**row), scale.encoders["bert-base"], 10_000, 3, recipe.conditions(scale), "test")
 
 
 def test_a_run_is_described_by_what_it_changes():

@@ -13,8 +13,9 @@ from csebench.base.files import read_json, write_json
 from csebench.base.processes import use_threads
 from csebench.plan.declarations import Evaluation
 from csebench.score import evaluate as module
-from csebench.score.evaluate import evaluate_run, publish
+from csebench.score.evaluate import evaluate_run, has_data, publish
 from csebench.score.score_types import Score
+from csebench.train.trainer import Training
 
 
 @pytest.fixture
@@ -75,8 +76,6 @@ def test_a_run_without_a_model(data, tmp_path):
 
 def test_a_training_job_scores_by_what_has_its_data(data):
     """What has none is left to a job that waits for it, so that a finished model is not thrown away."""
-    from csebench.score.evaluate import has_data
-
     assert has_data("sts", data) and has_data("beir:smoke", data)
     assert not has_data("beir:scifact", data)
 
@@ -112,8 +111,6 @@ def test_scores_of_other_weights_are_not_published_for_a_retrained_run(
     run_of_simcse, smoke_data, tmp_path, monkeypatch
 ):
     """The trainer changed without a new version: the run has the id that it had."""
-    from csebench.train.trainer import Training
-
     before = published(run_of_simcse(), smoke_data, tmp_path / "before.json")
     monkeypatch.setattr(Training, "learning_rate", lambda *_: 3e-3)
     after = published(run_of_simcse(), smoke_data, tmp_path / "after.json")

@@ -2,15 +2,13 @@
 
 import csv
 import re
-from dataclasses import replace
 
 import pytest
-from score_files import GOLD, items_of_panel, write_scores
+from score_files import items_of_panel, write_scores
 
 from csebench.base import caches
 from csebench.base.errors import BadInput
 from csebench.plan import catalog, grids, registry, targets
-from csebench.plan.papers import FIGURES_OF_SCORES, Published
 from csebench.plan.registry import declaration, evaluator_declaration, panels, protocol
 from csebench.report import figures, view
 from csebench.score.drawing import method_colour, row_colour
@@ -47,7 +45,7 @@ def drawn(paper, name, scale):
         return list(csv.DictReader(file)), " ".join(re.findall("<!-- (.*?) -->", paths[".svg"].read_text("utf-8")))
 
 
-@pytest.mark.parametrize(("paper", "name"), ALL, ids=["/".join(pair) for pair in ALL])
+@pytest.mark.parametrize(("paper", "name"), [("micse", "figure4"), ("msse", "figure6"), ("micse", "figure7")])
 def test_without_scores(paper, name):
     rows, texts = drawn(paper, name, "smoke")
     labels = [row.label for row in grids.find_grid(paper, name).rows]
@@ -97,13 +95,6 @@ def test_a_method_has_one_colour_in_all_figures():
                 assert colours.setdefault(name_of_row, row_colour(row, place)) == row_colour(row, place), row.label
 
 
-def test_sizes_that_are_equal():
-    score_cells("micse", "figure4", "smoke", lambda i, j, seed: 0.5 + i / 10 + (seed - 48) / 100)
-    rows, texts = drawn("micse", "figure4", "smoke")
-    assert {row["difference"] for row in rows if row["row"] == "miCSE"} == {"30"}
-    assert {row["size"] for row in rows} == {"24", "400"} and "missing" not in texts
-
-
 def test_bars():
     """Differences by seed; what has no run at a scale is named, the baseline has no bar."""
     values = {0: {48: 0.5, 49: 0.6, 50: 0.7}, 2: {48: 0.52, 49: 0.64, 50: 0.76}, 3: {48: 0.4}}
@@ -118,34 +109,14 @@ def test_bars():
         assert part in texts, part
 
 
-def test_a_bar_a_row():
-    score_cells("msse", "figure7", "smoke", lambda i, j, seed: 0.5 + i / 100 if i < 2 else None)
-    rows, texts = drawn("msse", "figure7", "smoke")
-    assert [row["mean"] for row in rows] == ["50", "51", ""]
-    assert "51.00" in texts and "missing: [MASK] (no scores)" in texts
-
-
 def test_published_values_are_drawn_at_the_scale_of_the_paper():
     for scale, theirs in (("mini", "published values are not drawn"), ("paper", "InforMin-CL-BERT_base, published")):
         score_cells(
-            "informin_cl", "figure3", scale, lambda i, j, seed: (-1) ** (j == 0) * (0.1 * (i + j) + seed / 1000)
+            "informin_cl", "figure3", scale, lambda i, j, seed: (1 if j else -1) * (0.1 * (i + j) + seed / 1000)
         )
         rows, texts = drawn("informin_cl", "figure3", scale)
         assert [row["published"] for row in rows if row["column"] == "alignment"] == [""] * 6 + ["0.143"]
         assert theirs in texts and "CT-BERT_base" in texts
-
-
-@pytest.mark.parametrize(("paper", "name"), [("micse", "figure9"), ("msse", "figure5"), ("msse", "figure7")])
-def test_published_values_have_marks_of_their_own(paper, name, monkeypatch):
-    def printed(*of):
-        own = view.grid_view(*of)
-        value = Published(value=70.5, std=0.5, text="70.5 ± 0.5")
-        return replace(own, rows=[[replace(cell, published=value) for cell in cells] for cells in own.rows])
-
-    monkeypatch.setattr(figures, "grid_view", printed)
-    rows, texts = drawn(paper, name, "paper")
-    assert {(row["published"], row["published_std"], row["mean"]) for row in rows} == {("70.5", "0.5", "")}
-    assert " published " in texts and "no scores yet" not in texts
 
 
 def test_training():
@@ -173,38 +144,10 @@ def score_panels(paper, name, last=None):
         write_scores(cell.specs[0], cell.evaluator, "smoke", [*scores, (cell.task, cell.metric, 0.5)], items=own)
 
 
-PANELS = [(p, n) for p, n in ALL if grids.find_grid(p, n).kind in panels()]
-
-
-@pytest.mark.parametrize(("paper", "name"), PANELS, ids=["/".join(pair) for pair in PANELS])
-def test_panels(paper, name):
-    """One a row, but of the last, which has no scores; no sentence is in the table."""
-    score_panels(paper, name, -1)
-    rows, texts = drawn(paper, name, "smoke")
-    labels = [row.label for row in grids.find_grid(paper, name).rows]
-    assert list(dict.fromkeys(row["model"] for row in rows)) == labels
-    assert [v for k, v in rows[-1].items() if k != "model"] == [""] * (len(rows[0]) - 1) and "text" not in rows[0]
-    assert f"missing: {labels[-1]} (no scores)" in texts and "no scores yet" not in texts
-
-
-def test_cosine_and_gold():
-    score_panels("micse", "figure7")
-    rows, _ = drawn("micse", "figure7", "smoke")
-    assert list(rows[0]) == ["model", "gold", "cosine"]
-    assert [float(row["gold"]) for row in rows] == pytest.approx([*GOLD] * 2)
-
-
-def test_every_kind_of_figure_is_drawn():
-    assert {*figures.DRAWERS} == {*FIGURES_OF_SCORES} and not {*figures.DRAWERS} & {*panels()}
-
-
 def test_an_unknown_kind_is_refused_with_file_and_key(monkeypatch):
     found = grids.find_grid("micse", "figure7").model_copy(update={"kind": "cosine_golds"})
     monkeypatch.setattr(grids, "find_grid", lambda *_: found)
-    message = (
-        r"^papers/micse\.yaml: figure7: kind: unknown kind of figure 'cosine_golds'\. Did you mean 'cosine_gold'\?"
-    )
-    with pytest.raises(BadInput, match=message + " Known: .*bars, clusters, .*curves"):
+    with pytest.raises(BadInput, match=r"^papers/micse\.yaml: figure7: kind: .* 'cosine_golds'.* 'cosine_gold'"):
         grids.plan_grid("micse", "figure7", "smoke")
 
 
@@ -239,15 +182,3 @@ def test_scores_of_an_older_version_are_said_to_be(monkeypatch):
     monkeypatch.setattr(view, "settings", lambda *_: newer)
     _, texts = drawn("msse", "figure7", "smoke")
     assert "of older code or other settings: [CLS], first-last-avg, [MASK]" in texts
-
-
-@pytest.mark.parametrize("name", ["figure3", "figure7"])
-def test_same_scores_same_bytes(name):
-    if name == "figure7":
-        score_panels("micse", name)
-    else:
-        score_cells("micse", name, "smoke", lambda i, j, seed: 0.5 + i / 10 + seed / 1000)
-    first = {path: path.read_bytes() for path in figures.draw("micse", name, "smoke")}
-    for path in first:
-        path.unlink()
-    assert {path: path.read_bytes() for path in figures.draw("micse", name, "smoke")} == first

@@ -3,14 +3,15 @@
 import contextlib
 import json
 import os
-import signal
 
 import pytest
 import torch
 
-from csebench.base.errors import Stopped
-from csebench.base.models import model_sha256
+from csebench.base import files as base_files
+from csebench.base.files import sha256
 from csebench.base.runs import CHECKPOINT
+from csebench.train import checkpoint, loop, trainer
+from methods.simcse import Method
 
 STEPS = {"steps": 8, "evaluate_every": 2}
 
@@ -26,8 +27,6 @@ def files(out, kind):
 @pytest.fixture
 def kill_at(monkeypatch):
     """`kill_at(step)`: training dies when it assembles the batch of this step; None: it does not."""
-    from csebench.train import trainer
-
     batch_at = trainer.batch_at
 
     def arm(step):
@@ -60,8 +59,6 @@ def killed_run(make_spec, train, tmp_path, kill_at):
 
 
 def test_the_best_weights_are_written_when_they_change(make_spec, train, tmp_path, monkeypatch, kill_at):
-    from csebench.train import checkpoint
-
     scores = iter([0.1, 0.5, 0.4, 0.4, 0.4])
     point = {"alignment": 0.0, "uniformity": 0.0}
     monkeypatch.setattr("csebench.train.trainer.dev_point", lambda *_: {"spearman": next(scores), **point})
@@ -94,25 +91,6 @@ def test_weights_without_gradient_that_change_are_in_it(killed_run):
     assert any(key.startswith("components.1.momentum.") for key in state)
 
 
-def test_stopped_after_the_last_step(make_spec, train, finished, tmp_path, monkeypatch):
-    """Nothing is left but the export, which writes the same files: the tokenizer has not been called."""
-    from csebench.train import trainer
-
-    batch_at, spec = trainer.batch_at, make_spec("simcse", params=STEPS)
-
-    def last(step, *args):
-        if step == 7:
-            os.kill(os.getpid(), signal.SIGTERM)
-        return batch_at(step, *args)
-
-    with monkeypatch.context() as patched, pytest.raises(Stopped):
-        patched.setattr(trainer, "batch_at", last)
-        train(spec, tmp_path / "run")
-    report = train(spec, tmp_path / "run")
-    assert report["resumed_at"] == 8
-    assert model_sha256(tmp_path / "run" / "model") == model_sha256(finished("simcse", params=STEPS) / "model")
-
-
 # ---------------------------------------------------------------- how it is written
 
 
@@ -120,9 +98,6 @@ def test_stopped_after_the_last_step(make_spec, train, finished, tmp_path, monke
 @pytest.mark.parametrize("when", ["half written", "written", "in place"])
 def test_killed_while_it_is_written(when, file, make_spec, train, tmp_path, monkeypatch):
     """At any file of the second checkpoint: the run resumes from the first, or from the second if it is complete."""
-    from csebench.base import files as base_files
-    from csebench.train import checkpoint
-
     spec = make_spec("simcse", params=STEPS)
     point = {"alignment": 0.0, "uniformity": 0.0}
     monkeypatch.setattr("csebench.train.trainer.dev_point", lambda *_: {"spearman": next(scores), **point})
@@ -161,8 +136,6 @@ def test_killed_while_it_is_written(when, file, make_spec, train, tmp_path, monk
 
 def test_writing_takes_a_small_part_of_a_run(make_spec, train, tmp_path, monkeypatch):
     """A minute apart where writing is fast, thirty times what it took where it is slow."""
-    from csebench.train import checkpoint, loop
-
     clock, saved = [0.0], []
 
     def save(state, folder, run):
@@ -172,8 +145,6 @@ def test_writing_takes_a_small_part_of_a_run(make_spec, train, tmp_path, monkeyp
     monkeypatch.setattr(loop.time, "perf_counter", lambda: clock[0])
     monkeypatch.setattr(checkpoint, "save", save)
     monkeypatch.setattr(loop, "LOG_EVERY", 1)
-    from methods.simcse import Method
-
     loss = Method.loss
 
     def slow(self, views):
@@ -243,7 +214,6 @@ def test_of_another_run_is_set_aside(killed_run, make_spec, finished, train, tmp
 
 def test_runs_no_code(killed_run, train, tmp_path):
     """A crafted pickle in place of the state, with its hash."""
-    from csebench.base.files import sha256
 
     class Crafted:
         def __reduce__(self):

@@ -6,13 +6,20 @@ import shutil
 
 import numpy as np
 import pytest
+import torch
 from safetensors.numpy import save
 from safetensors.torch import load_file, save_file
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Dense
 
 from csebench.base.errors import BadInput
 from csebench.base.runs import is_done
 from csebench.cli import main
+from csebench.model.encoder import Encoder
 from csebench.plan.declarations import EncoderRef, Evaluation
+from csebench.score.evaluate import evaluate_run
+from csebench.score.models import open_model
+from csebench.train.run import load_encoder
 
 # ---------------------------------------------------------------- damage
 
@@ -61,8 +68,6 @@ def truncate_weights(folder):
 
 
 def add_lora(folder):
-    import torch
-
     edit_weights(folder, lambda weights: weights | {"encoder.layer.0.attention.self.query.lora_A": torch.ones(2, 32)})
 
 
@@ -110,8 +115,6 @@ def encoder(tiny_bert, tmp_path):
 
 
 def load(folder, revision="local", **more):
-    from csebench.model.encoder import Encoder
-
     return Encoder.load(EncoderRef(name=str(folder), revision=revision), **more)
 
 
@@ -137,8 +140,6 @@ def test_a_damaged_encoder_is_not_scored(damage, message, encoder, smoke_data, t
 
 
 def test_heads_that_an_encoder_does_not_use_are_no_damage(encoder):
-    import torch
-
     heads = {"cls.predictions.bias": torch.ones(3), "mlp.dense.weight": torch.ones(2, 2)}
     heads |= {"embeddings.position_ids": torch.arange(128)[None]}  # saved by transformers before 4.31
     edit_weights(encoder, lambda weights: weights | heads)
@@ -162,8 +163,6 @@ def test_prompts_and_masked_lm_need_a_mask_token(encoder):
 
 
 def test_training_needs_a_tokenizer_that_can_be_exported(encoder, make_spec):
-    from csebench.train.run import load_encoder
-
     vocabulary = json.loads((encoder / "tokenizer.json").read_text())["model"]["vocab"]
     (encoder / "vocab.txt").write_text("\n".join(vocabulary))
     edit_tokenizer(encoder, tokenizer_class="BertTokenizerLegacy")
@@ -174,8 +173,6 @@ def test_training_needs_a_tokenizer_that_can_be_exported(encoder, make_spec):
 
 
 def replace_dense(folder):
-    from sentence_transformers.sentence_transformer.modules import Dense
-
     Dense(16, 8).save(str(folder / "2_Dense"))
 
 
@@ -187,11 +184,6 @@ def empty_modules(folder):
     "damage", [delete_tokenizer, delete_layer, truncate_weights, delete_padding_token, replace_dense, empty_modules]
 )
 def test_a_damaged_folder_of_sentence_transformers_is_not_opened(damage, encoder, tmp_path):
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Dense
-
-    from csebench.score.models import open_model
-
     folder, model = tmp_path / "st", SentenceTransformer(str(encoder))
     model.append(Dense(32, 8))
     model.save(str(folder))
@@ -213,8 +205,6 @@ def test_a_damaged_folder_of_sentence_transformers_is_not_opened(damage, encoder
     ids=["empty", "text", "other keys", "another size", "not finite"],
 )
 def test_a_damaged_fitted_map_is_not_opened(content, encoder):
-    from csebench.score.models import open_model
-
     (encoder / "transform.safetensors").write_bytes(content)
     with pytest.raises(BadInput, match="fitted map"):
         open_model(str(encoder), "avg")
@@ -230,8 +220,6 @@ def test_a_damaged_fitted_map_is_not_opened(content, encoder):
     ids=str,
 )
 def test_a_control_that_cannot_be_is_not_opened(facts, message, tmp_path):
-    from csebench.score.models import open_model
-
     (tmp_path / "csebench.json").write_text(json.dumps(facts))
     with pytest.raises(BadInput, match=message):
         open_model(str(tmp_path))
@@ -260,8 +248,6 @@ def test_a_damaged_run_is_not_done(damage, run, make_spec):
 
 
 def test_a_damaged_run_is_not_scored_even_where_its_scores_are_kept(run, smoke_data):
-    from csebench.score.evaluate import evaluate_run
-
     evaluate_run(run, ["sts"], smoke_data, Evaluation())
     reset_dropout(run / "model")
     with pytest.raises(BadInput, match="files differ from those that training wrote"):
