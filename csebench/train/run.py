@@ -106,14 +106,14 @@ def export(
     model, part = out / "model", out / "model.part"
     for leftover in (model, part):
         shutil.rmtree(leftover, ignore_errors=True)
-    facts: dict[str, Any] = {"run": spec.run_id, "method": spec.method, "seed": spec.seed}
+    facts = {"run": spec.run_id, "method": spec.method, "seed": spec.seed}
     if encoder is None:
         facts |= {"control": spec.method, "params": spec.params}
     else:
         facts["pooler"] = spec.params["pooler"]
     write_json(part / FACTS, facts)
     if encoder is not None:
-        save_encoder(part, encoder, facts["pooler"], transform)
+        save_encoder(part, encoder, str(spec.params["pooler"]), transform)
     if modules:
         save_modules(part, modules)
     write_json(part / REPORT, with_digest(report | {"model_sha256": model_sha256(part)}))
