@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from csebench.base.data_root import DataRoot
 from csebench.base.errors import BadInput, no_exit
 from csebench.base.files import share_weights, system_errors, with_digest, write_json, write_text
 from csebench.base.models import CARD, FACTS, REPORT, model_sha256
@@ -32,7 +33,7 @@ def train(
     spec: Spec,
     out: Path,
     corpus: Path | None,
-    data_root: Path,
+    data_root: Path | DataRoot,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     positives: Path | None = None,
     chunk_size: int | None = None,
@@ -72,7 +73,6 @@ def train(
                 with system_errors(out / "model.part"):
                     export(spec, out, report, encoder, transform, modules)
             finish(out)
-    return None
 
 
 def load_encoder(spec: Spec) -> Encoder | None:

@@ -213,8 +213,7 @@ def encoders(modules: nn.Module) -> list[Encoder]:
 
 
 def make_optimizer(weights: list[nn.Parameter], method) -> torch.optim.Optimizer:
-    """As the method asks; weight decay leaves out biases and LayerNorm, as the trainer of transformers does, unless
-    the method `decays_all`."""
+    """As the method asks; weight decay leaves out biases and LayerNorm, as in transformers, unless it `decays_all`."""
     p = method.p
     groups = [{"params": weights}]
     if p.weight_decay and not method.decays_all:  # what has one dimension: biases, and weights of normalisation
