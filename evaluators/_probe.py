@@ -51,13 +51,13 @@ def fit(
         there (folds, R).
     """
     x = with_ones(x)
-    decay = torch.as_tensor(decay, dtype=x.dtype, device=x.device)
-    weights, accuracy = x.new_empty(len(folds), decay.shape[1], classes, x.shape[1]), np.empty(decay.shape)
+    decays = torch.as_tensor(decay, dtype=x.dtype, device=x.device)
+    weights, accuracy = x.new_empty(len(folds), decays.shape[1], classes, x.shape[1]), np.empty(decays.shape)
     groups = {}
     for number, fold in enumerate(folds):
         groups.setdefault((len(fold.train), fold.drawn), []).append(number)
     for members in groups.values():
-        fitted = _fit_equal(x, y, classes, [folds[m] for m in members], decay[members], settings)
+        fitted = _fit_equal(x, y, classes, [folds[m] for m in members], decays[members], settings)
         weights[members], accuracy[members] = fitted
     return weights, accuracy
 

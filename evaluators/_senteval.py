@@ -83,8 +83,9 @@ def nested(features: Arrays, labels: Arrays, settings: Settings, fit: Fit = fit)
     """
     y = labels["all"]
     x, targets, classes = tensors(features["all"], y)
-    outer = folds_of(y, np.arange(len(y)), settings["kfold"])
-    inner = [Fold(*cut) for train, _ in outer for cut in folds_of(y, train, settings["kfold"])]
+    number_of_folds = int(settings["kfold"])
+    outer = folds_of(y, np.arange(len(y)), number_of_folds)
+    inner = [Fold(*cut) for train, _ in outer for cut in folds_of(y, train, number_of_folds)]
     _, accuracy = fit(x, targets, classes, inner, [REGULARISERS] * len(inner), settings)
     chosen = [choose(of_fold) for of_fold in accuracy.reshape(len(outer), -1, len(REGULARISERS))]
     decay = [[REGULARISERS[number]] for number, _ in chosen]
@@ -101,7 +102,7 @@ def kfold(features: Arrays, labels: Arrays, settings: Settings, fit: Fit = fit) 
     """TREC, MRPC: k-fold on the training set chooses the regulariser."""
     x, targets, classes = tensors(features["train"], labels["train"])
     rows = np.arange(len(x))
-    folds = [Fold(*cut) for cut in folds_of(labels["train"], rows, settings["kfold"])]
+    folds = [Fold(*cut) for cut in folds_of(labels["train"], rows, int(settings["kfold"]))]
     _, accuracy = fit(x, targets, classes, folds, [REGULARISERS] * len(folds), settings)
     number, dev = choose(accuracy)
     weights, _ = fit(x, targets, classes, [held_out(rows)], [[REGULARISERS[number]]], settings)
@@ -111,8 +112,8 @@ def kfold(features: Arrays, labels: Arrays, settings: Settings, fit: Fit = fit) 
 def dev_set(features: Arrays, labels: Arrays, settings: Settings, fit: Fit = fit) -> tuple[float, float, np.ndarray]:
     """SST: its validation set chooses the regulariser, and stops the fit that is tested."""
     x, targets, classes = tensors(*(np.concatenate([arrays["train"], arrays["dev"]]) for arrays in (features, labels)))
-    fold = Fold(*np.split(np.arange(len(x)), [len(labels["train"])]))
-    weights, accuracy = fit(x, targets, classes, [fold], [REGULARISERS], settings)
+    train, rest = np.split(np.arange(len(x)), [len(labels["train"])])
+    weights, accuracy = fit(x, targets, classes, [Fold(train, rest)], [REGULARISERS], settings)
     number, dev = choose(accuracy)  # fitting it again, as SentEval does, gives the same weights
     return tested(weights[0, number], features, labels, dev)
 

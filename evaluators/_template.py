@@ -80,4 +80,4 @@ def draw_template(figure: FigureBase, items: Items, source: Source) -> list[list
     axes = figure.subplots()
     points(axes, gold, cosines)
     axes.set(xlabel="gold score (0 to 5)", ylabel="cosine (−1 to 1)", title=source.model)
-    return [["gold", "cosine"], *zip(gold, cosines, strict=True)]
+    return [["gold", "cosine"], *map(list, zip(gold, cosines, strict=True))]

@@ -119,12 +119,12 @@ def evaluate(
 
     files = sorted(data_root.glob(DECLARATION["files"][0]))
     corpus = list(dict.fromkeys(s for path in files for s in read_corpus(path) if s.strip()))
-    drawn = draw_subset(corpus, sentences, seed)
+    drawn = list(draw_subset(corpus, sentences, seed))
     if len(drawn) < 2:
         raise BadInput(f"{files[0]}: {len(drawn)} sentences, needs at least two.")
     if getattr(model, "encoder", None) is None or model.encoder.model.config.model_type not in BERTS:
         raise BadInput(f"attention: needs a model with attention maps: an encoder of the kinds {', '.join(BERTS)}.")
-    short = draw_subset([s for s in corpus if len(s.split()) <= words and s.endswith(".")], parsed, seed)
+    short = list(draw_subset([s for s in corpus if len(s.split()) <= words and s.endswith(".")], parsed, seed))
     trees, parser = parse(short)
     triples = by_syntax(short, trees)
     pairs = {"similarity/positive": (drawn, drawn), "similarity/negative": (drawn, drawn[1:] + drawn[:1])}
@@ -135,15 +135,16 @@ def evaluate(
         torch.manual_seed(seed)
         view = dropout_views(model)
         joint, edges, slices, shared = histograms(view, views)  # first: its masks are the same without spaCy
-        groups = {name: compare(view, *sides, tokens) for name, sides in pairs.items()}
+        groups = {name: compare(view, left, right, tokens) for name, (left, right) in pairs.items()}
 
     rows = [row("syntax", "identical", "pairs", len(triples))]
     rows += [row("histogram", name, "mutual information", nats) for name, nats in zip(slices, shared, strict=True)]
     rows += [row("histogram", "all", "mutual information", np.mean(shared))]
     centroids = {name: values.mean(0, dtype=np.float64) for name, values in groups.items()}
     for name, centroid in centroids.items():
+        task, subset = name.split("/")
         metrics = zip(("cosine", "mutual information"), centroid, strict=True)
-        rows += [row(*name.split("/"), metric, value) for metric, value in metrics]
+        rows += [row(task, subset, metric, value) for metric, value in metrics]
     for task in dict.fromkeys(name.split("/")[0] for name in centroids):
         first, second = (centroid for name, centroid in centroids.items() if name.startswith(task))
         rows += [row(task, "all", "distance", np.linalg.norm(first - second))]
@@ -152,7 +153,7 @@ def evaluate(
     return rows, items | {"histogram/joint": joint, "histogram/edges": edges, "histogram/slices": np.array(slices)}
 
 
-def row(task: str, subset: str, metric: str, value: float) -> Score:
+def row(task: str, subset: str, metric: str, value: float | np.floating) -> Score:
     return Score(task, subset, metric, float(value))
 
 
@@ -197,8 +198,10 @@ def mutual_information(view1: Encoded, view2: Encoded, number: int) -> float:
 
     size = int(torch.minimum(view1.mask[number].sum(), view2.mask[number].sum()))
     layers = ami_layers("paper", len(view1.attention))
-    maps = ([view.attention[i][number, None, :, :size, :size].float() for i in layers] for view in (view1, view2))
-    return ami_paper(*maps, view1.mask[number, None, :size], samples=None).item()
+    maps1, maps2 = (
+        [view.attention[i][number, None, :, :size, :size].float() for i in layers] for view in (view1, view2)
+    )
+    return ami_paper(maps1, maps2, view1.mask[number, None, :size], samples=None).item()
 
 
 # ---------------------------------------------------------------- pairs by syntax
@@ -210,7 +213,7 @@ Tree = tuple[tuple[str, int], ...]  # relation and head of every word
 def parse(sentences: list[str]) -> tuple[list[Tree], str]:
     """The linearised dependency tree of every sentence, and with what; ([], why not) without spaCy."""
     try:
-        import spacy
+        import spacy  # pyright: ignore[reportMissingImports]
 
         parser = spacy.load("en_core_web_sm", exclude=["tagger", "attribute_ruler", "lemmatizer", "ner"])
     except (ImportError, OSError) as e:
@@ -257,7 +260,8 @@ def histograms(view: DropoutView, views: int) -> tuple[np.ndarray, np.ndarray, l
             positive = (a > 0) & (b > 0)
             logs.append((a[positive].double().log(), b[positive].double().log()))
             names.append(f"{span('layer', layers)}, {span('head', heads)}")
-    edges = np.stack([np.linspace(*map(float, torch.cat(pair).aminmax()), BINS + 1) for pair in logs])
+    ranges = [torch.cat(pair).aminmax() for pair in logs]
+    edges = np.stack([np.linspace(float(r.min), float(r.max), BINS + 1) for r in ranges])
     counts = [np.histogram2d(a.numpy(), b.numpy(), bins)[0] for (a, b), bins in zip(logs, edges, strict=True)]
     shared = [gaussian_mi(a.exp(), b.exp()).item() for a, b in logs]
     return np.stack([c / c.sum() for c in counts]).astype(np.float32), edges, names, shared
@@ -297,7 +301,7 @@ def draw_clouds(
 
     axes, centroids = figure.subplots(), []
     for place, (group, values) in enumerate(groups.items()):
-        points(axes, *values.T, place, label=f"{group} ({len(values):,} pairs)", alpha=0.35)
+        points(axes, values[:, 0], values[:, 1], place, label=f"{group} ({len(values):,} pairs)", alpha=0.35)
         centroids.append(values.mean(0))
         axes.plot(*centroids[-1], "o", c=COLOURS[place], ms=10, mec="black", mew=1.5, zorder=3)
     axes.annotate("", *centroids, arrowprops={"arrowstyle": "<->", "linewidth": 1.5, "shrinkA": 6, "shrinkB": 6})

@@ -112,8 +112,8 @@ def search(
     device = "cuda" if torch.cuda.is_available() else "cpu"
 
     def comparable(vectors: np.ndarray) -> torch.Tensor:
-        vectors = torch.from_numpy(np.asarray(vectors, dtype=np.float32)).to(device)
-        return torch.nn.functional.normalize(vectors) if similarity == "cos" else vectors
+        rows = torch.from_numpy(np.asarray(vectors, dtype=np.float32)).to(device)
+        return torch.nn.functional.normalize(rows) if similarity == "cos" else rows
 
     relevant = [{d: float(g) for d, g in qrels[q].items() if g > 0} or {"none": 1.0} for q in queries]
     query_vectors = comparable(model.embed(list(queries.values()), relevant))

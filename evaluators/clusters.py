@@ -90,7 +90,7 @@ def evaluate(model: Embedder, data_root: Path, dataset: str, points: int, seed: 
         raise BadInput(f"{data_root / DECLARATION['files'][dataset][0]}: {len(texts)} sentences, needs at least 8.")
     vectors = unit(model.embed(list(texts), list(labels))).astype(np.float32)
     shown = np.array(draw_subset(list(range(len(texts))), points, seed))
-    kmeans = KMeans(min(clusters, len(texts) // 4), n_init=10, random_state=seed)
+    kmeans = KMeans(min(clusters, len(texts) // 4), n_init=10, random_state=seed)  # pyright: ignore[reportArgumentType]
     tsne = TSNE(perplexity=min(30, (len(shown) - 1) // 3), init="pca", random_state=seed)
     with threadpool_limits(1), warnings.catch_warnings():  # sums in one order: the same bytes on any number of cores
         warnings.simplefilter("ignore", ConvergenceWarning)  # equal vectors make fewer clusters
@@ -165,7 +165,7 @@ def draw_clusters(figure: FigureBase, items: Items, source: Source) -> list[list
     for ax, groups, name in zip(axes, (cluster, label), ("cluster of k-means", "label"), strict=True):
         for place, group in enumerate(np.unique(groups)):
             members = coordinates[groups == group]
-            points(ax, *members.T, place, label=str(group))
+            points(ax, members[:, 0], members[:, 1], place, label=str(group))
             if groups is cluster:
                 box = {"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.6}
                 ax.text(*np.median(members, axis=0), str(group), fontsize=7, ha="center", va="center", bbox=box)
@@ -173,7 +173,8 @@ def draw_clusters(figure: FigureBase, items: Items, source: Source) -> list[list
     axes[0].set_ylabel("t-SNE dimension 2 (no unit)")
     axes[1].legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, markerscale=2, fontsize=8)
     count = f"{len(shown):,} of {len(items['cluster']):,} sentences"
-    percent = 100 * value(source.content, dataset, "purity")
-    figure.suptitle(f"{source.model}\n{dataset}: {count}, purity {percent:.2f} %")
+    share = value(source.content, dataset, "purity")
+    assert share is not None
+    figure.suptitle(f"{source.model}\n{dataset}: {count}, purity {100 * share:.2f} %")
     rows = zip(shown, *coordinates.T, cluster, label, items["text"][shown], strict=True)
-    return [["sentence", "x", "y", "cluster", "label", "text"], *rows]
+    return [["sentence", "x", "y", "cluster", "label", "text"], *map(list, rows)]

@@ -22,7 +22,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -38,7 +38,6 @@ from csebench.score.score_types import Items, Score
 if TYPE_CHECKING:
     from datasets import Dataset
     from mteb.abstasks import AbsTask
-    from mteb.models.abs_encoder import AbsEncoder
     from mteb.results import TaskResult
 
 DECLARATION = {
@@ -152,7 +151,7 @@ def evaluate(model: Embedder, data_root: Path, task: str) -> tuple[list[Score], 
         return rows, items_of(Path(predictions), wanted)
 
 
-def wrap(model: Embedder, task: str, truth: dict[str, str] | None) -> AbsEncoder:
+def wrap(model: Embedder, task: str, truth: dict[str, str] | None) -> Any:
     """The model as mteb takes it; its revision is a hash of what it makes of PROBE. `truth`: the class of a text."""
     from mteb.models import ModelMeta
     from mteb.models.abs_encoder import AbsEncoder
@@ -174,7 +173,7 @@ def wrap(model: Embedder, task: str, truth: dict[str, str] | None) -> AbsEncoder
             if prompt_type == PromptType.document:  # of which there are too many to remember
                 vectors = np.concatenate(list(model.stream(texts, f"mteb-{task}-{next(corpora)}")))
             else:
-                vectors = model.embed(texts, truth and [truth[text] for text in texts])
+                vectors = model.embed(texts, None if truth is None else [truth[text] for text in texts])
             return vectors
 
     return Encoder()
@@ -192,7 +191,8 @@ def rows_of(result: TaskResult, main: str) -> list[Score]:
 
 
 def splits_of(task: AbsTask, subset: str) -> dict[str, Dataset]:
-    return task.dataset if subset == "default" else task.dataset[subset]
+    dataset = cast(Any, task.dataset)
+    return dataset if subset == "default" else dataset[subset]
 
 
 def items_of(folder: Path, task: AbsTask) -> Items:
@@ -232,7 +232,7 @@ def load(task: AbsTask, data_root: Path) -> None:
     columns = ("text", "label") if task.metadata.type == "Classification" else ("sentence1", "sentence2", "score")
     data = {}
     for (subset, split), rows in read(data_root, name).items():
-        facts = task.metadata.descriptive_stats[split]
+        facts = cast(Any, task.metadata.descriptive_stats)[split]
         wanted = facts.get("hf_subset_descriptive_stats", {subset: facts})[subset]["num_samples"]
         if len(rows) != wanted and not (data_root / "counts.yaml").exists():  # which says: not the published data
             raise BadInput(

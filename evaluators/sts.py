@@ -115,4 +115,4 @@ def draw_cosine_gold(figure: FigureBase, items: Items, source: Source) -> list[l
     points(axes, gold, cosines, c=gold, cmap="cividis", alpha=0.7)
     axes.set(xlabel="gold score of the pair (0 to 5)", ylabel="cosine of the pair (−1 to 1)")
     axes.set_title(f"{source.model}\nSTS-B test, Spearman {100 * spearman(cosines, gold):.2f}")
-    return [["gold", "cosine"], *zip(gold, cosines, strict=True)]
+    return [["gold", "cosine"], *map(list, zip(gold, cosines, strict=True))]

@@ -102,10 +102,10 @@ def evaluate(model: Embedder, data_root: Path, **settings: int | str) -> tuple[l
         features = {name: embed(model, task, name, split) for name, split in splits.items()}
         labels = {name: split.labels for name, split in splits.items()}
         dev, accuracy, predicted = SOLVERS[task](features, labels, settings)
-        test = labels.get("test", labels.get("all"))
+        test = splits.get("test") or splits["all"]
         rows += [row(task, "all", accuracy), row(task, "dev", dev)]
-        rows += [Score(task, "all", "f1", float(f1_score(test, predicted)))] if task == "MRPC" else []
-        items |= {task: predicted == test, f"sentences/{task}": ids(splits.get("test", splits.get("all")))}
+        rows += [Score(task, "all", "f1", float(f1_score(test.labels, predicted)))] if task == "MRPC" else []
+        items |= {task: predicted == test.labels, f"sentences/{task}": ids(test)}
     mean, printed = averages([r.value for r in rows if (r.subset, r.metric) == ("all", "accuracy")])
     return [*rows, row("Avg.", "all", mean), row("Avg.", "printed", printed)], items
 

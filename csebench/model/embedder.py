@@ -104,11 +104,8 @@ class Recorder(Embedder):
 
 
 class EmbeddingFile(Embedder):
-    """Vectors made elsewhere: an .npz with `sentences` (N,) and `vectors` (N, D).
-
-    Raises:
-        BadInput: not such a file, or a sentence that is asked for is not in it.
-    """
+    """Vectors made elsewhere: an .npz with `sentences` (N,) and `vectors` (N, D). Raises BadInput for another file, or
+    where a sentence that is asked for is not in it."""
 
     def __init__(self, path: Path):
         self.path = path

@@ -8,6 +8,7 @@ import itertools
 from collections import OrderedDict
 from collections.abc import Iterable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,18 +24,14 @@ from csebench.base.models import check_foreign, check_model, check_revision, che
 from csebench.model.chunks import in_chunks
 from csebench.model.layers import Layers, additive, at_position, can_compile, to_device, use_cheap_dropout
 from csebench.model.pooling import ONE_POSITION, TEMPLATES, TWO_LAYERS, Encoded
+from csebench.model.tokens import Tokens
 from csebench.model.weights import check_architecture, check_tokenizer, check_weights
 from csebench.plan.declarations import EncoderRef
 
 logging.set_verbosity_error()  # else every load reports the masked-LM head that we do not want
-
-
 logging.disable_progress_bar()
 
-
 MODULES = "modules.safetensors"  # what a method exports beside its encoder
-
-
 NO_MASK = "the tokenizer has no mask token; name one as mask_token in tokenizer_config.json."
 BERTS = ("bert", "roberta")  # whose modules are laid out alike
 
@@ -42,16 +39,16 @@ BERTS = ("bert", "roberta")  # whose modules are laid out alike
 class Encoder(nn.Module):
     """A Hugging Face encoder with its tokenizer; eager attention, which is faster at short lengths and keeps maps."""
 
-    def __init__(self, model, tokenizer, source=None):
+    def __init__(self, model, tokenizer, source: dict[str, Any] | None = None):
         super().__init__()
         self.model, self.tokenizer = model, tokenizer
-        self.source = source  # where `from_pretrained` found it
+        self.source = source or {}  # where `from_pretrained` found it
         use_cheap_dropout(model)
         self.attention_layers: set[int] = set()  # whose attention maps `forward` returns
         self.compiled = False
         self.dropout: float | None = None  # as set last; None: as the model has it
         self.chunk_size: int | None = None  # sentences that are in memory at a time, in training; None: the batch
-        self.tokens = None  # csebench.model.tokens.Tokens, where sentences are seen again
+        self.tokens: Tokens | None = None  # where sentences are seen again
 
     @classmethod
     def load(
@@ -63,8 +60,7 @@ class Encoder(nn.Module):
             new_pooler: a pooler that the checkpoint lacks is new, to be trained.
 
         Raises:
-            BadInput: there is none, it cannot be read, or it is not whole.
-            RunFailed: it is not in the cache, and the hub cannot be reached.
+            BadInput: there is none, it cannot be read, or it is not whole; RunFailed: the hub cannot be reached.
         """
         source = model_source(ref)
         if (folder := local_folder(ref)) is not None:
@@ -73,11 +69,13 @@ class Encoder(nn.Module):
         what = f"encoder {ref.name}"
         check_tokenizer(source["pretrained_model_name_or_path"], what)
         check_foreign(source["pretrained_model_name_or_path"])
-        changes = {} if dropout is None else dict(hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
+        changes: dict[str, Any] = {}
+        if dropout is not None:
+            changes = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
         try:
             tokenizer = AutoTokenizer.from_pretrained(**source, trust_remote_code=False)
             config = AutoConfig.from_pretrained(**source, trust_remote_code=False)
-            kind = MODEL_MAPPING[type(config)]
+            kind: Any = MODEL_MAPPING[type(config)]
             if "add_pooling_layer" in inspect.signature(kind).parameters:
                 changes["add_pooling_layer"] = with_pooler
             model, loading = AutoModel.from_pretrained(
@@ -148,11 +146,8 @@ class Encoder(nn.Module):
         return head_of(masked_lm)
 
     def load_module(self, name: str, module: nn.Module) -> None:
-        """Fill a module from what the run that made this encoder exported, if it is of such a run.
-
-        Raises:
-            BadInput: it exported one of another shape.
-        """
+        """Fill a module from what the run that made this encoder exported, if it is of such a run. Raises BadInput
+        where that is of another shape."""
         file = self.source["pretrained_model_name_or_path"] / MODULES
         if not file.exists():
             return
@@ -169,11 +164,8 @@ class Encoder(nn.Module):
                 module.p = p
 
     def use_chunks(self, size: int | None) -> None:
-        """Compute batches of more than `size` sentences in chunks, in training (csebench/model/chunks.py).
-
-        Raises:
-            BadInput: the model normalises over the batch, so that the sentences of a batch depend on each other.
-        """
+        """Compute batches of more than `size` sentences in chunks, in training (csebench/model/chunks.py). Raises
+        BadInput where the model normalises over the batch, so that its sentences depend on each other."""
         norms = [name for name, module in self.model.named_modules() if isinstance(module, _BatchNorm)]
         if size is not None and norms:
             raise BadInput(
@@ -187,9 +179,9 @@ class Encoder(nn.Module):
         self.attention_layers |= {*layers}
 
     @property
-    def stack(self):
+    def stack(self) -> Any:
         """The layers of a BERT or RoBERTa; empty for other kinds, whose layout is not known here."""
-        return self.model.encoder.layer if self.model.config.model_type in BERTS else ()
+        return self.model.encoder.layer if self.model.config.model_type in BERTS else nn.ModuleList()
 
     def compile_layers(self) -> None:
         """Let torch.compile fuse the layers whose internals are not read: not those whose attention is kept, and not
@@ -227,9 +219,8 @@ class Encoder(nn.Module):
         the device; `forward` takes it there.
         """
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-        if length is None:
-            step = 8 if self.device.type == "cuda" else 1
-            length = max(lengths.max(), min(-(-lengths.max() // step) * step, self.max_seq_length))
+        longest, step = int(lengths.max()), 8 if self.device.type == "cuda" else 1
+        length = length or max(longest, min(-(-longest // step) * step, self.max_seq_length))
         real = np.arange(length) < lengths[:, None]
         ids = np.full(real.shape, self.tokenizer.pad_token_id)
         ids[real] = np.fromiter(itertools.chain.from_iterable(rows), np.int64, lengths.sum())
@@ -261,6 +252,7 @@ class Encoder(nn.Module):
         """
         encoded = Encoded(None, ids, mask.bool(), self.tokenizer.mask_token_id)
         if dropout != self.dropout:  # computed again, after another view had set its own
+            assert dropout is not None
             self.set_dropout(dropout)
         maps, hooks = {}, []
         for i in sorted(self.attention_layers):
@@ -285,10 +277,7 @@ class Encoder(nn.Module):
 
 def head_of(masked_lm) -> nn.Module:
     """The masked-LM head of a BERT (`cls`), a RoBERTa (`lm_head`), or a DistilBERT, which has three modules for it.
-
-    Raises:
-        BadInput: the model is of another kind.
-    """
+    Raises BadInput for a model of another kind."""
     for name in ("cls", "lm_head"):
         if hasattr(masked_lm, name):
             return getattr(masked_lm, name)

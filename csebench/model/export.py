@@ -13,8 +13,6 @@ from csebench.model.encoder import MODULES, Encoder
 from csebench.model.pooling import TEMPLATES, TWO_LAYERS
 
 TANH = "torch.nn.modules.activation.Tanh"
-
-
 ST = "sentence_transformers.models"  # where its modules have been found since version 1
 
 

@@ -29,12 +29,8 @@ class Dropout(nn.Dropout):
 def to_device(tensor: torch.Tensor, device) -> torch.Tensor:
     """A tensor of the host on a device, through pinned memory: without waiting for work queued on the device."""
     if tensor.device.type == "cpu" and torch.device(device).type == "cuda":
-        tensor = pinned(tensor)
+        tensor = tensor.pin_memory()
     return tensor.to(device, non_blocking=True)
-
-
-def pinned(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.pin_memory()
 
 
 def at_position(states, position=None):
@@ -52,7 +48,7 @@ def initialise(linear: nn.Linear, std: float = 0.02) -> None:
 
 def freeze(module: nn.Module) -> nn.Module:
     """Keep a module as it was loaded: without gradient, and not in checkpoints, since a resumed run loads it again."""
-    module.frozen = True
+    vars(module)["frozen"] = True
     return module.requires_grad_(False)
 
 

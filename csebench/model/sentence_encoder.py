@@ -74,11 +74,8 @@ class SentenceTransformerEmbedder(Embedder):
 
 
 def open_whole(folder: Path):
-    """A sentence-transformers folder, whose library would not notice a missing layer or tokenizer.
-
-    Raises:
-        BadInput: it cannot be read, asks for code, or its transformer is not whole.
-    """
+    """A sentence-transformers folder, whose library would not notice a missing layer or tokenizer. Raises BadInput
+    where it cannot be read, asks for code, or its transformer is not whole."""
     from sentence_transformers import SentenceTransformer
 
     what = f"model {folder}"

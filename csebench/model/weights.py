@@ -36,7 +36,7 @@ def check_architecture(config, what: str) -> None:
 
 
 def check_weights(model, loading: dict[str, Any], what: str, may_be_new: tuple[str, ...] = ()) -> None:
-    """Compare the weights of a file with those that the configuration asks for.
+    """Raises BadInput where the weights of a file are not those that the configuration asks for.
 
     Heads, whatever their name, may be left out of the encoder: released checkpoints have many (`cls`, `mlp`,
     `discriminator`). What belongs to a module of the encoder, or changes its vectors, may not.
@@ -44,9 +44,6 @@ def check_weights(model, loading: dict[str, Any], what: str, may_be_new: tuple[s
     Args:
         loading: as `from_pretrained(…, output_loading_info=True)` gives it.
         may_be_new: modules that may have random weights.
-
-    Raises:
-        BadInput: weights are missing, left over, or of another shape.
     """
     prefix, modules = f"{model.base_model_prefix}.", {name for name, _ in model.named_children()} - {"pooler"}
     missing = [name for name in loading["missing_keys"] if name.split(".")[0] not in may_be_new]

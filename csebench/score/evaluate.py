@@ -127,14 +127,12 @@ def evaluate(
     evaluation=Evaluation(),
     report: Callable[[list[dict]], None] = lambda rows: None,
 ) -> dict:
-    """Score a model; write `out` (JSON), and `out` with suffix `.items.npz` (per-item values). Waits while another
+    """Score a model; write `out` (JSON with tidy rows `{evaluator, protocol, task, subset, metric, value}` under
+    `scores`), whose content is returned, and `out` with suffix `.items.npz` (per-item values). Waits while another
     process writes `out`.
 
     Args:
         report: is called with the rows of each evaluator as soon as they are known.
-
-    Returns:
-        what was written: tidy rows `{evaluator, protocol, task, subset, metric, value}` under `scores`.
 
     Raises:
         BadInput: unknown evaluator or model, or missing data; nothing is written.

@@ -50,11 +50,8 @@ def is_published(run_id: str, evaluator: str, scale_name: str, evaluation: Evalu
 
 
 def prune_all(pages: list[targets.Page]) -> tuple[dict[str, int], dict[str, str]]:
-    """Delete the models of the runs of pages that nothing needs.
-
-    Returns:
-        the bytes freed by run, and the reasons of the finished runs whose models stay.
-    """
+    """Delete the models of the runs of pages that nothing needs; returns the bytes freed by run, and why the models of
+    other finished runs stay."""
     freed, kept = {}, {}
     for run_id, scale_name in sorted({(run, page.scale) for page in pages for run in page.runs()}):
         folder = catalog.RUNS / run_id

@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field, FiniteFloat
 from csebench.base.errors import BadInput
 from csebench.base.files import digest, read_typed
 from csebench.plan.declarations import Evaluation, EvaluatorDeclaration
-from csebench.plan.registry import Protocol, evaluator_declaration, protocol
+from csebench.plan.registry import Protocol, protocol
 from csebench.plan.spec import Spec
 from csebench.score import replicates
 from csebench.score.score_types import Score
@@ -99,21 +99,24 @@ def refuse(path: Path, problems: Iterator[str]) -> None:
 
 
 def defects(file: ScoreFile, name: str, of_spec: str) -> Iterator[str]:
-    """What is wrong in a published file by its name, each with its key; `of_spec` is the run of its settings."""
+    """What is wrong in a published file by its name, each with its key; `of_spec` is the run of its settings. What a
+    variant sets is compared at equal versions; an evaluator that is gone is not compared."""
     run, _, evaluator = name.partition(".")
     for key, stated in (("run", file.run), ("spec", of_spec), ("training.run", file.training.get("run") or run)):
         if stated != run:
             yield f"{key}: is of run {stated}, another than the file's name states."
     (by,) = file.evaluations
-    if not is_by(by, evaluator) or any(row.evaluator != by.evaluator for row in file.scores):
-        yield f"scores: of evaluator {by.evaluator}, another than the file's name states."
     weights = by.model_sha256, file.training.get("model_sha256")
     if None not in weights and weights[0] != weights[1]:
         yield "evaluations.0.model_sha256: other weights than those of the training that it states."
     try:
-        declared = evaluator_declaration(by.evaluator)
-    except BadInput:  # it is gone
+        wanted = protocol(evaluator.replace(".", ":"))
+    except BadInput:
         return
+    declared, taken = wanted.declaration, str(by.params.get(wanted.declaration.takes or "", ""))
+    of_another = {row.evaluator for row in file.scores} != {declared.name} or by.evaluator != declared.name
+    if of_another or taken != wanted.taken or (by.version == declared.version and by.params != wanted.params):
+        yield f"scores: of evaluator {by.evaluator}, another than the file's name states."
     yield from row_defects(file.scores, declared)
     if file.replicates is not None and file.replicates.version == replicates.VERSION:
         yield from replicate_defects(file.replicates, file.scores, declared)
@@ -164,16 +167,3 @@ def replicate_defects(
                     yield f"{where}.{kind}.values: holds {len(values)} numbers, not {draws}."
                 elif (largest := np.abs(values).max()) > 2 * (high - low) + ROUNDING:
                     yield f"{where}.{kind}.unit: a change of {largest:g} of a score from {low:g} to {high:g}."
-
-
-def is_by(by: ScoredBy, key: str) -> bool:
-    """Whether an evaluation is that of a key such as `beir.scifact`; its variant is compared at equal versions, since
-    what a variant sets may differ between versions. An evaluator that is gone is not compared."""
-    try:
-        wanted = protocol(key.replace(".", ":"))
-    except BadInput:
-        return True
-    taken = str(by.params.get(wanted.declaration.takes or "", ""))
-    if (by.evaluator, taken) != (wanted.declaration.name, wanted.taken):
-        return False
-    return by.version != wanted.declaration.version or by.params == wanted.params

@@ -86,10 +86,8 @@ def _write(path: Path, values: dict) -> dict[str, str]:
 
 
 def resume(state: TrainState, folder: Path, run: str) -> None:
-    """Go on from the checkpoint of a run, if there is one.
-
-    One that is damaged, or of another run, is set aside with a line on stderr, and the run starts at step 0.
-    """
+    """Go on from the checkpoint of a run, if there is one. One that is damaged, or of another run, is set aside with a
+    line on stderr, and the run starts at step 0."""
     problem, values = None, None
     try:
         values = _read(folder, run, state.device)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from csebench.base.data_root import DataRoot
 from csebench.base.errors import BadInput
 from csebench.base.files import sha256
 from csebench.data.corpus import check_sha256, draw_subset, read_corpus, read_positives
@@ -24,7 +25,7 @@ class Inputs:
     sha256: dict[str, str | None]  # of the files read, for the provenance
 
 
-def gather(spec: Spec, corpus: Path | None, data_root: Path, positives: Path | None) -> Inputs:
+def gather(spec: Spec, corpus: Path | None, data_root: Path | DataRoot, positives: Path | None) -> Inputs:
     """Read what the spec names; raises BadInput where a file is missing, or another than the spec means.
 
     Args:

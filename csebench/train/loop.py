@@ -58,7 +58,7 @@ def run_steps(
     while state.step < task.steps:
         # the learning rate of this step
         for group in state.optimizer.param_groups:
-            group["lr"] = task.learning_rate(state.step)
+            group["lr"] = task.peak_learning_rate * task.method.learning_rate_factor(state.step)
 
         # forward, backward, optimiser
         state.pending.append(task.make_step(state.step))

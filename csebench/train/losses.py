@@ -257,7 +257,7 @@ def gaussian_mi(x, y, weights=None):
     return -0.5 * torch.log1p(-rho2.clamp(max=RHO2_MAX))
 
 
-def ami_paper(attention1, attention2, real, samples=AMI_SAMPLES, sampler=None):
+def ami_paper(attention1, attention2, real, samples: int | None = AMI_SAMPLES, sampler=None):
     """Mean mutual information over slices and sentences, as the paper states it (sec. 2.2, 3.1).
 
     Entries: query and key both real tokens. Ours, where the paper is silent: entries that attention dropout

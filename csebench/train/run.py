@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from csebench.base.data_root import DataRoot
 from csebench.base.errors import BadInput, no_exit
 from csebench.base.files import system_errors, with_digest, write_json, write_text
 from csebench.base.models import CARD, FACTS, REPORT, model_sha256
@@ -32,7 +33,7 @@ def train(
     spec: Spec,
     out: Path,
     corpus: Path | None,
-    data_root: Path,
+    data_root: Path | DataRoot,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     positives: Path | None = None,
     chunk_size: int | None = None,
@@ -72,7 +73,6 @@ def train(
                 with system_errors(out / "model.part"):
                     export(spec, out, report, encoder, transform, modules)
             finish(out)
-    return None
 
 
 def load_encoder(spec: Spec) -> Encoder | None:
@@ -106,14 +106,14 @@ def export(
     model, part = out / "model", out / "model.part"
     for leftover in (model, part):
         shutil.rmtree(leftover, ignore_errors=True)
-    facts: dict[str, Any] = {"run": spec.run_id, "method": spec.method, "seed": spec.seed}
+    facts = {"run": spec.run_id, "method": spec.method, "seed": spec.seed}
     if encoder is None:
         facts |= {"control": spec.method, "params": spec.params}
     else:
         facts["pooler"] = spec.params["pooler"]
     write_json(part / FACTS, facts)
     if encoder is not None:
-        save_encoder(part, encoder, facts["pooler"], transform)
+        save_encoder(part, encoder, str(spec.params["pooler"]), transform)
     if modules:
         save_modules(part, modules)
     write_json(part / REPORT, with_digest(report | {"model_sha256": model_sha256(part)}))

@@ -19,7 +19,7 @@ from csebench.model.encoder import Encoder
 from csebench.model.layers import Layers
 from csebench.model.sentence_encoder import SentenceEncoder
 from csebench.model.tokens import Tokens
-from csebench.plan.declarations import Evaluation
+from csebench.plan.declarations import Evaluation, Precision
 from csebench.plan.registry import COMPONENTS, declaration, load
 from csebench.plan.spec import Spec
 from csebench.train import checkpoint, parallel
@@ -36,7 +36,8 @@ class Training:
         method = modules["method"]
         assert isinstance(method, Method)
         self.method, self.components, self.optimizer = method, modules["components"], optimizer
-        self.name, self.precision, self.seed = spec.run_id, spec.precision, spec.seed_of("order")
+        self.name, self.seed = spec.run_id, spec.seed_of("order")
+        self.precision: Precision = spec.precision
         self.sentences, self.dev = inputs.sentences, inputs.dev
         self.p, self.device = method.p, method.encoder.device
         self.steps, self.peak_learning_rate = self.p.steps, self.p.learning_rate
@@ -46,9 +47,6 @@ class Training:
             if method.sentences_per_step() < self.least:
                 size, processes = method.sentences_per_step(), parallel.world_size()
                 raise BadInput(f"{self.name}: {processes} processes cannot share a batch of {size} sentences.")
-
-    def learning_rate(self, step: int) -> float:
-        return self.peak_learning_rate * self.method.learning_rate_factor(step)
 
     def make_step(self, step: int) -> torch.Tensor:
         batch = batch_at(step, self.sentences, self.method.sentences_per_step(), self.seed, self.least)
@@ -112,11 +110,12 @@ def fit(
     seconds = run_steps(task, state, out, progress, stop, checkpoint_seconds)
     if rank() > 0:
         return {}, {}
-    if "weights" not in state.best:
+    best = state.best
+    if "weights" not in best:
         raise Untrainable(f"{spec.run_id}: STS-B dev gave no score at any step (constant embeddings?).")
-    encoder.model.load_state_dict(state.best["weights"])
-    best = {f"best_{key}": state.best[key] for key in ("step", "encoder")} | {"best_dev": state.best["score"]}
-    report = {"curve": state.curve, "losses": state.losses, **best, "steps": state.step, "resumed_at": first or None}
+    encoder.model.load_state_dict(best["weights"])
+    report = {"curve": state.curve, "losses": state.losses, "steps": state.step, "resumed_at": first or None}
+    report |= {"best_step": best["step"], "best_encoder": best["encoder"], "best_dev": best["score"]}
     report |= {"sentences": len(inputs.sentences), "processes": parallel.world_size(), "seconds_per_step": seconds}
     return report, task.method.exported()
 
@@ -214,8 +213,7 @@ def encoders(modules: nn.Module) -> list[Encoder]:
 
 
 def make_optimizer(weights: list[nn.Parameter], method) -> torch.optim.Optimizer:
-    """As the method asks; weight decay leaves out biases and LayerNorm, as the trainer of transformers does, unless
-    the method `decays_all`."""
+    """As the method asks; weight decay leaves out biases and LayerNorm, as in transformers, unless it `decays_all`."""
     p = method.p
     groups = [{"params": weights}]
     if p.weight_decay and not method.decays_all:  # what has one dimension: biases, and weights of normalisation
@@ -250,8 +248,9 @@ def _permutation(n: int, seed: int, epoch: int) -> np.ndarray:
 # ---------------------------------------------------------------- STS-B dev
 
 
-def dev_point(encoder: Encoder, pooler: str, dev: Pairs, precision: str) -> dict[str, float]:
+def dev_point(encoder: Encoder, pooler: str, dev: Pairs | None, precision: Precision) -> dict[str, float]:
     """STS-B dev: Spearman of cosine, alignment of pairs graded above 4, uniformity over all sentences."""
+    assert dev is not None
     settings = Evaluation(precision=precision, **({"batch_size": 512} if encoder.device.type == "cuda" else {}))
     left, right = SentenceEncoder(encoder, pooler, evaluation=settings).pairs(dev)
     close = dev.gold > 4

@@ -15,7 +15,6 @@ from csebench.plan.declarations import Evaluation
 from csebench.score import evaluate as module
 from csebench.score.evaluate import evaluate_run, has_data, publish
 from csebench.score.score_types import Score
-from csebench.train.trainer import Training
 
 
 @pytest.fixture
@@ -111,8 +110,10 @@ def test_scores_of_other_weights_are_not_published_for_a_retrained_run(
     run_of_simcse, smoke_data, tmp_path, monkeypatch
 ):
     """The trainer changed without a new version: the run has the id that it had."""
+    from csebench.train.method import Method
+
     before = published(run_of_simcse(), smoke_data, tmp_path / "before.json")
-    monkeypatch.setattr(Training, "learning_rate", lambda *_: 3e-3)
+    monkeypatch.setattr(Method, "learning_rate_factor", lambda *_: 100.0)
     after = published(run_of_simcse(), smoke_data, tmp_path / "after.json")
     assert before["run"] == after["run"]
     assert before["training"]["model_sha256"] != after["training"]["model_sha256"]
