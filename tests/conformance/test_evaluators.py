@@ -128,7 +128,6 @@ ALLOWED = {  # module: the names that it may hold as text, and why
     "plan/where_data_is.py": {"beir", "mteb"},  # sources that are fetched, one of them by its own package
     "data/fetch.py": {"beir", "mteb"},  # the same
     "data/preflight.py": {"beir", "mteb"},  # the same, to be checked before a run
-    "run.py": {"sts"},  # the score that is made first
     "base/provenance.py": {"beir", "mteb"},  # packages whose versions are recorded
 }
 
