@@ -26,7 +26,6 @@ from csebench.base.project import ROOT
 from csebench.plan import catalog, targets
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas
 
     from csebench.model.embedder import Embedder
@@ -71,11 +70,8 @@ def for_notebooks(function: Callable[P, T]) -> Callable[P, T]:
 
 @for_notebooks
 def scores(scale: str = "mini") -> pandas.DataFrame:
-    """Every score of a scale: the columns of `scores.csv`, with what was run, and `value` in `unit`.
-
-    Raises:
-        BadInput: no such scale, or a damaged score file.
-    """
+    """Every score of a scale: the columns of `scores.csv`, with what was run, and `value` in `unit`. Raises BadInput
+    where there is no such scale, or a score file is damaged."""
     import pandas
 
     from csebench.report.csv_tables import SCORES, score_rows
@@ -88,11 +84,8 @@ def scores(scale: str = "mini") -> pandas.DataFrame:
 @for_notebooks
 def table(target: str, scale: str = "mini") -> pandas.DataFrame:
     """Every cell of a table or figure (`micse/table2`), or of a table of all papers (`table2`, `methods`): the columns
-    of `cells.csv`, and `unit`, that of `ours`, `std` and the published value.
-
-    Raises:
-        BadInput: no such scale or target.
-    """
+    of `cells.csv`, and `unit`, that of `ours`, `std` and the published value. Raises BadInput
+    where there is no such scale or target."""
     import pandas
 
     from csebench.plan.papers import SettingsTable
@@ -157,23 +150,19 @@ def data_root(given: str | Path | None) -> Path | DataRoot:
 
 
 def open_any(model: Encodes | str | Path, pooler: str | None) -> Embedder:
-    """A model as evaluators see it. Raises BadInput for an object without `encode`."""
-    if isinstance(model, str | Path):
-        from csebench.score.models import open_model
+    """A model as evaluators see it, which embeds every distinct sentence once. Raises BadInput for an object without
+    `encode`."""
+    import numpy as np
 
+    from csebench.model.embedder import Embedder
+    from csebench.score.models import open_model
+
+    if isinstance(model, str | Path):
         return open_model(str(model), pooler)
     if not callable(getattr(model, "encode", None)):
         raise BadInput(
             f"evaluate: model: a {type(model).__name__} has no method `encode`; give a model that has, or a folder."
         )
-    return embedder_of(model)
-
-
-def embedder_of(model: Encodes) -> Embedder:
-    """An object with `encode`; every distinct sentence is embedded once."""
-    import numpy as np
-
-    from csebench.model.embedder import Embedder
 
     class Encoded(Embedder):
         def vectors(self, sentences: list[str]) -> np.ndarray:

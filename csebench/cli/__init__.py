@@ -36,7 +36,9 @@ def run_verb(argv: list[str] | None) -> int:
     from csebench.plan import catalog
 
     try:
-        refuse_undecodable(sys.argv[1:] if argv is None else argv)
+        for word in sys.argv[1:] if argv is None else argv:
+            if any("\ud800" <= letter <= "\udfff" for letter in word):  # the JSON of results has the command line
+                raise BadInput(f"{word!r}: not UTF-8; rename the file.")
         args = parser().parse_args(argv)
         catalog.require_checkout()
         args.run(args)
@@ -56,14 +58,3 @@ def run_verb(argv: list[str] | None) -> int:
         print(f"csebench: {shortened(str(e.filename or 'a file'))}: {e.strerror}. {notes}".rstrip(), file=sys.stderr)
         return 2 if e.errno in (errno.ENAMETOOLONG, errno.ELOOP) else 1  # a name that no file can have
     return 0
-
-
-def refuse_undecodable(words: list[str]) -> None:
-    """Raises BadInput for a word that is not UTF-8, since the JSON of results states the command line."""
-    from csebench.base.errors import BadInput
-
-    for word in words:
-        try:
-            word.encode()
-        except UnicodeEncodeError:
-            raise BadInput(f"{word!r}: not UTF-8; rename the file.") from None

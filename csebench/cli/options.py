@@ -1,58 +1,53 @@
-"""The types of options, and the options that several verbs share."""
+"""The types of options, the targets that verbs take, and the names that the shell completes."""
 
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from csebench.base.errors import BadInput, shortened
+from pydantic import Field, TypeAdapter, ValidationError
+
+from csebench.base.errors import shortened
 from csebench.base.files import check_output
 from csebench.plan import catalog, registry, targets
+from csebench.plan.declarations import LARGEST, BatchSize, Seed, Threads
 
 
-def number(text: str, kind: str, is_valid: Callable[[Any], bool], parse: Callable[[str], Any] = float) -> Any:
-    """A number of a kind, which the message about other text names."""
-    try:
-        value = parse(text)
-    except ValueError:
-        value = math.nan
-    if not is_valid(value):
-        raise argparse.ArgumentTypeError(f"{shortened(text, 40)!r} is not {kind}")
-    return value
+def option_type(annotation: Any) -> Callable[[str], Any]:
+    """The argparse type of an option whose values and bounds are declared for pydantic."""
+    adapter = TypeAdapter(annotation)
+
+    def parse(text: str) -> Any:
+        try:
+            return adapter.validate_strings(text)
+        except ValidationError as error:
+            reason = error.errors()[0]["msg"].replace("Input", "it", 1)
+            raise argparse.ArgumentTypeError(f"{shortened(text, 40)!r}: {reason}") from None
+
+    return parse
 
 
-def whole(low: int, high: int = 2**31 - 1) -> Callable[[str], int]:
+def whole(low: int, high: int = LARGEST) -> Callable[[str], int]:
     """The type of an option that is a whole number within bounds."""
-    return lambda text: number(text, f"a whole number from {low} to {high}", lambda value: low <= value <= high, int)
+    return option_type(Annotated[int, Field(ge=low, le=high)])
 
 
-positive, not_negative = whole(1), whole(0)
-SEED, THREADS, BATCH_SIZE = whole(0, 2**32 - 1), whole(1, 1024), whole(1, 2**20)
+SEED, THREADS, BATCH_SIZE = option_type(Seed), option_type(Threads), option_type(BatchSize)
+ABOVE_ZERO = option_type(Annotated[float, Field(gt=0, allow_inf_nan=False)])
 
 
-def above_zero(text: str) -> float:
-    return number(text, "a number above 0", lambda value: 0 < value < math.inf)
-
-
-def output_file(text: str) -> Path:
-    return _output(text, is_folder=False)
-
-
-def output_folder(text: str) -> Path:
-    return _output(text, is_folder=True)
-
-
-def _output(text: str, is_folder: bool) -> Path:
+def output_file(text: str, is_folder: bool = False) -> Path:
+    """Raises BadInput for a path that cannot be written."""
     if not text:
         raise argparse.ArgumentTypeError("is empty")
-    try:
-        check_output(Path(text), is_folder)
-    except BadInput as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+    check_output(Path(text), is_folder)
     return Path(text)
+
+
+output_folder = partial(output_file, is_folder=True)
 
 
 def parse_targets(args) -> list[targets.Page]:
@@ -64,36 +59,6 @@ def parse_targets(args) -> list[targets.Page]:
 def distinct_evaluators(text: str) -> list[str]:
     """The evaluators of an option, each once, as one that is named twice would give every row twice."""
     return list(dict.fromkeys(text.split(",")))
-
-
-def add_scale(to, default=catalog.DEFAULT_SCALE):
-    scale = to.add_argument("--scale", default=default, help="sizes, schedules and encoders: a file of config/")
-    scale.completer = lambda **_: catalog.scale_names()
-
-
-def add_targets(to, nargs=None):
-    text = "all, a paper (micse), a table or figure (table2, micse/table2), or the path of a page"
-    target = to.add_argument("target", nargs=nargs, help=text, default=["all"] if nargs == "*" else None)
-    target.completer = lambda **_: target_names()
-
-
-def add_json(to):
-    to.add_argument("--json", action="store_true", help="print JSON in place of tables")
-
-
-def add_evaluators(to):
-    text = "comma-separated, as in sts,transfer:fasttest,beir:scifact"
-    evaluators = to.add_argument("--evaluators", default="sts", help=text)
-    evaluators.completer = lambda **_: registry.names(registry.EVALUATORS)
-
-
-def add_data(to, use="benchmark data"):
-    to.add_argument("--data", type=Path, help=f"folder of {use} (default: CSEBENCH_DATA, else the fetched data)")
-
-
-def add_chunk_size(to):
-    text = "sentences that an encoder in training has in memory at a time; 0: the batch"
-    to.add_argument("--chunk-size", type=not_negative, default=0, help=text)
 
 
 # ---------------------------------------------------------------- names that the shell completes

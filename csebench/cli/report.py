@@ -8,6 +8,7 @@ from csebench.base.display import bar
 from csebench.base.errors import BadInput
 from csebench.base.files import write_text
 from csebench.base.tables import json_text, print_table
+from csebench.cli.options import parse_targets
 from csebench.plan import catalog, targets
 from csebench.plan.made_from import recording
 
@@ -15,9 +16,9 @@ from csebench.plan.made_from import recording
 def compare_rows(args):
     from csebench.report.compare import compare, letter_rows, pair_rows, path_of
 
-    catalog.scale(args.scale)
-    grids = [grid for page in targets.parse_target(args.target, args.scale) for grid in page.grids()]
-    scale, pairs = targets.parse_target(args.target, args.scale)[0].scale, []
+    pages = parse_targets(args)
+    grids = [grid for page in pages for grid in page.grids()]
+    scale, pairs = pages[0].scale, []
     for paper, name in bar(dict.fromkeys(grids), "comparing", "table"):
         with recording(path := path_of(paper, name, scale), path):
             compare(paper, name, scale)

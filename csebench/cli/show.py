@@ -78,17 +78,16 @@ def papers(name: str) -> Iterator[Shown]:
         return
     paper = catalog.paper(name)
     by_name = {grid: grids.find_grid(name, grid) for grid in targets.grid_names(name)}
-    rows = [[f"{name}/{key}", grid.title, len(grid.rows), rows_with_run(grid)] for key, grid in by_name.items()]
+    rows = [
+        [f"{name}/{key}", grid.title, len(grid.rows), sum(getattr(row, "run", None) is not None for row in grid.rows)]
+        for key, grid in by_name.items()
+    ]
     columns = ["target", "title", "rows", "with a run"]
     text = f"{paper.title}\n{paper.reference}  {paper.url or ''}\n\n{tabulate(rows, columns)}"
     yield (
         f"{text}\n\n{len(paper.claims_by_quote())} claims: csebench claims {name}",
         {"what": "paper", **paper.model_dump()},
     )
-
-
-def rows_with_run(grid) -> int:
-    return sum(getattr(row, "run", None) is not None for row in grid.rows)
 
 
 def pages(name: str, scale: str) -> Iterator[Shown]:
