@@ -57,7 +57,7 @@ def list_papers(args):
 def show_plan(args):
     from csebench.data import preflight
     from csebench.plan import plan_report
-    from csebench.plan.budget import Work
+    from csebench.plan.cost import Work
     from csebench.score.store import stale_runs
 
     work = Work(parse_targets(args), args.device)

@@ -20,8 +20,8 @@ from csebench.base.project import REPOSITORY, ROOT
 from csebench.plan.declarations import Dataset, Scale, Training
 from csebench.plan.papers import Column, Paper, Published, Recipe, Row, Table
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, check_name, declaration, fill, names, protocol
+from csebench.plan.spec import RUNS as RUNS
 
-RUNS = Path("runs")
 RESULTS = Path("results")
 DEFAULT_SCALE = "smoke"
 FETCHED = "data/official"  # where rules/data.smk puts what it downloads
@@ -31,21 +31,9 @@ SIDE_BY_SIDE = "methods"  # the page of all methods
 VARIANTS = "variants"  # the page of papers and released code side by side
 GENERATED = (SIDE_BY_SIDE, VARIANTS)  # from declarations, not from a file of papers/
 STS_COLUMNS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R", "Avg.")
-
-
-# folders and pages of results/ and of its web pages, and what `csebench plan` takes for a target
-RESERVED = {
-    *GENERATED,
-    "all",
-    "audit",
-    "cells",
-    "claims",
-    "evidence",
-    "figures",
-    "html",
-    "index",
-}
-RESERVED |= {"partial", "scores", "tuning"}
+OVER_ALL = ("index", "claims", "audit", "html")  # pages that are made from all pages of a scale
+# what a paper or scale cannot be called: folders and pages of results/, and what `csebench plan` takes for a target
+RESERVED = {*GENERATED, *OVER_ALL, "all", "cells", "evidence", "figures", "partial", "scores", "tuning"}
 
 
 def is_checkout() -> bool:
@@ -69,10 +57,7 @@ def scale_names() -> list[str]:
 
 def _yaml_names(folder: str) -> list[str]:
     """Names of the YAML files of a folder, which are names of pages or of folders of results/, too. A hidden one, such
-    as the lock of an editor, is none of them.
-
-    Raises:
-        BadInput: a name is reserved, or not of letters and digits.
+    as the lock of an editor, is none of them. Raises BadInput: a name is reserved, or not of letters and digits.
     """
     names = sorted(path.stem for path in (ROOT / folder).glob("[!.]*.yaml"))
     for name in names:
@@ -90,10 +75,8 @@ def scales(first: str) -> list[str]:
 
 @cached
 def scale(name: str = DEFAULT_SCALE) -> Scale:
-    """The scale of `config/<name>.yaml`; everything that it names is checked to exist.
-
-    Raises:
-        BadInput: no such scale, or its file names a dataset, method, parameter, size or evaluator that does not exist.
+    """The scale of `config/<name>.yaml`; everything that it names is checked to exist. Raises BadInput: no such scale,
+    or its file names a dataset, method, parameter, size or evaluator that does not exist.
     """
     if name not in scale_names():
         raise unknown("scale", name, scale_names())

@@ -196,10 +196,8 @@ def folder() -> Path:
 
 
 def sources() -> dict[str, Source]:
-    """Every source by the name of its file.
-
-    Raises:
-        BadInput: a file does not fit the schema, or its numbers do not fit one another; with file and line.
+    """Every source by the name of its file. Raises BadInput: a file does not fit the schema, or its numbers do not fit
+    one another; with file and line.
     """
     return {path.stem: source(path) for path in sorted(folder().glob("[!.]*.yaml")) if path.stem not in NOT_SOURCES}
 
@@ -247,10 +245,7 @@ def checkpoints() -> list[Checkpoint]:
 
 def check_source(content: Source, lines: Lines) -> None:
     """What types cannot say: known names, values within range, no run twice. Whether averages and summaries fit their
-    runs is a test: tests/unit/test_evidence.py.
-
-    Raises:
-        BadInput: with file and line.
+    runs is a test: tests/unit/test_evidence.py. Raises BadInput: with file and line.
     """
     if content.paper is not None and content.paper not in catalog.paper_names():
         raise unknown("paper", content.paper, catalog.paper_names(), lines.where("paper"))

@@ -11,7 +11,7 @@ from csebench.base.errors import BadInput
 from csebench.base.runs import read_report
 from csebench.base.tables import records
 from csebench.plan import catalog, cost, targets
-from csebench.plan.budget import Step, Work
+from csebench.plan.cost import Step, Work
 from csebench.plan.spec import Spec
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from csebench.base.errors import BadInput, unknown
-from csebench.plan.catalog import POSITIVES, RUNS, data_root, dataset
+from csebench.plan.catalog import POSITIVES, data_root, dataset
 from csebench.plan.declarations import Dataset, Declaration, EncoderRef, Precision, Scale, Value
 from csebench.plan.papers import Recipe
 from csebench.plan.registry import COMPONENTS, declaration, fill
@@ -87,7 +87,7 @@ def make_spec(recipe: Recipe, encoder: EncoderRef, size: int, seed: int, given: 
     of_scale = (given.override, given.methods.get(method.name, {}), chosen.get("", {}))
     params = typed(method, merged(variant, recipe.params, schedule, *of_scale, recipe.sweep), where)
     if stage := pretraining(params, encoder, given, where):
-        encoder = EncoderRef(name=str(RUNS / stage.run_id / "model"), revision=stage.run_id)
+        encoder = stage.model
     corpus = given.corpora.get(method.corpus) if method.kind in ("trained", "fitted") else None
     if corpus is None and method.kind in ("trained", "fitted"):
         raise BadInput(f"{where}: no {method.corpus} to train {method.name} on.")

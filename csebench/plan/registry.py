@@ -35,10 +35,8 @@ def files(folder: Path) -> dict[str, Path]:
 
 
 def read_literal(path: Path, variable: str):
-    """The value of a module-level literal, read without running the file.
-
-    Raises:
-        BadInput: the file is not valid Python, or has no such literal.
+    """The value of a module-level literal, read without running the file. Raises BadInput: the file is not valid
+    Python, or has no such literal.
     """
     for node in parse_python(path).body:
         if isinstance(node, ast.Assign) and any(getattr(t, "id", None) == variable for t in node.targets):
@@ -117,10 +115,8 @@ def evaluator_declaration(name: str) -> EvaluatorDeclaration:
 
 @cached
 def any_declaration(name: str, folder: Path) -> Declaration | EvaluatorDeclaration:
-    """The checked declaration of a method, component or evaluator, by its folder.
-
-    Raises:
-        BadInput: no such name, or its declaration is invalid.
+    """The checked declaration of a method, component or evaluator, by its folder. Raises BadInput: no such name, or
+    its declaration is invalid.
     """
     check_name(name, folder)
     model = schema(folder)
@@ -154,9 +150,7 @@ def module(name: str, folder: Path) -> ModuleType:
 @cached
 def panels() -> dict[str, tuple[str, Panel]]:
     """(evaluator, panel) by the kind of figure that the evaluator draws. A broken file has none; what needs it fails.
-
-    Raises:
-        BadInput: two evaluators declare one kind.
+    Raises BadInput: two evaluators declare one kind.
     """
     by_kind = {}
     for name in names(EVALUATORS):
@@ -229,10 +223,8 @@ class Protocol:
 
 @cached
 def protocol(text: str, where: str = "") -> Protocol:
-    """Parse `NAME`, `NAME:PARAMETER` or `NAME:PARAMETER:VARIANT`.
-
-    Raises:
-        BadInput: no such evaluator or variant, or the required parameter is missing.
+    """Parse `NAME`, `NAME:PARAMETER` or `NAME:PARAMETER:VARIANT`. Raises BadInput: no such evaluator or variant, or
+    the required parameter is missing.
     """
     name, *rest = text.split(":")
     check_name(name, EVALUATORS, where)
@@ -255,10 +247,8 @@ def protocol(text: str, where: str = "") -> Protocol:
 
 def fill(declared: Declaration, values: dict, where: str) -> dict:
     """Hyper-parameters, typed, checked and completed with the defaults of the declaration; without those at the value
-    that runs do not state (`Unstated`).
-
-    Raises:
-        BadInput: an unknown parameter or a value of the wrong type, with the nearest valid name.
+    that runs do not state (`Unstated`). Raises BadInput: an unknown parameter or a value of the wrong type, with the
+    nearest valid name.
     """
     model = declared.hyperparameters
     try:

@@ -4,7 +4,8 @@
 evaluator with what it imports from methods/ and evaluators/; the trainer, which is rooms of csebench/ with what they
 import from data/; back-translation; replicates. What brings data and models is in none: it cannot change a number, as
 files are checked by their hashes. What cannot change a number does not count: comments, layout, docstrings, the types
-of arguments, what an error says, an evaluator's figures, and the text for readers in a declaration (`without_text`). `python -m csebench.plan.versions` brings the lock up to date.
+of arguments, what an error says, an evaluator's figures, and the text for readers in a declaration (`without_text`).
+`python -m csebench.plan.versions` brings the lock up to date.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from csebench.base.caches import cached_by_folder
 from csebench.base.errors import BadInput, first_line
 from csebench.base.files import UNREADABLE_NPZ, digest, sha256
-from csebench.plan.catalog import RUNS, results_folder
+from csebench.plan.catalog import results_folder
 from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill
 from csebench.plan.spec import Spec
 from csebench.plan.targets import Page, score_path
@@ -99,8 +99,8 @@ def unversioned(spec: Spec) -> str:
     content = spec.model_dump(exclude={"method_version", "trainer_version"})
     content["params"] = completed(spec.method, METHODS, spec.params)
     content["components"] = {name: completed(name, COMPONENTS, c.params) for name, c in spec.components.items()}
-    if spec.encoder.name == str(RUNS / spec.encoder.revision / "model"):
-        content["encoder"] = spec.encoder.revision.rpartition("-")[0]
+    if spec.run_before is not None:
+        content["encoder"] = spec.run_before.rpartition("-")[0]
     return digest(content)
 
 
