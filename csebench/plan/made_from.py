@@ -16,7 +16,6 @@ from csebench.plan.registry import METHODS, protocol, with_imports
 from csebench.plan.targets import Page
 
 PARTIAL = catalog.RESULTS / "partial"  # pages that are made from the scores that exist
-OVER_ALL = ("index", "claims", "audit", "html")  # made from all pages of a scale
 CODE = ("csebench/base", "csebench/plan", "csebench/score", "csebench/report")  # what csebench/report/ imports
 
 
@@ -73,7 +72,7 @@ def made_files(output: Path) -> list[Path]:
         return tuning.search_files(scale)
     if name in ("scores", "cells"):
         return scores_of_pages(targets.pages(scale))
-    if name in OVER_ALL:
+    if name in catalog.OVER_ALL:
         return [*scores_of_pages(targets.pages(scale)), *(page.path for page in targets.pages(scale))]
     page = page_of(name, scale)
     if output.suffix != ".md":  # a figure, or the comparisons themselves
@@ -92,7 +91,7 @@ def sources(output: Path) -> list[str]:
     name, scale = name_and_scale(output)
     if name == "evidence":
         return project_files("evidence", "papers", "methods", "evaluators", *CODE)
-    if name in (*OVER_ALL, "tuning", "scores", "cells"):
+    if name in (*catalog.OVER_ALL, "tuning", "scores", "cells"):
         return project_files("config", "papers", "evidence", "methods", "evaluators", *CODE)
     page = page_of(name, scale)
     papers = [f"papers/{paper}.yaml" for paper in page.papers if paper in catalog.paper_names()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib
 import re
 from collections.abc import Callable
@@ -86,11 +87,6 @@ def _imported(path: Path, packages: tuple[str, ...]) -> set[Path]:
     return files
 
 
-def schema(folder: Path) -> type[Declaration] | type[EvaluatorDeclaration]:
-    """What the declarations in a folder must fit."""
-    return EvaluatorDeclaration if folder.name == EVALUATORS.name else Declaration
-
-
 def check_name(name: str, folder: Path, where: str = "") -> None:
     """Raises BadInput for an unknown method, component or evaluator; `where` (file: key) begins the message."""
     if name not in names(folder):
@@ -106,6 +102,16 @@ def declaration(name: str, folder: Path = METHODS) -> Declaration:
     return declared
 
 
+def valid_declarations(folder: Path) -> dict[str, Declaration]:
+    """The declarations of methods or components by name, without those of invalid files: what needs one of these gets
+    the error, and the page of all methods shows it."""
+    valid = {}
+    for name in names(folder):
+        with contextlib.suppress(BadInput):
+            valid[name] = declaration(name, folder)
+    return valid
+
+
 def evaluator_declaration(name: str) -> EvaluatorDeclaration:
     """The checked declaration of an evaluator. Raises BadInput as `any_declaration` does."""
     declared = any_declaration(name, EVALUATORS)
@@ -115,16 +121,14 @@ def evaluator_declaration(name: str) -> EvaluatorDeclaration:
 
 @cached
 def any_declaration(name: str, folder: Path) -> Declaration | EvaluatorDeclaration:
-    """The checked declaration of a method, component or evaluator, by its folder. Raises BadInput: no such name, or
-    its declaration is invalid.
-    """
+    """The checked declaration of a method, component or evaluator, by its folder. Raises BadInput for an unknown name
+    or an invalid declaration."""
     check_name(name, folder)
-    model = schema(folder)
+    model = EvaluatorDeclaration if folder.name == EVALUATORS.name else Declaration
     path = files(folder)[name]
     where = str(path.relative_to(ROOT))
-    literal = read_literal(path, "DECLARATION")
     try:
-        declared = model.model_validate(literal)
+        declared = model.model_validate(read_literal(path, "DECLARATION"))
         if isinstance(declared, Declaration):
             declared.hyperparameters()
     except ValidationError as e:

@@ -8,7 +8,6 @@ csebench/report/tuning_page.py.
 
 from __future__ import annotations
 
-import contextlib
 import random
 from collections.abc import Mapping
 from dataclasses import replace
@@ -24,7 +23,7 @@ from csebench.plan import catalog
 from csebench.plan.declarations import EncoderRef, Scale, Strict, Value
 from csebench.plan.papers import Recipe
 from csebench.plan.recipe import Conditions, conditions, make_spec, recipe_name
-from csebench.plan.registry import COMPONENTS, METHODS, declaration, names
+from csebench.plan.registry import COMPONENTS, METHODS, declaration, valid_declarations
 from csebench.plan.spec import Spec
 
 ENCODER = "bert-base"  # role in config/; rows on another encoder keep their settings
@@ -116,11 +115,7 @@ def search_space(name: str) -> dict[str, list[Value]]:
 
 def tunable() -> list[str]:
     """Methods that declare values to try."""
-    tunable = []
-    for name in names(METHODS):
-        with contextlib.suppress(BadInput):  # of an invalid file
-            tunable += [name] * bool(declaration(name).search)
-    return tunable
+    return [name for name, declared in valid_declarations(METHODS).items() if declared.search]
 
 
 def plan_trials(name: str, scale_name: str, number: int) -> list[tuple[Settings, Spec]]:
