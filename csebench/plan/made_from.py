@@ -74,7 +74,7 @@ def made_files(output: Path) -> list[Path]:
         return scores_of_pages(targets.pages(scale))
     if name in catalog.OVER_ALL:
         return [*scores_of_pages(targets.pages(scale)), *(page.path for page in targets.pages(scale))]
-    page = page_of(name, scale)
+    (page,) = targets.parse_target(name, scale)
     if output.suffix != ".md":  # a figure, or the comparisons themselves
         return scores_of_pages([page])
     return scores_of_pages([page]) + [targets.grid_path(*grid, scale, "items.json") for grid in page.grids()]
@@ -93,7 +93,7 @@ def sources(output: Path) -> list[str]:
         return project_files("evidence", "papers", "methods", "evaluators", *CODE)
     if name in (*catalog.OVER_ALL, "tuning", "scores", "cells"):
         return project_files("config", "papers", "evidence", "methods", "evaluators", *CODE)
-    page = page_of(name, scale)
+    (page,) = targets.parse_target(name, scale)
     papers = [f"papers/{paper}.yaml" for paper in page.papers if paper in catalog.paper_names()]
     specs = page.runs().values()
     if any(paper in page.papers for paper in catalog.GENERATED):
@@ -111,11 +111,6 @@ def project_files(*folders: str) -> list[str]:
     paths = (path for folder in folders for path in sorted((ROOT / folder).rglob("*")))
     files = (path for path in paths if path.is_file() and path.name[0] != "." and "__pycache__" not in path.parts)
     return [str(path.relative_to(ROOT)) for path in files]
-
-
-def page_of(name: str, scale: str) -> Page:
-    (page,) = targets.parse_target(name, scale)
-    return page
 
 
 def name_and_scale(output: Path) -> tuple[str, str]:

@@ -245,14 +245,14 @@ def defect(search: Search, scale_name: str) -> str | None:
     return "every trial failed" if search.chosen is None else None
 
 
-def differences(one: Spec, other: Spec) -> list[str]:
+def differences(*specs: Spec) -> list[str]:
     """The settings, versions and data in which two runs differ."""
     contents = []
-    for spec in (one, other):
+    for spec in specs:
         versions = {f"{name}.version": component.version for name, component in spec.components.items()}
         contents.append(spec.model_dump(exclude={"params", "components"}) | spec.settings | versions)
-    a, b = contents
-    return sorted(key for key in a.keys() | b.keys() if a.get(key) != b.get(key))
+    first, second = contents
+    return sorted(key for key in first.keys() | second.keys() if first.get(key) != second.get(key))
 
 
 def command(methods: list[str], scale_name: str, trials: int | str = "N") -> str:
