@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pydantic import RootModel, ValidationError
@@ -197,7 +197,7 @@ def variants() -> Paper:
 def _sts_table(
     title: str,
     caption: str,
-    rows: list[tuple[str, Recipe | None, str | None]],
+    rows: Sequence[tuple[str, Recipe | None, str | None]],
     notes: Iterable[str] = (),
     baseline: str | None = None,
 ) -> Table:

@@ -41,10 +41,9 @@ def read_literal(path: Path, variable: str):
     """
     for node in parse_python(path).body:
         if isinstance(node, ast.Assign) and any(getattr(t, "id", None) == variable for t in node.targets):
-            for part in ast.walk(node.value):
-                text = part.value if isinstance(part, ast.Constant) and isinstance(part.value, str) else ""
-                if (problem := unprintable(text)) is not None:
-                    raise BadInput(f"{path}: line {part.lineno}: {problem}")
+            for constant in (part for part in ast.walk(node.value) if isinstance(part, ast.Constant)):
+                if isinstance(constant.value, str) and (problem := unprintable(constant.value)) is not None:
+                    raise BadInput(f"{path}: line {constant.lineno}: {problem}")
             try:
                 return ast.literal_eval(node.value)
             except (ValueError, TypeError, RecursionError):  # TypeError: a key that is a list
