@@ -171,8 +171,8 @@ def run_data(run_id: str, first_scale: str) -> list[Path]:
     files = made_files(recipe.training_files(spec, scale), scale)
     if spec.back_translated:
         files.append(recipe.positives_path(spec))
-    if spec.encoder.name.startswith(f"{catalog.RUNS}/"):
-        files.append(Path(spec.encoder.name).with_name("train.json"))
+    if spec.run_before is not None:
+        files.append(catalog.RUNS / spec.run_before / "train.json")
     return files
 
 

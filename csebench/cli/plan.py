@@ -12,7 +12,7 @@ from csebench.base.runs import read_report
 from csebench.base.tables import json_text, records
 from csebench.cli.options import parse_targets
 from csebench.plan import catalog, cost, targets
-from csebench.plan.budget import Step, Work
+from csebench.plan.cost import Step, Work
 from csebench.plan.spec import Spec
 from csebench.plan.targets import target_name
 from csebench.score.store import stale_runs

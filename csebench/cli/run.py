@@ -22,7 +22,7 @@ from csebench.plan.registry import declaration
 def train(args):
     if (args.spec is None) == (args.method is None):
         raise BadInput("train: give a spec (JSON file or text) or --method, not both.")
-    spec = cli_spec.read_spec(args.spec) if args.spec else cli_spec.spec_from(make_request(args))
+    spec = cli_spec.read_spec(args.spec) if args.spec else cli_spec.spec_from(args, corpus_size(args))
     for option, file, is_read in (
         ("--corpus", args.corpus, spec.corpus is not None),
         ("--positives", args.positives, spec.back_translated),
@@ -41,15 +41,15 @@ def train(args):
     print(f"{spec.run_id}: {args.out / 'model'}")
 
 
-def make_request(args) -> cli_spec.Request:
-    names = ("method", "encoder", "variant", "components", "corpus", "seed", "precision", "threads", "data")
+def corpus_size(args) -> int:
+    """Sentences to draw from the corpus that the options name: --size, or all; 0 for a method that reads none."""
     method = declaration(args.method)
-    reads_corpus = args.corpus is not None and method.kind in ("trained", "fitted")
-    holds = len(read_corpus(args.corpus, kind=method.corpus)) if reads_corpus else 0
-    if reads_corpus and (args.size or 0) > holds:
+    if args.corpus is None or method.kind not in ("trained", "fitted"):
+        return args.size or 0
+    holds = len(read_corpus(args.corpus, kind=method.corpus))
+    if (args.size or 0) > holds:
         raise BadInput(f"--size {args.size:,}: {args.corpus} holds {holds:,} {method.corpus}.")
-    size = args.size or holds
-    return cli_spec.Request(**{name: getattr(args, name) for name in names}, settings=args.set, size=size)
+    return args.size or holds
 
 
 def evaluate(args):

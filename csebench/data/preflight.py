@@ -78,7 +78,7 @@ def needs(pages: Iterable[Page]) -> list[Need]:
 def _models(spec: Spec) -> set[Need]:
     """Models that a run reads: its encoder, and what its parameters name."""
     models = set()
-    if not spec.encoder.name.startswith(f"{catalog.RUNS}/") and declaration(spec.method).kind != "control":
+    if spec.run_before is None and declaration(spec.method).kind != "control":
         models.add(Need("encoder", spec.encoder.name, spec.encoder))
     if spec.back_translated:
         models |= _named("translator", spec.params["translators"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pydantic import RootModel, ValidationError
@@ -19,9 +20,19 @@ from csebench.base.files import read_yaml
 from csebench.base.project import REPOSITORY, ROOT
 from csebench.plan.declarations import Dataset, Scale, Training
 from csebench.plan.papers import Column, Paper, Published, Recipe, Row, Table
-from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, check_name, declaration, fill, names, protocol
+from csebench.plan.registry import (
+    COMPONENTS,
+    EVALUATORS,
+    METHODS,
+    check_name,
+    declaration,
+    fill,
+    names,
+    protocol,
+    valid_declarations,
+)
+from csebench.plan.spec import RUNS as RUNS
 
-RUNS = Path("runs")
 RESULTS = Path("results")
 DEFAULT_SCALE = "smoke"
 FETCHED = "data/official"  # where rules/data.smk puts what it downloads
@@ -31,21 +42,9 @@ SIDE_BY_SIDE = "methods"  # the page of all methods
 VARIANTS = "variants"  # the page of papers and released code side by side
 GENERATED = (SIDE_BY_SIDE, VARIANTS)  # from declarations, not from a file of papers/
 STS_COLUMNS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R", "Avg.")
-
-
-# folders and pages of results/ and of its web pages, and what `csebench plan` takes for a target
-RESERVED = {
-    *GENERATED,
-    "all",
-    "audit",
-    "cells",
-    "claims",
-    "evidence",
-    "figures",
-    "html",
-    "index",
-}
-RESERVED |= {"partial", "scores", "tuning"}
+OVER_ALL = ("index", "claims", "audit", "html")  # pages that are made from all pages of a scale
+# what a paper or scale cannot be called: folders and pages of results/, and what `csebench plan` takes for a target
+RESERVED = {*GENERATED, *OVER_ALL, "all", "cells", "evidence", "figures", "partial", "scores", "tuning"}
 
 
 def is_checkout() -> bool:
@@ -69,10 +68,7 @@ def scale_names() -> list[str]:
 
 def _yaml_names(folder: str) -> list[str]:
     """Names of the YAML files of a folder, which are names of pages or of folders of results/, too. A hidden one, such
-    as the lock of an editor, is none of them.
-
-    Raises:
-        BadInput: a name is reserved, or not of letters and digits.
+    as the lock of an editor, is none of them. Raises BadInput: a name is reserved, or not of letters and digits.
     """
     names = sorted(path.stem for path in (ROOT / folder).glob("[!.]*.yaml"))
     for name in names:
@@ -90,10 +86,8 @@ def scales(first: str) -> list[str]:
 
 @cached
 def scale(name: str = DEFAULT_SCALE) -> Scale:
-    """The scale of `config/<name>.yaml`; everything that it names is checked to exist.
-
-    Raises:
-        BadInput: no such scale, or its file names a dataset, method, parameter, size or evaluator that does not exist.
+    """The scale of `config/<name>.yaml`; everything that it names is checked to exist. Raises BadInput: no such scale,
+    or its file names a dataset, method, parameter, size or evaluator that does not exist.
     """
     if name not in scale_names():
         raise unknown("scale", name, scale_names())
@@ -114,11 +108,8 @@ def scale(name: str = DEFAULT_SCALE) -> Scale:
     for key, folder, settings in (("methods", METHODS, scale.methods), ("components", COMPONENTS, scale.components)):
         for method, values in settings.items():
             check_name(method, folder, f"{file}: {key}")
-            try:
-                declared = declaration(method, folder)
-            except BadInput:
-                continue  # an invalid file: rows that need it print the reason
-            fill(declared, values, f"{file}: {key}.{method}")
+            if (declared := valid_declarations(folder).get(method)) is not None:
+                fill(declared, values, f"{file}: {key}.{method}")
     for size in scale.seeds_by_size:
         if size not in scale.sizes:
             raise unknown("size", size, scale.sizes, f"{file}: seeds_by_size")
@@ -175,20 +166,15 @@ def paper_names() -> list[str]:
 
 def side_by_side() -> Paper:
     """The table of all methods: every file of methods/ is a row, an invalid file with its error as reason."""
-    rows = []
+    rows, untrained = [], []
     for name in names(METHODS):
         try:
-            label, run, missing = declaration(name).title, Recipe(method=name), None
+            rows.append((declaration(name).title, Recipe(method=name), None))
+            untrained += [declaration(name).title] * (declaration(name).kind == "untrained")
         except BadInput as error:
-            label, run, missing = name, None, str(error)
-        rows.append(_sts_row(label, run, missing))
+            rows.append((name, None, str(error)))
     caption = "Spearman x 100 on the STS test sets; each method's default variant on 1 % of the corpus."
-    table = _sts_table("all methods side by side", rows, caption)
-    if untrained := [row.label for row in rows if row.run and declaration(row.run.method).kind == "untrained"]:
-        gain = Column(label="gain over untrained", delta="Avg.")
-        rows = [row.model_copy(update={"values": [*row.values, None]}) for row in rows]
-        columns = [*table.columns, gain]
-        table = table.model_copy(update={"columns": columns, "rows": rows, "baseline": untrained[0]})
+    table = _sts_table("all methods side by side", caption, rows, baseline=next(iter(untrained), None))
     return Paper(name=SIDE_BY_SIDE, title="Methods", reference="csebench", tables={SIDE_BY_SIDE: table})
 
 
@@ -198,33 +184,34 @@ def variants() -> Paper:
     A row is a variant, labelled with what it is (as printed, as released …); its difference is a note of the table.
     """
     tables = {}
-    for name in names(METHODS):
-        try:
-            declared = declaration(name)
-        except BadInput:
-            continue  # its row on the page of all methods has the error
-        noted = {variant: v for variant, v in declared.variants.items() if v.reading}
-        if not noted:
-            continue
-        rows, notes = [], []
-        for variant, (reading, difference, _) in noted.items():
-            label = f"{reading} ({variant})"
-            rows.append(_sts_row(label, Recipe(method=name, variant=variant)))
-            notes.append(f"{label}: {difference}.")
-        caption = f"{declared.paper}. Trained on 1 % of the corpus."
-        tables[name] = _sts_table(f"{declared.title} ({name})", rows, caption, notes)
+    for method, declared in valid_declarations(METHODS).items():
+        noted = {f"{v.reading} ({name})": (name, v.difference) for name, v in declared.variants.items() if v.reading}
+        if noted:
+            rows = [(label, Recipe(method=method, variant=name), None) for label, (name, _) in noted.items()]
+            notes = [f"{label}: {difference}." for label, (_, difference) in noted.items()]
+            caption = f"{declared.paper}. Trained on 1 % of the corpus."
+            tables[method] = _sts_table(f"{declared.title} ({method})", caption, rows, notes)
     return Paper(name=VARIANTS, title="Papers and released code", reference="csebench", tables=tables)
 
 
-def _sts_row(label: str, run: Recipe | None, missing: str | None = None) -> Row:
-    values: list[Published | None] = [None] * len(STS_COLUMNS)
-    return Row(label=label, run=run, missing=missing, source="measured", values=values)
+def _sts_table(
+    title: str,
+    caption: str,
+    rows: Sequence[tuple[str, Recipe | None, str | None]],
+    notes: Iterable[str] = (),
+    baseline: str | None = None,
+) -> Table:
+    """Methods scored on the STS test sets after training on 1 % of the corpus.
 
-
-def _sts_table(title: str, rows: list[Row], caption: str, notes: list[str] | None = None) -> Table:
-    """Rows of methods, scored on the STS test sets after training on 1 % of the corpus."""
+    Args:
+        rows: (label, recipe, why there is none).
+        baseline: label of the row to which a last column shows the differences.
+    """
     columns = [Column(label=c, task=c, size="1%") for c in STS_COLUMNS]
-    return Table(title=title, caption=caption, columns=columns, rows=rows, notes=notes or [])
+    columns += [Column(label="gain over untrained", delta="Avg.")] if baseline else []
+    values: list[Published | None] = [None] * len(columns)
+    made = [Row(label=label, run=run, missing=why, source="measured", values=values) for label, run, why in rows]
+    return Table(title=title, caption=caption, columns=columns, rows=made, notes=[*notes], baseline=baseline)
 
 
 def given_root(scale: Scale) -> Path | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from argparse import Namespace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -13,75 +13,56 @@ from csebench.base.files import parse_json, read_text, sha256
 from csebench.base.models import model_sha256
 from csebench.base.project import ROOT
 from csebench.plan import catalog
-from csebench.plan.declarations import Dataset, EncoderRef, Precision
+from csebench.plan.declarations import Dataset, EncoderRef
 from csebench.plan.papers import Recipe
 from csebench.plan.recipe import Conditions, by_component, make_spec, refuse_contradictions, typed
 from csebench.plan.registry import COMPONENTS, declaration
 from csebench.plan.spec import TRAINER_VERSION, Spec
 
 
-@dataclass
-class Request:
-    """The options of `csebench train`."""
+def spec_from(args: Namespace, size: int) -> Spec:
+    """The run that the options of `csebench train` describe.
 
-    method: str
-    encoder: str | None
-    variant: str | None = None
-    components: list[str] = field(default_factory=list)
-    settings: list[str] = field(default_factory=list)  # KEY=VALUE
-    corpus: Path | None = None
-    size: int = 0  # sentences drawn from it
-    seed: int = 42
-    precision: Precision = "fp32"
-    threads: int = 1
-    data: Path | None = None  # data root, for STS-B dev
-
-
-def spec_from(request: Request) -> Spec:
-    """The run of a request.
+    Args:
+        size: sentences drawn from the corpus.
 
     Raises:
         BadInput: an option is missing, unknown or invalid.
     """
-    if request.encoder is None:
+    if args.encoder is None:
         raise BadInput("train: --method needs --encoder: a name in config/, a folder, or ID@COMMIT of the hub.")
-    settings = {}
-    for setting in request.settings:
-        key, equals, value = setting.partition("=")
-        if not equals:
-            raise BadInput(f"--set {setting}: expected KEY=VALUE, as in learning_rate=3e-5.")
-        settings[key] = value
-    components = {name: {} for name in request.components} | by_component(settings)
+    if wrong := [setting for setting in args.set if "=" not in setting]:
+        raise BadInput(f"--set {wrong[0]}: expected KEY=VALUE, as in learning_rate=3e-5.")
+    settings = dict(setting.split("=", 1) for setting in args.set)
+    components = {name: {} for name in args.components} | by_component(settings)
     params = components.pop("", {})
-    method = declaration(request.method)
-    of_method = method.components | method.variant_params.get(request.variant or "", {}).get("components", {})
+    method = declaration(args.method)
+    of_method = method.components | method.variant_params.get(args.variant or "", {}).get("components", {})
     for name in components:
         declaration(name, COMPONENTS)  # refuses an unknown name
-        if name not in request.components and of_method.get(name) is None:
+        if name not in args.components and of_method.get(name) is None:
             raise BadInput(f"--set {name}.…: the run has no component {name}; add it by --with {name}.")
     corpus = dev = None
     if method.kind in ("trained", "fitted"):
-        if request.corpus is None:
-            raise BadInput(f"train: method {request.method} needs --corpus FILE.")
-        corpus = Dataset(path=request.corpus.name, sha256=sha256(request.corpus))
+        if args.corpus is None:
+            raise BadInput(f"train: method {args.method} needs --corpus FILE.")
+        corpus = Dataset(path=args.corpus.name, sha256=sha256(args.corpus))
     if method.kind == "trained":
-        dev = sha256(data_root_or_default(request.data) / catalog.STSB_DEV)
+        dev = sha256(data_root_or_default(args.data) / catalog.STSB_DEV)
     if method.stages and params.get("pretraining") != "none":
         stage = method.stages[0]
         raise BadInput(
-            f"train: {request.method} starts from a run of {stage}: `csebench train --method {stage} … --out DIR`"
+            f"train: {args.method} starts from a run of {stage}: `csebench train --method {stage} … --out DIR`"
             f" first, then --encoder DIR/model --set pretraining=none; without it, --set pretraining=none alone."
         )
-    recipe = Recipe(method=request.method, variant=request.variant, params=params, components=components)
-    given = Conditions({method.corpus: corpus}, dev, request.precision, request.threads)
-    return make_spec(recipe, find_encoder(request.encoder), request.size, request.seed, given, "--set")
+    recipe = Recipe(method=args.method, variant=args.variant, params=params, components=components)
+    given = Conditions({method.corpus: corpus}, dev, args.precision, args.threads)
+    return make_spec(recipe, find_encoder(args.encoder), size, args.seed, given, "--set")
 
 
 def read_spec(text: str) -> Spec:
-    """A spec from JSON text or from a JSON file, checked against the declarations of this code.
-
-    Raises:
-        BadInput: the JSON is not a spec, or the spec belongs to another version of the code.
+    """A spec from JSON text or from a JSON file, checked against the declarations of this code. Raises BadInput: the
+    JSON is not a spec, or the spec belongs to another version of the code.
     """
     where = "spec" if text.lstrip().startswith("{") else text
     content = parse_json(text if where == "spec" else read_text(Path(text)), where)
@@ -113,10 +94,8 @@ def read_spec(text: str) -> Spec:
 
 
 def find_encoder(name: str) -> EncoderRef:
-    """An encoder by its name in config/ (with or without folder or owner), by a folder, or as ID@COMMIT.
-
-    Raises:
-        BadInput: no such encoder.
+    """An encoder by its name in config/ (with or without folder or owner), by a folder, or as ID@COMMIT. Raises
+    BadInput: no such encoder.
     """
     known = known_encoders()
     for ref in known:
@@ -131,10 +110,7 @@ def find_encoder(name: str) -> EncoderRef:
 
 def find_model(name: str) -> str:
     """What `csebench evaluate` opens: a folder or .npz file as it is, the model of a run by its id, an encoder of
-    config/ at its pinned commit, or an id of the hub.
-
-    Raises:
-        BadInput: no such model.
+    config/ at its pinned commit, or an id of the hub. Raises BadInput: no such model.
     """
     path = Path(name)
     if path.exists() or path.suffix == ".npz":

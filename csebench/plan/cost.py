@@ -1,7 +1,7 @@
-"""Seconds that training and scoring will take on a device, from measured steps; each with the range it may lie in.
+"""What training and scoring will cost on a device, from measured steps: seconds, and the range they may lie in.
 
-What a set of runs costs and what fits into hours: csebench/plan/budget.py. The state of runs that have started:
-csebench/report/status.py.
+Of one run, of one score, and of what is left of pages (`Work`): a score costs several steps, since its run is trained,
+perhaps after another run or a back-translation, then scored; a step is paid once, whatever needs it.
 """
 
 from __future__ import annotations
@@ -10,14 +10,22 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import Literal, NamedTuple
 
 from pydantic import Field, RootModel
 
 from csebench.base.caches import cached
+from csebench.base.errors import unknown
 from csebench.base.files import read_yaml
 from csebench.base.project import ROOT
+from csebench.base.runs import has_model
 from csebench.plan import catalog, targets
 from csebench.plan.declarations import Strict
+from csebench.plan.grids import find_grid, parts_of_cell, plan_grid
+from csebench.plan.papers import SettingsTable
+from csebench.plan.recipe import positives_path, recipe_name
 from csebench.plan.registry import declaration
 from csebench.plan.spec import Spec
 
@@ -85,10 +93,6 @@ class Estimate:
         if not self:
             return "0 h"
         return f"{_hours(self.seconds)} h ({_hours(self.low)} to {_hours(self.high)})"
-
-
-def total(estimates: Iterable[Estimate]) -> Estimate:
-    return sum(estimates, Estimate())
 
 
 def _hours(seconds: float) -> str:
@@ -166,11 +170,6 @@ def sentences_per_second(times: StepTimes) -> tuple[float, bool] | None:
     return None
 
 
-def step_name(spec: Spec) -> str:
-    """`simcse+ami`: the method with its plug-ins; components that belong to the method are not named."""
-    return "+".join([spec.method, *sorted(set(spec.components) - set(declaration(spec.method).components))])
-
-
 def step_seconds(name: str, times: StepTimes) -> float | None:
     """Seconds per step of a method on a device; None where they cannot be derived.
 
@@ -205,7 +204,7 @@ def training(spec: Spec, times: StepTimes) -> Estimate | None:
         return None if embedded is None else start + embedded
     if kind != "trained":
         return start
-    name = step_name(spec)
+    name = recipe_name(declaration(spec.method), spec.components)
     if (step := step_seconds(name, times)) is None:
         return None
     size = spec.number("batch_size") * spec.number("max_length") / (times.batch_size * times.max_length)
@@ -232,6 +231,112 @@ def scoring(evaluator: str, times: StepTimes) -> Estimate | None:
     return embedded + Estimate.within(cost.scoring_seconds, cost.factor)
 
 
+# ---------------------------------------------------------------- what is left of pages
+
+
+class Step(NamedTuple):
+    """A piece of work that is done once."""
+
+    kind: Literal["translate", "train", "score"]
+    run: str  # of `translate`, the key of the corpus
+    evaluator: str = ""  # of `score`
+
+
+class Score(NamedTuple):
+    run: str
+    evaluator: str
+
+
+class Work:
+    """What is left of pages of one scale.
+
+    Args:
+        device: of data/step_times.yaml; None: the fastest that the encoder of most runs was measured on.
+
+    Raises:
+        BadInput: no such device.
+    """
+
+    def __init__(self, pages: list[targets.Page], device: str | None = None):
+        self.pages = pages
+        self.scale = catalog.scale(pages[0].scale)
+        self.grids = list(dict.fromkeys(grid for page in pages for grid in page.grids()))
+        self.specs = {run: spec for page in pages for run, spec in page.runs().items()}
+        self.encoders = {run: targets.base_encoder(spec, self.scale.scale) for run, spec in self.specs.items()}
+        known = [times.device for times in step_times()]
+        if device is not None and device not in known:
+            raise unknown("device of data/step_times.yaml", device, known)
+        self.device = device or default_device(self.encoders.values())
+        encoders = set(self.encoders.values())
+        known_times = {name: times_on(self.device, name) for name in encoders} if self.device else {}
+        self.times = {name: times for name, times in known_times.items() if times is not None}
+        self._prices: dict[Step, Estimate | None] = {}
+        self._made: dict[Score, bool] = {}
+
+    @cached_property
+    def cells(self) -> dict[tuple[str, str, int, int], frozenset[Score]]:
+        """Scores behind every cell that can be finished."""
+        cells = {}
+        for paper, name in self.grids:
+            grid, rows = find_grid(paper, name), plan_grid(paper, name, self.scale.scale)
+            if isinstance(grid, SettingsTable):
+                continue
+            for row, column in product(range(len(rows)), range(len(grid.columns))):
+                parts = parts_of_cell(grid, rows, row, column)
+                scores = frozenset(Score(spec.run_id, part.evaluator) for part in parts for spec in part.specs)
+                if scores and all(part.specs for part in parts) and all(map(self.is_possible, scores)):
+                    cells[paper, name, row, column] = scores
+        return cells
+
+    def is_possible(self, score: Score) -> bool:
+        return self.is_made(score) or targets.unavailable(score.evaluator, self.scale.scale) is None
+
+    def is_made(self, score: Score) -> bool:
+        if score not in self._made:
+            self._made[score] = targets.score_path(*score, self.scale.scale).exists()
+        return self._made[score]
+
+    def steps(self, scores: Iterable[Score]) -> set[Step]:
+        """What must be done for scores that are not there yet."""
+        steps: set[Step] = set()
+        for score in scores:
+            if not self.is_made(score):
+                steps |= {Step("score", *score), *self._training(score.run)}
+        return steps
+
+    def _training(self, run: str) -> set[Step]:
+        if has_model(catalog.RUNS / run):
+            return set()
+        spec, steps = self.specs[run], {Step("train", run)}
+        if spec.run_before is not None:
+            steps |= self._training(spec.run_before)
+        if (positives := positives_path(spec)) is not None and not positives.exists():
+            steps.add(Step("translate", positives.stem))
+        return steps
+
+    def price(self, step: Step) -> Estimate | None:
+        """Forecast of a step; None where nothing was measured."""
+        if step not in self._prices:
+            times = None if step.kind == "translate" else self.times.get(self.encoders[step.run])
+            if times is None:
+                self._prices[step] = None
+            elif step.kind == "train":
+                self._prices[step] = training(self.specs[step.run], times)
+            else:
+                self._prices[step] = scoring(step.evaluator, times)
+        return self._prices[step]
+
+    def cost(self, steps: Iterable[Step]) -> tuple[Estimate, int]:
+        """(forecast of steps, number of those that were not measured and are not in it)"""
+        prices = [self.price(step) for step in steps]
+        return sum((price for price in prices if price is not None), Estimate()), prices.count(None)
+
+    @property
+    def missing(self) -> set[Score]:
+        """The scores that are not there yet, of all cells that can be finished."""
+        return {score for scores in self.cells.values() for score in scores if not self.is_made(score)}
+
+
 # ---------------------------------------------------------------- jobs of a cluster
 
 
@@ -239,10 +344,10 @@ def fastest_seconds(spec: Spec, scale: str) -> float | None:
     """Forecast of a run, with the scores whose cost is known, on the fastest device that its step is known for; None
     without one."""
     scores = sorted(targets.evaluators(scale)[spec.run_id])
-    for times in devices(base_encoder(spec, scale)):
+    for times in devices(targets.base_encoder(spec, scale)):
         if (trained := training(spec, times)) is not None:
             known = (estimate for evaluator in scores if (estimate := scoring(evaluator, times)) is not None)
-            return total([trained, *known]).seconds
+            return sum(known, trained).seconds
     return None
 
 
@@ -255,10 +360,3 @@ def job_minutes(forecast: float | None, attempt: int) -> int:
         return LONGEST_MINUTES
     asked = UNMEASURED_MINUTES + math.ceil(MARGIN * forecast / 60)
     return min(LONGEST_MINUTES, asked * 2 ** (attempt - 1))
-
-
-def base_encoder(spec: Spec, scale: str) -> str:
-    """The encoder whose architecture a run has; a run that starts from another run's model has that run's encoder."""
-    if not spec.encoder.name.startswith(f"{catalog.RUNS}/"):
-        return spec.encoder.name
-    return targets.runs(scale)[spec.encoder.revision].encoder.name

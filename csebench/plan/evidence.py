@@ -1,8 +1,6 @@
-"""Scores that other people published (`evidence/*.yaml`), as types: runs, summaries, released checkpoints.
+"""Scores that other people published (`evidence/*.yaml`): the schema, its checks, and which of them are of a row.
 
-What belongs here: the schema and its checks, and which evidence is of a row's method and encoder. What does not: the
-statistics (csebench/report/evidence.py) and the page (csebench/report/evidence_page.py). docs/evidence.md says how to
-contribute a source.
+Statistics: csebench/report/evidence.py. docs/evidence.md says how to contribute a source.
 """
 
 from __future__ import annotations
@@ -196,19 +194,41 @@ def folder() -> Path:
 
 
 def sources() -> dict[str, Source]:
-    """Every source by the name of its file.
-
-    Raises:
-        BadInput: a file does not fit the schema, or its numbers do not fit one another; with file and line.
-    """
+    """Every source by the name of its file. Raises BadInput as `source` does."""
     return {path.stem: source(path) for path in sorted(folder().glob("[!.]*.yaml")) if path.stem not in NOT_SOURCES}
 
 
 @cached
 def source(path: Path) -> Source:
-    """One file, checked."""
+    """One file, checked for what types cannot say: known names, values within range, no run twice. Whether averages
+    and summaries fit their runs is a test: tests/unit/test_evidence.py.
+
+    Raises:
+        BadInput: the file does not fit the schema, or fails a check; with file and line.
+    """
     content, lines = read_with_lines(path, Source, as_written=True)
-    check_source(content, lines)
+    if content.paper is not None and content.paper not in catalog.paper_names():
+        raise unknown("paper", content.paper, catalog.paper_names(), lines.where("paper"))
+    first_places: dict[tuple, tuple] = {}
+    for i, experiment in enumerate(content.experiments):
+        check_names(experiment, lines, ("experiments", i))
+        steps = content.setup.merge(experiment.setup).steps
+        for j, run in enumerate(experiment.runs):
+            place = ("experiments", i, "runs", j)
+            check_run(run, steps, lines, place)
+            for what, identity in identities(experiment, run).items():
+                first = first_places.setdefault(identity, place)
+                if first != place:
+                    line = lines.numbers[first]
+                    raise BadInput(f"{lines.where(*place)}: the same run twice: {what} as in line {line}; delete one.")
+        if (summary := experiment.summary) is not None:
+            place = ("experiments", i, "summary")
+            check_scores(summary.scores, lines, (*place, "scores"))
+            for what, count in (("seeds", len(summary.seeds)), ("runs", len(experiment.runs))):
+                if count not in (0, summary.n):
+                    raise BadInput(f"{lines.where(*place)}: n is {summary.n}, but there are {count} {what}.")
+    for i, remark in enumerate(content.remarks):
+        check_names(remark, lines, ("remarks", i))
     return content
 
 
@@ -243,32 +263,6 @@ def checkpoints() -> list[Checkpoint]:
 
 
 # ---------------------------------------------------------------- checks
-
-
-def check_source(content: Source, lines: Lines) -> None:
-    """What types cannot say: known names, values within range, no run twice. Whether averages and summaries fit their
-    runs is a test: tests/unit/test_evidence.py.
-
-    Raises:
-        BadInput: with file and line.
-    """
-    if content.paper is not None and content.paper not in catalog.paper_names():
-        raise unknown("paper", content.paper, catalog.paper_names(), lines.where("paper"))
-    first_places: dict[tuple, tuple] = {}
-    for i, experiment in enumerate(content.experiments):
-        check_names(experiment, lines, ("experiments", i))
-        for j, run in enumerate(experiment.runs):
-            place = ("experiments", i, "runs", j)
-            check_run(run, experiment, content.setup.merge(experiment.setup).steps, lines, place)
-            for what, identity in identities(experiment, run).items():
-                first = first_places.setdefault(identity, place)
-                if first != place:
-                    line = lines.numbers[first]
-                    raise BadInput(f"{lines.where(*place)}: the same run twice: {what} as in line {line}; delete one.")
-        if experiment.summary is not None:
-            check_summary(experiment.summary, experiment.runs, lines, ("experiments", i, "summary"))
-    for i, remark in enumerate(content.remarks):
-        check_names(remark, lines, ("remarks", i))
 
 
 def check_names(named: Experiment | Remark | Checkpoint, lines: Lines, place: tuple) -> None:
@@ -315,16 +309,14 @@ def check_scores(scores: dict[str, Published], lines: Lines, place: tuple) -> No
         raise BadInput(f"{lines.where(*place)}: fractions; write correlations x 100 and accuracies in percent.")
 
 
-def check_run(run: PublishedRun, experiment: Experiment, steps: int | None, lines: Lines, place: tuple) -> None:
+def check_run(run: PublishedRun, steps: int | None, lines: Lines, place: tuple) -> None:
     """Scores of one run: no deviations, a best step within the training's steps."""
     check_scores(run.scores, lines, (*place, "scores"))
     for task, score in run.scores.items():
         if score.std is not None:
-            where = lines.where(*place, "scores", task)
-            raise BadInput(f"{where}: {task}: one run has no ±; use `summary`.")
+            raise BadInput(f"{lines.where(*place, 'scores', task)}: {task}: one run has no ±; use `summary`.")
     if run.best_step is not None and steps is not None and run.best_step > steps:
-        where = lines.where(*place, "best_step")
-        raise BadInput(f"{where}: best_step: {run.best_step} of a run of {steps} steps.")
+        raise BadInput(f"{lines.where(*place, 'best_step')}: best_step: {run.best_step} of a run of {steps} steps.")
 
 
 def identities(experiment: Experiment, run: PublishedRun) -> dict[str, tuple]:
@@ -337,14 +329,6 @@ def identities(experiment: Experiment, run: PublishedRun) -> dict[str, tuple]:
     if len(run.scores) > 1:
         identities["all scores"] = (*setting, *sorted((task, score.value) for task, score in run.scores.items()))
     return identities
-
-
-def check_summary(summary: Summary, runs: list[PublishedRun], lines: Lines, place: tuple) -> None:
-    """As many seeds and runs as it is of."""
-    check_scores(summary.scores, lines, (*place, "scores"))
-    for what, count in (("seeds", len(summary.seeds)), ("runs", len(runs))):
-        if count not in (0, summary.n):
-            raise BadInput(f"{lines.where(*place)}: n is {summary.n}, but there are {count} {what}.")
 
 
 # ---------------------------------------------------------------- which evidence is of a row
@@ -424,15 +408,11 @@ def evidence_of(key: Key, score: str, size: str = FULL) -> list[Evidence]:
         score: one of `score_names`. Of a transfer task, scores on dev folds do not count.
         size: of the training set, as in the columns of few-shot tables.
     """
-    of_transfer = score in (TRANSFER, *tasks()[TRANSFER])
-    matching = []
+    of_transfer, matching = score in (TRANSFER, *tasks()[TRANSFER]), []
     for evidence in all_evidence():
         experiment = evidence.experiment
-        if experiment.setting is not None or experiment.size != size or key_of(experiment) != key:
-            continue
-        if of_transfer and experiment.transfer == "dev":
-            continue
-        summaries = [experiment.summary] if experiment.summary else []
-        if any(score in scored.scores for scored in (*experiment.runs, *summaries)):
-            matching.append(evidence)
+        is_of_key = experiment.setting is None and experiment.size == size and key_of(experiment) == key
+        if is_of_key and not (of_transfer and experiment.transfer == "dev"):
+            scored = [*experiment.runs, *([experiment.summary] if experiment.summary else [])]
+            matching += [evidence] if any(score in part.scores for part in scored) else []
     return matching

@@ -34,10 +34,8 @@ class CellPlan:
 
 @cached
 def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan]]:
-    """The rows of cells of `table2` or `figure3`; empty for a table of settings.
-
-    Raises:
-        BadInput: a row or column names something that does not exist.
+    """The rows of cells of `table2` or `figure3`; empty for a table of settings. Raises BadInput: a row or column
+    names something that does not exist.
     """
     grid, where = find_grid(paper_name, name), f"papers/{paper_name}.yaml: {name}"
     if isinstance(grid, SettingsTable):
@@ -175,13 +173,9 @@ def recipe_values(paper_name: str, name: str, param: str) -> list[Value]:
                 raise unknown(f"{kind} of config/paper.yaml", key, known, where)
         encoder, size = paper_scale.encoders[role], paper_scale.sizes["100%"]
         spec = make_spec(column.run, encoder, size, paper_scale.seeds[0], conditions(paper_scale), where)
-        component, dot, key = param.partition(".")
-        if dot and component not in spec.components:
-            raise unknown("component", component, spec.components, where)
-        params = spec.components[component].params if dot else spec.params
-        if (key or param) not in params:
-            raise unknown("parameter", key or param, params, where)
-        values.append(params[key or param])
+        if param not in spec.settings:
+            raise unknown("parameter", param, spec.settings, where)
+        values.append(spec.settings[param])
     return values
 
 

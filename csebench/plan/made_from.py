@@ -16,7 +16,6 @@ from csebench.plan.registry import METHODS, protocol, with_imports
 from csebench.plan.targets import Page
 
 PARTIAL = catalog.RESULTS / "partial"  # pages that are made from the scores that exist
-OVER_ALL = ("index", "claims", "audit", "html")  # made from all pages of a scale
 CODE = ("csebench/base", "csebench/plan", "csebench/score", "csebench/report")  # what csebench/report/ imports
 
 
@@ -64,10 +63,8 @@ def content_hash(output: Path) -> str | None:
 
 
 def made_files(output: Path) -> list[Path]:
-    """The files that rules make for a file below results/: scores, comparisons of rows, pages, searches.
-
-    Raises:
-        BadInput: no such page.
+    """The files that rules make for a file below results/: scores, comparisons of rows, pages, searches. Raises
+    BadInput: no such page.
     """
     name, scale = name_and_scale(output)
     if name == "evidence":
@@ -76,9 +73,9 @@ def made_files(output: Path) -> list[Path]:
         return tuning.search_files(scale)
     if name in ("scores", "cells"):
         return scores_of_pages(targets.pages(scale))
-    if name in OVER_ALL:
+    if name in catalog.OVER_ALL:
         return [*scores_of_pages(targets.pages(scale)), *(page.path for page in targets.pages(scale))]
-    page = page_of(name, scale)
+    (page,) = targets.parse_target(name, scale)
     if output.suffix != ".md":  # a figure, or the comparisons themselves
         return scores_of_pages([page])
     return scores_of_pages([page]) + [targets.grid_path(*grid, scale, "items.json") for grid in page.grids()]
@@ -95,9 +92,9 @@ def sources(output: Path) -> list[str]:
     name, scale = name_and_scale(output)
     if name == "evidence":
         return project_files("evidence", "papers", "methods", "evaluators", *CODE)
-    if name in (*OVER_ALL, "tuning", "scores", "cells"):
+    if name in (*catalog.OVER_ALL, "tuning", "scores", "cells"):
         return project_files("config", "papers", "evidence", "methods", "evaluators", *CODE)
-    page = page_of(name, scale)
+    (page,) = targets.parse_target(name, scale)
     papers = [f"papers/{paper}.yaml" for paper in page.papers if paper in catalog.paper_names()]
     specs = page.runs().values()
     if any(paper in page.papers for paper in catalog.GENERATED):
@@ -115,11 +112,6 @@ def project_files(*folders: str) -> list[str]:
     paths = (path for folder in folders for path in sorted((ROOT / folder).rglob("*")))
     files = (path for path in paths if path.is_file() and path.name[0] != "." and "__pycache__" not in path.parts)
     return [str(path.relative_to(ROOT)) for path in files]
-
-
-def page_of(name: str, scale: str) -> Page:
-    (page,) = targets.parse_target(name, scale)
-    return page
 
 
 def name_and_scale(output: Path) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from csebench.base.errors import BadInput, unknown
-from csebench.plan.catalog import POSITIVES, RUNS, data_root, dataset
+from csebench.plan.catalog import POSITIVES, data_root, dataset
 from csebench.plan.declarations import Dataset, Declaration, EncoderRef, Precision, Scale, Value
 from csebench.plan.papers import Recipe
 from csebench.plan.registry import COMPONENTS, declaration, fill
@@ -42,7 +42,7 @@ class Conditions:
 def conditions(scale: Scale) -> Conditions:
     """The conditions of a scale."""
     return Conditions(
-        corpora={kind: dataset(name) if name else None for kind, name in corpus_names(scale).items()},
+        corpora={"sentences": dataset(scale.corpus), "triplets": dataset(scale.triplets) if scale.triplets else None},
         dev_sha256=dataset(scale.dev).sha256,
         precision=scale.precision,
         threads=scale.threads,
@@ -80,30 +80,21 @@ def make_spec(recipe: Recipe, encoder: EncoderRef, size: int, seed: int, given: 
     tuned = given.tuned.get(recipe_name(method, used), given.tuned.get(method.name, {}))
     chosen = by_component({key: value for key, value in tuned.items() if key not in stated})
     plugins += [given.components, chosen]
-    for name in used:
-        if reason := refusal(method, declaration(name, COMPONENTS)):
-            raise BadInput(f"{where}: {method.name} cannot take component {name}: {reason}.")
     schedule = shortened(typed(method, merged(variant, recipe.params), where), given.steps_factor)
     of_scale = (given.override, given.methods.get(method.name, {}), chosen.get("", {}))
     params = typed(method, merged(variant, recipe.params, schedule, *of_scale, recipe.sweep), where)
-    if stage := pretraining(params, encoder, given, where):
-        encoder = EncoderRef(name=str(RUNS / stage.run_id / "model"), revision=stage.run_id)
+    stage = pretraining(params, encoder, given, where)
     corpus = given.corpora.get(method.corpus) if method.kind in ("trained", "fitted") else None
     if corpus is None and method.kind in ("trained", "fitted"):
         raise BadInput(f"{where}: no {method.corpus} to train {method.name} on.")
+    sample = corpus and CorpusSpec(name=Path(corpus.path).name, sha256=corpus.sha256, size=size, subset_seed=seed)
     spec = Spec(
         method=method.name,
         method_version=method.version,
         params=params,
-        components={
-            name: ComponentSpec(
-                version=declaration(name, COMPONENTS).version,
-                params=typed(declaration(name, COMPONENTS), merged(*(p.get(name, {}) for p in plugins)), where),
-            )
-            for name in used
-        },
-        encoder=encoder,
-        corpus=corpus_spec(corpus, size, seed) if corpus else None,
+        components={name: _component(method, name, [p.get(name, {}) for p in plugins], where) for name in used},
+        encoder=stage.model if stage else encoder,
+        corpus=sample,
         dev_sha256=given.dev_sha256 if method.kind == "trained" else None,
         seed=0 if method.kind == "untrained" else seed,  # a fitted method draws its sentences by seed
         precision=given.precision if method.kind == "trained" else "fp32",
@@ -111,6 +102,14 @@ def make_spec(recipe: Recipe, encoder: EncoderRef, size: int, seed: int, given: 
     )
     refuse_contradictions(spec, where)
     return spec
+
+
+def _component(method: Declaration, name: str, layers: list[dict], where: str) -> ComponentSpec:
+    """A component of a run, its settings in layers. Raises BadInput where the method cannot take it."""
+    component = declaration(name, COMPONENTS)
+    if reason := refusal(method, component):
+        raise BadInput(f"{where}: {method.name} cannot take component {name}: {reason}.")
+    return ComponentSpec(version=component.version, params=typed(component, merged(*layers), where))
 
 
 def refuse_contradictions(spec: Spec, where: str) -> None:
@@ -192,33 +191,20 @@ def typed(declared: Declaration, values: dict, where: str) -> dict:
 # ---------------------------------------------------------------- corpora
 
 
-def corpus_spec(corpus: Dataset, size: int, seed: int) -> CorpusSpec:
-    """A sample of a corpus, as part of a spec."""
-    return CorpusSpec(name=Path(corpus.path).name, sha256=corpus.sha256, size=size, subset_seed=seed)
-
-
-def corpus_names(scale: Scale) -> dict[str, str | None]:
-    """Name of the dataset that methods train on, by kind of data."""
-    return {"sentences": scale.corpus, "triplets": scale.triplets}
-
-
 def corpus_of(method: Declaration, scale: Scale) -> Dataset | None:
     """The data that a method trains on at a scale; None where the scale has none."""
-    name = corpus_names(scale)[method.corpus]
-    return dataset(name) if name else None
-
-
-def corpus_path(spec: Spec, scale: Scale) -> Path | None:
-    """Path of the corpus that a run trains on; None where it needs none."""
-    corpus = corpus_of(declaration(spec.method), scale) if spec.corpus else None
-    return data_root(scale) / corpus.path if corpus else None
+    return conditions(scale).corpora[method.corpus]
 
 
 def training_files(spec: Spec, scale: Scale) -> list[str]:
     """Files of the data root that a run is trained on: its corpus, and STS-B dev."""
     corpus = corpus_of(declaration(spec.method), scale) if spec.corpus else None
-    files = [corpus.path] if corpus else []
-    return [*files, dataset(scale.dev).path] if spec.dev_sha256 else files
+    return ([corpus.path] if corpus else []) + ([dataset(scale.dev).path] if spec.dev_sha256 else [])
+
+
+def corpus_path(spec: Spec, scale: Scale) -> Path | None:
+    """Path of the corpus that a run trains on; None where it needs none."""
+    return data_root(scale) / training_files(spec, scale)[0] if spec.corpus else None
 
 
 # ---------------------------------------------------------------- back-translation

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib
 import re
 from collections.abc import Callable
@@ -35,17 +36,14 @@ def files(folder: Path) -> dict[str, Path]:
 
 
 def read_literal(path: Path, variable: str):
-    """The value of a module-level literal, read without running the file.
-
-    Raises:
-        BadInput: the file is not valid Python, or has no such literal.
+    """The value of a module-level literal, read without running the file. Raises BadInput: the file is not valid
+    Python, or has no such literal.
     """
     for node in parse_python(path).body:
         if isinstance(node, ast.Assign) and any(getattr(t, "id", None) == variable for t in node.targets):
-            for part in ast.walk(node.value):
-                text = part.value if isinstance(part, ast.Constant) and isinstance(part.value, str) else ""
-                if (problem := unprintable(text)) is not None:
-                    raise BadInput(f"{path}: line {part.lineno}: {problem}")
+            for constant in (part for part in ast.walk(node.value) if isinstance(part, ast.Constant)):
+                if isinstance(constant.value, str) and (problem := unprintable(constant.value)) is not None:
+                    raise BadInput(f"{path}: line {constant.lineno}: {problem}")
             try:
                 return ast.literal_eval(node.value)
             except (ValueError, TypeError, RecursionError):  # TypeError: a key that is a list
@@ -88,11 +86,6 @@ def _imported(path: Path, packages: tuple[str, ...]) -> set[Path]:
     return files
 
 
-def schema(folder: Path) -> type[Declaration] | type[EvaluatorDeclaration]:
-    """What the declarations in a folder must fit."""
-    return EvaluatorDeclaration if folder.name == EVALUATORS.name else Declaration
-
-
 def check_name(name: str, folder: Path, where: str = "") -> None:
     """Raises BadInput for an unknown method, component or evaluator; `where` (file: key) begins the message."""
     if name not in names(folder):
@@ -108,6 +101,16 @@ def declaration(name: str, folder: Path = METHODS) -> Declaration:
     return declared
 
 
+def valid_declarations(folder: Path) -> dict[str, Declaration]:
+    """The declarations of methods or components by name, without those of invalid files: what needs one of these gets
+    the error, and the page of all methods shows it."""
+    valid = {}
+    for name in names(folder):
+        with contextlib.suppress(BadInput):
+            valid[name] = declaration(name, folder)
+    return valid
+
+
 def evaluator_declaration(name: str) -> EvaluatorDeclaration:
     """The checked declaration of an evaluator. Raises BadInput as `any_declaration` does."""
     declared = any_declaration(name, EVALUATORS)
@@ -117,18 +120,14 @@ def evaluator_declaration(name: str) -> EvaluatorDeclaration:
 
 @cached
 def any_declaration(name: str, folder: Path) -> Declaration | EvaluatorDeclaration:
-    """The checked declaration of a method, component or evaluator, by its folder.
-
-    Raises:
-        BadInput: no such name, or its declaration is invalid.
-    """
+    """The checked declaration of a method, component or evaluator, by its folder. Raises BadInput for an unknown name
+    or an invalid declaration."""
     check_name(name, folder)
-    model = schema(folder)
+    model = EvaluatorDeclaration if folder.name == EVALUATORS.name else Declaration
     path = files(folder)[name]
     where = str(path.relative_to(ROOT))
-    literal = read_literal(path, "DECLARATION")
     try:
-        declared = model.model_validate(literal)
+        declared = model.model_validate(read_literal(path, "DECLARATION"))
         if isinstance(declared, Declaration):
             declared.hyperparameters()
     except ValidationError as e:
@@ -154,9 +153,7 @@ def module(name: str, folder: Path) -> ModuleType:
 @cached
 def panels() -> dict[str, tuple[str, Panel]]:
     """(evaluator, panel) by the kind of figure that the evaluator draws. A broken file has none; what needs it fails.
-
-    Raises:
-        BadInput: two evaluators declare one kind.
+    Raises BadInput: two evaluators declare one kind.
     """
     by_kind = {}
     for name in names(EVALUATORS):
@@ -229,10 +226,8 @@ class Protocol:
 
 @cached
 def protocol(text: str, where: str = "") -> Protocol:
-    """Parse `NAME`, `NAME:PARAMETER` or `NAME:PARAMETER:VARIANT`.
-
-    Raises:
-        BadInput: no such evaluator or variant, or the required parameter is missing.
+    """Parse `NAME`, `NAME:PARAMETER` or `NAME:PARAMETER:VARIANT`. Raises BadInput: no such evaluator or variant, or
+    the required parameter is missing.
     """
     name, *rest = text.split(":")
     check_name(name, EVALUATORS, where)
@@ -255,10 +250,8 @@ def protocol(text: str, where: str = "") -> Protocol:
 
 def fill(declared: Declaration, values: dict, where: str) -> dict:
     """Hyper-parameters, typed, checked and completed with the defaults of the declaration; without those at the value
-    that runs do not state (`Unstated`).
-
-    Raises:
-        BadInput: an unknown parameter or a value of the wrong type, with the nearest valid name.
+    that runs do not state (`Unstated`). Raises BadInput: an unknown parameter or a value of the wrong type, with the
+    nearest valid name.
     """
     model = declared.hyperparameters
     try:

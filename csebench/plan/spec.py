@@ -5,7 +5,8 @@ From a table row to a spec: csebench/plan/recipe.py.
 
 from __future__ import annotations
 
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -13,6 +14,7 @@ from csebench.base.files import digest
 from csebench.plan.declarations import EncoderRef, Precision, Seed, Threads, Value
 
 Source = Literal["order", "dropout", "head"]  # of randomness in training; that of the subset is in CorpusSpec
+RUNS = Path("runs")
 TRAINER_VERSION = 2  # increase it when a change of the engine changes a trained model
 
 
@@ -55,6 +57,34 @@ class Spec(Frozen):
     def run_id(self) -> str:
         """`simcse-0123456789`: folder name of the run, and its name in every command."""
         return f"{self.method}-{digest(self.model_dump())}"
+
+    @property
+    def model(self) -> EncoderRef:
+        """Its model, as the encoder of a run that starts from it."""
+        return EncoderRef(name=str(RUNS / self.run_id / "model"), revision=self.run_id)
+
+    @property
+    def run_before(self) -> str | None:
+        """The id of the run whose model it starts from; None where it starts from an encoder."""
+        run_id = self.encoder.revision
+        return run_id if self.encoder.name == str(RUNS / run_id / "model") else None
+
+    @property
+    def settings(self) -> dict[str, Value]:
+        """Every hyper-parameter: `learning_rate`, and `ami.weight` of a component."""
+        components = self.components.items()
+        return self.params | {f"{name}.{key}": value for name, c in components for key, value in c.params.items()}
+
+    def with_settings(self, settings: dict[str, Value]) -> Spec:
+        """The run with other values of its `settings`. Raises ValueError for one that it does not have."""
+        content: dict[str, Any] = self.model_dump()
+        for key, value in settings.items():
+            if key not in self.settings:
+                raise ValueError(f"`spec` has no {key}")
+            component, dot, param = key.partition(".")
+            params = content["components"][component]["params"] if dot else content["params"]
+            params[param if dot else key] = value
+        return Spec(**content)
 
     def seed_of(self, source: Source) -> int:
         """The seed of the order of batches, of dropout and other noise in the steps, or of new weights (the head)."""

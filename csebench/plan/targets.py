@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from csebench.base.caches import cached
-from csebench.base.errors import BadInput, by_number, did_you_mean, nearest, unknown
+from csebench.base.errors import BadInput, by_number, unknown
 from csebench.base.runs import has_model
 from csebench.plan import where_data_is
 from csebench.plan.catalog import (
     GENERATED,
-    RESERVED,
     RUNS,
     VARIANTS,
     data_root,
@@ -27,12 +26,8 @@ from csebench.plan.catalog import (
 from csebench.plan.grids import CellPlan, find_grid, plan_grid, untrained_cell
 from csebench.plan.papers import Figure
 from csebench.plan.recipe import corpus_path, positives_path
-from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, names, protocol
+from csebench.plan.registry import protocol
 from csebench.plan.spec import Spec
-
-TARGETS_HELP = (
-    "Targets: all, a paper (micse), a table or figure (table2, micse/table2, micse/figure3), methods, variants."
-)
 
 
 @dataclass(frozen=True)
@@ -108,7 +103,7 @@ def finished_runs(pages: Iterable[Page]) -> set[str]:
             shown.setdefault(run_id, []).append(score_path(run_id, evaluator, page.scale))
     finished = {run_id for run_id, paths in shown.items() if all(path.exists() for path in paths)}
     finished |= {run_id for run_id in specs if has_model(RUNS / run_id)}
-    unfinished = {spec.encoder.revision for run_id, spec in specs.items() if run_id not in finished}
+    unfinished = {spec.run_before for run_id, spec in specs.items() if run_id not in finished}
     return finished | {run_id for run_id in specs if run_id not in shown and run_id not in unfinished}
 
 
@@ -125,21 +120,26 @@ def evaluators(scale_name: str) -> dict[str, set[str]]:
 def run(run_id: str, scale_name: str) -> Spec:
     """A run of a scale by id. Raises BadInput if no page needs it."""
     if run_id not in runs(scale_name):
-        raise BadInput(
-            f"no table of scale {scale_name} needs a run {run_id!r}; `csebench plan all --scale {scale_name} --runs`"
-            " lists the runs."
-        )
+        raise _no_run(run_id, f"scale {scale_name}", scale_name)
     return runs(scale_name)[run_id]
 
 
 def scale_of_run(run_id: str, first: str) -> str:
     """The scale whose pages need a run; `first` is tried before the others. Raises BadInput if none does."""
-    scale_name = next((name for name in scales(first) if run_id in runs(name)), None)
-    if scale_name is None:
-        raise BadInput(
-            f"no table of any scale needs a run {run_id!r}; `csebench plan all --scale SCALE --runs` lists the runs."
-        )
-    return scale_name
+    for name in scales(first):
+        if run_id in runs(name):
+            return name
+    raise _no_run(run_id, "any scale", "SCALE")
+
+
+def _no_run(run_id: str, where: str, scale_name: str) -> BadInput:
+    hint = f"`csebench plan all --scale {scale_name} --runs` lists the runs."
+    return BadInput(f"no table of {where} needs a run {run_id!r}; {hint}")
+
+
+def base_encoder(spec: Spec, scale_name: str) -> str:
+    """The encoder whose architecture a run has: of a run that starts from another run's model, that run's."""
+    return spec.encoder.name if spec.run_before is None else run(spec.run_before, scale_name).encoder.name
 
 
 def back_translation(key: str, first: str) -> tuple[Path, str]:
@@ -198,10 +198,7 @@ def target_name(paper: str, name: str) -> str:
 
 def parse_target(target: str, scale_name: str) -> list[Page]:
     """The pages of `all`, `methods`, `variants`, `variants/micse`, `table2`, `micse` (all of the paper's),
-    `micse/figure3`, or of a path such as `results/mini/micse/table2.md`.
-
-    Raises:
-        BadInput: no such page.
+    `micse/figure3`, or of a path such as `results/mini/micse/table2.md`. Raises BadInput: no such page.
     """
     if target == "all":
         return list(pages(scale_name))
@@ -214,44 +211,18 @@ def parse_target(target: str, scale_name: str) -> list[Page]:
         return [page(parts[1], scale_name, VARIANTS)]
     if len(parts) == 1 and re.fullmatch(r"table\w+", parts[0]):
         return [page(parts[0], scale_name)]
-    if len(parts) == 2 and re.fullmatch(r"(table|figure)\w+", parts[1]):
+    if len(parts) == 2 and re.fullmatch(r"(table|figure)\w+", parts[1]) and parts[0] in paper_names():
         return [page(parts[1], scale_name, parts[0])]
-    raise unknown_target("/".join(parts) or target, scale_name)
+    known = [str(p.path.relative_to(results_folder(scale_name)).with_suffix("")) for p in pages(scale_name)]
+    known += [*paper_names(), "all", *(f"{name}/{target}" for name in scale_names() for target in known)]
+    hint = "`csebench papers` lists tables and figures; `csebench show NAME` describes methods, evaluators and runs."
+    raise unknown("target", "/".join(parts) or target, known, hint=hint)
 
 
 def split_target(target: str, scale_name: str) -> tuple[list[str], str]:
     """The names in a target or a path, and the scale, which a path may name."""
     parts = re.sub(r"\.(md|svg)$", "", target).removeprefix("results/").removeprefix("partial/").split("/")
-    if parts[0] in scale_names():
-        return parts[1:], parts[0]
-    refuse_near_scale(parts)
-    return parts, scale_name
-
-
-def refuse_near_scale(parts: list[str]) -> None:
-    """Raises BadInput where the first folder of a path looks like the name of a scale more than like another one."""
-    near = nearest(parts[0], [*scale_names(), *paper_names(), *RESERVED]) if len(parts) > 1 else []
-    if near and near[0] in scale_names():
-        raise unknown("scale", parts[0], scale_names())
-
-
-def unknown_target(name: str, scale_name: str) -> BadInput:
-    """The error for what is no target; for a name of another kind it gives that kind, and the verb for it."""
-    for kind, known in (
-        ("a method", names(METHODS)),
-        ("a component", names(COMPONENTS)),
-        ("an evaluator", names(EVALUATORS)),
-        ("a scale", scale_names()),
-    ):
-        if name in known:
-            remedy = f"use `--scale {name}`" if kind == "a scale" else f"`csebench show {name}` describes it"
-            return BadInput(f"{name} is {kind}, not a target: {remedy}. {TARGETS_HELP}")
-    if re.fullmatch(r"\w+-[0-9a-f]{10}", name):
-        return BadInput(f"{name} is a run, not a target: `csebench show {name}` describes it. {TARGETS_HELP}")
-    known = [str(p.path.relative_to(results_folder(scale_name)).with_suffix("")) for p in pages(scale_name)]
-    if of_papers := [target for target in known if target.endswith(f"/{name}")]:  # a figure has a paper's numbers
-        return BadInput(f"unknown target {name!r}. {did_you_mean(of_papers)}")
-    return unknown("target", name, [*known, *paper_names(), "all"], hint="`csebench papers` lists tables and figures.")
+    return (parts[1:], parts[0]) if parts[0] in scale_names() else (parts, scale_name)
 
 
 def grid_path(paper_name: str, name: str, scale_name: str, ending: str) -> Path:

@@ -8,7 +8,6 @@ csebench/report/tuning_page.py.
 
 from __future__ import annotations
 
-import contextlib
 import random
 from collections.abc import Mapping
 from dataclasses import replace
@@ -24,7 +23,7 @@ from csebench.plan import catalog
 from csebench.plan.declarations import EncoderRef, Scale, Strict, Value
 from csebench.plan.papers import Recipe
 from csebench.plan.recipe import Conditions, conditions, make_spec, recipe_name
-from csebench.plan.registry import COMPONENTS, METHODS, declaration, names
+from csebench.plan.registry import COMPONENTS, METHODS, declaration, valid_declarations
 from csebench.plan.spec import Spec
 
 ENCODER = "bert-base"  # role in config/; rows on another encoder keep their settings
@@ -66,7 +65,7 @@ class Search(Strict):
         for number, trial in enumerate(self.trials):
             if trial.settings.keys() != first.settings.keys():
                 raise ValueError(f"trials.{number}.settings: are of other parameters than those of the first trial")
-            if trial.run != (run := with_settings(self.spec, trial.settings).run_id):
+            if trial.run != (run := self.spec.with_settings(trial.settings).run_id):
                 raise ValueError(f"trials.{number}.run: is {trial.run}, but its settings give {run}")
         if first.run != self.spec.run_id:
             raise ValueError("trials.0: has other settings than `spec`")
@@ -97,10 +96,8 @@ def chosen_settings(trials: list[Trial]) -> Settings | None:
 
 
 def search_space(name: str) -> dict[str, list[Value]]:
-    """The values to try, by parameter, of a method with its components.
-
-    Raises:
-        BadInput: no such method or component, or no value is declared.
+    """The values to try, by parameter, of a method with its components. Raises BadInput: no such method or component,
+    or no value is declared.
     """
     method, *added = name.split("+")
     declared = declaration(method)
@@ -118,21 +115,15 @@ def search_space(name: str) -> dict[str, list[Value]]:
 
 def tunable() -> list[str]:
     """Methods that declare values to try."""
-    tunable = []
-    for name in names(METHODS):
-        with contextlib.suppress(BadInput):  # of an invalid file
-            tunable += [name] * bool(declaration(name).search)
-    return tunable
+    return [name for name, declared in valid_declarations(METHODS).items() if declared.search]
 
 
 def plan_trials(name: str, scale_name: str, number: int) -> list[tuple[Settings, Spec]]:
-    """The settings and the run of each trial; a larger number adds trials to those of a smaller one.
-
-    Raises:
-        BadInput: as `search_space` and `plan_trial` do, or the grid has fewer trials.
+    """The settings and the run of each trial; a larger number adds trials to those of a smaller one. Raises BadInput:
+    as `search_space` and `plan_trial` do, or the grid has fewer trials.
     """
     space, untuned = search_space(name), plan_trial(name, {}, scale_name)
-    first = {key: setting(untuned, key) for key in space}
+    first = {key: untuned.settings[key] for key in space}
     grid = [dict(zip(space, values, strict=True)) for values in product(*space.values())]
     random.Random(name).shuffle(grid)
     others = [settings for settings in grid if settings != first]
@@ -142,7 +133,7 @@ def plan_trials(name: str, scale_name: str, number: int) -> list[tuple[Settings,
             f" {len(others) + 1} at most, or more values in `search` of methods/{name.partition('+')[0]}.py."
         )
     drawn = [plan_trial(name, settings, scale_name) for settings in others[: number - 1]]
-    return [({key: setting(spec, key) for key in space}, spec) for spec in (untuned, *drawn)]
+    return [({key: spec.settings[key] for key in space}, spec) for spec in (untuned, *drawn)]
 
 
 def plan_trial(name: str, settings: Settings, scale_name: str) -> Spec:
@@ -170,24 +161,6 @@ def trial_seed(scale: Scale) -> int:
 def settings_text(settings: Settings) -> str:
     """`learning_rate 3e-05, temperature 0.05`"""
     return ", ".join(f"{key} {value}" for key, value in settings.items())
-
-
-def setting(spec: Spec, key: str) -> Value:
-    """The value of `learning_rate`, or of `ami.weight`, in a run."""
-    component, dot, param = key.partition(".")
-    return spec.components[component].params[param] if dot else spec.params[key]
-
-
-def with_settings(spec: Spec, settings: Settings) -> Spec:
-    """A run with other settings. Raises ValueError for one that it does not have."""
-    content = spec.model_dump()
-    for key, value in settings.items():
-        component, dot, param = key.rpartition(".")
-        params = content["components"].get(component, {"params": {}})["params"] if dot else content["params"]
-        if param not in params:
-            raise ValueError(f"`spec` has no {key}")
-        params[param] = value
-    return Spec(**content)
 
 
 # ---------------------------------------------------------------- files
@@ -232,11 +205,9 @@ def tuned_conditions(scale: Scale, encoder: EncoderRef) -> Conditions:
 
 @cached
 def tuned_settings(scale_name: str) -> Mapping[str, Settings]:
-    """What searches chose, by name, of those that `tuned` in config/<scale>.yaml asks for; empty without it.
-
-    Raises:
-        BadInput: a search is missing, unfinished, failed, or was made under other settings, or searches have different
-            numbers of trials.
+    """What searches chose, by name, of those that `tuned` in config/<scale>.yaml asks for; empty without it. Raises
+    BadInput: a search is missing, unfinished, failed, or was made under other settings, or searches have different
+    numbers of trials.
     """
     wanted = catalog.scale(scale_name).tuned
     if not wanted:
@@ -274,18 +245,14 @@ def defect(search: Search, scale_name: str) -> str | None:
     return "every trial failed" if search.chosen is None else None
 
 
-def differences(one: Spec, other: Spec) -> list[str]:
+def differences(*specs: Spec) -> list[str]:
     """The settings, versions and data in which two runs differ."""
-    a, b = _flat(one), _flat(other)
-    return sorted(key for key in a.keys() | b.keys() if a.get(key) != b.get(key))
-
-
-def _flat(spec: Spec) -> dict:
-    content = spec.model_dump(exclude={"params", "components"}) | spec.params
-    for name, component in spec.components.items():
-        content |= {f"{name}.{key}": value for key, value in component.params.items()}
-        content[f"{name}.version"] = component.version
-    return content
+    contents = []
+    for spec in specs:
+        versions = {f"{name}.version": component.version for name, component in spec.components.items()}
+        contents.append(spec.model_dump(exclude={"params", "components"}) | spec.settings | versions)
+    first, second = contents
+    return sorted(key for key in first.keys() | second.keys() if first.get(key) != second.get(key))
 
 
 def command(methods: list[str], scale_name: str, trials: int | str = "N") -> str:

@@ -64,13 +64,11 @@ class _Arithmetic(ast.NodeTransformer):
 
     visit_Module = visit_ClassDef = _without_docstring
 
-    def _function(self, node):
+    def visit_FunctionDef(self, node):
         if self.draws and node.name.startswith("draw_"):
             return None
         node.returns = None
         return self._without_docstring(node)
-
-    visit_FunctionDef = visit_AsyncFunctionDef = _function
 
     def visit_arg(self, node):
         node.annotation = None

@@ -88,8 +88,8 @@ def unversioned(spec: Spec) -> str:
     content = spec.model_dump(exclude={"method_version", "trainer_version"})
     content["params"] = completed(spec.method, METHODS, spec.params)
     content["components"] = {name: completed(name, COMPONENTS, c.params) for name, c in spec.components.items()}
-    if spec.encoder.name == str(RUNS / spec.encoder.revision / "model"):
-        content["encoder"] = spec.encoder.revision.rpartition("-")[0]
+    if spec.run_before is not None:
+        content["encoder"] = spec.run_before.rpartition("-")[0]
     return digest(content)
 
 

@@ -182,9 +182,14 @@ def test_name_or_value(arguments, parts, capsys, here, no_torch):
     refused(capsys, here, arguments, *parts)
 
 
+def spec_of(*options):
+    """The run of `csebench train` with these options."""
+    args = verbs.parser().parse_args([str(word) for word in training(*options)])
+    return cli_spec.spec_from(args, run.corpus_size(args))
+
+
 def test_a_setting_of_a_component_of_the_method_needs_no_option():
-    request = cli_spec.Request("micse", str(ENCODER), settings=["ami.weight=0.1"], corpus=CORPUS, size=400, data=SMOKE)
-    assert cli_spec.spec_from(request).components["ami"].params["weight"] == 0.1
+    assert spec_of("--method", "micse", "--set", "ami.weight=0.1").components["ami"].params["weight"] == 0.1
 
 
 def test_a_spec_of_more_sentences_than_the_corpus(capsys, here, no_torch):
@@ -195,10 +200,9 @@ def test_a_spec_of_more_sentences_than_the_corpus(capsys, here, no_torch):
 
 def test_a_small_number_as_people_write_it_is_accepted():
     """`3e-5` is a string to YAML and to the command line."""
-    args = verbs.parser().parse_args([str(a) for a in training("--set", "learning_rate=3e-5", "batch_size=64")])
-    assert cli_spec.spec_from(run.make_request(args)).params["learning_rate"] == 3e-5
-    written = verbs.parser().parse_args([str(a) for a in training("--set", "learning_rate=0.00003")])
-    assert cli_spec.spec_from(run.make_request(args)).run_id == cli_spec.spec_from(run.make_request(written)).run_id
+    spec = spec_of("--set", "learning_rate=3e-5", "batch_size=64")
+    assert spec.params["learning_rate"] == 3e-5
+    assert spec.run_id == spec_of("--set", "learning_rate=0.00003", "batch_size=64.0").run_id
 
 
 def test_what_argparse_refuses_is_bad_input_too(capsys, here):
@@ -637,7 +641,7 @@ def test_an_evaluator_whose_name_is_no_text_is_known_by_its_file(tmp_path, monke
         ("x = " + "+".join("1" * 30_000), ["nested too deeply"]),
         ("DECLARATION = {[]: 1}\n", ["line 1", "literal"]),
         (declared("'title': '\\ud800'"), ["line 1", "cannot be printed"]),
-        (declared("'variants': {'code': None}"), ["variants", "(reading, difference, params)"]),
+        (declared("'variants': {'code': None}"), ["variants", "must hold (reading, difference, params)"]),
         (declared("'params': {'model_config': (1, 'here')}"), ["params", "'model_config'"]),
         (declared("'params': {'steps': (-5, 'here')}"), ["steps", "greater than or equal to 1"]),
         (declared("'params': {'form': ('a', 'here')}, 'choices': {'form': []}"), ["choices.form", "at least 1"]),

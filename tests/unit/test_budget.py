@@ -7,7 +7,7 @@ from csebench import cli
 from csebench.base.files import write_json
 from csebench.base.runs import DONE, PRUNED
 from csebench.plan import catalog, cost, recipe, targets
-from csebench.plan.budget import Step, Work
+from csebench.plan.cost import Step, Work
 from csebench.plan.registry import METHODS, names
 
 BASE = "google-bert/bert-base-uncased"

@@ -79,7 +79,7 @@ def test_what_was_not_measured_has_the_wider_range():
 
 def test_a_sum_is_as_uncertain_as_its_parts():
     one, other = cost.Estimate.within(10, 2), cost.Estimate.within(30, 1)
-    assert one + other == cost.total([one, other]) == cost.Estimate(40, 35, 50)
+    assert one + other == cost.Estimate(40, 35, 50)
 
 
 def test_hours_are_printed_with_their_range():
@@ -103,7 +103,7 @@ def test_an_encoder_of_another_or_unknown_size_has_no_forecast(encoder):
 
 def test_runs_of_scale_paper_have_a_forecast_on_the_device_that_a_paper_states(monkeypatch):
     monkeypatch.undo()
-    runs = [(run, cost.base_encoder(run, "paper")) for run in targets.runs("paper").values()]
+    runs = [(run, targets.base_encoder(run, "paper")) for run in targets.runs("paper").values()]
     known = [cost.training(run, times) for run, e in runs if (times := cost.times_on("NVIDIA V100", e))]
     assert len(known) - known.count(None) == 960 < len(runs)
 
@@ -147,7 +147,7 @@ def test_components_of_the_recipe_are_added_not_those_of_the_method():
 
 def test_a_run_that_starts_from_another_is_of_its_encoder():
     started = spec("infocse")
-    assert started.encoder.name.startswith("runs/") and cost.base_encoder(started, "paper") == BASE
+    assert started.encoder.name.startswith("runs/") and targets.base_encoder(started, "paper") == BASE
 
 
 def test_minutes_asked_of_a_cluster():
@@ -162,10 +162,10 @@ def test_a_cluster_is_asked_for_the_fastest_device_with_all_that_is_known(monkey
     monkeypatch.setattr(cost, "step_times", lambda: [slower, *TIMES])
     run, evaluators = next((r, e) for r, e in targets.evaluators("paper").items() if r.startswith("simcse-") and e)
     planned = targets.run(run, "paper")
-    times = fast if cost.base_encoder(planned, "paper") == BASE else cost.times_on("fast", planned.encoder.name)
+    times = fast if targets.base_encoder(planned, "paper") == BASE else cost.times_on("fast", planned.encoder.name)
     scores = [score for e in evaluators if (score := cost.scoring(e, times)) is not None]
     assert scores
-    known = cost.total([cost.training(planned, times), *scores]).seconds
+    known = sum(scores, cost.training(planned, times)).seconds
     assert cost.fastest_seconds(planned, "paper") == pytest.approx(known)
 
 

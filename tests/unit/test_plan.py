@@ -338,7 +338,7 @@ def test_what_is_no_target_is_refused(target):
 
 
 def test_unknown_paper_and_table_are_refused():
-    with pytest.raises(BadInput, match="'micse'"):
+    with pytest.raises(BadInput, match="'micse/table2'"):
         targets.parse_target("micsee/table2", "smoke")
     with pytest.raises(BadInput, match="99"):
         targets.parse_target("micse/table99", "smoke")

@@ -44,7 +44,7 @@ def test_a_run_is_named_by_its_method_data_and_table():
     [
         ("results/tabel2.md", "Did you mean 'table2'"),
         ("results/partial/mini/micse/tabel2.md", "Did you mean 'micse/table2'"),
-        ("results/partial/mnii/micse/table2.md", "unknown scale 'mnii'. Did you mean 'mini'"),
+        ("results/partial/mnii/micse/table2.md", "Did you mean 'mini/micse/table2'"),
         ("results/micse/table99.md", "unknown table of micse '99'"),
         ("tabel2", "Did you mean 'table2'"),
         ("micse/table2", "Snakemake takes the path of a page: snakemake -j4 results/micse/table2.md"),

@@ -51,7 +51,7 @@ def write_search(name, chosen, planned=2, made=None):
     """A search of two or more trials, of which the second is the best and has the chosen settings."""
     (first, spec), *others = tuning.plan_trials(name, SCALE, 6)
     tried = [first, chosen, *(settings for settings, _ in others if settings != chosen)][: made or planned]
-    runs = [tuning.with_settings(spec, settings).run_id for settings in tried]
+    runs = [spec.with_settings(settings).run_id for settings in tried]
     scored = zip(tried, runs, [0.60, 0.65, 0.50, 0.50], strict=False)
     trials = [tuning.Trial(settings=settings, run=run, dev=dev) for settings, run, dev in scored]
     chosen = tuning.chosen_settings(trials)
@@ -72,7 +72,7 @@ def test_trials_differ_in_declared_values_alone_and_no_table_has_them(name):
     """At a scale with a study: six trials, the first as the scale trains the method."""
     (first, untuned), *others = tuning.plan_trials(name, "mini", 6)
     space = tuning.search_space(name)
-    assert first == {key: tuning.setting(untuned, key) for key in space}
+    assert first == {key: untuned.settings[key] for key in space}
     assert len({spec.run_id for _, spec in [(first, untuned), *others]}) == 6
     for settings, spec in others:
         assert all(settings[key] in values for key, values in space.items())
@@ -230,7 +230,7 @@ def test_fewer_trials_leave_the_others_in_the_file(trained):
 def test_trials_of_an_older_method_are_made_again(trained):
     old = search(3)[0]
     spec = old.spec.model_copy(update={"method_version": 0})
-    trials = [t.model_copy(update={"run": tuning.with_settings(spec, t.settings).run_id}) for t in old.trials]
+    trials = [t.model_copy(update={"run": spec.with_settings(t.settings).run_id}) for t in old.trials]
     tuning.write_search(old.model_copy(update={"spec": spec, "trials": trials}), "smoke")
     assert search(2)[0].trials == old.trials[:2]
 
@@ -288,7 +288,7 @@ def test_what_a_row_sets_wins_over_what_a_search_chose(how, key, value):
     scale = catalog.scale("smoke")
     given = replace(recipe.conditions(scale), tuned={"micse": {**FAST, "ami.weight": 0.5}})
     spec = recipe.make_spec(Recipe(method="micse", **how), scale.encoders["bert-base"], 24, 1, given, "tests")
-    assert tuning.setting(spec, key) == value
+    assert spec.settings[key] == value
 
 
 def test_rows_on_another_encoder_are_not_tuned(project):
