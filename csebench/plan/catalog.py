@@ -68,8 +68,7 @@ def scale_names() -> list[str]:
 
 def _yaml_names(folder: str) -> list[str]:
     """Names of the YAML files of a folder, which are names of pages or of folders of results/, too. A hidden one, such
-    as the lock of an editor, is none of them. Raises BadInput: a name is reserved, or not of letters and digits.
-    """
+    as the lock of an editor, is none of them. Raises BadInput: a name is reserved, or not of letters and digits."""
     names = sorted(path.stem for path in (ROOT / folder).glob("[!.]*.yaml"))
     for name in names:
         if not re.fullmatch(r"\w+", name):
@@ -87,8 +86,7 @@ def scales(first: str) -> list[str]:
 @cached
 def scale(name: str = DEFAULT_SCALE) -> Scale:
     """The scale of `config/<name>.yaml`; everything that it names is checked to exist. Raises BadInput: no such scale,
-    or its file names a dataset, method, parameter, size or evaluator that does not exist.
-    """
+    or its file names a dataset, method, parameter, size or evaluator that does not exist."""
     if name not in scale_names():
         raise unknown("scale", name, scale_names())
     file = f"config/{name}.yaml"

@@ -62,8 +62,7 @@ def spec_from(args: Namespace, size: int) -> Spec:
 
 def read_spec(text: str) -> Spec:
     """A spec from JSON text or from a JSON file, checked against the declarations of this code. Raises BadInput: the
-    JSON is not a spec, or the spec belongs to another version of the code.
-    """
+    JSON is not a spec, or the spec belongs to another version of the code."""
     where = "spec" if text.lstrip().startswith("{") else text
     content = parse_json(text if where == "spec" else read_text(Path(text)), where)
     try:
@@ -95,8 +94,7 @@ def read_spec(text: str) -> Spec:
 
 def find_encoder(name: str) -> EncoderRef:
     """An encoder by its name in config/ (with or without folder or owner), by a folder, or as ID@COMMIT. Raises
-    BadInput: no such encoder.
-    """
+    BadInput: no such encoder."""
     known = known_encoders()
     for ref in known:
         if name in (ref.name, Path(ref.name).name):
@@ -110,8 +108,7 @@ def find_encoder(name: str) -> EncoderRef:
 
 def find_model(name: str) -> str:
     """What `csebench evaluate` opens: a folder or .npz file as it is, the model of a run by its id, an encoder of
-    config/ at its pinned commit, or an id of the hub. Raises BadInput: no such model.
-    """
+    config/ at its pinned commit, or an id of the hub. Raises BadInput: no such model."""
     path = Path(name)
     if path.exists() or path.suffix == ".npz":
         return name

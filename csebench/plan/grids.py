@@ -35,8 +35,7 @@ class CellPlan:
 @cached
 def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan]]:
     """The rows of cells of `table2` or `figure3`; empty for a table of settings. Raises BadInput: a row or column
-    names something that does not exist.
-    """
+    names something that does not exist."""
     grid, where = find_grid(paper_name, name), f"papers/{paper_name}.yaml: {name}"
     if isinstance(grid, SettingsTable):
         return []

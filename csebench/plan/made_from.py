@@ -64,8 +64,7 @@ def content_hash(output: Path) -> str | None:
 
 def made_files(output: Path) -> list[Path]:
     """The files that rules make for a file below results/: scores, comparisons of rows, pages, searches. Raises
-    BadInput: no such page.
-    """
+    BadInput: no such page."""
     name, scale = name_and_scale(output)
     if name == "evidence":
         return []

@@ -37,8 +37,7 @@ def files(folder: Path) -> dict[str, Path]:
 
 def read_literal(path: Path, variable: str):
     """The value of a module-level literal, read without running the file. Raises BadInput: the file is not valid
-    Python, or has no such literal.
-    """
+    Python, or has no such literal."""
     for node in parse_python(path).body:
         if isinstance(node, ast.Assign) and any(getattr(t, "id", None) == variable for t in node.targets):
             for constant in (part for part in ast.walk(node.value) if isinstance(part, ast.Constant)):
@@ -153,8 +152,7 @@ def module(name: str, folder: Path) -> ModuleType:
 @cached
 def panels() -> dict[str, tuple[str, Panel]]:
     """(evaluator, panel) by the kind of figure that the evaluator draws. A broken file has none; what needs it fails.
-    Raises BadInput: two evaluators declare one kind.
-    """
+    Raises BadInput: two evaluators declare one kind."""
     by_kind = {}
     for name in names(EVALUATORS):
         try:
@@ -227,8 +225,7 @@ class Protocol:
 @cached
 def protocol(text: str, where: str = "") -> Protocol:
     """Parse `NAME`, `NAME:PARAMETER` or `NAME:PARAMETER:VARIANT`. Raises BadInput: no such evaluator or variant, or
-    the required parameter is missing.
-    """
+    the required parameter is missing."""
     name, *rest = text.split(":")
     check_name(name, EVALUATORS, where)
     declared = evaluator_declaration(name)
@@ -251,8 +248,7 @@ def protocol(text: str, where: str = "") -> Protocol:
 def fill(declared: Declaration, values: dict, where: str) -> dict:
     """Hyper-parameters, typed, checked and completed with the defaults of the declaration; without those at the value
     that runs do not state (`Unstated`). Raises BadInput: an unknown parameter or a value of the wrong type, with the
-    nearest valid name.
-    """
+    nearest valid name."""
     model = declared.hyperparameters
     try:
         filled = model.model_validate(values).model_dump()

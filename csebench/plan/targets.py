@@ -198,8 +198,7 @@ def target_name(paper: str, name: str) -> str:
 
 def parse_target(target: str, scale_name: str) -> list[Page]:
     """The pages of `all`, `methods`, `variants`, `variants/micse`, `table2`, `micse` (all of the paper's),
-    `micse/figure3`, or of a path such as `results/mini/micse/table2.md`. Raises BadInput: no such page.
-    """
+    `micse/figure3`, or of a path such as `results/mini/micse/table2.md`. Raises BadInput: no such page."""
     if target == "all":
         return list(pages(scale_name))
     parts, scale_name = split_target(target, scale_name)

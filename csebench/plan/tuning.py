@@ -97,8 +97,7 @@ def chosen_settings(trials: list[Trial]) -> Settings | None:
 
 def search_space(name: str) -> dict[str, list[Value]]:
     """The values to try, by parameter, of a method with its components. Raises BadInput: no such method or component,
-    or no value is declared.
-    """
+    or no value is declared."""
     method, *added = name.split("+")
     declared = declaration(method)
     space = dict(declared.search)
@@ -120,8 +119,7 @@ def tunable() -> list[str]:
 
 def plan_trials(name: str, scale_name: str, number: int) -> list[tuple[Settings, Spec]]:
     """The settings and the run of each trial; a larger number adds trials to those of a smaller one. Raises BadInput:
-    as `search_space` and `plan_trial` do, or the grid has fewer trials.
-    """
+    as `search_space` and `plan_trial` do, or the grid has fewer trials."""
     space, untuned = search_space(name), plan_trial(name, {}, scale_name)
     first = {key: untuned.settings[key] for key in space}
     grid = [dict(zip(space, values, strict=True)) for values in product(*space.values())]
@@ -207,8 +205,7 @@ def tuned_conditions(scale: Scale, encoder: EncoderRef) -> Conditions:
 def tuned_settings(scale_name: str) -> Mapping[str, Settings]:
     """What searches chose, by name, of those that `tuned` in config/<scale>.yaml asks for; empty without it. Raises
     BadInput: a search is missing, unfinished, failed, or was made under other settings, or searches have different
-    numbers of trials.
-    """
+    numbers of trials."""
     wanted = catalog.scale(scale_name).tuned
     if not wanted:
         return {}
