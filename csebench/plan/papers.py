@@ -6,7 +6,7 @@ What follows from them (runs, verdicts, pages) is in the other modules of plan/ 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
@@ -98,28 +98,13 @@ class Column(Strict):
         return self
 
 
-class Exhibit(Strict):
-    """A numbered table or figure of a paper."""
+class Grid(Strict):
+    """Rows of runs and columns of scores: what a table and a figure have in common."""
 
     title: str
     caption: str = ""
     section: str | None = None
-    encoder: str = "bert-base"  # role of the encoder, for rows or columns that name none
-    columns: list[Any]
-    rows: list[Any]
-    notes: list[str] = []
-
-    @model_validator(mode="after")
-    def values_fit(self):
-        for row in self.rows:
-            if len(row.values) != len(self.columns):
-                raise ValueError(f"{row.label}: {len(row.values)} values for {len(self.columns)} columns")
-        return self
-
-
-class Grid(Exhibit):
-    """Rows of runs and columns of scores: what a table and a figure have in common."""
-
+    encoder: str = "bert-base"  # role of the encoder, for rows that name none
     evaluator: str = "sts"  # for columns that name none
     seeds: PrintedSeeds = 1  # behind a published value
     factor: Factor = 100  # printed value / score
@@ -127,11 +112,14 @@ class Grid(Exhibit):
     baseline: str | None = None  # label of the row that is subtracted in differences
     columns: list[Column]
     rows: list[Row]
+    notes: list[str] = []
 
     @model_validator(mode="after")
     def rows_fit(self):
         labels = [row.label for row in self.rows]
         for row in self.rows:
+            if len(row.values) != len(self.columns):
+                raise ValueError(f"{row.label}: {len(row.values)} values for {len(self.columns)} columns")
             if (row.run is None) == (row.missing is None):
                 raise ValueError(f"{row.label}: needs either `run`, or `missing` with the reason why nothing is run")
         if self.baseline is not None and labels.count(self.baseline) != 1:
@@ -192,12 +180,24 @@ class SettingsRow(Strict):
     values: list[str | None]  # as printed
 
 
-class SettingsTable(Exhibit):
+class SettingsTable(Strict):
     """A printed table of hyper-parameters: each value is compared with the value in the recipe of its column."""
 
     kind: Literal["settings"]
+    title: str
+    caption: str = ""
+    section: str | None = None
+    encoder: str = "bert-base"
     columns: list[SettingsColumn]
     rows: list[SettingsRow]
+    notes: list[str] = []
+
+    @model_validator(mode="after")
+    def rows_fit(self):
+        for row in self.rows:
+            if len(row.values) != len(self.columns):
+                raise ValueError(f"{row.label}: {len(row.values)} values for {len(self.columns)} columns")
+        return self
 
 
 AnyTable = Annotated[
