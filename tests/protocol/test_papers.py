@@ -154,7 +154,8 @@ def test_a_setting_may_be_of_a_component(monkeypatch):
     columns = [c.model_copy(update={"run": Recipe(method="micse")}) for c in table.columns[:1]]
     monkeypatch.setattr(grids, "find_grid", lambda *_: table.model_copy(update={"columns": columns}))
     assert grids.recipe_values("msse", "table5", "ami.weight") == [2.5e-3]
-    for wrong, near in (("ami.wieght", "'ami.weight'"), ("amii.weight", "'ami.weight'"), ("batch_sise", "'batch_size'")):
+    near_names = {"ami.wieght": "'ami.weight'", "amii.weight": "'ami.weight'", "batch_sise": "'batch_size'"}
+    for wrong, near in near_names.items():
         with pytest.raises(BadInput, match=f"papers/msse.yaml: table5.*{near}"):
             grids.recipe_values("msse", "table5", wrong)
 
