@@ -169,8 +169,8 @@ def run_data(run_id: str, first_scale: str) -> list[Path]:
     scale_name = targets.scale_of_run(run_id, first_scale)
     scale, spec = catalog.scale(scale_name), targets.run(run_id, scale_name)
     files = made_files(recipe.training_files(spec, scale), scale)
-    if spec.back_translated:
-        files.append(recipe.positives_path(spec))
+    if (positives := recipe.positives_path(spec)) is not None:
+        files.append(positives)
     if spec.run_before is not None:
         files.append(catalog.RUNS / spec.run_before / "train.json")
     return files

@@ -19,7 +19,7 @@ _caches: list[Any] = []
 
 def cached(function: Callable[P, T]) -> Callable[P, T]:
     """`functools.cache`, registered so that `clear` empties it."""
-    wrapper = functools.cache(function)
+    wrapper: Any = functools.cache(function)
     _caches.append(wrapper)
     return wrapper
 

@@ -43,7 +43,10 @@ class Lines:
         return f"{self.file}: line {self.numbers[inner]}"
 
 
-class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # that of libyaml is four times as fast
+FastLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # that of libyaml is four times as fast
+
+
+class Loader(FastLoader):
     """YAML's safe loader, which also notes lines and refuses a key that occurs twice: else the last value would win.
 
     Args:

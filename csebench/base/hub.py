@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -147,7 +148,7 @@ def cache_folder() -> Path:
     return Path(constants.HF_HUB_CACHE)
 
 
-def _snapshot(repository: str, revision: str, repo_type: str, what: str, names: Iterable[str] = (), **more):
+def _snapshot(repository: str, revision: str, repo_type: str, what: str, names: Iterable[str] = (), **more) -> Any:
     """`snapshot_download` of the named files: it resumes what breaks off and waits as long as the hub asks; what it
     does not do is to ask again for a file after a failure of the server (5xx)."""
     from huggingface_hub import errors, get_session, snapshot_download, utils
@@ -162,7 +163,7 @@ def _snapshot(repository: str, revision: str, repo_type: str, what: str, names: 
                 return snapshot_download(repository, **asked)
             except Exception as error:  # also of the HTTP library, which differs by version; a full disk
                 status = getattr(getattr(error, "response", None), "status_code", 500)
-                if not pause or status < 500 or not isinstance(error, errors.HTTPError):
+                if not pause or status < 500 or not isinstance(error, errors.HTTPError):  # pyright: ignore[reportPrivateImportUsage]
                     raise _explained(error, what) from None
             time.sleep(pause)
 
@@ -179,7 +180,7 @@ def _check_wait(response) -> None:
         print(f"the hub asks to wait for {seconds} seconds (HTTP {response.status_code})", file=sys.stderr)
 
 
-def _explained(error: Exception, what: str) -> BadInput | RunFailed:
+def _explained(error: BaseException, what: str) -> BadInput | RunFailed:
     """An error of huggingface_hub, or of the HTTP library below it, in one line."""
     from huggingface_hub import errors
 

@@ -36,7 +36,8 @@ def locked(path: Path) -> Iterator[None]:
     finally:
         if not path.exists():
             lock.unlink(missing_ok=True)
-        os.close(file)
+        if file is not None:
+            os.close(file)
 
 
 def take(lock: Path, kind: int = NOW) -> int | None:

@@ -111,7 +111,8 @@ class Progress:
         if not self.is_main:
             return
         under_way = self.resumed_from < self.completed < self.steps
-        left = [f"{format_duration(self._left())} left"] if under_way else []
+        seconds = self._left() if under_way else None
+        left = [] if seconds is None else [f"{format_duration(seconds)} left"]
         position = f"step {self.completed}/{self.steps} ({100 * self.completed // self.steps} %)"
         print("  ".join([self.run, position, *self._results(), *left]), file=sys.stderr, flush=True)
 

@@ -29,7 +29,7 @@ def train(args):
     ):
         if file is not None and not is_read:
             raise BadInput(f"{option} {file}: {spec.method} reads none with these settings; leave it out.")
-    if args.corpus is not None:
+    if args.corpus is not None and spec.corpus is not None:
         kind, size = declaration(spec.method).corpus, spec.corpus.size
         read_corpus(args.corpus, spec.corpus.sha256, kind, size=size)  # before torch is imported
     with lock_run(args.out), gpus.acquire_gpus():  # in the order of csebench/run.py

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from csebench import __version__
 from csebench.base.errors import BadInput
@@ -26,7 +26,7 @@ class Help(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFo
 
     def _get_help_string(self, action):
         has_none = action.required or not action.option_strings or action.default in (None, [])
-        return action.help if has_none or "(default: " in action.help else super()._get_help_string(action)
+        return action.help if has_none or "(default: " in (action.help or "") else super()._get_help_string(action)
 
 
 class Parser(argparse.ArgumentParser):
@@ -63,11 +63,12 @@ def parser() -> Parser:
         added.set_defaults(run=function, examples=examples)
         if targets:
             text = "all, a paper (micse), a table or figure (table2, micse/table2), or the path of a page"
-            target = added.add_argument("target", nargs=targets, help=text, default=["all"])
+            target: Any = added.add_argument("target", nargs=targets, help=text, default=["all"])
             target.completer = lambda **_: options.target_names()
         if scale:
             text = "sizes, schedules and encoders: a file of config/"
-            added.add_argument("--scale", default=scale, help=text).completer = lambda **_: catalog.scale_names()
+            option: Any = added.add_argument("--scale", default=scale, help=text)
+            option.completer = lambda **_: catalog.scale_names()
         if json:
             added.add_argument("--json", action="store_true", help="print JSON in place of tables")
         return added

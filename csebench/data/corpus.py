@@ -8,6 +8,7 @@ import io
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -50,11 +51,11 @@ class Lines(Sequence):
         return len(self.ends)
 
     def __getitem__(self, number: int | slice) -> str | list[str]:
-        number = range(len(self))[number]
-        if isinstance(number, range):
-            return [self[i] for i in number]
-        start = self.ends[number - 1] + 1 if number else 0
-        return self.content[start : self.ends[number]].removesuffix(b"\r").decode("utf-8")
+        line = range(len(self))[number]
+        if isinstance(line, range):
+            return [str(self[i]) for i in line]
+        start = self.ends[line - 1] + 1 if line else 0
+        return self.content[start : self.ends[line]].removesuffix(b"\r").decode("utf-8")
 
 
 def lines(path: Path) -> list[str]:
@@ -129,7 +130,7 @@ def _read_triplets(path: Path) -> list[tuple[str, str, str]]:
         if not {*TRIPLET} <= {*columns} or len({*columns}) < len(columns):
             named = shortened(", ".join(columns)) or "none"
             raise BadInput(f"{path}: line 1: columns are {named}, expected {', '.join(TRIPLET)}.")
-        triplets = [tuple(row[column] for column in TRIPLET) for row in rows]
+        triplets: list[Any] = [tuple(row[column] for column in TRIPLET) for row in rows]
     except csv.Error as e:  # a text of more than 128 KB, or an open quote
         raise BadInput(f"{path}: line {rows.line_num}: not a row of a CSV file: {e}.") from None
     short = next((number for number, row in enumerate(triplets, 2) if None in row), None)

@@ -8,6 +8,7 @@ import shutil
 import tarfile
 from http.client import HTTPException
 from pathlib import Path
+from typing import Any
 from urllib.request import urlopen
 
 from csebench.base import hub
@@ -32,14 +33,16 @@ def fetch_source(name: str, root: Path) -> None:
         RunFailed: no connection, or another content.
     """
     source, part = sources()[name], root / f".{name}.part"
-    made = part / source.folder
+    made, unpacked = part / source.folder, part / "unpacked"
     shutil.rmtree(part, ignore_errors=True)
     made.mkdir(parents=True)
     try:
         downloaded = download(name, source, part)
         if downloaded[0].suffix in ARCHIVES:
-            kind = {} if downloaded[0].suffix == ".zip" else {"filter": "data"}  # without links and paths to elsewhere
-            shutil.unpack_archive(downloaded[0], unpacked := part / "unpacked", **kind)
+            kind: dict[str, Any] = (
+                {} if downloaded[0].suffix == ".zip" else {"filter": "data"}
+            )  # without links and paths to elsewhere
+            shutil.unpack_archive(downloaded[0], unpacked, **kind)
         match name.partition(":")[0]:
             case "senteval":
                 os.replace(next(unpacked.rglob(source.ready), unpacked / source.ready).parents[2], made)

@@ -65,7 +65,7 @@ def needs(pages: Iterable[Page]) -> list[Need]:
     for evaluator in sorted({evaluator for page in pages for _, evaluator in page.scores()}):
         wanted = protocol(evaluator)
         if from_hub(wanted, root):
-            tasks.add(Need("mteb", wanted.params["task"]))
+            tasks.add(Need("mteb", str(wanted.params["task"])))
         else:
             files |= {*wanted.files}
     for file in sorted(files):
