@@ -7,7 +7,18 @@ ENVS = Path(__file__).parent
 PYTHON = "3.11"
 # What the jobs of a family import, of pyproject.toml's dependencies. Training scores its run in the same job.
 REPORT = {"jinja2", "matplotlib", "networkx", "numpy", "pillow", "pydantic", "pyyaml", "scipy", "tabulate", "tqdm"}
-EVALUATE = {"beir", "huggingface-hub", "mteb", "numpy", "pydantic", "pyyaml", "safetensors", "scikit-learn", "scipy"}
+EVALUATE = {
+    "beir",
+    "datasets",
+    "huggingface-hub",
+    "mteb",
+    "numpy",
+    "pydantic",
+    "pyyaml",
+    "safetensors",
+    "scikit-learn",
+    "scipy",
+}
 EVALUATE |= {"sentence-transformers", "tabulate", "threadpoolctl", "tokenizers", "torch", "tqdm", "transformers"}
 FAMILIES = {
     "train": EVALUATE | {"accelerate", "sentencepiece"},

@@ -136,8 +136,8 @@ def files_of(need: Need, scale: Scale) -> list[Path]:
         return [] if folder is None else [*folder.iterdir()]
     if need.kind == "mteb":
         return [path for folder in fetch.cached_task(*mteb_source(need.name)) for path in folder.rglob("*")]
-    found = [matches(catalog.data_root(scale), pattern) for pattern in need.files]
-    return [path for paths in found for path in paths.values()] if all(found) else []
+    by_pattern = [matches(catalog.data_root(scale), pattern) for pattern in need.files]
+    return [path for paths in by_pattern for path in paths.values()] if all(by_pattern) else []
 
 
 def remote_size(need: Need) -> int:

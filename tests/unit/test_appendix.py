@@ -67,5 +67,5 @@ def test_an_appendix_comes_after_the_numbers(project):
 def test_a_key_that_no_file_can_be_named_after_is_refused(project, key):
     paper = project / "papers" / "tiny.yaml"
     paper.write_text(PAPER.replace('"A1":', f'"{key}":'))
-    with pytest.raises(BadInput, match=r"papers/tiny\.yaml: tables.*letters and digits"):
+    with pytest.raises(BadInput, match=r"papers/tiny\.yaml: line 8: tables.*letters and digits"):
         catalog.paper("tiny")

@@ -158,7 +158,7 @@ NAMES = {
     "scale of render": (["render", "table2", "--scale", "minni", "--out", "page.md"], "'minni'", "'mini'"),
     "target of plan": (["plan", "results/tabel2.md"], "unknown target", "'table2'"),
     "target of render": (["render", "results/tabel2.md", "--out", "page.md"], "unknown target", "'table2'"),
-    "target with a paper": (["plan", "micsee/table2"], "unknown paper 'micsee'", "'micse'"),
+    "target with a paper": (["plan", "micsee/table2"], "unknown target 'micsee/table2'", "'micse/table2'"),
     "table": (["plan", "table99"], "unknown table '99'"),
     "second target": (["plan", "table2", "tabel2"], "unknown target", "'table2'"),
     "figure": (["plan", "micse/figure2"], "unknown figure of micse '2'", "3, 4, 5"),
@@ -394,7 +394,7 @@ def test_an_address_that_is_not_of_a_web_page(url, project, capsys, here, no_tor
     before, start, after = path.read_text().partition("\nurl: ")
     assert start
     path.write_text(f"{before}{start}{json.dumps(url)}\n{after.partition(chr(10))[2]}")
-    refused(capsys, here, ["plan", "all"], "papers/infocse.yaml: url")
+    refused(capsys, here, ["plan", "all"], "papers/infocse.yaml: line 6: url")
 
 
 @pytest.mark.parametrize("name", ["html", "methods", "scores", "all", "table7", "a b", "mini"])

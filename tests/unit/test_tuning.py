@@ -447,8 +447,10 @@ def test_the_workflow_makes_the_page_where_there_is_a_search(project):
     from csebench import workflow
 
     page = Path("results/tuned/tuning.md")
+    write_scale()
     assert page not in workflow.inputs_of_all(SCALE)
     write_search("simcse", FAST)
+    write_scale(tuned=True)
     assert page in workflow.inputs_of_all(SCALE)
 
 
