@@ -73,9 +73,7 @@ def check_targets(words: list[str], rules: Iterable[str], scale: str) -> None:
 
         for word in get_argument_parser().parse_known_args(words)[0].targets:
             if word in suspects:
-                paths = [
-                    str(page.path) for page in targets.parse_target(str(made_from.complete_path(Path(word))), scale)
-                ]
+                paths = [str(page.path) for page in targets.parse_target(word, scale)]
                 raise BadInput(f"{word}: Snakemake takes the path of a page: snakemake -j4 {' '.join(paths[:3])}")
 
 
@@ -238,11 +236,15 @@ def wanted_evaluators(run_id: str, first_scale: str, wanted: Iterable[str]) -> s
 
 
 @refusing
-def identity(evaluator: str, scale_name: str) -> list[str]:
-    """Of an evaluation: the key of its settings, since another version or batch size is scored again, and the hash of
-    its given data, since a file that is changed in place is scored again."""
-    key = evaluation_key(evaluator, catalog.scale(scale_name).evaluation)
-    return [key, where_data_is.given_data(evaluator, scale_name)]
+def identity(evaluator: str, scale_name: str) -> str:
+    """The key of an evaluation's settings: another version or batch size is scored again."""
+    return evaluation_key(evaluator, catalog.scale(scale_name).evaluation)
+
+
+@refusing
+def data_state(evaluator: str, scale_name: str) -> str:
+    """Hash of the given data of an evaluator: where a file is changed in place, its scores are made again."""
+    return where_data_is.given_data(evaluator, scale_name)
 
 
 @refusing

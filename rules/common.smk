@@ -53,6 +53,10 @@ def evaluator_of(wildcards):
     return wildcards.evaluator.replace(".", ":")
 
 
+def of_evaluation(function):
+    return lambda wildcards: function(evaluator_of(wildcards), scale_of(wildcards))
+
+
 def wanted_evaluators(wildcards):
     """What a run is scored by. A job of a cluster is another Snakemake, which learns the targets by its environment."""
     called_for = " ".join(sorted(workflow.dag_settings.targets))

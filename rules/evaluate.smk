@@ -8,11 +8,7 @@ rule evaluate:
         run=lambda wildcards: jobs.trained_run(
             wildcards.run, evaluator_of(wildcards), scale_of(wildcards), SCALE
         ),
-        data=ancient(
-            lambda wildcards: jobs.evaluator_data(
-                evaluator_of(wildcards), scale_of(wildcards)
-            )
-        ),
+        data=ancient(of_evaluation(jobs.evaluator_data)),
     output:
         "results/{folder}scores/{run}.{evaluator}.json",
     log:
@@ -26,9 +22,8 @@ rule evaluate:
     params:
         scale=scale_of,
         evaluator=evaluator_of,
-        identity=lambda wildcards: jobs.identity(
-            evaluator_of(wildcards), scale_of(wildcards)
-        ),
+        identity=of_evaluation(jobs.identity),
+        data=of_evaluation(jobs.data_state),
     message:
         "score {run_title:{wildcards.run}} by {params.evaluator}"
     shell:

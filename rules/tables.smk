@@ -66,7 +66,7 @@ use rule page as evidence with:
         "results/.logs/evidence.log",
 
 
-rule figure:
+use rule page as figure with:
     input:
         inputs("results/{grid}.svg"),
     output:
@@ -74,13 +74,6 @@ rule figure:
         others=multiext("results/{grid}", ".png", ".csv"),
     log:
         "results/.logs/{grid}.log",
-    localrule: True
-    conda:
-        "../envs/report.yaml"
-    message:
-        "draw {output.page}"
-    shell:
-        "python -m csebench render {output.page:q} > {log:q} 2>&1"
 
 
 rule csv:

@@ -55,7 +55,7 @@ def render(args):
         )
     for page in pages:
         if page.path.suffix == ".svg":
-            if args.out is not None:
+            if args.out not in (None, page.path):
                 raise BadInput(f"render: {args.target} is a figure, drawn into {page.path.parent}/; leave out --out.")
             from csebench.report.figures import draw
 
