@@ -27,6 +27,8 @@ PROVENANCE = {
     "seconds": 61.2,
 }
 
+FILLED = "filled"  # protocol of rows that only complete an average
+
 
 def scored_by(evaluator: str, **changed) -> dict:
     """The entry under `evaluations` of today's version of an evaluator."""
@@ -39,7 +41,7 @@ def write_score_file(path, content: dict) -> None:
     """Write a score JSON with its digest. An average gets the tasks that it lacks; of rows that stand
     twice the first stays."""
     declared = evaluator_declaration(content["evaluations"][0]["evaluator"])
-    rows = [row for row in content["scores"] if "filled" not in row]
+    rows = [row for row in content["scores"] if row.get("protocol") != FILLED]
     scores = [*{(row["task"], row["subset"], row["metric"]): row for row in reversed(rows)}.values()][::-1]
     for average in [row for row in scores if row["task"] == "Avg." and declared.average]:
         scores += fill(average, scores, declared.tasks)
@@ -58,7 +60,7 @@ def fill(average: dict, scores: list[dict], tasks: list[str]) -> list[dict]:
     nearest = averages([known[task] for task in tasks])[average["subset"] == "printed"]
     if abs(nearest - average["value"]) > ROUNDING:
         average["value"] = nearest
-    same = {"evaluator": average["evaluator"], "protocol": "p", "filled": True} | same
+    same = {"evaluator": average["evaluator"], "protocol": FILLED} | same
     return [same | {"task": task, "value": known[task]} for task in missing]
 
 

@@ -151,7 +151,7 @@ def check_vocabulary(tokenizer, config, what: str) -> None:
     else:
         ids = tokenizer.get_vocab().values()
         size = getattr(config, "vocab_size", len(ids))
-        if max(ids) >= size or len(ids) < size / 2:  # a class that finds no file of its own has special tokens only
+        if max(ids) >= size or len(ids) < size / 4:  # a class that finds no file of its own has special tokens only
             problem = f"the tokenizer has {len(ids)} tokens, but config.json has vocab_size {size}; restore its files"
     if problem:
         raise BadInput(f"{what}: tokenizer_config.json: {problem}.")
