@@ -22,7 +22,7 @@ sys.path += [str(TESTS), str(TESTS / "chaos")]
 
 from killer import STAGES, TRAINING, Chaos  # noqa: E402
 
-from csebench.base.display import bar  # noqa: E402
+from csebench.base.terminal import bar  # noqa: E402
 
 
 def acts(chaos):

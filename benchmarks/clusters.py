@@ -27,8 +27,8 @@ import numpy as np
 from scipy.stats import norm
 from tabulate import tabulate
 
-from csebench.base.display import bar
 from csebench.base.project import ROOT
+from csebench.base.terminal import bar
 from csebench.plan.registry import evaluator_declaration
 from csebench.score import replicates
 from csebench.score.evaluate import evaluate

@@ -29,7 +29,7 @@ from tabulate import tabulate
 from torch.utils.flop_counter import FlopCounterMode
 from train_step import peer_seconds
 
-from csebench.base.display import bar
+from csebench.base.terminal import bar
 from csebench.data.corpus import read_corpus
 from csebench.data.sts import Pairs
 from csebench.model.tokens import Tokens

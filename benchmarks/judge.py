@@ -23,7 +23,7 @@ import yaml
 from tabulate import tabulate
 
 from csebench.base import caches
-from csebench.base.display import bar
+from csebench.base.terminal import bar
 from csebench.plan import catalog
 from csebench.plan.catalog import STS_COLUMNS
 from csebench.plan.papers import Claim, Published

@@ -25,7 +25,7 @@ import torch
 from _shared import CUDA, ROOT, assemble, parser, random_encoder, timed
 from tabulate import tabulate
 
-from csebench.base.display import bar
+from csebench.base.terminal import bar
 from csebench.data.corpus import read_corpus
 from csebench.train import trainer
 

@@ -20,8 +20,8 @@ import yaml
 from _shared import CUDA, ROOT, assemble, parser, timed
 from tabulate import tabulate
 
-from csebench.base.display import bar
 from csebench.base.provenance import code_state, processor
+from csebench.base.terminal import bar
 from csebench.data.corpus import read_corpus
 from csebench.data.sts import read_sts
 from csebench.plan.cost import device_name

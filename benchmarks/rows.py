@@ -12,7 +12,7 @@ import time
 import numpy as np
 from tabulate import tabulate
 
-from csebench.base.display import bar
+from csebench.base.terminal import bar
 from csebench.report.stats import LEVEL, paired_difference
 
 SEED = 0

@@ -29,8 +29,8 @@ from sentence_transformers.sentence_transformer.modules import Dense, Pooling
 from tabulate import tabulate
 from transformers import PrinterCallback, TrainerCallback
 
-from csebench.base.display import bar
-from csebench.base.progress import Progress
+from csebench.base.runs import Progress
+from csebench.base.terminal import bar
 from csebench.data.corpus import read_corpus
 from csebench.model.encoder import Encoder
 from csebench.plan.declarations import EncoderRef

@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 from tabulate import tabulate
 
-from csebench.base.display import bar
+from csebench.base.terminal import bar
 from csebench.plan.papers import Published
 from csebench.report import stats
 

@@ -5,10 +5,10 @@ From Python: `csebench.scores`, `csebench.table` and `csebench.evaluate` (cseben
 
 from importlib import import_module
 
-__version__ = "0.2.0"
+MODULES = {"__version__": "base.project", "scores": "api", "table": "api", "evaluate": "api"}
 
 
 def __getattr__(name: str):
-    if name in ("scores", "table", "evaluate"):
-        return getattr(import_module("csebench.api"), name)
+    if name in MODULES:
+        return getattr(import_module(f"csebench.{MODULES[name]}"), name)
     raise AttributeError(f"module 'csebench' has no attribute {name!r}")

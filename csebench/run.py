@@ -10,12 +10,20 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from csebench.base import gpus
 from csebench.base.data_root import DataRoot
 from csebench.base.errors import RunFailed, Untrainable, first_line
-from csebench.base.processes import is_distributed, is_main_process
-from csebench.base.progress import Progress
-from csebench.base.runs import REPORT, delete_model, finish, has_model, is_done, lock_run, read_report, training_report
+from csebench.base.processes import acquire_gpus, is_distributed, is_main_process
+from csebench.base.runs import (
+    REPORT,
+    Progress,
+    delete_model,
+    finish,
+    has_model,
+    is_done,
+    lock_run,
+    read_report,
+    training_report,
+)
 from csebench.plan import catalog, recipe, targets, tuning
 from csebench.plan.declarations import Scale
 from csebench.plan.registry import protocol
@@ -57,7 +65,7 @@ def work(
     with lock_run(folder):
         if (folder / "model" / REPORT).exists():  # only a missing score waits for a GPU
             return train_and_score(spec, scale, evaluators, runs_per_gpu, chunk_size)
-        with gpus.acquire_gpus(max(1, processes), runs_per_gpu):
+        with acquire_gpus(max(1, processes), runs_per_gpu):
             if processes > 1 and not is_distributed():
                 torchrun = ["torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", "-m"]
                 command = [sys.executable, "-m", *torchrun, "csebench", "work", run_id, "--scale", scale_name]
@@ -179,7 +187,7 @@ def trained(spec: Spec, scale: Scale, needs_model: bool = False) -> dict:
     """Train a run unless it is done, or, with `needs_model`, unless its model is there; returns its report."""
     folder = catalog.RUNS / spec.run_id
     if training_report(folder) is None or (needs_model and not has_model(folder)):
-        with lock_run(folder), gpus.acquire_gpus():
+        with lock_run(folder), acquire_gpus():
             train_and_score(spec, scale, [], runs_per_gpu=1)
     report = read_report(folder)
     assert report is not None, folder

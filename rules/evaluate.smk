@@ -1,6 +1,6 @@
 # One score JSON per run and evaluator. The training job has mostly made the scores already; then they are only copied.
-# So this rule requests no GPU: a job that must compute scores waits for a free GPU (csebench/base/gpus.py), or uses the
-# CPU if the cluster assigned none.
+# So this rule requests no GPU: a job that must compute scores waits for a free one (csebench/base/processes.py), or uses
+# the CPU if the cluster assigned none.
 
 
 rule evaluate:

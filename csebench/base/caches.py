@@ -1,9 +1,5 @@
-"""The one cache policy: a function whose result is kept for the life of a process is decorated with `cached`; with
-`cached_by_folder`, if it reads paths that are relative to the current folder, as those of results are.
-
-`clear` empties every such cache. Results that must not change while a process runs, such as the state of the code, use
-`functools.cache` and say so.
-"""
+"""The one cache policy: results that are kept for the life of a process, until `clear`. What must not change while a
+process runs, such as the state of its code, uses `functools.cache` and says so."""
 
 from __future__ import annotations
 
@@ -18,14 +14,14 @@ _caches: list[Any] = []
 
 
 def cached(function: Callable[P, T]) -> Callable[P, T]:
-    """`functools.cache`, registered so that `clear` empties it."""
+    """`functools.cache`, which `clear` empties."""
     wrapper: Any = functools.cache(function)
     _caches.append(wrapper)
     return wrapper
 
 
 def cached_by_folder(function: Callable[P, T]) -> Callable[P, T]:
-    """`cached`, with a result for every folder that was the current one in a call."""
+    """`cached`, with a result per current folder: for what reads relative paths, as those of results are."""
     kept = cached(lambda _, *args, **kwargs: function(*args, **kwargs))
 
     @functools.wraps(function)
@@ -36,6 +32,6 @@ def cached_by_folder(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def clear() -> None:
-    """Empty every registered cache, so that files are read again."""
+    """Let every file be read again."""
     for wrapper in _caches:
         wrapper.cache_clear()

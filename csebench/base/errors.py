@@ -1,15 +1,11 @@
-"""The exceptions that end a command with a message, which says what is wrong, where (file, key, line), and what to do;
-the wording of messages about names and keys."""
+"""The exceptions that end a command with a message: what is wrong, where (file, line, key), and what to do."""
 
 from __future__ import annotations
 
 import difflib
-import os
 import re
-import sys
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
@@ -50,53 +46,27 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
 
 
-@contextmanager
-def no_exit() -> Iterator[None]:
-    """Around code of methods and evaluators, which must not end the process: with exit code 0 it would pass for done.
-    Raises BadInput where it does, by `sys.exit` or `os._exit`; the message names file and line."""
-    process, end = os.getpid(), os._exit
-    os._exit = lambda code: sys.exit(code) if os.getpid() == process else end(code)  # a fork ends as it does elsewhere
-    try:
-        yield
-    except SystemExit as e:
-        raise BadInput(f"{place(e)}: ends the process (exit); raise an error instead.") from None
-    finally:
-        os._exit = end
-
-
 def place(error: BaseException) -> str:
     """`evaluators/sts.py: line 3`: where an error was raised, the last line of the project on the way there."""
     frames = traceback.extract_tb(error.__traceback__)
-    inside = (f for f in reversed(frames) if Path(f.filename).is_relative_to(ROOT) and f.filename != __file__)
-    called = next(inside, frames[-1])
-    file = Path(called.filename)
-    return f"{file.relative_to(ROOT) if file.is_relative_to(ROOT) else file}: line {called.lineno}"
+    frame = next((f for f in reversed(frames) if Path(f.filename).is_relative_to(ROOT)), frames[-1])
+    return f"{frame.filename.removeprefix(f'{ROOT}/')}: line {frame.lineno}"
 
 
 def unknown(kind: str, name: str, known: Iterable, where: str = "", hint: str = "") -> BadInput:
-    """The error for a name that does not exist, with the nearest that does, and all of them if they are few.
-
-    Args:
-        hint: how to list the known names, for where they are many.
-    """
+    """The error for a name that does not exist, with the nearest that does, and all of them if they are few; `hint`
+    says how to list them where they are many."""
     known, name = sorted({*map(str, known)}, key=by_number), shortened(str(name))
     if len(known) <= MOST_NAMES:
         hint = f"Known: {', '.join(known) or 'none'}."
-    parts = [f"{where}:" if where else "", f"unknown {kind} {name!r}.", did_you_mean(nearest(name, known)), hint]
-    return BadInput(" ".join(filter(None, parts)))
+    where = f"{where}: " if where else ""
+    return BadInput(f"{where}unknown {kind} {name!r}.{did_you_mean(name, known)} {hint}".rstrip())
 
 
-def did_you_mean(names: Iterable[str]) -> str:
-    """`Did you mean 'a' or 'b'?`, nothing without names."""
-    choice = " or ".join(map(repr, names))
-    return f"Did you mean {choice}?" if choice else ""
-
-
-def nearest(name: str, known: Iterable[str]) -> list[str]:
-    """The known name that is most like another, in a list, which is empty where none is like it; upper and lower case
-    count as the same."""
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """` Did you mean 'simcse'?`, the known name that is most like another, in upper or lower case; else nothing."""
     known = {text.lower(): text for text in known}
-    return [known[text] for text in difflib.get_close_matches(name.lower(), known, 1)]
+    return "".join(f" Did you mean {known[near]!r}?" for near in difflib.get_close_matches(name.lower(), known, 1))
 
 
 def by_number(name: str) -> tuple:
@@ -104,26 +74,22 @@ def by_number(name: str) -> tuple:
     return tuple((not part.isdigit(), int(part) if part.isdigit() else part) for part in re.findall(r"\d+|\D+", name))
 
 
-def explain(error: ValidationError, file: str, known=(), places: Mapping[tuple, int] | None = None) -> BadInput:
+def explain(error: ValidationError, file: str, known=(), where: Callable[..., str] | None = None) -> BadInput:
     """A pydantic error as lines of `file: key: what is wrong`.
 
     Args:
-        known: keys, of which the nearest are named where a key is unknown.
-        places: the line of every key and item of the file, for `file: line 3: key: what is wrong`.
+        known: keys, of which the nearest is named where a key is unknown.
+        where: gives `file: line 3` for a path of keys.
     """
     lines, errors = [], error.errors(include_url=False)
     for e in errors[:MOST_ERRORS]:
-        key, where = ".".join(map(str, e["loc"])) or "(top level)", file
-        if places:
-            inner = next(loc for n in range(len(e["loc"]), -1, -1) if (loc := tuple(e["loc"][:n])) in places)
-            where = f"{file}: line {places[inner]}"
+        begin = f"{where(*e['loc']) if where else file}: {'.'.join(map(str, e['loc'])) or '(top level)'}:"
         if e["type"] == "extra_forbidden":
-            hint = did_you_mean(nearest(str(e["loc"][-1]), known))
-            lines.append(f"{where}: {key}: unknown key. {hint}".rstrip())
+            lines.append(f"{begin} unknown key.{did_you_mean(str(e['loc'][-1]), known)}")
         else:
             is_long = e["type"] == "missing" or isinstance(e["input"], dict | list)  # the input is a whole section
             got = "" if is_long else f" (got {shortened(repr(e['input']))})"
-            lines.append(f"{where}: {key}: {e['msg'].removeprefix('Value error, ')}{got}.")
+            lines.append(f"{begin} {e['msg'].removeprefix('Value error, ')}{got}.")
     if len(errors) > MOST_ERRORS:
         lines.append(f"{file}: and {len(errors) - MOST_ERRORS} more.")
     return BadInput("\n".join(lines))

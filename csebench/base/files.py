@@ -11,7 +11,7 @@ import re
 import uuid
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 from zipfile import BadZipFile
@@ -30,32 +30,79 @@ UNREADABLE_NPZ = (OSError, EOFError, ValueError, KeyError, TypeError, NotImpleme
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 
+def read_bytes(path: Path) -> bytes:
+    """The content of a file. Raises BadInput where it is missing, is a folder, or cannot be read."""
+    try:
+        return path.read_bytes()
+    except (OSError, ValueError) as e:  # ValueError: a name with a NUL
+        raise unreadable(path, e) from None
+
+
+def read_text(path: Path) -> str:
+    """The text of a UTF-8 file, with its line ends unchanged. Raises BadInput as `read_bytes`, or for other bytes."""
+    content = read_bytes(path)
+    try:
+        return content.decode("utf-8")  # Path.read_text would translate a lone carriage return
+    except UnicodeDecodeError as e:
+        line = content[: e.start].count(b"\n") + 1
+        raise BadInput(f"{path}: line {line}: not UTF-8 (byte {content[e.start]:#04x}); save it as UTF-8.") from None
+
+
+def read_json(path: Path, remedy: str = "") -> Any:
+    """The content of a JSON file. Raises BadInput as `parse_json` does, MissingFile where there is none."""
+    return parse_json(read_bytes(path), str(path), remedy)
+
+
+def parse_json(text: str | bytes, where: str, remedy: str = "") -> Any:
+    """The value of a JSON text in UTF-8, without NaN and infinity. Raises BadInput for any other, whose message begins
+    with `where`, a file or a line of one, and ends with `remedy`."""
+    try:
+        return from_json(text, allow_inf_nan=False)
+    except (ValueError, TypeError) as e:  # TypeError: a word of the command line that is not UTF-8
+        raise BadInput(f"{where}: not valid JSON: {e}. {remedy}".rstrip()) from None
+
+
+def read_object(path: Path, model: type[M], remedy: str = "") -> dict[str, Any]:
+    """The content of a JSON file that is an object, as it is. Raises BadInput as `read_typed` does."""
+    return read_typed(path, model, remedy)[0]
+
+
+def read_typed(path: Path, model: type[M], remedy: str = "") -> tuple[dict[str, Any], M]:
+    """The content of a JSON file that is an object, as it is and as a model; one with the field `sha256` is of files
+    that must state their digest. Raises BadInput where it is no JSON, does not fit, or does not have that digest."""
+    content = read_json(path, remedy)
+    try:
+        typed = model.model_validate(content)
+    except ValidationError as e:
+        raise BadInput(f"{explain(e, str(path), field_names(model))} {remedy}".rstrip()) from None
+    if DIGEST in content and content != with_digest(content):
+        reason = f"edited since it was written (its content has not the {DIGEST} it states)."
+        raise BadInput(f"{path}: {reason} {remedy}".rstrip())
+    return content, typed
+
+
 @dataclass(frozen=True)
 class Lines:
     """Where the keys and items of a YAML file are."""
 
     file: str
-    numbers: dict[tuple, int]  # by path of keys and positions: ("experiments", 0, "runs", 3)
+    numbers: dict[tuple, int] = field(default_factory=dict)  # by keys and positions: ("experiments", 0, "runs", 3)
 
     def where(self, *place) -> str:
         """`evidence/x.yaml: line 12`; of a place inside an alias, the line of the alias."""
-        inner = next(place[:n] for n in range(len(place), -1, -1) if place[:n] in self.numbers)
-        return f"{self.file}: line {self.numbers[inner]}"
+        inner = next((place[:n] for n in range(len(place), -1, -1) if place[:n] in self.numbers), None)
+        return f"{self.file}: line {self.numbers[inner]}" if inner is not None else self.file
 
 
 FastLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # that of libyaml is four times as fast
 
 
 class Loader(FastLoader):
-    """YAML's safe loader, which also notes lines and refuses a key that occurs twice: else the last value would win.
-
-    Args:
-        as_written: take scalars as text, so that 81.10 keeps its digits.
-    """
+    """YAML's safe loader, which also notes lines, and refuses a key that occurs twice, as the last value would win."""
 
     def __init__(self, text: str, file: str, as_written: bool):
         super().__init__(text)
-        self.lines, self.as_written = Lines(file, {}), as_written
+        self.lines, self.as_written = Lines(file), as_written
         self.containers: dict[int, dict | list] = {}  # by node: an alias is its anchor's, and not walked again
 
     def value(self, node: yaml.Node, place: tuple = ()) -> Any:
@@ -71,9 +118,8 @@ class Loader(FastLoader):
             content = self.containers[id(node)] = {}
             for key, inner in node.value:
                 if not isinstance(key, yaml.ScalarNode) or key.value in content:
-                    problem = f"key {key.value!r} occurs twice; keep one"
-                    if not isinstance(key, yaml.ScalarNode):
-                        problem = "a key must be a word"
+                    is_word = isinstance(key, yaml.ScalarNode)
+                    problem = f"key {key.value!r} occurs twice; keep one" if is_word else "a key must be a word"
                     raise yaml.constructor.ConstructorError(problem=problem, problem_mark=key.start_mark)
                 self.lines.numbers[*place, key.value] = key.start_mark.line + 1
                 content[key.value] = self.value(inner, (*place, key.value))
@@ -84,83 +130,17 @@ class Loader(FastLoader):
         return node.value if is_text else self.construct_object(node, deep=True)
 
 
-def read_bytes(path: Path) -> bytes:
-    """The content of a file. Raises BadInput where it is missing, is a folder, or cannot be read."""
-    try:
-        return path.read_bytes()
-    except (OSError, ValueError) as e:  # ValueError: a name with a NUL
-        raise unreadable(path, e) from None
-
-
-def read_text(path: Path) -> str:
-    """The text of a UTF-8 file, with its line ends unchanged. Raises BadInput where it cannot be read, or is not
-    UTF-8; the message names the line."""
-    content = read_bytes(path)
-    try:
-        return content.decode("utf-8")  # Path.read_text would translate a lone carriage return
-    except UnicodeDecodeError as e:
-        line = content[: e.start].count(b"\n") + 1
-        raise BadInput(f"{path}: line {line}: not UTF-8 (byte {content[e.start]:#04x}); save it as UTF-8.") from None
-
-
-def read_json(path: Path, remedy: str = "") -> Any:
-    """The content of a JSON file. Raises BadInput as `parse_json` does, MissingFile where there is none."""
-    return parse_json(read_bytes(path), str(path), remedy)
-
-
-def parse_json(text: str | bytes, where: str, remedy: str = "") -> Any:
-    """The value of a JSON text, strictly: UTF-8, without NaN and infinity.
-
-    Args:
-        where: with which messages begin; a file, or a line of one.
-        remedy: what to do about a damaged one, at the end of the message.
-
-    Raises:
-        BadInput: the text is not such JSON.
-    """
-    try:
-        return from_json(text, allow_inf_nan=False)
-    except (ValueError, TypeError) as e:  # TypeError: a word of the command line that is not UTF-8
-        raise BadInput(f"{where}: not valid JSON: {e}. {remedy}".rstrip()) from None
-
-
-def read_object(path: Path, model: type[M], remedy: str = "") -> dict[str, Any]:
-    """The content of a JSON file that is an object, as it is. Raises BadInput as `read_typed` does."""
-    return read_typed(path, model, remedy)[0]
-
-
-def read_typed(path: Path, model: type[M], remedy: str = "") -> tuple[dict[str, Any], M]:
-    """The content of a JSON file that is an object, as it is and as a model, which has the keys that it must have. A
-    model with the field `sha256` is of files that must state their digest.
-
-    Raises:
-        BadInput: as `read_json` does, or the content does not fit the model, or has not the digest that it states.
-    """
-    content = read_json(path, remedy)
-    try:
-        typed = model.model_validate(content)
-    except ValidationError as e:
-        raise BadInput(f"{explain(e, str(path), field_names(model))} {remedy}".rstrip()) from None
-    if DIGEST in content and content != with_digest(content):
-        reason = f"edited since it was written (its content has not the {DIGEST} it states)."
-        raise BadInput(f"{path}: {reason} {remedy}".rstrip())
-    return content, typed
-
-
 def read_yaml(path: Path, model: type[M]) -> M:
     """The content of a YAML file as a pydantic model. Raises BadInput as `read_with_lines` does."""
     return read_with_lines(path, model)[0]
 
 
 def read_with_lines(path: Path, model: type[M], as_written: bool = False) -> tuple[M, Lines]:
-    """The content of a YAML file as a pydantic model, and its lines.
+    """The content of a YAML file as a pydantic model, and its lines. Raises BadInput where it is missing, is no YAML,
+    holds a text that no page can print, or does not fit; it names line, key, and the nearest key that is valid.
 
     Args:
         as_written: take scalars as text, so that 81.10 keeps its digits.
-
-    Raises:
-        BadInput: the file is missing, is not UTF-8 or YAML, or does not fit the model; the message names line and key,
-            and the nearest valid key for an unknown one. Also for a text that no page can print.
     """
     file = str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
     try:
@@ -175,7 +155,7 @@ def read_with_lines(path: Path, model: type[M], as_written: bool = False) -> tup
     try:
         return model.model_validate(content), loader.lines
     except ValidationError as e:
-        raise explain(e, file, field_names(model), loader.lines.numbers) from None
+        raise explain(e, file, field_names(model), loader.lines.where) from None
 
 
 def unprintable(text: str) -> str | None:
@@ -184,25 +164,55 @@ def unprintable(text: str) -> str | None:
     return part and f"the character {part[0]!r} cannot be printed; remove it."
 
 
+def unreadable(path: Path, error: Exception) -> BadInput:
+    """Why the system does not open a file."""
+    name = shortened(str(path))
+    if isinstance(error, FileNotFoundError):
+        return MissingFile(f"{name}: no such file.")
+    if isinstance(error, IsADirectoryError):
+        return BadInput(f"{name}: is a folder, not a file.")
+    return BadInput(f"{name}: cannot be opened: {getattr(error, 'strerror', None) or error}.")
+
+
+def digest(content, length: int = 10) -> str:
+    """The first `length` hex digits of the sha256 of a value's canonical JSON; the order of keys does not matter."""
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()[:length]
+
+
+def with_digest(content: dict[str, Any]) -> dict[str, Any]:
+    """The content of a JSON file with a digest of it, so that a later edit is noticed (`read_typed`)."""
+    content = {key: value for key, value in content.items() if key != DIGEST}
+    return content | {DIGEST: digest(content, 64)}
+
+
+def sha256(path: Path) -> str:
+    """Hash of a file as 64 hex digits; computed once per process while size and times stay the same: an edit that sets
+    the modification time back changes the ctime. Raises BadInput where the file cannot be read."""
+    try:
+        state = os.stat(path)
+        return _sha256(Path(path), state.st_mtime_ns, state.st_ctime_ns, state.st_size)
+    except (OSError, ValueError) as e:  # ValueError: a name with a NUL
+        raise unreadable(path, e) from None
+
+
+@cached
+def _sha256(path: Path, _modified: int, _changed: int, _size: int) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def check_output(path: Path, is_folder: bool = False) -> None:
-    """Refuse a path that cannot be written, before the work whose result it is to hold; writes nothing.
-
-    Args:
-        is_folder: whether a folder with files is to be written, else one file.
-
-    Raises:
-        BadInput: with the reason and what to do.
-    """
+    """Raises BadInput for the path of a file, or of a folder with files, that cannot be written, before the work whose
+    result it is to hold; writes nothing."""
     try:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             os.stat(path)  # refuses a name that no file can have: too long, with a NUL, a loop of links
         if path.exists() and not (path.is_dir() if is_folder else path.is_file()):
             raise BadInput(f"{path}: is not a {'folder' if is_folder else 'file'}; choose another name.")
-        folder = path if is_folder else path.parent
-        while not os.path.lexists(folder):
-            folder = folder.parent
-        if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
-            raise BadInput(f"{path}: {folder} is not a folder that can be written to; choose another place.")
+        parent = next(p for p in (*([path] if is_folder else []), *path.parents) if os.path.lexists(p))
+        if not (parent.is_dir() and os.access(parent, os.W_OK | os.X_OK)):
+            raise BadInput(f"{path}: {parent} is not a folder that can be written to; choose another place.")
     except (OSError, ValueError) as e:
         raise unreadable(path, e) from None
 
@@ -210,14 +220,8 @@ def check_output(path: Path, is_folder: bool = False) -> None:
 @contextlib.contextmanager
 def replacing(path: Path, durable: bool = False) -> Iterator[Path]:
     """A temporary file that takes the name of `path` at the end of the block, and is deleted if the block fails: a
-    killed process leaves the old file or the new one, complete. The folder is made.
-
-    Args:
-        durable: synchronise it with the disk, so that a crash of the machine keeps it, too.
-
-    Raises:
-        OSError: an error of the system, with the file's name.
-    """
+    killed process leaves the old file or the new one, complete; with `durable`, a crash of the machine, too. The
+    folder is made. Raises OSError with the file's name for an error of the system."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name.lstrip('.')}.{uuid.uuid4().hex[:12]}")  # unique among hosts
     try:
@@ -242,51 +246,6 @@ def synchronise(path: Path) -> None:
         os.close(file)
 
 
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file, and its folder, atomically (`replacing`)."""
-    with replacing(path) as temporary:
-        temporary.write_bytes(content)
-
-
-def write_text(path: Path, text: str) -> None:
-    """`write_bytes` of UTF-8; line ends stay as they are."""
-    write_bytes(path, text.encode("utf-8"))
-
-
-def write_json(path: Path, content) -> None:
-    """`write_text` of JSON with sorted keys, so that equal content gives equal bytes. Raises ValueError for NaN and
-    infinity."""
-    write_text(path, json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n")
-
-
-def digest(content, length: int = 10) -> str:
-    """The first `length` hex digits of the sha256 of a value's canonical JSON; the order of keys does not matter."""
-    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(canonical.encode()).hexdigest()[:length]
-
-
-def with_digest(content: dict[str, Any]) -> dict[str, Any]:
-    """The content of a JSON file with a digest of it, so that a later edit is noticed (`read_object`)."""
-    content = {key: value for key, value in content.items() if key != DIGEST}
-    return content | {DIGEST: digest(content, 64)}
-
-
-def sha256(path: Path) -> str:
-    """Hash of a file as 64 hex digits; computed once per process while size and times stay the same: an edit that sets
-    the modification time back changes the ctime. Raises BadInput where the file cannot be read."""
-    try:
-        state = os.stat(path)
-        return _sha256(Path(path), state.st_mtime_ns, state.st_ctime_ns, state.st_size)
-    except (OSError, ValueError) as e:  # ValueError: a name with a NUL
-        raise unreadable(path, e) from None
-
-
-@cached
-def _sha256(path: Path, _modified: int, _changed: int, _size: int) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 @contextlib.contextmanager
 def system_errors(path: Path) -> Iterator[None]:
     """Raise an error of the system, such as a full disk, as an OSError that names a file, also where torch,
@@ -303,12 +262,18 @@ def system_errors(path: Path) -> Iterator[None]:
         raise error from None
 
 
-def unreadable(path: Path, error: Exception) -> BadInput:
-    """Why the system does not open a file."""
-    if isinstance(error, FileNotFoundError):
-        return MissingFile(f"{shortened(str(path))}: no such file.")
-    if isinstance(error, IsADirectoryError):
-        reason = "is a folder, not a file"
-    else:
-        reason = f"cannot be opened: {getattr(error, 'strerror', None) or error}"
-    return BadInput(f"{shortened(str(path))}: {reason}.")
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file, and its folder, atomically (`replacing`)."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def write_text(path: Path, text: str) -> None:
+    """`write_bytes` of UTF-8; line ends stay as they are."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_json(path: Path, content) -> None:
+    """`write_text` of JSON with sorted keys, so that equal content gives equal bytes. Raises ValueError for NaN and
+    infinity."""
+    write_text(path, json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n")

@@ -16,10 +16,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from csebench.base.display import on_terminal
 from csebench.base.errors import BadInput, RunFailed, first_line
 from csebench.base.files import sha256
 from csebench.base.project import ROOT
+from csebench.base.terminal import on_terminal
 
 # What a model is read from: configuration, tokenizer, weights; also in the folders of sentence-transformers' modules.
 READ = re.compile(
@@ -87,16 +87,9 @@ def missing_bytes(ref: EncoderRef, what: str) -> int:
 
 
 def fetch(repository: str, revision: str, repo_type: str, what: str, names: Iterable[str] = ()) -> Path:
-    """Folder in the cache with files of a repository, whose content is as the hub lists it; what is missing or has
-    changed is fetched.
-
-    Args:
-        names: of the files; without any, those of a model.
-
-    Raises:
-        BadInput: there is no such repository or file, it has no weights, or access is restricted.
-        RunFailed: the hub cannot be reached, fails, or sends other bytes twice.
-    """
+    """Folder in the cache with the named files of a repository, or those of a model, whose content is as the hub lists
+    it; what is missing or has changed is fetched. Raises BadInput where there is no such repository or file, it has no
+    weights, or access is restricted; RunFailed where the hub cannot be reached, fails, or sends other bytes twice."""
     folder, files = listed(repository, revision, repo_type, what)
     chosen = list(names) or model_files(files)
     if lacking := [name for name in chosen if name not in files]:

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel, Field, FiniteFloat
 
 from csebench.base.errors import BadInput, first_line
-from csebench.base.files import read_json, read_object, read_typed, sha256
+from csebench.base.files import read_json, read_typed, sha256
 
 MODEL = "model"  # folder of the model, in that of its run
 REPORT = "training.json"  # in the model's folder, written last: the model is complete, and how it was trained
@@ -67,7 +67,7 @@ def train_again(run: Path) -> str:
 
 
 def _remedy(model: Path) -> str:
-    """What to do about a damaged model, which is in the folder of a run, or a copy elsewhere."""
+    """The same of a model, which is in the folder of a run, or a copy elsewhere."""
     return train_again(model.parent) if model.name == MODEL else "Restore its files."
 
 
@@ -88,15 +88,10 @@ def model_sha256(folder: Path) -> str:
 
 
 def check_model(folder: Path) -> None:
-    """Compare the model of a finished run with the hash that its report states (older reports state none).
-
-    Raises:
-        BadInput: a file is missing, was added, or has another content; the report is damaged.
-    """
+    """Raises BadInput where a file of the model of a finished run is missing, was added, or has another content than
+    its report states by a hash (older reports state none), or the report is damaged."""
     report = folder / REPORT
-    if not report.exists():
-        return
-    stated = read_object(report, Report, _remedy(folder)).get("model_sha256")
+    stated = read_typed(report, Report, _remedy(folder))[1].model_sha256 if report.exists() else None
     if stated is not None and (actual := model_sha256(folder)) != stated:
         raise BadInput(
             f"{folder}: files differ from those that training wrote (sha256 is {actual[:12]}…, {REPORT} states"
@@ -143,23 +138,21 @@ def _entries(content, key: str = "") -> Iterator[tuple[str, Any]]:
 def check_vocabulary(tokenizer, config, what: str) -> None:
     """Raises BadInput where what `AutoTokenizer` loaded is no tokenizer (it takes any class of transformers), cannot
     pad, or has another vocabulary than the model."""
-    problem = None
+    where = f"{what}: tokenizer_config.json"
     if not hasattr(tokenizer, "get_vocab"):
-        problem = f"tokenizer_class: {type(tokenizer).__name__} is no tokenizer; restore the file"
-    elif tokenizer.pad_token_id is None:
-        problem = "the tokenizer has no padding token; name one as pad_token"
-    else:
-        ids = tokenizer.get_vocab().values()
-        size = getattr(config, "vocab_size", len(ids))
-        if max(ids) >= size or len(ids) < size / 4:  # a class that finds no file of its own has special tokens only
-            problem = f"the tokenizer has {len(ids)} tokens, but config.json has vocab_size {size}; restore its files"
-    if problem:
-        raise BadInput(f"{what}: tokenizer_config.json: {problem}.")
+        raise BadInput(f"{where}: tokenizer_class: {type(tokenizer).__name__} is no tokenizer; restore the file.")
+    if tokenizer.pad_token_id is None:
+        raise BadInput(f"{where}: the tokenizer has no padding token; name one as pad_token.")
+    ids = tokenizer.get_vocab().values()
+    size = getattr(config, "vocab_size", len(ids))
+    if max(ids) >= size or len(ids) < size / 4:  # a class that finds no file of its own has special tokens only
+        tokens = f"the tokenizer has {len(ids)} tokens"
+        raise BadInput(f"{where}: {tokens}, but config.json has vocab_size {size}; restore its files.")
 
 
 def unreadable(what: str, error: Exception) -> BadInput:
     """The refusal of a model that transformers, sentence-transformers or a library below them cannot load."""
+    reason = first_line(error)
     if type(error).__name__ == "UnpicklingError":
-        reason = "its .bin file of weights is damaged, or holds more than tensors, which could run code"
-        return BadInput(f"{what}: cannot be read: {reason}; use safetensors.")
-    return BadInput(f"{what}: cannot be read: {first_line(error)}.")
+        reason = "its .bin file of weights is damaged, or has more than tensors, which could run code; use safetensors"
+    return BadInput(f"{what}: cannot be read: {reason}.")

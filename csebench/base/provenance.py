@@ -1,10 +1,9 @@
 """Provenance of a result: code, command, packages, hardware and time, as they are written into every score JSON.
-
-Nothing here is part of a run's identity (csebench/plan/spec.py).
-"""
+Nothing here is part of a run's identity (csebench/plan/spec.py)."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import platform
@@ -20,21 +19,16 @@ from csebench.base.project import ROOT
 
 PACKAGES = ("csebench", "torch", "transformers", "tokenizers", "numpy", "scipy", "pydantic", "safetensors")
 PACKAGES += ("scikit-learn", "beir", "pytrec-eval-terrier", "mteb", "sentence-transformers", "matplotlib", "spacy")
-
-
 # what makes the same processor compute other bits (docs/determinism.md)
 ARITHMETIC = ("ATEN_CPU_CAPABILITY", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA")
 ARITHMETIC += ("OPENBLAS_CORETYPE", "CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE")
 CODE = ("*.py", "*.yaml", "*.smk", "*.json", "Snakefile")  # new files of other kinds change no result
-OF_HOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")  # variables that git sets for its hooks
+OF_HOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")  # set for hooks of git, perhaps another repository's
 
 
 def run_git(*args: str) -> bytes | None:
-    """What a git command prints about the project; None where it fails, as outside a checkout.
-
-    The checkout may belong to another user: whoever runs its Python need not fear its git configuration. In a hook of
-    git, variables name the repository of the hook, which may be another one.
-    """
+    """What a git command prints about the project; None where it fails, as outside a checkout. The checkout may belong
+    to another user: whoever runs its Python need not fear its git configuration."""
     command = ["git", "-C", str(ROOT), "-c", f"safe.directory={ROOT}", *args]
     environment = {name: value for name, value in os.environ.items() if name not in OF_HOOKS}
     try:
@@ -54,20 +48,14 @@ def code_state() -> dict:
     changes = run_git("diff", "--no-ext-diff", "HEAD", "--", ".", ":!results") or b""
     new = run_git("ls-files", "-z", "--others", "--exclude-standard", "--", *CODE, ":!results") or b""
     for name in filter(None, new.split(b"\0")):
-        changes += name + b" " + _content_sha256(ROOT / os.fsdecode(name)) + b"\n"
+        content = b""
+        with contextlib.suppress(OSError), open(ROOT / os.fsdecode(name), "rb") as file:  # a link that leads nowhere
+            content = hashlib.file_digest(file, "sha256").hexdigest().encode()
+        changes += name + b" " + content + b"\n"
     return {
         "commit": commit.decode().strip() if commit else None,
         "dirty_diff_sha256": hashlib.sha256(changes).hexdigest() if changes else None,
     }
-
-
-def _content_sha256(path: Path) -> bytes:
-    """Of a file; of a link that leads nowhere, or a file that cannot be read, nothing."""
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest().encode()
-    except OSError:
-        return b""
 
 
 @cache

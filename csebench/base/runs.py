@@ -1,37 +1,46 @@
-"""The folder of a run, `runs/<id>/`: the names of its files, whether the run is done, and the lock that gives it one
-worker at a time. Never imports torch."""
+"""The folder of a run, `runs/<id>/`: its files, whether the run is done, the lock that gives it one worker at a time,
+and its progress: `progress.json`, which `csebench status` reads, and a bar in a terminal or lines in a log. Never
+imports torch."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
+import socket
+import sys
+import time
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, FiniteFloat
+from tqdm import tqdm
 
-from csebench.base.errors import BadInput
-from csebench.base.files import read_json, read_object, write_bytes, write_json
-from csebench.base.locks import locked
+from csebench.base.errors import BadInput, MissingFile, RunFailed, Stopped
+from csebench.base.files import read_json, read_object, read_typed, write_bytes, write_json
 from csebench.base.models import REPORT, Report, check_model, train_again
-from csebench.base.processes import is_distributed
+from csebench.base.processes import is_distributed, is_main_process, locked
+from csebench.base.provenance import processor
+from csebench.base.terminal import on_terminal
 
-DONE = "train.json"  # the same report in the folder of the run, which Snakemake waits for
+DONE = "train.json"  # the report of the model in the folder of the run, which Snakemake waits for
 PRUNED = "pruned.json"  # the same, once the model has been deleted
-PROGRESS = "progress.json"  # of an unfinished run: csebench/base/progress.py
+PROGRESS = "progress.json"  # of an unfinished run
 CHECKPOINT = ".checkpoint.json"  # from which an unfinished run resumes; names the files with its weights
 CHECKPOINT_FILES = ".checkpoint*"  # these, half-written ones, and those of older versions
 SET_ASIDE = ".set-aside"  # before the names of the files of a checkpoint that could not be used
+WRITE_SECONDS = 2  # between writes of progress.json
+DRAW_SECONDS = 1  # between updates of the bar in a terminal
+LINE_SECONDS = 30  # between lines in a log file
 _locked: set[Path] = set()  # folders that this process has locked
 
 
 @contextlib.contextmanager
 def lock_run(folder: Path) -> Iterator[None]:
-    """Be the only process that works on a run; waits while another does (base/locks.py).
-
-    Does nothing inside another such block for the same folder, and in a process that torchrun started: the process
-    that became torchrun holds the lock for all of them.
-    """
+    """Be the only process that works on a run; waits while another does. Does nothing inside another such block, and
+    in a process that torchrun started: that which became torchrun holds the lock for all of them."""
     folder = folder.resolve()
     if is_distributed() or folder in _locked:
         yield
@@ -45,12 +54,8 @@ def lock_run(folder: Path) -> Iterator[None]:
 
 
 def is_done(folder: Path, spec: BaseModel) -> bool:
-    """Whether a folder has the complete model of a run.
-
-    Raises:
-        BadInput: the folder holds another run, a model without a spec, a damaged spec, or a model whose files were
-            changed since.
-    """
+    """Whether a folder has the complete model of a run. Raises BadInput where it holds another run, a model without a
+    spec, a damaged spec, or a model whose files were changed since."""
     model, saved_spec = folder / "model", folder / "spec.json"
     remedy = f"Choose another folder, or delete {folder}."
     if saved_spec.exists() and read_json(saved_spec, remedy) != spec.model_dump():
@@ -81,11 +86,7 @@ def training_report(folder: Path) -> Path | None:
 
 
 def read_report(folder: Path) -> dict | None:
-    """The content of that report.
-
-    Raises:
-        BadInput: it is damaged.
-    """
+    """The content of that report. Raises BadInput where it is damaged."""
     path = training_report(folder)
     return None if path is None else read_object(path, Report, train_again(folder))
 
@@ -96,14 +97,12 @@ def has_model(folder: Path) -> bool:
 
 
 def delete_model(folder: Path) -> int:
-    """Delete the model of a finished run; its report is copied to pruned.json, its scores and its log stay.
+    """Delete the model of a finished run, whose report is copied to pruned.json; its scores and its log stay. Returns
+    the bytes freed; 0 where another process did it first.
 
     train.json stays until the next workflow is planned (csebench/workflow.py: trained_run): Snakemake fails a job and
     deletes its score if an input vanishes while it looks at the end of the job, as that of another score of the run.
     The model's own report goes first: what a killed process leaves of the folder is no finished model.
-
-    Returns:
-        the bytes freed; 0 where another process did it first.
     """
     model = folder / "model"
     with contextlib.suppress(FileNotFoundError):
@@ -117,3 +116,122 @@ def delete_model(folder: Path) -> int:
 def size(folder: Path) -> int:
     """Bytes of all files of a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+# ---------------------------------------------------------------- progress
+
+
+class Progress:
+    """The progress of a run in `folder`; a context manager around the work.
+
+    An exception is written as the run's failure and re-raised. An unexpected one gets a note at the end of its
+    traceback: the run, and the step after which it failed. A killed or stopped run leaves the file as last written.
+    """
+
+    def __init__(self, folder: Path, run: str):
+        self.folder, self.is_main = folder, is_main_process()
+        self.now = ProgressRecord(run=run, state="running", host=socket.gethostname(), pid=os.getpid())
+        self.bar, self.resumed_from, self.started = None, 0, time.monotonic()
+
+    def __enter__(self) -> Progress:
+        self._write("running")
+        return self
+
+    def __exit__(self, kind, error, trace) -> None:
+        if self.bar is not None:
+            self.bar.close()
+        if not isinstance(error, Exception) or isinstance(error, Stopped):
+            return
+        with contextlib.suppress(BadInput):  # damaged meanwhile: it is written anew
+            written = read_progress(self.folder / PROGRESS)
+            if written is not None and written["state"] == "failed":  # by the trainer, which knows the step
+                return
+        if isinstance(error, BadInput | RunFailed):
+            return self._write("failed", message=str(error))
+        self._write("failed", message=traceback.format_exception_only(error)[0].strip())
+        where = f" after step {self.now.step} of {self.now.steps}" if self.now.steps else ""
+        resume = "; the same command resumes it from its checkpoint" if (self.folder / CHECKPOINT).exists() else ""
+        error.add_note(f"{self.now.run} failed{where}{resume}.")
+
+    def start(self, step: int, steps: int, gpu: str | None) -> None:
+        """Begin or resume training after `step` of `steps`; `gpu` is the name of the GPU, None for the CPU."""
+        self.now.step = self.resumed_from = step
+        self.now.steps, self.now.gpu, self.now.processor = steps, gpu, processor()
+        self.started = time.monotonic()
+        if on_terminal():
+            self.bar = tqdm(total=steps, initial=step, desc=self.now.run, unit="step", mininterval=0)
+        self._write("running")
+        self._log()
+
+    def step(self, step: int, loss: float | None, dev: float | None) -> None:
+        """Note that `step` is done; `loss` is the last that was read, `dev` the best score on STS-B dev so far."""
+        self.now.step, self.now.loss, self.now.dev = step, loss, dev
+        time_now, is_last = time.monotonic(), step == self.now.steps
+        if is_last or time_now >= self.write_due:
+            self._write("running")
+        if is_last or time_now >= self.log_due:
+            self._log()
+
+    def _clock(self) -> None:
+        """Note the seconds since the start, and those left at this pace, evaluations included."""
+        now, done_here = self.now, self.now.step - self.resumed_from
+        now.seconds, now.updated = time.monotonic() - self.started, time.time()
+        now.left = now.seconds / done_here * (now.steps - now.step) if done_here else None
+
+    def _write(self, state: Literal["running", "failed"], message: str = "") -> None:
+        """Write progress.json; not without the run's folder, which bad input leaves uncreated."""
+        self._clock()
+        self.write_due = time.monotonic() + WRITE_SECONDS
+        self.now.state, self.now.message = state, message
+        if self.folder.exists() and (self.is_main or state == "failed"):
+            write_json(self.folder / PROGRESS, self.now.model_dump())
+
+    def _log(self) -> None:
+        """Update the bar, or print a line."""
+        self._clock()
+        self.log_due = time.monotonic() + (LINE_SECONDS if self.bar is None else DRAW_SECONDS)
+        now = self.now
+        results = [] if now.loss is None else [f"loss {now.loss:.3f}"]
+        results += [] if now.dev is None else [f"dev {100 * now.dev:.2f}"]
+        if self.bar is not None:
+            self.bar.set_postfix_str(", ".join(results), refresh=False)
+            self.bar.update(now.step - self.bar.n)
+        elif self.is_main:
+            position = f"step {now.step}/{now.steps} ({100 * now.step // now.steps} %)"
+            left = [f"{format_duration(now.left)} left"] if now.left else []
+            print("  ".join([now.run, position, *results, *left]), file=sys.stderr, flush=True)
+
+
+class ProgressRecord(BaseModel):
+    """What others read of a progress.json."""
+
+    run: str = ""
+    state: Literal["running", "failed"]
+    step: int = Field(default=0, ge=0)
+    steps: int = Field(default=0, ge=0)
+    loss: FiniteFloat | None = None
+    dev: FiniteFloat | None = None
+    seconds: FiniteFloat = 0
+    left: FiniteFloat | None = None
+    gpu: str | None = None
+    processor: str | None = None
+    host: str = ""
+    pid: int = Field(default=0, ge=0, lt=2**31)
+    updated: FiniteFloat = 0
+    message: str = ""  # of a failed run
+
+
+def read_progress(path: Path) -> dict | None:
+    """What others read of a progress.json; None where it does not exist, or no longer. Raises BadInput where it is
+    damaged."""
+    try:
+        return read_typed(path, ProgressRecord, "Delete it; a run that goes on writes it anew.")[1].model_dump()
+    except MissingFile:
+        return None
+
+
+def format_duration(seconds: float) -> str:
+    """Seconds as `0:37`, `12:05` or `3:00:20`."""
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

@@ -31,7 +31,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def run_verb(argv: list[str] | None) -> int:
     """Imports here, so that Ctrl-C while they load is caught, too."""
-    from csebench.base.errors import BadInput, RunFailed, Stopped, shortened
+    from csebench.base.errors import BadInput, RunFailed, Stopped, place, shortened
     from csebench.cli.verbs import parser
     from csebench.plan import catalog
 
@@ -41,7 +41,10 @@ def run_verb(argv: list[str] | None) -> int:
                 raise BadInput(f"{word!r}: not UTF-8; rename the file.")
         args = parser().parse_args(argv)
         catalog.require_checkout()
-        args.run(args)
+        try:
+            args.run(args)
+        except SystemExit as e:  # of a method or evaluator: with exit code 0 it would pass for a finished run
+            raise RunFailed(f"{place(e)}: ends the process (exit); raise an error instead.") from None
         sys.stdout.flush()
     except BadInput as e:
         print(f"csebench: {e}", file=sys.stderr)

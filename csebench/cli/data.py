@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from csebench.base import gpus
 from csebench.base.errors import BadInput, RunFailed, unknown
-from csebench.base.tables import json_text
+from csebench.base.processes import acquire_gpus
+from csebench.base.terminal import json_text
 from csebench.cli.options import parse_targets
 from csebench.data.corpus import read_corpus
 from csebench.plan.where_data_is import sources
@@ -41,7 +41,7 @@ def fetch(args):
 
 def back_translate(args):
     read_corpus(args.corpus, least=1)
-    with gpus.acquire_gpus():
+    with acquire_gpus():
         from csebench.data.translate import back_translate as run
 
         run(args.corpus, args.out, args.translators, args.batch_size)

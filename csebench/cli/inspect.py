@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from csebench.base.errors import BadInput
-from csebench.base.tables import json_text, print_table, records
+from csebench.base.terminal import json_text, print_table, records
 from csebench.cli.options import parse_targets
 from csebench.plan import catalog
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, declaration, evaluator_declaration, names

@@ -9,7 +9,7 @@ from tabulate import tabulate
 
 from csebench.base.errors import BadInput
 from csebench.base.runs import read_report
-from csebench.base.tables import json_text, records
+from csebench.base.terminal import json_text, records
 from csebench.cli.options import parse_targets
 from csebench.plan import catalog, cost, targets
 from csebench.plan.cost import Step, Work

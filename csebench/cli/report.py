@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from csebench.base.display import bar
 from csebench.base.errors import BadInput
 from csebench.base.files import write_text
-from csebench.base.tables import json_text, print_table
+from csebench.base.terminal import bar, json_text, print_table
 from csebench.cli.options import parse_targets
 from csebench.plan import catalog, targets
 from csebench.plan.made_from import recording

@@ -6,12 +6,11 @@ import json
 from collections import Counter
 
 from csebench import run
-from csebench.base import gpus
-from csebench.base.display import loading
 from csebench.base.errors import BadInput
 from csebench.base.files import write_text
+from csebench.base.processes import acquire_gpus
 from csebench.base.runs import lock_run
-from csebench.base.tables import json_text, print_table
+from csebench.base.terminal import json_text, loading, print_table
 from csebench.cli.options import distinct_evaluators, parse_targets
 from csebench.data.corpus import read_corpus
 from csebench.plan import cli_spec
@@ -32,7 +31,7 @@ def train(args):
     if args.corpus is not None and spec.corpus is not None:
         kind, size = declaration(spec.method).corpus, spec.corpus.size
         read_corpus(args.corpus, spec.corpus.sha256, kind, size=size)  # before torch is imported
-    with lock_run(args.out), gpus.acquire_gpus():  # in the order of csebench/run.py
+    with lock_run(args.out), acquire_gpus():  # in the order of csebench/run.py
         with loading("PyTorch"):
             from csebench.train import run as training
 
@@ -56,7 +55,7 @@ def evaluate(args):
     settings = Evaluation(precision=args.precision, batch_size=args.batch_size, max_length=args.max_length)
     evaluators, data_root = distinct_evaluators(args.evaluators), cli_spec.data_root_or_default(args.data)
     model = cli_spec.find_model(args.model)
-    with gpus.acquire_gpus():
+    with acquire_gpus():
         from csebench.score import evaluate as scoring
 
         report = (lambda rows: None) if args.json else show_scores

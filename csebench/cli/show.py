@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tabulate import tabulate
 
 from csebench.base.errors import unknown
-from csebench.base.tables import json_text
+from csebench.base.terminal import json_text
 from csebench.cli import options
 from csebench.plan import catalog, grids, targets, tuning
 from csebench.plan.declarations import Declaration, Variant

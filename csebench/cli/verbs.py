@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 from typing import Any, get_args
 
-from csebench import __version__
 from csebench.base.errors import BadInput
+from csebench.base.project import __version__
 from csebench.base.provenance import code_state
 from csebench.cli import data, inspect, options, plan, report, run, show
 from csebench.plan import catalog, registry, tuning

@@ -13,9 +13,9 @@ from urllib.request import urlopen
 
 from csebench.base import hub
 from csebench.base.data_root import DataRoot
-from csebench.base.display import bar
 from csebench.base.errors import BadInput, RunFailed
 from csebench.base.files import read_text, write_json, write_text
+from csebench.base.terminal import bar
 from csebench.data.corpus import check_sha256
 from csebench.data.sts import PUBLISHED_COUNTS, read_sts
 from csebench.plan.catalog import dataset

@@ -15,8 +15,8 @@ from tabulate import tabulate
 
 from csebench.base import hub
 from csebench.base.data_root import matches
-from csebench.base.display import bar
 from csebench.base.errors import BadInput, RunFailed
+from csebench.base.terminal import bar
 from csebench.data import fetch
 from csebench.plan import catalog, recipe
 from csebench.plan.declarations import EncoderRef, Scale

@@ -8,11 +8,11 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-from csebench.base.display import bar
 from csebench.base.errors import BadInput
 from csebench.base.files import read_json, sha256, write_json
 from csebench.base.hub import model_source
 from csebench.base.models import check_foreign, check_vocabulary, unreadable
+from csebench.base.terminal import bar
 from csebench.data.corpus import read_corpus
 from csebench.plan.declarations import EncoderRef
 from csebench.plan.recipe import back_translation_facts

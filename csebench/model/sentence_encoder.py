@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from safetensors.numpy import load_file, save_file
 
-from csebench.base.display import bar, on_terminal
 from csebench.base.errors import BadInput
 from csebench.base.files import read_text
 from csebench.base.hub import fetch_model
 from csebench.base.models import check_foreign, check_vocabulary, unreadable
+from csebench.base.terminal import bar, on_terminal
 from csebench.model.embedder import Embedder
 from csebench.model.encoder import Encoder
 from csebench.model.pooling import pool

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from csebench.base.caches import cached
-from csebench.base.errors import BadInput, explain, field_names, no_exit, unknown
+from csebench.base.errors import BadInput, explain, field_names, unknown
 from csebench.base.files import read_text, unprintable
 from csebench.base.project import ROOT
 from csebench.plan.declarations import Declaration, EvaluatorDeclaration, Panel, Value
@@ -145,8 +145,7 @@ def module(name: str, folder: Path) -> ModuleType:
     """The imported file of a method, component or evaluator."""
     any_declaration(name, folder)
     path = files(folder)[name].relative_to(ROOT).with_suffix("")
-    with no_exit():
-        return importlib.import_module(".".join(path.parts))
+    return importlib.import_module(".".join(path.parts))
 
 
 @cached

@@ -15,10 +15,10 @@ from typing import NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from csebench.base.display import bar, loading
 from csebench.base.errors import by_number
 from csebench.base.files import write_text
-from csebench.base.locks import locked
+from csebench.base.processes import locked
+from csebench.base.terminal import bar, loading
 from csebench.plan import catalog, targets, tuning
 from csebench.report import (
     answers,

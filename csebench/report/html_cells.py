@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tabulate import tabulate
 
-from csebench.base.tables import csv_text
+from csebench.base.terminal import csv_text
 from csebench.plan import catalog, targets
 from csebench.plan.papers import Column, Figure, Row
 from csebench.plan.spec import Spec

@@ -24,9 +24,8 @@ from rich.text import Text
 from csebench.base.errors import BadInput, MissingFile
 from csebench.base.files import read_bytes
 from csebench.base.models import Provenance, train_again
-from csebench.base.progress import format_duration, read_progress
-from csebench.base.runs import DONE, PROGRESS, PRUNED, has_model
-from csebench.base.tables import records
+from csebench.base.runs import DONE, PROGRESS, PRUNED, format_duration, has_model, read_progress
+from csebench.base.terminal import records
 from csebench.plan import catalog, cost, targets
 from csebench.plan.spec import Spec
 from csebench.score.store import failures, stale_runs

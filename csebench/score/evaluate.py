@@ -14,16 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from csebench.base import gpus, hub
+from csebench.base import hub
 from csebench.base.data_root import DataRoot, matches
-from csebench.base.display import bar, loading
-from csebench.base.errors import BadInput, RunFailed, first_line, no_exit, place, shortened
+from csebench.base.errors import BadInput, RunFailed, first_line, place, shortened
 from csebench.base.files import DIGEST, digest, read_typed, replacing, sha256, with_digest, write_json
-from csebench.base.locks import locked
 from csebench.base.models import FACTS, REPORT, check_model, model_sha256, read_facts, train_again
-from csebench.base.processes import use_threads
+from csebench.base.processes import acquire_gpus, locked, use_threads
 from csebench.base.provenance import Stopwatch
 from csebench.base.runs import lock_run, read_report
+from csebench.base.terminal import bar, loading
 from csebench.model.embedder import Embedder, Recorder
 from csebench.plan import versions
 from csebench.plan.declarations import EncoderRef, Evaluation
@@ -76,7 +75,6 @@ def identity(
     return {**settings(wanted, evaluation), **inputs}
 
 
-@no_exit()
 def run_evaluator(evaluator: str, model: Embedder, data_root: Path | DataRoot) -> tuple[list[Score], Items]:
     """The rows and the per-item values of one evaluator.
 
@@ -87,7 +85,7 @@ def run_evaluator(evaluator: str, model: Embedder, data_root: Path | DataRoot) -
     wanted = protocol(evaluator)
     try:
         made = load(wanted.declaration.name, EVALUATORS)(model, data_root, **wanted.params)
-    except (BadInput, RunFailed, SystemExit, KeyboardInterrupt):
+    except (BadInput, RunFailed, KeyboardInterrupt):
         raise
     except BaseException as error:
         raise RunFailed(f"{evaluator}: {place(error)}: {type(error).__name__}: {first_line(error)}.") from error
@@ -245,7 +243,7 @@ def evaluate_run(
 
     if not missing():
         return kept
-    with lock_run(run), gpus.acquire_gpus(sharing=sharing):
+    with lock_run(run), acquire_gpus(sharing=sharing):
         from csebench.score.models import open_model
 
         if threads is not None:

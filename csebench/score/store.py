@@ -12,8 +12,7 @@ from pydantic import BaseModel
 from csebench.base.caches import cached_by_folder
 from csebench.base.errors import BadInput, RunFailed, first_line
 from csebench.base.files import UNREADABLE_NPZ, digest, read_object, sha256, write_json
-from csebench.base.progress import read_progress
-from csebench.base.runs import PROGRESS
+from csebench.base.runs import PROGRESS, read_progress
 from csebench.plan.catalog import RUNS, results_folder
 from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill, protocol
 from csebench.plan.spec import Spec

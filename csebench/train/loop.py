@@ -14,8 +14,7 @@ import torch
 
 from csebench.base.errors import Stopped, Untrainable
 from csebench.base.processes import is_main_process
-from csebench.base.progress import Progress
-from csebench.base.runs import remove_checkpoint
+from csebench.base.runs import Progress, remove_checkpoint
 from csebench.train import checkpoint, parallel
 from csebench.train.checkpoint import TrainState
 

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from csebench.base.data_root import DataRoot
-from csebench.base.errors import BadInput, no_exit
+from csebench.base.errors import BadInput
 from csebench.base.files import system_errors, with_digest, write_json, write_text
 from csebench.base.models import CARD, FACTS, REPORT, model_sha256
 from csebench.base.processes import is_main_process, use_threads
-from csebench.base.progress import Progress
 from csebench.base.provenance import Stopwatch
-from csebench.base.runs import finish, is_done, lock_run
+from csebench.base.runs import Progress, finish, is_done, lock_run
 from csebench.data.corpus import draw_subset
 from csebench.model.encoder import Encoder
 from csebench.model.export import save_encoder, save_modules
@@ -89,7 +88,6 @@ def load_encoder(spec: Spec) -> Encoder | None:
     return encoder
 
 
-@no_exit()
 def fit_transform(spec: Spec, encoder: Encoder, inputs: Inputs) -> Affine:
     """The map that a method of kind `fitted` finds for the vectors of some sentences."""
     assert spec.corpus is not None

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from csebench.base.errors import BadInput, Untrainable, no_exit, shortened
+from csebench.base.errors import BadInput, Untrainable, shortened
 from csebench.base.processes import rank
-from csebench.base.progress import Progress
+from csebench.base.runs import Progress
 from csebench.data.sts import Pairs
 from csebench.model import metrics
 from csebench.model.encoder import Encoder
@@ -70,7 +70,6 @@ class Training:
                 state.best = {"score": score, "step": state.step, "encoder": number, "weights": weights}
 
 
-@no_exit()
 def fit(
     spec: Spec,
     out: Path,

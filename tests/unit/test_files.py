@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from csebench.base import files
-from csebench.base.locks import locked
+from csebench.base.processes import locked
 
 
 def test_a_failed_writer_leaves_nothing(tmp_path):

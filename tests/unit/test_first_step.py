@@ -1,13 +1,12 @@
 """Code of a method or component that cannot train: refused at the first step, by the name of its file."""
 
-import os
+import re
 import sys
 
 import pytest
 import torch
 
-from csebench.base.errors import BadInput, Untrainable, no_exit
-from csebench.plan import registry
+from csebench.base.errors import BadInput, RunFailed, Untrainable
 
 METHOD, COMPONENT = r"^methods/simcse\.py: ", r"^methods/components/mlm\.py: "
 
@@ -108,36 +107,23 @@ def test_later_steps_are_not_checked(with_loss, make_spec, train, tmp_path):
     train(make_spec("simcse"), tmp_path / "run")
 
 
-ENDS = [(sys.exit, None), (sys.exit, 0), (sys.exit, 1), (os._exit, 0), (os._exit, 3)]
+@pytest.mark.parametrize("code", [None, 0, 1])
+def test_a_method_that_ends_the_process(code, with_loss, make_spec, corpus, smoke_data, tmp_path, capsys):
+    """With exit code 0 it would pass for a finished run."""
+    from csebench import cli
 
-
-@pytest.mark.parametrize(("end", "code"), ENDS)
-def test_a_method_that_ends_the_process(end, code, with_loss, make_spec, train, tmp_path):
-    with_loss(lambda loss, views: getattr(sys if end is sys.exit else os, end.__name__)(code))
-    with pytest.raises(BadInput, match=r"tests/unit/test_first_step\.py: line \d+: ends the process"):
-        train(make_spec("simcse"), tmp_path / "run")
-
-
-@pytest.mark.parametrize("code", [0, 3])
-def test_a_method_whose_import_ends_the_process(code, monkeypatch):
-    """Its run has no model, and must not pass for done."""
-    monkeypatch.setattr(registry.importlib, "import_module", lambda name: os._exit(code))
-    with pytest.raises(BadInput, match=r"test_first_step\.py: line \d+: ends the process"):
-        registry.load("simcse")
-
-
-def test_a_forked_process_ends_as_it_does_elsewhere():
-    with no_exit():
-        if (child := os.fork()) == 0:
-            os._exit(7)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    with_loss(lambda loss, views: sys.exit(code))
+    arguments = ["train", make_spec("simcse").model_dump_json(), "--corpus", corpus, "--data", smoke_data]
+    assert cli.main([str(argument) for argument in [*arguments, "--out", tmp_path / "run"]]) == 1
+    assert re.search(r"test_first_step\.py: line \d+: ends the process", capsys.readouterr().err)
+    assert not (tmp_path / "run" / "train.json").exists()
 
 
 def test_an_evaluator_that_ends_the_process(tiny_bert, smoke_data, tmp_path, monkeypatch):
     from csebench.score import evaluate
 
     monkeypatch.setattr(evaluate, "load", lambda *_: lambda *args, **params: sys.exit())
-    with pytest.raises(BadInput, match=r"test_first_step\.py: line \d+: ends the process"):
+    with pytest.raises(RunFailed, match=r"test_first_step\.py: line \d+: SystemExit"):
         evaluate.evaluate(str(tiny_bert), ["sts"], smoke_data, tmp_path / "out.json", "avg")
 
 

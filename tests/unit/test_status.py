@@ -12,7 +12,7 @@ import pytest
 from score_files import write_scores
 
 from csebench import cli
-from csebench.base import files, progress
+from csebench.base import files
 from csebench.base import runs as run_folders
 from csebench.base.project import ROOT
 from csebench.plan import catalog, targets
@@ -179,7 +179,7 @@ def written(folder):
 
 
 def test_progress_is_written_every_two_seconds_and_said_every_thirty(tmp_path, clocked, capsys):
-    with progress.Progress(tmp_path, "simcse-0123456789") as own:
+    with run_folders.Progress(tmp_path, "simcse-0123456789") as own:
         assert (written(tmp_path)["state"], written(tmp_path)["left"]) == ("running", None)
         own.start(50, 250, None)
         clocked(1)
@@ -201,7 +201,7 @@ def test_progress_is_written_every_two_seconds_and_said_every_thirty(tmp_path, c
 
 
 def test_bad_input_lets_no_folder_come_into_being(tmp_path):
-    with pytest.raises(ZeroDivisionError), progress.Progress(tmp_path / "run", "simcse-0123456789"):
+    with pytest.raises(ZeroDivisionError), run_folders.Progress(tmp_path / "run", "simcse-0123456789"):
         raise ZeroDivisionError
     assert not (tmp_path / "run").exists()
 
@@ -268,7 +268,7 @@ def test_a_job_that_fails_outside_of_training(runs, where, monkeypatch, capsys):
     monkeypatch.setattr(csebench.score.evaluate, "evaluate_run", unreadable if where == "scoring" else works)
     assert cli.main(["work", runs[0]]) == 2
     assert capsys.readouterr().err == "csebench: data/wiki.txt: no such file.\n"
-    record = progress.ProgressRecord(**written(catalog.RUNS / runs[0]))
+    record = run_folders.ProgressRecord(**written(catalog.RUNS / runs[0]))
     assert status.read_state(runs[0]) == ("failed", record.model_dump())
     monkeypatch.setattr(csebench.train.run, "train", works)
     monkeypatch.setattr(csebench.score.evaluate, "evaluate_run", works)

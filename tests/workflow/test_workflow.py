@@ -13,7 +13,7 @@ import pytest
 from project import Project, new_project
 
 from csebench.base.files import with_digest
-from csebench.base.locks import locked
+from csebench.base.processes import locked
 
 pytestmark = pytest.mark.slow
 
