@@ -4,34 +4,24 @@ import json
 
 import pytest
 
+from csebench.base import caches
 from csebench.base.errors import RunFailed
+from csebench.base.files import write_json
+from csebench.plan import catalog, targets
 from csebench.plan.declarations import Evaluation
+from csebench.report.markdown import render_page
 from csebench.run import in_order
 from csebench.score import evaluate, store
 
 
 @pytest.fixture
-def run(tmp_path, trained):
-    """The folder of a finished run, a copy."""
-    import shutil
-
-    folder = tmp_path / "run"
-    shutil.copytree(trained, folder)
-    shutil.rmtree(folder / "scores", ignore_errors=True)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory, smoke_data):
-    """A control, whose model is made without training."""
-    from csebench.base.files import write_json
-
-    folder = tmp_path_factory.mktemp("runs") / "random"
+def run(tmp_path):
+    """The folder of a finished run of a control, whose model is made without training."""
     facts = {"control": "random", "params": {"dimensions": 64}, "seed": 0, "run": "random"}
-    write_json(folder / "model" / "csebench.json", facts)
+    write_json(tmp_path / "run" / "model" / "csebench.json", facts)
     for name in ("model/training.json", "train.json"):
-        write_json(folder / name, {"spec": {}, "provenance": {}})
-    return folder
+        write_json(tmp_path / "run" / name, {"spec": {}, "provenance": {}})
+    return tmp_path / "run"
 
 
 @pytest.fixture
@@ -59,17 +49,13 @@ def test_the_job_that_publishes_it_fails(run, broken, smoke_data, tmp_path):
     assert not (tmp_path / "out.json").exists()
 
 
-def test_a_score_that_is_made_later_takes_the_reason_away(run, smoke_data):
+def test_a_later_score_takes_the_reason_away_and_vectors_of_other_settings(run, smoke_data):
     store.note_failure(run, "stsb_dev", RunFailed("no connection"))
+    of_this, of_another = (run / "scores" / f".{key}-0123456789.shards" for key in ("stsb_dev", "beir.smoke"))
+    for folder in (of_this, of_another):  # which killed scorings left
+        folder.mkdir(parents=True)
     evaluate.publish(run, "stsb_dev", smoke_data, Evaluation(), run / "out.json")
     assert store.failures(run) == {} and json.loads((run / "out.json").read_text())["scores"]
-
-
-def test_vectors_of_a_killed_scoring_with_other_settings_are_deleted(run, smoke_data):
-    of_this, of_another = (run / "scores" / f".{key}-0123456789.shards" for key in ("stsb_dev", "beir.smoke"))
-    for folder in (of_this, of_another):
-        folder.mkdir(parents=True)
-    evaluate.evaluate_run(run, ["stsb_dev"], smoke_data, Evaluation())
     assert not of_this.exists() and of_another.exists()
 
 
@@ -84,32 +70,16 @@ def test_a_scoring_that_is_killed_at_its_end_leaves_no_vectors(run, smoke_data, 
 
 
 def test_sts_comes_first_and_what_hubs_have_last(smoke_data):
-    names = ["mteb:MassiveIntentClassification", "beir:scifact", "transfer", "sts", "geometry"]
-    assert in_order(names, smoke_data) == [
-        "sts",
-        "geometry",
-        "transfer",
-        "beir:scifact",
-        "mteb:MassiveIntentClassification",
-    ]
+    order = ["sts", "geometry", "transfer", "beir:scifact", "mteb:MassiveIntentClassification"]
+    assert in_order(order[::-1], smoke_data) == order
 
 
 def test_a_page_says_why_a_score_is_missing(tmp_path, monkeypatch):
-    from csebench.base import caches
-    from csebench.plan import targets
-    from csebench.report.markdown import render_page
-
     monkeypatch.chdir(tmp_path)
     caches.clear()
     (page,) = targets.parse_target("micse/table2", "smoke")
     run_id, evaluator = next(iter(page.scores()))
     before = render_page(page)
-    store.note_failure(targets_folder() / run_id, evaluator, RunFailed("the disk is full"))
+    store.note_failure(catalog.RUNS / run_id, evaluator, RunFailed("the disk is full"))
     assert "Scores that are missing" not in before
     assert "the disk is full." in render_page(page)
-
-
-def targets_folder():
-    from csebench.plan.catalog import RUNS
-
-    return RUNS

@@ -1,6 +1,7 @@
-"""What writers of files leave to one another: temporary files, permissions, and turns at one file or folder."""
+"""What writers of files leave to one another: temporary files, bytes, and turns at one file or folder."""
 
 import errno
+import hashlib
 import io
 import os
 import time
@@ -14,32 +15,45 @@ from csebench.base.processes import locked
 
 
 def test_a_failed_writer_leaves_nothing(tmp_path):
+    (tmp_path / "scores.json").write_text("old")
     with pytest.raises(KeyboardInterrupt), files.replacing(tmp_path / "scores.json") as temporary:
-        temporary.touch()
+        temporary.write_text("new")
         raise KeyboardInterrupt
-    assert list(tmp_path.iterdir()) == []
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("scores.json", "old")]
 
 
-def test_a_full_disk_is_named_with_the_file(tmp_path):
-    """Python does not name it where a write fails."""
-    with pytest.raises(OSError) as error, files.replacing(tmp_path / "scores.json"):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    assert error.value.filename == str(tmp_path / "scores.json")
+def test_equal_content_gives_equal_bytes(tmp_path):
+    files.write_json(tmp_path / "new" / "x.json", {"b": [1.5], "a": "ü"})
+    assert (tmp_path / "new" / "x.json").read_bytes() == b'{\n "a": "\\u00fc",\n "b": [\n  1.5\n ]\n}\n'
+    assert files.digest({"b": 1, "a": "ü"}) == hashlib.sha256('{"a":"ü","b":1}'.encode()).hexdigest()[:10]
+    with pytest.raises(ValueError):
+        files.write_json(tmp_path / "x.json", float("nan"))
 
 
-def test_a_full_disk_below_a_library_is_an_error_of_the_system(tmp_path):
-    """torch.save's says "unexpected pos", and that of safetensors is no OSError."""
+def test_a_hash_is_that_of_the_content_whatever_the_times_of_the_file(tmp_path):
+    path = tmp_path / "x"
+    path.write_text("one")
+    before, state = files.sha256(path), path.stat()
+    path.write_text("two")
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert files.sha256(path) != before
+
+
+def test_an_error_of_the_system_names_the_file(tmp_path):
+    """Python does not name it where a write fails; torch.save's says "unexpected pos", that of safetensors is no
+    OSError."""
 
     class Full(io.RawIOBase):
         def write(self, _):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    with pytest.raises(OSError) as error, files.replacing(tmp_path / "state.pt"):
-        torch.save(torch.zeros(9), Full())
-    assert (error.value.errno, error.value.filename) == (errno.ENOSPC, str(tmp_path / "state.pt"))
-    with pytest.raises(OSError) as error, files.system_errors(tmp_path / "model"):
+    def safetensors():
         raise RuntimeError("Error while serializing: I/O error: No space left on device (os error 28)")
-    assert (error.value.errno, error.value.filename) == (28, str(tmp_path / "model"))
+
+    for write in (lambda: Full().write(b""), lambda: torch.save(torch.zeros(9), Full()), safetensors):
+        with pytest.raises(OSError) as error, files.replacing(tmp_path / "state.pt"):
+            write()
+        assert (error.value.errno, error.value.filename) == (errno.ENOSPC, str(tmp_path / "state.pt"))
 
 
 # ---------------------------------------------------------------- several processes (threads stand for them)
@@ -51,7 +65,7 @@ def in_turns(work, workers=3):
 
     def enter(*_):
         inside.append(None)
-        time.sleep(0.05)
+        time.sleep(0.02)
         assert inside.pop() is None and not inside
 
     with ThreadPoolExecutor(workers) as pool:

@@ -11,35 +11,36 @@ from csebench.base import provenance
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
     """A repository with one commit, in place of the project's."""
-    run = lambda *command: subprocess.run(["git", "-C", tmp_path, *command], check=True, capture_output=True)  # noqa: E731
-    run("init", "-q")
     (tmp_path / "code.py").write_text("x = 1\n")
-    run("add", "code.py")
-    run("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "first")
+    commit = ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "first"]
+    for command in (["init", "-q"], ["add", "code.py"], commit):
+        subprocess.run(["git", "-C", tmp_path, *command], check=True, capture_output=True)
     monkeypatch.setattr(provenance, "ROOT", tmp_path)
     return tmp_path
 
 
 def state() -> dict:
-    provenance.code_state.cache_clear()
-    try:
-        return provenance.code_state()
-    finally:
-        provenance.code_state.cache_clear()
+    return provenance.code_state.__wrapped__()
 
 
-def test_a_clean_tree_has_a_commit_and_no_changes(checkout):
-    assert len(state()["commit"]) == 40 and state()["dirty_diff_sha256"] is None
-
-
-def test_edited_and_new_code_are_changes(checkout):
+def test_edited_and_new_code_are_changes_and_other_files_are_not(checkout):
+    states = [state()]
+    assert len(states[0]["commit"]) == 40 and states[0]["dirty_diff_sha256"] is None
+    (checkout / "results").mkdir()
+    for name in ("notes-ü.txt", "results/new.py"):
+        (checkout / name).write_text("")
+        assert state() == states[0]
     (checkout / "code.py").write_bytes(b"x = 2 # \xff\n")  # not UTF-8
-    edited = state()["dirty_diff_sha256"]
-    (checkout / "methode-ü.py").write_text("y = 1\n")
-    assert len({edited, state()["dirty_diff_sha256"], None}) == 3
+    states.append(state())
+    subprocess.run(["git", "-C", checkout, "add", "code.py"], check=True)
+    assert state() == states[-1]
+    for content in ("y = 1\n", "y = 2\n"):
+        (checkout / "methode-ü.py").write_text(content)
+        states.append(state())
+    assert len({str(state) for state in states}) == 4
 
 
-@pytest.mark.parametrize("name", ["notes-ü.txt", "link.py", "nested", "runs", "unreadable.py"])
+@pytest.mark.parametrize("name", ["link.py", "nested", "runs", "unreadable.py"])
 def test_what_else_lies_there_fails_nothing(checkout, name):
     path = checkout / name
     match name:
@@ -53,8 +54,6 @@ def test_what_else_lies_there_fails_nothing(checkout, name):
         case "unreadable.py":
             path.mkdir()
             (path / "code.py").symlink_to(path)
-        case _:
-            path.write_text("")
     assert state()["commit"]
 
 
@@ -64,18 +63,13 @@ def test_a_large_new_file_is_not_read(checkout):
     assert state()["dirty_diff_sha256"] is None
 
 
-def test_the_commit_is_that_of_the_project_in_a_hook_of_another_repository(checkout, tmp_path, monkeypatch):
-    commit = state()["commit"]
+def test_the_settings_of_a_user_and_of_a_hook_change_nothing(checkout, tmp_path, monkeypatch):
+    (checkout / "code.py").write_text("x = 2\n")
+    edited = state()
     subprocess.run(["git", "init", "-q", tmp_path / "other"], check=True)
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))
-    assert state()["commit"] == commit
-
-
-def test_changes_are_read_without_the_viewer_that_a_user_has_set(checkout, monkeypatch):
-    (checkout / "code.py").write_text("x = 2\n")
-    edited = state()["dirty_diff_sha256"]
-    monkeypatch.setenv("GIT_EXTERNAL_DIFF", "false")  # or one with a window
-    assert state()["dirty_diff_sha256"] == edited is not None
+    monkeypatch.setenv("GIT_EXTERNAL_DIFF", "false")  # or a viewer with a window
+    assert state() == edited and edited["dirty_diff_sha256"] is not None
 
 
 def test_a_git_that_cannot_be_run_fails_nothing(checkout, tmp_path, monkeypatch):
