@@ -1,5 +1,6 @@
 """Whatever a file holds, its reader returns or says what is wrong: damage and wrong values are drawn by Hypothesis."""
 
+import functools
 import io
 import json
 
@@ -8,8 +9,9 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
-from csebench.base.errors import BadInput, RunFailed
+from csebench.base.errors import BadInput, MissingFile, RunFailed
 from csebench.base.files import parse_json, read_object, read_with_lines, read_yaml, with_digest
 from csebench.base.models import check_model, read_facts
 from csebench.base.project import ROOT
@@ -28,7 +30,6 @@ from csebench.score.score_file import read_published
 from csebench.score.store import Note, items
 from evaluators.beir import distinct_ids
 
-SMOKE = ROOT / "data" / "smoke"
 STSB = "downstream/STS/STSBenchmark/sts-dev.csv"
 BOUNDED = settings(
     max_examples=40,
@@ -43,37 +44,32 @@ def spec():
     return next(iter(targets.runs("smoke").values()))
 
 
-def spec_json():
-    return json.dumps(spec().model_dump()).encode()
+def scores():
+    score = {"evaluator": "sts", "version": 1, "model_sha256": "0" * 64}
+    row = {"evaluator": "sts", "task": "STS12", "subset": "all", "metric": "spearman", "value": 0.5}
+    changes = {"unit": 1e-5, "values": "AAAA"}
+    replicates = {"items": "0" * 16, "scores": {"STS12": {"spearman": {"clustered": changes, "naive": changes}}}}
+    content = {"evaluations": [score], "scores": [row], "items": "x.npz", "run": "x", "spec": spec().model_dump()}
+    return with_digest(content | {"replicates": replicates})
 
 
-def scores_json():
-    return sealed(SCORES | {"run": "x", "spec": spec().model_dump(), "replicates": REPLICATES}).encode()
+def search():
+    values, run = tuning.plan_trials("simcse", "smoke", 1)[0]
+    trial = {"settings": values, "run": run.run_id, "dev": 0.5}
+    content = {"name": "simcse", "planned": 2, "spec": run.model_dump(), "trials": [trial], "chosen": values}
+    return with_digest(content)
 
 
-def search_json():
-    settings, run = tuning.plan_trials("simcse", "smoke", 1)[0]
-    trial = {"settings": settings, "run": run.run_id, "dev": 0.5}
-    search = {"name": "simcse", "planned": 2, "spec": run.model_dump(), "trials": [trial], "chosen": settings}
-    return sealed(search).encode()
-
-
-def sealed(content):
-    """A file as JSON with a digest that fits."""
-    try:
-        return json.dumps(with_digest(content), default=str)
-    except (AttributeError, UnicodeEncodeError):  # no object; no text
-        return json.dumps(content, default=str)
+def comparisons():
+    pair = {"a": 0, "b": 1, "mean": 4.9, "p": 0.4, "holm": 1.0, "seeds": 3, "item_variance": 0.04}
+    compared = {"Avg.": {"order": [0, 1], "pairs": [pair], "letters": {"0": "a"}}}
+    return with_digest({"comparisons": compared, "texts": None})
 
 
 def npz():
     content = io.BytesIO()
     np.savez(content, sentences=np.array(["a", "b"]), vectors=np.ones((2, 3), np.float32))
     return content.getvalue()
-
-
-def project_file(name):
-    return lambda: (ROOT / name).read_bytes()
 
 
 def read_positives_of(path):
@@ -84,50 +80,40 @@ def read_positives_of(path):
 POSITIVES = {"corpus_sha256": "0" * 64, "translators": "there back", "beams": 5, "longest": 128, "version": 1}
 PROGRESS = {"state": "running", "step": 3, "steps": 9, "host": "here", "pid": 1, "updated": 1.5, "left": None}
 REPORT = {"losses": [1.0], "resumed_at": None, "provenance": {"seconds": 3.5, "gpu": None, "processor": "x"}}
-SCORED = {"evaluator": "sts", "version": 1, "model_sha256": "0" * 64}
-ROW = {"evaluator": "sts", "task": "STS12", "subset": "all", "metric": "spearman", "value": 0.5}
-SCORES = {"evaluations": [SCORED], "scores": [ROW], "items": "x.npz"}
-CHANGES = {"unit": 1e-5, "values": "AAAA"}
-REPLICATES = {"items": "0" * 16, "scores": {"STS12": {"spearman": {"clustered": CHANGES, "naive": CHANGES}}}}
-PAIR = {"a": 0, "b": 1, "mean": 4.9, "p": 0.4, "holm": 1.0, "seeds": 3, "item_variance": 0.04}
-COMPARED = {"Avg.": {"order": [0, 1], "pairs": [PAIR], "letters": {"0": "a"}}}
 JSON_READERS = {  # name of the file: its content, how it is read
-    "spec.json": (spec_json, lambda path: cli_spec.read_spec(str(path))),
-    "saved/spec.json": (spec_json, lambda path: is_done(path.parent, spec())),
-    "progress.json": (lambda: json.dumps(PROGRESS).encode(), read_progress),
-    "sts.failed.json": (lambda: b'{"evaluator": "sts", "reason": "no data"}', lambda path: read_object(path, Note)),
-    "train.json": (lambda: json.dumps(REPORT).encode(), lambda path: read_training(path.parent)),
-    "model/training.json": (lambda: json.dumps(REPORT).encode(), lambda path: check_model(path.parent)),
-    "model/csebench.json": (lambda: b'{"run": "x", "pooler": "cls"}', lambda path: read_facts(path.parent)),
-    "x.sts.json": (scores_json, read_published),
-    "simcse.json": (search_json, tuning.read_search),
-    "table2.items.json": (
-        lambda: sealed({"comparisons": COMPARED, "texts": None}).encode(),
-        lambda path: read_object(path, ItemsFile),
-    ),
-    "positives.txt.json": (lambda: json.dumps(POSITIVES).encode(), read_positives_of),
+    "spec.json": (lambda: spec().model_dump(), lambda path: cli_spec.read_spec(str(path))),
+    "saved/spec.json": (lambda: spec().model_dump(), lambda path: is_done(path.parent, spec())),
+    "progress.json": (lambda: PROGRESS, read_progress),
+    "sts.failed.json": (lambda: {"evaluator": "sts", "reason": "no data"}, lambda path: read_object(path, Note)),
+    "train.json": (lambda: REPORT, lambda path: read_training(path.parent)),
+    "model/training.json": (lambda: REPORT, lambda path: check_model(path.parent)),
+    "model/csebench.json": (lambda: {"run": "x", "pooler": "cls"}, lambda path: read_facts(path.parent)),
+    "x.sts.json": (scores, read_published),
+    "simcse.json": (search, tuning.read_search),
+    "table2.items.json": (comparisons, lambda path: read_object(path, ItemsFile)),
+    "positives.txt.json": (lambda: POSITIVES, read_positives_of),
 }
-YAML_READERS = {
-    "smoke.yaml": (project_file("config/smoke.yaml"), lambda path: read_yaml(path, Scale)),
-    "micse.yaml": (project_file("papers/micse.yaml"), lambda path: read_yaml(path, Paper)),
-    "sources.yaml": (project_file("data/sources.yaml"), lambda path: read_yaml(path, SourcesFile)),
-    "Echo.yaml": (project_file("evidence/Echo.yaml"), lambda path: read_with_lines(path, Source, as_written=True)),
+OTHER_READERS = {  # name of the file: where its content is, how it is read
+    "config/smoke.yaml": lambda path: read_yaml(path, Scale),
+    "papers/informin_cl.yaml": lambda path: read_yaml(path, Paper),
+    "data/sources.yaml": lambda path: read_yaml(path, SourcesFile),
+    "evidence/Echo.yaml": lambda path: read_with_lines(path, Source, as_written=True),
+    "data/smoke/wiki/smoke.txt": read_corpus,
+    "data/smoke/nli/smoke.csv": lambda path: read_corpus(path, kind="triplets"),
+    f"data/smoke/{STSB}": lambda path: read_sts(path.parents[3], "STS-B", "dev"),
+    "data/smoke/beir/smoke/corpus.jsonl": distinct_ids,
+    "vectors.npz": EmbeddingFile,
+    "x.items.npz": lambda path: items({}, path.with_name("x.json")),
 }
-OTHER_READERS = {
-    "corpus.txt": (project_file("data/smoke/wiki/smoke.txt"), read_corpus),
-    "triplets.csv": (project_file("data/smoke/nli/smoke.csv"), lambda path: read_corpus(path, kind="triplets")),
-    STSB: (project_file(f"data/smoke/{STSB}"), lambda path: read_sts(path.parents[3], "STS-B", "dev")),
-    "corpus.jsonl": (project_file("data/smoke/beir/smoke/corpus.jsonl"), distinct_ids),
-    "vectors.npz": (npz, EmbeddingFile),
-    "x.items.npz": (npz, lambda path: items({}, path.with_name("x.json"))),
-}
-READERS = JSON_READERS | YAML_READERS | OTHER_READERS
 
 
-def reads_or_refuses(read, path):
+def reads_or_refuses(name, content, tmp_path):
     """The reader returns, or raises what ends a command with one message about this file."""
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
     try:
-        read(path)
+        (JSON_READERS[name][1] if name in JSON_READERS else OTHER_READERS[name])(path)
     except (BadInput, RunFailed) as error:
         assert 0 < len(str(error)) < 8000
 
@@ -147,15 +133,15 @@ def damage(draw, content):
     return bytes(damaged)
 
 
-@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("name", [*JSON_READERS, *OTHER_READERS])
 @BOUNDED
 @given(data=st.data())
 def test_a_damaged_file_is_read_or_refused(name, data, tmp_path):
-    content, read = READERS[name]
-    path = tmp_path / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data.draw(damage(content())))
-    reads_or_refuses(read, path)
+    if name in JSON_READERS:
+        content = json.dumps(JSON_READERS[name][0]()).encode()
+    else:
+        content = npz() if name.endswith(".npz") else (ROOT / name).read_bytes()
+    reads_or_refuses(name, data.draw(damage(content)), tmp_path)
 
 
 WRONG = [None, True, -1, 0, 2**70, 1.5, float("inf"), float("nan"), "", "x" * 999, "\ud800", "9" * 400, [], {}, [[]]]
@@ -175,46 +161,52 @@ def replaced(content, place, value):
     return copy
 
 
-@pytest.mark.parametrize("name", [*JSON_READERS, *YAML_READERS])
+@functools.cache
+def parsed_yaml(name):
+    return yaml.safe_load((ROOT / name).read_bytes())
+
+
+@pytest.mark.parametrize("name", [*JSON_READERS, *(name for name in OTHER_READERS if name.endswith(".yaml"))])
 @BOUNDED
 @given(data=st.data())
 def test_a_wrong_value_is_read_or_refused(name, data, tmp_path):
-    """A value of the file is of another type, out of range, or not to be printed."""
-    content, read = READERS[name]
-    parsed = json.loads(content()) if name in JSON_READERS else yaml.safe_load(content())
+    """A value of the file is of another type, out of range, or not to be printed; the digest fits, if it has one."""
+    parsed = JSON_READERS[name][0]() if name in JSON_READERS else parsed_yaml(name)
     place = data.draw(st.sampled_from(places(parsed)))
     wrong = replaced(parsed, place, data.draw(st.sampled_from(WRONG)))
-    path = tmp_path / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = sealed(wrong) if "sha256" in parsed else json.dumps(wrong, default=str)  # YAML, too, but for these
-    path.write_text(text if name in JSON_READERS else text.replace("NaN", ".nan").replace("Infinity", ".inf"))
-    reads_or_refuses(read, path)
+    if "sha256" in parsed and isinstance(wrong, dict) and "\\ud800" not in json.dumps(wrong):
+        wrong = with_digest(wrong)
+    text = json.dumps(wrong, default=str)  # YAML, too, but for these
+    text = text if name in JSON_READERS else text.replace("NaN", ".nan").replace("Infinity", ".inf")
+    reads_or_refuses(name, text.encode(), tmp_path)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "NaN",
-        "[-Infinity]",
-        '"\\ud800"',
-        '{"\\udfff": 1}',
-        b'"caf\xe9"',
-        '"\udcff"',
-        "[" * 100_000,
-        "9" * 5000,
-        "",
-    ],
-    ids=len,
-)
+NO_JSON = ["NaN", "[-Infinity]", '"\\ud800"', '{"\\udfff": 1}', b'"caf\xe9"', '"\udcff"', "[" * 10**5, "9" * 5000, ""]
+
+
+@pytest.mark.parametrize("text", NO_JSON, ids=len)
 def test_json_that_other_readers_take_is_refused(text):
     with pytest.raises(BadInput, match=r"file: .*not valid JSON"):
         parse_json(text, "file")
 
 
 def test_json_keeps_what_it_means():
-    assert parse_json('{"a": [1, 2.5e-3, "\\ud83d\\ude00", null, true]}', "file") == {
-        "a": [1, 0.0025, "\N{GRINNING FACE}", None, True]
-    }
+    text, meant = '{"a": [1, 2.5e-3, "\\ud83d\\ude00", null, true]}', [1, 0.0025, "\N{GRINNING FACE}", None, True]
+    assert parse_json(text, "file") == {"a": meant}
+
+
+class Name(BaseModel):
+    name: int
+
+
+def test_a_json_file_that_is_missing_edited_or_does_not_fit(tmp_path):
+    with pytest.raises(MissingFile):
+        read_object(tmp_path / "x.json", Name)
+    for content in (with_digest({"name": 1}) | {"name": 2}, {"name": "x" * 999}):
+        (tmp_path / "x.json").write_text(json.dumps(content))
+        with pytest.raises(BadInput, match=rf"^{tmp_path}/x.json: (edited since|name: .*x…x).* Delete it\.$") as error:
+            read_object(tmp_path / "x.json", Name, "Delete it.")
+        assert len(str(error.value)) < 700
 
 
 @pytest.mark.parametrize(
@@ -230,8 +222,10 @@ def test_json_keeps_what_it_means():
         ("? [1]\n: 2\n", "not valid YAML"),
         ("name: !!bool x\n", "not valid YAML"),
         ("name: !!python/object/apply:os.system ['true']\n", "not valid YAML"),
+        ("".join(f"k{n}: 1\n" for n in range(30)), r"line 18: k17: unknown key\.\n.*: and 12 more\.$"),
+        ("", "top level"),
     ],
-    ids=["key twice", "date", "itself", "deep", "digits", "NUL", "surrogate", "list as key", "tag", "command"],
+    ids=["twice", "date", "itself", "deep", "digits", "NUL", "surrogate", "list", "tag", "command", "many", "empty"],
 )
 def test_yaml_that_cannot_be_meant_is_refused(text, part, tmp_path):
     (tmp_path / "file.yaml").write_text(text)
@@ -246,3 +240,18 @@ def test_aliases_of_aliases_do_not_grow(tmp_path):
     (tmp_path / "file.yaml").write_text("l0: &l0 [x]\n" + levels)
     with pytest.raises(BadInput, match="line 10: l9: unknown key"):
         read_yaml(tmp_path / "file.yaml", Download)
+
+
+def test_yaml_as_it_is_written(tmp_path):
+    path = tmp_path / "file.yaml"
+    path.write_text("a: 81.10\nb:\n- {c: ~}\n- 1\n")
+
+    class Content(BaseModel):
+        a: str
+        b: list
+
+    content, lines = read_with_lines(path, Content, as_written=True)
+    assert content.model_dump() == {"a": "81.10", "b": [{"c": None}, "1"]}
+    assert [lines.where(*place) for place in ((), ("b",), ("b", 1), ("b", 0, "c", "x"))] == [
+        f"{path}: line {n}" for n in (1, 2, 4, 3)
+    ]
