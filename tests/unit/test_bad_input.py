@@ -110,18 +110,15 @@ REFUSED = {
     "component's parameter": (training("--with", "ami", "--set", "ami.wieght=1"), "--set: ami: wieght", "'weight'"),
     "word for a number": (setting("learning_rate=fast"), "learning_rate", "valid number", "(got 'fast')"),
     "fraction of a step": (setting("steps=1.5"), "steps", "'1.5'"),
-    "no step": (setting("steps=0"), "steps", "greater than or equal to 1"),
     "too many steps": (setting("steps=1" + "0" * 30), "steps", "less than or equal to"),
     "choice": (training("--with", "ami", "--set", "ami.form=cod"), "ami: form", "'paper' or 'code'"),
     "pooler": (setting("pooler=clss"), "pooler", "'cls_before_pooler'"),
     "number that overflows": (setting("clip=1e400"), "clip", "finite number"),
     "number that is none": (setting("temperature=nan"), "temperature", "finite number"),
     "negative temperature": (setting("temperature=-1"), "temperature", "greater than or equal to 0"),
-    "huge batch": (setting("batch_size=1000000000000"), "batch_size", "less than or equal to"),
     "negative seed": (training("--seed=-1"), "--seed", "greater than or equal to 0"),
     "huge seed": (training("--seed", str(2**64)), "--seed", "less than 4294967296"),
     "no thread": (training("--threads", "0"), "--threads", "greater than or equal to 1"),
-    "threads of no machine": (training("--threads", "1000000"), "--threads", "less than or equal to 1024"),
     "component that the method lacks": (setting("ami.weight=0.1"), "--set ami", "--with ami"),
     "component that the variant lacks": (
         training("--variant", "released", "--set", "moco.queue=8", method="micse"),
@@ -138,7 +135,6 @@ REFUSED = {
     ),
     "one sentence": (training("--size", "1"), "--size: '1'", "greater than or equal to 2"),
     "no batch": (evaluation("--batch-size", "0"), "--batch-size", "greater than or equal to 1"),
-    "batch of an evaluation": (evaluation("--batch-size", "1" + "0" * 30), "--batch-size", "less than or equal to"),
     "length of an evaluation": (evaluation("--max-length", "3"), "--max-length", "greater than or equal to 4"),
     "pooler of an evaluation": (evaluation("--pooler", "clss"), "--pooler", "'clss'", "'cls'"),
     "difference": (["power", "table2", "--difference", "inf"], "'inf': it should be a finite number"),
@@ -156,15 +152,11 @@ REFUSED = {
     "encoder": (training(encoder="bert-mini-wik"), "unknown encoder 'bert-mini-wik'", "'encoders/bert-mini-wiki'"),
     "second evaluator": (evaluation("--evaluators", "sts,transfr"), "unknown evaluator 'transfr'"),
     "scale of plan": (["plan", "table2", "--scale", "smokee"], "unknown scale 'smokee'", "'smoke'"),
-    "scale of render": (["render", "table2", "--scale", "minni", "--out", "page.md"], "'minni'", "'mini'"),
-    "target of render": (["render", "results/tabel2.md", "--out", "page.md"], "unknown target", "'table2'"),
     "target with a paper": (["plan", "micsee/table2"], "unknown target 'micsee/table2'", "'micse/table2'"),
     "table": (["plan", "table99"], "unknown table '99'.", "Known: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10,"),
     "second target": (["plan", "table2", "tabel2"], "unknown target", "'table2'"),
     "figure": (["plan", "micse/figure2"], "unknown figure of micse '2'", "3, 4, 5"),
-    "figure to draw": (["render", "micse/figur3"], "unknown target", "'micse/figure3'"),
     "table to compare": (["compare", "micse/table9"], "unknown table of micse '9'"),
-    "scale of the claims": (["claims", "--scale", "minni"], "unknown scale 'minni'", "'mini'"),
     "scale of the pages": (["html", "--scale", "smokee"], "unknown scale 'smokee'", "'smoke'"),
     "name": (["show", "SimSCE"], "unknown name 'SimSCE'. Did you mean 'simcse'?"),
     "name like no other": (["show", "nope"], "unknown name 'nope'. `csebench methods`"),
@@ -172,7 +164,6 @@ REFUSED = {
     "no target": (["plan"], "argument", "csebench plan --help"),
     "precision": (training("--precision", "fp8"), "argument --precision"),
     "table to audit": (["audit", "micse/table9"], "unknown table of micse '9'"),
-    "target to fetch": (["fetch", "micse/table9"], "unknown table of micse '9'"),
     "run": (["work", "simcse-0000000000"], "'simcse-0000000000'", "csebench plan all"),
     "run to publish": (["publish", "simcse-0000000000", "sts"], "'simcse-0000000000'", "csebench plan all"),
     "half a spec": (["train", "half.json", "--out", "out"], "half.json: not valid JSON", "line 1"),
@@ -197,7 +188,6 @@ REFUSED = {
     "file with a long name": (["render", "claims", "--out", "x" * 300], "too long"),
     "file with a NUL": (["render", "claims", "--out", "a\0b"], "null byte"),
     "scores are a folder": ([*evaluation("--pooler", "avg"), "--out", "finished"], "finished: is not a file"),
-    "sentences below a file": (["sentences", "--out", "file/s"], "file is not a folder"),
     "run is a file": (training("--out", "file"), "file: is not a folder"),
     "run below a file": (training("--out", "file/x"), "file is not a folder"),
     "figures are a file": (["plot", "scores.json", "--out", "file"], "file: is not a folder"),
@@ -353,8 +343,8 @@ def test_a_claim_that_does_not_fit_is_named(verb, damage, project, refused):
 
 def test_a_table_of_settings_of_an_unknown_encoder(project, refused):
     path = project / "papers" / "informin_cl.yaml"
-    before, start, settings = path.read_text().partition("    kind: settings\n")
-    path.write_text(before + start + settings.replace("encoder: roberta-base", "encoder: roberta-bse", 1))
+    column = '"RoBERTa base", run: {method: informin_cl, encoder: roberta-b'
+    path.write_text(path.read_text().replace(f"{column}ase", f"{column}se", 1))
     refused(["render", "informin_cl/table3"], path.name, "table3: RoBERTa base", "'roberta-base'")
 
 

@@ -223,9 +223,15 @@ def test_every_run_has_its_own_gpu(hold):
 
 
 def test_seeds_share_a_gpu_but_not_with_others(hold):
-    assert hold().line() == "GPU-one"
-    assert [hold(1, 2).line() for _ in range(2)] == ["GPU-two"] * 2
-    assert waits(hold(1, 2)) and waits(hold())
+    shared = []
+    for gpu in ("GPU-one", "GPU-one", "GPU-two"):
+        shared.append(hold(1, 2))
+        assert shared[-1].line() == gpu
+    alone = hold()
+    assert waits(alone)
+    for process in shared[:2]:
+        process.kill()
+    assert alone.line() == "GPU-one" and hold(1, 2).line() == "GPU-two"
 
 
 @pytest.mark.parametrize("replaced", [False, True])
@@ -253,12 +259,13 @@ def test_more_gpus_than_the_machine_has(nvidia_smi):
 
 
 @pytest.mark.parametrize("visible", ["1", "GPU-two"])
-def test_only_visible_gpus_are_used(visible, nvidia_smi, monkeypatch):
+def test_only_visible_gpus_are_used(visible, nvidia_smi, monkeypatch, capsys):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     with acquire_gpus():
         assert os.environ["CUDA_VISIBLE_DEVICES"] == "GPU-two"
         with acquire_gpus():  # an evaluation inside of a run
             assert os.environ["CUDA_VISIBLE_DEVICES"] == "GPU-two"
+    assert capsys.readouterr().err == ""  # it has waited for nothing
 
 
 def test_a_process_keeps_the_gpu_that_it_got_first(hold):
