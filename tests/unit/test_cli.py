@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from csebench import cli
-from csebench.base import display
+from csebench.base import terminal
 from csebench.base.errors import BadInput, unknown
 from csebench.base.project import ROOT
 from csebench.cli import run, verbs
@@ -214,8 +214,8 @@ def test_scores_are_printed_in_percent(capsys):
 
 
 def test_bars_are_silent_where_nobody_looks(capsys):
-    assert list(display.bar(range(3), "scoring", delay=0)) == [0, 1, 2]
-    with display.loading("PyTorch"):
+    assert list(terminal.bar(range(3), "scoring", delay=0)) == [0, 1, 2]
+    with terminal.loading("PyTorch"):
         pass
     assert capsys.readouterr() == ("", "")
 

@@ -181,7 +181,7 @@ def test_a_process_of_torchrun_ends_with_it():
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "1\n"
     process.send_signal(signal.SIGKILL)
-    assert process.stdout.read() == ""  # ends when the child does
+    assert process.communicate(timeout=30) == ("", None)  # ends when the child does
 
 
 # ---------------------------------------------------------------- GPUs
