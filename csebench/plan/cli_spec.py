@@ -13,10 +13,10 @@ from csebench.base.files import parse_json, read_text, sha256
 from csebench.base.models import model_sha256
 from csebench.base.project import ROOT
 from csebench.plan import catalog
-from csebench.plan.declarations import Dataset, EncoderRef
+from csebench.plan.declarations import Dataset, EncoderRef, RunSettings
 from csebench.plan.papers import Recipe
-from csebench.plan.recipe import Conditions, by_component, make_spec, refuse_contradictions, typed
-from csebench.plan.registry import COMPONENTS, declaration
+from csebench.plan.recipe import Conditions, by_component, make_spec, refuse_contradictions
+from csebench.plan.registry import COMPONENTS, declaration, fill
 from csebench.plan.spec import TRAINER_VERSION, Spec
 
 
@@ -43,7 +43,7 @@ def spec_from(args: Namespace, size: int) -> Spec:
         if name not in args.components and of_method.get(name) is None:
             raise BadInput(f"--set {name}.…: the run has no component {name}; add it by --with {name}.")
     corpus = dev = None
-    if method.kind in ("trained", "fitted"):
+    if method.needs_corpus:
         if args.corpus is None:
             raise BadInput(f"train: method {args.method} needs --corpus FILE.")
         corpus = Dataset(path=args.corpus.name, sha256=sha256(args.corpus))
@@ -56,7 +56,8 @@ def spec_from(args: Namespace, size: int) -> Spec:
             f" first, then --encoder DIR/model --set pretraining=none; without it, --set pretraining=none alone."
         )
     recipe = Recipe(method=args.method, variant=args.variant, params=params, components=components)
-    given = Conditions({method.corpus: corpus}, dev, args.precision, args.threads)
+    settings = RunSettings(precision=args.precision, threads=args.threads)
+    given = Conditions({method.corpus: corpus}, dev, settings)
     return make_spec(recipe, find_encoder(args.encoder), size, args.seed, given, "--set")
 
 
@@ -70,7 +71,7 @@ def read_spec(text: str) -> Spec:
     except ValidationError as e:
         raise explain(e, where, Spec.model_fields) from None
     method, components = declaration(spec.method), {n: declaration(n, COMPONENTS) for n in spec.components}
-    if (spec.corpus is None) == (method.kind in ("trained", "fitted")):
+    if (spec.corpus is None) == (method.needs_corpus):
         raise BadInput(f"{where}: corpus: a {method.kind} method needs {'one' if spec.corpus is None else 'none'}.")
     if (spec.dev_sha256 is None) == (method.kind == "trained"):
         raise BadInput(f"{where}: dev_sha256: a trained method needs one, any other none.")
@@ -83,10 +84,10 @@ def read_spec(text: str) -> Spec:
                 f"{where}: {key}: is {given}, but this code has version {current}; check out version {given}."
             )
     content = spec.model_dump()
-    content["params"] = typed(method, method.unstated | spec.params, f"{where}: params")
+    content["params"] = fill(method, method.unstated | spec.params, f"{where}: params: {method.name}")
     for name, component in components.items():
         params = spec.components[name].params
-        content["components"][name]["params"] = typed(component, params, f"{where}: components")
+        content["components"][name]["params"] = fill(component, params, f"{where}: components: {name}")
     spec = Spec.model_validate(content)
     refuse_contradictions(spec, where)
     return spec

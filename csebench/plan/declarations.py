@@ -163,6 +163,10 @@ class Declaration(Strict):
         return {name: variant.params for name, variant in self.variants.items() if name != "default"}
 
     @property
+    def needs_corpus(self) -> bool:
+        return self.kind in ("trained", "fitted")
+
+    @property
     def stages(self) -> list[str]:
         """The pre-training methods that this method may start from."""
         return [stage for stage in self.choices.get("pretraining", []) if stage != "none"]
@@ -309,7 +313,18 @@ def _distinct(seeds: list[int]) -> list[int]:
 Seeds = Annotated[list[Seed], Field(min_length=1), AfterValidator(_distinct)]
 
 
-class Scale(Strict):
+class RunSettings(Strict):
+    """What a scale, or a command line, sets for all runs."""
+
+    precision: Precision = "fp32"
+    threads: Threads = 1
+    steps_factor: float = Field(default=1.0, gt=0, le=1)  # of the steps of every recipe (recipe.shortened)
+    override: dict[str, Value] = {}  # hyper-parameters of every method
+    methods: dict[str, dict[str, Value]] = {}  # of one method
+    components: dict[str, dict[str, Value]] = {}
+
+
+class Scale(RunSettings):
     """config/<scale>.yaml: encoders, data, seeds and settings with which the papers' rows are run."""
 
     scale: str
@@ -320,21 +335,15 @@ class Scale(Strict):
     triplets: str | None = None  # a name there, of the data that supervised methods train on
     dev: str  # a name there: STS-B dev
     sizes: dict[str, Annotated[int, Field(ge=2)]]  # size of a column (`1%`) -> sentences drawn
-    steps_factor: float = Field(default=1.0, gt=0, le=1)  # of the steps of every recipe (recipe.shortened)
     seeds: Seeds
     seeds_by_size: dict[str, Seeds] = {}  # for sizes with other seeds
     seeds_by_table: dict[str, Seeds] = {}  # for tables with other seeds (micse/table2), but for those sizes
     encoders: dict[str, EncoderRef]  # role in the papers -> encoder at this scale
-    precision: Precision = "fp32"
-    threads: Threads = 1
     evaluation: Evaluation = Evaluation()
     keep: Literal["model", "scores"] = "scores"  # of a finished run; `scores`: csebench/score/prune.py
     evaluators: dict[str, str | None] = {}  # evaluator of a table, or its name -> its substitute here; None: none
     sweeps: dict[str, dict[str, Value | None]] = {}  # swept parameter: value -> its substitute here; None: none
-    override: dict[str, Value] = {}  # hyper-parameters for every method
-    methods: dict[str, dict[str, Value]] = {}  # for one method
     tuned: bool | list[str] = False  # take what searches chose, all of them or these (csebench/plan/tuning.py)
-    components: dict[str, dict[str, Value]] = {}
 
     @model_validator(mode="after")
     def settings_agree(self):

@@ -245,13 +245,15 @@ def protocol(text: str, where: str = "") -> Protocol:
     return Protocol(text, declared, params)
 
 
-def fill(declared: Declaration, values: dict, where: str) -> dict:
-    """Hyper-parameters, typed, checked and completed with the defaults of the declaration; without those at the value
-    that runs do not state (`Unstated`). Raises BadInput: an unknown parameter or a value of the wrong type, with the
-    nearest valid name."""
+def fill(declared: Declaration, values: dict, where: str) -> dict[str, Any]:
+    """Hyper-parameters of a method or component, typed, checked and completed with the defaults of the declaration;
+    without those that have no effect, as the learning rate of what is not trained, and those at the value that runs do
+    not state (`Unstated`). Raises BadInput, with the nearest valid name: an unknown parameter, or a wrong value."""
     model = declared.hyperparameters
     try:
         filled = model.model_validate(values).model_dump()
     except ValidationError as e:
         raise explain(e, where, model.model_fields) from None
+    if declared.kind not in ("trained", "component"):
+        filled = {key: value for key, value in filled.items() if key in declared.params or key == "pooler"}
     return {key: value for key, value in filled.items() if declared.unstated.get(key, ...) != value}

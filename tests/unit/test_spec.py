@@ -8,7 +8,7 @@ from csebench.base.errors import BadInput
 from csebench.base.project import ROOT
 from csebench.plan import catalog, recipe, targets
 from csebench.plan.cli_spec import read_spec
-from csebench.plan.declarations import Dataset, Declaration, EncoderRef
+from csebench.plan.declarations import Dataset, Declaration, EncoderRef, RunSettings
 from csebench.plan.papers import Recipe
 from csebench.plan.recipe import Conditions, make_spec, refuse_contradictions
 from csebench.plan.registry import COMPONENTS, METHODS, any_declaration, declaration, fill, names
@@ -20,7 +20,7 @@ BASE = dict(size=1000, seed=48, encoder=ENCODER)
 
 
 def given(corpus=CORPUS, dev_sha256="d" * 64, **changes):
-    return Conditions({"sentences": corpus}, dev_sha256, **changes)
+    return Conditions({"sentences": corpus}, dev_sha256, RunSettings(**changes))
 
 
 def spec(method="simcse", params=None, components=None, variant=None, given=given(), **changes):
