@@ -27,7 +27,7 @@ class Conditions:
 
     corpora: Mapping[str, Dataset | None]  # `sentences` and `triplets`: the data that methods train on
     dev_sha256: str | None  # of STS-B dev
-    settings: RunSettings = RunSettings()
+    settings: RunSettings
     stage: tuple[int, int] | None = None  # sentences and seed of a pre-training stage; None: stages are refused
     tuned: Mapping[str, dict[str, Value]] = field(default_factory=dict)  # by `recipe_name`: csebench/plan/tuning.py
 
@@ -147,7 +147,7 @@ def pretraining(params: dict, encoder: EncoderRef, given: Conditions, where: str
     if name == "none":
         return None
     if given.stage is None:
-        raise BadInput(f"{where}: {name} must be trained first; then give its model as encoder, pretraining=none.")
+        raise BadInput(f"{where}: train {name} first; then give its model as encoder, with pretraining=none.")
     return make_spec(Recipe(method=name), encoder, *given.stage, given, where)
 
 
