@@ -1,4 +1,4 @@
-"""The schemas of declarations, scales (config/) and the data registry. Those of papers: csebench/plan/papers.py."""
+"""What methods, components, evaluators, scales (config/) and data/registry.yaml declare, as schemas."""
 
 from __future__ import annotations
 
@@ -21,16 +21,8 @@ BatchSize = Annotated[int, Field(ge=1, le=2**20)]
 LARGEST = 2**31 - 1  # of whole numbers among the hyper-parameters
 Url = Annotated[str, Field(pattern=r"^https?://[\w.-]+(:\d+)?/[\w./~%?&=+,:@{}#-]*$")]  # a link on pages, or fetched
 Precision = Literal["fp32", "bf16"]
-Pooler = Literal[
-    "cls",
-    "cls_before_pooler",
-    "avg",
-    "avg_top2",
-    "avg_first_last_2021",
-    "avg_first_last_2022",
-    "mask",
-    "mask_bare",
-]  # csebench/model/pooling.py defines each
+Averages = Literal["avg", "avg_top2", "avg_first_last_2021", "avg_first_last_2022"]
+Pooler = Literal["cls", "cls_before_pooler", Averages, "mask", "mask_bare"]  # csebench/model/pooling.py defines each
 POOLERS: tuple[Pooler, ...] = get_args(Pooler)
 Reading = Literal["as printed", "as released", "released, repaired"]  # of a method: its paper, its public code
 
@@ -68,11 +60,8 @@ class Unstated:
 
 
 class Training(BaseModel):
-    """Hyper-parameters that every method has; a declaration may override the defaults.
-
-    Defaults are those of SimCSE's trainer (transformers 4.2.1 left alone: warm-up 0, weight decay 0,
-    clipping 1.0, linear decay) and of its unsupervised BERT-base script.
-    """
+    """Hyper-parameters that every method has; a declaration may override the defaults, which are of SimCSE's trainer
+    (transformers 4.2.1: no warm-up, no weight decay, linear decay) and of its unsupervised BERT-base script."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, validate_default=True)
     steps: int = Field(default=15_625, ge=1, le=LARGEST)  # optimiser steps, the same for every corpus size
@@ -124,31 +113,32 @@ class Declaration(Strict):
     @field_validator("params")
     @classmethod
     def names_are_free(cls, params: dict[str, Any]) -> dict[str, Any]:
-        """Each is a field of `hyperparameters`."""
         if wrong := [name for name in params if not re.fullmatch(r"[a-zA-Z]\w*", name) or hasattr(BaseModel, name)]:
             raise ValueError(f"{wrong[0]!r} cannot name a parameter; choose another word")
         return params
 
     @field_validator("variants", mode="before")
     @classmethod
-    def complete_variants(cls, variants: Any) -> Any:
-        """Each variant with the parameters of the one that it is like."""
+    def complete_variants(cls, variants: Any, info) -> Any:
+        """Each variant with the parameters of the one that it is like, of this method, or of another: `msse:code`."""
         if not isinstance(variants, dict) or not all(isinstance(v, dict | list | tuple) for v in variants.values()):
             raise ValueError("must hold (reading, difference, params), or params, for each variant")
         noted = {name: (None, "", v) if isinstance(v, dict) else tuple(v) for name, v in variants.items()}
         stated = {name: dict(parts[2]) for name, parts in noted.items() if len(parts) > 2}
         for name, params in stated.items():
             if (other := params.pop("like", None)) is not None:
-                if other not in stated or "like" in stated[other]:
+                method, _, like = str(other).rpartition(":")
+                known = info.context(method).variant_params if method and info.context else stated
+                if like not in known or "like" in known[like]:
                     raise ValueError(f"{name}: `like: {other}` must name a variant that states its own parameters")
-                stated[name] = {**stated[other], **params}
+                stated[name] = {**known[like], **params}
         return {name: (*parts[:2], stated.get(name, {})) for name, parts in noted.items()}
 
     @model_validator(mode="after")
     def names_are_declared(self):
-        named = {side for pair in self.below for side in pair if isinstance(side, str)}
-        if unknown := sorted(named - {*self.params}):
-            raise ValueError(f"below: unknown parameter {unknown[0]!r}; known: {', '.join(self.params)}")
+        for side in (side for pair in self.below for side in pair):
+            if isinstance(side, str) and side not in self.params:
+                raise ValueError(f"below: unknown parameter {side!r}; known: {', '.join(self.params)}")
         return self
 
     @property
@@ -173,24 +163,21 @@ class Declaration(Strict):
 
     @cached_property
     def hyperparameters(self) -> type[BaseModel]:
-        """The typed model of this method's hyper-parameters, `Training`'s included unless it is a component.
-
-        Numbers are finite, and not negative where the declared value is not.
-        """
+        """The typed model of this method's hyper-parameters, `Training`'s included unless it is a component. Numbers
+        are finite, and not negative where the declared value is not."""
+        inherited = Training.model_fields if self.kind != "component" else {}
         fields: dict[str, Any] = {}
         for name, (value, _) in self.params.items():
             kind = Literal[tuple(self.choices[name])] if name in self.choices else type(value)
-            inherited = Training.model_fields.get(name) if self.kind != "component" else None
-            if inherited:
-                kind = inherited.annotation
-                for bound in inherited.metadata:
+            if name in inherited:
+                kind = inherited[name].annotation
+                for bound in inherited[name].metadata:
                     kind = Annotated[kind, bound]
             elif isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
                 kind = Annotated[kind, Field(ge=0, le=LARGEST if isinstance(value, int) else None)]
             fields[name] = (kind, value)
-        if self.kind == "component":
-            return create_model(self.name, __config__=Training.model_config, **fields)
-        return create_model(self.name, __base__=Training, **fields)
+        base: dict[str, Any] = {"__base__": Training} if inherited else {"__config__": Training.model_config}
+        return create_model(self.name, **base, **fields)
 
 
 # ---------------------------------------------------------------- evaluators
@@ -198,10 +185,7 @@ class Declaration(Strict):
 
 class ItemScore(Strict):
     """How an evaluator's per-item values make its score of a task, so that rows can be tested over test items.
-
-    Patterns name items as `files` names files: `*` is any text between slashes, `**/` any folders or none, `{task}`
-    and `{metric}` are those of the score.
-    """
+    Patterns name items as `files` names files; `{task}` and `{metric}` are those of the score."""
 
     values: str  # of the items that hold a value per test item; of several, each weighs the same in a mean
     score: Literal["mean", "spearman"]  # of the values; or their rank correlation with the gold values, concatenated
@@ -227,10 +211,8 @@ class Panel(Strict):
 
 
 class Texts(Strict):
-    """Items that are read rather than plotted: what was retrieved for each query, beside what papers print of theirs.
-
-    Q queries, K texts each, L models that papers print.
-    """
+    """Items that are read rather than plotted: what was retrieved for each of Q queries, K texts, beside what papers
+    print of theirs, of L models."""
 
     queries: str  # item (Q,)
     retrieved: str  # item (Q, K), the closest first

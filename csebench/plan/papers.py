@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
@@ -100,28 +100,20 @@ class Column(Strict):
         return self
 
 
-class Printed(Strict):
-    """What all tables and figures have in common."""
+def _values_fit(table):
+    for row in table.rows:
+        if len(row.values) != len(table.columns):
+            raise ValueError(f"{row.label}: {len(row.values)} values for {len(table.columns)} columns")
+    return table
+
+
+class Grid(Strict):
+    """Rows of runs and columns of scores: what a table and a figure have in common."""
 
     title: str
     caption: str = ""
     section: str | None = None
     encoder: str = "bert-base"  # role of the encoder, for rows that name none
-    columns: list[Any]
-    rows: list[Any]
-    notes: list[str] = []
-
-    @model_validator(mode="after")
-    def rows_fit(self):
-        for row in self.rows:
-            if len(row.values) != len(self.columns):
-                raise ValueError(f"{row.label}: {len(row.values)} values for {len(self.columns)} columns")
-        return self
-
-
-class Grid(Printed):
-    """Rows of runs and columns of scores."""
-
     evaluator: str = "sts"  # for columns that name none
     seeds: PrintedSeeds = 1  # behind a published value
     factor: Factor = 100  # printed value / score
@@ -129,6 +121,8 @@ class Grid(Printed):
     baseline: str | None = None  # label of the row that is subtracted in differences
     columns: list[Column]
     rows: list[Row]
+    notes: list[str] = []
+    values_fit = model_validator(mode="after")(_values_fit)
 
     @model_validator(mode="after")
     def labels_fit(self):
@@ -189,12 +183,18 @@ class SettingsRow(Strict):
     values: list[str | None]  # as printed
 
 
-class SettingsTable(Printed):
+class SettingsTable(Strict):
     """A printed table of hyper-parameters: each value is compared with the value in the recipe of its column."""
 
     kind: Literal["settings"]
+    title: str
+    caption: str = ""
+    section: str | None = None
+    encoder: str = "bert-base"
     columns: list[SettingsColumn]
     rows: list[SettingsRow]
+    notes: list[str] = []
+    values_fit = model_validator(mode="after")(_values_fit)
 
 
 def _kind(table) -> str | None:
@@ -202,8 +202,6 @@ def _kind(table) -> str | None:
 
 
 AnyTable = Annotated[Table, Tag("scores")] | Annotated[SettingsTable, Tag("settings")]
-
-
 FIGURES_OF_SCORES = ("curves", "bars", "scatter", "training")
 
 
@@ -252,14 +250,13 @@ class Claim(Strict):
     def states_one_thing(self):
         differences = sum(size is not None for size in (self.by, self.up_to, self.at_least))
         limits = int(self.less_than is not None)
-        above = self.relation == "above"
+        above, std = self.relation == "above", self.statistic == "std"
         refused = {
             "needs either `table` or `figure`": (self.table is None) == (self.figure is None),
             "needs at most one of `by`, `up_to`, `at_least`, `less_than`": differences + limits > 1,
             "`less_than` needs `relation: comparable`": limits and self.relation != "comparable",
             "`by`, `up_to` and `at_least` are of `relation: above`": differences and not above,
-            "`statistic: std` has no `on_average` or `relation`": self.statistic == "std"
-            and (self.on_average or not above),
+            "`statistic: std` has neither `on_average` nor `relation`": std and (self.on_average or not above),
         }
         for message in (message for message, wrong in refused.items() if wrong):
             raise ValueError(f"{self.quote!r}: {message}")
@@ -282,6 +279,9 @@ class Claim(Strict):
         return f"table{self.table}" if self.table else f"figure{self.figure}"
 
 
+Finding = Literal["found by reading", "sentence against table", "impossible value", "inconsistent value"]
+
+
 class Erratum(Strict):
     """An error in print that no check of csebench/report/audit.py can find."""
 
@@ -289,9 +289,7 @@ class Erratum(Strict):
     row: str | None = None  # with `kind`: replaces what the audit finds of this row at `where`
     also: dict[str, str] = {}  # one more place, by the paper's name
     text: str
-    kind: Literal["found by reading", "sentence against table", "impossible value", "inconsistent value"] = (
-        "found by reading"
-    )
+    kind: Finding = "found by reading"
     severity: Literal["serious", "notable", "minor"] = "minor"  # as csebench/report/audit.py defines them
 
 

@@ -120,7 +120,7 @@ def any_declaration(name: str, folder: Path) -> Declaration | EvaluatorDeclarati
     path = files(folder)[name]
     where = str(path.relative_to(ROOT))
     try:
-        declared = model.model_validate(read_literal(path, "DECLARATION"))
+        declared = model.model_validate(read_literal(path, "DECLARATION"), context=declaration)
         if isinstance(declared, Declaration):
             declared.hyperparameters()
     except ValidationError as e:
