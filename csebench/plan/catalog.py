@@ -68,7 +68,7 @@ def paper_names() -> list[str]:
     """Names of the files of papers/. Raises BadInput for one that no paper can have."""
     if both := sorted({*(names := _yaml_names("papers"))} & {*scale_names()}):
         raise BadInput(
-            f"papers/{both[0]}.yaml: config/ has the same name, and so the same folder of results/; rename."
+            f"papers/{both[0]}.yaml: config/ has the name, too, and so the same folder of results/; rename."
         )
     return names
 
@@ -143,11 +143,9 @@ def paper(name: str) -> Paper:
 
 def _read(folder: str, name: str, known: list[str], model: type[M]) -> M:
     """The YAML file of a name, which states the name, too."""
-    kind = model.__name__.lower()
     if name not in known:
-        raise unknown(kind, name, known)
-    content = read_yaml(ROOT / folder / f"{name}.yaml", model)
-    key = "scale" if folder == "config" else "name"
+        raise unknown(model.__name__.lower(), name, known)
+    content, key = read_yaml(ROOT / folder / f"{name}.yaml", model), "scale" if model is Scale else "name"
     if (stated := getattr(content, key)) != name:
         raise BadInput(f"{folder}/{name}.yaml: {key}: is {stated!r}, but the file is {name}.yaml; make them agree.")
     return content

@@ -44,8 +44,8 @@ REPLICATES = ROOT / "csebench" / "score" / "replicates.py"
 
 
 class _Arithmetic(ast.NodeTransformer):
-    """Drops from a module what cannot change a number: docstrings, the types of arguments, what an error says, the
-    text for readers in its declaration, and an evaluator's figures. Comments and layout are in no tree."""
+    """Drops what cannot change a number: docstrings, types of arguments, what an error says, the declaration's text for
+    readers, an evaluator's figures. Comments and layout are in no tree."""
 
     def __init__(self, declared: dict | None, draws: bool):
         self.declared, self.draws = declared, draws  # what counts of `DECLARATION`; whether `draw_…` make figures
@@ -129,8 +129,6 @@ def current(skip_invalid: bool = False) -> dict[str, dict]:
 
 
 class Locked(BaseModel):
-    """What the lock states of a unit."""
-
     version: int
     code: str
 
@@ -183,17 +181,12 @@ def units_of_score(evaluator: str) -> Iterator[str]:
 def main(arguments: list[str]) -> None:
     """Bring the lock up to date. Refuses a unit whose code changed and whose version did not, unless it is blessed."""
     require_checkout()
-    blessed = arguments[arguments.index("--bless") + 1 :] if "--bless" in arguments else []
-    now = current()
-    for unit in blessed:
-        if unit not in now:
-            raise unknown("unit", unit, now, "--bless")
-    refused = [unit for unit in changed_without_bump() if unit not in blessed]
-    if refused:
-        raise BadInput(
-            f"{', '.join(refused)}: the code changed, the version did not. Bump `version` if a number can change;"
-            " if none can: python -m csebench.plan.versions --bless UNIT …"
-        )
+    blessed, now = arguments[arguments.index("--bless") + 1 :] if "--bless" in arguments else [], current()
+    if strange := [unit for unit in blessed if unit not in now]:
+        raise unknown("unit", strange[0], now, "--bless")
+    if refused := [unit for unit in changed_without_bump() if unit not in blessed]:
+        why = f"{', '.join(refused)}: the code changed, the version did not. Bump `version` if a number can change"
+        raise BadInput(f"{why}; if none can: python -m csebench.plan.versions --bless UNIT …")
     write_json(LOCK, now)
 
 
