@@ -67,9 +67,7 @@ def scale_names() -> list[str]:
 def paper_names() -> list[str]:
     """Names of the files of papers/. Raises BadInput for one that no paper can have."""
     if both := sorted({*(names := _yaml_names("papers"))} & {*scale_names()}):
-        raise BadInput(
-            f"papers/{both[0]}.yaml: config/ has the name, too, and so the same folder of results/; rename."
-        )
+        raise BadInput(f"papers/{both[0]}.yaml: config/ has this name, too, and so the folder of results/; rename it.")
     return names
 
 

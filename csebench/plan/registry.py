@@ -186,6 +186,11 @@ class Protocol:
         return pattern.format(**self.params) if pattern else None
 
     @property
+    def file(self) -> str:
+        """The evaluator's source file, below the project."""
+        return str(files(EVALUATORS)[self.declaration.name].relative_to(ROOT))
+
+    @property
     def tasks(self) -> list[str]:
         """Tasks that a column can show, with `Avg.`; with a parameter in the text, the one task that it names."""
         if self.declaration.takes:
