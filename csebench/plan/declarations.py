@@ -126,12 +126,12 @@ class Declaration(Strict):
         noted = {name: (None, "", v) if isinstance(v, dict) else tuple(v) for name, v in variants.items()}
         stated = {name: dict(parts[2]) for name, parts in noted.items() if len(parts) > 2}
         for name, params in stated.items():
-            if (other := params.pop("like", None)) is not None:
+            if (other := params.get("like")) is not None:
                 method, _, like = str(other).rpartition(":")
                 known = info.context(method).variant_params if method and info.context else stated
                 if like not in known or "like" in known[like]:
                     raise ValueError(f"{name}: `like: {other}` must name a variant that states its own parameters")
-                stated[name] = {**known[like], **params}
+                stated[name] = {**known[like], **{key: value for key, value in params.items() if key != "like"}}
         return {name: (*parts[:2], stated.get(name, {})) for name, parts in noted.items()}
 
     @model_validator(mode="after")

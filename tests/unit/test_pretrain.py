@@ -1,6 +1,7 @@
 """encoders/pretrain.py: a vocabulary and a BERT from a text file."""
 
 import json
+from unittest import mock
 
 import pytest
 
@@ -41,22 +42,12 @@ def test_a_stopped_run_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return evaluate(self, *args, **kwargs)
 
-    monkeypatch.setattr(Trainer, "evaluate", dies)
-    with pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Trainer, "evaluate", dies)
         main(arguments)
-    monkeypatch.setattr(Trainer, "evaluate", evaluate)
-    steps = []
-    monkeypatch.setattr(Trainer, "training_step", spy(Trainer.training_step, steps))
-    main(arguments)
-    assert len(steps) == 3
-
-
-def spy(method, calls):
-    def called(*args, **kwargs):
-        calls.append(args)
-        return method(*args, **kwargs)
-
-    return called
+    with mock.patch.object(Trainer, "training_step", autospec=True, side_effect=Trainer.training_step) as steps:
+        main(arguments)
+    assert steps.call_count == 3
 
 
 def test_a_corpus_of_a_few_lines_is_refused(tmp_path, capsys):
