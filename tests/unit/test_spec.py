@@ -140,6 +140,12 @@ def test_seeds_of_sources_are_part_of_the_run_and_not_of_the_cell():
     assert (varied.seed_of("order"), varied.seed_of("head")) == (7, base.seed)
 
 
+def test_a_run_may_start_from_the_model_of_another():
+    first = spec()
+    assert spec(encoder=first.model).run_before == first.run_id
+    assert first.run_before is None
+
+
 def test_what_is_at_its_default_is_no_part_of_an_id():
     """Seeds of sources, and which step is kept, came later: runs without them keep their ids."""
     content = spec().model_dump()
