@@ -55,27 +55,12 @@ DECLARATION = {
             "as released",
             "as msse's, and hard negatives are encoded but never enter the loss; the line that ends in a TypeError is"
             " read as it was meant",
-            {"like": "code", "hard_negatives": False, "released_pairing": True},
+            {"like": "msse:code", "hard_negatives": False, "released_pairing": True},
         ),
         "code": (
             "released, repaired",
             "the same with hard negatives in the loss and each anchor paired with its positive",
-            {
-                "projector": "linear",
-                "dimensions": 0.2,
-                "form": "code",
-                "layerwise": 0.8,
-                "components": {
-                    "compensation": {
-                        "weight": 1.0,
-                        "layers": 16,
-                        "heads": 1,
-                        "causal": False,
-                        "target": "positive",
-                        "input_dropout": 0.825,
-                    },
-                },
-            },
+            {"like": "msse:code"},
         ),
     },
     "deviations": ["see methods/msse.py"],

@@ -86,7 +86,7 @@ def make_spec(tiny_bert):
     """Specs of tiny runs: `make_spec("simcse", components={"ami": {}}, params={"steps": 2}, seed=1)`."""
     from csebench.base.files import sha256
     from csebench.plan import catalog
-    from csebench.plan.declarations import Dataset, EncoderRef
+    from csebench.plan.declarations import Dataset, EncoderRef, RunSettings
     from csebench.plan.papers import Recipe
     from csebench.plan.recipe import Conditions
     from csebench.plan.recipe import make_spec as build
@@ -97,7 +97,7 @@ def make_spec(tiny_bert):
         if file is not None:
             corpora = dict.fromkeys(corpora, Dataset(path=file.name, sha256=sha256(file)))
         dev = catalog.dataset("stsb-dev-smoke").sha256
-        given = Conditions(corpora, dev, methods=TINY_METHODS, components=TINY_COMPONENTS)
+        given = Conditions(corpora, dev, RunSettings(methods=TINY_METHODS, components=TINY_COMPONENTS))
         ref = EncoderRef(name=str(encoder), revision=sha256(encoder / "model.safetensors"))
         whole = 400 if file is None else file.read_bytes().count(b"\n")
         return build(recipe, ref, size or whole, seed, given, "tests")

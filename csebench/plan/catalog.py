@@ -1,17 +1,16 @@
 """The project's data files, read and checked: scales (config/), papers (papers/), datasets (data/registry.yaml); and
-the paths of data, runs and results.
-
-What follows from them is in recipe.py, grids.py and targets.py.
-"""
+the paths of data, runs and results. What follows from them is in recipe.py, grids.py and targets.py."""
 
 from __future__ import annotations
 
+import math
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
-from pydantic import RootModel, ValidationError
+from pydantic import BaseModel, RootModel, ValidationError
 
 from csebench.base.caches import cached
 from csebench.base.data_root import DataRoot
@@ -19,7 +18,7 @@ from csebench.base.errors import BadInput, explain, unknown
 from csebench.base.files import read_yaml
 from csebench.base.project import REPOSITORY, ROOT
 from csebench.plan.declarations import Dataset, Scale, Training
-from csebench.plan.papers import Column, Paper, Published, Recipe, Row, Table
+from csebench.plan.papers import Column, Paper, Recipe, Row, Table
 from csebench.plan.registry import (
     COMPONENTS,
     EVALUATORS,
@@ -33,6 +32,7 @@ from csebench.plan.registry import (
 )
 from csebench.plan.spec import RUNS as RUNS
 
+M = TypeVar("M", bound=BaseModel)
 RESULTS = Path("results")
 DEFAULT_SCALE = "smoke"
 FETCHED = "data/official"  # where rules/data.smk puts what it downloads
@@ -55,10 +55,8 @@ def is_checkout() -> bool:
 def require_checkout() -> None:
     """Raises BadInput, with how to get one, where there is no checkout of the project."""
     if not is_checkout():
-        raise BadInput(
-            f"this csebench is installed without its project: {ROOT} has no config/, data/ and papers/. Get a"
-            f" checkout: git clone {REPOSITORY} && cd {REPOSITORY.rpartition('/')[2]} && pip install -e ."
-        )
+        clone = f"git clone {REPOSITORY} && cd {REPOSITORY.rpartition('/')[2]} && pip install -e ."
+        raise BadInput(f"csebench is installed without its project: {ROOT} has no config/, data/ and papers/: {clone}")
 
 
 def scale_names() -> list[str]:
@@ -66,9 +64,16 @@ def scale_names() -> list[str]:
     return _yaml_names("config")
 
 
+def paper_names() -> list[str]:
+    """Names of the files of papers/. Raises BadInput for one that no paper can have."""
+    if both := sorted({*(names := _yaml_names("papers"))} & {*scale_names()}):
+        raise BadInput(f"papers/{both[0]}.yaml: config/ has this name, too, and so the folder of results/; rename it.")
+    return names
+
+
 def _yaml_names(folder: str) -> list[str]:
-    """Names of the YAML files of a folder, which are names of pages or of folders of results/, too. A hidden one, such
-    as the lock of an editor, is none of them. Raises BadInput: a name is reserved, or not of letters and digits."""
+    """Names of the YAML files of a folder, without hidden ones, such as the lock of an editor. They are those of pages
+    or of folders of results/, too."""
     names = sorted(path.stem for path in (ROOT / folder).glob("[!.]*.yaml"))
     for name in names:
         if not re.fullmatch(r"\w+", name):
@@ -86,19 +91,14 @@ def scales(first: str) -> list[str]:
 @cached
 def scale(name: str = DEFAULT_SCALE) -> Scale:
     """The scale of `config/<name>.yaml`; everything that it names is checked to exist. Raises BadInput: no such scale,
-    or its file names a dataset, method, parameter, size or evaluator that does not exist."""
-    if name not in scale_names():
-        raise unknown("scale", name, scale_names())
-    file = f"config/{name}.yaml"
-    scale = read_yaml(ROOT / file, Scale)
-    if scale.scale != name:
-        raise BadInput(f"{file}: scale: is {scale.scale!r}, but the file is {name}.yaml; make them agree.")
-    for key in ("corpus", "triplets", "dev"):
-        if getattr(scale, key) is not None:
-            dataset(getattr(scale, key), f"{file}: {key}")
-    for name, size in scale.sizes.items():
-        if size > (holds := dataset(scale.corpus).sentences or size):
-            raise BadInput(f"{file}: sizes: {name} is {size:,} sentences, but {scale.corpus} holds {holds:,}.")
+    or its file names a dataset, method, parameter, size, table or evaluator that does not exist."""
+    scale, file = _read("config", name, scale_names(), Scale), f"config/{name}.yaml"
+    for key in ("triplets", "dev") if scale.triplets else ("dev",):
+        dataset(getattr(scale, key), f"{file}: {key}")
+    holds = dataset(scale.corpus, f"{file}: corpus").sentences or math.inf
+    for label, size in scale.sizes.items():
+        if size > holds:
+            raise BadInput(f"{file}: sizes: {label} is {size:,} sentences, but {scale.corpus} holds {holds:,}.")
     try:
         Training.model_validate(scale.override)
     except ValidationError as e:
@@ -108,14 +108,10 @@ def scale(name: str = DEFAULT_SCALE) -> Scale:
             check_name(method, folder, f"{file}: {key}")
             if (declared := valid_declarations(folder).get(method)) is not None:
                 fill(declared, values, f"{file}: {key}.{method}")
-    for size in scale.seeds_by_size:
-        if size not in scale.sizes:
-            raise unknown("size", size, scale.sizes, f"{file}: seeds_by_size")
-    if scale.seeds_by_table:
-        tables = [f"{name}/table{number}" for name in paper_names() for number in paper(name).tables]
-        for table in scale.seeds_by_table:
-            if table not in tables:
-                raise unknown("table", table, tables, f"{file}: seeds_by_table")
+    tables = [f"{p}/table{n}" for p in paper_names() for n in paper(p).tables] if scale.seeds_by_table else []
+    for kind, key, known in (("size", "seeds_by_size", scale.sizes), ("table", "seeds_by_table", tables)):
+        if strange := [label for label in getattr(scale, key) if label not in known]:
+            raise unknown(kind, strange[0], known, f"{file}: {key}")
     for evaluator, substitute in scale.evaluators.items():
         check_name(evaluator.partition(":")[0], EVALUATORS, f"{file}: evaluators")
         if substitute is not None:
@@ -139,27 +135,18 @@ def dataset(name: str, where: str = "data/registry.yaml") -> Dataset:
 @cached
 def paper(name: str) -> Paper:
     """The paper of `papers/<name>.yaml`, or one that is generated: `methods`, `variants`. Raises BadInput."""
-    if name == SIDE_BY_SIDE:
-        return side_by_side()
-    if name == VARIANTS:
-        return variants()
-    if name not in paper_names():
-        raise unknown("paper", name, paper_names())
-    paper = read_yaml(ROOT / "papers" / f"{name}.yaml", Paper)
-    if paper.name != name:
-        raise BadInput(f"papers/{name}.yaml: name: is {paper.name!r}, but the file is {name}.yaml; make them agree.")
-    return paper
+    generated = {SIDE_BY_SIDE: side_by_side, VARIANTS: variants}
+    return generated[name]() if name in generated else _read("papers", name, paper_names(), Paper)
 
 
-def paper_names() -> list[str]:
-    """Names of the files of papers/. Raises BadInput for one that no paper can have."""
-    names, scales = _yaml_names("papers"), scale_names()
-    if both := sorted({*names} & {*scales}):
-        raise BadInput(
-            f"papers/{both[0]}.yaml: config/{both[0]}.yaml has the same name, and so the same folder of"
-            " results/; name one of them otherwise."
-        )
-    return names
+def _read(folder: str, name: str, known: list[str], model: type[M]) -> M:
+    """The YAML file of a name, which states the name, too."""
+    if name not in known:
+        raise unknown(model.__name__.lower(), name, known)
+    content, key = read_yaml(ROOT / folder / f"{name}.yaml", model), "scale" if model is Scale else "name"
+    if (stated := getattr(content, key)) != name:
+        raise BadInput(f"{folder}/{name}.yaml: {key}: is {stated!r}, but the file is {name}.yaml; make them agree.")
+    return content
 
 
 def side_by_side() -> Paper:
@@ -167,56 +154,45 @@ def side_by_side() -> Paper:
     rows, untrained = [], []
     for name in names(METHODS):
         try:
-            rows.append((declaration(name).title, Recipe(method=name), None))
-            untrained += [declaration(name).title] * (declaration(name).kind == "untrained")
+            declared = declaration(name)
+            rows.append((declared.title, Recipe(method=name)))
+            untrained += [declared.title] * (declared.kind == "untrained")
         except BadInput as error:
-            rows.append((name, None, str(error)))
+            rows.append((name, str(error)))
     caption = "Spearman x 100 on the STS test sets; each method's default variant on 1 % of the corpus."
-    table = _sts_table("all methods side by side", caption, rows, baseline=next(iter(untrained), None))
+    table = _sts_table("all methods side by side", caption, rows, baseline=next(iter(untrained), ""))
     return Paper(name=SIDE_BY_SIDE, title="Methods", reference="csebench", tables={SIDE_BY_SIDE: table})
 
 
 def variants() -> Paper:
-    """Papers and released code side by side: one table per method whose variants have a reading.
-
-    A row is a variant, labelled with what it is (as printed, as released …); its difference is a note of the table.
-    """
+    """Papers and released code side by side: one table per method whose variants have a reading (as printed, as
+    released …). Each of these is a row; its difference is a note of the table."""
     tables = {}
     for method, declared in valid_declarations(METHODS).items():
-        noted = {f"{v.reading} ({name})": (name, v.difference) for name, v in declared.variants.items() if v.reading}
-        if noted:
-            rows = [(label, Recipe(method=method, variant=name), None) for label, (name, _) in noted.items()]
-            notes = [f"{label}: {difference}." for label, (_, difference) in noted.items()]
+        read = {f"{v.reading} ({name})": (name, v) for name, v in declared.variants.items() if v.reading}
+        if read:
+            rows = [(label, Recipe(method=method, variant=name)) for label, (name, _) in read.items()]
+            notes = [f"{label}: {variant.difference}." for label, (_, variant) in read.items()]
             caption = f"{declared.paper}. Trained on 1 % of the corpus."
             tables[method] = _sts_table(f"{declared.title} ({method})", caption, rows, notes)
     return Paper(name=VARIANTS, title="Papers and released code", reference="csebench", tables=tables)
 
 
 def _sts_table(
-    title: str,
-    caption: str,
-    rows: Sequence[tuple[str, Recipe | None, str | None]],
-    notes: Iterable[str] = (),
-    baseline: str | None = None,
+    title: str, caption: str, runs: Sequence[tuple], notes: Sequence[str] = (), baseline: str = ""
 ) -> Table:
-    """Methods scored on the STS test sets after training on 1 % of the corpus.
-
-    Args:
-        rows: (label, recipe, why there is none).
-        baseline: label of the row to which a last column shows the differences.
-    """
+    """Labels with recipes, or with the reason why there is none, scored on the STS test sets after training on 1 % of
+    the corpus. A last column shows the differences to the row with the label `baseline`."""
     columns = [Column(label=c, task=c, size="1%") for c in STS_COLUMNS]
     columns += [Column(label="gain over untrained", delta="Avg.")] if baseline else []
-    values: list[Published | None] = [None] * len(columns)
-    made = [Row(label=label, run=run, missing=why, source="measured", values=values) for label, run, why in rows]
-    return Table(title=title, caption=caption, columns=columns, rows=made, notes=[*notes], baseline=baseline)
+    filled: dict[str, Any] = {"source": "measured", "values": [None] * len(columns)}
+    rows = [Row(label=label, **{"missing" if isinstance(run, str) else "run": run}, **filled) for label, run in runs]
+    return Table(title=title, caption=caption, columns=columns, rows=rows, notes=[*notes], baseline=baseline or None)
 
 
 def given_root(scale: Scale) -> Path | None:
-    """The folder of benchmark data that the user gives: that of the scale, else CSEBENCH_DATA.
-
-    The folder of a scale is given as a relative path, so that a copied checkout does not change the plan.
-    """
+    """The folder of benchmark data that the user gives: that of the scale, as a relative path, so that a copied
+    checkout does not change the plan; else CSEBENCH_DATA."""
     if scale.data_root:
         return Path(os.path.relpath(ROOT / scale.data_root))
     return Path(os.environ["CSEBENCH_DATA"]) if os.environ.get("CSEBENCH_DATA") else None

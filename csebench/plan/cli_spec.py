@@ -13,22 +13,16 @@ from csebench.base.files import parse_json, read_text, sha256
 from csebench.base.models import model_sha256
 from csebench.base.project import ROOT
 from csebench.plan import catalog
-from csebench.plan.declarations import Dataset, EncoderRef
+from csebench.plan.declarations import Dataset, EncoderRef, RunSettings
 from csebench.plan.papers import Recipe
-from csebench.plan.recipe import Conditions, by_component, make_spec, refuse_contradictions, typed
-from csebench.plan.registry import COMPONENTS, declaration
+from csebench.plan.recipe import Conditions, by_component, make_spec, refuse_contradictions
+from csebench.plan.registry import COMPONENTS, declaration, fill
 from csebench.plan.spec import TRAINER_VERSION, Spec
 
 
 def spec_from(args: Namespace, size: int) -> Spec:
-    """The run that the options of `csebench train` describe.
-
-    Args:
-        size: sentences drawn from the corpus.
-
-    Raises:
-        BadInput: an option is missing, unknown or invalid.
-    """
+    """The run that the options of `csebench train` describe, with `size` sentences of the corpus. Raises BadInput: an
+    option is missing, unknown or invalid."""
     if args.encoder is None:
         raise BadInput("train: --method needs --encoder: a name in config/, a folder, or ID@COMMIT of the hub.")
     if wrong := [setting for setting in args.set if "=" not in setting]:
@@ -42,51 +36,46 @@ def spec_from(args: Namespace, size: int) -> Spec:
         declaration(name, COMPONENTS)  # refuses an unknown name
         if name not in args.components and of_method.get(name) is None:
             raise BadInput(f"--set {name}.…: the run has no component {name}; add it by --with {name}.")
-    corpus = dev = None
-    if method.kind in ("trained", "fitted"):
-        if args.corpus is None:
-            raise BadInput(f"train: method {args.method} needs --corpus FILE.")
-        corpus = Dataset(path=args.corpus.name, sha256=sha256(args.corpus))
-    if method.kind == "trained":
-        dev = sha256(data_root_or_default(args.data) / catalog.STSB_DEV)
+    if method.needs_corpus and args.corpus is None:
+        raise BadInput(f"train: method {args.method} needs --corpus FILE.")
     if method.stages and params.get("pretraining") != "none":
-        stage = method.stages[0]
-        raise BadInput(
-            f"train: {args.method} starts from a run of {stage}: `csebench train --method {stage} … --out DIR`"
-            f" first, then --encoder DIR/model --set pretraining=none; without it, --set pretraining=none alone."
-        )
+        first = f"`csebench train --method {method.stages[0]} … --out DIR` first, then --encoder DIR/model"
+        hint = "--set pretraining=none; without that run, --set pretraining=none alone"
+        raise BadInput(f"train: {args.method} starts from a run of {method.stages[0]}: {first} {hint}.")
+    corpus = Dataset(path=args.corpus.name, sha256=sha256(args.corpus)) if method.needs_corpus else None
+    dev = sha256(data_root_or_default(args.data) / catalog.STSB_DEV) if method.kind == "trained" else None
     recipe = Recipe(method=args.method, variant=args.variant, params=params, components=components)
-    given = Conditions({method.corpus: corpus}, dev, args.precision, args.threads)
+    settings = RunSettings(precision=args.precision, threads=args.threads)
+    given = Conditions({method.corpus: corpus}, dev, settings)
     return make_spec(recipe, find_encoder(args.encoder), size, args.seed, given, "--set")
 
 
 def read_spec(text: str) -> Spec:
-    """A spec from JSON text or from a JSON file, checked against the declarations of this code. Raises BadInput: the
-    JSON is not a spec, or the spec belongs to another version of the code."""
+    """A spec from JSON text or from a JSON file, checked against the declarations of this code. Raises BadInput: it is
+    no spec, or that of another version of the code."""
     where = "spec" if text.lstrip().startswith("{") else text
     content = parse_json(text if where == "spec" else read_text(Path(text)), where)
     try:
         spec = Spec.model_validate(content)
     except ValidationError as e:
         raise explain(e, where, Spec.model_fields) from None
-    method, components = declaration(spec.method), {n: declaration(n, COMPONENTS) for n in spec.components}
-    if (spec.corpus is None) == (method.kind in ("trained", "fitted")):
-        raise BadInput(f"{where}: corpus: a {method.kind} method needs {'one' if spec.corpus is None else 'none'}.")
-    if (spec.dev_sha256 is None) == (method.kind == "trained"):
+    method = declaration(spec.method)
+    if (spec.corpus is not None) != method.needs_corpus:
+        raise BadInput(f"{where}: corpus: a {method.kind} method needs {'one' if method.needs_corpus else 'none'}.")
+    if (spec.dev_sha256 is not None) != (method.kind == "trained"):
         raise BadInput(f"{where}: dev_sha256: a trained method needs one, any other none.")
-    stated = {"method_version": (spec.method_version, method.version)}
-    stated |= {"trainer_version": (spec.trainer_version, TRAINER_VERSION)}
-    stated |= {f"components.{n}.version": (spec.components[n].version, c.version) for n, c in components.items()}
-    for key, (given, current) in stated.items():
+    components = {name: (used, declaration(name, COMPONENTS)) for name, used in spec.components.items()}
+    for key, given, current in (
+        ("method_version", spec.method_version, method.version),
+        ("trainer_version", spec.trainer_version, TRAINER_VERSION),
+        *((f"components.{name}.version", used.version, of.version) for name, (used, of) in components.items()),
+    ):
         if given != current:
-            raise BadInput(
-                f"{where}: {key}: is {given}, but this code has version {current}; check out version {given}."
-            )
+            raise BadInput(f"{where}: {key}: is {given}; this code has version {current}: check out version {given}.")
     content = spec.model_dump()
-    content["params"] = typed(method, method.unstated | spec.params, f"{where}: params")
-    for name, component in components.items():
-        params = spec.components[name].params
-        content["components"][name]["params"] = typed(component, params, f"{where}: components")
+    content["params"] = fill(method, method.unstated | spec.params, f"{where}: params: {method.name}")
+    for name, (used, of) in components.items():
+        content["components"][name]["params"] = fill(of, used.params, f"{where}: components: {name}")
     spec = Spec.model_validate(content)
     refuse_contradictions(spec, where)
     return spec

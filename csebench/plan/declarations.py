@@ -1,4 +1,4 @@
-"""The schemas of declarations, scales (config/) and the data registry. Those of papers: csebench/plan/papers.py."""
+"""What methods, components, evaluators, scales (config/) and data/registry.yaml declare, as schemas."""
 
 from __future__ import annotations
 
@@ -21,16 +21,8 @@ BatchSize = Annotated[int, Field(ge=1, le=2**20)]
 LARGEST = 2**31 - 1  # of whole numbers among the hyper-parameters
 Url = Annotated[str, Field(pattern=r"^https?://[\w.-]+(:\d+)?/[\w./~%?&=+,:@{}#-]*$")]  # a link on pages, or fetched
 Precision = Literal["fp32", "bf16"]
-Pooler = Literal[
-    "cls",
-    "cls_before_pooler",
-    "avg",
-    "avg_top2",
-    "avg_first_last_2021",
-    "avg_first_last_2022",
-    "mask",
-    "mask_bare",
-]  # csebench/model/pooling.py defines each
+Averages = Literal["avg", "avg_top2", "avg_first_last_2021", "avg_first_last_2022"]
+Pooler = Literal["cls", "cls_before_pooler", Averages, "mask", "mask_bare"]  # csebench/model/pooling.py defines each
 POOLERS: tuple[Pooler, ...] = get_args(Pooler)
 Reading = Literal["as printed", "as released", "released, repaired"]  # of a method: its paper, its public code
 
@@ -68,11 +60,8 @@ class Unstated:
 
 
 class Training(BaseModel):
-    """Hyper-parameters that every method has; a declaration may override the defaults.
-
-    Defaults are those of SimCSE's trainer (transformers 4.2.1 left alone: warm-up 0, weight decay 0,
-    clipping 1.0, linear decay) and of its unsupervised BERT-base script.
-    """
+    """Hyper-parameters that every method has; a declaration may override the defaults, which are of SimCSE's trainer
+    (transformers 4.2.1: no warm-up, no weight decay, linear decay) and of its unsupervised BERT-base script."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, validate_default=True)
     steps: int = Field(default=15_625, ge=1, le=LARGEST)  # optimiser steps, the same for every corpus size
@@ -124,31 +113,32 @@ class Declaration(Strict):
     @field_validator("params")
     @classmethod
     def names_are_free(cls, params: dict[str, Any]) -> dict[str, Any]:
-        """Each is a field of `hyperparameters`."""
         if wrong := [name for name in params if not re.fullmatch(r"[a-zA-Z]\w*", name) or hasattr(BaseModel, name)]:
             raise ValueError(f"{wrong[0]!r} cannot name a parameter; choose another word")
         return params
 
     @field_validator("variants", mode="before")
     @classmethod
-    def complete_variants(cls, variants: Any) -> Any:
-        """Each variant with the parameters of the one that it is like."""
+    def complete_variants(cls, variants: Any, info) -> Any:
+        """Each variant with the parameters of the one that it is like, of this method, or of another: `msse:code`."""
         if not isinstance(variants, dict) or not all(isinstance(v, dict | list | tuple) for v in variants.values()):
             raise ValueError("must hold (reading, difference, params), or params, for each variant")
         noted = {name: (None, "", v) if isinstance(v, dict) else tuple(v) for name, v in variants.items()}
         stated = {name: dict(parts[2]) for name, parts in noted.items() if len(parts) > 2}
         for name, params in stated.items():
-            if (other := params.pop("like", None)) is not None:
-                if other not in stated or "like" in stated[other]:
+            if (other := params.get("like")) is not None:
+                method, _, like = str(other).rpartition(":")
+                known = info.context(method).variant_params if method and info.context else stated
+                if like not in known or "like" in known[like]:
                     raise ValueError(f"{name}: `like: {other}` must name a variant that states its own parameters")
-                stated[name] = {**stated[other], **params}
+                stated[name] = {**known[like], **{key: value for key, value in params.items() if key != "like"}}
         return {name: (*parts[:2], stated.get(name, {})) for name, parts in noted.items()}
 
     @model_validator(mode="after")
     def names_are_declared(self):
-        named = {side for pair in self.below for side in pair if isinstance(side, str)}
-        if unknown := sorted(named - {*self.params}):
-            raise ValueError(f"below: unknown parameter {unknown[0]!r}; known: {', '.join(self.params)}")
+        for side in (side for pair in self.below for side in pair):
+            if isinstance(side, str) and side not in self.params:
+                raise ValueError(f"below: unknown parameter {side!r}; known: {', '.join(self.params)}")
         return self
 
     @property
@@ -163,30 +153,31 @@ class Declaration(Strict):
         return {name: variant.params for name, variant in self.variants.items() if name != "default"}
 
     @property
+    def needs_corpus(self) -> bool:
+        return self.kind in ("trained", "fitted")
+
+    @property
     def stages(self) -> list[str]:
         """The pre-training methods that this method may start from."""
         return [stage for stage in self.choices.get("pretraining", []) if stage != "none"]
 
     @cached_property
     def hyperparameters(self) -> type[BaseModel]:
-        """The typed model of this method's hyper-parameters, `Training`'s included unless it is a component.
-
-        Numbers are finite, and not negative where the declared value is not.
-        """
+        """The typed model of this method's hyper-parameters, `Training`'s included unless it is a component. Numbers
+        are finite, and not negative where the declared value is not."""
+        inherited = Training.model_fields if self.kind != "component" else {}
         fields: dict[str, Any] = {}
         for name, (value, _) in self.params.items():
             kind = Literal[tuple(self.choices[name])] if name in self.choices else type(value)
-            inherited = Training.model_fields.get(name) if self.kind != "component" else None
-            if inherited:
-                kind = inherited.annotation
-                for bound in inherited.metadata:
+            if name in inherited:
+                kind = inherited[name].annotation
+                for bound in inherited[name].metadata:
                     kind = Annotated[kind, bound]
             elif isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
                 kind = Annotated[kind, Field(ge=0, le=LARGEST if isinstance(value, int) else None)]
             fields[name] = (kind, value)
-        if self.kind == "component":
-            return create_model(self.name, __config__=Training.model_config, **fields)
-        return create_model(self.name, __base__=Training, **fields)
+        base: dict[str, Any] = {"__base__": Training} if inherited else {"__config__": Training.model_config}
+        return create_model(self.name, **base, **fields)
 
 
 # ---------------------------------------------------------------- evaluators
@@ -194,10 +185,7 @@ class Declaration(Strict):
 
 class ItemScore(Strict):
     """How an evaluator's per-item values make its score of a task, so that rows can be tested over test items.
-
-    Patterns name items as `files` names files: `*` is any text between slashes, `**/` any folders or none, `{task}`
-    and `{metric}` are those of the score.
-    """
+    Patterns name items as `files` names files; `{task}` and `{metric}` are those of the score."""
 
     values: str  # of the items that hold a value per test item; of several, each weighs the same in a mean
     score: Literal["mean", "spearman"]  # of the values; or their rank correlation with the gold values, concatenated
@@ -223,10 +211,8 @@ class Panel(Strict):
 
 
 class Texts(Strict):
-    """Items that are read rather than plotted: what was retrieved for each query, beside what papers print of theirs.
-
-    Q queries, K texts each, L models that papers print.
-    """
+    """Items that are read rather than plotted: what was retrieved for each of Q queries, K texts, beside what papers
+    print of theirs, of L models."""
 
     queries: str  # item (Q,)
     retrieved: str  # item (Q, K), the closest first
@@ -309,7 +295,18 @@ def _distinct(seeds: list[int]) -> list[int]:
 Seeds = Annotated[list[Seed], Field(min_length=1), AfterValidator(_distinct)]
 
 
-class Scale(Strict):
+class RunSettings(Strict):
+    """What a scale, or a command line, sets for all runs."""
+
+    precision: Precision = "fp32"
+    threads: Threads = 1
+    steps_factor: float = Field(default=1.0, gt=0, le=1)  # of the steps of every recipe (recipe.shortened)
+    override: dict[str, Value] = {}  # hyper-parameters of every method
+    methods: dict[str, dict[str, Value]] = {}  # of one method
+    components: dict[str, dict[str, Value]] = {}
+
+
+class Scale(RunSettings):
     """config/<scale>.yaml: encoders, data, seeds and settings with which the papers' rows are run."""
 
     scale: str
@@ -320,21 +317,15 @@ class Scale(Strict):
     triplets: str | None = None  # a name there, of the data that supervised methods train on
     dev: str  # a name there: STS-B dev
     sizes: dict[str, Annotated[int, Field(ge=2)]]  # size of a column (`1%`) -> sentences drawn
-    steps_factor: float = Field(default=1.0, gt=0, le=1)  # of the steps of every recipe (recipe.shortened)
     seeds: Seeds
     seeds_by_size: dict[str, Seeds] = {}  # for sizes with other seeds
     seeds_by_table: dict[str, Seeds] = {}  # for tables with other seeds (micse/table2), but for those sizes
     encoders: dict[str, EncoderRef]  # role in the papers -> encoder at this scale
-    precision: Precision = "fp32"
-    threads: Threads = 1
     evaluation: Evaluation = Evaluation()
     keep: Literal["model", "scores"] = "scores"  # of a finished run; `scores`: csebench/score/prune.py
     evaluators: dict[str, str | None] = {}  # evaluator of a table, or its name -> its substitute here; None: none
     sweeps: dict[str, dict[str, Value | None]] = {}  # swept parameter: value -> its substitute here; None: none
-    override: dict[str, Value] = {}  # hyper-parameters for every method
-    methods: dict[str, dict[str, Value]] = {}  # for one method
     tuned: bool | list[str] = False  # take what searches chose, all of them or these (csebench/plan/tuning.py)
-    components: dict[str, dict[str, Value]] = {}
 
     @model_validator(mode="after")
     def settings_agree(self):

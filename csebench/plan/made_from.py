@@ -12,11 +12,11 @@ from pathlib import Path
 from csebench.base.files import digest, sha256, write_text
 from csebench.base.project import ROOT
 from csebench.plan import catalog, targets, tuning
-from csebench.plan.registry import METHODS, protocol, with_imports
 from csebench.plan.targets import Page
 
 PARTIAL = catalog.RESULTS / "partial"  # pages that are made from the scores that exist
 CODE = ("csebench/base", "csebench/plan", "csebench/score", "csebench/report")  # what csebench/report/ imports
+DATA = ("config", "papers", "evidence", "methods", "evaluators")  # an edited label renders again, and trains nothing
 
 
 def renewed_record(output: Path) -> Path:
@@ -30,9 +30,10 @@ def renewed_record(output: Path) -> Path:
 
 @contextlib.contextmanager
 def recording(page: Path, out: Path | None) -> Iterator[None]:
-    """Keep the record of a page that such a block writes into `out`, if that is its place below results/."""
+    """Keep the record of a page that such a block writes into `out`, if that is its place below results/, or the same
+    below results/partial/."""
     out = Path(os.path.relpath(out or os.devnull))
-    content = content_hash(out) if complete_path(out) == page else None
+    content = content_hash(out) if out in (page, PARTIAL / page.relative_to(catalog.RESULTS)) else None
     yield
     if content is not None:
         write_text(record_of(out), content)
@@ -46,20 +47,16 @@ def record_of(output: Path) -> Path:
     return catalog.RESULTS / ".logs" / output.relative_to(catalog.RESULTS) / "made-from"
 
 
-def complete_path(path: Path) -> Path:
-    """The path of the page of which another, below results/partial/, shows what exists."""
-    return catalog.RESULTS / path.relative_to(PARTIAL) if path.is_relative_to(PARTIAL) else path
-
-
 def content_hash(output: Path) -> str | None:
-    """Hash of the contents that a file below results/ is made from; None where a file that rules make is missing."""
-    made, text = made_files(output), sources(output)
-    if output.is_relative_to(PARTIAL):
-        made = [path for path in made if path.exists()]
-    if not all(path.exists() for path in made):
+    """Hash of the contents that a file below results/ is made from: what rules make for it, and the project's code and
+    data. None where a file that rules make is missing."""
+    made = made_files(output)
+    if not output.is_relative_to(PARTIAL) and not all(path.exists() for path in made):
         return None
-    contents = {str(path): sha256(path) for path in made if path.is_file()}
-    return digest(contents | {path: sha256(ROOT / path) for path in text}, 16)
+    project = [path for folder in (*DATA, *CODE) for path in sorted((ROOT / folder).rglob("[!.]*"))]
+    sources = {path.relative_to(ROOT): path for path in project if "__pycache__" not in path.parts}
+    contents = {path: path for path in made} | sources
+    return digest({str(name): sha256(path) for name, path in contents.items() if path.is_file()}, 16)
 
 
 def made_files(output: Path) -> list[Path]:
@@ -83,34 +80,6 @@ def made_files(output: Path) -> list[Path]:
 def scores_of_pages(pages: Iterable[Page]) -> list[Path]:
     """Score JSONs that pages show."""
     return sorted({targets.score_path(*pair, page.scale) for page in pages for pair in page.available()})
-
-
-def sources(output: Path) -> list[str]:
-    """Code and data of the project that a file below results/ is made from, by paths in the checkout: an edited label
-    renders again, and trains nothing."""
-    name, scale = name_and_scale(output)
-    if name == "evidence":
-        return project_files("evidence", "papers", "methods", "evaluators", *CODE)
-    if name in (*catalog.OVER_ALL, "tuning", "scores", "cells"):
-        return project_files("config", "papers", "evidence", "methods", "evaluators", *CODE)
-    (page,) = targets.parse_target(name, scale)
-    papers = [f"papers/{paper}.yaml" for paper in page.papers if paper in catalog.paper_names()]
-    specs = page.runs().values()
-    if any(paper in page.papers for paper in catalog.GENERATED):
-        declared = [path for path in project_files(METHODS.name) if path.endswith(".py")]
-    else:
-        declared = [f"methods/{spec.method}.py" for spec in specs]
-        declared += [f"methods/components/{component}.py" for spec in specs for component in spec.components]
-    for evaluator in {evaluator for _, evaluator in page.scores()}:
-        declared += [str(path.relative_to(ROOT)) for path in with_imports(ROOT / protocol(evaluator).file)]
-    return [f"config/{scale}.yaml", *papers, *declared, *project_files("evidence", *CODE)]
-
-
-def project_files(*folders: str) -> list[str]:
-    """Every file of folders of the project, without hidden ones."""
-    paths = (path for folder in folders for path in sorted((ROOT / folder).rglob("*")))
-    files = (path for path in paths if path.is_file() and path.name[0] != "." and "__pycache__" not in path.parts)
-    return [str(path.relative_to(ROOT)) for path in files]
 
 
 def name_and_scale(output: Path) -> tuple[str, str]:

@@ -1,7 +1,4 @@
-"""The schema of `papers/*.yaml`: tables, figures, published numbers, claims and errata.
-
-What follows from them (runs, verdicts, pages) is in the other modules of plan/ and in report/.
-"""
+"""The schema of `papers/*.yaml`: tables, figures, published numbers, claims and errata."""
 
 from __future__ import annotations
 
@@ -34,14 +31,13 @@ def _parse_published(text) -> Published:
     match = re.fullmatch(r"(-?\d+(?:\.\d+)?)(?:\s*±\s*(\d+(?:\.\d+)?))?", str(text).strip())
     if match is None:
         raise ValueError(f"not a number, nor a number ± a number: {text!r}")
-    mean, std = match.groups()
-    return Published(value=float(mean), std=float(std) if std else None, text=str(text).strip())
+    return Published(value=float(match[1]), std=float(match[2]) if match[2] else None, text=str(text).strip())
 
 
+PublishedValue = Annotated[Published, BeforeValidator(_parse_published)]
 PrintedSeeds = Annotated[int, Field(ge=1, le=10_000)]
 Factor = Annotated[float, Field(gt=0)]
 Digits = Annotated[int, Field(ge=0, le=9)]
-PublishedValue = Annotated[Published, BeforeValidator(_parse_published)]
 
 
 class Recipe(Strict):
@@ -56,7 +52,7 @@ class Recipe(Strict):
 
 
 class EvidenceKey(Strict):
-    """Whose published runs are of a row's method, where the recipe does not tell (csebench/plan/evidence.py)."""
+    """Whose published runs are of a row's method (csebench/plan/evidence.py)."""
 
     method: str  # of evidence/methods.yaml
     encoder: str | None = None  # None: the row's
@@ -73,6 +69,12 @@ class Row(Strict):
     origin: str | None = Field(default=None, alias="from")  # paper that copied values come from
     note: str | None = None
     values: list[PublishedValue | None]  # one per column
+
+    @model_validator(mode="after")
+    def is_run_or_missing(self):
+        if (self.run is None) == (self.missing is None):
+            raise ValueError(f"{self.label}: needs either `run`, or `missing` with the reason why nothing is run")
+        return self
 
 
 class Column(Strict):
@@ -98,6 +100,13 @@ class Column(Strict):
         return self
 
 
+def _values_fit(table):
+    for row in table.rows:
+        if len(row.values) != len(table.columns):
+            raise ValueError(f"{row.label}: {len(row.values)} values for {len(table.columns)} columns")
+    return table
+
+
 class Grid(Strict):
     """Rows of runs and columns of scores: what a table and a figure have in common."""
 
@@ -113,21 +122,15 @@ class Grid(Strict):
     columns: list[Column]
     rows: list[Row]
     notes: list[str] = []
+    values_fit = model_validator(mode="after")(_values_fit)
 
     @model_validator(mode="after")
-    def rows_fit(self):
-        labels = [row.label for row in self.rows]
-        for row in self.rows:
-            if len(row.values) != len(self.columns):
-                raise ValueError(f"{row.label}: {len(row.values)} values for {len(self.columns)} columns")
-            if (row.run is None) == (row.missing is None):
-                raise ValueError(f"{row.label}: needs either `run`, or `missing` with the reason why nothing is run")
-        if self.baseline is not None and labels.count(self.baseline) != 1:
+    def labels_fit(self):
+        labels = [column.label for column in self.columns]
+        if self.baseline is not None and [row.label for row in self.rows].count(self.baseline) != 1:
             raise ValueError(f"baseline: exactly one row must have the label {self.baseline!r}")
         for column in self.columns:
-            if column.delta is not None and (
-                self.baseline is None or [c.label for c in self.columns].count(column.delta) != 1
-            ):
+            if column.delta is not None and (self.baseline is None or labels.count(column.delta) != 1):
                 raise ValueError(f"{column.label}: `delta` needs exactly one column of that label, and a `baseline`")
         return self
 
@@ -191,25 +194,14 @@ class SettingsTable(Strict):
     columns: list[SettingsColumn]
     rows: list[SettingsRow]
     notes: list[str] = []
-
-    @model_validator(mode="after")
-    def rows_fit(self):
-        for row in self.rows:
-            if len(row.values) != len(self.columns):
-                raise ValueError(f"{row.label}: {len(row.values)} values for {len(self.columns)} columns")
-        return self
+    values_fit = model_validator(mode="after")(_values_fit)
 
 
-AnyTable = Annotated[
-    Annotated[Table, Tag("scores")] | Annotated[SettingsTable, Tag("settings")],
-    Discriminator(
-        lambda v: v.get("kind", "scores") if isinstance(v, dict) else getattr(v, "kind", None),
-        custom_error_type="kind",
-        custom_error_message="kind: must be 'scores' or 'settings'",
-    ),
-]
+def _kind(table) -> str | None:
+    return table.get("kind", "scores") if isinstance(table, dict) else getattr(table, "kind", None)
 
 
+AnyTable = Annotated[Table, Tag("scores")] | Annotated[SettingsTable, Tag("settings")]
 FIGURES_OF_SCORES = ("curves", "bars", "scatter", "training")
 
 
@@ -256,29 +248,23 @@ class Claim(Strict):
 
     @model_validator(mode="after")
     def states_one_thing(self):
-        if (self.table is None) == (self.figure is None):
-            raise ValueError(f"{self.quote!r}: needs either `table` or `figure`")
-        sizes = (self.by, self.up_to, self.at_least, self.less_than)
-        if sum(size is not None for size in sizes) > 1:
-            raise ValueError(f"{self.quote!r}: needs at most one of `by`, `up_to`, `at_least`, `less_than`")
-        if (self.less_than is not None) > (self.relation == "comparable"):
-            raise ValueError(f"{self.quote!r}: `less_than` needs `relation: comparable`")
-        if self.relation != "above" and any(size is not None for size in sizes[:3]):
-            raise ValueError(f"{self.quote!r}: `by`, `up_to` and `at_least` are of `relation: above`")
-        if self.statistic == "std" and (self.on_average or self.relation != "above"):
-            raise ValueError(f"{self.quote!r}: `statistic: std` cannot be combined with `on_average` or `relation`")
+        differences = sum(size is not None for size in (self.by, self.up_to, self.at_least))
+        limits = int(self.less_than is not None)
+        above, std = self.relation == "above", self.statistic == "std"
+        refused = {
+            "needs either `table` or `figure`": (self.table is None) == (self.figure is None),
+            "needs at most one of `by`, `up_to`, `at_least`, `less_than`": differences + limits > 1,
+            "`less_than` needs `relation: comparable`": limits and self.relation != "comparable",
+            "`by`, `up_to` and `at_least` are of `relation: above`": differences and not above,
+            "`statistic: std` has neither `on_average` nor `relation`": std and (self.on_average or not above),
+        }
+        for message in (message for message, wrong in refused.items() if wrong):
+            raise ValueError(f"{self.quote!r}: {message}")
         return self
 
     def versus_rows(self, there: Grid, same: bool) -> list[int]:
-        """Indices of the rows that `row` is compared with.
-
-        Args:
-            there: the table or figure that has these rows.
-            same: whether `row` is in it too.
-
-        Raises:
-            ValueError: no row has a label that the claim names.
-        """
+        """Indices of the rows that `row` is compared with, in the table or figure that has them, which has `row`, too,
+        if it is the `same`. Raises ValueError: no row has a label that the claim names."""
         versus = [] if self.versus == "others" else self.versus
         for label in (*self.exclude, *versus):
             there.row(label)
@@ -293,6 +279,9 @@ class Claim(Strict):
         return f"table{self.table}" if self.table else f"figure{self.figure}"
 
 
+Finding = Literal["found by reading", "sentence against table", "impossible value", "inconsistent value"]
+
+
 class Erratum(Strict):
     """An error in print that no check of csebench/report/audit.py can find."""
 
@@ -300,9 +289,7 @@ class Erratum(Strict):
     row: str | None = None  # with `kind`: replaces what the audit finds of this row at `where`
     also: dict[str, str] = {}  # one more place, by the paper's name
     text: str
-    kind: Literal["found by reading", "sentence against table", "impossible value", "inconsistent value"] = (
-        "found by reading"
-    )
+    kind: Finding = "found by reading"
     severity: Literal["serious", "notable", "minor"] = "minor"  # as csebench/report/audit.py defines them
 
 
@@ -321,7 +308,7 @@ class Paper(Strict):
     title: str
     reference: str
     url: Url | None = None
-    tables: dict[Key, AnyTable]
+    tables: dict[Key, Annotated[AnyTable, Discriminator(_kind)]]
     figures: dict[Key, Figure] = {}
     claims: list[Claim] = []
     errata: list[Erratum] = []

@@ -15,12 +15,10 @@ from typing import Any
 
 from csebench.base.errors import BadInput, unknown
 from csebench.plan.catalog import POSITIVES, data_root, dataset
-from csebench.plan.declarations import Dataset, Declaration, EncoderRef, Precision, Scale, Value
+from csebench.plan.declarations import Dataset, Declaration, EncoderRef, RunSettings, Scale, Value
 from csebench.plan.papers import Recipe
 from csebench.plan.registry import COMPONENTS, declaration, fill
 from csebench.plan.spec import ComponentSpec, CorpusSpec, Spec, digest
-
-ParamsByName = Mapping[str, dict[str, Value]]
 
 
 @dataclass(frozen=True)
@@ -29,48 +27,31 @@ class Conditions:
 
     corpora: Mapping[str, Dataset | None]  # `sentences` and `triplets`: the data that methods train on
     dev_sha256: str | None  # of STS-B dev
-    precision: Precision = "fp32"
-    threads: int = 1
+    settings: RunSettings
     stage: tuple[int, int] | None = None  # sentences and seed of a pre-training stage; None: stages are refused
-    override: Mapping[str, Value] = field(default_factory=dict)  # hyper-parameters of all methods
-    methods: ParamsByName = field(default_factory=dict)  # hyper-parameters of one method
-    components: ParamsByName = field(default_factory=dict)
-    steps_factor: float = 1.0  # of the steps of every recipe
-    tuned: ParamsByName = field(default_factory=dict)  # by `recipe_name`: csebench/plan/tuning.py
+    tuned: Mapping[str, dict[str, Value]] = field(default_factory=dict)  # by `recipe_name`: csebench/plan/tuning.py
 
 
 def conditions(scale: Scale) -> Conditions:
     """The conditions of a scale."""
-    return Conditions(
-        corpora={"sentences": dataset(scale.corpus), "triplets": dataset(scale.triplets) if scale.triplets else None},
-        dev_sha256=dataset(scale.dev).sha256,
-        precision=scale.precision,
-        threads=scale.threads,
-        stage=(max(scale.sizes.values(), default=10**9), scale.seeds[0]),
-        override=scale.override,
-        methods=scale.methods,
-        components=scale.components,
-        steps_factor=scale.steps_factor,
-    )
+    corpora = {"sentences": dataset(scale.corpus), "triplets": dataset(scale.triplets) if scale.triplets else None}
+    stage = max(scale.sizes.values(), default=10**9), scale.seeds[0]
+    return Conditions(corpora, dataset(scale.dev).sha256, scale, stage)
 
 
 def make_spec(recipe: Recipe, encoder: EncoderRef, size: int, seed: int, given: Conditions, where: str) -> Spec:
-    """The run of a recipe.
+    """The run of a recipe. Raises BadInput: an unknown variant or parameter, a value that does not fit, or a component
+    that the method cannot take.
 
     Args:
         encoder: the encoder that training, or its pre-training stage, starts from.
         size: sentences drawn from the corpus.
         where: file and key of the recipe, for messages.
-
-    Raises:
-        BadInput: an unknown variant or parameter, a value that does not fit, or a component that the method cannot
-            take.
     """
-    method = declaration(recipe.method)
-    known = {"default": {}} | method.variant_params
-    if recipe.variant not in (None, *known):
+    method, of_scale = declaration(recipe.method), given.settings
+    if recipe.variant not in (None, "default", *method.variant_params):
         raise unknown(f"variant of {method.name}", recipe.variant, method.variant_params, where)
-    variant = dict(known[recipe.variant or "default"])
+    variant = dict(method.variant_params.get(recipe.variant or "default", {}))
     changed = variant.pop("components", {})
     plugins = [method.components, {name: params or {} for name, params in changed.items()}, recipe.components]
     left_out = {name for name, params in changed.items() if params is None} - set(recipe.components)
@@ -79,37 +60,39 @@ def make_spec(recipe: Recipe, encoder: EncoderRef, size: int, seed: int, given: 
     stated |= {f"{name}.{key}" for layer in plugins[1:] for name, params in layer.items() for key in params}
     tuned = given.tuned.get(recipe_name(method, used), given.tuned.get(method.name, {}))
     chosen = by_component({key: value for key, value in tuned.items() if key not in stated})
-    plugins += [given.components, chosen]
-    schedule = shortened(typed(method, merged(variant, recipe.params), where), given.steps_factor)
-    of_scale = (given.override, given.methods.get(method.name, {}), chosen.get("", {}))
-    params = typed(method, merged(variant, recipe.params, schedule, *of_scale, recipe.sweep), where)
+    plugins += [of_scale.components, chosen]
+    components = {}
+    for name in used:
+        component = declaration(name, COMPONENTS)
+        if reason := refusal(method, component):
+            raise BadInput(f"{where}: {method.name} cannot take component {name}: {reason}.")
+        values = {key: value for layer in plugins for key, value in layer.get(name, {}).items()}
+        params = fill(component, values, f"{where}: {name}")
+        components[name] = ComponentSpec(version=component.version, params=params)
+    params = variant | recipe.params
+    params |= shortened(fill(method, params, f"{where}: {method.name}"), of_scale.steps_factor)
+    params |= of_scale.override | of_scale.methods.get(method.name, {}) | chosen.get("", {}) | recipe.sweep
+    params = fill(method, params, f"{where}: {method.name}")
     stage = pretraining(params, encoder, given, where)
-    corpus = given.corpora.get(method.corpus) if method.kind in ("trained", "fitted") else None
-    if corpus is None and method.kind in ("trained", "fitted"):
+    corpus = given.corpora.get(method.corpus) if method.needs_corpus else None
+    if method.needs_corpus and corpus is None:
         raise BadInput(f"{where}: no {method.corpus} to train {method.name} on.")
     sample = corpus and CorpusSpec(name=Path(corpus.path).name, sha256=corpus.sha256, size=size, subset_seed=seed)
+    trained = method.kind == "trained"
     spec = Spec(
         method=method.name,
         method_version=method.version,
         params=params,
-        components={name: _component(method, name, [p.get(name, {}) for p in plugins], where) for name in used},
+        components=components,
         encoder=stage.model if stage else encoder,
         corpus=sample,
-        dev_sha256=given.dev_sha256 if method.kind == "trained" else None,
+        dev_sha256=given.dev_sha256 if trained else None,
         seed=0 if method.kind == "untrained" else seed,  # a fitted method draws its sentences by seed
-        precision=given.precision if method.kind == "trained" else "fp32",
-        threads=given.threads,
+        precision=of_scale.precision if trained else "fp32",
+        threads=of_scale.threads,
     )
     refuse_contradictions(spec, where)
     return spec
-
-
-def _component(method: Declaration, name: str, layers: list[dict], where: str) -> ComponentSpec:
-    """A component of a run, its settings in layers. Raises BadInput where the method cannot take it."""
-    component = declaration(name, COMPONENTS)
-    if reason := refusal(method, component):
-        raise BadInput(f"{where}: {method.name} cannot take component {name}: {reason}.")
-    return ComponentSpec(version=component.version, params=typed(component, merged(*layers), where))
 
 
 def refuse_contradictions(spec: Spec, where: str) -> None:
@@ -138,16 +121,14 @@ def by_component(settings: Mapping[str, Value]) -> dict[str, dict[str, Value]]:
     """Settings such as `learning_rate` and `ami.weight` by component; those of the method under the empty name."""
     parts: dict[str, dict[str, Value]] = {}
     for key, value in settings.items():
-        component, dot, param = key.partition(".")
-        parts.setdefault(component if dot else "", {})[param if dot else key] = value
+        component, _, param = key.rpartition(".")
+        parts.setdefault(component, {})[param] = value
     return parts
 
 
 def shortened(params: dict[str, Any], factor: float) -> dict[str, Value]:
-    """The schedule of a method with a fraction of its steps and warm-up steps; empty where nothing is trained.
-
-    STS-B dev is evaluated after as many steps as before, or once after the last where there are fewer steps.
-    """
+    """The schedule of a method with a fraction of its steps and warm-up steps; empty where nothing is trained. STS-B
+    dev is evaluated after as many steps as before, or once after the last where there are fewer steps."""
     if factor == 1 or "steps" not in params:
         return {}
     steps = max(1, round(factor * params["steps"]))
@@ -166,26 +147,8 @@ def pretraining(params: dict, encoder: EncoderRef, given: Conditions, where: str
     if name == "none":
         return None
     if given.stage is None:
-        raise BadInput(
-            f"{where}: {name} must be trained first; then give its model as encoder, with pretraining=none."
-        )
+        raise BadInput(f"{where}: train {name} first; then give its model as encoder, with pretraining=none.")
     return make_spec(Recipe(method=name), encoder, *given.stage, given, where)
-
-
-def merged(*layers: Mapping) -> dict:
-    """Several dicts as one; later values win."""
-    return {key: value for layer in layers for key, value in layer.items()}
-
-
-def typed(declared: Declaration, values: dict, where: str) -> dict:
-    """Hyper-parameters of a method or component, checked and complete, without those that have no effect.
-
-    A method that is not trained has no learning rate, so none is part of its identity.
-    """
-    params = fill(declared, values, f"{where}: {declared.name}")
-    if declared.kind in ("trained", "component"):
-        return params
-    return {key: value for key, value in params.items() if key in declared.params or key == "pooler"}
 
 
 # ---------------------------------------------------------------- corpora
@@ -207,14 +170,9 @@ def corpus_path(spec: Spec, scale: Scale) -> Path | None:
     return data_root(scale) / training_files(spec, scale)[0] if spec.corpus else None
 
 
-# ---------------------------------------------------------------- back-translation
-
-
 def back_translation_facts(corpus_sha256: str, translators: str) -> dict:
-    """Everything that decides a back-translated corpus (csebench/data/translate.py); its hash names the file.
-
-    `version` is increased when translate.py would write other sentences.
-    """
+    """Everything that decides a back-translated corpus, whose file is named by its hash; `version` is increased when
+    csebench/data/translate.py would write other sentences."""
     return {"corpus_sha256": corpus_sha256, "translators": translators, "beams": 5, "longest": 128, "version": 1}
 
 

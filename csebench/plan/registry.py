@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from pydantic import ValidationError
@@ -25,30 +24,29 @@ COMPONENTS = METHODS / "components"
 EVALUATORS = ROOT / "evaluators"
 
 
-def names(folder: Path) -> list[str]:
-    """Names of the methods, components or evaluators in a folder."""
-    return sorted(files(folder))
-
-
 def files(folder: Path) -> dict[str, Path]:
     """The `.py` files of a folder by name, without those that begin with `_` or are hidden, as locks of editors."""
     return {path.stem: path for path in sorted(folder.glob("[!._]*.py"))}
+
+
+def names(folder: Path) -> list[str]:
+    """Names of the methods, components or evaluators in a folder."""
+    return sorted(files(folder))
 
 
 def read_literal(path: Path, variable: str):
     """The value of a module-level literal, read without running the file. Raises BadInput: the file is not valid
     Python, or has no such literal."""
     for node in parse_python(path).body:
-        if isinstance(node, ast.Assign) and any(getattr(t, "id", None) == variable for t in node.targets):
-            for constant in (part for part in ast.walk(node.value) if isinstance(part, ast.Constant)):
-                if isinstance(constant.value, str) and (problem := unprintable(constant.value)) is not None:
-                    raise BadInput(f"{path}: line {constant.lineno}: {problem}")
-            try:
-                return ast.literal_eval(node.value)
-            except (ValueError, TypeError, RecursionError):  # TypeError: a key that is a list
-                raise BadInput(
-                    f"{path}: line {node.lineno}: {variable} must be a literal (no calls or names)."
-                ) from None
+        if not isinstance(node, ast.Assign) or all(getattr(t, "id", None) != variable for t in node.targets):
+            continue
+        for part in ast.walk(node.value):
+            if isinstance(part, ast.Constant) and isinstance(part.value, str) and (why := unprintable(part.value)):
+                raise BadInput(f"{path}: line {part.lineno}: {why}")
+        try:
+            return ast.literal_eval(node.value)
+        except (ValueError, TypeError, RecursionError):  # TypeError: a key that is a list
+            raise BadInput(f"{path}: line {node.lineno}: {variable} must be a literal, without names.") from None
     raise BadInput(f"{path}: no {variable} = {{...}} at the top of the file; copy methods/_template.py.")
 
 
@@ -67,21 +65,17 @@ def with_imports(path: Path, packages: tuple[str, ...] = ("methods.", "evaluator
     """A file, and the files of some packages that it imports from, directly or through one another."""
     files, waiting = [], [path]
     while waiting:
-        file = waiting.pop()
-        if file not in files:
-            files.append(file)
-            waiting += sorted(_imported(file, packages))
-    return files
-
-
-def _imported(path: Path, packages: tuple[str, ...]) -> set[Path]:
-    files = set()
-    for node in ast.walk(parse_python(path)):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
-        if isinstance(node, ast.ImportFrom):
-            names = [node.module or "", *(f"{node.module}.{name}" for name in names)]
-        candidates = (ROOT / (name.replace(".", "/") + ".py") for name in names if name.startswith(packages))
-        files |= {candidate for candidate in candidates if candidate.is_file()}
+        if (file := waiting.pop()) in files:
+            continue
+        files.append(file)
+        imported = set()
+        for node in ast.walk(parse_python(file)):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                imported |= {f"{node.module}", *(f"{node.module}.{alias.name}" for alias in node.names)}
+        candidates = (ROOT / (name.replace(".", "/") + ".py") for name in imported if name.startswith(packages))
+        waiting += sorted(candidate for candidate in candidates if candidate.is_file())
     return files
 
 
@@ -126,7 +120,7 @@ def any_declaration(name: str, folder: Path) -> Declaration | EvaluatorDeclarati
     path = files(folder)[name]
     where = str(path.relative_to(ROOT))
     try:
-        declared = model.model_validate(read_literal(path, "DECLARATION"))
+        declared = model.model_validate(read_literal(path, "DECLARATION"), context=declaration)
         if isinstance(declared, Declaration):
             declared.hyperparameters()
     except ValidationError as e:
@@ -136,16 +130,14 @@ def any_declaration(name: str, folder: Path) -> Declaration | EvaluatorDeclarati
     return declared
 
 
-def load(name: str, folder: Path = METHODS):
-    """The class of a method or component, the function of an evaluator; imports torch, so only workers call it."""
-    return getattr(module(name, folder), {METHODS: "Method", COMPONENTS: "Component", EVALUATORS: "evaluate"}[folder])
-
-
-def module(name: str, folder: Path) -> ModuleType:
-    """The imported file of a method, component or evaluator."""
+def load(name: str, folder: Path = METHODS, attribute: str = ""):
+    """The class of a method or component, the function of an evaluator, or another attribute of its file; imports
+    torch, so only workers call it."""
     any_declaration(name, folder)
     path = files(folder)[name].relative_to(ROOT).with_suffix("")
-    return importlib.import_module(".".join(path.parts))
+    module = importlib.import_module(".".join(path.parts))
+    main = {METHODS: "Method", COMPONENTS: "Component", EVALUATORS: "evaluate"}[folder]
+    return getattr(module, attribute or main)
 
 
 @cached
@@ -167,8 +159,7 @@ def panels() -> dict[str, tuple[str, Panel]]:
 
 def load_drawing(kind: str) -> Callable[[Any, dict, Any], list[list]]:
     """The function `draw_KIND(figure, items, source)` of the evaluator that declares a panel."""
-    name, _ = panels()[kind]
-    return getattr(module(name, EVALUATORS), f"draw_{kind}")
+    return load(panels()[kind][0], EVALUATORS, f"draw_{kind}")
 
 
 @dataclass(frozen=True)
@@ -244,13 +235,15 @@ def protocol(text: str, where: str = "") -> Protocol:
     return Protocol(text, declared, params)
 
 
-def fill(declared: Declaration, values: dict, where: str) -> dict:
-    """Hyper-parameters, typed, checked and completed with the defaults of the declaration; without those at the value
-    that runs do not state (`Unstated`). Raises BadInput: an unknown parameter or a value of the wrong type, with the
-    nearest valid name."""
+def fill(declared: Declaration, values: dict, where: str) -> dict[str, Any]:
+    """Hyper-parameters of a method or component, typed, checked and completed with the defaults of the declaration;
+    without those that have no effect, as the learning rate of what is not trained, and those at the value that runs do
+    not state (`Unstated`). Raises BadInput, with the nearest valid name: an unknown parameter, or a wrong value."""
     model = declared.hyperparameters
     try:
         filled = model.model_validate(values).model_dump()
     except ValidationError as e:
         raise explain(e, where, model.model_fields) from None
+    if declared.kind not in ("trained", "component"):
+        filled = {key: value for key, value in filled.items() if key in declared.params or key == "pooler"}
     return {key: value for key, value in filled.items() if declared.unstated.get(key, ...) != value}

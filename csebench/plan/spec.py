@@ -1,40 +1,33 @@
-"""A run as a value: its settings, and the id that is computed from them.
-
-From a table row to a spec: csebench/plan/recipe.py.
-"""
+"""A run as a value: its settings, and the id that is computed from them. From a table row to it: recipe.py."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from csebench.base.files import digest
-from csebench.plan.declarations import EncoderRef, Precision, Seed, Threads, Value
+from csebench.plan.declarations import EncoderRef, Precision, Seed, Strict, Threads, Value
 
 Source = Literal["order", "dropout", "head"]  # of randomness in training; that of the subset is in CorpusSpec
 RUNS = Path("runs")
 TRAINER_VERSION = 2  # increase it when a change of the engine changes a trained model
 
 
-class Frozen(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class ComponentSpec(Frozen):
+class ComponentSpec(Strict):
     version: int
     params: dict[str, Value]
 
 
-class CorpusSpec(Frozen):
+class CorpusSpec(Strict):
     name: str
     sha256: str
     size: int = Field(ge=2)  # sentences drawn; all if the corpus has no more
     subset_seed: Seed
 
 
-class Spec(Frozen):
+class Spec(Strict):
     """Everything that decides the model of a run, typed and complete.
 
     Commit, hardware, library versions, paths and labels are not part of it; they go into the provenance.
@@ -81,9 +74,9 @@ class Spec(Frozen):
         for key, value in settings.items():
             if key not in self.settings:
                 raise ValueError(f"`spec` has no {key}")
-            component, dot, param = key.partition(".")
-            params = content["components"][component]["params"] if dot else content["params"]
-            params[param if dot else key] = value
+            component, _, param = key.rpartition(".")
+            of = content["components"][component] if component else content
+            of["params"][param] = value
         return Spec(**content)
 
     def seed_of(self, source: Source) -> int:

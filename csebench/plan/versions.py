@@ -2,10 +2,8 @@
 
 `tests/version_lock.json` holds the version of every unit and a hash of its code. Units: each method, component and
 evaluator with what it imports from methods/ and evaluators/; the trainer, which is rooms of csebench/ with what they
-import from data/; back-translation; replicates. What brings data and models is in none: it cannot change a number, as
-files are checked by their hashes. What cannot change a number does not count: comments, layout, docstrings, the types
-of arguments, what an error says, an evaluator's figures, and the text for readers in a declaration (`without_text`).
-`python -m csebench.plan.versions` brings the lock up to date.
+import from data/; back-translation; replicates. What brings data and models is in none, as files are checked by their
+hashes. `python -m csebench.plan.versions` brings the lock up to date.
 """
 
 from __future__ import annotations
@@ -20,9 +18,9 @@ from pathlib import Path
 from pydantic import BaseModel, RootModel
 
 from csebench.base.errors import BadInput, unknown
-from csebench.base.files import read_json, read_object, sha256, write_json
+from csebench.base.files import read_object, write_json
 from csebench.base.project import ROOT
-from csebench.plan.catalog import RUNS, require_checkout
+from csebench.plan.catalog import require_checkout
 from csebench.plan.declarations import without_text
 from csebench.plan.recipe import back_translation_facts
 from csebench.plan.registry import (
@@ -39,7 +37,6 @@ from csebench.plan.registry import (
 from csebench.plan.spec import TRAINER_VERSION, Spec, digest
 
 LOCK = ROOT / "tests" / "version_lock.json"
-STORED = RUNS / ".plan" / "versions.json"  # `unversioned_code`, with the hash of the files that it was made from
 DECLARATION = "DECLARATION"
 TRAINER = ("model", "train")  # rooms of csebench/
 TRANSLATE = ROOT / "csebench" / "data" / "translate.py"  # has a version of its own, as replicates do
@@ -47,15 +44,11 @@ REPLICATES = ROOT / "csebench" / "score" / "replicates.py"
 
 
 class _Arithmetic(ast.NodeTransformer):
-    """Drops from a module what cannot change a number.
-
-    Args:
-        declared: what counts of its declaration; None: nothing.
-        draws: whether its functions `draw_…` make figures, as an evaluator's do.
-    """
+    """Drops what cannot change a number: docstrings, types of arguments, what an error says, an evaluator's figures,
+    and of the declaration what is for readers. Comments and layout are in no tree."""
 
     def __init__(self, declared: dict | None, draws: bool):
-        self.declared, self.draws = declared, draws
+        self.declared, self.draws = declared, draws  # what counts of `DECLARATION`; whether `draw_…` make figures
 
     def _without_docstring(self, node):
         if ast.get_docstring(node, clean=False) is not None:
@@ -84,22 +77,17 @@ class _Arithmetic(ast.NodeTransformer):
 
 
 def normalised(path: Path, imported: bool = False) -> list | str:
-    """The code of a file without what cannot change a number.
-
-    Args:
-        imported: by another unit, which has a declaration of its own: this one counts only if its code reads it.
-    """
+    """The code of a file without what cannot change a number. The declaration of one that another unit, which has its
+    own, imports counts only if its code reads it."""
     tree = parse_python(path)
-    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == DECLARATION]
-    read = any(isinstance(name.ctx, ast.Load) for name in names)
-    declared = without_text(read_literal(path, DECLARATION)) if names else None
-    counted = None if imported and not read else declared
-    return _plain(_Arithmetic(counted, draws=path.parent.name == EVALUATORS.name).visit(tree))
+    named = {type(node.ctx) for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == DECLARATION}
+    counts = named and (not imported or ast.Load in named)
+    declared = without_text(read_literal(path, DECLARATION)) if counts else None
+    return _plain(_Arithmetic(declared, draws=path.parent.name == EVALUATORS.name).visit(tree))
 
 
 def _plain(node):
-    """A syntax tree as nested lists, the same for every Python: `ast.dump` also shows what is empty, and later
-    Pythons have more of it."""
+    """A syntax tree as nested lists. `ast.dump` also shows what is empty, of which later Pythons have more."""
     if isinstance(node, list):
         return [_plain(item) for item in node]
     if not isinstance(node, ast.AST):
@@ -114,17 +102,11 @@ def code_hash(path: Path, *others: Path) -> str:
 
 
 def units(skip_invalid: bool = False) -> dict[str, tuple[int, list[Path]]]:
-    """Version and files of every unit.
-
-    Args:
-        skip_invalid: leave out a unit whose file cannot be read.
-
-    Raises:
-        BadInput: a file is no valid method, component or evaluator.
-    """
+    """Version and files of every unit. Raises BadInput for a file that is no valid method, component or evaluator, or
+    leaves such a unit out (`skip_invalid`)."""
     rooms = [path for room in TRAINER for path in sorted((ROOT / "csebench" / room).rglob("[!.]*.py"))]
     trainer = {file for path in rooms for file in with_imports(path, ("csebench.data.",))}
-    units = {"trainer": (TRAINER_VERSION, sorted(trainer - {TRANSLATE}))}
+    units = {"trainer": (TRAINER_VERSION, sorted(trainer))}
     units["translate"] = (back_translation_facts("", "")["version"], [TRANSLATE])
     units["replicates"] = (read_literal(REPLICATES, "VERSION"), [REPLICATES, REPLICATES.with_name("score_types.py")])
     for folder in (METHODS, COMPONENTS, EVALUATORS):
@@ -142,14 +124,11 @@ def unit_name(name: str, folder: Path) -> str:
 
 def current(skip_invalid: bool = False) -> dict[str, dict]:
     """Every unit's version and the hash of its code as they are now."""
-    return {
-        unit: {"version": version, "code": code_hash(*paths)} for unit, (version, paths) in units(skip_invalid).items()
-    }
+    wanted = units(skip_invalid)
+    return {unit: {"version": version, "code": code_hash(*paths)} for unit, (version, paths) in wanted.items()}
 
 
 class Locked(BaseModel):
-    """What the lock states of a unit."""
-
     version: int
     code: str
 
@@ -172,22 +151,8 @@ def changed_without_bump(skip_invalid: bool = False) -> list[str]:
 
 @functools.cache  # not `cached`: a process imports its code once, and later edits are not what it runs
 def unversioned_code() -> list[str]:
-    """`changed_without_bump` as this process started, without units whose file is invalid.
-
-    It takes a second; where there is a folder of runs, the result is kept there until a file changes that it was made
-    from.
-    """
-    sources = [path for folder in ("csebench", "methods", "evaluators") for path in (ROOT / folder).rglob("*.py")]
-    key = digest({str(path): sha256(path) for path in [*sources, LOCK] if path.exists()}, 16)
-    with contextlib.suppress(BadInput, LookupError, TypeError):
-        stored = read_json(STORED)
-        if stored["key"] == key:
-            return stored["units"]
-    changed = changed_without_bump(skip_invalid=True)
-    if RUNS.exists():
-        with contextlib.suppress(OSError):  # read only
-            write_json(STORED, {"key": key, "units": changed})
-    return changed
+    """`changed_without_bump` as this process started, without units whose file is invalid."""
+    return changed_without_bump(skip_invalid=True)
 
 
 def mark(units: Iterable[str]) -> dict[str, list[str]]:
@@ -216,17 +181,12 @@ def units_of_score(evaluator: str) -> Iterator[str]:
 def main(arguments: list[str]) -> None:
     """Bring the lock up to date. Refuses a unit whose code changed and whose version did not, unless it is blessed."""
     require_checkout()
-    blessed = arguments[arguments.index("--bless") + 1 :] if "--bless" in arguments else []
-    now = current()
-    for unit in blessed:
-        if unit not in now:
-            raise unknown("unit", unit, now, "--bless")
-    refused = [unit for unit in changed_without_bump() if unit not in blessed]
-    if refused:
-        raise BadInput(
-            f"{', '.join(refused)}: the code changed, the version did not. Bump `version` if a number can change;"
-            " if none can: python -m csebench.plan.versions --bless UNIT …"
-        )
+    blessed, now = arguments[arguments.index("--bless") + 1 :] if "--bless" in arguments else [], current()
+    if strange := [unit for unit in blessed if unit not in now]:
+        raise unknown("unit", strange[0], now, "--bless")
+    if refused := [unit for unit in changed_without_bump() if unit not in blessed]:
+        why = f"{', '.join(refused)}: the code changed, the version did not. Bump `version` if a number can change"
+        raise BadInput(f"{why}; if none can: python -m csebench.plan.versions --bless UNIT …")
     write_json(LOCK, now)
 
 

@@ -14,8 +14,7 @@ from csebench.model.embedder import Embedder, EmbeddingFile
 from csebench.model.encoder import Encoder
 from csebench.model.sentence_encoder import Affine, SentenceEncoder, SentenceTransformerEmbedder
 from csebench.plan.declarations import POOLERS, EncoderRef, Evaluation
-from csebench.plan.recipe import typed
-from csebench.plan.registry import declaration, load
+from csebench.plan.registry import declaration, fill, load
 
 
 def has_modules(ref: EncoderRef) -> bool:
@@ -46,7 +45,7 @@ def open_model(name: str, pooler: str | None = None, evaluation: Evaluation = Ev
         declared, where = declaration(facts["control"]), folder / FACTS
         if declared.kind != "control":
             raise BadInput(f"{where}: control: {declared.name} is none of the controls.")
-        return load(declared.name)(typed(declared, facts["params"], f"{where}: params"), facts["seed"])
+        return load(declared.name)(fill(declared, facts["params"], f"{where}: params: {declared.name}"), facts["seed"])
     pooler, ref = pooler or facts["pooler"], EncoderRef.parse(name)
     if pooler is None and has_modules(ref):
         return SentenceTransformerEmbedder(ref, evaluation)

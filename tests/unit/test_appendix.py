@@ -42,7 +42,6 @@ def project(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "command, shown",
     [
-        ("plan all", "tiny/tableA1"),
         ("plan tableA1", "tiny/tableA1 0 of 1"),
         ("render tableA1", "# Tiny, Table A1, at scale smoke"),
         ("render index", "| [Table A1](tableA1.md) | [missing: 0 of 1 runs scored](tiny/tableA1.md) |"),

@@ -37,29 +37,20 @@ def test_outside_a_checkout_a_verb_says_how_to_get_one(verb, tmp_path, monkeypat
     assert not list(tmp_path.iterdir())
 
 
-def test_version_names_the_commit_of_a_checkout(capsys, monkeypatch):
+@pytest.mark.parametrize("checkout, suffix", [(True, " (commit 0123456789, with changes)"), (False, "")])
+def test_version_names_the_commit_of_a_checkout(checkout, suffix, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(verbs, "code_state", lambda: {"commit": "0123456789abcdef", "dirty_diff_sha256": "ab"})
+    monkeypatch.setattr(catalog, "ROOT", ROOT if checkout else tmp_path)
     with pytest.raises(SystemExit) as ended:
         cli.main(["--version"])
     assert ended.value.code == 0
-    assert capsys.readouterr().out == f"csebench {csebench.__version__} (commit 0123456789, with changes)\n"
+    assert capsys.readouterr().out == f"csebench {csebench.__version__}{suffix}\n"
 
 
-def test_version_outside_a_checkout_names_no_commit(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(catalog, "ROOT", tmp_path)
-    with pytest.raises(SystemExit):
-        cli.main(["--version"])
-    assert capsys.readouterr().out == f"csebench {csebench.__version__}\n"
-
-
-def test_citation_file_fits_the_package():
+def test_citation_and_changelog_fit_the_package():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert citation["version"] == csebench.__version__
-    assert citation["license"] == PROJECT["license"]
+    assert (citation["version"], citation["license"]) == (csebench.__version__, PROJECT["license"])
     assert citation["repository-code"] == PROJECT["urls"]["Repository"] == REPOSITORY
-
-
-def test_changelog_has_the_version_and_what_is_unreleased():
     headings = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.M)
     assert headings[:2] == ["Unreleased", csebench.__version__]
 
@@ -72,10 +63,9 @@ def test_before_a_commit_runs_checks_of_ci():
 
 @pytest.mark.slow
 def test_a_wheel_holds_every_room_and_says_that_it_is_no_checkout(tmp_path):
-    source, site = tmp_path / "source", tmp_path / "site"
-    ignored = shutil.ignore_patterns("__pycache__")
-    for name in ("csebench", "methods", "evaluators"):
-        shutil.copytree(ROOT / name, source / name, ignore=ignored)
+    source, site, rooms = tmp_path / "source", tmp_path / "site", ("csebench", "methods", "evaluators")
+    for name in rooms:
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-q", "-w", str(tmp_path), "."]
@@ -83,12 +73,8 @@ def test_a_wheel_holds_every_room_and_says_that_it_is_no_checkout(tmp_path):
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
-    files = {
-        path.relative_to(source)
-        for name in ("csebench", "methods", "evaluators")
-        for path in (source / name).rglob("*")
-    }
-    assert not [file for file in files if (source / file).is_file() and not (site / file).is_file()]
+    files = [path for name in rooms for path in (source / name).rglob("*") if path.is_file()]
+    assert not [path for path in files if not (site / path.relative_to(source)).is_file()]
     command = [sys.executable, "-m", "csebench", "methods"]
     done = subprocess.run(command, cwd=tmp_path, env={"PYTHONPATH": str(site)}, capture_output=True, text=True)
     assert done.returncode == 2 and "git clone" in done.stderr and done.stdout == ""

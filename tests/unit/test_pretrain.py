@@ -1,6 +1,7 @@
 """encoders/pretrain.py: a vocabulary and a BERT from a text file."""
 
 import json
+from unittest import mock
 
 import pytest
 
@@ -10,14 +11,26 @@ CORPUS = ROOT / "data" / "smoke" / "wiki" / "smoke.txt"
 SMALL = ["--batch-size=8", "--layers=1", "--hidden=16", "--heads=2", "--vocab-size=300", "--max-length=40"]
 
 
-def test_makes_an_encoder_that_learns_and_loads(tmp_path):
+@pytest.mark.slow
+def test_makes_an_encoder_that_learns_and_loads_and_goes_on_where_it_was_stopped(tmp_path):
     import torch
-    from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer
+    from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer, Trainer
 
     from encoders.pretrain import main
 
-    out = tmp_path / "small"
-    main([str(CORPUS), "--out", str(out), "--steps=12", *SMALL])
+    evaluate, out = Trainer.evaluate, tmp_path / "small"
+
+    def dies(self, *args, **kwargs):
+        if self.state.global_step == 8:
+            raise KeyboardInterrupt
+        return evaluate(self, *args, **kwargs)
+
+    arguments = [str(CORPUS), "--out", str(out), "--steps=12", *SMALL]
+    with mock.patch.object(Trainer, "evaluate", dies), pytest.raises(KeyboardInterrupt):
+        main(arguments)
+    with mock.patch.object(Trainer, "training_step", autospec=True, side_effect=Trainer.training_step) as steps:
+        main(arguments)
+    assert steps.call_count == 5
     tokenizer, encoder = AutoTokenizer.from_pretrained(out), AutoModel.from_pretrained(out)
     assert encoder.config.hidden_dropout_prob == 0.1 and encoder.dtype == torch.float32
     model = AutoModelForMaskedLM.from_pretrained(out)
@@ -27,36 +40,6 @@ def test_makes_an_encoder_that_learns_and_loads(tmp_path):
     assert curve[-1]["eval_loss"] < curve[0]["eval_loss"]
     assert f"{curve[-1]['eval_loss']:.3f}" in (out / "README.md").read_text()
     assert not (out / "checkpoints").exists()
-
-
-def test_a_stopped_run_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
-    from transformers import Trainer
-
-    from encoders.pretrain import main
-
-    evaluate, arguments = Trainer.evaluate, [str(CORPUS), "--out", str(tmp_path / "small"), "--steps=6", *SMALL]
-
-    def dies(self, *args, **kwargs):
-        if self.state.global_step == 4:
-            raise KeyboardInterrupt
-        return evaluate(self, *args, **kwargs)
-
-    monkeypatch.setattr(Trainer, "evaluate", dies)
-    with pytest.raises(KeyboardInterrupt):
-        main(arguments)
-    monkeypatch.setattr(Trainer, "evaluate", evaluate)
-    steps = []
-    monkeypatch.setattr(Trainer, "training_step", spy(Trainer.training_step, steps))
-    main(arguments)
-    assert len(steps) == 3
-
-
-def spy(method, calls):
-    def called(*args, **kwargs):
-        calls.append(args)
-        return method(*args, **kwargs)
-
-    return called
 
 
 def test_a_corpus_of_a_few_lines_is_refused(tmp_path, capsys):

@@ -11,8 +11,8 @@ quoted = runpy.run_path(str(ROOT / "docs" / "quoted_numbers.py"))
 SIMCSE = "SimCSE (Gao et al., 2021)"
 
 
-def fill(expression, value="old"):
-    return quoted["fill"](f"a\n<!-- n: {expression} -->{value}<!-- /n -->", "README.md").splitlines()[1:]
+def fill(expression):
+    return quoted["fill"](f"a\n<!-- n: {expression} -->old<!-- /n -->", "README.md").splitlines()[1:]
 
 
 def test_texts_are_not_stale(capsys):
@@ -41,7 +41,6 @@ def test_a_stale_number_fails_the_check(tmp_path, monkeypatch, capsys):
     ("expression", "message"),
     [
         ('text("micse/table3", "SimCSE", "1%")', "README.md: line 2: .*unknown row 'SimCSE'"),
-        ('text("micse/table33", "SimCSE", "1%")', "unknown table"),
         ("1 +", "line 2: 1 \\+: invalid syntax"),
         ("open('x')", "'open' is not defined"),
     ],
@@ -52,5 +51,5 @@ def test_an_invalid_expression_is_named_with_its_line(expression, message):
 
 
 def test_a_marker_without_end_is_an_error():
-    with pytest.raises(BadInput, match="no `<!-- /n -->`"):
+    with pytest.raises(BadInput, match="<!-- /n -->"):
         quoted["fill"]("<!-- n: 1 -->1", "README.md")

@@ -8,57 +8,8 @@ from csebench import workflow
 from csebench.base.errors import BadInput
 from csebench.base.project import ROOT
 from csebench.plan import versions
+from csebench.plan.spec import Spec
 from csebench.report import markdown
-
-
-def test_code_changes_only_with_its_version():
-    changed = versions.changed_without_bump()
-    assert not changed, (
-        f"bump the version of {changed}, or run: python -m csebench.plan.versions --bless {' '.join(changed)}"
-    )
-
-
-def test_lock_is_up_to_date():
-    """A new file may wait for its first note; what is noted must be as it is."""
-    now = versions.current()
-    assert "trainer" in versions.locked()
-    assert versions.locked() == {unit: now.get(unit) for unit in versions.locked()}, (
-        "run: python -m csebench.plan.versions"
-    )
-
-
-# ---------------------------------------------------------------- what is asked for after an edit
-
-NUMBERS = {  # what changes a number: file, what is there (a pattern), what it becomes, the unit that must be asked
-    "a sum over processes for a mean": ("csebench/train/parallel.py", r"total / \w+\(\)", "total", "trainer"),
-    "a token less": ("csebench/model/tokens.py", r"(truncation=True, max_length=[\w.]+)", r"\1 - 1", "trainer"),
-    "another prompt": ("csebench/model/pooling.py", r"means \[MASK\]", "is [MASK]", "trainer"),
-    "lines that end elsewhere": ("csebench/data/corpus.py", r"ord\(.+?\)", "32", "trainer"),
-    "a default value": ("methods/simcse.py", r'"temperature": \(0.05,', '"temperature": (0.06,', "methods/simcse"),
-    "a metric": ("evaluators/sts.py", '"best": {"spearman"', '"best": {"pearson"', "evaluators/sts"),
-    "what an evaluator imports": ("evaluators/_probe.py", "SEED = 1111", "SEED = 1112", "evaluators/transfer"),
-    "other signs": ("csebench/score/replicates.py", r"PCG64\(0\)", "PCG64(1)", "replicates"),
-    "other ids of sentences": ("csebench/score/score_types.py", r"text\.lower\(\)", "text", "replicates"),
-    "another search": ("csebench/data/translate.py", r"num_beams=\S+?([,)])", r"num_beams=1\1", "translate"),
-}
-
-NO_NUMBERS = {
-    "a comma in BibTeX": ("methods/simcse.py", "booktitle={EMNLP}, year", "booktitle={EMNLP} year"),
-    "a title": ("methods/simcse.py", '"title": "', '"title": "The '),
-    "a deviation": ("methods/simcse.py", '"deviations": \\[', '"deviations": ["another",'),
-    "where a value comes from": ("methods/simcse.py", "README table, BERT", "the README's table, BERT"),
-    "an evaluator's source": ("evaluators/sts.py", '"source": "', '"source": "see '),
-    "an evaluator's figure": ("evaluators/sts.py", "gold score of the pair", "gold score"),
-    "the size of its panel": ("evaluators/sts.py", '"width": 5.2', '"width": 6'),
-    "an error message": ("csebench/data/corpus.py", r'raise BadInput\(\s*f"', 'raise BadInput(f"Sorry: '),
-    "a docstring": ("csebench/train/losses.py", '"""', '"""Losses. '),
-    "a comment": ("csebench/train/losses.py", "from __future__", "# what is needed\nfrom __future__"),
-    "the type of an argument": ("csebench/data/corpus.py", r"def lines\(path: Path\)", "def lines(path)"),
-    "how a model is downloaded": ("csebench/base/hub.py", r"return ", "return None or "),
-    "how data is fetched": ("csebench/data/fetch.py", r"return ", "return None or "),
-    "what is looked for before a run": ("csebench/data/preflight.py", r"GB = 10\*\*9", "GB = 2**30"),
-    "a room that computes no score": ("csebench/report/markdown.py", "ddof = 1", "ddof=1"),
-}
 
 
 @pytest.fixture(scope="module")
@@ -66,8 +17,51 @@ def now():
     return versions.current()
 
 
-def asked(now, tmp_path, file, old, new):
-    """The units whose code counts as changed after an edit of a file."""
+def test_lock_is_up_to_date(now):
+    """A new file may wait for its first note; what is noted must be as it is."""
+    changed = [unit for unit, noted in versions.locked().items() if noted != now.get(unit)]
+    assert not changed, (
+        f"bump the version of {changed}, or run: python -m csebench.plan.versions --bless {' '.join(changed)}"
+    )
+    assert "trainer" in versions.locked()
+
+
+# ---------------------------------------------------------------- what is asked for after an edit
+
+EDITS = {  # file, what is there (a pattern), what it becomes, the units that must be asked
+    "a sum over processes for a mean": ("csebench/train/parallel.py", r"total / \w+\(\)", "total", ["trainer"]),
+    "a token less": ("csebench/model/tokens.py", r"(truncation=True, max_length=[\w.]+)", r"\1 - 1", ["trainer"]),
+    "another prompt": ("csebench/model/pooling.py", r"means \[MASK\]", "is [MASK]", ["trainer"]),
+    "lines that end elsewhere": ("csebench/data/corpus.py", r"ord\(.+?\)", "32", ["trainer"]),
+    "a default value": ("methods/simcse.py", r'"temperature": \(0.05,', '"temperature": (0.06,', ["methods/simcse"]),
+    "a metric": ("evaluators/sts.py", '"best": {"spearman"', '"best": {"pearson"', ["evaluators/sts"]),
+    "what an evaluator imports": ("evaluators/_probe.py", "SEED = 1111", "SEED = 1112", ["evaluators/transfer"]),
+    "other signs": ("csebench/score/replicates.py", r"PCG64\(0\)", "PCG64(1)", ["replicates"]),
+    "other ids of sentences": ("csebench/score/score_types.py", r"text\.lower\(\)", "text", ["replicates"]),
+    "another search": ("csebench/data/translate.py", r"num_beams=\S+?([,)])", r"num_beams=1\1", ["translate"]),
+    "what others extend": ("methods/msse.py", r"def loss\(", "def other(", ["methods/msse", "methods/msse_sup"]),
+    "a comma in BibTeX": ("methods/simcse.py", "booktitle={EMNLP}, year", "booktitle={EMNLP} year", []),
+    "a title": ("methods/simcse.py", '"title": "', '"title": "The ', []),
+    "a deviation": ("methods/simcse.py", '"deviations": \\[', '"deviations": ["another",', []),
+    "where a value comes from": ("methods/simcse.py", "README table, BERT", "the README's table, BERT", []),
+    "an evaluator's source": ("evaluators/sts.py", '"source": "', '"source": "see ', []),
+    "an evaluator's figure": ("evaluators/sts.py", "gold score of the pair", "gold score", []),
+    "the size of its panel": ("evaluators/sts.py", '"width": 5.2', '"width": 6', []),
+    "the difference of a variant": ("methods/pcl.py", "as the README says", "according to the README", []),
+    "an error message": ("csebench/data/corpus.py", r'raise BadInput\(\s*f"', 'raise BadInput(f"Sorry: ', []),
+    "a docstring": ("csebench/train/losses.py", '"""', '"""Losses. ', []),
+    "a comment": ("csebench/train/losses.py", "from __future__", "# what is needed\nfrom __future__", []),
+    "the type of an argument": ("csebench/data/corpus.py", r"def lines\(path: Path\)", "def lines(path)", []),
+    "how a model is downloaded": ("csebench/base/hub.py", r"return ", "return None or ", []),
+    "how data is fetched": ("csebench/data/fetch.py", r"return ", "return None or ", []),
+    "what is looked for before a run": ("csebench/data/preflight.py", r"GB = 10\*\*9", "GB = 2**30", []),
+    "a room that computes no score": ("csebench/report/markdown.py", "ddof = 1", "ddof=1", []),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edit_that_can_change_a_number_needs_a_version(now, tmp_path, edit):
+    file, old, new, units = EDITS[edit]
     text, copy = (ROOT / file).read_text(), tmp_path / file
     edited, count = re.subn(old, new, text, count=1)
     assert count == 1, f"{file}: nothing there is {old}"
@@ -75,22 +69,7 @@ def asked(now, tmp_path, file, old, new):
     copy.write_text(edited)
     made_of = {unit: paths for unit, (_, paths) in versions.units().items() if ROOT / file in paths}
     after = {unit: [copy if path == ROOT / file else path for path in paths] for unit, paths in made_of.items()}
-    return [unit for unit in made_of if versions.code_hash(*after[unit]) != now[unit]["code"]]
-
-
-@pytest.mark.parametrize("edit", NUMBERS)
-def test_a_change_of_a_number_needs_a_version(now, tmp_path, edit):
-    *change, unit = NUMBERS[edit]
-    assert asked(now, tmp_path, *change) == [unit]
-
-
-@pytest.mark.parametrize("edit", NO_NUMBERS)
-def test_what_changes_no_number_needs_none(now, tmp_path, edit):
-    assert asked(now, tmp_path, *NO_NUMBERS[edit]) == []
-
-
-def test_a_changed_method_asks_those_that_extend_it(now, tmp_path):
-    assert asked(now, tmp_path, "methods/msse.py", r"def loss\(", "def other(") == ["methods/msse", "methods/msse_sup"]
+    assert [unit for unit in made_of if versions.code_hash(*after[unit]) != now[unit]["code"]] == units
 
 
 @pytest.fixture
@@ -106,11 +85,12 @@ def unit(tmp_path, monkeypatch):
     return file
 
 
-def test_changed_code_is_refused_and_the_lock_left_alone(unit):
+@pytest.mark.parametrize("arguments, message", [([], r"^unit: "), (["--bless", "units"], "Did you mean 'unit'")])
+def test_changed_code_is_refused_and_the_lock_left_alone(unit, arguments, message):
     before = versions.LOCK.read_text()
     unit.write_text("x = 2\n")
-    with pytest.raises(BadInput, match=r"unit: the code changed, the version did not"):
-        versions.main([])
+    with pytest.raises(BadInput, match=message):
+        versions.main(arguments)
     assert versions.LOCK.read_text() == before
 
 
@@ -121,64 +101,34 @@ def test_a_new_version_or_a_blessing_settles_it(unit, text, arguments):
     assert not versions.changed_without_bump()
 
 
-def test_a_blessing_of_an_unknown_unit_is_refused(unit):
-    with pytest.raises(BadInput, match=r"unknown unit 'units'\. Did you mean 'unit'"):
-        versions.main(["--bless", "units"])
-
-
-# ---------------------------------------------------------------- what is made with changed code is marked
-
-
-@pytest.fixture
-def changed_unit(unit, tmp_path, monkeypatch):
-    """The unit after an edit, and a folder of runs."""
+def test_results_of_changed_code_are_marked(unit, capsys):
     unit.write_text("x = 2\n")
-    monkeypatch.chdir(tmp_path)
-    versions.RUNS.mkdir()
     versions.unversioned_code.cache_clear()
-    yield unit
-    versions.unversioned_code.cache_clear()
-
-
-def test_results_of_changed_code_are_marked(changed_unit, capsys):
     assert versions.mark(["unit", "other"]) == {"unversioned_code": ["unit"]}
     assert versions.mark(["other"]) == {}
     workflow.report_unversioned_code()
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("csebench: unit: ") and line.endswith("python -m csebench.plan.versions --bless unit")
-
-
-def test_the_next_process_reads_what_the_first_one_parsed(changed_unit, monkeypatch):
-    assert versions.unversioned_code() == ["unit"]
     versions.unversioned_code.cache_clear()
-    with monkeypatch.context() as patched:
-        patched.setattr(versions, "changed_without_bump", lambda **_: pytest.fail("parsed again"))
-        assert versions.unversioned_code() == ["unit"]
-    versions.unversioned_code.cache_clear()
-    versions.LOCK.write_text("{}")  # which counts as a source
-    assert versions.unversioned_code() == []
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}"])
-def test_a_damaged_store_is_made_again(content, changed_unit):
-    versions.STORED.parent.mkdir()
-    versions.STORED.write_text(content)
-    assert versions.unversioned_code() == ["unit"]
+def test_a_result_is_of_all_units_that_make_it():
+    content = {"encoder": {"name": "e", "revision": "main"}, "seed": 1, "precision": "fp32", "threads": 1}
+    content |= {"params": {"augmentation": "back_translation"}, "components": {"ami": {"version": 1, "params": {}}}}
+    spec = Spec.model_validate({"method": "msse", "method_version": 1, **content})
+    made = ["trainer", "methods/msse", "methods/components/ami", "translate"]
+    assert [*versions.units_of_run(spec)] == made
+    assert {*versions.units_of_score("sts")} == {"trainer", "replicates", "evaluators/sts"}
+    assert {*made, *versions.units_of_score("sts")} <= {*versions.units()}
 
 
 def test_a_file_that_is_no_method_hides_no_other(monkeypatch):
-    read = versions.any_declaration
-
-    def refuse_simcse(name, folder):
-        if name == "simcse":
-            raise BadInput("no DECLARATION")
-        return read(name, folder)
-
-    monkeypatch.setattr(versions, "any_declaration", refuse_simcse)
+    files = versions.files
+    monkeypatch.setattr(versions, "names", lambda folder: [*files(folder), *["broken"] * (folder == versions.METHODS)])
     with pytest.raises(BadInput):
         versions.units()
     readable = versions.units(skip_invalid=True)
-    assert "methods/simcse" not in readable and "methods/ct" in readable
+    assert "methods/broken" not in readable and "methods/ct" in readable
 
 
 def test_pages_name_it():
