@@ -108,22 +108,16 @@ def device_name(gpu: str | None, processor: str, threads: int) -> str:
 
 
 def devices(encoder: str) -> list[StepTimes]:
-    """Step times of an encoder by device, the fastest first."""
-    names = dict.fromkeys(times.device for times in step_times())
-    return sorted((times for name in names if (times := times_on(name, encoder)) is not None), key=_token_seconds)
-
-
-def times_on(device: str, encoder: str) -> StepTimes | None:
-    """Step times of an encoder on a device: measured there, else those of an encoder of its shape. None without."""
-    here = [times for times in step_times() if times.device == device]
-    for times in here:
+    """Step times of an encoder, the fastest device first: measured there, else those of an encoder of its shape."""
+    by_device: dict[str, StepTimes] = {}
+    for times in step_times():
         if times.encoder == encoder:
-            return times
-    for times in here:
-        if _shape(times.encoder) == _shape(encoder):
+            by_device[times.device] = times
+        elif _shape(times.encoder) == _shape(encoder):
             source = f"from {times.encoder}: {times.source}"
-            return times.model_copy(update={"encoder": encoder, "factor": times.factor * DERIVED, "source": source})
-    return None
+            derived = {"encoder": encoder, "factor": times.factor * DERIVED, "source": source}
+            by_device.setdefault(times.device, times.model_copy(update=derived))
+    return sorted(by_device.values(), key=_token_seconds)
 
 
 def _shape(encoder: str) -> dict[str, int] | str:
@@ -238,10 +232,9 @@ class Work:
         known = [times.device for times in step_times()]
         if device is not None and device not in known:
             raise unknown("device of data/step_times.yaml", device, known)
-        by_use = [name for name, _ in Counter(self.encoders.values()).most_common()]
-        self.device = device or next((times.device for name in by_use for times in devices(name)), None)
-        measured = {name: times_on(self.device, name) for name in by_use} if self.device else {}
-        self.times = {name: times for name, times in measured.items() if times is not None}
+        measured = [times for name, _ in Counter(self.encoders.values()).most_common() for times in devices(name)]
+        self.device = device or (measured[0].device if measured else None)
+        self.times = {times.encoder: times for times in measured if times.device == self.device}
 
     def _cells(self, possible: set[Score]) -> dict[tuple[str, str, int, int], frozenset[Score]]:
         """Scores behind every cell that can be finished, by paper, table, row and column."""

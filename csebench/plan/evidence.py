@@ -318,8 +318,7 @@ def key_of_row(row: Row, encoder: str) -> Key | None:
         return None
     if recipe.params.keys() - {*BUDGET, "pooler"}:
         return None
-    pooler = recipe.params.get("pooler")
-    return Key(recipe.method, role, default_pooler(recipe.method) if pooler is None else str(pooler))
+    return Key(recipe.method, role, str(recipe.params.get("pooler", "")) or default_pooler(recipe.method))
 
 
 @cached

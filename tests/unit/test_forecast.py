@@ -82,15 +82,15 @@ def test_hours_are_printed_with_their_range():
 
 
 def test_an_encoder_takes_the_time_of_one_of_the_same_shape():
-    times = cost.times_on("fast", "FacebookAI/roberta-base")
+    (times,) = cost.devices("FacebookAI/roberta-base")
     assert times.seconds == fast.seconds and times.factor == 1.5 * fast.factor
-    assert not any(cost.times_on("fast", encoder) for encoder in (LARGE, MINI, "somebody/bert"))
+    assert cost.devices(BASE) == [fast] and cost.devices(LARGE) == cost.devices("somebody/bert") == []
 
 
 def test_runs_of_scale_paper_have_a_forecast_on_the_device_that_a_paper_states(monkeypatch):
     monkeypatch.undo()
     runs = [(run, targets.base_encoder(run, "paper")) for run in targets.runs("paper").values()]
-    known = [cost.training(run, times) for run, e in runs if (times := cost.times_on("NVIDIA V100", e))]
+    known = [cost.training(run, t) for run, e in runs for t in cost.devices(e) if t.device == "NVIDIA V100"]
     assert len(known) - known.count(None) == 960 < len(runs)
 
 
@@ -150,7 +150,7 @@ def test_a_cluster_is_asked_for_the_fastest_device_with_all_that_is_known(monkey
     monkeypatch.setattr(cost, "step_times", lambda: [slower, *TIMES])
     run, evaluators = next((r, e) for r, e in targets.evaluators("paper").items() if r.startswith("simcse-") and e)
     planned = targets.run(run, "paper")
-    times = fast if targets.base_encoder(planned, "paper") == BASE else cost.times_on("fast", planned.encoder.name)
+    times = cost.devices(targets.base_encoder(planned, "paper"))[0]
     scores = [score for e in evaluators if (score := cost.scoring(e, times)) is not None]
     assert scores
     known = sum(scores, cost.training(planned, times)).seconds
