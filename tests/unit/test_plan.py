@@ -139,6 +139,12 @@ def test_a_broken_method_leaves_other_tables_alone(monkeypatch):
 # ---------------------------------------------------------------- sharing
 
 
+def test_a_figure_has_the_line_of_the_untrained_encoder_where_it_shows_one_score():
+    """Curves, and bars of scores rather than of differences."""
+    lines = [f"{p}/{n}" for p, n in CELLS if grids.untrained_cell(p, n, "smoke")]
+    assert lines == ["micse/figure3", "micse/figure4", "micse/figure9", "msse/figure7", "msse/figure8"]
+
+
 @pytest.mark.parametrize("scale", SCALES)
 def test_msse_shares_the_runs_of_micse(scale):
     theirs, ours = runs_by_size("micse", "miCSE", scale), runs_by_size("msse", "miCSE", scale)

@@ -70,9 +70,8 @@ def test_evaluators_read_two_folders_as_they_read_one(smoke_data, tmp_path):
 
 def test_a_partial_data_root_leaves_the_rest_to_be_fetched(given):
     corpus = put(given, catalog.dataset("wiki1m-simcse").path)
-    scale = catalog.scale("paper")
+    scale, dev = catalog.scale("paper"), catalog.dataset("stsb-dev").path
     assert workflow.input_file(catalog.dataset("wiki1m-simcse").path, scale) == corpus
-    dev = catalog.dataset("stsb-dev").path
     assert workflow.input_file(dev, scale) == Path(catalog.FETCHED) / dev
 
 
@@ -147,10 +146,8 @@ def test_the_hash_of_given_data_changes_with_a_file(given):
 
 def test_mini_runs_on_public_data_as_the_docs_say(given, tmp_path, monkeypatch):
     """The scale that docs/data.md makes has runs of its own, all of whose data rules fetch."""
-    (command,) = re.findall(
-        r"^ +(sed .*) config/mini.yaml > config/(\w+).yaml$", (ROOT / "docs/data.md").read_text(), re.M
-    )
-    sed, name = command
+    command = r"^ +(sed .*) config/mini.yaml > config/(\w+).yaml$"
+    ((sed, name),) = re.findall(command, (ROOT / "docs/data.md").read_text(), re.M)
     (tmp_path / "config").mkdir()
     shutil.copy(ROOT / "config/mini.yaml", tmp_path / "config/mini.yaml")
     for folder in ("data", "papers", "results"):

@@ -224,17 +224,16 @@ def test_a_scale_that_does_not_ask_takes_nothing(project):
     write_scale()
     before = specs("methods", "methods", "SimCSE (unsupervised)")
     write_search("simcse", FAST)
-    assert specs("methods", "methods", "SimCSE (unsupervised)") == before
-    write_scale(tuned=["ct"])
     write_search("ct", {"learning_rate": 1e-4})
-    assert specs("methods", "methods", "SimCSE (unsupervised)") == before
+    for tuned in (False, ["ct"]):
+        write_scale(tuned=tuned)
+        assert specs("methods", "methods", "SimCSE (unsupervised)") == before
 
 
 @pytest.mark.parametrize(
     ("how", "key", "value"),
     [
         ({"params": {"learning_rate": 5e-5}}, "learning_rate", 5e-5),
-        ({"variant": "code"}, "learning_rate", 1e-5),
         ({"sweep": {"temperature": 0.5}}, "temperature", 0.5),
         ({"components": {"ami": {"weight": 0.125}}}, "ami.weight", 0.125),
         ({"variant": "code"}, "ami.weight", 1e-4),
@@ -261,10 +260,6 @@ def test_rows_on_another_encoder_are_not_tuned(project):
 @pytest.mark.parametrize(
     ("damage", "messages"),
     [
-        (
-            lambda: write_scale(tuned=True, override={"steps": 7, "batch_size": 8}),
-            ["made under other settings (", "steps"],
-        ),
         (lambda: write_scale(tuned=True, precision="bf16"), ["simcse.json: made under other settings (precision)"]),
         (lambda: write_search("simcse", FAST, planned=3, made=2), ["simcse.json: 2 of 3 trials are made"]),
         (lambda: write_search("simcse", FAST | {"temperature": 9.0}), ["simcse.json: temperature 9.0 is no value"]),
@@ -298,23 +293,15 @@ EDITS = {  # of a search of three trials: a key that the message names
     "neither score nor reason": (lambda c: c["trials"][2].pop("dev"), "trials.2"),
     "score and reason": (lambda c: c["trials"][2].update(failure="503"), "trials.2"),
     "another run": (lambda c: c["trials"][1].update(run="simcse-0123456789"), "trials.1.run"),
-    "swapped runs": (lambda c: swap(c["trials"], "run"), "trials.1.run"),
-    "swapped settings": (lambda c: swap(c["trials"], "settings"), "trials.1.run"),
     "another setting": (lambda c: c["trials"][2]["settings"].update(temperature=0.5), "trials.2.run"),
     "an unknown setting": (lambda c: [t["settings"].update(x=1) for t in c["trials"]], "`spec` has no x"),
     "a setting less": (lambda c: c["trials"][2]["settings"].popitem(), "trials.2.settings"),
     "a trial twice": (lambda c: c["trials"].append(c["trials"][2]), "trials: 4 of 4 planned, 3"),
     "more trials than planned": (lambda c: c.update(planned=2), "trials: 3 of 2 planned"),
     "another order": (lambda c: c["trials"].reverse(), "trials.0"),
-    "another spec": (lambda c: c["spec"].update(seed=7), "trials.0.run"),
     "another name": (lambda c: c.update(name="ct"), "name: is 'ct'"),
     "another choice": (lambda c: c.update(chosen=c["trials"][0]["settings"]), "`chosen`"),
-    "a better score of another": (lambda c: c["trials"][2].update(dev=0.9), "`chosen`"),
 }
-
-
-def swap(trials, key):
-    trials[1][key], trials[2][key] = trials[2][key], trials[1][key]
 
 
 @pytest.mark.parametrize("edit", EDITS)
