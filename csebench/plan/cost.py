@@ -21,6 +21,7 @@ from csebench.base.runs import has_model
 from csebench.plan import catalog, targets
 from csebench.plan.declarations import Strict
 from csebench.plan.grids import find_grid, parts_of_cell, plan_grid
+from csebench.plan.papers import SettingsTable
 from csebench.plan.recipe import positives_path, recipe_name
 from csebench.plan.registry import declaration
 from csebench.plan.spec import Spec
@@ -241,6 +242,8 @@ class Work:
         cells = {}
         for paper, name in self.grids:
             grid, rows = find_grid(paper, name), plan_grid(paper, name, self.scale.scale)
+            if isinstance(grid, SettingsTable):
+                continue
             for row, column in product(range(len(rows)), range(len(grid.columns))):
                 parts = parts_of_cell(grid, rows, row, column)
                 scores = frozenset((spec.run_id, part.evaluator) for part in parts for spec in part.specs)
