@@ -51,18 +51,21 @@ def publish(scores, scale="paper", **changes):
 # ---------------------------------------------------------------- what is done
 
 
-def test_a_run_is_finished_with_its_model_or_all_its_scores():
+def test_a_run_is_finished_with_its_model_or_all_its_scores(capsys):
     pages = targets.parse_target("all", "smoke")
     scores = {score for page in pages for score in page.available()}
     run = next(run for run, evaluators in targets.evaluators("smoke").items() if len(evaluators) > 1)
     other, pruned, *_ = sorted({other for other, _ in scores if other.startswith("simcse-")} - {run})
     of_run = [score for score in scores if score[0] == run]
     publish(of_run[:1], "smoke")
-    write_json(catalog.RUNS / other / DONE, {})
+    write_json(catalog.RUNS / other / DONE, {"provenance": {"seconds": 12.5}})
     write_json(catalog.RUNS / pruned / PRUNED, {})
     assert targets.finished_runs(pages) == {other}
     publish(of_run, "smoke")
     assert targets.finished_runs(pages) == {run, other}
+    assert cli.main(["plan", "all", "--runs"]) == 0
+    states = {words[0]: words[3:5] for line in capsys.readouterr().out.splitlines() if len(words := line.split()) > 4}
+    assert (states[run][0], states[other], states[pruned][0]) == ("done", ["done", "12.5"], "missing")
 
 
 def test_a_run_that_others_start_from_is_finished_with_them():

@@ -16,7 +16,6 @@ from csebench.base.files import sha256
 from csebench.base.project import ROOT
 from csebench.cli import plan
 from csebench.plan import catalog, cost, grids, recipe, registry, targets
-from csebench.plan.declarations import POOLERS
 from csebench.plan.papers import SettingsTable
 from csebench.report import audit, markdown
 
@@ -212,13 +211,6 @@ def test_short_is_paper_with_a_tenth_of_the_steps():
             assert ours.params["evaluate_every"] == min(ours.params["steps"], theirs.params["evaluate_every"])
 
 
-def test_the_paper_scale_keeps_the_papers_settings():
-    (spec,) = grids.plan_grid("infocse", "table2", "paper")[row("infocse", "SimCSE-BERTlarge")][0].specs[:1]
-    assert (spec.params["learning_rate"], spec.params["batch_size"], spec.params["steps"]) == (1e-5, 64, 15625)
-    assert spec.encoder.name == "google-bert/bert-large-uncased"
-    assert spec.params["pooler"] in POOLERS
-
-
 # ---------------------------------------------------------------- targets
 
 
@@ -300,20 +292,6 @@ def test_plan_counts_what_sharing_saves(capsys):
     cli.main(["plan", "micse/table3", "micse/figure4"])
     both = re.search(r"(\d+) runs at .* Without sharing between .* would be (\d+)\.", capsys.readouterr().out)
     assert (int(both.group(1)), int(both.group(2))) == (rows + 1, 2 * rows + 1)
-
-
-def test_plan_tells_finished_from_missing_runs(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    run = min(runs_by_size("micse", "miCSE", "smoke")["100%"])
-    report = tmp_path / "runs" / run / "train.json"
-    report.parent.mkdir(parents=True)
-    report.write_text('{"provenance": {"seconds": 12.5}}')
-    cli.main(["plan", "micse/table2", "--runs"])
-    lines = capsys.readouterr().out.splitlines()
-    (done,) = [line for line in lines if " done " in line and line.startswith("micse-")]
-    assert done.startswith(run) and "12.5" in done
-    (total,) = [line for line in lines if "runs at scale smoke" in line]
-    assert " 1 done, " in total
 
 
 def test_plan_forecasts_hours(capsys):
