@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from csebench.base.data_root import DataRoot
-from csebench.base.errors import RunFailed, Untrainable, first_line
+from csebench.base.errors import BadInput, RunFailed, Untrainable, first_line
 from csebench.base.processes import acquire_gpus, is_distributed, is_main_process
 from csebench.base.runs import (
     REPORT,
@@ -29,7 +29,7 @@ from csebench.plan.declarations import Scale
 from csebench.plan.registry import protocol
 from csebench.plan.spec import Spec
 from csebench.plan.tuning import Settings, Trial
-from csebench.plan.where_data_is import from_hub, require_files
+from csebench.plan.where_data_is import from_hub, no_file
 from csebench.score.prune import prune
 
 
@@ -61,7 +61,9 @@ def work(
     evaluators = [e for e in sorted(targets.evaluators(scale_name)[run_id]) if only is None or e in only]
     folder = catalog.RUNS / run_id
     if not (folder / "model" / REPORT).exists():
-        require_files(recipe.training_files(spec, scale), scale)
+        for name in recipe.training_files(spec, scale):
+            if not (catalog.data_root(scale) / name).exists():
+                raise BadInput(no_file(name, scale))
     with lock_run(folder):
         if (folder / "model" / REPORT).exists():  # only a missing score waits for a GPU
             return train_and_score(spec, scale, evaluators, runs_per_gpu, chunk_size)

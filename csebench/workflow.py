@@ -18,7 +18,7 @@ from csebench.plan import catalog, cost, made_from, recipe, targets, tuning, whe
 from csebench.plan.declarations import Scale
 from csebench.plan.registry import declaration, protocol
 from csebench.plan.versions import unversioned_code
-from csebench.plan.where_data_is import cannot_be_had, from_hub, no_file, source_of, sources
+from csebench.plan.where_data_is import from_hub, missing, source_of, sources
 from csebench.score.evaluate import evaluation_key
 
 
@@ -188,8 +188,10 @@ def input_file(name: str, scale: Scale) -> Path:
     What can neither be read nor fetched ends the workflow."""
     if (given := catalog.given_root(scale)) is not None and (given / name).exists():
         return given / name
-    if (source := source_of(name)) is None or cannot_be_had(name, scale):
-        raise MissingFile(no_file(name, scale))
+    if (why := missing(name, scale)) is not None:
+        raise MissingFile(why)
+    source = source_of(name)
+    assert source is not None, name
     return Path(catalog.FETCHED) / sources()[source].marker
 
 
@@ -205,7 +207,7 @@ def trained_run(run_id: str, evaluator: str, score_scale: str, first_scale: str)
     scale_name = targets.scale_of_run(run_id, first_scale)
     scale, spec = catalog.scale(scale_name), targets.run(run_id, scale_name)
     corpus = recipe.corpus_of(declaration(spec.method), scale) if spec.corpus else None
-    return [] if corpus and cannot_be_had(corpus.path, scale) else [made]
+    return [] if corpus and missing(corpus.path, scale) else [made]
 
 
 @refusing

@@ -23,7 +23,7 @@ from csebench.plan.declarations import EncoderRef, Scale
 from csebench.plan.registry import declaration, protocol
 from csebench.plan.spec import Spec
 from csebench.plan.targets import Page, unavailable
-from csebench.plan.where_data_is import cannot_be_had, from_hub, no_file, source_of, sources
+from csebench.plan.where_data_is import from_hub, missing, source_of, sources
 
 PINNED = re.compile(r"[\w.-]+/[\w.-]+@[0-9a-f]{40}")  # a model of the hub, as parameters name it
 GB = 10**9
@@ -122,8 +122,8 @@ def state_of(need: Need, scale_name: str, ask: bool = True) -> State:
         if files := files_of(need, scale):
             return State(need, HERE, sum(path.stat().st_size for path in files if path.is_file()))
         lacking = [name for name in need.files if not matches(catalog.data_root(scale), name)]
-        if lost := [name for name in lacking if cannot_be_had(name, scale)]:
-            return State(need, MISSING, why=no_file(lost[0], scale))
+        if reasons := [why for name in lacking if (why := missing(name, scale))]:
+            return State(need, MISSING, why=reasons[0])
         return State(need, REACHABLE, remote_size(need) if ask else None)
     except (BadInput, RunFailed, OSError) as error:
         return State(need, MISSING, why=str(error))

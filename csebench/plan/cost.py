@@ -1,7 +1,5 @@
-"""What training and scoring will cost on a device, from measured steps: seconds, and the range they may lie in.
-
-Of one run, of one score, and of what is left of pages (`Work`): a score costs several steps, since its run is trained,
-perhaps after another run or a back-translation, then scored; a step is paid once, whatever needs it.
+"""What training and scoring will cost on a device, from measured steps: seconds, and the range they may lie in. Of
+one run, of one score, and of what is left of pages (`Work`).
 """
 
 from __future__ import annotations
@@ -10,7 +8,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 from typing import Literal, NamedTuple
 
@@ -61,13 +58,6 @@ class EvaluatorTimes(Strict):
     source: str
 
 
-class EncoderSize(Strict):
-    """The shape of an encoder, by which its steps are forecast from another's."""
-
-    layers: int
-    hidden: int
-
-
 @dataclass(frozen=True)
 class Estimate:
     """Seconds, and between which they lie."""
@@ -84,15 +74,10 @@ class Estimate:
         """The sum, as if all forecasts were too low together, or too high."""
         return Estimate(self.seconds + other.seconds, self.low + other.low, self.high + other.high)
 
-    def __bool__(self) -> bool:
-        return self.seconds > 0
-
     @property
     def hours(self) -> str:
         """`5.2 h (2.6 to 10)`."""
-        if not self:
-            return "0 h"
-        return f"{_hours(self.seconds)} h ({_hours(self.low)} to {_hours(self.high)})"
+        return f"{_hours(self.seconds)} h ({_hours(self.low)} to {_hours(self.high)})" if self.seconds else "0 h"
 
 
 def _hours(seconds: float) -> str:
@@ -114,8 +99,8 @@ def evaluator_times() -> dict[str, EvaluatorTimes]:
 
 
 @cached
-def encoder_sizes() -> dict[str, EncoderSize]:
-    return read_yaml(ROOT / "data" / "encoders.yaml", RootModel[dict[str, EncoderSize]]).root
+def encoder_shapes() -> dict[str, dict[str, int]]:
+    return read_yaml(ROOT / "data" / "encoders.yaml", RootModel[dict[str, dict[str, int]]]).root
 
 
 def device_name(gpu: str | None, processor: str, threads: int) -> str:
@@ -124,50 +109,27 @@ def device_name(gpu: str | None, processor: str, threads: int) -> str:
 
 
 def devices(encoder: str) -> list[StepTimes]:
-    """Step times of an encoder by device, the fastest first."""
-    names = dict.fromkeys(times.device for times in step_times())
-    return sorted((times for name in names if (times := times_on(name, encoder)) is not None), key=_token_seconds)
+    """Step times of an encoder, the fastest device first: measured there, else those of an encoder of its shape."""
+    by_device: dict[str, StepTimes] = {}
+    for times in step_times():
+        if times.encoder == encoder:
+            by_device[times.device] = times
+        elif _shape(times.encoder) == _shape(encoder):
+            source = f"from {times.encoder}: {times.source}"
+            derived = {"encoder": encoder, "factor": times.factor * DERIVED, "source": source}
+            by_device.setdefault(times.device, times.model_copy(update=derived))
+    return sorted(by_device.values(), key=_token_seconds)
 
 
-def default_device(encoders: Iterable[str]) -> str | None:
-    """The device of forecasts where none is given: the first of `devices` for the commonest encoder that has one."""
-    for encoder, _ in Counter(encoders).most_common():
-        if known := devices(encoder):
-            return known[0].device
-    return None
-
-
-def times_on(device: str, encoder: str) -> StepTimes | None:
-    """Step times of an encoder on a device: measured there, else those of an encoder of its shape. None without."""
-    here = [times for times in step_times() if times.device == device]
-    if (measured := next((times for times in here if times.encoder == encoder), None)) is not None:
-        return measured
-    if (alike := next((times for times in here if _shape(times.encoder) == _shape(encoder)), None)) is None:
-        return None
-    source = f"from {alike.encoder}: {alike.source}"
-    return alike.model_copy(update={"encoder": encoder, "factor": alike.factor * DERIVED, "source": source})
-
-
-def _shape(encoder: str) -> tuple | str:
+def _shape(encoder: str) -> dict[str, int] | str:
     """Encoders of one shape take the same time; an encoder of unknown size is like itself only."""
-    size = encoder_sizes().get(encoder)
-    return (size.layers, size.hidden) if size else encoder
+    return encoder_shapes().get(encoder, encoder)
 
 
 def _token_seconds(times: StepTimes) -> float:
     """Seconds of the reference method per token, or of any method where it is not known."""
     seconds = step_seconds(REFERENCE, times) or min(times.seconds.values())
     return seconds / (times.batch_size * times.max_length)
-
-
-def sentences_per_second(times: StepTimes) -> tuple[float, bool] | None:
-    """(sentences that are embedded per second, whether that was measured); else in proportion to another device's."""
-    if times.sentences_per_second:
-        return times.sentences_per_second, True
-    for other in step_times():
-        if other.sentences_per_second and _shape(other.encoder) == _shape(times.encoder):
-            return other.sentences_per_second * _token_seconds(other) / _token_seconds(times), False
-    return None
 
 
 def step_seconds(name: str, times: StepTimes) -> float | None:
@@ -217,10 +179,15 @@ def training(spec: Spec, times: StepTimes) -> Estimate | None:
 
 
 def embedding(sentences: int, times: StepTimes) -> Estimate | None:
-    """Forecast of embedding sentences; None where their rate is not known."""
-    if (rate := sentences_per_second(times)) is None:
-        return None
-    return Estimate.within(sentences / rate[0], times.factor * (1 if rate[1] else DERIVED))
+    """Forecast of embedding sentences; where that was not measured, in proportion to another device's. None without
+    one."""
+    if times.sentences_per_second:
+        return Estimate.within(sentences / times.sentences_per_second, times.factor)
+    for other in step_times():
+        if other.sentences_per_second and _shape(other.encoder) == _shape(times.encoder):
+            rate = other.sentences_per_second * _token_seconds(other) / _token_seconds(times)
+            return Estimate.within(sentences / rate, times.factor * DERIVED)
+    return None
 
 
 def scoring(evaluator: str, times: StepTimes) -> Estimate | None:
@@ -242,19 +209,15 @@ class Step(NamedTuple):
     evaluator: str = ""  # of `score`
 
 
-class Score(NamedTuple):
-    run: str
-    evaluator: str
+Score = tuple[str, str]  # id of the run, evaluator
 
 
 class Work:
-    """What is left of pages of one scale.
+    """What is left of pages of one scale. A score costs several steps: its run is trained, perhaps after another run
+    or a back-translation, then scored; a step is paid once, whatever needs it. Raises BadInput for an unknown device.
 
     Args:
-        device: of data/step_times.yaml; None: the fastest that the encoder of most runs was measured on.
-
-    Raises:
-        BadInput: no such device.
+        device: of data/step_times.yaml; None: the fastest for the commonest encoder that was measured on any.
     """
 
     def __init__(self, pages: list[targets.Page], device: str | None = None):
@@ -263,19 +226,19 @@ class Work:
         self.grids = list(dict.fromkeys(grid for page in pages for grid in page.grids()))
         self.specs = {run: spec for page in pages for run, spec in page.runs().items()}
         self.encoders = {run: targets.base_encoder(spec, self.scale.scale) for run, spec in self.specs.items()}
+        possible = {score for page in pages for score in page.available()}
+        self.made = {score for score in possible if targets.score_path(*score, self.scale.scale).exists()}
+        self.cells = self._cells(possible)
+        self.missing = set().union(*self.cells.values()) - self.made
         known = [times.device for times in step_times()]
         if device is not None and device not in known:
             raise unknown("device of data/step_times.yaml", device, known)
-        self.device = device or default_device(self.encoders.values())
-        encoders = set(self.encoders.values())
-        known_times = {name: times_on(self.device, name) for name in encoders} if self.device else {}
-        self.times = {name: times for name, times in known_times.items() if times is not None}
-        self._prices: dict[Step, Estimate | None] = {}
-        self._made: dict[Score, bool] = {}
+        measured = [times for name, _ in Counter(self.encoders.values()).most_common() for times in devices(name)]
+        self.device = device or (measured[0].device if measured else None)
+        self.times = {times.encoder: times for times in measured if times.device == self.device}
 
-    @cached_property
-    def cells(self) -> dict[tuple[str, str, int, int], frozenset[Score]]:
-        """Scores behind every cell that can be finished."""
+    def _cells(self, possible: set[Score]) -> dict[tuple[str, str, int, int], frozenset[Score]]:
+        """Scores behind every cell that can be finished, by paper, table, row and column."""
         cells = {}
         for paper, name in self.grids:
             grid, rows = find_grid(paper, name), plan_grid(paper, name, self.scale.scale)
@@ -283,25 +246,16 @@ class Work:
                 continue
             for row, column in product(range(len(rows)), range(len(grid.columns))):
                 parts = parts_of_cell(grid, rows, row, column)
-                scores = frozenset(Score(spec.run_id, part.evaluator) for part in parts for spec in part.specs)
-                if scores and all(part.specs for part in parts) and all(map(self.is_possible, scores)):
+                scores = frozenset((spec.run_id, part.evaluator) for part in parts for spec in part.specs)
+                if scores and all(part.specs for part in parts) and scores <= possible:
                     cells[paper, name, row, column] = scores
         return cells
-
-    def is_possible(self, score: Score) -> bool:
-        return self.is_made(score) or targets.unavailable(score.evaluator, self.scale.scale) is None
-
-    def is_made(self, score: Score) -> bool:
-        if score not in self._made:
-            self._made[score] = targets.score_path(*score, self.scale.scale).exists()
-        return self._made[score]
 
     def steps(self, scores: Iterable[Score]) -> set[Step]:
         """What must be done for scores that are not there yet."""
         steps: set[Step] = set()
-        for score in scores:
-            if not self.is_made(score):
-                steps |= {Step("score", *score), *self._training(score.run)}
+        for run, evaluator in set(scores) - self.made:
+            steps |= {Step("score", run, evaluator), *self._training(run)}
         return steps
 
     def _training(self, run: str) -> set[Step]:
@@ -314,35 +268,25 @@ class Work:
             steps.add(Step("translate", positives.stem))
         return steps
 
+    @cached
     def price(self, step: Step) -> Estimate | None:
         """Forecast of a step; None where nothing was measured."""
-        if step not in self._prices:
-            times = None if step.kind == "translate" else self.times.get(self.encoders[step.run])
-            if times is None:
-                self._prices[step] = None
-            elif step.kind == "train":
-                self._prices[step] = training(self.specs[step.run], times)
-            else:
-                self._prices[step] = scoring(step.evaluator, times)
-        return self._prices[step]
+        times = None if step.kind == "translate" else self.times.get(self.encoders[step.run])
+        if times is None:
+            return None
+        return training(self.specs[step.run], times) if step.kind == "train" else scoring(step.evaluator, times)
 
     def cost(self, steps: Iterable[Step]) -> tuple[Estimate, int]:
         """(forecast of steps, number of those that were not measured and are not in it)"""
         prices = [self.price(step) for step in steps]
         return sum((price for price in prices if price is not None), Estimate()), prices.count(None)
 
-    @property
-    def missing(self) -> set[Score]:
-        """The scores that are not there yet, of all cells that can be finished."""
-        return {score for scores in self.cells.values() for score in scores if not self.is_made(score)}
-
 
 # ---------------------------------------------------------------- jobs of a cluster
 
 
 def fastest_seconds(spec: Spec, scale: str) -> float | None:
-    """Forecast of a run, with the scores whose cost is known, on the fastest device that its step is known for; None
-    without one."""
+    """Forecast of a run and of its scores of known cost, on the fastest device that its step is known for, or None."""
     scores = sorted(targets.evaluators(scale)[spec.run_id])
     for times in devices(targets.base_encoder(spec, scale)):
         if (trained := training(spec, times)) is not None:
@@ -352,10 +296,8 @@ def fastest_seconds(spec: Spec, scale: str) -> float | None:
 
 
 def job_minutes(forecast: float | None, attempt: int) -> int:
-    """Minutes to request from a cluster for a forecast in seconds: doubled in every further attempt.
-
-    Without a forecast, the longest request.
-    """
+    """Minutes to request from a cluster for a forecast in seconds: doubled in every further attempt. Without a
+    forecast, the longest request."""
     if forecast is None:
         return LONGEST_MINUTES
     asked = UNMEASURED_MINUTES + math.ceil(MARGIN * forecast / 60)

@@ -1,19 +1,20 @@
-"""Scores that other people published (`evidence/*.yaml`): the schema, its checks, and which of them are of a row.
+"""Scores that other people published (`evidence/*.yaml`): their schema, and which of them are of a row.
 
-Statistics: csebench/report/evidence.py. docs/evidence.md says how to contribute a source.
+docs/evidence.md says how to contribute a source; what needs arithmetic is checked by tests/unit/test_evidence.py.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from csebench.base.caches import cached
-from csebench.base.errors import BadInput, unknown
-from csebench.base.files import Lines, read_with_lines
+from csebench.base.errors import unknown
+from csebench.base.files import read_with_lines
 from csebench.plan import catalog, registry
 from csebench.plan.declarations import Pooler, Strict
 from csebench.plan.papers import Erratum, Published, PublishedValue, Row
@@ -25,6 +26,63 @@ AVERAGE, TRANSFER = "Avg.", "TransferAvg"  # averages of the seven STS test sets
 DEV = ("stsb_dev", "sickr_dev")
 SLACK = 1e-9  # what binary fractions do to decimal ones
 BUDGET = ("batch_size", "learning_rate", "steps", "warmup_steps")  # in which a re-training may differ, and says so
+
+
+# ---------------------------------------------------------------- names and scores
+
+
+def folder() -> Path:
+    return catalog.ROOT / "evidence"
+
+
+@cached
+def tasks() -> dict[str, list[str]]:
+    """The tasks of STS and of transfer, by what their average is called (`published_as` of evaluators)."""
+    declared = [evaluator_declaration(name) for name in registry.names(EVALUATORS)]
+    return {d.published_as: d.tasks for d in declared if d.published_as and d.average}
+
+
+def score_names() -> list[str]:
+    """What a score may be called."""
+    return [*(name for average, of in tasks().items() for name in (*of, average)), *DEV]
+
+
+def score_name(evaluator: str, task: str) -> str | None:
+    """What a task of an evaluator is called in evidence; None where evidence has none of it."""
+    if evaluator not in registry.names(EVALUATORS):  # such as `transfer:fasttest`, another protocol
+        return None
+    declared = evaluator_declaration(evaluator)
+    if declared.published_as is None or task not in (*declared.tasks, "Avg."):
+        return None
+    return declared.published_as if task == "Avg." or not declared.average else task
+
+
+def one_of(kind: str, known: Callable[[], Iterable[str]]) -> AfterValidator:
+    """The check of a name whose known values other files state."""
+
+    def check(name: str) -> str:
+        if name not in known():
+            raise ValueError(str(unknown(kind, name, known())).rstrip("."))
+        return name
+
+    return AfterValidator(check)
+
+
+def in_percent(scores: dict[str, Published]) -> dict[str, Published]:
+    """The check of scores: Spearman x 100, accuracies in percent."""
+    for task, score in scores.items():
+        lowest = 0 if task in (TRANSFER, *tasks()[TRANSFER]) else -100
+        if not lowest <= score.value <= 100:
+            raise ValueError(f"{task}: {score.text} is out of range ({lowest} to 100)")
+    if all(abs(score.value) <= 1 for score in scores.values()):
+        raise ValueError("fractions; write correlations x 100 and accuracies in percent")
+    return scores
+
+
+MethodName = Annotated[str, one_of("method of evidence/methods.yaml", lambda: names().methods)]
+EncoderName = Annotated[str, one_of("encoder of evidence/methods.yaml", lambda: names().encoders)]
+Task = Annotated[str, one_of("task", score_names)]
+Scores = Annotated[dict[Task, PublishedValue], Field(min_length=1), AfterValidator(in_percent)]  # as printed
 
 
 # ---------------------------------------------------------------- schema
@@ -46,9 +104,8 @@ class Setup(Strict):
 
     def merge(self, inner: Setup) -> Setup:
         """A source's setup with that of one of its experiments, which wins; what differs is said of both."""
-        both = self.model_dump() | inner.model_dump(exclude_none=True)
-        both["differs"] = "; ".join(filter(None, (self.differs, inner.differs))) or None
-        return Setup(**both)
+        differs = "; ".join(filter(None, (self.differs, inner.differs))) or None
+        return self.model_copy(update={**inner.model_dump(exclude_none=True), "differs": differs})
 
 
 class PublishedRun(Strict):
@@ -57,8 +114,14 @@ class PublishedRun(Strict):
     seed: str | None = None
     by: str | None = None  # where a source has runs of several people
     best_step: int | None = Field(default=None, ge=0)
-    scores: dict[str, PublishedValue] = Field(min_length=1)  # as printed: Spearman x 100, accuracy in percent
+    scores: Scores
     quote: str | None = None  # that locates the numbers
+
+    @model_validator(mode="after")
+    def has_no_deviation(self):
+        if any(score.std is not None for score in self.scores.values()):
+            raise ValueError("one run has no ±; use `summary`")
+        return self
 
 
 class Summary(Strict):
@@ -66,16 +129,16 @@ class Summary(Strict):
 
     n: int = Field(ge=2)
     seeds: list[str] = []
-    scores: dict[str, PublishedValue] = Field(min_length=1)
+    scores: Scores
     quote: str | None = None
 
 
 class Experiment(Strict):
     """Runs of one setting, on one encoder, scored in one way."""
 
-    method: str  # of evidence/methods.yaml
+    method: MethodName
     setting: str | None = None  # how it differs from the method itself
-    encoder: str
+    encoder: EncoderName
     pooler: Pooler | None = None  # where it is not the method's own
     kind: Literal["retrained", "checkpoint", "untrained", "authors", "paper"] = "retrained"
     size: str = FULL  # of the training set
@@ -97,8 +160,8 @@ class Experiment(Strict):
 class Remark(Strict):
     """What a source says without a number that can be used."""
 
-    method: str
-    encoder: str
+    method: MethodName
+    encoder: EncoderName
     text: str
     quote: str | None = None
     sure: bool = True
@@ -112,7 +175,7 @@ class Source(Strict):
     commit: str | None = Field(None, pattern=r"^[0-9a-f]{8,40}$")
     path: str | None = None
     thread: int | None = Field(None, ge=1)  # number of the issue
-    paper: str | None = None
+    paper: Annotated[str, one_of("paper", catalog.paper_names)] | None = None
     tables: list[str] = []
     licence: str | None = None
     date: str
@@ -127,9 +190,8 @@ class Source(Strict):
         in_thread = None not in (self.repository, self.thread)
         in_paper = self.paper is not None and bool(self.tables)
         if in_files + in_thread + in_paper != 1:
-            raise ValueError(
-                "needs `repository`, `commit` and `path`, or `repository` and `thread`, or `paper` and `tables`"
-            )
+            places = "`repository`, `commit` and `path`, or `repository` and `thread`, or `paper` and `tables`"
+            raise ValueError(f"needs {places}")
         if not self.experiments and not self.remarks:
             raise ValueError("needs `experiments` or `remarks`")
         return self
@@ -164,20 +226,14 @@ class Names(Strict):
 class Checkpoint(Strict):
     """A released model, as its README names it."""
 
-    method: str
+    method: MethodName
     setting: str | None = None
-    encoder: str
+    encoder: EncoderName
     hub: str = Field(pattern=r"^[\w.-]+/[\w.-]+$")
     pooler: Pooler | None = None
-    stated: dict[str, PublishedValue] = {}
+    stated: Scores = {}
     where: str
-    note: str | None = None
-
-    @model_validator(mode="after")
-    def has_pooler_or_note(self):
-        if self.pooler is None and self.note is None:
-            raise ValueError(f"{self.hub}: needs a `pooler`, or a `note` that says what stands in for one")
-        return self
+    note: str | None = None  # what stands in for a pooler, where there is none
 
 
 class Checkpoints(Strict):
@@ -189,47 +245,11 @@ class Checkpoints(Strict):
 # ---------------------------------------------------------------- reading
 
 
-def folder() -> Path:
-    return catalog.ROOT / "evidence"
-
-
-def sources() -> dict[str, Source]:
-    """Every source by the name of its file. Raises BadInput as `source` does."""
-    return {path.stem: source(path) for path in sorted(folder().glob("[!.]*.yaml")) if path.stem not in NOT_SOURCES}
-
-
 @cached
-def source(path: Path) -> Source:
-    """One file, checked for what types cannot say: known names, values within range, no run twice. Whether averages
-    and summaries fit their runs is a test: tests/unit/test_evidence.py.
-
-    Raises:
-        BadInput: the file does not fit the schema, or fails a check; with file and line.
-    """
-    content, lines = read_with_lines(path, Source, as_written=True)
-    if content.paper is not None and content.paper not in catalog.paper_names():
-        raise unknown("paper", content.paper, catalog.paper_names(), lines.where("paper"))
-    first_places: dict[tuple, tuple] = {}
-    for i, experiment in enumerate(content.experiments):
-        check_names(experiment, lines, ("experiments", i))
-        steps = content.setup.merge(experiment.setup).steps
-        for j, run in enumerate(experiment.runs):
-            place = ("experiments", i, "runs", j)
-            check_run(run, steps, lines, place)
-            for what, identity in identities(experiment, run).items():
-                first = first_places.setdefault(identity, place)
-                if first != place:
-                    line = lines.numbers[first]
-                    raise BadInput(f"{lines.where(*place)}: the same run twice: {what} as in line {line}; delete one.")
-        if (summary := experiment.summary) is not None:
-            place = ("experiments", i, "summary")
-            check_scores(summary.scores, lines, (*place, "scores"))
-            for what, count in (("seeds", len(summary.seeds)), ("runs", len(experiment.runs))):
-                if count not in (0, summary.n):
-                    raise BadInput(f"{lines.where(*place)}: n is {summary.n}, but there are {count} {what}.")
-    for i, remark in enumerate(content.remarks):
-        check_names(remark, lines, ("remarks", i))
-    return content
+def sources() -> dict[str, Source]:
+    """Every source by the name of its file. Raises BadInput, with file and line, for one that does not fit."""
+    paths = [path for path in sorted(folder().glob("[!.]*.yaml")) if path.stem not in NOT_SOURCES]
+    return {path.stem: read_with_lines(path, Source, as_written=True)[0] for path in paths}
 
 
 @cached
@@ -237,13 +257,7 @@ def names() -> Names:
     """The names of methods and encoders, and printed values that no row of papers/ has."""
     if not folder().is_dir():
         return Names(encoders={}, methods={})
-    content, lines = read_with_lines(folder() / "methods.yaml", Names, as_written=True)
-    for name, method in content.methods.items():
-        for encoder in method.printed:
-            if encoder not in content.encoders:
-                where = lines.where("methods", name, "printed", encoder)
-                raise unknown("encoder", encoder, content.encoders, where)
-    return content
+    return read_with_lines(folder() / "methods.yaml", Names, as_written=True)[0]
 
 
 @cached
@@ -251,84 +265,7 @@ def checkpoints() -> list[Checkpoint]:
     """Every released checkpoint."""
     if not folder().is_dir():
         return []
-    content, lines = read_with_lines(folder() / "checkpoints.yaml", Checkpoints, as_written=True)
-    seen = set()
-    for i, checkpoint in enumerate(content.checkpoints):
-        check_names(checkpoint, lines, ("checkpoints", i))
-        check_scores(checkpoint.stated, lines, ("checkpoints", i, "stated"))
-        if checkpoint.hub in seen:
-            raise BadInput(f"{lines.where('checkpoints', i)}: {checkpoint.hub} is listed twice.")
-        seen.add(checkpoint.hub)
-    return content.checkpoints
-
-
-# ---------------------------------------------------------------- checks
-
-
-def check_names(named: Experiment | Remark | Checkpoint, lines: Lines, place: tuple) -> None:
-    """The method and the encoder are those of evidence/methods.yaml."""
-    for key, known in (("method", names().methods), ("encoder", names().encoders)):
-        name = getattr(named, key)
-        if name not in known:
-            error = unknown(f"{key} of evidence/methods.yaml", name, known, lines.where(*place, key))
-            raise BadInput(f"{error} A new one gets a line there.")
-
-
-@cached
-def tasks() -> dict[str, list[str]]:
-    """The tasks of STS and of transfer, by what their average is called (`published_as` of evaluators)."""
-    declared = [evaluator_declaration(name) for name in registry.names(EVALUATORS)]
-    return {d.published_as: d.tasks for d in declared if d.published_as and d.average}
-
-
-def score_names() -> list[str]:
-    """What a score may be called."""
-    return [*(name for average, of in tasks().items() for name in (*of, average)), *DEV]
-
-
-def score_name(evaluator: str, task: str) -> str | None:
-    """What a task of an evaluator is called in evidence; None where evidence has none of it."""
-    if evaluator not in registry.names(EVALUATORS):  # such as `transfer:fasttest`, another protocol
-        return None
-    declared = evaluator_declaration(evaluator)
-    if declared.published_as is None or task not in (*declared.tasks, "Avg."):
-        return None
-    return declared.published_as if task == "Avg." or not declared.average else task
-
-
-def check_scores(scores: dict[str, Published], lines: Lines, place: tuple) -> None:
-    """Known tasks, in percent."""
-    for task, score in scores.items():
-        where = lines.where(*place, task)
-        if task not in score_names():
-            raise unknown("task", task, score_names(), where)
-        lowest = 0 if task in (TRANSFER, *tasks()[TRANSFER]) else -100
-        if not lowest <= score.value <= 100:
-            raise BadInput(f"{where}: {task}: {score.text} is out of range ({lowest} to 100).")
-    if scores and all(abs(score.value) <= 1 for score in scores.values()):
-        raise BadInput(f"{lines.where(*place)}: fractions; write correlations x 100 and accuracies in percent.")
-
-
-def check_run(run: PublishedRun, steps: int | None, lines: Lines, place: tuple) -> None:
-    """Scores of one run: no deviations, a best step within the training's steps."""
-    check_scores(run.scores, lines, (*place, "scores"))
-    for task, score in run.scores.items():
-        if score.std is not None:
-            raise BadInput(f"{lines.where(*place, 'scores', task)}: {task}: one run has no ±; use `summary`.")
-    if run.best_step is not None and steps is not None and run.best_step > steps:
-        raise BadInput(f"{lines.where(*place, 'best_step')}: best_step: {run.best_step} of a run of {steps} steps.")
-
-
-def identities(experiment: Experiment, run: PublishedRun) -> dict[str, tuple]:
-    """What no two runs of a source share: the seed within a setup, and all scores within a setting."""
-    e = experiment
-    setting = (e.method, e.setting, e.encoder, e.pooler, e.kind, e.size, e.corpus, e.transfer)
-    identities = {}
-    if run.seed is not None:
-        identities[f"seed {run.seed}"] = (*setting, e.setup, run.seed)
-    if len(run.scores) > 1:
-        identities["all scores"] = (*setting, *sorted((task, score.value) for task, score in run.scores.items()))
-    return identities
+    return read_with_lines(folder() / "checkpoints.yaml", Checkpoints, as_written=True)[0].checkpoints
 
 
 # ---------------------------------------------------------------- which evidence is of a row
@@ -365,13 +302,11 @@ def key_of_row(row: Row, encoder: str) -> Key | None:
     """Method, encoder and pooler whose evidence is of a row; None where there can be none.
 
     Derived from the recipe: a variant, a component, a sweep, or a parameter other than those of the training budget
-    makes it another method. A row's `evidence` names one where the recipe does not tell.
+    makes it another method. A row's `evidence` names one where the recipe does not tell; raises BadInput for one that
+    evidence/methods.yaml does not have.
 
     Args:
         encoder: role of the row's table.
-
-    Raises:
-        BadInput: `evidence` names a method that evidence/methods.yaml does not have.
     """
     given, recipe = row.evidence, row.run
     role = (given and given.encoder) or (recipe and recipe.encoder) or encoder
@@ -383,8 +318,7 @@ def key_of_row(row: Row, encoder: str) -> Key | None:
         return None
     if recipe.params.keys() - {*BUDGET, "pooler"}:
         return None
-    pooler = recipe.params.get("pooler")
-    return Key(recipe.method, role, default_pooler(recipe.method) if pooler is None else str(pooler))
+    return Key(recipe.method, role, str(recipe.params.get("pooler", "")) or default_pooler(recipe.method))
 
 
 @cached
@@ -408,11 +342,11 @@ def evidence_of(key: Key, score: str, size: str = FULL) -> list[Evidence]:
         score: one of `score_names`. Of a transfer task, scores on dev folds do not count.
         size: of the training set, as in the columns of few-shot tables.
     """
-    of_transfer, matching = score in (TRANSFER, *tasks()[TRANSFER]), []
-    for evidence in all_evidence():
-        experiment = evidence.experiment
-        is_of_key = experiment.setting is None and experiment.size == size and key_of(experiment) == key
-        if is_of_key and not (of_transfer and experiment.transfer == "dev"):
-            scored = [*experiment.runs, *([experiment.summary] if experiment.summary else [])]
-            matching += [evidence] if any(score in part.scores for part in scored) else []
-    return matching
+    of_transfer = score in (TRANSFER, *tasks()[TRANSFER])
+    return [
+        evidence
+        for evidence in all_evidence()
+        if (e := evidence.experiment).setting is None and e.size == size and key_of(e) == key
+        if any(score in part.scores for part in (*e.runs, *filter(None, [e.summary])))
+        if not (of_transfer and e.transfer == "dev")
+    ]

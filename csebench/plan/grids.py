@@ -1,11 +1,9 @@
-"""Tables and figures as grids of cells, and the runs behind every cell at a scale.
-
-Scores of these runs: csebench/report/view.py.
-"""
+"""Tables and figures as grids of cells, and the runs behind every cell at a scale."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, unknown
@@ -31,6 +29,11 @@ class CellPlan:
     missing: str | None = None
     before: tuple[Spec, ...] = ()  # pre-training runs that `specs` start from
 
+    @property
+    def scores(self) -> set[tuple[str, ...]]:
+        """What it shows, and on which encoder."""
+        return {(self.evaluator, self.task, self.metric, spec.encoder.name) for spec in self.specs}
+
 
 @cached
 def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan]]:
@@ -47,15 +50,13 @@ def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan
                 raise unknown(f"task of {evaluator}", column.task, tasks, f"{where}: {column.label}")
     if isinstance(grid, Figure) and grid.kind not in FIGURES_OF_SCORES and grid.kind not in panels():
         raise unknown("kind of figure", grid.kind, [*FIGURES_OF_SCORES, *panels()], f"{where}: kind")
-    rows = []
+    settings, rows = scale(scale_name), []
+    seeds = settings.seeds_by_table.get(f"{paper_name}/{name}", settings.seeds)
     for row in grid.rows:
-        if row.run is None:
-            rows.append([CellPlan(row, column, missing=row.missing) for column in grid.columns])
-        elif defect := _defect(row.run, f"{where}: {row.label}"):
-            rows.append([CellPlan(row, column, missing=defect) for column in grid.columns])
+        missing = _defect(row.run, f"{where}: {row.label}") if row.run else row.missing
+        if row.run is None or missing:
+            rows.append([CellPlan(row, column, missing=missing) for column in grid.columns])
         else:
-            settings = scale(scale_name)
-            seeds = settings.seeds_by_table.get(f"{paper_name}/{name}", settings.seeds)
             rows.append([_plan_cell(grid, row, row.run, column, settings, seeds, where) for column in grid.columns])
     return rows
 
@@ -116,10 +117,8 @@ def parts_of_cell(grid: Grid, cells: list[list[CellPlan]], row: int, column: int
 
 
 def substitute(evaluator: str, scale: Scale) -> str | None:
-    """The evaluator that a scale uses for another: its substitute, that of its name without settings, or itself.
-
-    None where the scale uses none.
-    """
+    """The evaluator that a scale uses for another: its substitute, that of its name without settings, or itself; None
+    where the scale uses none."""
     name = evaluator.partition(":")[0]
     return scale.evaluators.get(evaluator, scale.evaluators.get(name, evaluator))
 
@@ -134,31 +133,26 @@ def substitute_sweep(sweep: dict[str, Value], scale: Scale) -> tuple[dict[str, V
 
 def _defect(recipe: Recipe, where: str) -> str | None:
     """What is wrong with a declaration that a recipe needs, or None. Raises BadInput for an unknown name."""
-    declarations = [(recipe.method, METHODS), *((name, COMPONENTS) for name in recipe.components)]
-    for name, folder in declarations:
+    needed = [(recipe.method, METHODS), *((name, COMPONENTS) for name in recipe.components)]
+    for name, folder in needed:
         check_name(name, folder, where)
         try:
             declared = declaration(name, folder)
         except BadInput as error:
             return str(error)
-        if folder == METHODS:
-            declarations += [(component, COMPONENTS) for component in declared.components]
-            declarations += [(stage, METHODS) for stage in declared.stages]
+        needed += [(component, COMPONENTS) for component in declared.components]
+        needed += [(stage, METHODS) for stage in declared.stages]
     return None
 
 
 def find_grid(paper_name: str, name: str) -> Table | SettingsTable | Figure:
     """`table2` or `figure3` of a paper; `methods` of the paper `methods` is the table of all methods, `micse` of
     `variants` that of miCSE's variants."""
-    about = paper(paper_name)
-    for kind, known in (("table", about.tables), ("figure", about.figures)):
-        if name.startswith(kind):
-            if name.removeprefix(kind) not in known:
-                raise unknown(f"{kind} of {paper_name}", name.removeprefix(kind), known)
-            return known[name.removeprefix(kind)]
-    if name not in about.tables:
-        raise unknown(f"table of {paper_name}", name, about.tables)
-    return about.tables[name]
+    kind = "figure" if name.startswith("figure") else "table"
+    known = paper(paper_name).figures if kind == "figure" else paper(paper_name).tables
+    if (key := name.removeprefix(kind)) not in known:
+        raise unknown(f"{kind} of {paper_name}", key, known)
+    return known[key]
 
 
 def recipe_values(paper_name: str, name: str, param: str) -> list[Value]:
@@ -186,11 +180,8 @@ def untrained_cell(paper_name: str, name: str, scale_name: str) -> CellPlan | No
     grid = find_grid(paper_name, name)
     if not isinstance(grid, Figure) or grid.kind not in ("curves", "bars") or (grid.kind == "bars" and grid.baseline):
         return None
-    cells = [cell for row in plan_grid(paper_name, name, scale_name) for cell in row if cell.specs]
-    shown = {(cell.evaluator, cell.task, cell.metric, spec.encoder.name) for cell in cells for spec in cell.specs}
-    for cell in (cell for row in plan_grid(SIDE_BY_SIDE, SIDE_BY_SIDE, scale_name) for cell in row):
-        for spec in cell.specs:
-            untrained = declaration(spec.method).kind == "untrained"
-            if untrained and shown == {(cell.evaluator, cell.task, cell.metric, spec.encoder.name)}:
-                return cell
+    shown = {score for cell in chain(*plan_grid(paper_name, name, scale_name)) for score in cell.scores}
+    for cell in chain(*plan_grid(SIDE_BY_SIDE, SIDE_BY_SIDE, scale_name)):
+        if cell.specs and declaration(cell.specs[0].method).kind == "untrained" and cell.scores == shown:
+            return cell
     return None

@@ -10,24 +10,13 @@ from pathlib import Path
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, by_number, unknown
 from csebench.base.runs import has_model
-from csebench.plan import where_data_is
-from csebench.plan.catalog import (
-    GENERATED,
-    RUNS,
-    VARIANTS,
-    data_root,
-    paper,
-    paper_names,
-    results_folder,
-    scale,
-    scale_names,
-    scales,
-)
+from csebench.plan.catalog import GENERATED, VARIANTS, paper, paper_names, results_folder, scale, scale_names, scales
 from csebench.plan.grids import CellPlan, find_grid, plan_grid, untrained_cell
 from csebench.plan.papers import Figure
 from csebench.plan.recipe import corpus_path, positives_path
 from csebench.plan.registry import protocol
-from csebench.plan.spec import Spec
+from csebench.plan.spec import RUNS, Spec
+from csebench.plan.where_data_is import unavailable
 
 
 @dataclass(frozen=True)
@@ -71,19 +60,11 @@ class Page:
 
     def available_runs(self) -> dict[str, Spec]:
         """The runs behind those scores, with the runs that they start from."""
-        wanted = {run_id for run_id, _ in self.available()}
-        cells = [cell for cell in self.cells() if any(spec.run_id in wanted for spec in cell.specs)]
-        before = {spec.run_id for cell in cells for spec in cell.before}
-        return {run_id: spec for run_id, spec in self.runs().items() if run_id in wanted | before}
+        wanted = {run for spec in self.available().values() for run in (spec.run_id, spec.run_before)}
+        return {run_id: spec for run_id, spec in self.runs().items() if run_id in wanted}
 
 
 # ---------------------------------------------------------------- runs
-
-
-@cached
-def unavailable(evaluator: str, scale_name: str) -> str | None:
-    """Why an evaluator cannot be run at a scale: its data are neither in the data root nor public."""
-    return where_data_is.unavailable(evaluator, data_root(scale(scale_name)))
 
 
 @cached
@@ -120,7 +101,8 @@ def evaluators(scale_name: str) -> dict[str, set[str]]:
 def run(run_id: str, scale_name: str) -> Spec:
     """A run of a scale by id. Raises BadInput if no page needs it."""
     if run_id not in runs(scale_name):
-        raise _no_run(run_id, f"scale {scale_name}", scale_name)
+        hint = f"`csebench plan all --scale {scale_name} --runs` lists the runs."
+        raise BadInput(f"no table of scale {scale_name} needs a run {run_id!r}; {hint}")
     return runs(scale_name)[run_id]
 
 
@@ -129,12 +111,8 @@ def scale_of_run(run_id: str, first: str) -> str:
     for name in scales(first):
         if run_id in runs(name):
             return name
-    raise _no_run(run_id, "any scale", "SCALE")
-
-
-def _no_run(run_id: str, where: str, scale_name: str) -> BadInput:
-    hint = f"`csebench plan all --scale {scale_name} --runs` lists the runs."
-    return BadInput(f"no table of {where} needs a run {run_id!r}; {hint}")
+    hint = "`csebench plan all --scale SCALE --runs` lists the runs."
+    raise BadInput(f"no table of any scale needs a run {run_id!r}; {hint}")
 
 
 def base_encoder(spec: Spec, scale_name: str) -> str:
@@ -157,17 +135,16 @@ def back_translation(key: str, first: str) -> tuple[Path, str]:
 
 def page(name: str, scale_name: str, paper_name: str | None = None) -> Page:
     """The page of `table2` of all papers, of a table or figure of one paper, or a generated one."""
-    folder = results_folder(scale_name)
     if name in GENERATED:
         return Page(name, (name,), scale_name, grid_path(name, name, scale_name, "md"))
     if paper_name is not None:
         ending = "svg" if isinstance(find_grid(paper_name, name), Figure) else "md"
         return Page(name, (paper_name,), scale_name, grid_path(paper_name, name, scale_name, ending))
-    key = name.removeprefix("table")
+    known = [key for p in paper_names() for key in paper(p).tables]
+    if (key := name.removeprefix("table")) not in known:
+        raise unknown("table", key, known)
     papers = tuple(p for p in paper_names() if key in paper(p).tables)
-    if not papers:
-        raise unknown("table", key, {key for p in paper_names() for key in paper(p).tables})
-    return Page(name, papers, scale_name, folder / f"{name}.md")
+    return Page(name, papers, scale_name, results_folder(scale_name) / f"{name}.md")
 
 
 @cached
@@ -202,16 +179,15 @@ def parse_target(target: str, scale_name: str) -> list[Page]:
     if target == "all":
         return list(pages(scale_name))
     parts, scale_name = split_target(target, scale_name)
-    if len(parts) == 1 and parts[0] in GENERATED:
-        return [page(parts[0], scale_name)]
-    if len(parts) == 1 and parts[0] in paper_names():
-        return [page(name, scale_name, parts[0]) for name in grid_names(parts[0])]
-    if len(parts) == 2 and parts[0] == VARIANTS:
-        return [page(parts[1], scale_name, VARIANTS)]
-    if len(parts) == 1 and re.fullmatch(r"table\w+", parts[0]):
-        return [page(parts[0], scale_name)]
-    if len(parts) == 2 and re.fullmatch(r"(table|figure)\w+", parts[1]) and parts[0] in paper_names():
-        return [page(parts[1], scale_name, parts[0])]
+    match parts:
+        case [name] if name in GENERATED or re.fullmatch(r"table\w+", name):
+            return [page(name, scale_name)]
+        case [name] if name in paper_names():
+            return [page(grid, scale_name, name) for grid in grid_names(name)]
+        case [folder, name] if folder == VARIANTS:
+            return [page(name, scale_name, VARIANTS)]
+        case [folder, name] if folder in paper_names() and re.fullmatch(r"(table|figure)\w+", name):
+            return [page(name, scale_name, folder)]
     known = [str(p.path.relative_to(results_folder(scale_name)).with_suffix("")) for p in pages(scale_name)]
     known += [*paper_names(), "all", *(f"{name}/{target}" for name in scale_names() for target in known)]
     hint = "`csebench papers` lists tables and figures; `csebench show NAME` describes methods, evaluators and runs."

@@ -2,8 +2,7 @@
 
 A trial is an ordinary run, with a seed and a subset of the corpus that no table uses. The first has the settings that
 the scale gives the method without tuning; the others are drawn, without repetition, from the grid of the values that
-the method and its components declare as `search`. Running them: csebench/run.py; the page:
-csebench/report/tuning_page.py.
+the method and its components declare as `search`. csebench/run.py runs them.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import count, product
+from itertools import chain, count, product
 from pathlib import Path
 
 from pydantic import Field, model_validator
@@ -45,7 +44,7 @@ class Trial(Strict):
     @model_validator(mode="after")
     def scored_or_failed(self):
         if (self.dev is None) == (self.failure is None):
-            raise ValueError("must have a score (`dev`) or a reason (`failure`), and not both")
+            raise ValueError("needs either a score (`dev`) or a reason (`failure`)")
         return self
 
 
@@ -61,13 +60,13 @@ class Search(Strict):
     @model_validator(mode="after")
     def trials_fit(self):
         """Each is the run of its settings, no two the same; the first is that of the spec, the best is chosen."""
-        first, runs = self.trials[0], [trial.run for trial in self.trials]
+        runs = [trial.run for trial in self.trials]
         for number, trial in enumerate(self.trials):
-            if trial.settings.keys() != first.settings.keys():
+            if trial.settings.keys() != self.trials[0].settings.keys():
                 raise ValueError(f"trials.{number}.settings: are of other parameters than those of the first trial")
             if trial.run != (run := self.spec.with_settings(trial.settings).run_id):
                 raise ValueError(f"trials.{number}.run: is {trial.run}, but its settings give {run}")
-        if first.run != self.spec.run_id:
+        if runs[0] != self.spec.run_id:
             raise ValueError("trials.0: has other settings than `spec`")
         if len({*runs}) < len(runs) or len(runs) > self.planned:
             raise ValueError(f"trials: {len(runs)} of {self.planned} planned, {len({*runs})} of them different")
@@ -96,14 +95,12 @@ def chosen_settings(trials: list[Trial]) -> Settings | None:
 
 
 def search_space(name: str) -> dict[str, list[Value]]:
-    """The values to try, by parameter, of a method with its components. Raises BadInput: no such method or component,
-    or no value is declared."""
+    """The values to try, by parameter, of a method with its components. Raises BadInput where none is declared."""
     method, *added = name.split("+")
-    declared = declaration(method)
-    space = dict(declared.search)
-    for component in sorted({*declared.components, *added}):
-        of_component = declaration(component, COMPONENTS).search
-        space |= {f"{component}.{key}": values for key, values in of_component.items()}
+    space = dict(declaration(method).search)
+    for component in sorted({*declaration(method).components, *added}):
+        searched = declaration(component, COMPONENTS).search
+        space |= {f"{component}.{key}": values for key, values in searched.items()}
     if not space:
         raise BadInput(
             f"methods/{method}.py: {name} has no search space: its declaration has no `search` (docs/methods.md)."
@@ -118,31 +115,30 @@ def tunable() -> list[str]:
 
 
 def plan_trials(name: str, scale_name: str, number: int) -> list[tuple[Settings, Spec]]:
-    """The settings and the run of each trial; a larger number adds trials to those of a smaller one. Raises BadInput:
-    as `search_space` and `plan_trial` do, or the grid has fewer trials."""
+    """The settings and the run of each trial; a larger number adds trials to those of a smaller one. Raises BadInput
+    where the grid has fewer."""
     space, untuned = search_space(name), plan_trial(name, {}, scale_name)
     first = {key: untuned.settings[key] for key in space}
     grid = [dict(zip(space, values, strict=True)) for values in product(*space.values())]
     random.Random(name).shuffle(grid)
     others = [settings for settings in grid if settings != first]
-    if number > len(others) + 1:
+    if number > (most := len(others) + 1):
         raise BadInput(
-            f"tune: {name} has {len(others) + 1} different trials; every method gets as many: --trials"
-            f" {len(others) + 1} at most, or more values in `search` of methods/{name.partition('+')[0]}.py."
+            f"tune: {name} has {most} different trials; every method gets as many: --trials {most} at most, or more"
+            f" values in `search` of methods/{name.partition('+')[0]}.py."
         )
     drawn = [plan_trial(name, settings, scale_name) for settings in others[: number - 1]]
     return [({key: spec.settings[key] for key in space}, spec) for spec in (untuned, *drawn)]
 
 
 def plan_trial(name: str, settings: Settings, scale_name: str) -> Spec:
-    """The run of a trial. Raises BadInput: see `make_spec`, or the scale lacks the encoder or the size."""
+    """The run of a trial. Raises BadInput as `make_spec` does, or where the scale lacks the encoder or the size."""
     scale, (method, *added) = catalog.scale(scale_name), name.split("+")
     for kind, key, known in (("encoder", ENCODER, scale.encoders), ("size", SIZE, scale.sizes)):
         if key not in known:
             raise unknown(f"{kind} of config/{scale_name}.yaml", key, known, "tune")
     declared = declaration(method)
-    canonical = recipe_name(declared, {*declared.components, *added})
-    if name != canonical:
+    if name != (canonical := recipe_name(declared, {*declared.components, *added})):
         raise BadInput(f"tune: {name}: write {canonical}.")
     recipe = Recipe(method=method, components={component: {} for component in added})
     given = replace(conditions(scale), tuned={name: settings})
@@ -151,8 +147,7 @@ def plan_trial(name: str, settings: Settings, scale_name: str) -> Spec:
 
 def trial_seed(scale: Scale) -> int:
     """The seed, and that of the subset, of all trials at a scale: no table uses it."""
-    others = (*scale.seeds_by_size.values(), *scale.seeds_by_table.values())
-    used = {*scale.seeds, *(seed for seeds in others for seed in seeds)}
+    used = {*chain(scale.seeds, *scale.seeds_by_size.values(), *scale.seeds_by_table.values())}
     return next(seed for seed in count(FIRST_SEED) if seed not in used)
 
 
@@ -164,18 +159,13 @@ def settings_text(settings: Settings) -> str:
 # ---------------------------------------------------------------- files
 
 
-def search_folder(scale_name: str) -> Path:
-    return catalog.results_folder(scale_name) / "tuning"
-
-
 def search_path(name: str, scale_name: str) -> Path:
-    return search_folder(scale_name) / f"{name}.json"
+    return catalog.results_folder(scale_name) / "tuning" / f"{name}.json"
 
 
 def search_files(scale_name: str) -> list[Path]:
     """The files of all searches that were made at a scale: of the checkout, since runs follow from them."""
-    paths = (catalog.ROOT / search_folder(scale_name)).glob("*.json")
-    return sorted(path.relative_to(catalog.ROOT) for path in paths)
+    return sorted(path.relative_to(catalog.ROOT) for path in catalog.ROOT.glob(str(search_path("*", scale_name))))
 
 
 def read_search(path: Path) -> Search:
@@ -197,21 +187,18 @@ def write_search(search: Search, scale_name: str) -> None:
 
 def tuned_conditions(scale: Scale, encoder: EncoderRef) -> Conditions:
     """The conditions of a scale for runs that start from an encoder, with what searches on that encoder chose."""
-    given = conditions(scale)
-    return replace(given, tuned=tuned_settings(scale.scale)) if encoder == scale.encoders.get(ENCODER) else given
+    tuned = tuned_settings(scale.scale) if encoder == scale.encoders.get(ENCODER) else {}
+    return replace(conditions(scale), tuned=tuned)
 
 
 @cached
 def tuned_settings(scale_name: str) -> Mapping[str, Settings]:
     """What searches chose, by name, of those that `tuned` in config/<scale>.yaml asks for; empty without it. Raises
-    BadInput: a search is missing, unfinished, failed, or was made under other settings, or searches have different
-    numbers of trials."""
-    wanted = catalog.scale(scale_name).tuned
-    if not wanted:
-        return {}
-    key, folder = f"config/{scale_name}.yaml: tuned", search_folder(scale_name)
-    paths = search_files(scale_name) if wanted is True else [search_path(name, scale_name) for name in wanted]
-    if not paths:
+    BadInput: nothing can be taken from a search, or searches have different numbers of trials."""
+    wanted, key = catalog.scale(scale_name).tuned, f"config/{scale_name}.yaml: tuned"
+    paths = search_files(scale_name) if wanted is True else [search_path(name, scale_name) for name in wanted or ()]
+    if wanted and not paths:
+        folder = search_path("", scale_name).parent
         raise BadInput(f"{key}: no search in {folder}/; `{command(['METHOD'], scale_name)}` makes one.")
     searches = {}
     for path in paths:
@@ -225,7 +212,7 @@ def tuned_settings(scale_name: str) -> Mapping[str, Settings]:
             )
     if len({search.planned for search in searches.values()}) > 1:
         numbers = ", ".join(f"{name} {search.planned}" for name, search in searches.items())
-        raise BadInput(f"{folder}: different numbers of trials ({numbers}); `csebench tune` all with one --trials.")
+        raise BadInput(f"{key}: different numbers of trials ({numbers}); `csebench tune` all with one --trials.")
     return {name: search.chosen or {} for name, search in searches.items()}
 
 
@@ -234,22 +221,23 @@ def defect(search: Search, scale_name: str) -> str | None:
     if changed := differences(search.spec, plan_trial(search.name, {}, scale_name)):
         return f"made under other settings ({', '.join(changed)})"
     space = search_space(search.name)
-    tried = {(key, value) for trial in search.trials[1:] for key, value in trial.settings.items()}
-    if strange := [f"{key} {value}" for key, value in sorted(tried, key=str) if value not in space.get(key, [])]:
-        return f"{strange[0]} is no value that `csebench tune` tries"
+    for key, value in (setting for trial in search.trials[1:] for setting in trial.settings.items()):
+        if value not in space.get(key, []):
+            return f"{key} {value} is no value that `csebench tune` tries"
     if len(search.trials) < search.planned:
         return f"{len(search.trials)} of {search.planned} trials are made"
     return "every trial failed" if search.chosen is None else None
 
 
-def differences(*specs: Spec) -> list[str]:
+def differences(first: Spec, second: Spec) -> list[str]:
     """The settings, versions and data in which two runs differ."""
-    contents = []
-    for spec in specs:
-        versions = {f"{name}.version": component.version for name, component in spec.components.items()}
-        contents.append(spec.model_dump(exclude={"params", "components"}) | spec.settings | versions)
-    first, second = contents
-    return sorted(key for key in first.keys() | second.keys() if first.get(key) != second.get(key))
+    one, two = (
+        spec.model_dump(exclude={"params", "components"})
+        | spec.settings
+        | {f"{name}.version": component.version for name, component in spec.components.items()}
+        for spec in (first, second)
+    )
+    return sorted(key for key in one.keys() | two.keys() if one.get(key) != two.get(key))
 
 
 def command(methods: list[str], scale_name: str, trials: int | str = "N") -> str:

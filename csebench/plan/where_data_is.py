@@ -1,26 +1,24 @@
 """Where benchmark data come from: the source of every file of a data root, what to do about a file without one, and
-hashes of what is given. The fetching itself is in csebench/data/fetch.py."""
+hashes of what is given. csebench/data/fetch.py fetches."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, RootModel
 
 from csebench.base.caches import cached
 from csebench.base.data_root import DataRoot, matches
 from csebench.base.errors import BadInput
-from csebench.base.files import digest, read_json, read_yaml, sha256, write_json
+from csebench.base.files import digest, read_object, read_yaml, sha256, write_json
 from csebench.base.project import ROOT
 from csebench.plan import catalog
 from csebench.plan.declarations import Scale, Strict, Url
 from csebench.plan.registry import Protocol, protocol
-
-HASHES = catalog.RUNS / ".plan" / "data.json"  # by path: [size, times] of the file, and its sha256
 
 
 class Download(Strict):
@@ -78,26 +76,21 @@ def from_hub(wanted: Protocol, data_root: Path | DataRoot) -> bool:
     return wanted.declaration.hub and not any(matches(data_root, pattern) for pattern in wanted.files)
 
 
-def unavailable(evaluator: str, data_root: Path | DataRoot) -> str | None:
-    """Why an evaluator cannot be run: the data root has not its files, and no public source has them."""
-    wanted = protocol(evaluator)
+@cached
+def unavailable(evaluator: str, scale_name: str) -> str | None:
+    """Why an evaluator cannot be run at a scale: the data root has not its files, and no public source has them."""
+    wanted, data_root = protocol(evaluator), catalog.data_root(catalog.scale(scale_name))
     if wanted.fetched is not None or from_hub(wanted, data_root):
         return None
     lacking = [name for name in wanted.files if source_of(name) is None and not matches(data_root, name)]
     return f"no {', '.join(lacking)} in the folder of benchmark data: {remedy(lacking[0])}" if lacking else None
 
 
-def cannot_be_had(name: str, scale: Scale) -> bool:
-    """Whether a file is neither in the given data root nor fetched by a rule."""
+def missing(name: str, scale: Scale) -> str | None:
+    """`no_file` where a file is neither in the given data root nor fetched by a rule, else None."""
     given = catalog.given_root(scale)
-    return not (given and (given / name).exists()) and (source_of(name) is None or scale.data_root is not None)
-
-
-def require_files(names: Iterable[str], scale: Scale) -> None:
-    """Raises BadInput for the first file that is neither in the given data root nor fetched."""
-    for name in names:
-        if not (catalog.data_root(scale) / name).exists():
-            raise BadInput(no_file(name, scale))
+    is_given = given is not None and (given / name).exists()
+    return None if is_given or (source_of(name) and scale.data_root is None) else no_file(name, scale)
 
 
 def no_file(name: str, scale: Scale) -> str:
@@ -119,6 +112,9 @@ def remedy(name: str) -> str:
 
 # ---------------------------------------------------------------- hashes of given data
 
+HASHES = catalog.RUNS / ".plan" / "data.json"
+HashesFile = RootModel[dict[str, tuple[list[int], str]]]  # by path: (size and times of the file, its sha256)
+
 
 @cached
 def given_data(evaluator: str, scale_name: str) -> str:
@@ -136,25 +132,17 @@ def given_data(evaluator: str, scale_name: str) -> str:
 def kept_hashes(files: Mapping[str, Path]) -> dict[str, str]:
     """The sha256 of files, by name. They are kept on disk, since a plan is made in seconds and corpora have gigabytes;
     a file whose size and times are as they were is not read again."""
-    kept, new, hashes = read_kept(), {}, {}
+    kept, new, hashes = {}, {}, {}
+    with contextlib.suppress(BadInput):  # no file, or a damaged one
+        kept = read_object(HASHES, HashesFile)
     for name, path in files.items():
         status, key = os.stat(path), str(path.absolute())
         state = [status.st_size, status.st_mtime_ns, status.st_ctime_ns]
-        match kept.get(key):
-            case [known, str(content)] if known == state:
-                hashes[name] = content
-            case _:
-                hashes[name] = sha256(path)
-                new[key] = [state, hashes[name]]
+        known, hashes[name] = kept.get(key, (None, ""))
+        if known != state:
+            hashes[name] = sha256(path)
+            new[key] = [state, hashes[name]]
     if new:
         with contextlib.suppress(OSError):  # where the folder is read-only, files are read again
             write_json(HASHES, kept | new)
     return hashes
-
-
-def read_kept() -> dict:
-    """What is kept; nothing where there is no file, or a damaged one."""
-    with contextlib.suppress(BadInput):
-        if isinstance(kept := read_json(HASHES), dict):
-            return kept
-    return {}

@@ -8,6 +8,7 @@ from csebench.base.files import write_json
 from csebench.base.runs import DONE, PRUNED
 from csebench.plan import catalog, cost, recipe, targets
 from csebench.plan.cost import Step, Work
+from csebench.plan.grids import CellPlan, find_grid, parts_of_cell
 from csebench.plan.registry import METHODS, names
 
 BASE = "google-bert/bert-base-uncased"
@@ -38,70 +39,58 @@ def work(*given, scale="paper", **more):
     return Work(list({str(page.path): page for page in pages}.values()), **more)
 
 
-def publish(scores, scale="paper"):
+def publish(scores, scale="paper", **changes):
+    """Write score files, of runs with some settings changed."""
     for run, evaluator in scores:
-        write_scores(targets.run(run, scale), evaluator, scale)
-
-
-def write_scores(spec, evaluator, scale):
-    by = scored_by(evaluator)
-    row = {"evaluator": by["evaluator"], "task": "x", "subset": "all", "metric": "x", "value": 0.5}
-    content = {"run": spec.run_id, "spec": spec.model_dump(), "scores": [row], "evaluations": [by]}
-    write_score_file(targets.score_path(spec.run_id, evaluator, scale), content)
-
-
-def seconds(some, steps):
-    return some.cost(steps)[0].seconds
+        spec, by = targets.run(run, scale).model_copy(update=changes), scored_by(evaluator)
+        row = {"evaluator": by["evaluator"], "task": "x", "subset": "all", "metric": "x", "value": 0.5}
+        content = {"run": spec.run_id, "spec": spec.model_dump(), "scores": [row], "evaluations": [by]}
+        write_score_file(targets.score_path(spec.run_id, evaluator, scale), content)
 
 
 # ---------------------------------------------------------------- what is done
 
 
-def test_a_run_is_finished_when_all_that_is_shown_of_it_is_published():
-    table = work("micse/table2")
-    (run, *_) = sorted({score.run for score in table.missing})
-    assert targets.finished_runs(table.pages) == set()
-    publish(score for score in table.missing if score.run == run)
-    assert targets.finished_runs(table.pages) == {run}
-
-
-def test_a_run_with_a_score_missing_is_finished_while_its_model_is_there():
-    table = work("micse/table2")
-    run, other = sorted({score.run for score in table.missing})[:2]
-    write_json(catalog.RUNS / run / DONE, {})
-    write_json(catalog.RUNS / other / PRUNED, {})
-    assert targets.finished_runs(table.pages) == {run}
+def test_a_run_is_finished_with_its_model_or_all_its_scores(capsys):
+    pages = targets.parse_target("all", "smoke")
+    scores = {score for page in pages for score in page.available()}
+    run = next(run for run, evaluators in targets.evaluators("smoke").items() if len(evaluators) > 1)
+    other, pruned, *_ = sorted({other for other, _ in scores if other.startswith("simcse-")} - {run})
+    of_run = [score for score in scores if score[0] == run]
+    publish(of_run[:1], "smoke")
+    write_json(catalog.RUNS / other / DONE, {"provenance": {"seconds": 12.5}})
+    write_json(catalog.RUNS / pruned / PRUNED, {})
+    assert targets.finished_runs(pages) == {other}
+    publish(of_run, "smoke")
+    assert targets.finished_runs(pages) == {run, other}
+    assert cli.main(["plan", "all", "--runs"]) == 0
+    states = {words[0]: words[3:5] for line in capsys.readouterr().out.splitlines() if len(words := line.split()) > 4}
+    assert (states[run][0], states[other], states[pruned][0]) == ("done", ["done", "12.5"], "missing")
 
 
 def test_a_run_that_others_start_from_is_finished_with_them():
-    table = work("infocse/table4")
+    table = work("infocse/table4", scale="smoke")
     (before,) = {run for run in table.specs if run.startswith("condenser")}
-    scores = table.missing
-    last = next(score for score in scores if table.specs[score.run].encoder.revision == before)
-    publish(scores - {last})
-    assert targets.finished_runs(table.pages) == set(table.specs) - {last.run, before}
-    publish([last])
+    last = next(score for score in table.missing if table.specs[score[0]].run_before == before)
+    publish(table.missing - {last}, "smoke")
+    assert targets.finished_runs(table.pages) == set(table.specs) - {last[0], before}
+    publish([last], "smoke")
     assert targets.finished_runs(table.pages) == set(table.specs)
 
 
-@pytest.mark.parametrize("verb", ["plan", "status"])
-def test_published_scores_are_done_in_a_fresh_clone(verb, capsys):
-    table = work("micse/table2", scale="mini")
-    publish(table.missing, "mini")
-    assert cli.main([verb, "micse/table2", "--scale", "mini"]) == 0
-    shown, runs = capsys.readouterr().out, len(table.specs)
-    assert f" {runs} done" in shown and f"{runs} of those done were not trained here" in shown
-
-
 @pytest.mark.parametrize(("verb", "of_what"), [("plan", "of those missing"), ("status", "not yet done")])
-def test_scores_of_older_code_are_not_done_and_are_counted(verb, of_what, capsys):
-    missing = work("micse/table3", scale="mini").missing
-    for run, evaluator in missing:
-        spec = targets.run(run, "mini")
-        write_scores(spec.model_copy(update={"method_version": 0}), evaluator, "mini")
-    assert cli.main([verb, "micse/table3", "--scale", "mini"]) == 0
+def test_published_scores_are_done_in_a_fresh_clone(verb, of_what, capsys):
+    """Those of older code are not, and are counted."""
+    table = work("micse/table3", scale="smoke")
+    runs, missing = len(table.specs), len(table.missing)
+    publish(table.missing, "smoke", method_version=0)
+    assert cli.main([verb, "micse/table3"]) == 0
     shown = capsys.readouterr().out
-    assert " 0 done" in shown and f"{len(missing)} {of_what} have scores of an older code version" in shown
+    assert " 0 done" in shown and f"{missing} {of_what} have scores of an older code version" in shown
+    publish(table.missing, "smoke")
+    assert cli.main([verb, "micse/table3"]) == 0
+    shown = capsys.readouterr().out
+    assert f" {runs} done" in shown and f"{runs} of those done were not trained here" in shown
 
 
 # ---------------------------------------------------------------- what is to be paid
@@ -110,10 +99,10 @@ def test_scores_of_older_code_are_not_done_and_are_counted(verb, of_what, capsys
 def test_a_score_needs_its_run_and_the_run_that_it_starts_from():
     table = work("infocse/table4")
     (before,) = {run for run in table.specs if run.startswith("condenser")}
-    score = min(score for score in table.missing if table.specs[score.run].encoder.revision == before)
-    assert table.steps([score]) == {Step("train", before), Step("train", score.run), Step("score", *score)}
-    write_json(catalog.RUNS / score.run / DONE, {})
-    assert work("infocse/table4").steps([score]) == {Step("score", *score)}
+    run, evaluator = score = min(score for score in table.missing if table.specs[score[0]].run_before == before)
+    assert table.steps([score]) == {Step("train", before), Step("train", run), Step("score", run, evaluator)}
+    write_json(catalog.RUNS / run / DONE, {})
+    assert work("infocse/table4").steps([score]) == {Step("score", run, evaluator)}
     publish([score])
     assert work("infocse/table4").steps([score]) == set()
 
@@ -130,9 +119,9 @@ def test_a_back_translation_is_a_step_that_all_its_runs_share():
 
 
 def test_shared_runs_are_paid_once():
-    both, one, other = work("micse/table3", "micse/table2"), work("micse/table3"), work("micse/table2")
-    alone = sum(seconds(w, w.steps(w.missing)) for w in (one, other))
-    assert max(seconds(one, one.steps(one.missing)), alone / 2) < seconds(both, both.steps(both.missing)) < alone
+    works = [work(*given) for given in (["micse/table3", "micse/table2"], ["micse/table3"], ["micse/table2"])]
+    both, one, other = (w.cost(w.steps(w.missing))[0].seconds for w in works)
+    assert max(one, other) < both < one + other
 
 
 def test_what_was_not_measured_is_counted_and_not_estimated(monkeypatch):
@@ -143,17 +132,19 @@ def test_what_was_not_measured_is_counted_and_not_estimated(monkeypatch):
     assert estimate == table.cost(step for step in table.steps(table.missing) if step.kind == "train")[0]
 
 
-def test_a_derived_cell_needs_the_cells_that_it_is_computed_from():
+def test_a_derived_cell_needs_the_cells_that_it_is_computed_from(monkeypatch):
     table = work("msse/table4")
-    (paper, name), cells = table.grids[0], table.cells
-    grid = catalog.paper(paper).tables[name.removeprefix("table")]
+    ((paper, name),), cells = table.grids, table.cells
+    grid = find_grid(paper, name)
     (delta,) = [index for index, column in enumerate(grid.columns) if column.delta is not None]
     shown = grid.column(grid.columns[delta].delta)
     row = next(cell[2] for cell in cells if cell[3] == delta)
-    assert (
-        cells[paper, name, row, delta] == cells[paper, name, row, shown] | cells[paper, name, grid.baseline_row, shown]
-    )
+    one, baseline = ((paper, name, r, shown) for r in (row, grid.baseline_row))
+    assert cells[paper, name, row, delta] == cells[one] | cells[baseline]
     assert (paper, name, grid.baseline_row, delta) not in cells
+    lost = CellPlan(grid.rows[row], grid.columns[shown], missing="cited only")
+    monkeypatch.setattr(cost, "parts_of_cell", lambda *place: [*parts_of_cell(*place), lost])
+    assert not work("msse/table4").cells
 
 
 # ---------------------------------------------------------------- the command
@@ -161,7 +152,7 @@ def test_a_derived_cell_needs_the_cells_that_it_is_computed_from():
 
 def test_an_unknown_device_is_refused(capsys):
     assert cli.main(["plan", "micse/table3", "--device", "a crad"]) == 2
-    assert "a crad" in capsys.readouterr().err
+    assert "Known: a card" in capsys.readouterr().err
 
 
 def test_no_device_is_said(monkeypatch, capsys):

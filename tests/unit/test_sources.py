@@ -12,7 +12,10 @@ from csebench.base import caches
 from csebench.base.data_root import DataRoot, matches
 from csebench.base.project import ROOT
 from csebench.cli import main
+from csebench.data.sts import read_sts
 from csebench.plan import catalog, targets, where_data_is
+from csebench.plan.registry import protocol
+from csebench.score.evaluate import data_sha256
 
 FLICKR = "neighbours"
 
@@ -40,27 +43,17 @@ def put(root: Path, name: str, text: str = "text\n") -> Path:
 
 
 def test_a_file_is_taken_from_the_first_root_that_has_it(tmp_path):
+    """For `wiki/*.txt`, whatever the user put there, a fetched corpus must not change what is read."""
     first, second = put(tmp_path / "a", "x/one.txt"), put(tmp_path / "b", "x/two.txt")
     put(tmp_path / "b", "x/one.txt")
     root = DataRoot((tmp_path / "a", tmp_path / "b"))
     assert (root / "x/one.txt", root / "x/two.txt") == (first, second)
-    assert matches(root, "x/o*.txt") == {"x/one.txt": first}
     assert matches(root, "x/?[nw][oe].txt") == {"x/one.txt": first, "x/two.txt": second}
-
-
-def test_any_file_at_all_means_those_of_the_given_folder(tmp_path):
-    """`wiki/*.txt` is whatever the user put there: a fetched corpus must not change what is read."""
-    first = put(tmp_path / "a", "wiki/mine.txt")
-    put(tmp_path / "b", "wiki/fetched.txt")
-    assert matches(DataRoot((tmp_path / "a", tmp_path / "b")), "wiki/*.txt") == {"wiki/mine.txt": first}
+    assert matches(root, "x/*.txt") == {"x/one.txt": first}
 
 
 def test_evaluators_read_two_folders_as_they_read_one(smoke_data, tmp_path):
     """STS with one task in another folder: the same pairs, and the same sum of the data."""
-    from csebench.data.sts import read_sts
-    from csebench.plan.registry import protocol
-    from csebench.score.evaluate import data_sha256
-
     parts = tmp_path / "a", tmp_path / "b"
     for part in parts:
         shutil.copytree(smoke_data, part)
@@ -77,9 +70,8 @@ def test_evaluators_read_two_folders_as_they_read_one(smoke_data, tmp_path):
 
 def test_a_partial_data_root_leaves_the_rest_to_be_fetched(given):
     corpus = put(given, catalog.dataset("wiki1m-simcse").path)
-    scale = catalog.scale("paper")
+    scale, dev = catalog.scale("paper"), catalog.dataset("stsb-dev").path
     assert workflow.input_file(catalog.dataset("wiki1m-simcse").path, scale) == corpus
-    dev = catalog.dataset("stsb-dev").path
     assert workflow.input_file(dev, scale) == Path(catalog.FETCHED) / dev
 
 
@@ -95,21 +87,13 @@ def test_inputs_are_the_same_before_and_after_fetching(given):
     assert {name: workflow.evaluator_data(name, "paper") for name in names} == before
 
 
-def test_a_corpus_that_neither_has_is_named_with_both_remedies(given, capsys, monkeypatch):
-    monkeypatch.setattr(workflow.os, "_exit", lambda code: (_ for _ in ()).throw(SystemExit(code)))
-    with pytest.raises(SystemExit) as end:
-        workflow.input_file(catalog.dataset("wiki1m-github").path, catalog.scale("mini"))
-    assert end.value.code == 2
-    assert "wiki1m_github.txt: no such file" in (err := capsys.readouterr().err) and "CSEBENCH_DATA" in err
-
-
 def test_a_run_without_its_corpus_is_refused_with_one_message(given, capsys, monkeypatch):
     """By the workflow and by `csebench work`, before anything is written; `csebench plan` says it too."""
     monkeypatch.delenv("CSEBENCH_DATA")
     monkeypatch.setattr(workflow.os, "_exit", lambda code: (_ for _ in ()).throw(SystemExit(code)))
     (page,) = targets.parse_target("micse/table3", "mini")
     run_id = next(iter(page.runs()))
-    with pytest.raises(SystemExit):
+    with pytest.raises(SystemExit, match="2"):
         workflow.run_data(run_id, "mini")
     message = capsys.readouterr().err
     assert "wiki/wiki1m_github.txt: no such file of the benchmark data (CSEBENCH_DATA is not set)" in message
@@ -121,19 +105,49 @@ def test_a_run_without_its_corpus_is_refused_with_one_message(given, capsys, mon
     assert f"Missing: {message.removeprefix('csebench: ')}" in capsys.readouterr().out
 
 
-def test_a_data_root_that_is_no_folder_is_named(monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "changes", "words"),
+    [
+        ("wiki/a.txt", {}, ["wiki/a.txt: ", "CSEBENCH_DATA is nowhere, which is no folder", "no public source"]),
+        (catalog.STSB_DEV, {}, ["`csebench fetch senteval`", "CSEBENCH_DATA"]),
+        (catalog.STSB_DEV, {"data_root": "data/none"}, [f"data/none/{catalog.STSB_DEV}: no such file"]),
+    ],
+)
+def test_a_missing_file_is_named_with_what_to_do(name, changes, words, monkeypatch):
+    """A scale with a data root of its own fetches nothing."""
     monkeypatch.setenv("CSEBENCH_DATA", "nowhere")
-    assert "(CSEBENCH_DATA is nowhere, which is no folder)" in where_data_is.no_file(
-        "wiki/a.txt", catalog.scale("mini")
-    )
+    scale = catalog.scale("mini").model_copy(update=changes)
+    text = where_data_is.no_file(name, scale)
+    assert all(word in text for word in words)
+    is_fetched = not changes and name == catalog.STSB_DEV
+    assert where_data_is.missing(name, scale) == (None if is_fetched else text)
+
+
+@pytest.mark.parametrize(
+    ("file", "source"),
+    [("wiki/*.txt", "wiki"), ("wiki/wiki1m_for_simcse.txt.gz", None), ("x/wiki/wiki1m_for_simcse.txt", None)],
+)
+def test_source_of_a_file(file, source):
+    assert where_data_is.source_of(file) == source
+
+
+def test_the_hash_of_given_data_changes_with_a_file(given):
+    """Empty where nothing is given."""
+    assert where_data_is.given_data("attention", "paper") == ""
+    (pattern,) = protocol("attention").files
+    path = put(given, pattern.replace("*", "a"))
+    hashes = set()
+    for text in ("one", "two"):
+        path.write_text(text)
+        caches.clear()
+        hashes.add(where_data_is.given_data("attention", "paper"))
+    assert len(hashes - {""}) == 2
 
 
 def test_mini_runs_on_public_data_as_the_docs_say(given, tmp_path, monkeypatch):
     """The scale that docs/data.md makes has runs of its own, all of whose data rules fetch."""
-    (command,) = re.findall(
-        r"^ +(sed .*) config/mini.yaml > config/(\w+).yaml$", (ROOT / "docs/data.md").read_text(), re.M
-    )
-    sed, name = command
+    command = r"^ +(sed .*) config/mini.yaml > config/(\w+).yaml$"
+    ((sed, name),) = re.findall(command, (ROOT / "docs/data.md").read_text(), re.M)
     (tmp_path / "config").mkdir()
     shutil.copy(ROOT / "config/mini.yaml", tmp_path / "config/mini.yaml")
     for folder in ("data", "papers", "results"):
@@ -146,11 +160,6 @@ def test_mini_runs_on_public_data_as_the_docs_say(given, tmp_path, monkeypatch):
         assert all(path.is_relative_to(catalog.FETCHED) for path in workflow.run_data(run_id, name))
 
 
-def test_a_file_that_can_be_fetched_is_named_with_both_remedies():
-    text = where_data_is.remedy("downstream/STS/STSBenchmark/sts-dev.csv")
-    assert "`csebench fetch senteval`" in text and "CSEBENCH_DATA" in text
-
-
 # ---------------------------------------------------------------- what has no source
 
 
@@ -159,10 +168,8 @@ def test_what_cannot_be_had_plans_no_training_and_keeps_its_identity(given):
     assert page.runs() and not page.available() and not page.available_runs()
     assert {*page.runs()} <= {*targets.runs("paper")}
     assert "Flickr30k's captions are given out on request" in targets.unavailable(FLICKR, "paper")
-
-
-def test_what_is_supplied_is_planned(given):
     put(given, "misc/flickr30k/captions.token")
+    caches.clear()
     (page,) = targets.parse_target("msse/table8", "paper")
     assert page.available_runs() == page.runs()
 
@@ -175,7 +182,8 @@ def test_a_score_that_exists_is_shown_without_its_data(given):
     assert workflow.evaluator_data(evaluator, "paper") == []
 
 
-def test_all_of_scale_paper_is_planned_without_any_data(given, capsys):
+@pytest.mark.slow
+def test_all_of_scale_paper_is_planned_without_any_data(given):
     """No file that jobs wait for is one that no rule makes."""
     for run_id in {run_id for page in targets.pages("paper") for run_id in page.available_runs()}:
         assert all(path.parts[0] in ("data", "runs") for path in workflow.run_data(run_id, "paper"))
@@ -184,18 +192,14 @@ def test_all_of_scale_paper_is_planned_without_any_data(given, capsys):
         assert all(path.is_relative_to(catalog.FETCHED) for path in paths)
 
 
-@pytest.mark.parametrize("task", ["Banking77Classification", "AmazonCounterfactualClassification"])
-def test_a_task_of_mteb_comes_from_its_hub_where_its_files_are_not_there(task, given, smoke_data):
-    from csebench.plan.registry import protocol
-
-    assert where_data_is.from_hub(protocol(f"mteb:{task}"), catalog.data_root(catalog.scale("paper")))
-    assert not where_data_is.from_hub(protocol(f"mteb:{task}"), smoke_data)
-    assert workflow.evaluator_data(f"mteb:{task}", "paper") == []
-
-
-def test_a_task_of_which_some_files_are_there_does_not_come_from_the_hub(given):
+def test_a_task_of_mteb_comes_from_its_hub_where_none_of_its_files_are_there(given, smoke_data):
+    task = "mteb:Banking77Classification"
+    assert where_data_is.from_hub(protocol(task), catalog.data_root(catalog.scale("paper")))
+    assert not where_data_is.from_hub(protocol(task), smoke_data)
+    assert workflow.evaluator_data(task, "paper") == []
     put(given, "misc/banking77/categories.json")
-    assert "misc/banking77/t*.csv" in targets.unavailable("mteb:Banking77Classification", "paper")
+    caches.clear()
+    assert "misc/banking77/t*.csv" in targets.unavailable(task, "paper")
 
 
 # ---------------------------------------------------------------- what is scored
