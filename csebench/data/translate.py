@@ -59,13 +59,11 @@ class Translator:
 
 
 def back_translate(corpus: Path, out: Path, translators: str, batch_size: int = 64) -> None:
-    """Write `out`, line by line the back-translation of `corpus`, and `out.json`, which says of what.
+    """Write `out`, line by line the back-translation of `corpus`, and `out.json`, which says of what. Raises BadInput
+    where `out` holds the beginning of another translation, or a translator cannot be had.
 
     Args:
         translators: two names as `Translator` takes them, there and back, with a blank between them.
-
-    Raises:
-        BadInput: `out` holds the beginning of another translation, or a translator cannot be had.
     """
     sentences = list(read_corpus(corpus, least=1))
     facts = back_translation_facts(sha256(corpus), translators)
