@@ -133,14 +133,6 @@ def test_a_forked_process_ends_as_it_does_elsewhere():
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
-def test_an_evaluator_that_ends_the_process(tiny_bert, smoke_data, tmp_path, monkeypatch):
-    from csebench.score import evaluate
-
-    monkeypatch.setattr(evaluate, "load", lambda *_: lambda *args, **params: sys.exit())
-    with pytest.raises(BadInput, match=r"test_first_step\.py: line \d+: ends the process"):
-        evaluate.evaluate(str(tiny_bert), ["sts"], smoke_data, tmp_path / "out.json", "avg")
-
-
 def test_the_message_of_the_command(with_loss, make_spec, corpus, smoke_data, tmp_path, capsys):
     from csebench import cli
 
