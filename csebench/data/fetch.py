@@ -20,7 +20,7 @@ from csebench.data.corpus import check_sha256
 from csebench.data.sts import PUBLISHED_COUNTS, read_sts
 from csebench.plan.catalog import dataset
 from csebench.plan.declarations import EncoderRef
-from csebench.plan.where_data_is import Download, Source, sources
+from csebench.plan.where_data_is import Download, sources
 
 if TYPE_CHECKING:
     from mteb.abstasks import AbsTask
@@ -37,7 +37,12 @@ def fetch_source(name: str, root: Path) -> None:
     shutil.rmtree(part, ignore_errors=True)
     made.mkdir(parents=True)
     try:
-        downloaded = download(name, source, part)
+        if source.hub is None:
+            downloaded = [fetch_url(wanted, part, supply(name)) for wanted in source.downloads]
+        else:
+            ref = EncoderRef.parse(source.hub)
+            what = f"{ref.name}/{source.file}"
+            downloaded = [hub.fetch(ref.name, ref.revision, "dataset", what, [source.file]) / source.file]
         if downloaded[0].suffix in ARCHIVES:  # of a tar file no links and paths to elsewhere; a zip file has none
             kind: dict[str, Any] = {} if downloaded[0].suffix == ".zip" else {"filter": "data"}
             shutil.unpack_archive(downloaded[0], unpacked, **kind)
@@ -67,18 +72,6 @@ def fetch_source(name: str, root: Path) -> None:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def download(name: str, source: Source, folder: Path) -> list[Path]:
-    """The files of a source, of the hub in its cache, others in a folder; raises as `fetch_source`."""
-    if source.hub is not None:
-        ref = EncoderRef.parse(source.hub)
-        what = f"{ref.name}/{source.file}"
-        return [hub.fetch(ref.name, ref.revision, "dataset", what, [source.file]) / source.file]
-    paths = [folder / Path(wanted.url).name for wanted in source.downloads]
-    for wanted, path in zip(source.downloads, paths, strict=True):
-        fetch_url(wanted, path, supply(name))
-    return paths
-
-
 def supply(name: str) -> str:
     """What to do about a source whose server cannot be reached."""
     return f"put the files of {name} into the folder that CSEBENCH_DATA names (docs/data.md)"
@@ -96,13 +89,10 @@ def write_imdb(unpacked: Path, folder: Path) -> None:
         write_text(folder / f"{split}.tsv", "\n".join(lines) + "\n")
 
 
-def fetch_url(wanted: Download, out: Path, without: str) -> None:
-    """Fetch a file that has a published sum; nothing is left of one that breaks off or has another content.
-
-    Args:
-        without: what to do where there is no connection, in which case RunFailed is raised.
-    """
-    kind, expected = wanted.sum.split(":")
+def fetch_url(wanted: Download, folder: Path, without: str) -> Path:
+    """Fetch a file that has a published sum into a folder. Raises RunFailed where it breaks off or has another
+    content, or there is no connection; the message then says what to do `without` one."""
+    out, (kind, expected) = folder / Path(wanted.url).name, wanted.sum.split(":")
     actual = hashlib.new(kind)
     try:
         with urlopen(wanted.url, timeout=60) as stream, open(out, "wb") as file:
@@ -119,6 +109,7 @@ def fetch_url(wanted: Download, out: Path, without: str) -> None:
         ) from None
     if actual.hexdigest() != expected:
         raise RunFailed(f"{wanted.url}: {kind} is {actual.hexdigest()}, expected {expected}; fetch it again.")
+    return out
 
 
 # ---------------------------------------------------------------- tasks of mteb

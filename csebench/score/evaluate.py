@@ -203,8 +203,7 @@ def score(
 
 
 def tidy(evaluator: str, made_by: dict, rows: list[Score]) -> list[dict]:
-    """The rows of an evaluator as a score JSON has them, with the name of its protocol under the settings of an
-    identity."""
+    """The rows of an evaluator as a score JSON has them; its protocol's name states settings of the identity."""
     declaration, params = protocol(evaluator).declaration, protocol(evaluator).params
     named = {"pooler": made_by["pooler"] or "own", "max_length": made_by["max_length"] or "full"}
     name = declaration.protocol.format(**made_by | named | params)
