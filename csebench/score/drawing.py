@@ -61,7 +61,7 @@ def figure_files(figure, table: list[list]) -> dict[str, bytes]:
     """A figure as SVG and PNG and what it plots as CSV: contents of files by their ending. The PNG has 256 colours: a
     third of the bytes where points lie over each other."""
     import matplotlib
-    from matplotlib.image import PIL  # by which it writes PNG files; pyright: ignore[reportAttributeAccessIssue]
+    from matplotlib.image import PIL  # which writes its PNG files  # pyright: ignore[reportAttributeAccessIssue]
 
     svg, png, small = io.BytesIO(), io.BytesIO(), io.BytesIO()
     with matplotlib.rc_context(STYLE):  # the resolution of an SVG is that of its clouds of points
