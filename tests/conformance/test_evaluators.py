@@ -24,6 +24,7 @@ from csebench.model.metrics import spearman
 from csebench.plan.declarations import EvaluatorDeclaration
 from csebench.plan.registry import EVALUATORS, evaluator_declaration, files, names, panels, protocol, read_literal
 from csebench.score import evaluate as module
+from csebench.score import models
 from csebench.score.evaluate import evaluate, run_evaluator
 from csebench.score.models import open_model
 from csebench.score.score_types import Score, sample
@@ -246,34 +247,21 @@ def test_vectors_that_are_no_numbers(evaluator, tiny_bert, smoke_data):
         run_evaluator(evaluator, model_of(evaluator, float("nan"), tiny_bert), smoke_data)
 
 
-@pytest.mark.parametrize("place", ["score", "item"])
-def test_an_evaluator_need_not_check_its_values(place, monkeypatch, tmp_path, finished, smoke_data):
-    """One file that checks nothing: the run fails with evaluator, task, subset and metric, and nothing is written."""
-
-    def careless(model, data_root):
-        value = float("nan")
-        rows = [Score("STS-B", "all", "spearman", value if place == "score" else 0.5)]
-        return rows, {"STS-B/dev": np.array([0.1, value if place == "item" else 0.2])}
-
-    monkeypatch.setattr(module, "load", lambda *_: careless)
-    named = {"score": "STS-B, all, spearman: the score", "item": "STS-B/dev: a per-item value"}[place]
-    with pytest.raises(RunFailed, match=f"^stsb_dev: {named} is not a finite number"):
-        evaluate(str(finished("random") / "model"), ["stsb_dev"], smoke_data, tmp_path / "out.json")
-    assert not list(tmp_path.iterdir())
+NAN, ROW = float("nan"), Score("STS-B", "all", "spearman", 0.5)
+REFUSED = [  # rows, items, and what the message names, which no evaluator need check itself
+    ([ROW._replace(value=NAN)], {}, "^stsb_dev: STS-B, all, spearman: the score is not a finite number"),
+    ([ROW], {"STS-B/dev": np.array([0.1, NAN])}, "^stsb_dev: STS-B/dev: a per-item value is not a finite number"),
+    ([ROW._replace(value=76.2)], {}, r"^evaluators/stsb_dev\.py: .*76\.2 is no spearman, which is from -1 to 1"),
+    ([ROW] * 2, {}, r"^evaluators/stsb_dev\.py: .*STS-B, all, spearman stands twice"),
+    ([ROW._replace(metric="entropy", value=3.0)], {}, r"3\.0 is no entropy, which is from 0 to 1"),
+    ([ROW._replace(subset="dev"), ROW._replace(subset="mean", value=0.6)], {}, "its parts give 0.5"),
+]
 
 
-@pytest.mark.parametrize(
-    ("rows", "problem"),
-    [
-        ([Score("STS-B", "all", "spearman", 76.2)], r"76\.2 is no spearman, which is from -1 to 1"),
-        ([Score("STS-B", "all", "spearman", 0.5)] * 2, "STS-B, all, spearman stands twice"),
-        ([Score("STS-B", "all", "entropy", 3.0)], r"3\.0 is no entropy, which is from 0 to 1"),
-        ([Score("STS-B", "dev", "spearman", 0.5), Score("STS-B", "mean", "spearman", 0.6)], "its parts give 0.5"),
-    ],
-)
-def test_rows_that_no_page_takes_fail_at_once(rows, problem, monkeypatch, smoke_data):
-    monkeypatch.setattr(module, "load", lambda *_: lambda model, data_root: (rows, {}))
-    with pytest.raises(RunFailed, match=rf"^evaluators/stsb_dev\.py: .*{problem}"):
+@pytest.mark.parametrize(("rows", "items", "problem"), REFUSED)
+def test_scores_that_no_page_takes_fail_at_once(rows, items, problem, monkeypatch, smoke_data):
+    monkeypatch.setattr(module, "load", lambda *_: lambda model, data_root: (rows, items))
+    with pytest.raises(RunFailed, match=problem):
         run_evaluator("stsb_dev", None, smoke_data)
 
 
@@ -318,39 +306,27 @@ def read_by(evaluator, data):
     return sorted({p for pattern in protocol(evaluator).files for p in data.glob(pattern) if p.is_file()})
 
 
-@pytest.mark.parametrize("evaluator", [e for e in PLAIN if protocol(e).files])
-def test_missing_data(evaluator, finished, smoke_data, tmp_path):
-    """Whatever file is gone, one message names it, or its pattern, and nothing is written."""
-    data = shutil.copytree(smoke_data, tmp_path / "data")
-    for pattern in protocol(evaluator).files:
-        for path in data.glob(pattern):
-            path.unlink()
-        with pytest.raises(BadInput) as error:
-            evaluate(str(finished("random") / "model"), [evaluator], data, tmp_path / "out.json")
-        assert str(error.value).count("\n") == 0 and str(data / pattern) in str(error.value)
-        assert not (tmp_path / "out.json").exists()
-        shutil.copytree(smoke_data, data, dirs_exist_ok=True)
-
-
 class Untouched(Embedder):
     def vectors(self, sentences):
         pytest.fail("sentences were embedded before all data had been read")
 
 
 @pytest.mark.parametrize("evaluator", PLAIN)
-@pytest.mark.parametrize("content", [b"", b"\xff\xfe no such form\n"], ids=["empty", "garbage"])
-def test_malformed_data(evaluator, content, monkeypatch, smoke_data, tmp_path):
-    """Whatever file is malformed, of whatever task, it is refused before a sentence is embedded."""
-    import csebench.score.models
-
-    monkeypatch.setattr(csebench.score.models, "open_model", lambda *_: Untouched())
+@pytest.mark.parametrize("content", [None, b"", b"\xff\xfe no such form\n"], ids=["missing", "empty", "garbage"])
+def test_missing_or_malformed_data(evaluator, content, monkeypatch, smoke_data, tmp_path):
+    """Whatever file, or all of a pattern, one message names it, before a sentence is embedded; nothing is written."""
+    monkeypatch.setattr(models, "open_model", lambda *_: Untouched())
     data = shutil.copytree(smoke_data, tmp_path / "data")
-    for path in read_by(evaluator, data):
-        kept = path.read_bytes()
-        path.write_bytes(content)
-        with pytest.raises(BadInput) as error:
-            evaluate("a-model", [evaluator], data, tmp_path / "out.json")
-        message = str(error.value)
-        assert "\n" not in message and (str(path) in message or str(path.parent) in message), message
-        assert not (tmp_path / "out.json").exists()
-        path.write_bytes(kept)
+    for pattern in protocol(evaluator).files:
+        paths = list(data.glob(pattern))
+        for group in [paths] if content is None else [[path] for path in paths]:
+            kept = {path: path.read_bytes() for path in group}
+            for path in group:
+                path.unlink() if content is None else path.write_bytes(content)
+            with pytest.raises(BadInput) as error:
+                evaluate("a-model", [evaluator], data, tmp_path / "out.json")
+            message, named = str(error.value), (data / pattern if content is None else path, path.parent)
+            assert "\n" not in message and any(str(name) in message for name in named), message
+            assert not (tmp_path / "out.json").exists()
+            for path, before in kept.items():
+                path.write_bytes(before)

@@ -1,6 +1,5 @@
 """MTEB's tasks through the real mteb: its scores, its result files, our data."""
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import mteb
 import numpy as np
 import pytest
+from beir.datasets.data_loader import GenericDataLoader
 from datasets import Dataset, DatasetDict
 from mteb.abstasks import abstask
 from mteb.abstasks.retrieval import AbsTaskRetrieval
@@ -175,24 +175,19 @@ def test_another_revision_in_the_cache_is_not_read_without_a_connection(smoke_da
 def hub(monkeypatch, smoke_data):
     """Hands mteb the project's own data where it would ask the hub."""
 
-    def rows(file):
-        return [json.loads(line) for line in (smoke_data / "beir/smoke" / file).read_text("utf-8").splitlines()]
+    corpus, queries, judged = GenericDataLoader(str(smoke_data / "beir/smoke")).load("test")
 
     def load_retrieval(self, **_):
-        documents = [{"id": d["_id"], "title": d["title"], "text": d["text"]} for d in rows("corpus.jsonl")]
-        queries = [{"id": q["_id"], "text": q["text"]} for q in rows("queries.jsonl")]
-        judged, lines = {}, (smoke_data / "beir/smoke/qrels/test.tsv").read_text("utf-8").splitlines()[1:]
-        for query, document, grade in (line.split("\t") for line in lines):
-            judged.setdefault(query, {})[document] = int(grade)
-        every = [d["id"] for d in documents]
-        queries = [q for q in queries if q["id"] in judged]
+        documents = [{"id": name, **document} for name, document in corpus.items()]
+        asked = [{"id": name, "text": text} for name, text in queries.items()]
+        ranked = {name: [*corpus] for name in judged} if self.metadata.type == "Reranking" else None
         self.dataset = {
             "default": {
                 "test": {
                     "corpus": Dataset.from_list(documents),
-                    "queries": Dataset.from_list(queries),
+                    "queries": Dataset.from_list(asked),
                     "relevant_docs": judged,
-                    "top_ranked": {q: every for q in judged} if self.metadata.type == "Reranking" else None,
+                    "top_ranked": ranked,
                 }
             }
         }
@@ -203,8 +198,8 @@ def hub(monkeypatch, smoke_data):
             ("en", "wake me at six", "alarm"),
             ("en", "play a song", "music"),
             ("en", "good morning", "greeting"),
-            ("de", "spiel ein lied", "music"),
         ]
+        intents.append(("de", "spiel ein lied", "music"))
         columns = dict(zip(("lang", "text", "label"), zip(*intents, strict=True), strict=True))
         return DatasetDict({split: Dataset.from_dict(columns) for split in ("train", "validation", "test")})
 
