@@ -147,12 +147,8 @@ def remote_size(need: Need) -> int:
 
 
 def fetch_all(pages: list[Page]) -> Iterator[tuple[str, bool]]:
-    """Bring all that pages need and that is not here, and go on where something fails. A file without a public source
-    is no failure: its cells are planned as missing.
-
-    Yields:
-        a line for every need, and whether it failed.
-    """
+    """Bring all that pages need and that is not here; gives a line for every need, and whether it failed. A file
+    without a public source is no failure: its cells are planned as missing."""
     by_hand = without_source(pages)
     for need in bar(needs(pages), "fetching", "source"):
         state = state_of(need, pages[0].scale, ask=False)

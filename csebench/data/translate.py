@@ -42,16 +42,10 @@ class Translator:
         translations = [""] * len(sentences)
         for start in range(0, len(order), self.batch_size):
             index = order[start : start + self.batch_size]
-            batch = self.tokenizer(
-                [sentences[i] for i in index],
-                padding=True,
-                truncation=True,
-                max_length=self.max_length,
-                return_tensors="pt",
-            ).to(self.model.device)
-            output = self.model.generate(
-                **batch, num_beams=self.beams, max_new_tokens=self.max_length, do_sample=False
-            )
+            given, longest = [sentences[i] for i in index], self.max_length
+            batch = self.tokenizer(given, padding=True, truncation=True, max_length=longest, return_tensors="pt")
+            batch = batch.to(self.model.device)
+            output = self.model.generate(**batch, num_beams=self.beams, max_new_tokens=longest, do_sample=False)
             texts = self.tokenizer.batch_decode(output, skip_special_tokens=True)
             for i, text in zip(index, texts, strict=True):
                 translations[i] = " ".join(text.split()) or sentences[i]

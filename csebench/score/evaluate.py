@@ -151,11 +151,8 @@ def score(
     out: Path,
     report: Callable[[list[dict]], None] = lambda rows: None,
 ) -> dict:
-    """`evaluate` for a model that is open: what it has embedded for one evaluator is there for the next.
-
-    Args:
-        identities: of the evaluations, by evaluator.
-    """
+    """`evaluate` for a model that is open, by evaluators with their `identities`: what it has embedded for one of them
+    is there for the next."""
     watch = Stopwatch()
     opened.cache_dir, opened.artifacts_dir = out.with_name(f".{out.stem}.shards"), out.with_suffix(".files")
     scores, items, timings, failed = [], {}, {}, []
