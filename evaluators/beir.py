@@ -18,9 +18,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import pytrec_eval
 import torch
 from beir.datasets.data_loader import GenericDataLoader
+from beir.retrieval.evaluation import pytrec_eval
 
 from csebench.base.errors import BadInput, shortened
 from csebench.base.files import parse_json

@@ -34,8 +34,12 @@ def fetch(args):
         raise unknown("source or target", args.source, [*sources(), "all", "table2", "micse/table2"]) from None
     from csebench.data.preflight import fetch_all
 
-    if failed := fetch_all(pages, lambda line: print(line, flush=True)):
-        raise RunFailed(f"{len(failed)} sources of {args.source} cannot be fetched; the lines above give the reasons.")
+    failures = 0
+    for line, failed in fetch_all(pages):
+        print(line, flush=True)
+        failures += failed
+    if failures:
+        raise RunFailed(f"{failures} sources of {args.source} cannot be fetched; the lines above give the reasons.")
     return None
 
 

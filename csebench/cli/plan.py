@@ -154,7 +154,7 @@ def downloads(pages: list[targets.Page]) -> str:
     """What has to be downloaded first, models of the hub and other sources, and what cannot be."""
     from csebench.data import preflight
 
-    states = preflight.check_offline(pages)
+    states = preflight.check(pages, ask=False)
     absent = [s.need for s in states if s.state == preflight.REACHABLE]
     models = sum(need.ref is not None for need in absent)
     counts = [(models, "models"), (len(absent) - models, "other sources")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+from collections import deque
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from csebench.base.errors import BadInput, shortened
-from csebench.base.files import read_json, read_text, sha256
+from csebench.base.files import read_bytes, read_json, read_text, sha256
 from csebench.plan.recipe import back_translation_facts
 
 PIECE = 2**18  # bytes that are checked at a time
@@ -23,29 +24,19 @@ TRIPLET = ("sent0", "sent1", "hard_neg")  # SimCSE's nli_for_simcse.csv
 
 
 class Lines(Sequence):
-    """Lines of a UTF-8 file, each decoded on access: a run may see a few thousand of a million sentences.
-
-    Only line feeds end a line (a sentence may hold U+0085 or U+2028).
-
-    Raises:
-        BadInput: no such file, or not UTF-8.
-    """
+    """Lines of a UTF-8 file, each decoded on access: a run may see a few thousand of a million sentences. Only line
+    feeds end a line (a sentence may hold U+0085 or U+2028). Raises BadInput where it is missing or not UTF-8."""
 
     def __init__(self, path: Path):
-        decoder, ends = codecs.getincrementaldecoder("utf-8")(), []
+        self.content = read_bytes(path)  # not mapped into memory: it must stay what was checked
+        pieces = (self.content[start : start + PIECE] for start in range(0, len(self.content), PIECE))
         try:
-            self.content = path.read_bytes()  # not mapped into memory: it must stay what was checked
-            for start in range(0, len(self.content), PIECE):
-                piece = self.content[start : start + PIECE]
-                decoder.decode(piece)
-                ends.append(start + np.flatnonzero(np.frombuffer(piece, np.uint8) == ord("\n")))
-            decoder.decode(b"", final=True)
-        except (OSError, ValueError):
+            deque(codecs.iterdecode(pieces, "utf-8"), maxlen=0)
+        except ValueError:
             read_text(path)  # says what is wrong, and where
             raise
-        if self.content[-1:] != b"\n":
-            ends.append([len(self.content)])
-        self.ends = np.concatenate(ends)
+        feeds = np.flatnonzero(np.frombuffer(self.content, np.uint8) == ord("\n"))
+        self.ends = feeds if self.content.endswith(b"\n") else np.append(feeds, len(self.content))
 
     def __len__(self):
         return len(self.ends)
@@ -59,6 +50,7 @@ class Lines(Sequence):
 
 
 def lines(path: Path) -> list[str]:
+    """All lines of a UTF-8 file; raises as `Lines`."""
     return list(Lines(path))
 
 
@@ -76,7 +68,8 @@ def check_sha256(path: Path, expected: str | None) -> None:
 def read_corpus(
     path: Path, expected_sha256: str | None = None, kind: str = "sentences", least: int = 2, size: int = 0
 ) -> Sequence:
-    """What a method trains on: one sentence a line, or of kind `triplets` a CSV with the columns of TRIPLET.
+    """What a method trains on: one sentence a line, or of kind `triplets` a CSV with the columns of TRIPLET. Raises
+    BadInput for a file that is missing, damaged, too small, or not the one that the run's key was made from.
 
     Args:
         least: lines with text (a method learns from the differences between two).
@@ -84,17 +77,18 @@ def read_corpus(
 
     Returns:
         sentences, or tuples of anchor, positive and hard negative.
-
-    Raises:
-        BadInput: missing, no text, without those columns, with too few sentences, or not the file the run's key was
-            made from.
     """
     check_sha256(path, expected_sha256)
     sentences = Lines(path)
     _refuse_damage(path, sentences)
     if kind == "triplets":
         return _read_triplets(path)
-    _require_sentences(path, sentences, least)
+    held = len(list(islice((s for s in sentences if s.strip()), least)))
+    if held < least and b"\r" in sentences.content.rstrip(b"\r\n"):
+        raise BadInput(f"{path}: its lines end with carriage returns alone; convert them to line feeds.")
+    if held < least:
+        found = "only one sentence; at least two are needed, one per line" if held else "no sentence"
+        raise BadInput(f"{path}: holds {found}.")
     if size > len(sentences):
         raise BadInput(f"{path}: holds {len(sentences):,} sentences, fewer than the size of the run, {size:,}.")
     return sentences
@@ -110,17 +104,6 @@ def _refuse_damage(path: Path, sentences: Lines) -> None:
     ):
         if start >= 0:
             raise BadInput(f"{path}: line {np.searchsorted(ends, start) + 1}: {what}.")
-
-
-def _require_sentences(path: Path, sentences: Lines, least: int) -> None:
-    """Raises BadInput where a file has fewer than `least` lines with text."""
-    filled = islice((s for s in sentences if s.strip()), least)
-    if (number := len(list(filled))) >= least:
-        return
-    if b"\r" in sentences.content.rstrip(b"\r\n"):
-        raise BadInput(f"{path}: its lines end with carriage returns alone; convert them to line feeds.")
-    held = "no sentence" if number == 0 else "only one sentence; at least two are needed, one per line"
-    raise BadInput(f"{path}: holds {held}.")
 
 
 def _read_triplets(path: Path) -> list[tuple[str, str, str]]:
@@ -140,11 +123,8 @@ def _read_triplets(path: Path) -> list[tuple[str, str, str]]:
 
 
 def read_positives(path: Path, corpus_sha256: str, translators: str, count: int) -> list[str]:
-    """The back-translation of a corpus, aligned with its `count` lines.
-
-    Raises:
-        BadInput: missing, of another corpus, made in another way, or of another length.
-    """
+    """The back-translation of a corpus, aligned with its `count` lines. Raises BadInput where it is missing, of
+    another corpus, made in another way, or of another length."""
     facts = path.with_name(f"{path.name}.json")
     stated = read_json(facts)
     if not isinstance(stated, dict):

@@ -8,40 +8,43 @@ import shutil
 import tarfile
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.request import urlopen
 
 from csebench.base import hub
 from csebench.base.data_root import DataRoot
-from csebench.base.errors import BadInput, RunFailed
+from csebench.base.errors import BadInput, RunFailed, first_line
 from csebench.base.files import read_text, write_json, write_text
 from csebench.base.terminal import bar
 from csebench.data.corpus import check_sha256
 from csebench.data.sts import PUBLISHED_COUNTS, read_sts
 from csebench.plan.catalog import dataset
 from csebench.plan.declarations import EncoderRef
-from csebench.plan.where_data_is import Download, Source, sources
+from csebench.plan.where_data_is import Download, sources
+
+if TYPE_CHECKING:
+    from mteb.abstasks import AbsTask
 
 ARCHIVES = (".zip", ".tar", ".gz")
 BLOCK = 2**20  # bytes that are read at a time
 
 
 def fetch_source(name: str, root: Path) -> None:
-    """Bring a source of data/sources.yaml into a data root. Its files are moved there when all are checked.
-
-    Raises:
-        RunFailed: no connection, or another content.
-    """
+    """Bring a source of data/sources.yaml into a data root. Its files are moved there when all are checked. Raises
+    RunFailed where there is no connection, or another content."""
     source, part = sources()[name], root / f".{name}.part"
     made, unpacked = part / source.folder, part / "unpacked"
     shutil.rmtree(part, ignore_errors=True)
     made.mkdir(parents=True)
     try:
-        downloaded = download(name, source, part)
-        if downloaded[0].suffix in ARCHIVES:
-            kind: dict[str, Any] = (
-                {} if downloaded[0].suffix == ".zip" else {"filter": "data"}
-            )  # without links and paths to elsewhere
+        if source.hub is None:
+            downloaded = [fetch_url(wanted, part, supply(name)) for wanted in source.downloads]
+        else:
+            ref = EncoderRef.parse(source.hub)
+            what = f"{ref.name}/{source.file}"
+            downloaded = [hub.fetch(ref.name, ref.revision, "dataset", what, [source.file]) / source.file]
+        if downloaded[0].suffix in ARCHIVES:  # of a tar file no links and paths to elsewhere; a zip file has none
+            kind: dict[str, Any] = {} if downloaded[0].suffix == ".zip" else {"filter": "data"}
             shutil.unpack_archive(downloaded[0], unpacked, **kind)
         match name.partition(":")[0]:
             case "senteval":
@@ -69,20 +72,9 @@ def fetch_source(name: str, root: Path) -> None:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def download(name: str, source: Source, folder: Path) -> list[Path]:
-    """The files of a source: of the hub in its cache, others in a folder.
-
-    Raises:
-        RunFailed: no connection, or another content.
-    """
-    if source.hub is not None:
-        ref = EncoderRef.parse(source.hub)
-        what = f"{ref.name}/{source.file}"
-        return [hub.fetch(ref.name, ref.revision, "dataset", what, [source.file]) / source.file]
-    paths = [folder / Path(wanted.url).name for wanted in source.downloads]
-    for wanted, path in zip(source.downloads, paths, strict=True):
-        fetch_url(wanted, path, f"put the files of {name} into the folder that CSEBENCH_DATA names (docs/data.md)")
-    return paths
+def supply(name: str) -> str:
+    """What to do about a source whose server cannot be reached."""
+    return f"put the files of {name} into the folder that CSEBENCH_DATA names (docs/data.md)"
 
 
 def write_imdb(unpacked: Path, folder: Path) -> None:
@@ -97,17 +89,10 @@ def write_imdb(unpacked: Path, folder: Path) -> None:
         write_text(folder / f"{split}.tsv", "\n".join(lines) + "\n")
 
 
-def fetch_url(wanted: Download, out: Path, without: str) -> None:
-    """Fetch a file that has a published sum; nothing is left of one that breaks off or has another content.
-
-    Args:
-        without: what to do where there is no connection.
-
-    Raises:
-        RunFailed: no connection, it breaks off, or another content.
-    """
-    out.parent.mkdir(parents=True, exist_ok=True)
-    kind, expected = wanted.sum.split(":")
+def fetch_url(wanted: Download, folder: Path, without: str) -> Path:
+    """Fetch a file that has a published sum into a folder. Raises RunFailed where it breaks off or has another
+    content, or there is no connection; the message then says what to do `without` one."""
+    out, (kind, expected) = folder / Path(wanted.url).name, wanted.sum.split(":")
     actual = hashlib.new(kind)
     try:
         with urlopen(wanted.url, timeout=60) as stream, open(out, "wb") as file:
@@ -119,58 +104,51 @@ def fetch_url(wanted: Download, out: Path, without: str) -> None:
             if stream.length:  # bytes that were promised and did not come
                 raise OSError(f"the connection broke off, {stream.length} bytes are missing")
     except (OSError, HTTPException) as error:
-        out.unlink(missing_ok=True)
         raise RunFailed(
             f"{wanted.url}: cannot be fetched ({error}). Run the command again; without a connection, {without}."
         ) from None
     if actual.hexdigest() != expected:
-        out.unlink()
         raise RunFailed(f"{wanted.url}: {kind} is {actual.hexdigest()}, expected {expected}; fetch it again.")
+    return out
 
 
-def fetch_task(task: str) -> None:
-    """Data of a task of mteb, into the cache of the datasets library.
+# ---------------------------------------------------------------- tasks of mteb
 
-    Raises:
-        RunFailed: its hub cannot be reached.
-    """
-    import datasets
+
+def mteb_task(name: str) -> AbsTask:
+    """A task of mteb: its English, and its test set."""
     import mteb
 
-    datasets.disable_progress_bars()
-    wanted = mteb.get_task(task, languages=["eng"], eval_splits=["test"])
-    try:
-        load_task(wanted)
-    except Exception as error:  # of any library on the way
-        source = wanted.metadata.dataset
-        line = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise RunFailed(f"mteb: {task}: {source['path']} at {source['revision'][:12]}: {line}") from None
+    return mteb.get_task(name, languages=["eng"], eval_splits=["test"])
 
 
-def load_task(task) -> None:
-    """Load the data of a task of mteb, at the revision that mteb pins; with HF_HUB_OFFLINE=1 from the cache.
+def task_source(task: AbsTask) -> tuple[str, str]:
+    """Repository and commit that mteb takes the data of a task from."""
+    return task.metadata.dataset["path"], task.metadata.dataset["revision"]
 
-    Raises:
-        RunFailed: the hub cannot be reached, or sent a file that differs from its list, which is removed.
-    """
+
+def load_task(task: AbsTask) -> None:
+    """Load the data of a task from the hub into the cache of the datasets library; with HF_HUB_OFFLINE=1 from there.
+    Raises RunFailed where the hub cannot be reached, for which the library would take any revision in its cache."""
+    import datasets
     from huggingface_hub import constants
 
-    repository, revision = task.metadata.dataset["path"], task.metadata.dataset["revision"]
-    folders = cached_task(repository, revision)
-    if constants.HF_HUB_OFFLINE:
-        cached = {path.name for folder in folders[:1] for path in folder.parents[2].glob("*/*/*") if path.is_dir()}
-        if others := {name for name in cached if hub.COMMIT.fullmatch(name)} - {revision}:
-            raise RunFailed(f"{folders[0]}: without a connection, {min(others)} would be read; delete its folder")
-        return task.load_data()
-    folder, files = hub.listed(repository, revision, "dataset", "its data")
+    datasets.disable_progress_bars()
+    repository, revision = task_source(task)
     try:
-        return task.load_data()
-    finally:
-        there = {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
-        if changed := hub.drop_changed(folder, files, there & files.keys()):
-            for path in cached_task(repository, revision):
-                shutil.rmtree(path)
-            raise RunFailed(f"{changed[0]} differs from the hash that the hub lists; try again")
+        if not constants.HF_HUB_OFFLINE:
+            hub.listed(repository, revision, "dataset", "its data")
+        elif cached := cached_task(repository, revision):
+            revisions = {path.name for path in cached[0].parents[2].glob("*/*/*") if hub.COMMIT.fullmatch(path.name)}
+            if others := revisions - {revision}:
+                raise RunFailed(f"{cached[0]}: without a connection, {min(others)} would be read; delete its folder")
+        task.load_data()
+    except Exception as error:  # of any library on the way
+        raise RunFailed(
+            f"mteb: {task.metadata.name}: its data, {repository} at {revision}, come from the Hugging Face hub:"
+            f" {first_line(error)}. Run it where the hub can be reached, or bring the HF_HOME of a machine that has"
+            " run it."
+        ) from None
 
 
 def cached_task(repository: str, revision: str) -> list[Path]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from urllib.request import Request, urlopen
 
@@ -17,7 +18,7 @@ from csebench.base import hub
 from csebench.base.data_root import matches
 from csebench.base.errors import BadInput, RunFailed
 from csebench.base.terminal import bar
-from csebench.data import fetch
+from csebench.data.fetch import cached_task, fetch_source, load_task, mteb_task, supply, task_source
 from csebench.plan import catalog, recipe
 from csebench.plan.declarations import EncoderRef, Scale
 from csebench.plan.registry import declaration, protocol
@@ -35,7 +36,7 @@ TIMEOUT_SECONDS = 10
 class Need:
     """A model, a source of `csebench fetch`, or a task of mteb."""
 
-    kind: str  # encoder, generator, translators, data, mteb
+    kind: str  # encoder, generator, translator, data, mteb
     name: str
     ref: EncoderRef | None = None  # of a model
     files: tuple[str, ...] = ()  # of the data root, that the source brings
@@ -43,6 +44,8 @@ class Need:
 
 @dataclass(frozen=True)
 class State:
+    """Whether a need is met, could be, or cannot be."""
+
     need: Need
     state: str
     size: int | None = None  # bytes, on disk or to be fetched; None where it was not looked up
@@ -52,71 +55,50 @@ class State:
 # ---------------------------------------------------------------- what is needed
 
 
-def needs(pages: Iterable[Page]) -> list[Need]:
+def needs(pages: list[Page]) -> list[Need]:
     """Distinct needs of the runs and scores of pages, models first."""
-    pages = list(pages)
-    specs = {run_id: spec for page in pages for run_id, spec in page.available_runs().items()}
-    models = {need for spec in specs.values() for need in _models(spec)}
+    specs = {run_id: spec for page in pages for run_id, spec in page.available_runs().items()}.values()
     scale = catalog.scale(pages[0].scale)
-    files: set[str] = set()
-    for spec in specs.values():
-        files |= {*recipe.training_files(spec, scale)}
-    tasks, by_source, root = set(), {}, catalog.data_root(scale)
-    for evaluator in sorted({evaluator for page in pages for _, evaluator in page.scores()}):
+    models = {need for spec in specs for need in _models(spec)}
+    files = {file for spec in specs for file in recipe.training_files(spec, scale)}
+    tasks, by_source = set(), {}
+    for evaluator in {evaluator for page in pages for _, evaluator in page.scores()}:
         wanted = protocol(evaluator)
-        if from_hub(wanted, root):
+        if from_hub(wanted, catalog.data_root(scale)):
             tasks.add(Need("mteb", str(wanted.params["task"])))
         else:
             files |= {*wanted.files}
     for file in sorted(files):
         by_source.setdefault(source_of(file) or file, []).append(file)
     data = [Need("data", name, files=tuple(paths)) for name, paths in by_source.items()]
-    by_name = lambda need: (need.kind, need.name)  # noqa: E731
-    return [*sorted(models, key=by_name), *sorted(data, key=by_name), *sorted(tasks, key=by_name)]
+    return [need for kinds in (models, data, tasks) for need in sorted(kinds, key=attrgetter("kind", "name"))]
 
 
-def _models(spec: Spec) -> set[Need]:
+def _models(spec: Spec) -> Iterator[Need]:
     """Models that a run reads: its encoder, and what its parameters name."""
-    models = set()
     if spec.run_before is None and declaration(spec.method).kind != "control":
-        models.add(Need("encoder", spec.encoder.name, spec.encoder))
-    if spec.back_translated:
-        models |= _named("translator", spec.params["translators"])
-    for component in spec.components.values():
-        for key, value in component.params.items():
-            models |= _named(key, value)
-    return models
-
-
-def _named(kind: str, value) -> set[Need]:
-    refs = [EncoderRef.parse(name) for name in str(value).split() if PINNED.fullmatch(name)]
-    return {Need(kind, ref.name, ref) for ref in refs}
+        yield Need("encoder", spec.encoder.name, spec.encoder)
+    named = [("translator", spec.params["translators"])] if spec.back_translated else []
+    named += [item for component in spec.components.values() for item in component.params.items()]
+    for kind, value in named:
+        for ref in map(EncoderRef.parse, filter(PINNED.fullmatch, str(value).split())):
+            yield Need(kind, ref.name, ref)
 
 
 # ---------------------------------------------------------------- whether it is there
 
 
-def check(pages: list[Page]) -> list[State]:
-    """State of every need; asks the servers of what is not here, several at a time."""
-    scale = pages[0].scale
+def check(pages: list[Page], ask: bool = True) -> list[State]:
+    """State of every need: of what is not here, servers are asked, several at a time. Without `ask`, what can be
+    fetched counts as reachable, and tasks of mteb, whose lookup takes seconds, are left out."""
+    wanted = [need for need in needs(pages) if ask or need.kind != "mteb"]
     with ThreadPoolExecutor(8) as pool:
-        wanted = needs(pages)
-        states = pool.map(lambda need: state_of(need, scale), wanted)
+        states = pool.map(lambda need: state_of(need, pages[0].scale, ask), wanted)
         return list(bar(states, "checking", "source", total=len(wanted)))
 
 
-def check_offline(pages: list[Page]) -> list[State]:
-    """State of every need, told without a connection: what can be fetched counts as reachable. A task of mteb is not
-    looked up, which would take seconds."""
-    return [state_of(need, pages[0].scale, ask=False) for need in needs(pages) if need.kind != "mteb"]
-
-
 def state_of(need: Need, scale_name: str, ask: bool = True) -> State:
-    """Whether a need is here, can be fetched, or is missing, and why.
-
-    Args:
-        ask: its server, for the size of what is not here.
-    """
+    """Whether a need is here, can be fetched (`ask`: its server, for the size), or is missing, and why."""
     scale = catalog.scale(scale_name)
     try:
         if files := files_of(need, scale):
@@ -135,21 +117,18 @@ def files_of(need: Need, scale: Scale) -> list[Path]:
         folder = hub.local_folder(need.ref) or hub.cached_model(need.ref)
         return [] if folder is None else [*folder.iterdir()]
     if need.kind == "mteb":
-        return [path for folder in fetch.cached_task(*mteb_source(need.name)) for path in folder.rglob("*")]
+        return [path for folder in cached_task(*task_source(mteb_task(need.name))) for path in folder.rglob("*")]
     by_pattern = [matches(catalog.data_root(scale), pattern) for pattern in need.files]
     return [path for paths in by_pattern for path in paths.values()] if all(by_pattern) else []
 
 
 def remote_size(need: Need) -> int:
-    """Bytes that are to be fetched for a need.
-
-    Raises:
-        BadInput, RunFailed: there is no such thing, or its server cannot be reached.
-    """
+    """Bytes that are to be fetched for a need. Raises BadInput or RunFailed where there is no such thing, or its
+    server cannot be reached."""
     if need.ref is not None:
         return hub.missing_bytes(need.ref, f"{need.kind} {need.name} at {need.ref.revision[:12]}")
     if need.kind == "mteb":
-        files = hub.listed(*mteb_source(need.name), "dataset", f"mteb:{need.name}")[1]
+        _, files = hub.listed(*task_source(mteb_task(need.name)), "dataset", f"mteb:{need.name}")
         return sum(file.size for file in files.values())
     source, total = sources()[need.name], 0
     if source.hub is not None:
@@ -160,52 +139,37 @@ def remote_size(need: Need) -> int:
             with urlopen(Request(wanted.url, method="HEAD"), timeout=TIMEOUT_SECONDS) as answer:
                 total += int(answer.headers.get("Content-Length") or 0)
         except OSError as error:
-            supply = f"put the files of {need.name} into the folder that CSEBENCH_DATA names (docs/data.md)"
-            raise RunFailed(f"{wanted.url}: cannot be reached ({error}); try again, or {supply}.") from None
+            raise RunFailed(f"{wanted.url}: cannot be reached ({error}); try again, or {supply(need.name)}.") from None
     return total
-
-
-def mteb_source(task: str) -> tuple[str, str]:
-    """Repository and commit that the mteb package takes a task from."""
-    import mteb
-
-    dataset = mteb.get_task(task, languages=["eng"], eval_splits=["test"]).metadata.dataset
-    return dataset["path"], dataset["revision"]
 
 
 # ---------------------------------------------------------------- fetching
 
 
-def fetch_all(pages: list[Page], report) -> list[str]:
-    """Bring all that pages need and that is not here; what fails is reported, and the rest is fetched. A file without
-    a public source is reported and is no failure: its cells are planned as missing.
-
-    Args:
-        report: is called with a line for every need.
-
-    Returns:
-        what failed, a line each.
-    """
-    scale, failed, by_hand = pages[0].scale, [], without_source(pages)
+def fetch_all(pages: list[Page]) -> Iterator[tuple[str, bool]]:
+    """Bring all that pages need and that is not here; gives a line for every need, and whether it failed. A file
+    without a public source is no failure: its cells are planned as missing."""
+    by_hand = without_source(pages)
     for need in bar(needs(pages), "fetching", "source"):
-        state = state_of(need, scale, ask=False)
-        if state.state == HERE:
-            report(f"{need.kind} {need.name}: here")
-            continue
+        state = state_of(need, pages[0].scale, ask=False)
         try:
-            if need.ref is not None:
-                hub.fetch_model(need.ref, need.kind)
-            elif need.kind == "mteb":
-                fetch.fetch_task(need.name)
-            elif state.state == REACHABLE:
-                fetch.fetch_source(need.name, Path(catalog.FETCHED))
-            else:
+            if state.state == MISSING:
                 raise RunFailed(state.why)
-            report(f"{need.kind} {need.name}: fetched")
+            if state.state == REACHABLE:
+                bring(need)
+            yield f"{need.kind} {need.name}: {'here' if state.state == HERE else 'fetched'}", False
         except (BadInput, RunFailed) as error:
-            report(line := f"{need.kind} {need.name}: {error}")
-            failed += [] if need.name in by_hand else [line]
-    return failed
+            yield f"{need.kind} {need.name}: {error}", need.name not in by_hand
+
+
+def bring(need: Need) -> None:
+    """Fetch a model or a task into its cache, files into the folder of fetched data; raises as `remote_size`."""
+    if need.ref is not None:
+        hub.fetch_model(need.ref, need.kind)
+    elif need.kind == "mteb":
+        load_task(mteb_task(need.name))
+    else:
+        fetch_source(need.name, Path(catalog.FETCHED))
 
 
 # ---------------------------------------------------------------- what is shown
@@ -225,8 +189,7 @@ def show(states: list[State]) -> str:
     lines += [f"- {s.why if s.need.name in s.why else f'{s.need.name}: {s.why}'}" for s in states if s.why]
     fetched, free = sum(s.size or 0 for s in states if s.state == REACHABLE), shutil.disk_usage(".").free
     room = "enough" if fetched < free else "NOT ENOUGH"
-    lines.append(f"disk: {_size(fetched)} to fetch; {_size(free)} free: {room}")
-    return "\n".join(lines)
+    return "\n".join([*lines, f"disk: {_size(fetched)} to fetch; {_size(free)} free: {room}"])
 
 
 def lost(pages: list[Page], states: list[State]) -> set[str]:
@@ -237,13 +200,8 @@ def lost(pages: list[Page], states: list[State]) -> set[str]:
 def without_source(pages: list[Page]) -> set[str]:
     """Files that no public source has: their cells are planned as missing."""
     evaluators = {evaluator for page in pages for _, evaluator in page.scores()}
-    return {
-        name
-        for evaluator in evaluators
-        if unavailable(evaluator, pages[0].scale)
-        for name in protocol(evaluator).files
-        if source_of(name) is None
-    }
+    left_out = (protocol(e) for e in evaluators if unavailable(e, pages[0].scale))
+    return {file for evaluator in left_out for file in evaluator.files if source_of(file) is None}
 
 
 def _size(count: int) -> str:

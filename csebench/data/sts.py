@@ -17,7 +17,6 @@ from csebench.data.corpus import lines
 STS = "downstream/STS"
 Count = Annotated[int, Field(ge=1)]
 
-
 # Scored pairs of every set, as SimCSE's SentEval reads them (facts checked on the released files).
 PUBLISHED_COUNTS = {
     "STS12": {"MSRpar": 750, "MSRvid": 750, "SMTeuroparl": 459, "surprise.OnWN": 750, "surprise.SMTnews": 399},
@@ -28,9 +27,6 @@ PUBLISHED_COUNTS = {
     "STS-B": {"train": 5749, "dev": 1500, "test": 1379},
     "SICK-R": {"train": 4500, "trial": 500, "test": 4927},
 }
-
-
-# ---------------------------------------------------------------- STS
 
 
 @dataclass(frozen=True)
@@ -47,28 +43,23 @@ class Pairs:
 
 
 def read_sts(root: Path | DataRoot, task: str, split: str = "test") -> list[Pairs]:
-    """The subsets of an STS task as SimCSE's SentEval reads them: tokens joined by single blanks, no quoting,
-    unscored pairs dropped.
+    """The subsets of an STS task as SimCSE's SentEval reads them: tokens joined by single blanks, no quoting, unscored
+    pairs dropped. Raises BadInput for a file that is missing or malformed, has another number of scored pairs than
+    expected, or one score for all of them.
 
     Args:
         task: `STS12` … `STS16`, `STS-B` or `SICK-R`, as in the papers' columns.
         split: of STS-B (`train`, `dev`, `test`) and SICK-R (`train`, `trial`, `test`).
-
-    Raises:
-        BadInput: a file is missing, cut short or not UTF-8, a score is no number, or the number of scored
-            pairs is not the published one (not the one in `counts.yaml`, where the data root ships its own), or all
-            pairs of a subset have one score.
     """
     counts = expected_counts(root, task, PUBLISHED_COUNTS)
     pairs = []
     for subset in (split,) if split in counts else counts:
         if task == "STS-B":
             path = root / f"{STS}/STSBenchmark/sts-{split}.csv"
-            rows = _table(path, (5, 6, 4), header=False)
+            rows = _table(path, (5, 6, 4))
         elif task == "SICK-R":
-            file = {"test": "SICK_test_annotated.txt"}.get(split, f"SICK_{split}.txt")
-            path = root / f"downstream/SICK/{file}"
-            rows = _table(path, (1, 2, 3), header=True)
+            path = root / f"downstream/SICK/SICK_{'test_annotated' if split == 'test' else split}.txt"
+            rows = _table(path, (1, 2, 3), header=1)
         else:
             path = root / f"{STS}/{task}-en-test/STS.input.{subset}.txt"
             rows = _inputs(path, path.with_name(f"STS.gs.{subset}.txt"))
@@ -97,45 +88,41 @@ def expected_counts(root: Path | DataRoot, task: str, published: dict[str, dict[
     return counts[task]
 
 
-def _score(text: str, path: Path, number: int) -> float:
-    try:
-        score = float(text)
-    except ValueError:
-        score = float("nan")
-    if not np.isfinite(score):
-        raise BadInput(f"{path}: line {number}: the score {text!r} is not a number.")
-    return score
+Row = tuple[str, str, float]  # two sentences and their score
 
 
-def _clean(sentence: str) -> str:
-    return " ".join(sentence.split())
-
-
-def _inputs(inputs: Path, scores: Path):
+def _inputs(inputs: Path, scores: Path) -> list[Row]:
     """STS12-16: sentences in one file, scores in another, an empty score for a pair that nobody graded."""
     texts, golds = lines(inputs), lines(scores)
     if len(texts) != len(golds):
         raise BadInput(f"{inputs}: {len(texts)} lines, but {scores.name} has {len(golds)}: one of them is cut short.")
     rows = []
     for number, (text, gold) in enumerate(zip(texts, golds, strict=True), 1):
-        if not gold.strip():
-            continue
-        fields = text.split("\t")
-        if len(fields) < 2:
-            raise BadInput(f"{inputs}: line {number}: expected two sentences separated by a tab.")
-        rows.append((_clean(fields[0]), _clean(fields[1]), _score(gold, scores, number)))
+        if gold.strip():
+            left, *rest = text.split("\t")
+            if not rest:
+                raise BadInput(f"{inputs}: line {number}: expected two sentences separated by a tab.")
+            rows.append(_row(left, rest[0], gold, scores, number))
     return rows
 
 
-def _table(path: Path, columns: tuple[int, int, int], header: bool):
-    """STS-B and SICK: one tab-separated file; quotes are text."""
+def _table(path: Path, columns: tuple[int, int, int], header: int = 0) -> list[Row]:
+    """STS-B and SICK: one tab-separated file, `header` lines first; quotes are text."""
     rows = []
-    for number, line in enumerate(lines(path), 1):
-        if header and number == 1:
-            continue
+    for number, line in enumerate(lines(path)[header:], 1 + header):
         fields = line.split("\t")
         if len(fields) <= max(columns):
             raise BadInput(f"{path}: line {number}: {len(fields)} columns, expected at least {max(columns) + 1}.")
         left, right, gold = (fields[c] for c in columns)
-        rows.append((_clean(left), _clean(right), _score(gold, path, number)))
+        rows.append(_row(left, right, gold, path, number))
     return rows
+
+
+def _row(left: str, right: str, gold: str, path: Path, number: int) -> Row:
+    try:
+        score = float(gold)
+    except ValueError:
+        score = float("nan")
+    if not np.isfinite(score):
+        raise BadInput(f"{path}: line {number}: the score {gold!r} is not a number.")
+    return " ".join(left.split()), " ".join(right.split()), score

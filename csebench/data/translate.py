@@ -42,16 +42,10 @@ class Translator:
         translations = [""] * len(sentences)
         for start in range(0, len(order), self.batch_size):
             index = order[start : start + self.batch_size]
-            batch = self.tokenizer(
-                [sentences[i] for i in index],
-                padding=True,
-                truncation=True,
-                max_length=self.max_length,
-                return_tensors="pt",
-            ).to(self.model.device)
-            output = self.model.generate(
-                **batch, num_beams=self.beams, max_new_tokens=self.max_length, do_sample=False
-            )
+            given, longest = [sentences[i] for i in index], self.max_length
+            batch = self.tokenizer(given, padding=True, truncation=True, max_length=longest, return_tensors="pt")
+            batch = batch.to(self.model.device)
+            output = self.model.generate(**batch, num_beams=self.beams, max_new_tokens=longest, do_sample=False)
             texts = self.tokenizer.batch_decode(output, skip_special_tokens=True)
             for i, text in zip(index, texts, strict=True):
                 translations[i] = " ".join(text.split()) or sentences[i]
@@ -59,13 +53,11 @@ class Translator:
 
 
 def back_translate(corpus: Path, out: Path, translators: str, batch_size: int = 64) -> None:
-    """Write `out`, line by line the back-translation of `corpus`, and `out.json`, which says of what.
+    """Write `out`, line by line the back-translation of `corpus`, and `out.json`, which says of what. Raises BadInput
+    where `out` holds the beginning of another translation, or a translator cannot be had.
 
     Args:
         translators: two names as `Translator` takes them, there and back, with a blank between them.
-
-    Raises:
-        BadInput: `out` holds the beginning of another translation, or a translator cannot be had.
     """
     sentences = list(read_corpus(corpus, least=1))
     facts = back_translation_facts(sha256(corpus), translators)

@@ -61,13 +61,14 @@ def figure_files(figure, table: list[list]) -> dict[str, bytes]:
     """A figure as SVG and PNG and what it plots as CSV: contents of files by their ending. The PNG has 256 colours: a
     third of the bytes where points lie over each other."""
     import matplotlib
-    from PIL import Image
+    from matplotlib.image import PIL  # which writes its PNG files  # pyright: ignore[reportAttributeAccessIssue]
 
     svg, png, small = io.BytesIO(), io.BytesIO(), io.BytesIO()
     with matplotlib.rc_context(STYLE):  # the resolution of an SVG is that of its clouds of points
         figure.savefig(svg, format="svg", dpi=100, metadata={"Date": None, "Creator": None})
         figure.savefig(png, format="png", dpi=150, metadata={"Software": None})
-    Image.open(png).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
+    pixels = PIL.Image.open(png).convert("RGB")
+    pixels.quantize(256, dither=PIL.Image.Dither.NONE).save(small, "PNG", optimize=True)
     return {".csv": csv_bytes(table), ".svg": svg.getvalue(), ".png": small.getvalue()}
 
 

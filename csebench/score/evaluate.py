@@ -58,6 +58,7 @@ def has_data(evaluator: str, data_root: Path | DataRoot) -> bool:
 
 
 def evaluation_key(evaluator: str, evaluation: Evaluation) -> str:
+    """A hash of the settings of an evaluation, whatever the model and the data."""
     return digest(settings(protocol(evaluator), evaluation))
 
 
@@ -71,23 +72,18 @@ def identity(
         made_by = {"model_sha256": model_sha256(path) if path.is_dir() else sha256(path)}
     else:
         made_by = {"model_commit": cached.name if (cached := hub.cached_model(ref)) else ref.revision}
-    inputs = {**made_by, "pooler": pooler, "data_sha256": data_sha256(wanted, data_root)}
-    return {**settings(wanted, evaluation), **inputs}
+    return {**settings(wanted, evaluation), **made_by, "pooler": pooler, "data_sha256": data_sha256(wanted, data_root)}
 
 
 def run_evaluator(evaluator: str, model: Embedder, data_root: Path | DataRoot) -> tuple[list[Score], Items]:
-    """The rows and the per-item values of one evaluator.
-
-    Raises:
-        BadInput: its data cannot be used, or the model is of a kind that it cannot score.
-        RunFailed: the evaluator failed, or gave what cannot be, which it need not check itself.
-    """
+    """The rows and the per-item values of one evaluator. Raises BadInput where its data or the kind of model cannot be
+    used, RunFailed where it failed, or gave what cannot be, which it need not check itself."""
     wanted = protocol(evaluator)
     try:
         made = load(wanted.declaration.name, EVALUATORS)(model, data_root, **wanted.params)
     except (BadInput, RunFailed, KeyboardInterrupt):
         raise
-    except BaseException as error:
+    except BaseException as error:  # also `sys.exit`, which must not pass for done
         raise RunFailed(f"{evaluator}: {place(error)}: {type(error).__name__}: {first_line(error)}.") from error
     if not is_result(made):
         raise RunFailed(
@@ -102,7 +98,7 @@ def run_evaluator(evaluator: str, model: Embedder, data_root: Path | DataRoot) -
         raise RunFailed(
             f"{evaluator}: {broken[0]} is not a finite number. Usually the model gives every sentence the same vector."
         )
-    if (problem := next(row_defects(scores, wanted.declaration), None)) is not None:
+    for problem in row_defects(scores, wanted.declaration):
         raise RunFailed(f"{wanted.file}: {problem} Correct the evaluator, or its `bounds` or `units`.")
     return scores, items
 
@@ -127,14 +123,11 @@ def evaluate(
 ) -> dict:
     """Score a model; write `out` (JSON with tidy rows `{evaluator, protocol, task, subset, metric, value}` under
     `scores`), whose content is returned, and `out` with suffix `.items.npz` (per-item values). Waits while another
-    process writes `out`.
+    process writes `out`. Raises BadInput for an unknown evaluator or model, or missing data, with nothing written;
+    RunFailed where evaluators failed, with the scores of the others written.
 
     Args:
         report: is called with the rows of each evaluator as soon as they are known.
-
-    Raises:
-        BadInput: unknown evaluator or model, or missing data; nothing is written.
-        RunFailed: evaluators failed; the scores of the others are written.
     """
     for evaluator in evaluators:
         data_sha256(protocol(evaluator), data_root)  # refuses a data root before torch is imported
@@ -143,37 +136,32 @@ def evaluate(
         from csebench.score.models import open_model
 
         opened = open_model(model, pooler, evaluation)
+    pooler = pooler or read_facts(Path(model))["pooler"]
     with locked(out):
-        return score(opened, model, evaluators, data_root, out, pooler, evaluation, report)
+        identities = {e: identity(e, model, data_root, pooler, evaluation) for e in evaluators}
+        return score(opened, model, identities, data_root, out, report)
 
 
 def score(
     opened: Embedder,
     model: str,
-    evaluators: list[str],
+    identities: dict[str, dict],
     data_root: Path | DataRoot,
     out: Path,
-    pooler: str | None,
-    evaluation: Evaluation,
     report: Callable[[list[dict]], None] = lambda rows: None,
 ) -> dict:
-    """`evaluate` for a model that is open: what it has embedded for one evaluator is there for the next."""
-    watch, facts = Stopwatch(), read_facts(Path(model))
-    pooler = pooler or facts["pooler"]
+    """`evaluate` for a model that is open, by evaluators with their `identities`: what it has embedded for one of them
+    is there for the next."""
+    watch = Stopwatch()
     opened.cache_dir, opened.artifacts_dir = out.with_name(f".{out.stem}.shards"), out.with_suffix(".files")
-    evaluated = {e: identity(e, model, data_root, pooler, evaluation) for e in evaluators}
     scores, items, timings, failed = [], {}, {}, []
-    setting = {"pooler": pooler or "own", "precision": evaluation.precision}
-    setting |= {"max_length": evaluation.max_length or "full"}
-    for evaluator in (progress := bar(evaluators, "evaluators", "evaluator")):
+    for evaluator in (progress := bar(identities, "evaluators", "evaluator")):
         progress.set_description(evaluator)
-        wanted, started = protocol(evaluator), time.perf_counter()
-        embedding, embedded = opened.seconds, opened.embedded
+        started, embedding, embedded = time.perf_counter(), opened.seconds, opened.embedded
         try:
             rows, values = run_evaluator(evaluator, opened, data_root)
         except RunFailed as error:
             failed.append(error)
-            del evaluated[evaluator]
             continue
         embedding = opened.seconds - embedding
         timings[evaluator] = {
@@ -181,10 +169,9 @@ def score(
             "scoring_seconds": round(time.perf_counter() - started - embedding, 3),
             "sentences_embedded": opened.embedded - embedded,
         }
-        name = wanted.declaration.protocol.format(**setting | wanted.params)
-        new = [{"evaluator": wanted.declaration.name, "protocol": name, **row._asdict()} for row in rows]
+        new = tidy(evaluator, identities[evaluator], rows)
         scores += new
-        items |= {f"{wanted.text}/{item}": array for item, array in values.items()}
+        items |= {f"{protocol(evaluator).text}/{item}": array for item, array in values.items()}
         progress.clear()
         report(new)
     if failed and not scores:
@@ -193,23 +180,30 @@ def score(
         np.savez_compressed(file, **items)
     if not failed:  # before the scores are written: who is killed in between has not to look for them
         shutil.rmtree(opened.cache_dir, ignore_errors=True)
-    used = {unit for e in evaluated for unit in versions.units_of_score(protocol(e).declaration.name)}
-    result = {
+    used = {unit for e in timings for unit in versions.units_of_score(protocol(e).declaration.name)}
+    content = {
         "schema": SCHEMA,
         "model": model,
-        "run": facts["run"],
-        "evaluations": [*evaluated.values()],
+        "run": read_facts(Path(model))["run"],
+        "evaluations": [identities[e] for e in timings],
         "scores": scores,
         "items": str(out.with_suffix(ITEMS)),
         "items_sha256": sha256(out.with_suffix(ITEMS)),
         "timings": timings,
         "provenance": watch.record(**versions.mark(used)),
     }
-    result = with_digest(result)
-    write_json(out, result)
+    write_json(out, result := with_digest(content))
     if failed:
         raise RunFailed("\n".join(map(str, failed)))
     return result
+
+
+def tidy(evaluator: str, made_by: dict, rows: list[Score]) -> list[dict]:
+    """The rows of an evaluator as a score JSON has them; its protocol's name states settings of the identity."""
+    declaration, params = protocol(evaluator).declaration, protocol(evaluator).params
+    named = {"pooler": made_by["pooler"] or "own", "max_length": made_by["max_length"] or "full"}
+    name = declaration.protocol.format(**made_by | named | params)
+    return [{"evaluator": declaration.name, "protocol": name, **row._asdict()} for row in rows]
 
 
 def evaluate_run(
@@ -229,14 +223,13 @@ def evaluate_run(
         keep_going: where an evaluator fails, the others are made; the reason is noted beside the scores.
         threads: of the CPU, as the run was trained; None: as many as the environment says.
     """
-    folder, model, kept = run / "model", str(run / "model"), {}
+    folder, model = run / "model", str(run / "model")
     if not all((folder / name).exists() for name in (FACTS, REPORT)):
         raise BadInput(f"{folder}: no finished model. {train_again(run)}")
     check_model(folder)
     pooler = read_facts(folder)["pooler"]
-    for e in evaluators:
-        key = digest(identity(e, model, data_root, pooler, evaluation))
-        kept[e] = run / "scores" / f"{protocol(e).key}-{key}.json"
+    identities = {e: identity(e, model, data_root, pooler, evaluation) for e in evaluators}
+    kept = {e: run / "scores" / f"{protocol(e).key}-{digest(made_by)}.json" for e, made_by in identities.items()}
 
     def missing() -> list[str]:
         return [e for e in evaluators if not (kept[e].exists() and kept[e].with_suffix(ITEMS).exists())]
@@ -252,7 +245,7 @@ def evaluate_run(
         for e in missing():  # without those that another process made meanwhile
             try:
                 opened = opened or open_model(model, evaluation=evaluation)
-                score(opened, model, [e], data_root, kept[e], pooler, evaluation)
+                score(opened, model, {e: identities[e]}, data_root, kept[e])
                 store.failure_file(run, e).unlink(missing_ok=True)
                 for shards in kept[e].parent.glob(f".{protocol(e).key}-*.shards"):  # of settings that were changed
                     shutil.rmtree(shards, ignore_errors=True)

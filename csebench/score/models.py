@@ -28,14 +28,12 @@ def has_modules(ref: EncoderRef) -> bool:
 
 def open_model(name: str, pooler: str | None = None, evaluation: Evaluation = Evaluation()) -> Embedder:
     """A model ready for the evaluators: a run's folder, a control, any Hugging Face or sentence-transformers encoder.
+    Raises BadInput where there is no such model or its pooling is not known, RunFailed where the hub does not answer.
 
     Args:
         name: folder, hub id (`ID@COMMIT` pins its revision), or .npz file of embeddings.
         pooler: needed where the folder does not state one; one of sentence-transformers is used with all its modules
             unless a pooler is given.
-
-    Raises:
-        BadInput: there is no such model, or its pooling is not known; RunFailed: the hub cannot be reached.
     """
     folder = Path(name)
     if folder.suffix == ".npz":
@@ -62,10 +60,8 @@ def read_transform(folder: Path, size: int) -> Affine | None:
         transform = Affine.load(folder)
     except (SafetensorError, TypeError, OSError) as error:
         raise BadInput(f"{folder}: its fitted map cannot be read: {first_line(error)}.") from None
-    if transform is None:
-        return None
-    if (transform.shift.shape[-1:], transform.matrix.shape[:1]) != ((size,), (size,)):
+    if transform is not None and (transform.shift.shape[-1:], transform.matrix.shape[:1]) != ((size,), (size,)):
         raise BadInput(f"{folder}: its fitted map is of vectors of another size than {size}.")
-    if not all(np.isfinite(values).all() for values in (transform.shift, transform.matrix)):
+    if transform is not None and not all(np.isfinite(part).all() for part in (transform.shift, transform.matrix)):
         raise BadInput(f"{folder}: its fitted map has values that are not finite.")
     return transform

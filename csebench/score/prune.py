@@ -61,8 +61,8 @@ def prune_all(pages: list[targets.Page]) -> tuple[dict[str, int], dict[str, str]
             reason = reason_to_keep(run_id, scale_name)
         except BadInput as error:  # damage, which the others need not wait for
             reason = str(error)
-        if reason:
-            kept[run_id] = reason
-        else:
+        if reason is None:
             freed[run_id] = delete_model(folder)
+        else:
+            kept[run_id] = reason
     return freed, kept

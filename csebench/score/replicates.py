@@ -45,15 +45,13 @@ class Replicates:
 
 def make_replicates(scores: list[Score], items: Items, rule: ItemScore | None) -> dict | None:
     """Replicates of every score of an evaluator that its items make by its rule, as JSON; None where there is none."""
-    samples: dict[tuple[str, str], Sample] = {}
-    for row in scores:
-        if (test_set := sample(items, rule, row.task, row.metric)) is not None:
-            samples[row.task, row.metric] = test_set
+    found = {(row.task, row.metric): sample(items, rule, row.task, row.metric) for row in scores}
+    samples = {score: test_set for score, test_set in found.items() if test_set is not None}
     if not samples:
         return None
     by_task = {task: test_set for (task, _), test_set in samples.items()}  # metrics of a task have the same items
     ends = np.cumsum([len(test_set.values) for test_set in by_task.values()])
-    units, singles = membership(list(by_task.values())), identity(ends[-1])
+    units = membership(list(by_task.values()))
     assert units.shape is not None  # for type checkers
     signs, single_signs = draw_signs(DRAWS, units.shape[1]), draw_signs(NAIVE_DRAWS, ends[-1])
     rows = {task: slice(end - len(by_task[task].values), end) for task, end in zip(by_task, ends, strict=True)}
@@ -61,7 +59,7 @@ def make_replicates(scores: list[Score], items: Items, rule: ItemScore | None) -
     for (task, metric), test_set in samples.items():
         encoded.setdefault(task, {})[metric] = {
             "clustered": encode(changes(test_set, units[rows[task]] @ signs)),
-            "naive": encode(changes(test_set, singles[rows[task]] @ single_signs)),
+            "naive": encode(changes(test_set, single_signs[rows[task]])),
         }
     return {"version": VERSION, "items": digest_of_items(by_task), "scores": encoded}
 
@@ -70,10 +68,8 @@ def read_replicates(content: dict, task: str, metric: str) -> Replicates | None:
     """Replicates in a score JSON; None where it has none of a score, or of another version, with which ours cannot be
     paired. Those that state no version are of the first."""
     published = content.get("replicates", {"scores": {}})
-    if published.get("version", 1) != VERSION:
-        return None
     encoded = published["scores"].get(task, {}).get(metric)
-    if encoded is None:
+    if encoded is None or published.get("version", 1) != VERSION:
         return None
     return Replicates(published["items"], decode(encoded["clustered"]), decode(encoded["naive"]))
 
@@ -104,12 +100,12 @@ def digest_of_items(by_task: dict[str, Sample]) -> str:
 
 def membership(samples: list[Sample]) -> csr_array:
     """(items, units) 1 where an item belongs to a unit; the items of all samples together."""
-    from scipy.sparse import csr_array
+    from scipy.sparse import csr_array, eye_array
 
     sizes = [len(test_set.values) for test_set in samples]
     known = [test_set.sentences for test_set in samples if test_set.sentences is not None]
     if len(known) < len(samples):
-        return identity(sum(sizes))
+        return csr_array(eye_array(sum(sizes)))  # every item is a unit
     ids = [sorted(set(of_item.tolist())) for sentences in known for of_item in sentences]
     pairs = [(row, sentence) for row, of_item in enumerate(ids) for sentence in of_item]
     item = np.array([row for row, _ in pairs])
@@ -138,13 +134,6 @@ def number(values: list) -> np.ndarray:
     """Whole numbers in the order of first appearance, the same for equal values."""
     known: dict = {}
     return np.array([known.setdefault(value, len(known)) for value in values])
-
-
-def identity(items: int) -> csr_array:
-    """Every item is a unit."""
-    from scipy.sparse import csr_array, eye_array
-
-    return csr_array(eye_array(items))
 
 
 def draw_signs(draws: int, units: int) -> np.ndarray:

@@ -1,5 +1,4 @@
-"""Scores on disk: one JSON per run and evaluator is the truth, or a note beside them why there is none. Never imports
-torch."""
+"""Scores on disk: one JSON per run and evaluator, or a note beside them why there is none. Never imports torch."""
 
 from __future__ import annotations
 
@@ -31,12 +30,8 @@ def read_scores(path: Path) -> dict | None:
 
 
 def value(content: dict, task: str, metric: str | None = None) -> float | None:
-    """A score JSON's value of a task, as a fraction; `Avg.` as the papers print it, from two-decimal values. None
-    where the evaluator gave the task no such metric, as `attention` gives no split by syntax without spaCy.
-
-    Args:
-        metric: the task's main one, which comes first, without it.
-    """
+    """A score JSON's value of a task, without a metric of its first, as a fraction; `Avg.` as the papers print it,
+    from two-decimal values. None where the evaluator gave the task no such metric (as `attention`, without spaCy)."""
     rows = [score for score in content["scores"] if score["task"] == task]
     if not rows:
         raise BadInput(f"scores of {content['run']}: none for task {task!r}.")
@@ -79,11 +74,8 @@ def newest(scale: str) -> dict[tuple[str, str], dict]:
 
 
 def unversioned(spec: Spec) -> str:
-    """The key of a run but for the versions of method, components and trainer.
-
-    A hyper-parameter that was declared later has its default, and of a run that this one starts from only the method
-    counts, since its versions are in its id.
-    """
+    """The key of a run but for the versions of method, components and trainer. A hyper-parameter that was declared
+    later has its default; of a run that this one starts from only the method counts, as its id has versions."""
     content = spec.model_dump(exclude={"method_version", "trainer_version"})
     content["params"] = completed(spec.method, METHODS, spec.params)
     content["components"] = {name: completed(name, COMPONENTS, c.params) for name, c in spec.components.items()}

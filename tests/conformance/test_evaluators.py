@@ -6,6 +6,7 @@ between what random vectors score on data/smoke (`chance`), how its items make i
 
 import ast
 import csv
+import io
 import json
 import re
 import shutil
@@ -23,6 +24,7 @@ from csebench.model.metrics import spearman
 from csebench.plan.declarations import EvaluatorDeclaration
 from csebench.plan.registry import EVALUATORS, evaluator_declaration, files, names, panels, protocol, read_literal
 from csebench.score import evaluate as module
+from csebench.score import models
 from csebench.score.evaluate import evaluate, run_evaluator
 from csebench.score.models import open_model
 from csebench.score.score_types import Score, sample
@@ -50,16 +52,24 @@ def one_thread():
     torch.set_num_threads(1)
 
 
-@pytest.fixture
-def run(finished, tmp_path):
-    """Scores of a control or of a tiny encoder: `run("oracle", "sts", data)`."""
+@pytest.fixture(scope="module")
+def run(finished, smoke_data, tmp_path_factory):
+    """Scores of a control or of a tiny encoder: `run("oracle", "sts", data)`; of the project's data made once."""
+    kept = {}
 
-    def run(method, evaluator, data):
+    def score(method, evaluator, data):
         model = open_model(str(finished(method) / "model"))
-        model.cache_dir, model.artifacts_dir = tmp_path / "cache", tmp_path / "artifacts"
+        model.cache_dir, model.artifacts_dir = (tmp_path_factory.mktemp(name) for name in ("cache", "artifacts"))
         return run_evaluator(evaluator, model, data)
 
-    return run
+    def scores(method, evaluator, data):
+        if data != smoke_data:
+            return score(method, evaluator, data)
+        if (method, evaluator) not in kept:
+            kept[method, evaluator] = score(method, evaluator, data)
+        return kept[method, evaluator]
+
+    return scores
 
 
 # ---------------------------------------------------------------- the file
@@ -79,28 +89,15 @@ def sections(path):
     return re.findall(r"^([A-Z]\w+):", text.partition("\n\n")[2], re.MULTILINE)
 
 
-@pytest.mark.parametrize("path", [*SOURCES, EVALUATORS / "_probe.py"], ids=lambda path: path.stem)
-def test_every_signature_is_typed(path):
-    untyped = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.FunctionDef):
-            arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-            arguments += [a for a in (node.args.vararg, node.args.kwarg) if a]
-            untyped += [f"{node.name}({a.arg})" for a in arguments if a.annotation is None and a.arg != "self"]
-            untyped += [f"{node.name} ->"] if node.returns is None else []
-    assert not untyped
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_every_panel_has_its_function(path):
+    assert {*read_literal(path, "DECLARATION").get("panels", {})} <= drawn_by(path)
 
 
 def test_the_template_is_a_valid_evaluator(smoke_data):
     declared = EvaluatorDeclaration.model_validate(read_literal(TEMPLATE, "DECLARATION"))
     rows, items = _template.evaluate(Letters(), smoke_data, **declared.params)
     check_items_make_scores(declared, rows, items)
-    assert {*_template.DECLARATION["panels"]} <= drawn_by(TEMPLATE)
-
-
-@pytest.mark.parametrize("name", names(EVALUATORS))
-def test_every_panel_has_its_function(name):
-    assert {*evaluator_declaration(name).panels} <= drawn_by(files(EVALUATORS)[name])
 
 
 def drawn_by(path):
@@ -166,24 +163,29 @@ def test_random_gets_chance(evaluator, run, smoke_data):
 
 
 @pytest.mark.parametrize("evaluator", ALL)
-def test_rows_are_tidy(evaluator, run, smoke_data):
-    """Every row is a Score with a finite value, none twice; a task that stands for itself is declared."""
-    d = protocol(evaluator).declaration
-    rows, items = run("bert", evaluator, smoke_data)
+def test_rows_are_tidy_and_two_runs_byte_identical(evaluator, finished, smoke_data, tmp_path):
+    """Every row has a finite value, none is twice; a task that stands for itself is declared."""
+    d, model, files = (
+        protocol(evaluator).declaration,
+        str(finished("bert") / "model"),
+        [tmp_path / "1", tmp_path / "2"],
+    )
+    one, two = (evaluate(model, [evaluator], smoke_data, file.with_suffix(".json")) for file in files)
+    assert json.dumps(one["scores"]) == json.dumps(two["scores"]) and one["evaluations"] == two["evaluations"]
+    archive, again = (file.with_suffix(".items.npz").read_bytes() for file in files)
+    assert archive == again
+    with np.load(files[0].with_suffix(".items.npz")) as arrays:
+        items = {name.partition("/")[2]: arrays[name] for name in arrays}
+    rows = [Score(*(row[key] for key in Score._fields)) for row in one["scores"]]
     for row in rows:
-        assert type(row) is Score and type(row.value) is float and np.isfinite(row.value), row
+        assert type(row.value) is float and np.isfinite(row.value), row
         assert d.takes or row.task in (*d.tasks, "Avg."), row
-    keys = [row[:3] for row in rows]
-    assert len(set(keys)) == len(keys)
-    assert all(np.asarray(values).dtype != object for values in items.values())
+    assert len({row[:3] for row in rows}) == len(rows)
     check_items_make_scores(d, rows, items)
     if d.texts:
-        assert {d.texts.queries, d.texts.retrieved, d.texts.cosines, d.texts.printed} <= {*items}
-        assert items[d.texts.printed].shape == (
-            len(items[d.texts.queries]),
-            len(d.texts.labels),
-            items[d.texts.retrieved].shape[1],
-        )
+        queries, retrieved, printed = (items[name] for name in (d.texts.queries, d.texts.retrieved, d.texts.printed))
+        assert items[d.texts.cosines].shape == retrieved.shape
+        assert printed.shape == (len(queries), len(d.texts.labels), retrieved.shape[1])
 
 
 def check_items_make_scores(declared, rows, items):
@@ -198,18 +200,6 @@ def check_items_make_scores(declared, rows, items):
     assert bool(checked) == (declared.items is not None)
 
 
-@pytest.mark.parametrize("evaluator", ALL)
-def test_two_runs_are_byte_identical(evaluator, finished, smoke_data, tmp_path):
-    model = str(finished("bert") / "model")
-    for name in ("one", "two"):
-        evaluate(model, [evaluator], smoke_data, tmp_path / name / "scores.json")
-    one, two = (json.loads((tmp_path / n / "scores.json").read_text()) for n in ("one", "two"))
-    assert json.dumps(one["scores"]) == json.dumps(two["scores"])
-    assert one["evaluations"] == two["evaluations"]
-    items = [(tmp_path / n / "scores.items.npz").read_bytes() for n in ("one", "two")]
-    assert items[0] == items[1]
-
-
 # ---------------------------------------------------------------- vectors that say nothing
 
 
@@ -220,26 +210,24 @@ class Letters(Embedder):
         return np.array([[s.count(letter) + 0.1 for letter in "aeiou"] for s in sentences], dtype=np.float32)
 
 
-class Constant(Embedder):
+class Same(Embedder):
+    """One number everywhere."""
+
+    def __init__(self, value):
+        self.value = value
+
     def vectors(self, sentences):
-        return np.ones((len(sentences), 4), dtype=np.float32)
+        return np.full((len(sentences), 4), self.value, dtype=np.float32)
 
 
-class Broken(Embedder):
-    def vectors(self, sentences):
-        return np.full((len(sentences), 4), np.nan, dtype=np.float32)
-
-
-def filled(tiny_bert, value):
-    """An encoder with one value for every weight, for an evaluator that looks inside of the model."""
+def model_of(evaluator, value, tiny_bert):
+    """A model that gives one value, or, for an evaluator that looks inside of it, is made of one."""
+    if protocol(evaluator).declaration.best:
+        return Same(value)
     model = open_model(str(tiny_bert), "avg")
     for parameter in model.encoder.parameters():
         torch.nn.init.constant_(parameter, value)
     return model
-
-
-def model_of(evaluator, embedder, tiny_bert, value):
-    return embedder() if protocol(evaluator).declaration.best else filled(tiny_bert, value)
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -247,7 +235,7 @@ def model_of(evaluator, embedder, tiny_bert, value):
 def test_equal_vectors(evaluator, tiny_bert, smoke_data):
     """They have a score, or end as a failed run with the one message that says what is usually wrong."""
     try:
-        rows, _ = run_evaluator(evaluator, model_of(evaluator, Constant, tiny_bert, 0.0), smoke_data)
+        rows, _ = run_evaluator(evaluator, model_of(evaluator, 1.0, tiny_bert), smoke_data)
         assert rows
     except RunFailed as error:
         assert re.fullmatch(rf"{evaluator}: .* is not a finite number\. Usually the model gives .*\.", str(error))
@@ -256,37 +244,24 @@ def test_equal_vectors(evaluator, tiny_bert, smoke_data):
 @pytest.mark.parametrize("evaluator", PLAIN)
 def test_vectors_that_are_no_numbers(evaluator, tiny_bert, smoke_data):
     with pytest.raises(RunFailed, match="the model gives vectors that are not finite"):
-        run_evaluator(evaluator, model_of(evaluator, Broken, tiny_bert, float("nan")), smoke_data)
+        run_evaluator(evaluator, model_of(evaluator, float("nan"), tiny_bert), smoke_data)
 
 
-@pytest.mark.parametrize("place", ["score", "item"])
-def test_an_evaluator_need_not_check_its_values(place, monkeypatch, tmp_path, finished, smoke_data):
-    """One file that checks nothing: the run fails with evaluator, task, subset and metric, and nothing is written."""
-
-    def careless(model, data_root):
-        value = float("nan")
-        rows = [Score("STS-B", "all", "spearman", value if place == "score" else 0.5)]
-        return rows, {"STS-B/dev": np.array([0.1, value if place == "item" else 0.2])}
-
-    monkeypatch.setattr(module, "load", lambda *_: careless)
-    named = {"score": "STS-B, all, spearman: the score", "item": "STS-B/dev: a per-item value"}[place]
-    with pytest.raises(RunFailed, match=f"^stsb_dev: {named} is not a finite number"):
-        evaluate(str(finished("random") / "model"), ["stsb_dev"], smoke_data, tmp_path / "out.json")
-    assert not list(tmp_path.iterdir())
+NAN, ROW = float("nan"), Score("STS-B", "all", "spearman", 0.5)
+REFUSED = [  # rows, items, and what the message names, which no evaluator need check itself
+    ([ROW._replace(value=NAN)], {}, "^stsb_dev: STS-B, all, spearman: the score is not a finite number"),
+    ([ROW], {"STS-B/dev": np.array([0.1, NAN])}, "^stsb_dev: STS-B/dev: a per-item value is not a finite number"),
+    ([ROW._replace(value=76.2)], {}, r"^evaluators/stsb_dev\.py: .*76\.2 is no spearman, which is from -1 to 1"),
+    ([ROW] * 2, {}, r"^evaluators/stsb_dev\.py: .*STS-B, all, spearman stands twice"),
+    ([ROW._replace(metric="entropy", value=3.0)], {}, r"3\.0 is no entropy, which is from 0 to 1"),
+    ([ROW._replace(subset="dev"), ROW._replace(subset="mean", value=0.6)], {}, "its parts give 0.5"),
+]
 
 
-@pytest.mark.parametrize(
-    ("rows", "problem"),
-    [
-        ([Score("STS-B", "all", "spearman", 76.2)], r"76\.2 is no spearman, which is from -1 to 1"),
-        ([Score("STS-B", "all", "spearman", 0.5)] * 2, "STS-B, all, spearman stands twice"),
-        ([Score("STS-B", "all", "entropy", 3.0)], r"3\.0 is no entropy, which is from 0 to 1"),
-        ([Score("STS-B", "dev", "spearman", 0.5), Score("STS-B", "mean", "spearman", 0.6)], "its parts give 0.5"),
-    ],
-)
-def test_rows_that_no_page_takes_fail_at_once(rows, problem, monkeypatch, smoke_data):
-    monkeypatch.setattr(module, "load", lambda *_: lambda model, data_root: (rows, {}))
-    with pytest.raises(RunFailed, match=rf"^evaluators/stsb_dev\.py: .*{problem}"):
+@pytest.mark.parametrize(("rows", "items", "problem"), REFUSED)
+def test_scores_that_no_page_takes_fail_at_once(rows, items, problem, monkeypatch, smoke_data):
+    monkeypatch.setattr(module, "load", lambda *_: lambda model, data_root: (rows, items))
+    with pytest.raises(RunFailed, match=problem):
         run_evaluator("stsb_dev", None, smoke_data)
 
 
@@ -295,36 +270,31 @@ def test_rows_that_no_page_takes_fail_at_once(rows, problem, monkeypatch, smoke_
 
 QUOTED = {"banking77": ",", "amazon_counterfactual": "\t"}  # folders of files in which a line may be part of a row
 HEADED = ("SICK", "MRPC", "qrels", "imdb", *QUOTED)
-UNORDERED = (".yaml", ".json", ".md")
 
 
-def shuffled(source, target):
-    """A data root with the rows of every file in another order; files of equal length stay side by side."""
-    shutil.copytree(source, target)
-    for path in target.rglob("*"):
-        if not path.is_file() or path.suffix in UNORDERED:
-            continue
-        delimiter = QUOTED.get(path.parent.name)
-        if delimiter:
-            with open(path, newline="", encoding="utf-8") as file:
-                rows = list(csv.reader(file, delimiter=delimiter))
-        else:
-            rows = path.read_bytes().removesuffix(b"\n").split(b"\n")
-        header = 1 if path.parent.name in HEADED else 0
-        order = np.random.default_rng(len(rows)).permutation(len(rows) - header) + header
-        rows = rows[:header] + [rows[i] for i in order]
-        if delimiter:
-            with open(path, "w", newline="", encoding="utf-8") as file:
-                csv.writer(file, delimiter=delimiter).writerows(rows)
-        else:
-            path.write_bytes(b"\n".join(rows) + b"\n")
-    return target
+def shuffle(path):
+    """Another order of the rows of a file; files of equal length stay side by side."""
+    delimiter, text = QUOTED.get(path.parent.name), path.read_bytes()
+    rows = text.removesuffix(b"\n").split(b"\n")
+    if delimiter:
+        rows = list(csv.reader(io.StringIO(text.decode("utf-8"), newline=""), delimiter=delimiter))
+    header = int(path.parent.name in HEADED)
+    order = np.random.default_rng(len(rows)).permutation(len(rows) - header) + header
+    rows = rows[:header] + [rows[i] for i in order]
+    if delimiter:
+        with open(path, "w", newline="", encoding="utf-8") as file:
+            csv.writer(file, delimiter=delimiter).writerows(rows)
+    else:
+        path.write_bytes(b"\n".join(rows) + b"\n")
 
 
 @pytest.mark.parametrize("evaluator", WITH_TRUTH)
 def test_order_of_items_does_not_matter(evaluator, run, smoke_data, tmp_path):
     """For the oracle nowhere, for random vectors nowhere but where the protocol itself goes by it and says so."""
-    other = shuffled(smoke_data, tmp_path / "data")
+    other = shutil.copytree(smoke_data, tmp_path / "data")
+    for path in other.rglob("*"):
+        if path.is_file() and path.suffix not in (".yaml", ".json", ".md"):
+            shuffle(path)
     assert any(p.read_bytes() != (smoke_data / p.relative_to(other)).read_bytes() for p in read_by(evaluator, other))
     methods = ["oracle"] if protocol(evaluator).declaration.ordered else ["oracle", "random"]
     for method in methods:
@@ -336,39 +306,27 @@ def read_by(evaluator, data):
     return sorted({p for pattern in protocol(evaluator).files for p in data.glob(pattern) if p.is_file()})
 
 
-@pytest.mark.parametrize("evaluator", [e for e in PLAIN if protocol(e).files])
-def test_missing_data(evaluator, finished, smoke_data, tmp_path):
-    """Whatever file is gone, one message names it, or its pattern, and nothing is written."""
-    data = shutil.copytree(smoke_data, tmp_path / "data")
-    for pattern in protocol(evaluator).files:
-        for path in data.glob(pattern):
-            path.unlink()
-        with pytest.raises(BadInput) as error:
-            evaluate(str(finished("random") / "model"), [evaluator], data, tmp_path / "out.json")
-        assert str(error.value).count("\n") == 0 and str(data / pattern) in str(error.value)
-        assert not (tmp_path / "out.json").exists()
-        shutil.copytree(smoke_data, data, dirs_exist_ok=True)
-
-
 class Untouched(Embedder):
     def vectors(self, sentences):
         pytest.fail("sentences were embedded before all data had been read")
 
 
 @pytest.mark.parametrize("evaluator", PLAIN)
-@pytest.mark.parametrize("content", [b"", b"\xff\xfe no such form\n"], ids=["empty", "garbage"])
-def test_malformed_data(evaluator, content, monkeypatch, smoke_data, tmp_path):
-    """Whatever file is malformed, of whatever task, it is refused before a sentence is embedded."""
-    import csebench.score.models
-
-    monkeypatch.setattr(csebench.score.models, "open_model", lambda *_: Untouched())
+@pytest.mark.parametrize("content", [None, b"", b"\xff\xfe no such form\n"], ids=["missing", "empty", "garbage"])
+def test_missing_or_malformed_data(evaluator, content, monkeypatch, smoke_data, tmp_path):
+    """Whatever file, or all of a pattern, one message names it, before a sentence is embedded; nothing is written."""
+    monkeypatch.setattr(models, "open_model", lambda *_: Untouched())
     data = shutil.copytree(smoke_data, tmp_path / "data")
-    for path in read_by(evaluator, data):
-        kept = path.read_bytes()
-        path.write_bytes(content)
-        with pytest.raises(BadInput) as error:
-            evaluate("a-model", [evaluator], data, tmp_path / "out.json")
-        message = str(error.value)
-        assert "\n" not in message and (str(path) in message or str(path.parent) in message), message
-        assert not (tmp_path / "out.json").exists()
-        path.write_bytes(kept)
+    for pattern in protocol(evaluator).files:
+        paths = list(data.glob(pattern))
+        for group in [paths] if content is None else [[path] for path in paths]:
+            kept = {path: path.read_bytes() for path in group}
+            for path in group:
+                path.unlink() if content is None else path.write_bytes(content)
+            with pytest.raises(BadInput) as error:
+                evaluate("a-model", [evaluator], data, tmp_path / "out.json")
+            message, named = str(error.value), (data / pattern if content is None else path, path.parent)
+            assert "\n" not in message and any(str(name) in message for name in named), message
+            assert not (tmp_path / "out.json").exists()
+            for path, before in kept.items():
+                path.write_bytes(before)

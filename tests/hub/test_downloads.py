@@ -535,14 +535,6 @@ def test_imdb_is_read_from_its_authors_archive(served, smoke_data, tmp_path):
     assert sorted(clusters.imdb(tmp_path)) == sorted(clusters.imdb(smoke_data))
 
 
-@pytest.mark.parametrize("file", ["train.jsonl", "README.md"])
-def test_a_data_set_of_mteb_with_wrong_bytes_is_refused_by_name_and_then_fetched_again(hub, file):
-    hub.fail("wrong", "mteb/banking77", file, times=1)
-    with pytest.raises(RunFailed, match=f"{file} differs from the hash"):
-        fetch.fetch_task("Banking77Classification")
-    fetch.fetch_task("Banking77Classification")
-
-
 # ---------------------------------------------------------------- what is needed
 
 

@@ -1,12 +1,7 @@
 """Retrieval against beir's own search and metrics; in-domain retrieval and geometry worked out by hand."""
 
-import hashlib
 import json
-import re
 import shutil
-import threading
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
@@ -17,13 +12,14 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer import modules
 
 from csebench.base.errors import BadInput
-from csebench.cli import main
 from csebench.model import embedder
 from csebench.model.embedder import Embedder
 from csebench.plan.declarations import Evaluation
 from csebench.plan.registry import evaluator_declaration, load, protocol
-from csebench.plan.where_data_is import Download, Source, sources, sources_file
+from csebench.plan.where_data_is import sources
+from csebench.score import models
 from csebench.score.evaluate import evaluate, evaluate_run, sentences
+from csebench.score.models import open_model
 from evaluators import beir as retrieval
 from evaluators import geometry, stsb_retrieval
 
@@ -107,9 +103,8 @@ def test_metrics_by_hand(tiny):
 
 def test_dot_goes_by_length(tiny):
     longer = Known(BY_HAND | {"far": [9, 9, 0]})
-    _, cos = retrieval.evaluate(longer, tiny, "tiny", "cos")
-    _, dot = retrieval.evaluate(longer, tiny, "tiny", "dot")
-    assert dot["map"][0] == pytest.approx((1 + 2 / 3) / 2) and cos["map"][0] < dot["map"][0]
+    cos, dot = (retrieval.evaluate(longer, tiny, "tiny", similarity)[1]["map"][0] for similarity in ("cos", "dot"))
+    assert cos < dot == pytest.approx((1 + 2 / 3) / 2)
 
 
 def test_a_title_comes_first(tmp_path):
@@ -120,37 +115,36 @@ def test_a_title_comes_first(tmp_path):
     assert list(retrieval.documents(file)) == [("1", "T x"), ("2", "y"), ("3", "")]
 
 
-def test_cqadupstack_is_the_mean_of_its_forums(random, smoke_data):
-    rows, items = retrieval.evaluate(random, smoke_data, "cqadupstack", "cos")
+def test_forums_weigh_the_same_and_one_forum_is_alone(random, smoke_data, tmp_path):
+    forums = shutil.copytree(smoke_data / "beir/cqadupstack", tmp_path / "beir/mine")
+    qrels = forums / "english/qrels/test.tsv"
+    qrels.write_text("".join(qrels.read_text().splitlines(keepends=True)[:2]))
+    rows, items = retrieval.evaluate(random, tmp_path, "mine", "cos")
     by_subset = {r.subset: r.value for r in rows if r.metric == "ndcg@10"}
+    assert (len(items["android/queries"]), len(items["english/queries"])) == (4, 1)
     assert by_subset["all"] == pytest.approx((by_subset["android"] + by_subset["english"]) / 2)
     assert items["android/ndcg@10"].mean() == pytest.approx(by_subset["android"])
+    shutil.rmtree(forums / "english")
+    rows, items = retrieval.evaluate(random, tmp_path, "mine", "cos")
+    assert [r.subset for r in rows] == ["all"] * 3 and items["ndcg@10"].mean() == pytest.approx(by_subset["android"])
 
 
-def test_shards_change_nothing_and_are_not_made_twice(random, smoke_data, monkeypatch, tmp_path):
+def test_shards_change_nothing_and_a_killed_search_goes_on(random, smoke_data, monkeypatch, tmp_path):
+    def search(seed, similarity="cos"):
+        model = load("random")({"dimensions": 16}, seed)
+        model.cache_dir = tmp_path
+        return retrieval.evaluate(model, smoke_data, "smoke", similarity)[0], model.embedded
+
     whole, _ = retrieval.evaluate(random, smoke_data, "smoke", "cos")
-    monkeypatch.setattr(embedder, "SHARD", 7)
-    random.cache_dir, random.embedded = tmp_path, 0
-    assert retrieval.evaluate(random, smoke_data, "smoke", "cos")[0] == whole
-    assert random.embedded == 48  # queries were known
-    assert len(list((tmp_path / "smoke").glob("*.npy"))) == 7
-    assert retrieval.evaluate(random, smoke_data, "smoke", "dot")[0] != whole
-    assert random.embedded == 48
-
-
-def test_a_killed_search_goes_on(random, smoke_data, monkeypatch, tmp_path):
     monkeypatch.setattr(embedder, "SHARD", 10)
-    random.cache_dir = tmp_path
-    whole, _ = retrieval.evaluate(random, smoke_data, "smoke", "cos")
+    assert search(1) == (whole, 16 + 48)  # queries and documents
+    assert len(list((tmp_path / "smoke").glob("*.npy"))) == 5
+    assert search(1) == (whole, 16)
     next((tmp_path / "smoke").glob("00003-*.npy")).unlink()  # as if killed before the fourth shard was whole
-    again = load("random")({"dimensions": 16}, 1)
-    again.cache_dir = tmp_path
-    assert retrieval.evaluate(again, smoke_data, "smoke", "cos")[0] == whole
-    assert again.embedded == 16 + 10  # queries and one shard
-    other = load("random")({"dimensions": 16}, 2)
-    other.cache_dir = tmp_path
-    assert retrieval.evaluate(other, smoke_data, "smoke", "cos")[0] != whole
-    assert other.embedded == 16 + 48  # another model trusts none of the shards
+    assert search(1) == (whole, 16 + 10)
+    assert search(1, "dot")[0] != whole
+    scores, embedded = search(2)
+    assert scores != whole and embedded == 16 + 48  # another model trusts none of the shards
 
 
 @pytest.mark.parametrize(
@@ -162,6 +156,8 @@ def test_a_killed_search_goes_on(random, smoke_data, monkeypatch, tmp_path):
         ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nnobody\ta\t1\n", "'nobody' that queries.jsonl has not"),
         ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\ta\n", "expected a header, then query, document and grade"),
         ("qrels/test.tsv", "query-id\tcorpus-id\tscore\n", "expected a header, then query, document and grade"),
+        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\ta\t40000\n", "a grade is out of range"),
+        ("queries.jsonl", '{"_id": "q1", "text": "x"}\n{"_id": "q1", "text": "y"}\n', "queries.jsonl: line 2: `_id`"),
     ],
 )
 def test_malformed(file, content, message, tiny):
@@ -207,9 +203,11 @@ def test_candidates_as_near_as_the_answer_tie_with_it(tmp_path):
     assert stsb_retrieval.evaluate(model, data, "removed")[1]["rank"].tolist() == [1]
 
 
-def test_no_pair_graded_five(tmp_path):
+def test_no_pair_graded_five_or_above_four(tmp_path):
     with pytest.raises(BadInput, match="no pair is graded 5"):
-        stsb_retrieval.evaluate(Known({}), stsb(tmp_path, [("a", "b", 4.0)]), "removed")
+        stsb_retrieval.evaluate(Known({}), stsb(tmp_path / "1", [("a", "b", 4.0), ("a", "c", 3.0)]), "removed")
+    with pytest.raises(BadInput, match="no pair is graded above 4"):
+        geometry.evaluate(Known({}), stsb(tmp_path / "2", [("a", "b", 4.0), ("a", "c", 3.0)], "dev"))
 
 
 def test_geometry_by_hand(tmp_path):
@@ -231,152 +229,86 @@ def test_geometry_by_hand(tmp_path):
 TOGETHER = ["sts", "transfer:fasttest", "stsb_retrieval", "geometry"]
 
 
-def test_a_sentence_is_embedded_once_for_all_evaluators(finished, smoke_data, tmp_path):
-    model = str(finished("random") / "model")
-    result = evaluate(model, TOGETHER, smoke_data, tmp_path / "all.json")
+def test_a_sentence_is_embedded_once_for_all_evaluators(finished, smoke_data, tmp_path, monkeypatch):
+    """Whether they are asked for by a command or by a run, which opens its model once."""
+    run = shutil.copytree(finished("random"), tmp_path / "run")
+    result = evaluate(str(run / "model"), TOGETHER, smoke_data, tmp_path / "all.json")
     embedded = {e: result["timings"][e]["sentences_embedded"] for e in TOGETHER}
     assert sum(embedded.values()) == len(sentences(TOGETHER, smoke_data))
     assert embedded["stsb_retrieval"] == 0  # the sentences of STS-B test belong to sts, too
-    alone = [evaluate(model, [e], smoke_data, tmp_path / f"{e}.json") for e in TOGETHER]
-    assert result["scores"] == [row for one in alone for row in one["scores"]]
-
-
-def test_scores_of_a_run_are_made_from_one_model(finished, smoke_data, tmp_path, monkeypatch):
-    import csebench.score.models
-
-    run = shutil.copytree(finished("random"), tmp_path / "run")
-    opened, open_model = [], csebench.score.models.open_model
-    monkeypatch.setattr(csebench.score.models, "open_model", lambda *a, **k: opened.append(a) or open_model(*a, **k))
+    opened = []
+    monkeypatch.setattr(models, "open_model", lambda *a, **k: opened.append(a) or open_model(*a, **k))
     kept = evaluate_run(run, TOGETHER, smoke_data, Evaluation())
-    assert len(opened) == 1 and all(path.exists() for path in kept.values())
+    alone = {e: json.loads(path.read_text()) for e, path in kept.items()}
+    assert {e: one["timings"][e]["sentences_embedded"] for e, one in alone.items()} == embedded
+    assert result["scores"] == [row for one in alone.values() for row in one["scores"]]
     kept["geometry"].unlink()
-    assert evaluate_run(run, TOGETHER, smoke_data, Evaluation()) == kept
-    assert len(opened) == 2
-    embedded = json.loads(kept["geometry"].read_text())["timings"]["geometry"]["sentences_embedded"]
-    assert embedded == len(sentences(["geometry"], smoke_data))
+    assert evaluate_run(run, TOGETHER, smoke_data, Evaluation()) == kept and len(opened) == 2
+    made = json.loads(kept["geometry"].read_text())
+    assert made["timings"]["geometry"]["sentences_embedded"] == len(sentences(["geometry"], smoke_data))
 
 
 def test_embeddings_in_a_file(finished, smoke_data, tmp_path):
     """What `csebench sentences` lists is what a file must hold; its scores are those of the model."""
-    from csebench.score.models import open_model
-
-    model = str(finished("random") / "model")
-    wanted = sentences(["sts", "geometry", "beir:smoke"], smoke_data)
-    file = tmp_path / "vectors.npz"
+    asked = ["sts", "geometry", "beir:smoke"]
+    model, wanted, file = str(finished("random") / "model"), sentences(asked, smoke_data), tmp_path / "vectors.npz"
     np.savez(file, sentences=np.array(wanted), vectors=open_model(model).embed(wanted))
-    one, two = (
-        evaluate(m, ["sts", "geometry", "beir:smoke"], smoke_data, tmp_path / "x.json") for m in (model, str(file))
-    )
-    assert one["scores"] == [
-        {**r, "protocol": p["protocol"]} for r, p in zip(two["scores"], one["scores"], strict=True)
-    ]
-    np.savez(file, sentences=np.array(wanted[:-1]), vectors=np.zeros((len(wanted) - 1, 3)))
-    with pytest.raises(BadInput, match=r"lacks 1 of .* `csebench sentences` lists"):
-        evaluate(str(file), ["beir:smoke"], smoke_data, tmp_path / "y.json")
-    np.savez(file, sentences=np.array(wanted), vectors=np.zeros(3))
-    with pytest.raises(BadInput, match="vectors of shape"):
-        evaluate(str(file), ["sts"], smoke_data, tmp_path / "y.json")
-    for content in (b"nothing", b"PK\x03\x04 cut short"):
-        file.write_bytes(content)
-        with pytest.raises(BadInput, match=r"not an \.npz"):
-            evaluate(str(file), ["sts"], smoke_data, tmp_path / "y.json")
-    file.unlink()
-    with pytest.raises(BadInput, match="no such file"):
-        evaluate(str(file), ["sts"], smoke_data, tmp_path / "y.json")
+    one, two = (evaluate(m, asked, smoke_data, tmp_path / "x.json")["scores"] for m in (model, str(file)))
+    assert one == [row | {"protocol": own["protocol"]} for row, own in zip(two, one, strict=True)]
 
 
-def test_a_sentence_transformers_folder_with_modules_of_its_own(tiny_bert, smoke_data, tmp_path):
-    """Behind the pooling is a layer that we do not know: the library encodes."""
-    from csebench.score.models import open_model
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"sentences": np.array(["one"]), "vectors": np.zeros((1, 3))}, r"lacks .* `csebench sentences` lists"),
+        ({"sentences": np.array(["one"]), "vectors": np.zeros(3)}, "vectors of shape"),
+        (b"nothing", r"not an \.npz"),
+        (b"PK\x03\x04 cut short", r"not an \.npz"),
+        (None, "no such file"),
+    ],
+)
+def test_a_file_of_embeddings_that_cannot_be_used(content, message, smoke_data, tmp_path):
+    if isinstance(content, dict):
+        np.savez(tmp_path / "x.npz", **content)
+    elif content:
+        (tmp_path / "x.npz").write_bytes(content)
+    with pytest.raises(BadInput, match=message):
+        evaluate(str(tmp_path / "x.npz"), ["geometry"], smoke_data, tmp_path / "y.json")
 
-    word = modules.Transformer(str(tiny_bert))
-    dense = modules.Dense(word.get_embedding_dimension(), 5)
-    SentenceTransformer(modules=[word, modules.Pooling(word.get_embedding_dimension()), dense]).save(
-        str(tmp_path / "st")
-    )
-    some = ["a short sentence", "another one , somewhat longer"]
+
+@pytest.mark.parametrize("last", ["dense", "normalize"])
+def test_a_sentence_transformers_folder_with_modules_of_its_own(last, tiny_bert, smoke_data, tmp_path):
+    """Behind the pooling is a layer that we do not know: the library encodes, up to the length that it states."""
+    word = modules.Transformer(str(tiny_bert), max_seq_length=8)
+    size = word.get_embedding_dimension()
+    module = modules.Dense(size, 5) if last == "dense" else modules.Normalize()
+    SentenceTransformer(modules=[word, modules.Pooling(size), module], device="cpu").save(str(tmp_path / "st"))
+    some = ["a short sentence", "a sentence of many more words than the eight that it reads " * 2]
     wanted = SentenceTransformer(str(tmp_path / "st"), device="cpu").encode(some)
     np.testing.assert_allclose(open_model(str(tmp_path / "st")).embed(some), wanted, atol=1e-6)
-    assert wanted.shape == (2, 5)
+    assert wanted.shape == (2, 5) if last == "dense" else np.linalg.norm(wanted, axis=1) == pytest.approx(1)
     result = evaluate(str(tmp_path / "st"), ["geometry"], smoke_data, tmp_path / "out.json")
     assert result["evaluations"][0]["pooler"] is None
 
 
-def test_a_sentence_transformers_folder_keeps_its_normalisation_and_its_length(tiny_bert, tmp_path):
-    from csebench.score.models import open_model
-
-    word = modules.Transformer(str(tiny_bert), max_seq_length=8)
-    pooling = modules.Pooling(word.get_embedding_dimension())
-    SentenceTransformer(modules=[word, pooling, modules.Normalize()]).save(str(tmp_path / "st"))
-    some = ["a short sentence", "a sentence of many more words than the eight that it reads " * 2]
-    wanted = SentenceTransformer(str(tmp_path / "st"), device="cpu").encode(some)
-    np.testing.assert_allclose(open_model(str(tmp_path / "st")).embed(some), wanted, atol=1e-6)
-    assert np.linalg.norm(wanted, axis=1) == pytest.approx(1)
-
-
-def test_a_length_that_the_model_cannot_read_is_refused(tiny_bert, smoke_data, tmp_path):
-    with pytest.raises(BadInput, match="--max-length 512: this encoder reads 128 tokens at most"):
-        evaluate(str(tiny_bert), ["sts"], smoke_data, tmp_path / "x.json", "avg", Evaluation(max_length=512))
-
-
-def test_one_forum_alone(random, smoke_data, tmp_path):
-    shutil.copytree(smoke_data / "beir/cqadupstack/android", tmp_path / "beir/mine/android")
-    rows, items = retrieval.evaluate(random, tmp_path, "mine", "cos")
-    assert [r.subset for r in rows] == ["all"] * 3 and len(items["queries"]) == 4
-
-
-def test_a_name_that_is_no_name():
-    for text in ("beir:../x", "beir:a.b", "beir:"):
-        with pytest.raises(BadInput):
-            protocol(text)
-
-
 def test_max_length_is_part_of_the_protocol(tiny_bert, smoke_data, tmp_path):
-    found = [
-        evaluate(str(tiny_bert), ["beir:smoke"], smoke_data, tmp_path / "x.json", "avg", Evaluation(max_length=length))
-        for length in (6, None)
-    ]
-    assert [r["scores"][0]["protocol"] for r in found] == ["beir-avg-cos-6-fp32", "beir-avg-cos-full-fp32"]
-    assert found[0]["scores"][0]["value"] != found[1]["scores"][0]["value"]
+    def scored(length):
+        evaluation = Evaluation(max_length=length)
+        return evaluate(str(tiny_bert), ["beir:smoke"], smoke_data, tmp_path / "x.json", "avg", evaluation)["scores"][
+            0
+        ]
+
+    six, full = scored(6), scored(None)
+    assert (six["protocol"], full["protocol"]) == ("beir-avg-cos-6-fp32", "beir-avg-cos-full-fp32")
+    assert six["value"] != full["value"]
+    with pytest.raises(BadInput, match="--max-length 512: this encoder reads 128 tokens at most"):
+        scored(512)
 
 
-# ---------------------------------------------------------------- fetching
-
-
-@pytest.fixture
-def server(tmp_path, smoke_data, monkeypatch):
-    """BEIR's server, on this machine: the archive of one dataset, and the md5 that is stated of it."""
-    shutil.make_archive(str(tmp_path / "served" / "smoke"), "zip", smoke_data / "beir", "smoke")
-    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path / "served"))
-    running = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=running.serve_forever, daemon=True).start()
-    stated = f"md5:{hashlib.md5((tmp_path / 'served' / 'smoke.zip').read_bytes()).hexdigest()}"
-    served = {}
-    for name in ("smoke", "other"):
-        download = Download(url=f"http://127.0.0.1:{running.server_port}/{name}.zip", sum=stated)
-        served[f"beir:{name}"] = Source(downloads=[download], folder=f"beir/{name}", ready="source.json")
-    monkeypatch.setattr(sources_file(), "__dict__", {**vars(sources_file()), "sources": served})
-    yield
-    running.shutdown()
-
-
-def test_a_corpus_is_fetched_and_checked(server, random, smoke_data, tmp_path):
-    assert main(["fetch", "beir:smoke", "--out", str(tmp_path / "root")]) == 0
-    assert sorted(p.name for p in (tmp_path / "root/beir").iterdir()) == ["smoke"]
-    fetched, shipped = (
-        retrieval.evaluate(random, root, "smoke", "cos")[0] for root in (tmp_path / "root", smoke_data)
-    )
-    assert fetched == shipped
-
-
-@pytest.mark.parametrize(("name", "message"), [("smoke", "md5 is .* fetch it again"), ("other", "cannot be fetched")])
-def test_another_archive_is_refused(name, message, server, tmp_path, capsys):
-    """Cut short on the way, or not there at all: exit code 1, and nothing is left that looks like data."""
-    archive = tmp_path / "served" / "smoke.zip"
-    archive.write_bytes(archive.read_bytes()[:-10])
-    assert main(["fetch", f"beir:{name}", "--out", str(tmp_path / "root")]) == 1
-    assert re.search(message, capsys.readouterr().err)
-    assert not (tmp_path / "root/beir" / name).exists()
+@pytest.mark.parametrize("text", ["beir:../x", "beir:a.b", "beir:"])
+def test_a_name_that_is_no_name(text):
+    with pytest.raises(BadInput):
+        protocol(text)
 
 
 def test_every_dataset_of_the_paper_can_be_fetched_and_evaluated():

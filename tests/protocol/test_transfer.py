@@ -108,19 +108,12 @@ def test_at_once_is_one_by_one(setting):
     folds = [_probe.Fold(order[:n], order[n : n + 30]) for n in (90, 91, 90, 118)]
     folds.append(_probe.held_out(np.sort(order[:120])))
     decay = [[1e-5, 1e-2], [1e-4, 1e-3], [1e-2, 1e-1], [0.0, 1.0], [1e-3, 1e-5]]
+    torch.manual_seed(7)
     weights, accuracy = _probe.fit(x, y, 3, folds, decay, SETTINGS[setting])
+    assert torch.rand(1) == torch.rand(1, generator=torch.Generator().manual_seed(7))  # the caller's random numbers
     wanted, reached = one_by_one(x, y, 3, folds, decay, SETTINGS[setting])
     np.testing.assert_allclose(accuracy, reached, atol=1e-12)
     torch.testing.assert_close(weights, wanted, atol=1e-4, rtol=1e-3)
-
-
-def test_the_caller_keeps_its_random_numbers():
-    torch.manual_seed(7)
-    wanted = torch.rand(3)
-    torch.manual_seed(7)
-    x, y = torch.eye(6), torch.tensor([0, 1] * 3)
-    _probe.fit(x, y, 2, [_probe.Fold(np.arange(4), np.arange(4, 6))], [[0.0]], SETTINGS["fasttest"])
-    assert torch.equal(torch.rand(3), wanted)
 
 
 def test_the_first_of_equal_regularisers_wins():
@@ -132,37 +125,30 @@ def test_the_first_of_equal_regularisers_wins():
 # ---------------------------------------------------------------- readers
 
 
-def write(path: Path, content: bytes) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
-    return path
+READ = {  # reader: bytes of a file, and its rows
+    "phrases": (b"a  good   film \n\nna M-CM-/ve .\n", [("a good film", None), ("", None), ("na M-CM-/ve .", None)]),
+    # latin-1, and lines end where Python says: at byte 0x85, carriage returns and form feeds
+    "phrases of latin-1": (
+        b"caf\xe9\x85two\r\nthree\x0cfour\n",
+        [(s, None) for s in ("café", "two", "three", "four")],
+    ),
+    "trec": (
+        b"NUM:dist How far is Su\xf0ureyri ?\nABBR:exp What is `` UN '' ?\n",
+        [("How far is Suðureyri ?", None, 5), ("What is `` UN '' ?", None, 0)],
+    ),
+    "mrpc": (  # a byte-order mark, a header, and quotes that are text
+        '\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n1\t7\t8\t" He said\tHe  spoke "\r\n'.encode(),
+        [('" He said', 'He spoke "', 1)],
+    ),
+    "sst": (b"a dull film \t0\nfun\t1\n", [("a dull film", None, 0), ("fun", None, 1)]),
+}
 
 
-def test_phrases_keep_blank_lines_and_cat_v_text(tmp_path):
-    file = write(tmp_path / "x.pos", b"a  good   film \n\nna M-CM-/ve .\n")
-    assert transfer.phrases(file) == [("a good film", None), ("", None), ("na M-CM-/ve .", None)]
-
-
-def test_phrases_are_latin_1_and_end_where_python_says(tmp_path):
-    """Byte 0x85 ends a line in SentEval's reading, carriage returns and form feeds too."""
-    file = write(tmp_path / "x.pos", b"caf\xe9 one\x85two\r\nthree\x0cfour\n")
-    assert [text for text, _ in transfer.phrases(file)] == ["café one", "two", "three", "four"]
-
-
-def test_trec_is_latin_1_and_classes_are_coarse(tmp_path):
-    file = write(tmp_path / "t.label", b"NUM:dist How far is Su\xf0ureyri ?\nABBR:exp What is `` UN '' ?\n")
-    assert transfer.trec(file) == [("How far is Suðureyri ?", None, 5), ("What is `` UN '' ?", None, 0)]
-
-
-def test_mrpc_has_a_byte_order_mark_a_header_and_no_quoting(tmp_path):
-    content = '\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n1\t7\t8\t" He said\tHe  spoke "\r\n'
-    file = write(tmp_path / "m.txt", content.encode("utf-8"))
-    assert transfer.mrpc(file) == [('" He said', 'He spoke "', 1)]
-
-
-def test_sst_is_sentence_tab_label(tmp_path):
-    file = write(tmp_path / "sentiment-dev", b"a dull film \t0\nfun\t1\n")
-    assert transfer.sst(file) == [("a dull film", None, 0), ("fun", None, 1)]
+@pytest.mark.parametrize("name", READ)
+def test_rows_as_senteval_reads_them(name, tmp_path):
+    content, rows = READ[name]
+    (tmp_path / "file").write_bytes(content)
+    assert getattr(transfer, name.partition(" ")[0])(tmp_path / "file") == rows
 
 
 def test_folds_are_cut_by_length_then_class_then_file():
@@ -183,8 +169,9 @@ def test_folds_are_cut_by_length_then_class_then_file():
     ],
 )
 def test_malformed_lines(reader, content, message, tmp_path):
+    (tmp_path / "file").write_bytes(content)
     with pytest.raises(BadInput, match=message):
-        getattr(transfer, reader)(write(tmp_path / "file", content))
+        getattr(transfer, reader)(tmp_path / "file")
 
 
 def test_a_bad_file_of_the_last_task_is_refused_before_any_fit(smoke_data, tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""Reading of STS data, what is refused and how, and parity of the STS protocol with a plain re-computation."""
+"""Reading of STS data and corpora, what is refused, and parity of the STS protocol with a plain re-computation."""
 
 import hashlib
 import os
@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 import yaml
 from scipy.spatial.distance import cosine as cosine_distance
+from scipy.spatial.distance import pdist
 from scipy.stats import spearmanr
 
 from csebench.base.errors import BadInput
 from csebench.base.project import ROOT
 from csebench.data.corpus import draw_subset, read_corpus
 from csebench.data.sts import PUBLISHED_COUNTS, read_sts
+from csebench.model import metrics
 from evaluators import sts
 
 SMOKE = ROOT / "data" / "smoke"
@@ -28,8 +30,9 @@ needs_real_data = pytest.mark.skipif(
 )
 
 
-def splits(task):
-    return {"STS-B": ["train", "dev", "test"], "SICK-R": ["train", "trial", "test"]}.get(task, ["test"])
+def subsets(task, counts=COUNTS):
+    """(split to ask for, subset) of every part of a task."""
+    return [("test" if task in YEARS else part, part) for part in counts[task]]
 
 
 def files(root, task, subset):
@@ -50,13 +53,18 @@ def raw(path):
 
 def plain_pairs(root, task, subset):
     """(left, right, score) of every scored pair: an own reading of the files, for comparison."""
-    found = files(root, task, subset)
-    if task == "STS-B":
-        return [(f[5], f[6], float(f[4])) for f in (line.split("\t") for line in raw(found[0]))]
-    if task == "SICK-R":
-        return [(f[1], f[2], float(f[3])) for f in (line.split("\t") for line in raw(found[0])[1:])]
-    both = zip(raw(found[0]), raw(found[1]), strict=True)
-    return [(*text.split("\t")[:2], float(score)) for text, score in both if score]
+    text, *scores = map(raw, files(root, task, subset))
+    if task in YEARS:
+        rows = [(*line.split("\t")[:2], score) for line, score in zip(text, *scores, strict=True) if score]
+    else:
+        left, right, gold = (5, 6, 4) if task == "STS-B" else (1, 2, 3)
+        fields = [line.split("\t") for line in (text if task == "STS-B" else text[1:])]
+        rows = [(f[left], f[right], f[gold]) for f in fields]
+    return [(" ".join(a.split()), " ".join(b.split()), float(gold)) for a, b, gold in rows]
+
+
+def content(pairs):
+    return list(zip(pairs.left, pairs.right, pairs.gold.tolist(), strict=True))
 
 
 @pytest.fixture
@@ -69,200 +77,124 @@ def data(tmp_path):
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_counts(task):
-    for split in splits(task):
-        found = {p.subset: len(p) for p in read_sts(SMOKE, task, split)}
-        assert found == (COUNTS[task] if task in YEARS else {split: COUNTS[task][split]})
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_text_is_the_files_text(task):
+def test_every_scored_pair_with_its_text(task):
     """Tokens joined by single blanks, nothing else changed: no case folding, no quoting."""
-    for pairs in read_sts(SMOKE, task):
-        plain = plain_pairs(SMOKE, task, pairs.subset)
-        assert pairs.left == [" ".join(left.split()) for left, _, _ in plain]
-        assert pairs.right == [" ".join(right.split()) for _, right, _ in plain]
-        assert pairs.gold.tolist() == [gold for _, _, gold in plain]
+    for split, subset in subsets(task):
+        (pairs,) = [pairs for pairs in read_sts(SMOKE, task, split) if pairs.subset == subset]
+        assert content(pairs) == plain_pairs(SMOKE, task, subset)
+        assert len(pairs) == COUNTS[task][subset]
 
 
-def test_unscored_pairs_are_dropped():
-    scores = raw(files(SMOKE, "STS15", "answers-forums")[1])
-    assert "" in scores, "the smoke data has an unscored pair here"
-    (pairs,) = [p for p in read_sts(SMOKE, "STS15") if p.subset == "answers-forums"]
-    assert len(pairs) == sum(map(bool, scores)) < len(scores)
+def test_the_smoke_data_has_what_is_read_wrongly():
+    assert "" in raw(files(SMOKE, "STS15", "answers-forums")[1])  # a pair that nobody scored
+    assert any(s.startswith('"') and s.count('"') == 1 for p in read_sts(SMOKE, "STS-B") for s in (*p.left, *p.right))
 
 
-def test_lone_quotes_are_text():
-    sentences = [s for p in read_sts(SMOKE, "STS-B") for s in (*p.left, *p.right)]
-    assert any(s.startswith('"') and s.count('"') == 1 for s in sentences)
+LAYOUTS = {
+    "several blanks": lambda content: content.replace(b" ", b"   ", 5),
+    "line ends of Windows": lambda content: content.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"),
+    "no last line feed": lambda content: content.removesuffix(b"\n"),
+    **{  # Python's splitlines would cut a sentence in two here, and shift every score behind it
+        f"{mark!a} for a blank": lambda content, mark=mark: content.replace(b" ", mark.encode(), 1)
+        for mark in "\u2028\u0085\x0b\x1c"
+    },
+}
 
 
-def test_blanks_are_joined(data):
-    path, _ = files(data, "STS12", "MSRpar")
-    text = path.read_text()
-    path.write_text(text.replace(" ", "   ", 5))
-    one, two = read_sts(data, "STS12")[0], read_sts(SMOKE, "STS12")[0]
-    assert (one.left, one.right) == (two.left, two.right)
-    assert path.read_text() != text
+@pytest.mark.parametrize("task", ["STS12", "STS-B", "SICK-R"])
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_another_layout_is_the_same_text(layout, task, data):
+    for path in (path for _, subset in subsets(task) for path in files(data, task, subset)):
+        path.write_bytes(layout(path.read_bytes()))
+    assert list(map(content, read_sts(data, task))) == list(map(content, read_sts(SMOKE, task)))
 
 
+@needs_real_data
 @pytest.mark.parametrize("task", TASKS)
-def test_windows_line_ends_are_fine(data, task):
-    for subset in COUNTS[task] if task in YEARS else ["test"]:
-        for path in files(data, task, subset):
-            path.write_bytes(path.read_bytes().replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"))
-    for one, two in zip(read_sts(data, task), read_sts(SMOKE, task), strict=True):
-        assert (one.left, one.right, one.gold.tolist()) == (two.left, two.right, two.gold.tolist())
+def test_published_counts_hold(task):
+    for split, subset in subsets(task, PUBLISHED_COUNTS):
+        assert PUBLISHED_COUNTS[task][subset] in [len(p) for p in read_sts(REAL, task, split) if p.subset == subset]
 
 
-def test_a_large_corpus_is_decoded_line_by_line(tmp_path):
-    """Letters of several bytes lie across the pieces that are checked; either line end, and none behind the last."""
-    sentences = [f"{'é€' * (i % 50)} {i}" for i in range(5000)]
-    corpus = tmp_path / "corpus.txt"
-    for end in ("\n", "\r\n"):
-        corpus.write_text(end.join(sentences), encoding="utf-8", newline="")
-        found = read_corpus(corpus)
-        assert [*found] == sentences and found[-1] == sentences[-1] and len(found) == 5000
-    corpus.write_bytes(corpus.read_bytes()[: -len(sentences[-1])] + b"\xc3")
-    with pytest.raises(BadInput, match="line 5000: not UTF-8"):
-        read_corpus(corpus)
-
-
-@pytest.mark.parametrize("mark", ["\u2028", "\u0085", "\x0b", "\x1c"])
-def test_only_line_feeds_end_a_line(data, mark):
-    """Python's splitlines would cut a sentence in two here, and shift every score behind it."""
-    path, _ = files(data, "STS12", "MSRpar")
-    path.write_text(path.read_text().replace(" ", mark, 1), newline="\n")
-    pairs = read_sts(data, "STS12")[0]
-    assert len(pairs) == COUNTS["STS12"]["MSRpar"]
-    assert pairs.left == read_sts(SMOKE, "STS12")[0].left  # they count as blanks between tokens
-    corpus = data / "corpus.txt"
-    corpus.write_text(f"one{mark}sentence\nanother\n")
-    assert [*read_corpus(corpus)] == [f"one{mark}sentence", "another"]
-
-
-def test_a_missing_last_line_feed_is_fine(data):
-    for path in files(data, "STS12", "MSRpar"):
-        path.write_bytes(path.read_bytes().removesuffix(b"\n"))
-    assert len(read_sts(data, "STS12")[0]) == COUNTS["STS12"]["MSRpar"]
+def test_published_totals():
+    """The sizes that the papers' own sources print (SentEval's table; STS12 3108 ... STS16 1186)."""
+    totals = {task: sum(PUBLISHED_COUNTS[task].values()) for task in YEARS}
+    assert totals == {"STS12": 3108, "STS13": 1500, "STS14": 3750, "STS15": 3000, "STS16": 1186}
 
 
 # ---------------------------------------------------------------- what is refused
 
 
-def rewrite(path, edit):
-    """Replace a file's lines by `edit(lines)`."""
-    path.write_bytes("".join(f"{line}\n" for line in edit(raw(path))).encode())
+def set_line(number, text):
+    """An edit of lines: one of them is another."""
+    return lambda lines: [*lines[: number - 1], text, *lines[number:]]
 
 
-def refused(data, task, *parts, split="test"):
-    """The message, which must be one line and hold all parts."""
-    with pytest.raises(BadInput) as caught:
-        read_sts(data, task, split)
-    message = str(caught.value)
-    assert "\n" not in message
-    for part in parts:
-        assert str(part) in message, f"{part!r} not in {message!r}"
-
-
-def test_truncated_input_file(data):
-    inputs, scores = files(data, "STS14", "images")
-    rewrite(inputs, lambda lines: lines[:-1])
-    refused(data, "STS14", inputs, scores.name, 5, 6)
-
-
-def test_too_many_scores(data):
-    inputs, scores = files(data, "STS14", "images")
-    rewrite(scores, lambda lines: [*lines, "3.0"])
-    refused(data, "STS14", inputs, scores.name, 6, 7)
-
-
-def test_both_files_cut_alike(data):
-    for path in files(data, "STS14", "images"):
-        rewrite(path, lambda lines: lines[:-1])
-    refused(data, "STS14", "STS14", "images", "5 scored pairs", "expected 6")
-
-
-def test_both_files_cut_alike_names_the_file(data):
-    for path in files(data, "STS14", "images"):
-        rewrite(path, lambda lines: lines[:-1])
-    refused(data, "STS14", files(data, "STS14", "images")[0])
-
-
-@pytest.mark.parametrize(("task", "subset"), [("STS-B", "dev"), ("STS-B", "test"), ("SICK-R", "test")])
-def test_a_missing_pair(data, task, subset):
-    rewrite(files(data, task, subset)[0], lambda lines: lines[:-1])
-    expected = COUNTS[task][subset]
-    refused(data, task, task, subset, f"{expected - 1} scored pairs", f"expected {expected}", split=subset)
-
-
-@pytest.mark.parametrize(
-    ("task", "subset", "file", "column", "line"),
-    [("STS16", "headlines", 1, 0, 3), ("STS-B", "test", 0, 4, 7), ("SICK-R", "test", 0, 3, 2)],
-)
-def test_a_score_that_is_no_number(data, task, subset, file, column, line):
-    path = files(data, task, subset)[file]
-
+def set_score(number, column, score):
     def edit(lines):
-        fields = lines[line - 1].split("\t")
-        fields[column] = "four"
-        return [*lines[: line - 1], "\t".join(fields), *lines[line:]]
+        fields = lines[number - 1].split("\t")
+        fields[column] = score
+        return set_line(number, "\t".join(fields))(lines)
 
-    rewrite(path, edit)
-    refused(data, task, path, f"line {line}", "'four'", "not a number")
-
-
-@pytest.mark.parametrize("score", ["nan", "inf"])
-def test_a_score_that_is_not_finite(data, score):
-    path = files(data, "STS16", "headlines")[1]
-    rewrite(path, lambda lines: [score, *lines[1:]])
-    refused(data, "STS16", path, "line 1")
+    return edit
 
 
-@pytest.mark.parametrize(("task", "subset"), [("STS13", "FNWN"), ("STS-B", "test"), ("SICK-R", "test")])
-def test_a_byte_that_is_not_utf8(data, task, subset):
-    path = files(data, task, subset)[0]
-    lines = path.read_bytes().split(b"\n")
-    lines[2] = lines[2].replace(b"e", b"\xe9", 1)
-    path.write_bytes(b"\n".join(lines))
-    refused(data, task, path, "line 3", "not UTF-8", "0xe9")
+def cut(lines):
+    return lines[:-1]
 
 
-@pytest.mark.parametrize("file", [0, 1])
-def test_a_missing_file(data, file):
-    path = files(data, "STS13", "OnWN")[file]
-    path.unlink()
-    refused(data, "STS13", path, "no such file")
+REFUSED = {  # task, subset, edits of its files, what the message holds besides the name of the file
+    "truncated input": ("STS14", "images", [cut, None], ["STS.gs.images.txt", "5", "6"]),
+    "too many scores": ("STS14", "images", [None, lambda lines: [*lines, "3.0"]], ["STS.gs.images.txt", "6", "7"]),
+    "both files cut": ("STS14", "images", [cut, cut], ["STS14 images: 5 scored pairs", "expected 6"]),
+    "one score for all": ("STS14", "images", [None, lambda lines: ["2"] * len(lines)], ["the score 2"]),
+    "a score that is no number": ("STS16", "headlines", [None, set_score(3, 0, "four")], ["line 3", "'four'"]),
+    "a score that is NaN": ("STS16", "headlines", [None, set_score(1, 0, "nan")], ["line 1"]),
+    "an endless score": ("STS16", "headlines", [None, set_score(1, 0, "inf")], ["line 1"]),
+    "no tab": ("STS12", "MSRpar", [set_line(2, "only one sentence"), None], ["line 2"]),
+    "no input": ("STS13", "OnWN", [False, None], ["no such file"]),
+    "no scores": ("STS13", "OnWN", [None, False], ["no such file"]),
+    "dev cut": ("STS-B", "dev", [cut], [f"{COUNTS['STS-B']['dev'] - 1} scored pairs"]),
+    "test cut": ("STS-B", "test", [cut], [f"expected {COUNTS['STS-B']['test']}"]),
+    "STS-B's score is no number": ("STS-B", "test", [set_score(7, 4, "four")], ["line 7", "'four'"]),
+    "STS-B without columns": ("STS-B", "test", [set_line(2, "only one sentence")], ["line 2"]),
+    "STS-B is empty": ("STS-B", "test", [lambda lines: []], []),
+    "SICK cut": ("SICK-R", "test", [cut], [f"{COUNTS['SICK-R']['test'] - 1} scored pairs"]),
+    "SICK's score is no number": ("SICK-R", "test", [set_score(2, 3, "four")], ["line 2", "'four'"]),
+    "SICK without columns": ("SICK-R", "test", [set_line(2, "only one sentence")], ["line 2"]),
+}
 
 
-@pytest.mark.parametrize(("task", "file"), [("STS12", "MSRpar"), ("STS-B", "test"), ("SICK-R", "test")])
-def test_a_line_without_two_sentences(data, task, file):
-    path = files(data, task, file)[0]
-    rewrite(path, lambda lines: [lines[0], "only one sentence", *lines[2:]])
-    refused(data, task, path, "line 2")
-
-
-def test_an_empty_file(data):
-    path = files(data, "STS-B", "test")[0]
-    path.write_text("")
-    refused(data, "STS-B", path)
-
-
-def test_a_folder_without_data(tmp_path):
-    for task in TASKS:
-        refused(tmp_path, task, tmp_path, "no such file")
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_malformed_file_is_named(name, data):
+    task, subset, edits, parts = REFUSED[name]
+    paths = files(data, task, subset)
+    for path, edit in zip(paths, edits, strict=True):
+        if edit is False:
+            path.unlink()
+        elif edit:
+            path.write_bytes("".join(f"{line}\n" for line in edit(raw(path))).encode())
+    with pytest.raises(BadInput) as caught:
+        read_sts(data, task, "test" if task in YEARS else subset)
+    message = str(caught.value)
+    assert "\n" not in message and any(str(path) in message for path in paths)
+    assert all(part in message for part in parts), message
 
 
 # ---------------------------------------------------------------- corpora
 
 
+@pytest.fixture
+def corpus(tmp_path):
+    return tmp_path / "corpus.txt"
+
+
 def test_few_shot_subsets_are_reproducible_and_in_order():
-    corpus = [f"sentence {i}" for i in range(1000)]
-    one = draw_subset(corpus, 100, 48)
-    assert one == draw_subset(corpus, 100, 48) != draw_subset(corpus, 100, 49)
-    assert len(set(one)) == 100
-    assert one == sorted(one, key=corpus.index)
-    assert draw_subset(corpus, 1000, 48) == draw_subset(corpus, 10**9, 49) == corpus
+    numbers = [f"sentence {i}" for i in range(1000)]
+    one = draw_subset(numbers, 100, 48)
+    assert one == draw_subset(numbers, 100, 48) != draw_subset(numbers, 100, 49)
+    assert one == sorted(set(one), key=numbers.index) and len(one) == 100
+    assert draw_subset(numbers, 1000, 48) is numbers and draw_subset(numbers, 10**9, 49) is numbers
 
 
 def test_a_few_shot_subset_stays_as_it_was_published():
@@ -271,52 +203,72 @@ def test_a_few_shot_subset_stays_as_it_was_published():
     assert hashlib.sha256(str([int(i) for i in drawn]).encode()).hexdigest()[:16] == "d82d458cb015b325"
 
 
-def test_a_corpus_that_is_not_the_pinned_one(tmp_path):
-    corpus = tmp_path / "corpus.txt"
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_large_corpus_is_decoded_line_by_line(end, corpus):
+    """Letters of several bytes lie across the pieces that are checked; there is no line end behind the last line."""
+    sentences = [f"{'é€' * (i % 50)}\u2028 {i}" for i in range(5000)]
+    corpus.write_text(end.join(sentences), encoding="utf-8", newline="")
+    found = read_corpus(corpus)
+    assert [*found] == sentences and found[-1] == sentences[-1] and found[7:9] == sentences[7:9]
+    corpus.write_bytes(corpus.read_bytes()[: -len(sentences[-1].encode())] + b"\xc3")
+    with pytest.raises(BadInput, match="line 5000: not UTF-8"):
+        read_corpus(corpus)
+
+
+def test_a_corpus_that_is_not_the_pinned_one(corpus):
     corpus.write_text("a sentence\nanother\n")
-    with pytest.raises(BadInput, match="sha256") as caught:
+    with pytest.raises(BadInput, match=f"{corpus}: sha256"):
         read_corpus(corpus, "0" * 64)
-    assert str(corpus) in str(caught.value)
     assert [*read_corpus(corpus, hashlib.sha256(corpus.read_bytes()).hexdigest())] == ["a sentence", "another"]
 
 
-@pytest.mark.parametrize("content", [b"", b"\n\n", b"  \n\t\n"])
-def test_an_empty_corpus(tmp_path, content):
-    corpus = tmp_path / "corpus.txt"
-    corpus.write_bytes(content)
-    with pytest.raises(BadInput, match="no sentence") as caught:
-        read_corpus(corpus)
-    assert str(corpus) in str(caught.value)
-
-
-DAMAGE = {
-    "byte-order mark": (lambda text: b"\xef\xbb\xbf" + text, 1, "byte-order mark"),
-    "NUL": (lambda text: text[:-2] + b"\0" + text[-2:], 3, "NUL"),
-    "UTF-16, ASCII alone": (lambda text: text.decode().encode("utf-16-le"), 1, "NUL"),
-    "holes of a disk that was full": (lambda text: text + bytes(4096), 4, "NUL"),
-    "long line": (lambda text: text.replace(b"d\n", b"d" * (10**6 + 1) + b"\n"), 2, "1 MB"),
-    "long last line": (lambda text: text + b"x" * (10**6 + 1), 4, "1 MB"),
-}
-
-
-@pytest.mark.parametrize("kind", ["sentences", "triplets"])
-@pytest.mark.parametrize(("damage", "line", "part"), DAMAGE.values(), ids=DAMAGE)
-def test_a_corpus_that_is_no_text(damage, line, part, kind, tmp_path):
-    corpus = tmp_path / "corpus.txt"
-    corpus.write_bytes(damage(b"sent0,sent1,hard_neg\na,b,d\na,b,c\n"))
-    with pytest.raises(BadInput, match=part) as caught:
-        read_corpus(corpus, kind=kind)
-    assert str(caught.value).startswith(f"{corpus}: line {line}: ") and "\n" not in str(caught.value)
-
-
-def test_a_line_of_1_MB_and_a_mark_inside_a_line_are_text(tmp_path):
-    corpus = tmp_path / "corpus.txt"
+def test_a_line_of_1_MB_and_a_mark_inside_a_line_are_text(corpus):
     sentences = ["x" * 10**6, "a\ufeffb"]
     corpus.write_text("\n".join(sentences), encoding="utf-8")
     assert list(read_corpus(corpus)) == sentences
 
 
-# ---------------------------------------------------------------- real data
+TRIPLETS = b"sent0,sent1,hard_neg\na,b,d\na,b,c\n"
+NO_CORPUS = {  # content, and what the message holds
+    "empty": (b"", "holds no sentence"),
+    "blank lines": (b"  \n\t\n", "holds no sentence"),
+    "one sentence": (b"a\n\n", "holds only one sentence"),
+    "fewer than are drawn": (b"a\nb\n", "holds 2 sentences, fewer than the size of the run, 3"),
+    "byte-order mark": (b"\xef\xbb\xbf" + TRIPLETS, "line 1: a byte-order mark"),
+    "NUL": (TRIPLETS[:-2] + b"\0" + TRIPLETS[-2:], "line 3: a NUL byte"),
+    "UTF-16, ASCII alone": (TRIPLETS.decode().encode("utf-16-le"), "line 1: a NUL byte"),
+    "holes of a disk that was full": (TRIPLETS + bytes(4096), "line 4: a NUL byte"),
+    "long line": (TRIPLETS.replace(b"d\n", b"d" * (10**6 + 1) + b"\n"), "line 2: over 1 MB"),
+    "long last line": (TRIPLETS + b"x" * (10**6 + 1), "line 4: over 1 MB"),
+}
+NO_TRIPLETS = {
+    **{name: damage for name, damage in NO_CORPUS.items() if "line" in damage[1]},
+    "a column is missing": (
+        b"sent0,sent1\na,b\n",
+        "line 1: columns are sent0, sent1, expected sent0, sent1,",
+    ),
+    "a column twice": (b"sent0,sent1,hard_neg,sent0\na,b,c,d\n", "line 1: columns are"),
+    "empty": (b"", "line 1: columns are none"),
+    "no row": (b"sent0,sent1,hard_neg\n", "row 2: fewer than 3 columns"),
+    "a short row": (b'sent0,sent1,hard_neg\na,"b, b",c\na,b\n', "row 3: fewer than 3 columns"),
+}
+
+
+DAMAGED = [("sentences", *damage) for damage in NO_CORPUS.values()]
+DAMAGED += [("triplets", *damage) for damage in NO_TRIPLETS.values()]
+
+
+@pytest.mark.parametrize(("kind", "content", "part"), DAMAGED, ids=[f"{kind}: {part}" for kind, _, part in DAMAGED])
+def test_a_corpus_that_cannot_be_used(kind, content, part, corpus):
+    corpus.write_bytes(content)
+    with pytest.raises(BadInput) as caught:
+        read_corpus(corpus, kind=kind, size=3)
+    assert str(caught.value).startswith(f"{corpus}: {part}") and "\n" not in str(caught.value)
+
+
+def test_triplets_may_be_quoted_and_fewer_than_are_drawn(corpus):
+    corpus.write_text('sent0,sent1,hard_neg\n"a, a","say ""b""",c\n')
+    assert read_corpus(corpus, kind="triplets", size=3) == [("a, a", 'say "b"', "c")]
 
 
 @needs_real_data
@@ -326,21 +278,6 @@ def test_a_line_of_1_MB_and_a_mark_inside_a_line_are_text(tmp_path):
 )
 def test_the_public_corpora_are_read(file, kind, count):
     assert len(read_corpus(REAL / file, kind=kind)) == count
-
-
-@needs_real_data
-@pytest.mark.parametrize("task", TASKS)
-def test_published_counts_hold(task):
-    for split in splits(task):
-        found = {p.subset: len(p) for p in read_sts(REAL, task, split)}
-        published = PUBLISHED_COUNTS[task]
-        assert found == (published if task in YEARS else {split: published[split]})
-
-
-def test_published_totals():
-    """The sizes that the papers' own sources print (SentEval's table; STS12 3108 ... STS16 1186)."""
-    totals = {task: sum(PUBLISHED_COUNTS[task].values()) for task in YEARS}
-    assert totals == {"STS12": 3108, "STS13": 1500, "STS14": 3750, "STS15": 3000, "STS16": 1186}
 
 
 # ---------------------------------------------------------------- the protocol
@@ -363,86 +300,40 @@ class Plane:
 
 
 def plain_scores(root, counts):
-    """`{(task, subset): value}` by loops: SimCSE's "all" is one correlation over the concatenated subsets."""
-    found = {}
+    """`{(task, subset): value}` by loops (SimCSE's "all" is one correlation over the concatenated subsets), and items:
+    cosines and gold scores."""
+    found, items = {}, {}
     for task in TASKS:
-        every_cosine, every_gold, each = [], [], []
-        for subset in counts[task] if task in YEARS else ["test"]:
-            cosines, golds = [], []
-            for left, right, gold in plain_pairs(root, task, subset):
-                angle = Plane.angle(" ".join(left.split()), " ".join(right.split()))
-                cosines.append(1 - cosine_distance([1, 0], [np.cos(angle), np.sin(angle)]))
-                golds.append(gold)
-            found[task, subset] = spearmanr(cosines, golds)[0]
-            each.append(found[task, subset])
-            every_cosine += cosines
-            every_gold += golds
-        found[task, "mean"] = sum(each) / len(each)
-        found[task, "all"] = spearmanr(every_cosine, every_gold)[0]
+        parts = counts[task] if task in YEARS else ["test"]
+        for subset in parts:
+            pairs = plain_pairs(root, task, subset)
+            angles = [Plane.angle(left, right) for left, right, _ in pairs]
+            cosines = [1 - cosine_distance([1, 0], [np.cos(angle), np.sin(angle)]) for angle in angles]
+            items[task, subset] = cosines, [gold for *_, gold in pairs]
+            found[task, subset] = spearmanr(*items[task, subset])[0]
+        found[task, "mean"] = sum(found[task, subset] for subset in parts) / len(parts)
+        every = [np.concatenate([items[task, subset][side] for subset in parts]) for side in (0, 1)]
+        found[task, "all"] = spearmanr(*every)[0]
     of_tasks = [found[task, "all"] for task in TASKS]
     found["Avg.", "all"] = sum(of_tasks) / 7
     found["Avg.", "printed"] = sum(float(f"{100 * v:.2f}") for v in of_tasks) / 7 / 100
-    return found
-
-
-def parity(root, counts):
-    rows, items = sts.evaluate(Plane(), root)
-    ours = {(row.task, row.subset): row.value for row in rows}
-    plain = plain_scores(root, counts)
-    assert ours.keys() == plain.keys()
-    assert {k: ours[k] for k in plain} == pytest.approx(plain, abs=2e-6)  # ours are cosines in float32
-    assert {row.metric for row in rows} == {"spearman"}
-    assert 0.1 < ours["Avg.", "all"] < 0.999, "a comparison of correlations that say something"
-    assert any(abs(ours[t, "all"] - ours[t, "mean"]) > 1e-3 for t in YEARS), (
-        "all and mean must differ to be told apart"
-    )
-    for task in TASKS:
-        for subset in counts[task] if task in YEARS else ["test"]:
-            expected = [
-                np.cos(Plane.angle(*map(" ".join, (left.split(), right.split()))))
-                for left, right, _ in plain_pairs(root, task, subset)
-            ]
-            assert items[f"{task}/{subset}"] == pytest.approx(expected, abs=1e-6)
-            assert items[f"gold/{task}/{subset}"].tolist() == [gold for *_, gold in plain_pairs(root, task, subset)]
-
-
-def test_protocol_parity_on_smoke_data():
-    parity(SMOKE, COUNTS)
-
-
-@needs_real_data
-def test_protocol_parity_on_real_data():
-    parity(REAL, PUBLISHED_COUNTS)
-
-
-# ---------------------------------------------------------------- triplets
-
-
-def test_triplets_of_the_project(smoke_data):
-    found = read_corpus(smoke_data / "nli" / "smoke.csv", kind="triplets")
-    assert len(found) == len(set(found)) == 40
-    assert all(len(set(triplet)) == 3 and all(triplet) for triplet in found)
+    return found, items
 
 
 @pytest.mark.parametrize(
-    ("content", "part"),
-    [
-        ("sent0,sent1\na,b\n", "line 1: columns are sent0, sent1, expected sent0, sent1, hard_neg"),
-        ("", "line 1: columns are none"),
-        ("sent0,sent1,hard_neg\n", "row 2: fewer than 3 columns"),
-        ('sent0,sent1,hard_neg\na,"b, b",c\na,b\n', "row 3: fewer than 3 columns"),
-    ],
+    ("root", "counts"), [(SMOKE, COUNTS), pytest.param(REAL, PUBLISHED_COUNTS, marks=needs_real_data)]
 )
-def test_triplets_that_cannot_be_read(content, part, tmp_path):
-    (tmp_path / "nli.csv").write_text(content)
-    with pytest.raises(BadInput, match=part) as caught:
-        read_corpus(tmp_path / "nli.csv", kind="triplets")
-    assert str(tmp_path / "nli.csv") in str(caught.value)
-
-
-def test_triplets_may_be_quoted(tmp_path):
-    (tmp_path / "nli.csv").write_text('sent0,sent1,hard_neg\n"a, a","say ""b""",c\n')
-    assert read_corpus(tmp_path / "nli.csv", kind="triplets") == [("a, a", 'say "b"', "c")]
+def test_protocol_parity(root, counts):
+    rows, items = sts.evaluate(Plane(), root)
+    ours = {(row.task, row.subset): row.value for row in rows}
+    plain, plain_items = plain_scores(root, counts)
+    assert ours.keys() == plain.keys() and {row.metric for row in rows} == {"spearman"}
+    assert {k: ours[k] for k in plain} == pytest.approx(plain, abs=2e-6)  # ours are cosines in float32
+    assert 0.1 < ours["Avg.", "all"] < 0.999, "a comparison of correlations that say something"
+    assert any(abs(ours[t, "all"] - ours[t, "mean"]) > 1e-3 for t in YEARS), "all and mean must differ"
+    for (task, subset), (cosines, gold) in plain_items.items():
+        assert items[f"{task}/{subset}"] == pytest.approx(cosines, abs=1e-6)
+        assert items[f"gold/{task}/{subset}"].tolist() == gold
 
 
 # ---------------------------------------------------------------- metrics
@@ -450,25 +341,19 @@ def test_triplets_may_be_quoted(tmp_path):
 
 @pytest.mark.parametrize("n", [2, 30, 1379])
 def test_spearman_is_scipys_to_the_bit(n):
-    from csebench.model.metrics import spearman
-
     rng = np.random.default_rng(n)
     for digits in (17, 1):  # the second with ties on both sides
-        predicted, gold = np.round(rng.standard_normal(n), digits), rng.integers(0, 26, n) / 5
-        assert spearman(predicted, gold) == spearmanr(predicted, gold).statistic
-        assert spearman(predicted.astype(np.float32), gold) == spearmanr(predicted.astype(np.float32), gold).statistic
+        gold = rng.integers(0, 26, n) / 5
+        for predicted in (wide := np.round(rng.standard_normal(n), digits), wide.astype(np.float32)):
+            assert metrics.spearman(predicted, gold) == spearmanr(predicted, gold).statistic
     for constant in (np.ones(n), np.full(n, np.nan)):
-        assert np.isnan(spearman(constant, gold)) and np.isnan(spearman(gold, constant))
+        assert np.isnan(metrics.spearman(constant, gold)) and np.isnan(metrics.spearman(gold, constant))
 
 
-def test_uniformity_is_that_of_all_pairs(monkeypatch):
-    from scipy.spatial.distance import pdist
-
-    from csebench.model import metrics
-
+@pytest.mark.parametrize("block", [4096, 8])
+def test_uniformity_is_that_of_all_pairs(block, monkeypatch):
+    monkeypatch.setattr(metrics, "BLOCK", block)
     vectors = np.random.default_rng(0).standard_normal((50, 7)).astype(np.float32)
     vectors[3] = 0
     wanted = np.log(np.exp(-2 * pdist(metrics.unit(vectors), "sqeuclidean")).mean())
-    for block in (4096, 8):
-        monkeypatch.setattr(metrics, "BLOCK", block)
-        assert metrics.uniformity(vectors) == pytest.approx(wanted, abs=1e-13)
+    assert metrics.uniformity(vectors) == pytest.approx(wanted, abs=1e-13)

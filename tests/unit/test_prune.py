@@ -4,7 +4,7 @@ import json
 import os
 
 import pytest
-from score_files import write_score_file
+from score_files import edit_score_file, write_score_file
 
 from csebench import workflow
 from csebench.base.runs import delete_model, has_model, is_done, size
@@ -20,30 +20,26 @@ def finished(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def finish(run_id):
-        folder = catalog.RUNS / run_id
-        for name in (
-            "train.json",
-            "model/training.json",
-            "model/csebench.json",
-            "model/model.safetensors",
-            "train.log",
-        ):
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text("{}")
-        (folder / "spec.json").write_text(json.dumps(targets.run(run_id, "smoke").model_dump()))
+        model = catalog.RUNS / run_id / "model"
+        model.mkdir(parents=True)
+        for path in (*(model / name for name in ("csebench.json", "model.safetensors")), model.parent / "train.log"):
+            path.write_text("{}")
+        for path in (model / "training.json", model.parent / "train.json"):
+            path.write_text(json.dumps({"model_sha256": "0" * 64}))
+        (model.parent / "spec.json").write_text(json.dumps(targets.run(run_id, "smoke").model_dump()))
         return run_id
 
     return finish
 
 
-def publish(run_id, **changed):
+def publish(run_id):
     """Every score that pages show of a run."""
     for evaluator in targets.evaluators("smoke")[run_id]:
         path = targets.score_path(run_id, evaluator, "smoke")
         path.parent.mkdir(parents=True, exist_ok=True)
         made = settings(protocol(evaluator), catalog.scale("smoke").evaluation)
         row = {"evaluator": made["evaluator"], "task": "x", "subset": "all", "metric": "spearman", "value": 0.5}
-        write_score_file(path, {"evaluations": [made | {"pooler": "cls"} | changed], "scores": [row]})
+        write_score_file(path, {"evaluations": [made | {"model_sha256": "0" * 64}], "scores": [row]})
 
 
 def run_of(method):
@@ -73,12 +69,13 @@ def test_train_json_stays_until_the_next_workflow_is_planned(finished):
     assert not done.exists()  # so that a score that is missing by now trains the run again
 
 
-def test_a_score_of_other_settings_or_older_than_the_model_does_not_count(finished):
+@pytest.mark.parametrize("changed", [{"batch_size": 7}, {"model_sha256": "1" * 64}, {}])
+def test_a_score_of_other_settings_or_weights_or_older_than_the_model_does_not_count(changed, finished):
     run_id = finished(run_of("simcse"))
-    publish(run_id, batch_size=7)
-    assert prune.reason_to_keep(run_id, "smoke").startswith("no score of ")
     publish(run_id)
-    for path in (catalog.results_folder("smoke") / "scores").iterdir():
+    (path, *_) = sorted((catalog.results_folder("smoke") / "scores").iterdir())
+    edit_score_file(path, lambda content: content["evaluations"][0].update(changed))
+    if not changed:
         os.utime(path, (1, 1))
     assert prune.reason_to_keep(run_id, "smoke").startswith("no score of ")
 
