@@ -1,17 +1,17 @@
-"""A planned run as a job of the workflow makes it, and the trials of a search, each an ordinary run in runs/.
-
-Which trials, and the file of a search: csebench/plan/tuning.py.
-"""
+"""A run from a spec, a planned run as a job of the workflow makes it, and the trials of a search, each an ordinary run
+in runs/. Which trials, and the file of a search: csebench/plan/tuning.py."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from csebench.base import gpus
 from csebench.base.data_root import DataRoot
+from csebench.base.display import loading
 from csebench.base.errors import RunFailed, Untrainable, first_line
 from csebench.base.processes import is_distributed, is_main_process
 from csebench.base.progress import Progress
@@ -25,6 +25,34 @@ from csebench.plan.where_data_is import from_hub, require_files
 from csebench.score.prune import prune
 
 
+@dataclass(frozen=True)
+class Job:
+    """A planned run, and how a process makes it."""
+
+    spec: Spec
+    scale: Scale
+    evaluators: tuple[str, ...] = ()  # that score it
+    runs_per_gpu: int = 1  # that may be on one GPU at a time
+    chunk_size: int | None = None  # sentences that an encoder in training has in memory at a time; None: the batch
+
+    @property
+    def folder(self) -> Path:
+        return catalog.RUNS / self.spec.run_id
+
+    @property
+    def is_trained(self) -> bool:
+        return (self.folder / "model" / REPORT).exists()
+
+
+def train_spec(spec: Spec, out: Path, corpus: Path | None, data_root: Path | DataRoot, **more) -> None:
+    """Train a run of any spec into a folder; `more` as of csebench/train/run.py."""
+    with lock_run(out), gpus.acquire_gpus():
+        with loading("PyTorch"):
+            from csebench.train.run import train
+
+        train(spec, out, corpus, data_root, **more)
+
+
 def work(
     run_id: str,
     scale_name: str,
@@ -35,28 +63,23 @@ def work(
 ) -> None:
     """Train a planned run and score it by what pages show. The run is done when it is trained: an evaluator that
     fails leaves its reason, and the other scores are made (`publish` tries again, and fails). While another process
-    works on the run, waits for it, and then does what is left.
+    works on the run, waits for it, and then does what is left. Raises BadInput where no page of the scale needs the
+    run, or its data is missing; RunFailed where training failed.
 
     Args:
         only: evaluators that the pages show that are wanted; None: those of every page of the scale.
         processes: that share every batch, each on a GPU of its own.
-        runs_per_gpu: runs that may be on one GPU at a time.
-        chunk_size: sentences that an encoder in training has in memory at a time; None: the batch.
-
-    Raises:
-        BadInput: no page of the scale needs the run, or its data is missing.
-        RunFailed: training failed.
     """
     for evaluator in only or ():
         protocol(evaluator)  # refuses an unknown name
     spec, scale = targets.run(run_id, scale_name), catalog.scale(scale_name)  # refuses before anything is waited for
-    evaluators = [e for e in sorted(targets.evaluators(scale_name)[run_id]) if only is None or e in only]
-    folder = catalog.RUNS / run_id
-    if not (folder / "model" / REPORT).exists():
+    evaluators = sorted(e for e in targets.evaluators(scale_name)[run_id] if only is None or e in only)
+    job = Job(spec, scale, tuple(evaluators), runs_per_gpu, chunk_size)
+    if not job.is_trained:
         require_files(recipe.training_files(spec, scale), scale)
-    with lock_run(folder):
-        if (folder / "model" / REPORT).exists():  # only a missing score waits for a GPU
-            return train_and_score(spec, scale, evaluators, runs_per_gpu, chunk_size)
+    with lock_run(job.folder):
+        if job.is_trained:  # only a missing score waits for a GPU
+            return train_and_score(job)
         with gpus.acquire_gpus(max(1, processes), runs_per_gpu):
             if processes > 1 and not is_distributed():
                 torchrun = ["torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", "-m"]
@@ -64,31 +87,28 @@ def work(
                 command += [] if only is None else ["--evaluators", ",".join(only)]
                 command += [] if chunk_size is None else ["--chunk-size", str(chunk_size)]
                 os.execv(sys.executable, command)
-            return train_and_score(spec, scale, evaluators, runs_per_gpu, chunk_size)
+            return train_and_score(job)
 
 
-def train_and_score(
-    spec: Spec, scale: Scale, evaluators: list[str], runs_per_gpu: int, chunk_size: int | None = None
-) -> None:
-    folder, data_root = catalog.RUNS / spec.run_id, catalog.data_root(scale)
-    with Progress(folder, spec.run_id):
+def train_and_score(job: Job) -> None:
+    spec, data_root = job.spec, catalog.data_root(job.scale)
+    with Progress(job.folder, spec.run_id):
         from csebench.score.evaluate import evaluate_run, has_data
 
-        if is_done(folder, spec):  # then torch need not be imported
-            finish(folder)
+        if is_done(job.folder, spec):  # then torch need not be imported
+            finish(job.folder)
         else:
             from csebench.train.run import train
 
-            corpus, positives = recipe.corpus_path(spec, scale), recipe.positives_path(spec)
-            train(spec, folder, corpus, data_root, positives=positives, chunk_size=chunk_size)
+            corpus, positives = recipe.corpus_path(spec, job.scale), recipe.positives_path(spec)
+            train(spec, job.folder, corpus, data_root, positives=positives, chunk_size=job.chunk_size)
         if is_main_process():
-            ready = [evaluator for evaluator in in_order(evaluators, data_root) if has_data(evaluator, data_root)]
-            evaluate_run(
-                folder, ready, data_root, scale.evaluation, runs_per_gpu, keep_going=True, threads=spec.threads
-            )
+            ready = [evaluator for evaluator in in_order(job.evaluators, data_root) if has_data(evaluator, data_root)]
+            settings, threads = job.scale.evaluation, spec.threads
+            evaluate_run(job.folder, ready, data_root, settings, job.runs_per_gpu, keep_going=True, threads=threads)
 
 
-def in_order(evaluators: list[str], data_root: Path | DataRoot) -> list[str]:
+def in_order(evaluators: Iterable[str], data_root: Path | DataRoot) -> list[str]:
     """What reads the data root, what declares itself first before the rest; then what has a large corpus of its own;
     last what comes from a hub: the surest and cheapest scores are there before another can fail."""
 
@@ -118,17 +138,13 @@ def publish(run_id: str, evaluator: str, scale_name: str) -> Path:
 
 def tune(names: list[str], scale_name: str, number: int, log: Callable[[str], None]) -> None:
     """Search for the settings of methods, with the same number of trials for each. Trials that a file of a search or
-    runs/ has are kept, so a search that was stopped goes on where it was.
-
-    Raises:
-        BadInput: a method has no search space or too small a one, or its file is damaged; nothing is trained then.
-        RunFailed: every trial of a method failed by its own loss, or a run stopped for any other reason.
-        Stopped: SIGTERM or SIGINT asked for an end.
-    """
+    runs/ has are kept, so a search that was stopped goes on where it was. Raises BadInput, before anything is trained,
+    where a method has no search space or too small a one, or its file is damaged; RunFailed where every trial of a
+    method failed by its own loss, or a run stopped for any other reason; Stopped at SIGTERM or SIGINT."""
     planned = {name: tuning.plan_trials(name, scale_name, number) for name in dict.fromkeys(names)}
     made = {name: made_trials(name, scale_name, untuned) for name, ((_, untuned), *_) in planned.items()}
     for name, trials in planned.items():
-        search(name, scale_name, trials, made[name], log)
+        search(name, catalog.scale(scale_name), trials, made[name], log)
 
 
 def made_trials(name: str, scale_name: str, untuned: Spec) -> dict[str, Trial]:
@@ -139,24 +155,20 @@ def made_trials(name: str, scale_name: str, untuned: Spec) -> dict[str, Trial]:
 
 
 def search(
-    name: str,
-    scale_name: str,
-    planned: list[tuple[Settings, Spec]],
-    made: dict[str, Trial],
-    log: Callable[[str], None],
+    name: str, scale: Scale, planned: list[tuple[Settings, Spec]], made: dict[str, Trial], log: Callable[[str], None]
 ) -> None:
     """Run the trials of one search that are not made; its file, which keeps the others, is written after each."""
-    scale, untuned, path = catalog.scale(scale_name), planned[0][1], tuning.search_path(name, scale_name)
+    untuned, path = planned[0][1], tuning.search_path(name, scale.scale)
     stage = recipe.pretraining(untuned.params, scale.encoders[tuning.ENCODER], recipe.conditions(scale), name)
     if stage and any(spec.run_id not in made for _, spec in planned):
-        trained(stage, scale, needs_model=True)
+        trained(Job(stage, scale), needs_model=True)
     for number, (settings, spec) in enumerate(planned, 1):
         if spec.run_id not in made:
-            made[spec.run_id] = run_trial(settings, spec, scale)
+            made[spec.run_id] = run_trial(settings, Job(spec, scale))
         trials = [*made.values()]
         count, chosen = max(len(planned), len(trials)), tuning.chosen_settings(trials)
         content = tuning.Search(name=name, planned=count, spec=untuned, trials=trials, chosen=chosen)
-        tuning.write_search(content, scale_name)
+        tuning.write_search(content, scale.scale)
         log(f"{name}: trial {number} of {len(planned)}: {trial_label(made[spec.run_id])}")
     best = tuning.best_trial([*made.values()])
     if best is None:
@@ -164,25 +176,25 @@ def search(
     log(f"{name}: chosen: {trial_label(best)}; {path}")
 
 
-def run_trial(settings: Settings, spec: Spec, scale: Scale) -> Trial:
+def run_trial(settings: Settings, job: Job) -> Trial:
     """One trial; a run that its own loss ended is one without a score."""
+    run_id = job.spec.run_id
     try:
-        report = trained(spec, scale)
+        report = trained(job)
     except Untrainable as error:
-        return Trial(settings=settings, run=spec.run_id, failure=first_line(error))
-    if scale.keep == "scores":
-        delete_model(catalog.RUNS / spec.run_id)
-    return Trial(settings=settings, run=spec.run_id, dev=report["best_dev"], model_sha256=report["model_sha256"])
+        return Trial(settings=settings, run=run_id, failure=first_line(error))
+    if job.scale.keep == "scores":
+        delete_model(job.folder)
+    return Trial(settings=settings, run=run_id, dev=report["best_dev"], model_sha256=report["model_sha256"])
 
 
-def trained(spec: Spec, scale: Scale, needs_model: bool = False) -> dict:
+def trained(job: Job, needs_model: bool = False) -> dict:
     """Train a run unless it is done, or, with `needs_model`, unless its model is there; returns its report."""
-    folder = catalog.RUNS / spec.run_id
-    if training_report(folder) is None or (needs_model and not has_model(folder)):
-        with lock_run(folder), gpus.acquire_gpus():
-            train_and_score(spec, scale, [], runs_per_gpu=1)
-    report = read_report(folder)
-    assert report is not None, folder
+    if training_report(job.folder) is None or (needs_model and not has_model(job.folder)):
+        with lock_run(job.folder), gpus.acquire_gpus():
+            train_and_score(job)
+    report = read_report(job.folder)
+    assert report is not None, job.folder
     return report
 
 

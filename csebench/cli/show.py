@@ -10,6 +10,7 @@ from tabulate import tabulate
 from csebench.base.errors import unknown
 from csebench.base.tables import json_text
 from csebench.cli import options
+from csebench.cli.status import read_state
 from csebench.plan import catalog, grids, targets, tuning
 from csebench.plan.declarations import Declaration, Variant
 from csebench.plan.papers import SettingsTable
@@ -116,8 +117,6 @@ def runs(run_id: str, scale: str) -> Iterator[Shown]:
     """A run by its id: its state, what it is made from, and what shows it."""
     if not re.fullmatch(r"\w+-[0-9a-f]{10}", run_id):
         return
-    from csebench.report.status import read_state
-
     scale = targets.scale_of_run(run_id, scale)
     spec = targets.run(run_id, scale)
     shown_in = [page for page in targets.pages(scale) if run_id in page.runs()]

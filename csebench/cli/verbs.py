@@ -10,7 +10,7 @@ from typing import Any, get_args
 from csebench import __version__
 from csebench.base.errors import BadInput
 from csebench.base.provenance import code_state
-from csebench.cli import data, inspect, options, plan, report, run, show
+from csebench.cli import data, inspect, options, plan, report, run, show, status
 from csebench.plan import catalog, registry, tuning
 from csebench.plan.declarations import POOLERS, Precision
 
@@ -100,7 +100,7 @@ def add_look(verb):
     v.add_argument("--runs", action="store_true", help="list the runs too")
 
     about = "show the state of the runs of targets, and the hours spent and left"
-    v = verb("status", inspect.show_status, about, "", "micse --watch", targets="*", scale=SCALE, json=True)
+    v = verb("status", status.show_status, about, "", "micse --watch", targets="*", scale=SCALE, json=True)
     again = "update it every SECONDS (2 if left out) until all runs are done (default: show it once)"
     v.add_argument("--watch", nargs="?", type=options.whole(1, 86_400), const=2, metavar="SECONDS", help=again)
 

@@ -23,7 +23,6 @@ from csebench.plan.declarations import Scale
 from csebench.plan.evidence import Source
 from csebench.plan.papers import Paper
 from csebench.plan.where_data_is import Download, SourcesFile
-from csebench.report.status import read_training
 from csebench.report.view import ItemsFile
 from csebench.score.score_file import read_published
 from csebench.score.store import Note, items
@@ -97,7 +96,7 @@ JSON_READERS = {  # name of the file: its content, how it is read
     "saved/spec.json": (spec_json, lambda path: is_done(path.parent, spec())),
     "progress.json": (lambda: json.dumps(PROGRESS).encode(), read_progress),
     "sts.failed.json": (lambda: b'{"evaluator": "sts", "reason": "no data"}', lambda path: read_object(path, Note)),
-    "train.json": (lambda: json.dumps(REPORT).encode(), lambda path: read_training(path.parent)),
+    "train.json": (lambda: json.dumps(REPORT).encode(), lambda path: read_report(path.parent)),
     "model/training.json": (lambda: json.dumps(REPORT).encode(), lambda path: check_model(path.parent)),
     "model/csebench.json": (lambda: b'{"run": "x", "pooler": "cls"}', lambda path: read_facts(path.parent)),
     "x.sts.json": (scores_json, read_published),
