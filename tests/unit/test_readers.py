@@ -14,7 +14,7 @@ from csebench.base.files import parse_json, read_object, read_with_lines, read_y
 from csebench.base.models import check_model, read_facts
 from csebench.base.progress import read_progress
 from csebench.base.project import ROOT
-from csebench.base.runs import is_done
+from csebench.base.runs import is_done, read_report
 from csebench.data.corpus import read_corpus, read_positives
 from csebench.data.sts import read_sts
 from csebench.model.embedder import EmbeddingFile
