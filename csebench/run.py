@@ -27,7 +27,7 @@ from csebench.score.prune import prune
 
 @dataclass(frozen=True)
 class Job:
-    """A planned run, and how a process makes it."""
+    """A run, and how a process makes it."""
 
     spec: Spec
     scale: Scale
@@ -39,18 +39,14 @@ class Job:
     def folder(self) -> Path:
         return catalog.RUNS / self.spec.run_id
 
-    @property
-    def is_trained(self) -> bool:
-        return (self.folder / "model" / REPORT).exists()
 
-
-def train_spec(spec: Spec, out: Path, corpus: Path | None, data_root: Path | DataRoot, **more) -> None:
-    """Train a run of any spec into a folder; `more` as of csebench/train/run.py."""
+def train_spec(spec: Spec, out: Path, *inputs, **settings) -> None:
+    """Train a run that no page needs; arguments as of csebench/train/run.py: train."""
     with lock_run(out), gpus.acquire_gpus():
         with loading("PyTorch"):
             from csebench.train.run import train
 
-        train(spec, out, corpus, data_root, **more)
+        train(spec, out, *inputs, **settings)
 
 
 def work(
@@ -75,10 +71,11 @@ def work(
     spec, scale = targets.run(run_id, scale_name), catalog.scale(scale_name)  # refuses before anything is waited for
     evaluators = sorted(e for e in targets.evaluators(scale_name)[run_id] if only is None or e in only)
     job = Job(spec, scale, tuple(evaluators), runs_per_gpu, chunk_size)
-    if not job.is_trained:
+    trained_model = job.folder / "model" / REPORT
+    if not trained_model.exists():
         require_files(recipe.training_files(spec, scale), scale)
     with lock_run(job.folder):
-        if job.is_trained:  # only a missing score waits for a GPU
+        if trained_model.exists():  # only a missing score waits for a GPU
             return train_and_score(job)
         with gpus.acquire_gpus(max(1, processes), runs_per_gpu):
             if processes > 1 and not is_distributed():

@@ -24,7 +24,6 @@ from csebench.score.store import failures, stale_runs
 SILENT_SECONDS = 120  # a run on another host counts as stopped after so long without a write
 STATES = ("done", "running", "failed", "stopped", "waiting")
 TABLES = ["table or figure", "runs", *STATES]
-RUNNING = ["running", "step", "loss", "dev", "left", "device", "host"]
 CLEAR_SCREEN = "\x1b[H\x1b[2J"
 
 
@@ -42,13 +41,20 @@ def show_status(args):
     """Print the state; in a terminal with `--watch` again and again, until no run is left."""
     pages = parse_targets(args)
     if args.json:
-        return print(json_text(content(pages)))
+        runs, keys = read_statuses(pages), ("step", "steps", "left", "message")
+        listed = [
+            {"run": run.id, "state": run.state, "device": run.device, "missing": run.missing}
+            | {key: run.facts.get(key) for key in keys}
+            for run in runs
+        ]
+        tables = records(TABLES, tables_rows(pages, runs))
+        return print(json_text({"scale": pages[0].scale, "tables": tables, "runs": listed}))
     is_live = args.watch is not None and sys.stdout.isatty()
     head = f"Scale {args.scale}: runs in {catalog.RUNS}/, scores in {catalog.results_folder(args.scale)}/scores/"
     with contextlib.suppress(KeyboardInterrupt):
         while True:
             runs = read_statuses(pages)
-            rows = [[name, *(count or "–" for count in counts)] for name, *counts in tables_rows(pages, runs)]
+            rows = [[name, *(count or None for count in counts)] for name, *counts in tables_rows(pages, runs)]
             parts = [f"{head}\n{summary(pages, runs)}", *details(runs), table(TABLES, rows)]
             print(CLEAR_SCREEN * is_live + "\n\n".join(parts), flush=True)
             if not is_live or all(run.state in ("done", "failed") for run in runs):
@@ -57,26 +63,14 @@ def show_status(args):
     return None
 
 
-def content(pages: list[targets.Page]) -> dict:
-    """What `csebench status --json` prints."""
-    runs, facts = read_statuses(pages), ("step", "steps", "left", "message")
-    listed = [
-        {"run": run.id, "state": run.state, "device": run.device, "missing": run.missing}
-        | {name: run.facts.get(name) for name in facts}
-        for run in runs
-    ]
-    return {"scale": pages[0].scale, "tables": records(TABLES, tables_rows(pages, runs)), "runs": listed}
-
-
 def read_statuses(pages: list[targets.Page]) -> list[RunStatus]:
     """The current state of the runs of pages."""
-    finished = targets.finished_runs(pages)
+    finished, statuses = targets.finished_runs(pages), []
     specs = {run_id: spec for page in pages for run_id, spec in page.available_runs().items()}
     missing: dict[str, list[str]] = {run_id: [] for run_id in specs}
     for (run_id, evaluator), scale in {score: page.scale for page in pages for score in page.available()}.items():
         if not targets.score_path(run_id, evaluator, scale).exists():
             missing[run_id].append(evaluator)
-    statuses = []
     for run_id, spec in sorted(specs.items()):
         state, facts = read_state(run_id, run_id in finished)
         processor = facts.get("processor")
@@ -86,7 +80,7 @@ def read_statuses(pages: list[targets.Page]) -> list[RunStatus]:
 
 
 def read_state(run_id: str, is_finished: bool = False) -> tuple[str, dict]:
-    """State and facts of a run. A failure of training comes first; a damaged file is one, whose message names it.
+    """State and facts of a run. A failure comes first, also where the model is there; a damaged file is one.
 
     Args:
         is_finished: whether its scores are all published, perhaps from elsewhere (targets.finished_runs).
@@ -136,18 +130,13 @@ def tables_rows(pages: list[targets.Page], runs: list[RunStatus]) -> list[list]:
     return rows
 
 
-# ---------------------------------------------------------------- printing
-
-
 def summary(pages: list[targets.Page], runs: list[RunStatus]) -> str:
     """Counts of states, and hours spent: of a resumed run since its last start."""
     counts, hours = Counter(run.state for run in runs), Counter()
     for run in runs:
         hours["GPU" if run.facts.get("gpu") else "CPU"] += (run.facts.get("seconds") or 0) / 3600
-    lines = [
-        f"{len(runs)} runs: {', '.join(f'{counts[state]} {state}' for state in STATES)}",
-        f"spent: {hours['GPU']:.2f} GPU hours, {hours['CPU']:.2f} CPU hours",
-    ]
+    lines = [f"{len(runs)} runs: {', '.join(f'{counts[state]} {state}' for state in STATES)}"]
+    lines.append(f"spent: {hours['GPU']:.2f} GPU hours, {hours['CPU']:.2f} CPU hours")
     if published := sum(run.state == "done" and not run.facts for run in runs):
         lines.append(f"{published} of those done were not trained here: their scores are published.")
     if stale := len(stale_runs(pages)):
@@ -173,7 +162,8 @@ def details(runs: list[RunStatus]) -> list[str]:
             failed.append([f"{run.id}: {message}", log if log.exists() else None])
         elif run.state == "done":
             unscored += [[run.id, *failure] for failure in failures(folder).items()]
-    parts = [table(RUNNING, running)] if running else []
+    columns = ["running", "step", "loss", "dev", "left", "device", "host"]
+    parts = [table(columns, running)] if running else []
     parts += [tabulate(failed, ["failed", "log"], missingval="–", maxcolwidths=[100, None])] if failed else []
     columns = ["score failed", "evaluator", "reason"]
     return parts + ([tabulate(unscored, columns, maxcolwidths=[None, None, 80])] if unscored else [])
