@@ -3,9 +3,6 @@
 import json
 import re
 import shutil
-import subprocess
-import sys
-import time
 
 import pytest
 from project import Project, new_project
@@ -191,24 +188,6 @@ def test_finished_model_survives_a_forced_rerun(project):
     done = project.snakemake("results/table2.md", "--forceall")
     assert done.returncode == 0 and "train" in project.started(done)
     assert model.stat().st_mtime_ns == before
-
-
-def test_a_workflow_whose_snakemake_was_killed_goes_on(project):
-    """kill -9: the next call finishes the table, while jobs of the first call still run."""
-    shutil.rmtree(project.folder / "runs")
-    shutil.rmtree(project.folder / "results")
-    command = [sys.executable, "-m", "snakemake", "-j1", "results/table2.md"]
-    running = subprocess.Popen(command, cwd=project.folder, env=project.env, stdout=-3, stderr=-3)
-    deadline = time.time() + 60
-    while time.time() < deadline and not list((project.folder / "runs").glob("simcse-*/train.log")):
-        time.sleep(0.2)
-    running.kill()
-    running.wait()
-    assert not (project.folder / "results" / "table2.md").exists()
-    assert project.run("--unlock").returncode == 0
-    done = project.snakemake("results/table2.md")
-    assert done.returncode == 0, done.stderr
-    assert "missing" not in project.read("table2.md")
 
 
 def test_the_steps_by_hand_in_readme(project):
