@@ -139,16 +139,15 @@ def tune(names: list[str], scale_name: str, number: int, log: Callable[[str], No
     where a method has no search space or too small a one, or its file is damaged; RunFailed where every trial of a
     method failed by its own loss, or a run stopped for any other reason; Stopped at SIGTERM or SIGINT."""
     planned = {name: tuning.plan_trials(name, scale_name, number) for name in dict.fromkeys(names)}
-    made = {name: made_trials(name, scale_name, untuned) for name, ((_, untuned), *_) in planned.items()}
+    made: dict[str, dict[str, Trial]] = {}
+    for name, ((_, untuned), *_) in planned.items():
+        path = tuning.search_path(name, scale_name)
+        before = tuning.read_search(path) if (catalog.ROOT / path).exists() else None
+        made[name] = {}
+        if before is not None and before.spec == untuned:  # else made under other settings than today's
+            made[name] = {trial.run: trial for trial in before.trials}
     for name, trials in planned.items():
         search(name, catalog.scale(scale_name), trials, made[name], log)
-
-
-def made_trials(name: str, scale_name: str, untuned: Spec) -> dict[str, Trial]:
-    """The trials that the file of a search has, by run; none of a search under other settings than today's."""
-    path = tuning.search_path(name, scale_name)
-    before = tuning.read_search(path) if (catalog.ROOT / path).exists() else None
-    return {trial.run: trial for trial in before.trials} if before and before.spec == untuned else {}
 
 
 def search(

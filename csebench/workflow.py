@@ -13,7 +13,7 @@ from csebench.base.caches import cached
 from csebench.base.data_root import matches
 from csebench.base.errors import BadInput, MissingFile, shortened, unknown
 from csebench.base.runs import DONE, PRUNED
-from csebench.plan import catalog, cost, made_from, recipe, targets, tuning, where_data_is
+from csebench.plan import catalog, cost, made_from, recipe, targets, tuning
 from csebench.plan.declarations import Scale
 from csebench.plan.registry import declaration, protocol
 from csebench.plan.spec import Spec
@@ -151,6 +151,7 @@ def category(output: str) -> str:
 # ---------------------------------------------------------------- jobs
 
 
+@refusing
 def planned_run(run_id: str, first_scale: str) -> tuple[Spec, Scale]:
     """A run and a scale whose pages need it: `first_scale` if they do."""
     scale_name = targets.scale_of_run(run_id, first_scale)
@@ -228,21 +229,9 @@ def wanted_evaluators(run_id: str, first_scale: str, wanted: Iterable[str]) -> s
     return ",".join(sorted({evaluator for page in pages for run, evaluator in page.available() if run == run_id}))
 
 
-@refusing
 def identity(evaluator: str, scale_name: str) -> str:
     """The key of an evaluation's settings: another version or batch size is scored again."""
     return evaluation_key(evaluator, catalog.scale(scale_name).evaluation)
-
-
-@refusing
-def data_state(evaluator: str, scale_name: str) -> str:
-    """Hash of the given data of an evaluator: where a file is changed in place, its scores are made again."""
-    return where_data_is.given_data(evaluator, scale_name)
-
-
-@refusing
-def threads(run_id: str, first_scale: str) -> int:
-    return planned_run(run_id, first_scale)[1].threads
 
 
 @refusing

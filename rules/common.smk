@@ -54,7 +54,13 @@ def evaluator_of(wildcards):
 
 
 def of_evaluation(function):
-    return lambda wildcards: function(evaluator_of(wildcards), scale_of(wildcards))
+    """What a function of an evaluator and a scale gives for a job."""
+    checked = jobs.refusing(function)
+    return lambda wildcards: checked(evaluator_of(wildcards), scale_of(wildcards))
+
+
+def threads_of(wildcards):
+    return jobs.planned_run(wildcards.run, SCALE)[1].threads
 
 
 def wanted_evaluators(wildcards):

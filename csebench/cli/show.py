@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from tabulate import tabulate
 
@@ -118,7 +119,7 @@ def runs(run_id: str, scale: str) -> Iterator[Shown]:
     shown_in = [page for page in targets.pages(scale) if run_id in page.runs()]
     state, _ = read_state(run_id, run_id in targets.finished_runs(shown_in))
     grids_of_papers = [grid for page in shown_in if len(page.papers) == 1 for grid in page.grids()]
-    about = {"run": run_id, "scale": scale, "state": state, "folder": str(catalog.RUNS / run_id)}
+    about: dict[str, Any] = {"run": run_id, "scale": scale, "state": state, "folder": str(catalog.RUNS / run_id)}
     about["evaluators"] = sorted(targets.evaluators(scale)[run_id])
     about["shown in"] = list(dict.fromkeys(targets.target_name(*grid) for grid in grids_of_papers))
     rows = [[key, ", ".join(value) if isinstance(value, list) else value] for key, value in about.items()]

@@ -49,17 +49,17 @@ def show_status(args):
         ]
         tables = records(TABLES, tables_rows(pages, runs))
         return print(json_text({"scale": pages[0].scale, "tables": tables, "runs": listed}))
-    is_live = args.watch is not None and sys.stdout.isatty()
+    seconds = args.watch if sys.stdout.isatty() else None
     head = f"Scale {args.scale}: runs in {catalog.RUNS}/, scores in {catalog.results_folder(args.scale)}/scores/"
     with contextlib.suppress(KeyboardInterrupt):
         while True:
             runs = read_statuses(pages)
             rows = [[name, *(count or None for count in counts)] for name, *counts in tables_rows(pages, runs)]
             parts = [f"{head}\n{summary(pages, runs)}", *details(runs), table(TABLES, rows)]
-            print(CLEAR_SCREEN * is_live + "\n\n".join(parts), flush=True)
-            if not is_live or all(run.state in ("done", "failed") for run in runs):
+            print((CLEAR_SCREEN if seconds else "") + "\n\n".join(parts), flush=True)
+            if seconds is None or all(run.state in ("done", "failed") for run in runs):
                 break
-            time.sleep(args.watch)
+            time.sleep(seconds)
     return None
 
 
@@ -132,7 +132,7 @@ def tables_rows(pages: list[targets.Page], runs: list[RunStatus]) -> list[list]:
 
 def summary(pages: list[targets.Page], runs: list[RunStatus]) -> str:
     """Counts of states, and hours spent: of a resumed run since its last start."""
-    counts, hours = Counter(run.state for run in runs), Counter()
+    counts, hours = Counter(run.state for run in runs), {"GPU": 0.0, "CPU": 0.0}
     for run in runs:
         hours["GPU" if run.facts.get("gpu") else "CPU"] += (run.facts.get("seconds") or 0) / 3600
     lines = [f"{len(runs)} runs: {', '.join(f'{counts[state]} {state}' for state in STATES)}"]

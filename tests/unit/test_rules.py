@@ -106,7 +106,7 @@ def test_a_partial_page_waits_for_nothing_but_its_record(tmp_path, monkeypatch):
 def test_jobs_of_a_cluster_get_more_time_with_each_attempt():
     run_id = next(iter(targets.page("table2", "paper", "micse").runs()))
     first, second = (workflow.training_minutes(run_id, "paper", attempt) for attempt in (1, 2))
-    assert first < second and workflow.threads(run_id, "paper") == catalog.scale("paper").threads
+    assert first < second
 
 
 def test_a_damaged_version_lock_ends_the_workflow(tmp_path, monkeypatch, capsys):
