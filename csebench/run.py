@@ -49,14 +49,7 @@ def train_spec(spec: Spec, out: Path, *inputs, **settings) -> None:
         train(spec, out, *inputs, **settings)
 
 
-def work(
-    run_id: str,
-    scale_name: str,
-    processes: int = 1,
-    runs_per_gpu: int = 1,
-    only: list[str] | None = None,
-    chunk_size: int | None = None,
-) -> None:
+def work(run_id: str, scale_name: str, only: list[str] | None = None, processes: int = 1, **settings) -> None:
     """Train a planned run and score it by what pages show. The run is done when it is trained: an evaluator that
     fails leaves its reason, and the other scores are made (`publish` tries again, and fails). While another process
     works on the run, waits for it, and then does what is left. Raises BadInput where no page of the scale needs the
@@ -65,24 +58,25 @@ def work(
     Args:
         only: evaluators that the pages show that are wanted; None: those of every page of the scale.
         processes: that share every batch, each on a GPU of its own.
+        settings: runs_per_gpu and chunk_size of Job.
     """
     for evaluator in only or ():
         protocol(evaluator)  # refuses an unknown name
     spec, scale = targets.run(run_id, scale_name), catalog.scale(scale_name)  # refuses before anything is waited for
     evaluators = sorted(e for e in targets.evaluators(scale_name)[run_id] if only is None or e in only)
-    job = Job(spec, scale, tuple(evaluators), runs_per_gpu, chunk_size)
+    job = Job(spec, scale, tuple(evaluators), **settings)
     trained_model = job.folder / "model" / REPORT
     if not trained_model.exists():
         require_files(recipe.training_files(spec, scale), scale)
     with lock_run(job.folder):
         if trained_model.exists():  # only a missing score waits for a GPU
             return train_and_score(job)
-        with gpus.acquire_gpus(max(1, processes), runs_per_gpu):
+        with gpus.acquire_gpus(max(1, processes), job.runs_per_gpu):
             if processes > 1 and not is_distributed():
                 torchrun = ["torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", "-m"]
                 command = [sys.executable, "-m", *torchrun, "csebench", "work", run_id, "--scale", scale_name]
                 command += [] if only is None else ["--evaluators", ",".join(only)]
-                command += [] if chunk_size is None else ["--chunk-size", str(chunk_size)]
+                command += [] if job.chunk_size is None else ["--chunk-size", str(job.chunk_size)]
                 os.execv(sys.executable, command)
             return train_and_score(job)
 

@@ -84,7 +84,8 @@ def list_sentences(args):
 
 def work(args):
     only = None if args.evaluators is None else [name for name in args.evaluators.split(",") if name]
-    run.work(args.run_id, args.scale, args.processes, args.runs_per_gpu, only, args.chunk_size or None)
+    settings = {"runs_per_gpu": args.runs_per_gpu, "chunk_size": args.chunk_size or None}
+    run.work(args.run_id, args.scale, only, args.processes, **settings)
 
 
 def tune(args):
