@@ -224,8 +224,11 @@ def test_a_job_that_fails_outside_of_training(runs, where, monkeypatch, capsys):
     def unreadable(*args, **more):
         raise BadInput("data/wiki.txt: no such file.")
 
+    given = []
+
     def works(*args, **more):
         assert status.read_state(runs[0])[0] == "running"
+        given.append(args)
 
     (catalog.RUNS / runs[0]).mkdir(parents=True)
     monkeypatch.setattr(csebench.train.run, "train", unreadable if where == "reading" else works)
@@ -236,5 +239,6 @@ def test_a_job_that_fails_outside_of_training(runs, where, monkeypatch, capsys):
     assert status.read_state(runs[0]) == ("failed", record.model_dump())
     monkeypatch.setattr(csebench.train.run, "train", works)
     monkeypatch.setattr(csebench.score.evaluate, "evaluate_run", works)
-    assert cli.main(["work", runs[0]]) == 0
+    assert cli.main(["work", runs[0], "--evaluators", "sts"]) == 0
+    assert given[-1][1] == ["sts"]
     assert status.read_state(runs[0])[0] == "running"  # until train.json stands for it
