@@ -185,7 +185,7 @@ class Chaos:
                 time.sleep(0.2)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(self.random.uniform(0.1, 6))
-            number = self.random.choice([signal.SIGKILL, signal.SIGTERM])
+            number = self.random.choice([signal.SIGKILL, signal.SIGTERM]) if victim == "a job" else signal.SIGKILL
             with contextlib.suppress(psutil.NoSuchProcess, IndexError):  # all have ended
                 running = self.jobs() if victim == "a job" else [psutil.Process(process.pid)]
                 self.random.choice(running).send_signal(number)
