@@ -7,12 +7,13 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 
 import pytest
 from score_files import write_scores
 
 from csebench import cli
-from csebench.base import files, progress
+from csebench.base import files, gpus, progress
 from csebench.base import runs as run_folders
 from csebench.cli import status
 from csebench.plan import catalog, targets
@@ -239,6 +240,7 @@ def test_a_job_that_fails_outside_of_training(runs, where, monkeypatch, capsys):
     assert status.read_state(runs[0]) == ("failed", record.model_dump())
     monkeypatch.setattr(csebench.train.run, "train", works)
     monkeypatch.setattr(csebench.score.evaluate, "evaluate_run", works)
-    assert cli.main(["work", runs[0], "--evaluators", "sts"]) == 0
-    assert given[-1][1] == ["sts"]
+    monkeypatch.setattr(gpus, "acquire_gpus", lambda *counts: given.append(counts) or nullcontext())
+    assert cli.main(["work", runs[0], "--evaluators", "sts", "--runs-per-gpu", "3"]) == 0
+    assert given[-1][1] == ["sts"] and given[-1][4] == 3 and (1, 3) in given
     assert status.read_state(runs[0])[0] == "running"  # until train.json stands for it
