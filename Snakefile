@@ -15,7 +15,7 @@ wildcard_constraints:
     run=r"\w+-[0-9a-f]{10}",
     evaluator=r"[\w.-]+",
     folder=r"(?!partial/)(\w+/)?",
-    page=r"(?!partial/)(\w+/){0,2}(table\w+|methods|variants(/\w+)?|index|claims|audit)",
+    page=jobs.PAGE,
     grid=r"(?!partial/)(\w+/){0,2}((table|figure)\w+|methods|variants(/\w+)?)",
     key=r"[0-9a-f]+",
 

@@ -1,5 +1,5 @@
-"""Results as pandas frames, and scores of any model, from Python: `csebench.scores`, `csebench.table`,
-`csebench.evaluate`. The same as the command line's csv and evaluate, without files.
+"""Results as pandas frames, and scores of any model, from Python: the same as the command line's csv and evaluate,
+without files.
 
     import csebench
 
@@ -8,8 +8,6 @@
     csebench.evaluate(model, "sts", data="data/smoke")  # model: any object with `encode`
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from contextlib import chdir
@@ -17,13 +15,14 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
-from pydantic import ConfigDict, SkipValidation, ValidationError, create_model
+from pydantic import ConfigDict, SkipValidation, TypeAdapter, ValidationError
 
 from csebench.base import caches
 from csebench.base.data_root import DataRoot
 from csebench.base.errors import BadInput, shortened
 from csebench.base.project import ROOT
 from csebench.plan import catalog, targets
+from csebench.plan.registry import protocol
 
 if TYPE_CHECKING:
     import pandas
@@ -45,33 +44,27 @@ class Encodes(Protocol):
 def for_notebooks(function: Callable[P, T]) -> Callable[P, T]:
     """Files are read again at each call, and an argument of another type than is annotated raises BadInput."""
     signature = inspect.signature(function)
-    fields: dict[str, Any] = {
-        name: (about.annotation, ... if about.default is about.empty else about.default)
-        for name, about in signature.parameters.items()
-    }
-    config = ConfigDict(arbitrary_types_allowed=True)
-    arguments = create_model(function.__name__, __config__=config, __module__=__name__, **fields)
 
     @wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
         catalog.require_checkout()
-        given = signature.bind(*args, **kwargs).arguments
-        try:
-            checked = dict(arguments.model_validate(given))
-        except ValidationError as e:
-            name = str(e.errors()[0]["loc"][0])
-            kind, value = signature.parameters[name].annotation, shortened(repr(given[name]))
-            raise BadInput(f"{function.__name__}: {name}: must be {kind}, not {value}.") from None
+        for name, value in signature.bind(*args, **kwargs).arguments.items():
+            kind = signature.parameters[name].annotation
+            try:
+                TypeAdapter(kind, config=ConfigDict(arbitrary_types_allowed=True)).validate_python(value)
+            except ValidationError:
+                given = shortened(repr(value))
+                raise BadInput(f"{function.__name__}: {name}: must be {kind}, not {given}.") from None
         caches.clear()
-        return function(**checked)  # pyright: ignore[reportCallIssue]
+        return function(*args, **kwargs)
 
     return wrapper
 
 
 @for_notebooks
-def scores(scale: str = "mini") -> pandas.DataFrame:
+def scores(scale: str = "mini") -> "pandas.DataFrame":
     """Every score of a scale: the columns of `scores.csv`, with what was run, and `value` in `unit`. Raises BadInput
-    where there is no such scale, or a score file is damaged."""
+    for an unknown scale or a damaged score file."""
     import pandas
 
     from csebench.report.csv_tables import SCORES, score_rows
@@ -82,10 +75,10 @@ def scores(scale: str = "mini") -> pandas.DataFrame:
 
 
 @for_notebooks
-def table(target: str, scale: str = "mini") -> pandas.DataFrame:
+def table(target: str, scale: str = "mini") -> "pandas.DataFrame":
     """Every cell of a table or figure (`micse/table2`), or of a table of all papers (`table2`, `methods`): the columns
-    of `cells.csv`, and `unit`, that of `ours`, `std` and the published value. Raises BadInput
-    where there is no such scale or target."""
+    of `cells.csv`, and `unit`, that of `ours`, `std` and `published`. Raises BadInput for an unknown scale or target.
+    """
     import pandas
 
     from csebench.plan.papers import SettingsTable
@@ -108,27 +101,24 @@ def evaluate(
     evaluators: str | list[str] = "sts",
     data: str | Path | None = None,
     pooler: str | None = None,
-) -> pandas.DataFrame:
-    """Scores of a model, a row each, with `value` in `unit`. Nothing is written.
+) -> "pandas.DataFrame":
+    """Scores of a model, a row each, with `value` in `unit`. Nothing is written. Raises BadInput for an unknown
+    evaluator, missing data, or a model that cannot be read; RunFailed for a score that is not a finite number.
 
     Args:
         model: any object with `encode`; or a folder or hub id, as for `csebench evaluate`.
         evaluators: names, comma-separated or a list: `sts,transfer:fasttest`.
         data: folder of benchmark data; CSEBENCH_DATA, else the fetched data, without it.
         pooler: of a folder or hub id that does not state one.
-
-    Raises:
-        BadInput: unknown evaluator, missing data, or a model that cannot be read.
-        RunFailed: a score is not a finite number.
     """
     import pandas
 
-    from csebench.plan.registry import protocol
     from csebench.report.csv_tables import unit
     from csebench.score.evaluate import data_sha256, run_evaluator
 
     names = evaluators.split(",") if isinstance(evaluators, str) else evaluators
-    root = data_root(data)
+    named_root = catalog.given_root(catalog.scale("paper"))
+    root = DataRoot((*([named_root] if named_root else []), ROOT / catalog.FETCHED)) if data is None else Path(data)
     for name in names:
         data_sha256(protocol(name), root)  # refuses missing data before a model is loaded
     opened, rows = open_any(model, pooler), []
@@ -141,15 +131,7 @@ def evaluate(
     return pandas.DataFrame(rows, columns=COLUMNS)
 
 
-def data_root(given: str | Path | None) -> Path | DataRoot:
-    """The folder that is given; else CSEBENCH_DATA, and behind it what was fetched into the project."""
-    if given is not None:
-        return Path(given)
-    named = catalog.given_root(catalog.scale("paper"))
-    return DataRoot((*([named] if named else []), ROOT / catalog.FETCHED))
-
-
-def open_any(model: Encodes | str | Path, pooler: str | None) -> Embedder:
+def open_any(model: Encodes | str | Path, pooler: str | None) -> "Embedder":
     """A model as evaluators see it, which embeds every distinct sentence once. Raises BadInput for an object without
     `encode`."""
     import numpy as np
@@ -160,9 +142,8 @@ def open_any(model: Encodes | str | Path, pooler: str | None) -> Embedder:
     if isinstance(model, str | Path):
         return open_model(str(model), pooler)
     if not callable(getattr(model, "encode", None)):
-        raise BadInput(
-            f"evaluate: model: a {type(model).__name__} has no method `encode`; give a model that has, or a folder."
-        )
+        kind = type(model).__name__
+        raise BadInput(f"evaluate: model: a {kind} has no method `encode`; give a model that has, or a folder.")
 
     class Encoded(Embedder):
         def vectors(self, sentences: list[str]) -> np.ndarray:

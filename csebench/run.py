@@ -1,13 +1,12 @@
-"""A planned run as a job of the workflow makes it, and the trials of a search, each an ordinary run in runs/.
-
-Which trials, and the file of a search: csebench/plan/tuning.py.
-"""
+"""A run from a spec, a planned run as a job of the workflow makes it, and the trials of a search, each an ordinary run
+in runs/. Which trials, and the file of a search: csebench/plan/tuning.py."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from csebench.base.data_root import DataRoot
@@ -24,6 +23,7 @@ from csebench.base.runs import (
     read_report,
     training_report,
 )
+from csebench.base.terminal import loading
 from csebench.plan import catalog, recipe, targets, tuning
 from csebench.plan.declarations import Scale
 from csebench.plan.registry import protocol
@@ -33,72 +33,83 @@ from csebench.plan.where_data_is import from_hub, no_file
 from csebench.score.prune import prune
 
 
-def work(
-    run_id: str,
-    scale_name: str,
-    processes: int = 1,
-    runs_per_gpu: int = 1,
-    only: list[str] | None = None,
-    chunk_size: int | None = None,
-) -> None:
+@dataclass(frozen=True)
+class Job:
+    """A run, and how a process makes it."""
+
+    spec: Spec
+    scale: Scale
+    evaluators: tuple[str, ...] = ()  # that score it
+    runs_per_gpu: int = 1  # that may be on one GPU at a time
+    chunk_size: int | None = None  # sentences that an encoder in training has in memory at a time; None: the batch
+
+    @property
+    def folder(self) -> Path:
+        return catalog.RUNS / self.spec.run_id
+
+
+def train_spec(spec: Spec, out: Path, *inputs, **settings) -> None:
+    """Train a run that no page needs; arguments as of csebench/train/run.py: train."""
+    with lock_run(out), acquire_gpus():
+        with loading("PyTorch"):
+            from csebench.train.run import train
+
+        train(spec, out, *inputs, **settings)
+
+
+def work(run_id: str, scale_name: str, only: list[str] | None = None, processes: int = 1, **settings) -> None:
     """Train a planned run and score it by what pages show. The run is done when it is trained: an evaluator that
     fails leaves its reason, and the other scores are made (`publish` tries again, and fails). While another process
-    works on the run, waits for it, and then does what is left.
+    works on the run, waits for it, and then does what is left. Raises BadInput where no page of the scale needs the
+    run, or its data is missing; RunFailed where training failed.
 
     Args:
         only: evaluators that the pages show that are wanted; None: those of every page of the scale.
         processes: that share every batch, each on a GPU of its own.
-        runs_per_gpu: runs that may be on one GPU at a time.
-        chunk_size: sentences that an encoder in training has in memory at a time; None: the batch.
-
-    Raises:
-        BadInput: no page of the scale needs the run, or its data is missing.
-        RunFailed: training failed.
+        settings: runs_per_gpu and chunk_size of Job.
     """
     for evaluator in only or ():
         protocol(evaluator)  # refuses an unknown name
     spec, scale = targets.run(run_id, scale_name), catalog.scale(scale_name)  # refuses before anything is waited for
-    evaluators = [e for e in sorted(targets.evaluators(scale_name)[run_id]) if only is None or e in only]
-    folder = catalog.RUNS / run_id
-    if not (folder / "model" / REPORT).exists():
+    evaluators = sorted(e for e in targets.evaluators(scale_name)[run_id] if only is None or e in only)
+    job = Job(spec, scale, tuple(evaluators), **settings)
+    trained_model = job.folder / "model" / REPORT
+    if not trained_model.exists():
         for name in recipe.training_files(spec, scale):
             if not (catalog.data_root(scale) / name).exists():
                 raise BadInput(no_file(name, scale))
-    with lock_run(folder):
-        if (folder / "model" / REPORT).exists():  # only a missing score waits for a GPU
-            return train_and_score(spec, scale, evaluators, runs_per_gpu, chunk_size)
-        with acquire_gpus(max(1, processes), runs_per_gpu):
+    with lock_run(job.folder):
+        if trained_model.exists():  # only a missing score waits for a GPU
+            return train_and_score(job)
+        with acquire_gpus(max(1, processes), job.runs_per_gpu):
             if processes > 1 and not is_distributed():
                 torchrun = ["torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", "-m"]
                 command = [sys.executable, "-m", *torchrun, "csebench", "work", run_id, "--scale", scale_name]
                 command += [] if only is None else ["--evaluators", ",".join(only)]
-                command += [] if chunk_size is None else ["--chunk-size", str(chunk_size)]
+                command += [] if job.chunk_size is None else ["--chunk-size", str(job.chunk_size)]
                 os.execv(sys.executable, command)
-            return train_and_score(spec, scale, evaluators, runs_per_gpu, chunk_size)
+            return train_and_score(job)
 
 
-def train_and_score(
-    spec: Spec, scale: Scale, evaluators: list[str], runs_per_gpu: int, chunk_size: int | None = None
-) -> None:
-    folder, data_root = catalog.RUNS / spec.run_id, catalog.data_root(scale)
-    with Progress(folder, spec.run_id):
+def train_and_score(job: Job) -> None:
+    spec, data_root = job.spec, catalog.data_root(job.scale)
+    with Progress(job.folder, spec.run_id):
         from csebench.score.evaluate import evaluate_run, has_data
 
-        if is_done(folder, spec):  # then torch need not be imported
-            finish(folder)
+        if is_done(job.folder, spec):  # then torch need not be imported
+            finish(job.folder)
         else:
             from csebench.train.run import train
 
-            corpus, positives = recipe.corpus_path(spec, scale), recipe.positives_path(spec)
-            train(spec, folder, corpus, data_root, positives=positives, chunk_size=chunk_size)
+            corpus, positives = recipe.corpus_path(spec, job.scale), recipe.positives_path(spec)
+            train(spec, job.folder, corpus, data_root, positives=positives, chunk_size=job.chunk_size)
         if is_main_process():
-            ready = [evaluator for evaluator in in_order(evaluators, data_root) if has_data(evaluator, data_root)]
-            evaluate_run(
-                folder, ready, data_root, scale.evaluation, runs_per_gpu, keep_going=True, threads=spec.threads
-            )
+            ready = [evaluator for evaluator in in_order(job.evaluators, data_root) if has_data(evaluator, data_root)]
+            settings, threads = job.scale.evaluation, spec.threads
+            evaluate_run(job.folder, ready, data_root, settings, job.runs_per_gpu, keep_going=True, threads=threads)
 
 
-def in_order(evaluators: list[str], data_root: Path | DataRoot) -> list[str]:
+def in_order(evaluators: Iterable[str], data_root: Path | DataRoot) -> list[str]:
     """What reads the data root, what declares itself first before the rest; then what has a large corpus of its own;
     last what comes from a hub: the surest and cheapest scores are there before another can fail."""
 
@@ -128,45 +139,36 @@ def publish(run_id: str, evaluator: str, scale_name: str) -> Path:
 
 def tune(names: list[str], scale_name: str, number: int, log: Callable[[str], None]) -> None:
     """Search for the settings of methods, with the same number of trials for each. Trials that a file of a search or
-    runs/ has are kept, so a search that was stopped goes on where it was.
-
-    Raises:
-        BadInput: a method has no search space or too small a one, or its file is damaged; nothing is trained then.
-        RunFailed: every trial of a method failed by its own loss, or a run stopped for any other reason.
-        Stopped: SIGTERM or SIGINT asked for an end.
-    """
+    runs/ has are kept, so a search that was stopped goes on where it was. Raises BadInput, before anything is trained,
+    where a method has no search space or too small a one, or its file is damaged; RunFailed where every trial of a
+    method failed by its own loss, or a run stopped for any other reason; Stopped at SIGTERM or SIGINT."""
     planned = {name: tuning.plan_trials(name, scale_name, number) for name in dict.fromkeys(names)}
-    made = {name: made_trials(name, scale_name, untuned) for name, ((_, untuned), *_) in planned.items()}
+    made: dict[str, dict[str, Trial]] = {}
+    for name, ((_, untuned), *_) in planned.items():
+        path = tuning.search_path(name, scale_name)
+        before = tuning.read_search(path) if (catalog.ROOT / path).exists() else None
+        made[name] = {}
+        if before is not None and before.spec == untuned:  # else made under other settings than today's
+            made[name] = {trial.run: trial for trial in before.trials}
     for name, trials in planned.items():
-        search(name, scale_name, trials, made[name], log)
-
-
-def made_trials(name: str, scale_name: str, untuned: Spec) -> dict[str, Trial]:
-    """The trials that the file of a search has, by run; none of a search under other settings than today's."""
-    path = tuning.search_path(name, scale_name)
-    before = tuning.read_search(path) if (catalog.ROOT / path).exists() else None
-    return {trial.run: trial for trial in before.trials} if before and before.spec == untuned else {}
+        search(name, catalog.scale(scale_name), trials, made[name], log)
 
 
 def search(
-    name: str,
-    scale_name: str,
-    planned: list[tuple[Settings, Spec]],
-    made: dict[str, Trial],
-    log: Callable[[str], None],
+    name: str, scale: Scale, planned: list[tuple[Settings, Spec]], made: dict[str, Trial], log: Callable[[str], None]
 ) -> None:
     """Run the trials of one search that are not made; its file, which keeps the others, is written after each."""
-    scale, untuned, path = catalog.scale(scale_name), planned[0][1], tuning.search_path(name, scale_name)
+    untuned, path = planned[0][1], tuning.search_path(name, scale.scale)
     stage = recipe.pretraining(untuned.params, scale.encoders[tuning.ENCODER], recipe.conditions(scale), name)
     if stage and any(spec.run_id not in made for _, spec in planned):
-        trained(stage, scale, needs_model=True)
+        trained(Job(stage, scale), needs_model=True)
     for number, (settings, spec) in enumerate(planned, 1):
         if spec.run_id not in made:
-            made[spec.run_id] = run_trial(settings, spec, scale)
+            made[spec.run_id] = run_trial(settings, Job(spec, scale))
         trials = [*made.values()]
         count, chosen = max(len(planned), len(trials)), tuning.chosen_settings(trials)
         content = tuning.Search(name=name, planned=count, spec=untuned, trials=trials, chosen=chosen)
-        tuning.write_search(content, scale_name)
+        tuning.write_search(content, scale.scale)
         log(f"{name}: trial {number} of {len(planned)}: {trial_label(made[spec.run_id])}")
     best = tuning.best_trial([*made.values()])
     if best is None:
@@ -174,25 +176,25 @@ def search(
     log(f"{name}: chosen: {trial_label(best)}; {path}")
 
 
-def run_trial(settings: Settings, spec: Spec, scale: Scale) -> Trial:
+def run_trial(settings: Settings, job: Job) -> Trial:
     """One trial; a run that its own loss ended is one without a score."""
+    run_id = job.spec.run_id
     try:
-        report = trained(spec, scale)
+        report = trained(job)
     except Untrainable as error:
-        return Trial(settings=settings, run=spec.run_id, failure=first_line(error))
-    if scale.keep == "scores":
-        delete_model(catalog.RUNS / spec.run_id)
-    return Trial(settings=settings, run=spec.run_id, dev=report["best_dev"], model_sha256=report["model_sha256"])
+        return Trial(settings=settings, run=run_id, failure=first_line(error))
+    if job.scale.keep == "scores":
+        delete_model(job.folder)
+    return Trial(settings=settings, run=run_id, dev=report["best_dev"], model_sha256=report["model_sha256"])
 
 
-def trained(spec: Spec, scale: Scale, needs_model: bool = False) -> dict:
+def trained(job: Job, needs_model: bool = False) -> dict:
     """Train a run unless it is done, or, with `needs_model`, unless its model is there; returns its report."""
-    folder = catalog.RUNS / spec.run_id
-    if training_report(folder) is None or (needs_model and not has_model(folder)):
-        with lock_run(folder), acquire_gpus():
-            train_and_score(spec, scale, [], runs_per_gpu=1)
-    report = read_report(folder)
-    assert report is not None, folder
+    if training_report(job.folder) is None or (needs_model and not has_model(job.folder)):
+        with lock_run(job.folder), acquire_gpus():
+            train_and_score(job)
+    report = read_report(job.folder)
+    assert report is not None, job.folder
     return report
 
 

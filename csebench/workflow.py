@@ -1,5 +1,4 @@
-"""What the rules of the workflow compute: inputs, threads and minutes of jobs. Rules hold no logic; torch is never
-imported here."""
+"""What the rules of the workflow compute: inputs, threads and minutes of jobs. Never imports torch."""
 
 from __future__ import annotations
 
@@ -14,44 +13,44 @@ from csebench.base.caches import cached
 from csebench.base.data_root import matches
 from csebench.base.errors import BadInput, MissingFile, shortened, unknown
 from csebench.base.runs import DONE, PRUNED
-from csebench.plan import catalog, cost, made_from, recipe, targets, tuning, where_data_is
+from csebench.plan import catalog, cost, made_from, recipe, targets, tuning
 from csebench.plan.declarations import Scale
 from csebench.plan.registry import declaration, protocol
+from csebench.plan.spec import Spec
 from csebench.plan.versions import unversioned_code
 from csebench.plan.where_data_is import from_hub, missing, source_of, sources
 from csebench.score.evaluate import evaluation_key
 
+LONGEST_NAME = 200  # of a target
+PAGE = r"(?!partial/)(\w+/){0,2}(table\w+|methods|variants(/\w+)?|index|claims|audit)"  # of the rule page
+
 
 def refusing(function):
-    """Decorator of what rules call: bad input ends the workflow with one message and exit code 2; Snakemake would bury
-    it in a traceback and exit with 1."""
+    """Decorator of what rules call: bad input ends the workflow with one message and exit code 2, where Snakemake
+    would bury it in a traceback and exit with 1."""
 
     @wraps(function)
     def checked(*args, **kwargs):
         try:
             return function(*args, **kwargs)
         except BadInput as error:
-            hint = f" {partial_hint(sys.argv[1:])}" if isinstance(error, MissingFile) else ""
-            print(f"csebench: {error}{hint}".rstrip(), file=sys.stderr, flush=True)
+            hint = partial_hint() if isinstance(error, MissingFile) else ""
+            print(f"csebench: {error} {hint}".rstrip(), file=sys.stderr, flush=True)
             os._exit(2)
 
     return checked
 
 
-LONGEST_NAME = 200  # of a target
-
-
-def partial_hint(words: Iterable[str]) -> str:
-    """The partial pages that can be made in place of those that a command line asks for."""
-    names = r"table\w+|methods|variants(/\w+)?|index|claims|audit"  # as in the rule partial_page
-    strict = [word for word in words if re.fullmatch(rf"results/(?!partial/)(\w+/){{0,2}}({names})\.md", word)]
-    partial = " ".join(word.replace("results/", "results/partial/", 1) for word in strict)
-    return f"What exists can be shown without it: snakemake -j1 {partial}" if partial else ""
+def partial_hint() -> str:
+    """The partial pages that can be made in place of those that the command line asks for."""
+    strict = rf"results/({PAGE})\.md"
+    partial = [re.sub(strict, r"results/partial/\1.md", word) for word in sys.argv[1:] if re.fullmatch(strict, word)]
+    return f"What exists can be shown without it: snakemake -j1 {' '.join(partial)}" if partial else ""
 
 
 @refusing
 def start(scale: str) -> None:
-    """Checks the project and the scale."""
+    """Check the project and the scale."""
     catalog.require_checkout()
     if {*"{}"} & {*str(catalog.ROOT)}:
         raise BadInput(f"{catalog.ROOT}: Snakemake takes braces in a path for wildcards; move the checkout.")
@@ -62,12 +61,8 @@ def start(scale: str) -> None:
 
 @refusing
 def check_targets(words: list[str], rules: Iterable[str], scale: str) -> None:
-    """Refuses a page that does not exist, and the name of one in place of its path, before Snakemake looks for a rule.
-
-    Args:
-        words: of the command line.
-        rules: names that are targets as well.
-    """
+    """Refuse a page that does not exist, and the name of one in place of its path, before Snakemake looks for a rule:
+    `words` are those of the command line, `rules` names that are targets as well."""
     if suspects := {word for word in words if word not in rules and is_suspect(word)}:
         from snakemake.cli import get_argument_parser  # takes half a second
 
@@ -93,27 +88,26 @@ def is_suspect(word: str) -> bool:
 
 
 def report_failures(logs: Iterable[str]) -> None:
-    """A line per log of a failed job with the reason, and the pages that can be made all the same."""
+    """Print a line per log of a failed job with the reason, and the pages that can be made all the same."""
     for name in dict.fromkeys(logs):
         content = Path(name).read_text(encoding="utf-8", errors="replace") if Path(name).exists() else ""
         reasons = re.findall(r"^(?:csebench: |[\w.]*(?:Error|Exception): ).+", content, re.M)
         reason = [*(content.split("\n")[-2:-1] or ["ended without a message; was it killed?"]), *reasons][-1]
         print(f"csebench: failed: {shortened(reason.removeprefix('csebench: '))} ({name})", file=sys.stderr)
-    if hint := partial_hint(sys.argv[1:]):
+    if hint := partial_hint():
         print(f"csebench: {hint}", file=sys.stderr)
 
 
 @refusing
 def report_unversioned_code() -> None:
-    """One line on stderr where the code of a unit changed and its version did not."""
+    """Print a line where the code of a unit changed and its version did not."""
     if changed := unversioned_code():
-        print(
+        message = (
             f"csebench: {', '.join(changed)}: the code changed, the version did not; runs and scores that it makes are"
             " marked. Bump `version` if a number can change; if none can:"
-            f" python -m csebench.plan.versions --bless {' '.join(changed)}",
-            file=sys.stderr,
-            flush=True,
+            f" python -m csebench.plan.versions --bless {' '.join(changed)}"
         )
+        print(message, file=sys.stderr, flush=True)
 
 
 @refusing
@@ -124,17 +118,13 @@ def scale_of_folder(folder: str) -> str:
     return name
 
 
-# ---------------------------------------------------------------- scores
+# ---------------------------------------------------------------- pages
 
 
 @refusing
 def inputs_of(output: str, scale: str | None = None) -> list[Path]:
     """Inputs of the rule of a file below results/: what rules make for it, and the record of what it was made from. A
-    page in results/partial/ waits for no other file.
-
-    Args:
-        scale: of `--config scale=`, which the folder must not contradict.
-    """
+    page in results/partial/ waits for no other file. The folder must not contradict the `scale` of `--config`."""
     path = Path(output)
     made = made_from.made_files(path)
     if scale not in (None, made_from.name_and_scale(path)[1]):
@@ -162,15 +152,21 @@ def category(output: str) -> str:
 
 
 @refusing
+def planned_run(run_id: str, first_scale: str) -> tuple[Spec, Scale]:
+    """A run and a scale whose pages need it: `first_scale` if they do."""
+    scale_name = targets.scale_of_run(run_id, first_scale)
+    return targets.run(run_id, scale_name), catalog.scale(scale_name)
+
+
+@refusing
 def run_data(run_id: str, first_scale: str) -> list[Path]:
     """Corpus and dev set of a run, what is made of its corpus, and the run before it: files that rules make."""
-    scale_name = targets.scale_of_run(run_id, first_scale)
-    scale, spec = catalog.scale(scale_name), targets.run(run_id, scale_name)
+    spec, scale = planned_run(run_id, first_scale)
     files = made_files(recipe.training_files(spec, scale), scale)
     if (positives := recipe.positives_path(spec)) is not None:
         files.append(positives)
     if spec.run_before is not None:
-        files.append(catalog.RUNS / spec.run_before / "train.json")
+        files.append(catalog.RUNS / spec.run_before / DONE)
     return files
 
 
@@ -204,10 +200,8 @@ def trained_run(run_id: str, evaluator: str, score_scale: str, first_scale: str)
         made.unlink(missing_ok=True)
     if made.parent.exists() or not targets.score_path(run_id, evaluator, score_scale).exists():
         return [made]
-    scale_name = targets.scale_of_run(run_id, first_scale)
-    scale, spec = catalog.scale(scale_name), targets.run(run_id, scale_name)
-    corpus = recipe.corpus_of(declaration(spec.method), scale) if spec.corpus else None
-    return [] if corpus and missing(corpus.path, scale) else [made]
+    spec, scale = planned_run(run_id, first_scale)
+    return [] if spec.corpus and missing(recipe.training_files(spec, scale)[0], scale) else [made]
 
 
 @refusing
@@ -237,48 +231,31 @@ def wanted_evaluators(run_id: str, first_scale: str, wanted: Iterable[str]) -> s
     return ",".join(sorted({evaluator for page in pages for run, evaluator in page.available() if run == run_id}))
 
 
-@refusing
 def identity(evaluator: str, scale_name: str) -> str:
     """The key of an evaluation's settings: another version or batch size is scored again."""
     return evaluation_key(evaluator, catalog.scale(scale_name).evaluation)
 
 
 @refusing
-def data_state(evaluator: str, scale_name: str) -> str:
-    """Hash of the given data of an evaluator: where a file is changed in place, its scores are made again."""
-    return where_data_is.given_data(evaluator, scale_name)
-
-
-@refusing
-def threads(run_id: str, first_scale: str) -> int:
-    return catalog.scale(targets.scale_of_run(run_id, first_scale)).threads
-
-
-@refusing
 def training_minutes(run_id: str, first_scale: str, attempt: int) -> int:
     """What a cluster is asked for."""
-    scale_name = targets.scale_of_run(run_id, first_scale)
-    return cost.job_minutes(cost.fastest_seconds(targets.run(run_id, scale_name), scale_name), attempt)
+    spec, scale = planned_run(run_id, first_scale)
+    return cost.job_minutes(cost.fastest_seconds(spec, scale.scale), attempt)
 
 
 class RunTitle:
-    """In the message of a rule, `{run_title:{wildcards.run}}` is what people call a run: `run_title`."""
+    """In the message of a rule, `{run_title:{wildcards.run}}` is the method of a run, its data, and the first table
+    that shows it: `miCSE, 10,000 sentences, seed 48 (micse/table2)`."""
 
     def __init__(self, first_scale: str):
         self.first_scale = first_scale
 
+    @refusing
     def __format__(self, run_id: str) -> str:
-        return run_title(run_id, self.first_scale)
-
-
-@refusing
-def run_title(run_id: str, first_scale: str) -> str:
-    """`miCSE, 10,000 sentences, seed 48 (micse/table2)`: the method, its data, and the first table that shows it."""
-    scale_name = targets.scale_of_run(run_id, first_scale)
-    spec = targets.run(run_id, scale_name)
-    parts = ["+".join([declaration(spec.method).title, *spec.components])]
-    parts += [f"{spec.corpus.size:,} sentences"] if spec.corpus else []
-    return f"{', '.join([*parts, f'seed {spec.seed}'])} ({first_table(scale_name)[run_id]})"
+        spec, scale = planned_run(run_id, self.first_scale)
+        parts = ["+".join([declaration(spec.method).title, *spec.components])]
+        parts += [f"{spec.corpus.size:,} sentences"] if spec.corpus else []
+        return f"{', '.join([*parts, f'seed {spec.seed}'])} ({first_table(scale.scale)[run_id]})"
 
 
 @cached
@@ -286,7 +263,6 @@ def first_table(scale_name: str) -> dict[str, str]:
     """By run id, the target of the first table or figure of a paper that shows a run; else the page's name."""
     titles: dict[str, str] = {}
     for page in sorted(targets.pages(scale_name), key=lambda page: len(page.papers) > 1 or page.name in page.papers):
-        name = page.name if page.name in page.papers else f"{page.papers[0]}/{page.name}"
         for run_id in page.runs():
-            titles.setdefault(run_id, name)
+            titles.setdefault(run_id, targets.target_name(page.papers[0], page.name))
     return titles

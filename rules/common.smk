@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from csebench import workflow as jobs  # `workflow` is a name of Snakemake
-from csebench.base import gpus
+from csebench.base import processes
 from csebench.plan import catalog, cost, targets, where_data_is
 
 
@@ -20,7 +20,7 @@ os.environ["PATH"] = os.pathsep.join(
 # `exec` replaces the shell: else SIGTERM ends the shell first, and the job is killed while it writes its checkpoint.
 shell.prefix("set -euo pipefail; exec ")
 SCALE = config.get("scale", catalog.DEFAULT_SCALE)
-GPU = int(bool(gpus.visible_gpus()))  # GPUs that a run requests
+GPU = int(bool(processes.visible_gpus()))  # GPUs that a run requests
 
 jobs.start(SCALE)
 run_title = jobs.RunTitle(SCALE)  # of messages
@@ -54,7 +54,13 @@ def evaluator_of(wildcards):
 
 
 def of_evaluation(function):
-    return lambda wildcards: function(evaluator_of(wildcards), scale_of(wildcards))
+    """What a function of an evaluator and a scale gives for a job."""
+    checked = jobs.refusing(function)
+    return lambda wildcards: checked(evaluator_of(wildcards), scale_of(wildcards))
+
+
+def threads_of(wildcards):
+    return jobs.planned_run(wildcards.run, SCALE)[1].threads
 
 
 def wanted_evaluators(wildcards):

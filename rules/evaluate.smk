@@ -15,7 +15,7 @@ rule evaluate:
         "runs/{run}/{folder}{evaluator}.log",
     conda:
         "../envs/evaluate.yaml"
-    threads: lambda wildcards: jobs.threads(wildcards.run, SCALE)
+    threads: threads_of
     resources:
         mem_mb=16000,
         runtime=lambda _, attempt: cost.job_minutes(0, attempt),
@@ -23,7 +23,8 @@ rule evaluate:
         scale=scale_of,
         evaluator=evaluator_of,
         identity=of_evaluation(jobs.identity),
-        data=of_evaluation(jobs.data_state),
+        # where a file is changed in place, its scores are made again
+        data=of_evaluation(where_data_is.given_data),
     message:
         "score {run_title:{wildcards.run}} by {params.evaluator}"
     shell:

@@ -11,7 +11,7 @@ rule train:
         "runs/{run}/train.log",
     conda:
         "../envs/train.yaml"
-    threads: lambda wildcards: jobs.threads(wildcards.run, SCALE)
+    threads: threads_of
     resources:
         gpu=GPU,
         runs_per_gpu=1,

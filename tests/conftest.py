@@ -23,9 +23,13 @@ def sentences(corpus):
     return corpus.read_text(encoding="utf-8").splitlines()
 
 
+SHAPE = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 64}
+SHAPE["initializer_range"] = 0.1  # larger than BERT's, so that attention is not uniform
+
+
 @pytest.fixture(scope="session")
 def tiny_bert(tmp_path_factory, sentences):
-    """Folder of a BERT of 3 layers with random weights; larger than BERT's, so that attention is not uniform."""
+    """Folder of a BERT of 3 layers with random weights."""
     import torch
     from transformers import BertConfig, BertModel
 
@@ -33,16 +37,8 @@ def tiny_bert(tmp_path_factory, sentences):
 
     folder = tmp_path_factory.mktemp("encoders") / "tiny-bert"
     tokenizer = train_tokenizer(sentences, 600)
-    config = BertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        intermediate_size=64,
-        max_position_embeddings=128,
-        initializer_range=0.1,
-    )
     torch.manual_seed(0)
+    config = BertConfig(vocab_size=len(tokenizer), max_position_embeddings=128, **SHAPE)
     BertModel(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
@@ -62,19 +58,9 @@ def tiny_roberta(tmp_path_factory, sentences):
     bpe.train_from_iterator(sentences, vocab_size=600, special_tokens=special, show_progress=False)
     bpe.save_model(str(folder))
     tokenizer = RobertaTokenizerFast.from_pretrained(folder)
-    config = RobertaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        intermediate_size=64,
-        max_position_embeddings=130,  # 128 tokens: RoBERTa's positions start at 2
-        type_vocab_size=1,
-        initializer_range=0.1,
-        bos_token_id=0,
-        pad_token_id=1,
-        eos_token_id=2,
-    )
+    ids = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "type_vocab_size": 1}
+    positions = 130  # 128 tokens: RoBERTa's positions start at 2
+    config = RobertaConfig(vocab_size=len(tokenizer), max_position_embeddings=positions, **ids, **SHAPE)
     torch.manual_seed(0)
     RobertaModel(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)

@@ -16,7 +16,7 @@ def clear():
 
 
 def made_up(folder, patch, *papers, name=SCALE, **changed):
-    """The project in `folder`, which becomes the current one; `changed` are values of its scale."""
+    """Make a project in `folder`, which becomes the current one; `changed` are values of its scale."""
     scale = {"scale": name, "purpose": "tests.", "data_root": str(ROOT / "data" / "smoke"), "dev": "stsb-dev-smoke"}
     scale |= {"corpus": "wiki1m-github", "sizes": {"1%": 10_000, "10%": 100_000, "100%": 1_000_000}}
     scale |= {"seeds": [1, 2, 3], "seeds_by_size": {"1%": [1]}}
@@ -34,9 +34,8 @@ def made_up(folder, patch, *papers, name=SCALE, **changed):
 
 def table(rows, columns, **more):
     """Of rows {label: (method, printed values)}; a row without a method is not run."""
-    made = [
-        {"label": label, "source": "measured", "values": values}
-        | ({"run": {"method": method}} if method else {"missing": "not here"})
-        for label, (method, values) in rows.items()
-    ]
+    made = []
+    for label, (method, values) in rows.items():
+        run = {"run": {"method": method}} if method else {"missing": "not here"}
+        made.append({"label": label, "source": "measured", "values": values} | run)
     return {"title": "A table", "columns": columns, "rows": made, **more}

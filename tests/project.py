@@ -31,6 +31,11 @@ class Project:
     def snakemake(self, *arguments):
         return self.run(*arguments, "-j2")
 
+    def is_done(self, target: str) -> bool:
+        """Whether Snakemake plans nothing for a target."""
+        done = self.run("-n", "--", target)
+        return done.returncode == 0 and "Nothing to be done" in done.stdout + done.stderr
+
     def started(self, done) -> set[str]:
         """Rules that a call of Snakemake ran."""
         return set(re.findall(r"\(Rule: (\w+)\)", done.stdout + done.stderr))
@@ -42,8 +47,13 @@ class Project:
         return (self.folder / "results" / name).read_text(encoding="utf-8")
 
 
-def new_project(folder: Path, paper: str) -> Project:
-    """The project in a new folder; `paper` takes the place of its papers."""
+def new_project(folder: Path, paper: str, methods: str = "", scales: str = "") -> Project:
+    """The project in a new folder; `paper` takes the place of its papers.
+
+    Args:
+        methods: names of those that are kept; then scale smoke says nothing about others.
+        scales: names of those that are kept: others may name methods that are not there.
+    """
     ignored = shutil.ignore_patterns(".git", ".venv", "runs", "results", ".snakemake", "__pycache__", "*.egg-info")
     shutil.copytree(ROOT, folder, ignore=ignored)
     for file in (folder / "papers").glob("*.yaml"):
@@ -55,6 +65,13 @@ def new_project(folder: Path, paper: str) -> Project:
     mini = folder / "config" / "mini.yaml"
     # of mini, without its searches, which are among the results, and the seeds of tables that are not there
     mini.write_text(re.sub(r"^(tuned:.*\n|seeds_by_table:.*\n(  .*\n)+)", "", mini.read_text(), flags=re.M))
+    for kept, files in ((methods, "methods/[!_]*.py"), (scales, "config/*.yaml")):
+        for path in folder.glob(files):
+            if kept and path.stem not in kept.split():
+                path.unlink()
+    if methods:
+        smoke = folder / "config" / "smoke.yaml"
+        smoke.write_text(smoke.read_text().partition("methods:")[0])
     return Project(folder)
 
 
@@ -80,13 +97,4 @@ tables:
 
 def one_row_project(folder: Path) -> Project:
     """A project of one method, SimCSE, and one scale, smoke, with two tables of the same runs."""
-    project = new_project(folder, ONE_ROW)
-    for path in (project.folder / "methods").glob("[!_]*.py"):
-        if path.stem != "simcse":
-            path.unlink()
-    for path in (project.folder / "config").glob("*.yaml"):  # other scales name methods that are not there
-        if path.stem != "smoke":
-            path.unlink()
-    smoke = project.folder / "config" / "smoke.yaml"
-    smoke.write_text(smoke.read_text().partition("methods:")[0])
-    return project
+    return new_project(folder, ONE_ROW, "simcse", "smoke")

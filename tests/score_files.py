@@ -15,18 +15,9 @@ from csebench.score.score_file import ROUNDING
 from csebench.score.score_types import Score
 
 GOLD = np.arange(9) / 2
-PROVENANCE = {
-    "commit": "0123456789abcdef",
-    "dirty_diff_sha256": None,
-    "packages": {"torch": "9.9"},
-    "gpu": None,
-    "processor": "a processor",
-    "cores": 2,
-    "threads": 1,
-    "started": "2026-01-01T00:00:00Z",
-    "seconds": 61.2,
-}
-
+PROVENANCE = {"commit": "0123456789abcdef", "dirty_diff_sha256": None, "packages": {"torch": "9.9"}}
+PROVENANCE |= {"gpu": None, "processor": "a processor", "cores": 2, "threads": 1}
+PROVENANCE |= {"started": "2026-01-01T00:00:00Z", "seconds": 61.2}
 FILLED = "filled"  # protocol of rows that only complete an average
 
 

@@ -54,16 +54,6 @@ def list_papers(args):
     print_table(["name", "paper", "tables", "figures", "claims"], rows, args.json)
 
 
-def show_status(args):
-    from csebench.report import status
-
-    pages = parse_targets(args)
-    if args.json:
-        print(json_text(status.content(pages)))
-    else:
-        status.show_status(pages, args.scale, args.watch)
-
-
 def show_power(args):
     from csebench.report import planned_power
     from csebench.report.view import grid_view

@@ -1,10 +1,9 @@
-"""The types of options, the targets that verbs take, and the names that the shell completes."""
+"""The types of options, the targets that verbs take, and the names that can be shown."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,10 +12,10 @@ from pydantic import Field, TypeAdapter, ValidationError
 from csebench.base.errors import shortened
 from csebench.base.files import check_output
 from csebench.plan import catalog, registry, targets
-from csebench.plan.declarations import LARGEST, BatchSize, Seed, Threads
+from csebench.plan.declarations import LARGEST
 
 
-def option_type(annotation: Any) -> Callable[[str], Any]:
+def number(annotation: Any) -> Callable[[str], Any]:
     """The argparse type of an option whose values and bounds are declared for pydantic."""
     adapter = TypeAdapter(annotation)
 
@@ -32,22 +31,19 @@ def option_type(annotation: Any) -> Callable[[str], Any]:
 
 def whole(low: int, high: int = LARGEST) -> Callable[[str], int]:
     """The type of an option that is a whole number within bounds."""
-    return option_type(Annotated[int, Field(ge=low, le=high)])
-
-
-SEED, THREADS, BATCH_SIZE = option_type(Seed), option_type(Threads), option_type(BatchSize)
-ABOVE_ZERO = option_type(Annotated[float, Field(gt=0, allow_inf_nan=False)])
+    return number(Annotated[int, Field(ge=low, le=high)])
 
 
 def output_file(text: str, is_folder: bool = False) -> Path:
-    """Raises BadInput for a path that cannot be written."""
+    """The type of an option that is a path to write to. Raises BadInput where it cannot be written."""
     if not text:
         raise argparse.ArgumentTypeError("is empty")
     check_output(Path(text), is_folder)
     return Path(text)
 
 
-output_folder = partial(output_file, is_folder=True)
+def output_folder(text: str) -> Path:
+    return output_file(text, is_folder=True)
 
 
 def parse_targets(args) -> list[targets.Page]:
@@ -59,13 +55,6 @@ def parse_targets(args) -> list[targets.Page]:
 def distinct_evaluators(text: str) -> list[str]:
     """The evaluators of an option, each once, as one that is named twice would give every row twice."""
     return list(dict.fromkeys(text.split(",")))
-
-
-# ---------------------------------------------------------------- names that the shell completes
-
-
-def target_names() -> list[str]:
-    return ["all", *catalog.GENERATED, *paper_names()]
 
 
 def paper_names() -> list[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection
+from typing import NamedTuple
 
 from tabulate import tabulate
 
@@ -24,22 +24,23 @@ RUNS = ["run", "sentences", "seed", "state", "seconds", "shown in", "tables"]
 def show_plan(args):
     work = Work(parse_targets(args), args.device)
     runs, tables = planned_runs(work.pages), tables_rows(work)
-    finished = targets.finished_runs(work.pages)
+    runs_rows = []
+    for spec, state, shown_in, seconds, _ in runs:
+        size = spec.corpus.size if spec.corpus else "-"
+        runs_rows.append([spec.run_id, size, spec.seed, state, seconds, len(shown_in), " ".join(shown_in)])
     if args.json:
         content = {"scale": work.scale.scale, "device": work.device, "tables": records(TABLES, tables)}
-        return print(json_text(content | {"runs": records(RUNS, runs_rows(runs, finished))}))
-    parts = [summary(work, runs, finished), hours_table(work), table(TABLES, tables) if tables else ""]
-    parts.append(downloads(work.pages))
-    if args.runs:
-        parts.append(tabulate(runs_rows(runs, finished), RUNS, floatfmt=".1f"))
+        return print(json_text(content | {"runs": records(RUNS, runs_rows)}))
+    parts = [summary(work, runs), hours_table(work), table(TABLES, tables) if tables else "", downloads(work.pages)]
+    parts += [tabulate(runs_rows, RUNS, floatfmt=".1f")] if args.runs else []
     return print("\n\n".join(filter(None, parts)))
 
 
-@dataclass(frozen=True)
-class PlannedRun:
+class PlannedRun(NamedTuple):
     """A run that pages need, and every table and figure that shows it."""
 
     spec: Spec
+    state: str  # done, missing or damaged
     tables: tuple[str, ...]  # of all papers
     seconds: float | None  # of training, where it was done here
     damage: str | None  # of the run's report
@@ -52,37 +53,26 @@ def planned_runs(pages: list[targets.Page]) -> list[PlannedRun]:
         for run in targets.page(grid[1], pages[0].scale, grid[0]).runs():
             tables.setdefault(run, []).append(target_name(*grid))
     specs = {run: spec for page in pages for run, spec in page.available_runs().items()}
-    return [PlannedRun(spec, tuple(tables[run]), *training_seconds(run)) for run, spec in sorted(specs.items())]
+    finished, runs = targets.finished_runs(pages), []
+    for run, spec in sorted(specs.items()):
+        seconds = damage = None
+        try:
+            seconds = (read_report(catalog.RUNS / run) or {}).get("provenance", {}).get("seconds")
+        except BadInput as error:
+            damage = str(error)
+        state = "damaged" if damage else "done" if run in finished else "missing"
+        runs.append(PlannedRun(spec, state, tuple(tables[run]), seconds, damage))
+    return runs
 
 
-def training_seconds(run: str) -> tuple[float | None, str | None]:
-    """Seconds that a run took that was trained here, None for another; and what is wrong with its report."""
-    try:
-        report = read_report(catalog.RUNS / run)
-    except BadInput as error:
-        return None, str(error)
-    return (None if report is None else report.get("provenance", {}).get("seconds")), None
-
-
-def runs_rows(runs: list[PlannedRun], finished: set[str]) -> list[list]:
-    """Every run of the targets, with its state and the tables and figures that show it."""
-    rows = []
-    for run in runs:
-        state = "damaged" if run.damage else "done" if run.spec.run_id in finished else "missing"
-        size = run.spec.corpus.size if run.spec.corpus else "-"
-        rows.append([run.spec.run_id, size, run.spec.seed, state, run.seconds, len(run.tables), " ".join(run.tables)])
-    return rows
-
-
-def summary(work: Work, runs: list[PlannedRun], finished: set[str]) -> str:
+def summary(work: Work, runs: list[PlannedRun]) -> str:
     """How many runs and cells are done, and how many runs are shared."""
-    shown = {target_name(*grid) for grid in work.grids}
+    finished, shown = targets.finished_runs(work.pages), {target_name(*grid) for grid in work.grids}
     apart = sum(len(shown.intersection(run.tables)) for run in runs)
-    done = len(finished.intersection(run.spec.run_id for run in runs))
+    done = sum(run.spec.run_id in finished for run in runs)
     damages = [run.damage for run in runs if run.damage]
-    published = sum(run.spec.run_id in finished and run.seconds is None for run in runs) - len(damages)
+    published = sum(run.state == "done" and run.seconds is None for run in runs)
     shared = sum(not shown.issuperset(run.tables) for run in runs)
-    stale = len(stale_runs(work.pages))
     made = sum(not work.steps(scores) for scores in work.cells.values())
     first = f"{len(runs)} runs at scale {work.scale.scale}, {done} done, {len(runs) - done} missing."
     if apart > len(runs):
@@ -92,7 +82,7 @@ def summary(work: Work, runs: list[PlannedRun], finished: set[str]) -> str:
     lines = [first]
     if published:
         lines.append(f"{published} of those done were not trained here: their scores are published.")
-    if stale:
+    if stale := len(stale_runs(work.pages)):
         lines.append(f"{stale} of those missing have scores of an older code version, which pages show with †.")
     return "\n".join([*lines, *damages, f"{len(work.cells)} cells: {made} complete."])
 
@@ -104,7 +94,8 @@ def hours_table(work: Work) -> str:
         return "Nothing is left to be made."
     kinds: dict[str, list[Step]] = {}
     for step in sorted(steps):
-        kinds.setdefault(_kind(step), []).append(step)
+        kind = {"train": "training", "translate": "back-translation"}.get(step.kind)
+        kinds.setdefault(kind or f"scoring: {step.evaluator.partition(':')[0]}", []).append(step)
     rows = [[kind, len(of), *_hours(work, of)] for kind, of in sorted(kinds.items())]
     rows.append(["all", "", *_hours(work, steps)])
     device = f"on one {work.device}, one run after the other" if work.device else "measured on no device"
@@ -119,17 +110,10 @@ def hours_table(work: Work) -> str:
     return "\n".join(lines)
 
 
-def _kind(step: Step) -> str:
-    if step.kind == "score":
-        return f"scoring: {step.evaluator.partition(':')[0]}"
-    return {"train": "training", "translate": "back-translation"}[step.kind]
-
-
-def _hours(work: Work, steps: Iterable[Step]) -> list:
+def _hours(work: Work, steps: Collection[Step]) -> list:
     """Hours of the measured steps, and the number of those that were not measured."""
-    steps = list(steps)
     estimate, unknown = work.cost(steps)
-    return ["–" if steps and unknown == len(steps) else estimate.hours, unknown or ""]
+    return ["–" if unknown and unknown == len(steps) else estimate.hours, unknown or ""]
 
 
 def tables_rows(work: Work) -> list[list]:
@@ -146,8 +130,9 @@ def tables_rows(work: Work) -> list[list]:
 
 
 def table(columns: list[str], rows: list[list]) -> str:
-    """All columns but the first are at the right."""
-    return tabulate(rows, columns, disable_numparse=True, colalign=["left", *["right"] * (len(columns) - 1)])
+    """All columns but the first are at the right; `–` stands for None."""
+    alignment = ["left", *["right"] * (len(columns) - 1)]
+    return tabulate(rows, columns, disable_numparse=True, missingval="–", colalign=alignment)
 
 
 def downloads(pages: list[targets.Page]) -> str:

@@ -9,8 +9,7 @@ from csebench import run
 from csebench.base.errors import BadInput
 from csebench.base.files import write_text
 from csebench.base.processes import acquire_gpus
-from csebench.base.runs import lock_run
-from csebench.base.terminal import json_text, loading, print_table
+from csebench.base.terminal import json_text, print_table
 from csebench.cli.options import distinct_evaluators, parse_targets
 from csebench.data.corpus import read_corpus
 from csebench.plan import cli_spec
@@ -22,21 +21,15 @@ def train(args):
     if (args.spec is None) == (args.method is None):
         raise BadInput("train: give a spec (JSON file or text) or --method, not both.")
     spec = cli_spec.read_spec(args.spec) if args.spec else cli_spec.spec_from(args, corpus_size(args))
-    for option, file, is_read in (
-        ("--corpus", args.corpus, spec.corpus is not None),
-        ("--positives", args.positives, spec.back_translated),
-    ):
-        if file is not None and not is_read:
-            raise BadInput(f"{option} {file}: {spec.method} reads none with these settings; leave it out.")
+    read = {"corpus": spec.corpus is not None, "positives": spec.back_translated}
+    for option, is_read in read.items():
+        if (file := getattr(args, option)) is not None and not is_read:
+            raise BadInput(f"--{option} {file}: {spec.method} reads none with these settings; leave it out.")
     if args.corpus is not None and spec.corpus is not None:
         kind, size = declaration(spec.method).corpus, spec.corpus.size
         read_corpus(args.corpus, spec.corpus.sha256, kind, size=size)  # before torch is imported
-    with lock_run(args.out), acquire_gpus():  # in the order of csebench/run.py
-        with loading("PyTorch"):
-            from csebench.train import run as training
-
-        data_root, chunk_size = cli_spec.data_root_or_default(args.data), args.chunk_size or None
-        training.train(spec, args.out, args.corpus, data_root, positives=args.positives, chunk_size=chunk_size)
+    data_root, chunk_size = cli_spec.data_root_or_default(args.data), args.chunk_size or None
+    run.train_spec(spec, args.out, args.corpus, data_root, positives=args.positives, chunk_size=chunk_size)
     print(f"{spec.run_id}: {args.out / 'model'}")
 
 
@@ -91,7 +84,8 @@ def list_sentences(args):
 
 def work(args):
     only = None if args.evaluators is None else [name for name in args.evaluators.split(",") if name]
-    run.work(args.run_id, args.scale, args.processes, args.runs_per_gpu, only, args.chunk_size or None)
+    settings = {"runs_per_gpu": args.runs_per_gpu, "chunk_size": args.chunk_size or None}
+    run.work(args.run_id, args.scale, only, args.processes, **settings)
 
 
 def tune(args):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from tabulate import tabulate
 
 from csebench.base.errors import unknown
 from csebench.base.terminal import json_text
 from csebench.cli import options
+from csebench.cli.status import read_state
 from csebench.plan import catalog, grids, targets, tuning
 from csebench.plan.declarations import Declaration, Variant
 from csebench.plan.papers import SettingsTable
@@ -48,12 +50,11 @@ def declarations(name: str) -> Iterator[Shown]:
 def declaration_text(d) -> str:
     parts = [f"{d.name} (version {d.version}): {d.title}"]
     if hasattr(d, "hyperparameters"):
-        typed = dict(d.hyperparameters())
-        rows = [[key, value, source(d, key)] for key, value in typed.items()]
-        parts[0] += f"\n{d.paper}"
-        parts.append(tabulate(rows, ["parameter", "value", "source"]))
+        rows = [[key, value, source(d, key)] for key, value in dict(d.hyperparameters()).items()]
         space = tuning.search_space(d.name) if d.kind != "component" and d.search else d.search
         values = "; ".join(f"{key}: {', '.join(map(str, tried))}" for key, tried in space.items())
+        parts[0] += f"\n{d.paper}"
+        parts.append(tabulate(rows, ["parameter", "value", "source"]))
         parts.append(f"csebench tune tries {values or 'nothing: no `search` is declared'}")
     else:
         parts[0] += f"\nprotocol {d.protocol}; tasks {', '.join(d.tasks)}; {d.source}"
@@ -76,18 +77,15 @@ def source(declared: Declaration, param: str) -> str:
 def papers(name: str) -> Iterator[Shown]:
     if name not in catalog.paper_names():
         return
-    paper = catalog.paper(name)
-    by_name = {grid: grids.find_grid(name, grid) for grid in targets.grid_names(name)}
-    rows = [
-        [f"{name}/{key}", grid.title, len(grid.rows), sum(getattr(row, "run", None) is not None for row in grid.rows)]
-        for key, grid in by_name.items()
-    ]
-    columns = ["target", "title", "rows", "with a run"]
-    text = f"{paper.title}\n{paper.reference}  {paper.url or ''}\n\n{tabulate(rows, columns)}"
-    yield (
-        f"{text}\n\n{len(paper.claims_by_quote())} claims: csebench claims {name}",
-        {"what": "paper", **paper.model_dump()},
-    )
+    paper, rows = catalog.paper(name), []
+    for key in targets.grid_names(name):
+        grid = grids.find_grid(name, key)
+        with_run = sum(getattr(row, "run", None) is not None for row in grid.rows)
+        rows.append([f"{name}/{key}", grid.title, len(grid.rows), with_run])
+    head = f"{paper.title}\n{paper.reference}  {paper.url or ''}"
+    table = tabulate(rows, ["target", "title", "rows", "with a run"])
+    count = f"{len(paper.claims_by_quote())} claims: csebench claims {name}"
+    yield f"{head}\n\n{table}\n\n{count}", {"what": "paper", **paper.model_dump()}
 
 
 def pages(name: str, scale: str) -> Iterator[Shown]:
@@ -102,10 +100,10 @@ def pages(name: str, scale: str) -> Iterator[Shown]:
                 rows = [[row.label, *row.values] for row in grid.rows]
             else:
                 head.insert(1, "method")
-                rows = [
-                    [row.label, row.run.method if row.run else "", *(v and v.text for v in row.values)]
-                    for row in grid.rows
-                ]
+                rows = []
+                for row in grid.rows:
+                    method = row.run.method if row.run else ""
+                    rows.append([row.label, method, *(value and value.text for value in row.values)])
             lines = [f"{paper}/{key}: {grid.title}", grid.caption, "", tabulate(rows, head, disable_numparse=True)]
             lines += ["", f"Page: {page.path} (snakemake -j4 {page.path}). Claims: csebench claims {paper}/{key}"]
             about = {"what": key.rstrip("0123456789"), "paper": paper, "name": key, "page": str(page.path)}
@@ -116,17 +114,14 @@ def runs(run_id: str, scale: str) -> Iterator[Shown]:
     """A run by its id: its state, what it is made from, and what shows it."""
     if not re.fullmatch(r"\w+-[0-9a-f]{10}", run_id):
         return
-    from csebench.report.status import read_state
-
     scale = targets.scale_of_run(run_id, scale)
     spec = targets.run(run_id, scale)
     shown_in = [page for page in targets.pages(scale) if run_id in page.runs()]
-    places = dict.fromkeys(
-        targets.target_name(*grid) for page in shown_in if len(page.papers) == 1 for grid in page.grids()
-    )
-    about = {"run": run_id, "scale": scale, "state": read_state(run_id, run_id in targets.finished_runs(shown_in))[0]}
-    about |= {"folder": str(catalog.RUNS / run_id), "evaluators": sorted(targets.evaluators(scale)[run_id])}
-    about |= {"shown in": list(places)}
+    state, _ = read_state(run_id, run_id in targets.finished_runs(shown_in))
+    grids_of_papers = [grid for page in shown_in if len(page.papers) == 1 for grid in page.grids()]
+    about: dict[str, Any] = {"run": run_id, "scale": scale, "state": state, "folder": str(catalog.RUNS / run_id)}
+    about["evaluators"] = sorted(targets.evaluators(scale)[run_id])
+    about["shown in"] = list(dict.fromkeys(targets.target_name(*grid) for grid in grids_of_papers))
     rows = [[key, ", ".join(value) if isinstance(value, list) else value] for key, value in about.items()]
     settings = spec.model_dump(exclude={"params"}) | spec.params
     text = f"{tabulate(rows, tablefmt='plain')}\n\n{tabulate(settings.items(), ['setting', 'value'])}"

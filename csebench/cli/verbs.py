@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
+
+from pydantic import Field
 
 from csebench.base.errors import BadInput
 from csebench.base.project import __version__
 from csebench.base.provenance import code_state
-from csebench.cli import data, inspect, options, plan, report, run, show
-from csebench.plan import catalog, registry, tuning
-from csebench.plan.declarations import POOLERS, Precision
+from csebench.cli import data, inspect, plan, report, run, show, status
+from csebench.cli.options import described_names, number, output_file, output_folder, paper_names, whole
+from csebench.plan import catalog, tuning
+from csebench.plan.declarations import POOLERS, BatchSize, Precision, Seed, Threads
+from csebench.plan.registry import EVALUATORS, METHODS, names
 
 DESCRIPTION = """\
 Re-run the experiments behind the tables of four papers on unsupervised sentence embeddings, and compare the results.
@@ -50,25 +56,18 @@ def parser() -> Parser:
     verbs = top.add_subparsers(required=True, metavar="VERB", title="verbs")
 
     def verb(name, function, about, *examples, targets=None, scale=None, json=False) -> Parser:
-        """Add a verb.
-
-        Args:
-            examples: what stands behind the verb.
-            targets: `nargs` of the targets; None: it takes none.
-            scale: the default of `--scale`; None: it has none.
-        """
+        """Add a verb: `examples` are what stands behind it; `targets` is the `nargs` of its targets, `scale` the
+        default of `--scale`, where it has one."""
         examples = [f"csebench {name} {words}".rstrip() for words in examples]
         epilog = "\n  ".join(["examples:", *examples])
         added = verbs.add_parser(name, help=about, description=about, epilog=epilog, formatter_class=Help)
         added.set_defaults(run=function, examples=examples)
         if targets:
             text = "all, a paper (micse), a table or figure (table2, micse/table2), or the path of a page"
-            target: Any = added.add_argument("target", nargs=targets, help=text, default=["all"])
-            target.completer = lambda **_: options.target_names()
+            add_completed(added, target_names, "target", nargs=targets, default=["all"], help=text)
         if scale:
             text = "sizes, schedules and encoders: a file of config/"
-            option: Any = added.add_argument("--scale", default=scale, help=text)
-            option.completer = lambda **_: catalog.scale_names()
+            add_completed(added, catalog.scale_names, "--scale", default=scale, help=text)
         if json:
             added.add_argument("--json", action="store_true", help="print JSON in place of tables")
         return added
@@ -78,10 +77,21 @@ def parser() -> Parser:
     add_report(verb)
     add_data(verb)
     if "_ARGCOMPLETE" in os.environ:  # a shell asks what could come next
-        import argcomplete
+        with contextlib.suppress(ImportError):
+            import argcomplete
 
-        argcomplete.autocomplete(top)
+            argcomplete.autocomplete(top)
     return top
+
+
+def add_completed(to: Parser, known: Callable[[], Iterable[str]], *flags, **more):
+    """Add an argument whose values the shell completes."""
+    added: Any = to.add_argument(*flags, **more)
+    added.completer = lambda **_: known()
+
+
+def target_names() -> list[str]:
+    return ["all", *catalog.GENERATED, *paper_names()]
 
 
 def add_look(verb):
@@ -91,8 +101,7 @@ def add_look(verb):
 
     about = "show everything about a method, component, evaluator, paper, table or run"
     v = verb("show", show.show_name, about, "micse", "micse/table2", "beir:scifact", scale=SCALE, json=True)
-    name = v.add_argument("name", help="a name that methods, evaluators, papers or plan --runs list")
-    name.completer = lambda **_: options.described_names()
+    add_completed(v, described_names, "name", help="a name that methods, evaluators, papers or plan --runs list")
 
     about, examples = "forecast runs and hours of targets", ("micse/table2", "all --scale paper")
     v = verb("plan", plan.show_plan, about, *examples, targets="+", scale=SCALE, json=True)
@@ -100,19 +109,19 @@ def add_look(verb):
     v.add_argument("--runs", action="store_true", help="list the runs too")
 
     about = "show the state of the runs of targets, and the hours spent and left"
-    v = verb("status", inspect.show_status, about, "", "micse --watch", targets="*", scale=SCALE, json=True)
+    v = verb("status", status.show_status, about, "", "micse --watch", targets="*", scale=SCALE, json=True)
     again = "update it every SECONDS (2 if left out) until all runs are done (default: show it once)"
-    v.add_argument("--watch", nargs="?", type=options.whole(1, 86_400), const=2, metavar="SECONDS", help=again)
+    v.add_argument("--watch", nargs="?", type=whole(1, 86_400), const=2, metavar="SECONDS", help=again)
 
     about = "list what the tests of tables can show before any training, and the seeds needed"
     example = "micse/table2 --difference 0.5"
     v = verb("power", inspect.show_power, about, example, targets="+", scale="paper", json=True)
     points = "difference between two rows, in points, whose power is computed"
-    v.add_argument("--difference", type=options.ABOVE_ZERO, default=0.5, metavar="POINTS", help=points)
+    above_zero = number(Annotated[float, Field(gt=0, allow_inf_nan=False)])
+    v.add_argument("--difference", type=above_zero, default=0.5, metavar="POINTS", help=points)
 
     about = "list claims of the papers, judged on the printed numbers and on our runs"
-    example = "micse/table2 --scale mini"
-    verb("claims", inspect.list_claims, about, example, targets="*", scale=SCALE, json=True)
+    verb("claims", inspect.list_claims, about, "micse/table2 --scale mini", targets="*", scale=SCALE, json=True)
 
     about = "list inconsistencies in the published tables"
     v = verb("audit", inspect.list_findings, about, "micse", targets="*", json=True)
@@ -128,8 +137,7 @@ def add_run(verb):
     )
     v = verb("train", run.train, about, short, long)
     v.add_argument("spec", nargs="?", help="JSON file or JSON text; without it, --method and the options below")
-    method = v.add_argument("--method", help="name of a method")
-    method.completer = lambda **_: registry.names(registry.METHODS)
+    add_completed(v, lambda: names(METHODS), "--method", help="name of a method")
     v.add_argument("--variant", help="variant of the method (default: its declared settings)")
     plug_in = "component to plug in; may be repeated"
     v.add_argument("--with", dest="components", action="append", default=[], metavar="COMPONENT", help=plug_in)
@@ -138,13 +146,13 @@ def add_run(verb):
     v.add_argument("--encoder", help="hub id with commit (ID@COMMIT), folder of a model, or a name in config/")
     v.add_argument("--corpus", type=Path, help="one sentence per line; for a supervised method a CSV file of triplets")
     v.add_argument("--positives", type=Path, help="back-translated corpus, for a method that needs one")
-    v.add_argument("--size", type=options.whole(2, 10**12), help="sentences to draw from the corpus (default: all)")
-    v.add_argument("--seed", type=options.SEED, default=42, help="seed of sampling and training")
+    v.add_argument("--size", type=whole(2, 10**12), help="sentences to draw from the corpus (default: all)")
+    v.add_argument("--seed", type=number(Seed), default=42, help="seed of sampling and training")
     v.add_argument("--precision", choices=get_args(Precision), default="fp32", help="of training")
-    v.add_argument("--threads", type=options.THREADS, default=1, help="CPU threads")
+    v.add_argument("--threads", type=number(Threads), default=1, help="CPU threads")
     add_chunk_size(v)
     add_benchmarks(v)
-    add_out(v, "folder of the run; the model is in OUT/model", options.output_folder)
+    add_out(v, "folder of the run; the model is in OUT/model", output_folder)
 
     example = "--model encoders/bert-mini-wiki --pooler avg --data data/smoke --out scores.json"
     v = verb("evaluate", run.evaluate, "score an encoder of any origin", example, json=True)
@@ -153,15 +161,14 @@ def add_run(verb):
     v.add_argument("--pooler", choices=POOLERS, help="how token vectors become one (default: that of the model)")
     add_evaluators(v)
     length = "tokens per sentence (default: the maximum of the encoder)"
-    v.add_argument("--max-length", type=options.whole(4, 2**20), help=length)
+    v.add_argument("--max-length", type=whole(4, 2**20), help=length)
     add_benchmarks(v)
     v.add_argument("--precision", choices=get_args(Precision), default="fp32", help="of embedding")
-    v.add_argument("--batch-size", type=options.BATCH_SIZE, default=128, help="sentences per batch")
+    v.add_argument("--batch-size", type=number(BatchSize), default=128, help="sentences per batch")
     add_out(v, "JSON file of scores, next to which .items.npz is written")
 
     about = "write the sentences that evaluators embed: those that an .npz file must hold"
-    example = "--evaluators sts --data data/smoke --out sentences.jsonl"
-    v = verb("sentences", run.list_sentences, about, example)
+    v = verb("sentences", run.list_sentences, about, "--evaluators sts --data data/smoke --out sentences.jsonl")
     add_evaluators(v)
     add_benchmarks(v)
     add_out(v, "file with one JSON string per line")
@@ -170,17 +177,17 @@ def add_run(verb):
     v = verb("work", run.work, about, "RUN --scale mini", scale=SCALE)
     v.add_argument("run_id", help="id of a run, as `csebench plan --runs` lists it")
     processes = "processes that share each batch, one per GPU"
-    v.add_argument("--processes", type=options.whole(0, 64), default=1, help=processes)
-    v.add_argument("--runs-per-gpu", type=options.whole(1), default=1, help="runs that may share a GPU")
+    v.add_argument("--processes", type=whole(0, 64), default=1, help=processes)
+    v.add_argument("--runs-per-gpu", type=whole(1), default=1, help="runs that may share a GPU")
     add_chunk_size(v)
     v.add_argument("--evaluators", help="comma-separated: score with these only (default: with all that pages show)")
 
     about = "search for the settings of methods on STS-B dev, with as many trials for each"
     v = verb("tune", run.tune, about, "simcse ct+ami --scale mini --trials 6", scale=SCALE)
     searched = "method with a search space (`csebench methods`: column search), also with components: ct+ami"
-    v.add_argument("method", nargs="+", help=searched).completer = lambda **_: tuning.tunable()
+    add_completed(v, tuning.tunable, "method", nargs="+", help=searched)
     trials = "for each method; the first trial has the settings of the scale"
-    v.add_argument("--trials", type=options.whole(1), required=True, help=trials)
+    v.add_argument("--trials", type=whole(1), required=True, help=trials)
 
     about = "copy the scores of a finished run into results/, as a job of the workflow does"
     v = verb("publish", run.publish, about, "RUN beir:scifact --scale mini", scale=SCALE)
@@ -198,14 +205,14 @@ def add_report(verb):
     about = "render a page from the scores that exist; a figure is drawn into results/"
     examples = ("micse/table2 --scale mini", "claims --out claims.md")
     v = verb("render", report.render, about, *examples, scale=SCALE)
-    target = v.add_argument("target", help="table2, micse/table2, micse/figure3, index, claims, audit, evidence, …")
-    target.completer = lambda **_: options.target_names()
-    v.add_argument("--out", type=options.output_file, help="file of the page (default: print it)")
+    pages = "table2, micse/table2, micse/figure3, index, claims, audit, evidence, …"
+    add_completed(v, target_names, "target", help=pages)
+    v.add_argument("--out", type=output_file, help="file of the page (default: print it)")
 
     about = "draw the figures of one model from its scores, as SVG, PNG and CSV"
     v = verb("plot", report.plot_scores, about, "scores.json --out figures")
     v.add_argument("scores", type=Path, help="JSON file of the verb evaluate")
-    add_out(v, "folder of the figures", options.output_folder)
+    add_out(v, "folder of the figures", output_folder)
 
     about = "write all scores of a scale, and all cells of its tables and figures, as CSV files"
     verb("csv", report.write_csv, about, "--scale mini", scale=SCALE)
@@ -220,7 +227,7 @@ def add_data(verb):
     about = "download official data and check it, or all models and data that a target needs"
     v = verb("fetch", data.fetch, about, "senteval", "micse/table2 --scale paper", scale="paper")
     v.add_argument("source", help="wiki, nli, senteval, imdb, stackoverflow, beir:scifact …, or a target")
-    v.add_argument("--out", type=options.output_folder, default=Path(catalog.FETCHED), help="folder of a source")
+    v.add_argument("--out", type=output_folder, default=Path(catalog.FETCHED), help="folder of a source")
 
     about = "translate every sentence of a corpus to another language and back"
     example = "corpus.txt --translators 'models/en-de models/de-en' --out translated.txt"
@@ -229,20 +236,19 @@ def add_data(verb):
     models = "two MarianMT models (ID@COMMIT or folders) in one argument, separated by a space"
     v.add_argument("--translators", required=True, help=models)
     add_out(v, "file of the translated sentences")
-    v.add_argument("--batch-size", type=options.BATCH_SIZE, default=64, help="sentences per batch")
+    v.add_argument("--batch-size", type=number(BatchSize), default=64, help="sentences per batch")
 
 
 # ---------------------------------------------------------------- options of several verbs
 
 
-def add_out(to, text, kind=options.output_file):
+def add_out(to, text, kind=output_file):
     to.add_argument("--out", type=kind, required=True, help=text)
 
 
 def add_evaluators(to):
     text = "comma-separated, as in sts,transfer:fasttest,beir:scifact"
-    evaluators = to.add_argument("--evaluators", default="sts", help=text)
-    evaluators.completer = lambda **_: registry.names(registry.EVALUATORS)
+    add_completed(to, lambda: names(EVALUATORS), "--evaluators", default="sts", help=text)
 
 
 def add_benchmarks(to):
@@ -252,4 +258,4 @@ def add_benchmarks(to):
 
 def add_chunk_size(to):
     text = "sentences that an encoder in training has in memory at a time; 0: the batch"
-    to.add_argument("--chunk-size", type=options.whole(0), default=0, help=text)
+    to.add_argument("--chunk-size", type=whole(0), default=0, help=text)

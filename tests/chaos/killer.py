@@ -18,6 +18,7 @@ import sys
 import time
 from collections import Counter
 from functools import partial
+from itertools import cycle, islice
 from pathlib import Path
 
 import psutil
@@ -45,19 +46,16 @@ TRAINING = "work RUN"
 
 
 class Chaos:
-    """A tiny project, on a disk of its own where this user may mount one, and what came of all that was done to it.
-
-    Attributes:
-        kills: how often, by what was killed and how.
-        events: how often a disk was full or read-only, and a run had two workers.
-        losses: commands that did not end as they should, and models that were trained twice.
-        unequal: files that differ from the undisturbed ones.
-    """
+    """A tiny project, on a disk of its own where this user may mount one, and what came of all that was done to it."""
 
     def __init__(self, folder: Path, seed: int):
         self.random = random.Random(seed)
         self.disk, self.reference, self.log = folder / "disk", folder / "reference", folder / "log"
-        self.kills, self.events, self.losses, self.unequal = Counter(), Counter(), [], []
+        self.kills, self.events = Counter(), Counter()  # kills by victim and signal; spoilt disks and second workers
+        self.losses, self.unequal = (
+            [],
+            [],
+        )  # wrong ends of commands, models trained twice; files with other bits
         self.disk.mkdir(parents=True)
         mount = ["mount", "-t", "tmpfs", "-o", "size=1g", "tmpfs", self.disk]
         self.mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
@@ -69,9 +67,6 @@ class Chaos:
         weights, smoke = digest(self.folder / "encoders/tiny/model.safetensors"), self.folder / "config" / "smoke.yaml"
         text = smoke.read_text().replace("steps: 6", "steps: 12")
         smoke.write_text(re.sub("bert-base: .*", f"bert-base: {{name: encoders/tiny, revision: {weights}}}", text))
-        self._make_reference()
-
-    def _make_reference(self) -> None:
         assert self.run("plan tiny/table2 --runs") == 0, self.printed()
         self.runs = sorted(set(re.findall(r"simcse-\w{10}", self.printed())))
         self.writes, self.seconds = {}, {}
@@ -138,14 +133,14 @@ class Chaos:
         """Run a command on a disk that is soon full ("full"), or that cannot be written ("read-only")."""
         left, disk = int(2 ** self.random.uniform(12, 21)), os.statvfs(self.disk)
         used = (disk.f_blocks - disk.f_bfree) * disk.f_frsize
-        self._remount(f"size={used + left}" if kind == "full" else "ro")
+        self.remount(f"size={used + left}" if kind == "full" else "ro")
         code = self.run(stage, largest_file=None if self.mounted else left)
         self.events[f"{kind} disk"] += code != 0  # else the files fitted on it
         if code not in (0, 1, 2) or "Traceback" in self.printed():
             self.note_loss(f"{stage}, {kind} disk: exit {code}")
-        self._remount("rw,size=1g")
+        self.remount("rw,size=1g")
 
-    def _remount(self, options: str) -> None:
+    def remount(self, options: str) -> None:
         if self.mounted:
             subprocess.run(["mount", "-o", f"remount,{options}", self.disk], check=True)
 
@@ -179,42 +174,42 @@ class Chaos:
     # ------------------------------------------------------------ Snakemake
 
     def snakemake(self, kills: int) -> None:
-        """A page from nothing, while Snakemake or one of its jobs is killed again and again; then undisturbed."""
+        """A page from nothing, while a job of Snakemake and Snakemake itself are killed in turn; then undisturbed."""
         self.restore()
         self.remove("results", *(f"runs/{run}" for run in self.runs))
-        process, trained = self._start_snakemake(), {}
-        for _ in range(kills):
+        process, trained = self.start_snakemake(), {}
+        for victim in islice(cycle(["a job", "snakemake"]), kills):
             if process.poll() is not None:
-                process = self._start_snakemake()
-            while process.poll() is None and not jobs(process.pid):
+                process = self.start_snakemake()
+            while process.poll() is None and not self.jobs():
                 time.sleep(0.2)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(self.random.uniform(0.1, 6))
-            number, kind = self.random.choice([signal.SIGKILL, signal.SIGTERM]), self.random.choice(["job"] * 3 + [""])
-            running = [psutil.Process(process.pid)] if process.poll() is None else []
-            victims = jobs(process.pid) if kind else running
-            if victims:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    self.random.choice(victims).send_signal(number)
-                    self.kills[f"{kind or 'snakemake'}, {number.name}"] += 1
-            if not kind:
+            number = self.random.choice([signal.SIGKILL, signal.SIGTERM]) if victim == "a job" else signal.SIGKILL
+            with contextlib.suppress(psutil.NoSuchProcess, IndexError):  # all have ended
+                running = self.jobs() if victim == "a job" else [psutil.Process(process.pid)]
+                self.random.choice(running).send_signal(number)
+                self.kills[f"{victim}, {number.name}"] += 1
+            if victim == "snakemake":
                 process.wait(LONGEST)
             trained = self.trained() | trained
         process.wait(LONGEST)
         with busy(self.random.random() < 0.5):
-            code = self._start_snakemake(OMP_NUM_THREADS="2", MKL_NUM_THREADS="2").wait(LONGEST)
+            code = self.start_snakemake(OMP_NUM_THREADS="2", MKL_NUM_THREADS="2").wait(LONGEST)
         if code != 0:
             self.note_loss(f"snakemake, resumed: exit {code}")
-        here = [p for p in psutil.process_iter() if is_job(p, self.folder)]
-        if psutil.wait_procs(here, timeout=LONGEST)[1]:
+        if psutil.wait_procs(self.jobs(), timeout=LONGEST)[1]:
             self.note_loss("a job that nobody waits for")
         self.compare("snakemake", trained, r"runs/simcse-\w+/(?!scores/beir)|results/scores/|" + PAGE)
 
-    def _start_snakemake(self, **env: str) -> subprocess.Popen:
+    def jobs(self) -> list[psutil.Process]:
+        """Jobs of Snakemake, also of one that has ended."""
+        return [process for process in psutil.process_iter() if is_job(process, self.folder)]
+
+    def start_snakemake(self, **env: str) -> subprocess.Popen:
         self.remove(".snakemake/locks")  # as `snakemake --unlock` does
-        env = {**self.project.env, **env}
         with open(self.log, "w") as log:
-            return subprocess.Popen(SNAKEMAKE, cwd=self.folder, env=env, stdout=log, stderr=log)
+            return subprocess.Popen(SNAKEMAKE, cwd=self.folder, env=self.project.env | env, stdout=log, stderr=log)
 
     # ------------------------------------------------------------ what is left
 
@@ -229,17 +224,10 @@ class Chaos:
         self.unequal += [f"{what}: {name}" for name in sorted(changed)]
 
 
-def is_job(process: psutil.Process, folder: Path | None = None) -> bool:
+def is_job(process: psutil.Process, folder: Path) -> bool:
     with contextlib.suppress(psutil.Error):
-        here = folder is None or process.cwd() == str(folder)
-        return here and process.cmdline()[1:3] == ["-m", "csebench"]
+        return process.cwd() == str(folder) and process.cmdline()[1:3] == ["-m", "csebench"]
     return False
-
-
-def jobs(snakemake: int) -> list[psutil.Process]:
-    with contextlib.suppress(psutil.Error):
-        return [process for process in psutil.Process(snakemake).children(recursive=True) if is_job(process)]
-    return []
 
 
 @contextlib.contextmanager

@@ -44,7 +44,7 @@ def main(wanted: list[str]) -> None:
     for run_id in sorted(runs, key=lambda run_id: bool(runs[run_id].encoder.name.startswith(f"{catalog.RUNS}/"))):
         only = [name for name in workflow.wanted_evaluators(run_id, SCALE, wanted).split(",") if name]
         (catalog.RUNS / run_id).mkdir(parents=True, exist_ok=True)  # as Snakemake does for the log
-        attempt(f"train {run_id}", run.work, run_id, SCALE, 1, 1, only)
+        attempt(f"train {run_id}", run.work, run_id, SCALE, only)
     for run_id, evaluator in scores:
         if (catalog.RUNS / run_id / "train.json").exists():
             attempt(f"publish {run_id} {evaluator}", run.publish, run_id, evaluator, SCALE)

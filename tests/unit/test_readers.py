@@ -15,7 +15,7 @@ from csebench.base.errors import BadInput, MissingFile, RunFailed
 from csebench.base.files import parse_json, read_object, read_with_lines, read_yaml, with_digest
 from csebench.base.models import check_model, read_facts
 from csebench.base.project import ROOT
-from csebench.base.runs import is_done, read_progress
+from csebench.base.runs import is_done, read_progress, read_report
 from csebench.data.corpus import read_corpus, read_positives
 from csebench.data.sts import read_sts
 from csebench.model.embedder import EmbeddingFile
@@ -24,7 +24,6 @@ from csebench.plan.declarations import Scale
 from csebench.plan.evidence import Source
 from csebench.plan.papers import Paper
 from csebench.plan.where_data_is import Download, SourcesFile
-from csebench.report.status import read_training
 from csebench.report.view import ItemsFile
 from csebench.score.score_file import read_published
 from csebench.score.store import Note, items
@@ -85,7 +84,7 @@ JSON_READERS = {  # name of the file: its content, how it is read
     "saved/spec.json": (lambda: spec().model_dump(), lambda path: is_done(path.parent, spec())),
     "progress.json": (lambda: PROGRESS, read_progress),
     "sts.failed.json": (lambda: {"evaluator": "sts", "reason": "no data"}, lambda path: read_object(path, Note)),
-    "train.json": (lambda: REPORT, lambda path: read_training(path.parent)),
+    "train.json": (lambda: REPORT, lambda path: read_report(path.parent)),
     "model/training.json": (lambda: REPORT, lambda path: check_model(path.parent)),
     "model/csebench.json": (lambda: {"run": "x", "pooler": "cls"}, lambda path: read_facts(path.parent)),
     "x.sts.json": (scores, read_published),

@@ -7,18 +7,17 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 
 import pytest
 from score_files import write_scores
 
-from csebench import cli
+from csebench import cli, run
 from csebench.base import files
 from csebench.base import runs as run_folders
-from csebench.base.project import ROOT
+from csebench.cli import status
 from csebench.plan import catalog, targets
-from csebench.report import status
-
-HEAVY = ("torch", "transformers", "tokenizers", "mteb", "beir", "sentence_transformers", "scipy", "sklearn")
+from csebench.score import store
 
 
 @pytest.fixture
@@ -36,9 +35,14 @@ def noted(run, **changed):
     files.write_json(catalog.RUNS / run / run_folders.PROGRESS, content)
 
 
-def done(run, seconds=3600.0, gpu=None, **more):
+def done(run, seconds=3600.0, gpu=None):
     made = {"seconds": seconds, "gpu": gpu, "processor": "Xeon"}
-    files.write_json(catalog.RUNS / run / "train.json", {"losses": [[10, 0.5]], "provenance": made, **more})
+    files.write_json(catalog.RUNS / run / run_folders.DONE, {"losses": [[10, 0.5]], "provenance": made})
+
+
+def publish_scores(page):
+    for (_, evaluator), spec in page.available().items():
+        write_scores(spec, evaluator, page.scale, [("STS12", "spearman", 0.5)])
 
 
 def shown(capsys, *more):
@@ -53,24 +57,6 @@ def dead_pid():
 
 
 # ---------------------------------------------------------------- states
-
-
-def test_every_state_is_counted(runs, capsys):
-    done(runs[0])
-    noted(runs[1])
-    noted(runs[2], state="failed", message=f"{runs[2]}: loss is nan [at] step 7")
-    noted(runs[3], pid=dead_pid())
-    (catalog.RUNS / runs[4]).mkdir()  # begun long ago, by a version that wrote nothing
-    out = shown(capsys)
-    assert f"1 done, 1 running, 1 failed, 1 stopped, {len(runs) - 4} waiting" in out
-    assert re.search(rf"^{runs[1]} .* 125/250 +0\.013 +61\.20 +1:37 +A100 +{socket.gethostname()}", out, re.M)
-    assert re.search(rf"^{runs[2]}: loss is nan \[at\] step 7 +–", out, re.M)
-    assert "resume stopped runs" in out
-
-
-def publish_scores(page):
-    for (_, evaluator), spec in page.available().items():
-        write_scores(spec, evaluator, page.scale, [("STS12", "spearman", 0.5)])
 
 
 @pytest.mark.parametrize(
@@ -89,10 +75,31 @@ def test_state_of_a_run(runs, changed, state):
     assert status.read_state(runs[0])[0] == state
     done(runs[0])
     assert status.read_state(runs[0])[0] == ("failed" if state == "failed" else "done")  # it trained, scoring failed
+    run_folders.delete_model(catalog.RUNS / runs[0])  # what is left to be done is another training
+    assert status.read_state(runs[0])[0] == state
+
+
+def test_every_state_is_shown_with_hours_and_reasons(runs, capsys):
+    done(runs[0], 5400, gpu="A100")
+    store.note_failure(catalog.RUNS / runs[0], "transfer", ValueError("no text"))
+    done(runs[1], 1800)
+    noted(runs[2], seconds=900.0)
+    noted(runs[3], seconds=360.0, gpu=None, pid=dead_pid())
+    noted(runs[4], seconds=0.0, state="failed", message=f"{runs[4]}: loss is nan [at] step 7")
+    (catalog.RUNS / runs[5]).mkdir()  # begun long ago, by a version that wrote nothing
+    out = shown(capsys)
+    assert f"2 done, 1 running, 1 failed, 1 stopped, {len(runs) - 5} waiting" in out
+    assert "spent: 1.75 GPU hours, 0.60 CPU hours\n" in out and "resume stopped runs" in out
+    row = rf"^{runs[2]} +125/250 +0\.013 +61\.20 +1:37 +A100 +{socket.gethostname()}$"
+    assert re.search(row, out, re.M)
+    assert re.search(rf"^{runs[4]}: loss is nan \[at\] step 7 +–", out, re.M)
+    assert re.search(rf"^{runs[0]} +transfer +ValueError: no text$", out, re.M)
+    assert re.search(rf"^micse/table3 +{len(runs)} +2 +1 +1 +1 +{len(runs) - 5}$", out, re.M)
 
 
 def test_a_run_whose_scores_are_all_published_is_done(runs, capsys):
-    """In a fresh clone nothing was trained; a run that trains again is running, one without its model done."""
+    """In a fresh clone nothing was trained; a run that trains again is running, one without its model done. Other
+    tables show more scores of the same runs, which wait for these."""
     publish_scores(targets.page("table3", "smoke", "micse"))
     noted(runs[0])
     noted(runs[1], pid=dead_pid())
@@ -101,41 +108,23 @@ def test_a_run_whose_scores_are_all_published_is_done(runs, capsys):
     out = shown(capsys)
     assert f"{len(runs) - 1} done, 1 running, 0 failed, 0 stopped, 0 waiting" in out
     assert f"{len(runs) - 2} of those done were not trained here" in out
+    assert cli.main(["status", "micse", "--json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    rows = {row.pop("table or figure"): [*row.values()] for row in content["tables"]}
+    assert rows["micse/table3"] == [len(runs), len(runs) - 1, 1, 0, 0, 0]
+    listed = {row["run"]: row for row in content["runs"] if row["run"] in runs}
+    assert {row["state"] for row in listed.values()} == {"done", "running", "waiting"}
+    assert listed[runs[0]].items() >= {"device": "A100", "step": 125, "steps": 250, "left": 97.0}.items()
+    assert all(set(row["missing"]).isdisjoint({"sts"}) for row in listed.values())
 
 
-def test_a_row_counts_the_scores_that_its_table_shows(runs):
-    """Other tables show more scores of the same runs, which wait for these."""
-    publish_scores(targets.page("table3", "smoke", "micse"))
-    pages = [targets.page(name, "smoke", "micse") for name in targets.grid_names("micse")]
-    statuses = [run for run in status.read_statuses(pages) if run.id in runs]
-    assert {run.state for run in statuses} == {"done", "waiting"}
-    rows = {row[0]: row[1:] for row in status.tables_rows(pages, statuses)[1]}
-    assert rows["micse/table3"] == [len(runs), len(runs), 0, 0, 0, 0]
-
-
-def test_a_run_whose_model_is_gone_waits_for_a_missing_score(runs):
-    done(runs[0])
-    run_folders.delete_model(catalog.RUNS / runs[0])
-    assert status.read_state(runs[0])[0] == "waiting"
-
-
-# ---------------------------------------------------------------- hours
-
-
-def test_hours_spent_on_gpus_and_cpus_apart(runs, capsys):
-    done(runs[0], 5400, gpu="A100")
-    done(runs[1], 1800)
-    noted(runs[2], seconds=900.0)
-    noted(runs[3], seconds=360.0, gpu=None, pid=dead_pid())
-    assert "spent: 1.75 GPU hours, 0.60 CPU hours\n" in shown(capsys)
-
-
-# ---------------------------------------------------------------- the command
+def test_scores_of_older_code_are_counted(runs, monkeypatch, capsys):
+    monkeypatch.setattr(status, "stale_runs", lambda pages: {*runs[:3]})
+    assert "3 not yet done have scores of an older code version" in shown(capsys)
 
 
 def test_watching_ends_when_nothing_is_left_to_be_done(runs, monkeypatch, capsys):
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(status.Console, "is_terminal", True)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     slept = []
 
     def sleep(seconds):
@@ -145,50 +134,36 @@ def test_watching_ends_when_nothing_is_left_to_be_done(runs, monkeypatch, capsys
 
     monkeypatch.setattr(time, "sleep", sleep)
     noted(runs[-1], state="failed", message="x")
-    out = re.sub(r"\x1b\[[\d;?]*\w", "", shown(capsys, "--watch", "5"))
-    assert {int(n) for n in re.findall(r"(\d+) done, 0 running, 1 failed", out)} == set(range(len(runs)))
+    out = shown(capsys, "--watch", "5").split(status.CLEAR_SCREEN)[1:]
+    assert [re.search(r"(\d+) done, 0 running, 1 failed", text)[1] for text in out] == [*map(str, range(len(runs)))]
     assert slept == [5] * (len(runs) - 1)
 
 
-def test_a_thousand_runs_without_torch():
-    code = (
-        "import sys\nfrom csebench.cli import main\nmain(['status', 'all', '--scale', 'paper'])\n"
-        f"print('HEAVY', [m for m in {HEAVY!r} if m in sys.modules])"
-    )
-    out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert "HEAVY []" in out and f"{len(targets.runs('paper'))} runs: " in out
+def test_a_file_gets_the_state_once(runs, monkeypatch, capsys):
+    monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("watched"))
+    assert status.CLEAR_SCREEN not in shown(capsys, "--watch")
 
 
 # ---------------------------------------------------------------- a run's own progress
-
-
-@pytest.fixture
-def clocked(monkeypatch):
-    """A clock to be moved by hand: `clocked(30)`."""
-    now = [1000.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-
-    def pass_(seconds):
-        now[0] += seconds
-
-    return pass_
 
 
 def written(folder):
     return json.loads((folder / run_folders.PROGRESS).read_text())
 
 
-def test_progress_is_written_every_two_seconds_and_said_every_thirty(tmp_path, clocked, capsys):
+def test_progress_is_written_every_two_seconds_and_said_every_thirty(tmp_path, monkeypatch, capsys):
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
     with run_folders.Progress(tmp_path, "simcse-0123456789") as own:
         assert (written(tmp_path)["state"], written(tmp_path)["left"]) == ("running", None)
         own.start(50, 250, None)
-        clocked(1)
+        now += 1
         own.step(51, None, None)
         assert written(tmp_path)["step"] == 50
-        clocked(1)
+        now += 1
         own.step(52, 0.0134, 0.612)
         assert written(tmp_path)["step"] == 52 and written(tmp_path)["left"] == 198  # 2 s for its own 2 steps
-        clocked(198)
+        now += 198
         own.step(249, 0.0134, 0.612)
         own.step(250, 0.0134, 0.612)
         assert written(tmp_path)["step"] == 250
@@ -206,48 +181,38 @@ def test_bad_input_lets_no_folder_come_into_being(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-# ---------------------------------------------------------------- runs that fail
+def fails(loss):
+    raise RuntimeError("shapes do not fit")
 
 
-@pytest.fixture
-def failing(make_spec, train, tmp_path, monkeypatch):
-    """Trains a run of four steps whose loss goes through `change(loss)` at the third; its folder."""
+@pytest.mark.parametrize(
+    ("change", "checkpoints", "step", "message", "note"),
+    [
+        (lambda loss: loss * float("nan"), 60, 3, "loss is nan at step 3", None),
+        (fails, 60, 2, "RuntimeError: shapes do not fit", "failed after step 2 of 4."),
+        (fails, 0, 2, "RuntimeError: shapes do not fit", "failed after step 2 of 4; the same command resumes it"),
+    ],
+    ids=["foreseen", "unforeseen", "unforeseen, with a checkpoint"],
+)
+def test_a_failed_run_says_where_and_whether_it_resumes(
+    change, checkpoints, step, message, note, make_spec, train, tmp_path, monkeypatch
+):
+    """A run of four steps whose third loss is another."""
     from methods.simcse import Method
 
-    def run(change, **settings):
-        calls, loss = [], Method.loss
+    calls, loss = [], Method.loss
 
-        def changed(self, views):
-            calls.append(None)
-            return change(loss(self, views)) if len(calls) == 3 else loss(self, views)
+    def changed(self, views):
+        calls.append(None)
+        return change(loss(self, views)) if len(calls) == 3 else loss(self, views)
 
-        monkeypatch.setattr(Method, "loss", changed)
-        with pytest.raises(Exception) as caught:
-            train(make_spec("simcse"), tmp_path / "run", **settings)
-        return tmp_path / "run", caught.value
-
-    return run
-
-
-def test_a_loss_that_is_not_finite_is_told_once(failing):
-    folder, error = failing(lambda loss: loss * float("nan"))
-    found = written(folder)
-    assert (found["state"], found["step"], found["steps"]) == ("failed", 3, 4)
-    assert "loss is nan at step 3" in found["message"] == str(error)
-    assert not hasattr(error, "__notes__")
-
-
-@pytest.mark.parametrize("kept", [True, False])
-def test_what_was_not_foreseen_says_where_and_whether_it_resumes(failing, kept):
-    def broken(loss):
-        raise RuntimeError("shapes do not fit")
-
-    folder, error = failing(broken, checkpoint_seconds=0 if kept else 60)
-    found = written(folder)
-    assert (found["state"], found["step"]) == ("failed", 2)
-    assert found["message"] == "RuntimeError: shapes do not fit"
-    resumes = "; the same command resumes it from its checkpoint" if kept else ""
-    assert error.__notes__ == [f"{found['run']} failed after step 2 of 4{resumes}."]
+    monkeypatch.setattr(Method, "loss", changed)
+    with pytest.raises(Exception) as caught:
+        train(make_spec("simcse"), tmp_path, checkpoint_seconds=checkpoints)
+    record = written(tmp_path)
+    assert (record["state"], record["step"], record["steps"]) == ("failed", step, 4) and message in record["message"]
+    notes = getattr(caught.value, "__notes__", [])
+    assert len(notes) == (note is not None) and all(text.startswith(f"{record['run']} {note}") for text in notes)
 
 
 @pytest.mark.parametrize("where", ["reading", "scoring"])
@@ -260,8 +225,11 @@ def test_a_job_that_fails_outside_of_training(runs, where, monkeypatch, capsys):
     def unreadable(*args, **more):
         raise BadInput("data/wiki.txt: no such file.")
 
+    given = []
+
     def works(*args, **more):
         assert status.read_state(runs[0])[0] == "running"
+        given.append(args)
 
     (catalog.RUNS / runs[0]).mkdir(parents=True)
     monkeypatch.setattr(csebench.train.run, "train", unreadable if where == "reading" else works)
@@ -272,5 +240,7 @@ def test_a_job_that_fails_outside_of_training(runs, where, monkeypatch, capsys):
     assert status.read_state(runs[0]) == ("failed", record.model_dump())
     monkeypatch.setattr(csebench.train.run, "train", works)
     monkeypatch.setattr(csebench.score.evaluate, "evaluate_run", works)
-    assert cli.main(["work", runs[0]]) == 0
+    monkeypatch.setattr(run, "acquire_gpus", lambda *counts: given.append(counts) or nullcontext())
+    assert cli.main(["work", runs[0], "--evaluators", "sts", "--runs-per-gpu", "3"]) == 0
+    assert given[-1][1] == ["sts"] and given[-1][4] == 3 and (1, 3) in given
     assert status.read_state(runs[0])[0] == "running"  # until train.json stands for it

@@ -1,12 +1,10 @@
 """A fresh clone with the published study, without data and runs: pages are written anew with the committed bytes."""
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 
 import pytest
+from project import Project
 
 from csebench.base.project import ROOT
 from csebench.plan import targets
@@ -18,22 +16,12 @@ WRITTEN = (PAGE, PAGE.replace(".md", ".items.json"))
 
 @pytest.fixture
 def clone(tmp_path):
-    """Runs Snakemake in a copy of what is committed, with times of now, as git gives them."""
+    """A copy of what is committed, with times of now, as git gives them."""
     if missing := [key for key in shown("all") if not (ROOT / targets.score_path(*key, "mini")).exists()]:
         pytest.skip(f"{len(missing)} published scores are of an older version of the code: runs have other ids")
-    folder, env = tmp_path / "csebench", {**os.environ, "PYTHONPATH": str(tmp_path / "csebench")}
     ignored = shutil.ignore_patterns(".git", ".venv", "runs", "html", ".logs", ".snakemake", "__pycache__")
-    shutil.copytree(ROOT, folder, ignore=ignored, copy_function=shutil.copyfile)
-    env.pop("CSEBENCH_DATA", None)
-
-    def snakemake(*arguments, **more):
-        command = [sys.executable, "-m", "snakemake", *arguments]
-        done = subprocess.run(command, cwd=folder, env=env | more, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return done.stdout + done.stderr
-
-    snakemake.folder = folder
-    return snakemake
+    shutil.copytree(ROOT, tmp_path / "csebench", ignore=ignored, copy_function=shutil.copyfile)
+    return Project(tmp_path / "csebench")
 
 
 def shown(target):
@@ -41,13 +29,16 @@ def shown(target):
 
 
 def test_nothing_is_trained_or_scored_for_what_is_published(clone):
-    planned = clone("-n", "--config", "scale=mini", "--", "all")
-    assert not re.search(r"^(train|evaluate) +\d+$", planned, re.M) and re.search(r"^page +\d+$", planned, re.M)
+    done = clone.run("-n", "--config", "scale=mini", "--", "all")
+    rules = re.findall(r"^(\w+) +\d+$", done.stdout + done.stderr, re.M)
+    assert done.returncode == 0 and not {"train", "evaluate"} & {*rules} and "page" in rules, done.stderr
 
 
 @pytest.mark.parametrize("data", ["no data", "data of somebody else"])
 def test_a_page_with_published_scores_is_the_committed_one(data, clone):
-    given = {} if data == "no data" else {"CSEBENCH_DATA": str(clone.folder.parent)}  # a folder without any of it
-    assert "Finished jobid" in clone("-j2", "--forcerun", "compare", "page", "--", PAGE, **given)
+    if data == "data of somebody else":
+        clone.env["CSEBENCH_DATA"] = str(clone.folder.parent)  # a folder without any of it
+    done = clone.run("-j2", "--forcerun", "compare", "page", "--", PAGE)
+    assert done.returncode == 0 and clone.started(done) >= {"compare", "page"}, done.stderr
     for name in WRITTEN:
         assert (clone.folder / name).read_bytes() == (ROOT / name).read_bytes(), name

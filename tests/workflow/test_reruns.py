@@ -40,21 +40,13 @@ APPENDIX = {"results/tableA1.md", "results/tiny/tableA1.md"}
 FIGURE = {"results/tiny/figure1.svg"}
 METHODS = {"results/methods.md"}
 OVER_ALL = {"results/index.md", "results/claims.md", "results/audit.md", "results/html"}
-PAGE_RULES = {"compare", "page"}
 PAGES = TABLE2 | APPENDIX | FIGURE | METHODS | OVER_ALL
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """A project whose outputs are there and up to date; nothing was run for them."""
-    project = new_project(tmp_path_factory.mktemp("finished") / "csebench", PAPER)
-    for path in (project.folder / "methods").glob("[!_]*.py"):
-        if path.stem not in ("ct", "simcse"):
-            path.unlink()
-    for name in ("mini", "paper", "short"):  # these scales name methods that are not there
-        (project.folder / "config" / f"{name}.yaml").unlink()
-    smoke = project.folder / "config" / "smoke.yaml"
-    smoke.write_text(smoke.read_text().partition("methods:")[0])
+    project = new_project(tmp_path_factory.mktemp("finished") / "csebench", PAPER, "ct simcse", "smoke")
     for line in project.run("--summary", "all").stdout.splitlines()[1:]:
         output = project.folder / line.split("\t")[0]
         output.parent.mkdir(parents=True, exist_ok=True)
@@ -83,25 +75,47 @@ def append(path: Path, line: str) -> None:
     path.write_text(path.read_text() + f"\n{line}\n")
 
 
-def test_untouched_nothing_is_to_be_done(project):
+def scores_of(project, method: str) -> list[Path]:
+    return sorted((project.folder / "results" / "scores").glob(f"{method}-*.sts.json"))
+
+
+def write_old(paths: list[Path], content: str) -> None:
+    """With a time that is older than that of any page, as `cp -p`, `rsync -a` and `tar -x` leave it."""
+    for path in paths:
+        path.write_text(content)
+        os.utime(path, (0, 0))
+
+
+def test_what_no_page_depends_on_makes_nothing_again(project):
+    """The trainer: what it changes has a new version, and with it other runs. Newer copies of the same data; the same
+    scores at another time."""
+    for module in ("train/losses.py", "model/tokens.py", "run.py"):
+        append(project.folder / "csebench" / module, "# a note")
+    for path in (project.folder / "data" / "smoke").rglob("*.csv"):
+        path.write_bytes(path.read_bytes())
+    write_old(scores_of(project, "simcse"), "{}")
     assert planned(project) == (set(), set())
 
 
 @pytest.mark.parametrize(
-    "file", ["csebench/score/store.py", "csebench/plan/papers.py", "methods/simcse.py", "evaluators/transfer.py"]
+    ("file", "pages"),
+    [
+        ("methods/components/ami.py", TABLE2 | METHODS | OVER_ALL),
+        ("evaluators/transfer.py", APPENDIX | OVER_ALL),
+        ("csebench/score/store.py", PAGES),
+    ],
 )
-def test_edited_code_or_data_of_pages_rebuilds_every_page_and_figure(project, file):
+def test_edited_code_rebuilds_the_pages_that_it_makes_and_trains_nothing(project, file, pages):
     append(project.folder / file, "# a note")
+    rules, made = planned(project)
+    assert made == pages and not rules & {"train", "evaluate"}
+
+
+def test_an_edited_deviation_rebuilds_the_pages_that_print_it(project):
+    method = project.folder / "methods" / "simcse.py"
+    method.write_text(method.read_text().replace('"deviations": [', '"deviations": ["another",'))
     rules, pages = planned(project)
-    assert pages == PAGES
-    assert not rules & {"train", "evaluate"}
-
-
-@pytest.mark.parametrize("module", ["train/losses.py", "model/tokens.py", "run.py"])
-def test_an_edited_trainer_makes_nothing_again(project, module):
-    """What it changes has a new version, and with it other runs."""
-    append(project.folder / "csebench" / module, "# a note")
-    assert planned(project) == (set(), set())
+    assert pages == TABLE2 | METHODS | OVER_ALL and not rules & {"train", "evaluate"}
 
 
 def test_an_edited_setting_trains_again(project):
@@ -121,45 +135,24 @@ def test_a_test_file_that_is_changed_in_place_is_scored_again(project):
     assert pages >= TABLE2 | METHODS | OVER_ALL and not pages & APPENDIX
 
 
-def test_a_newer_copy_of_the_same_data_makes_nothing_again(project):
-    for path in (project.folder / "data" / "smoke").rglob("*.csv"):
-        path.write_bytes(path.read_bytes())
-    assert planned(project) == (set(), set())
-
-
-def scores_of(project, method: str) -> list[Path]:
-    return sorted((project.folder / "results" / "scores").glob(f"{method}-*.sts.json"))
-
-
-def write_old(paths: list[Path], content: str) -> None:
-    """With a time that is older than that of any page, as `cp -p`, `rsync -a` and `tar -x` leave it."""
-    for path in paths:
-        path.write_text(content)
-        os.utime(path, (0, 0))
-
-
 def test_other_values_with_an_old_time_rebuild_the_pages_that_show_them(project):
-    scores = scores_of(project, "ct")
-    write_old(scores, '{"value": 1}')
+    write_old(scores_of(project, "ct"), '{"value": 1}')
     rules, pages = planned(project)
     assert pages == FIGURE | METHODS | OVER_ALL and not rules & {"train", "evaluate"}
     assert planned(project)[1] == pages  # until they are made
 
 
-def test_the_same_values_at_another_time_rebuild_nothing(project):
-    write_old(scores_of(project, "simcse"), "{}")
-    assert planned(project) == (set(), set())
-
-
-@pytest.mark.parametrize("missing", ["score", "comparison", "page"])
-def test_a_page_that_was_there_first_does_not_hide_what_is_missing(project, missing):
+@pytest.mark.parametrize(
+    ("missing", "target", "made"),
+    [
+        ("scores/ct-*.sts.json", "results/tiny/figure1.svg", {"evaluate", "figure"}),
+        ("tiny/table2.items.json", "results/table2.md", {"compare", "page"}),
+        ("tableA1.md", "results/index.md", {"page"}),
+    ],
+)
+def test_a_page_that_was_there_first_does_not_hide_what_is_missing(project, missing, target, made):
     """What is between a page and its scores, though no file is newer than the page."""
-    paths, target, made = {
-        "score": (scores_of(project, "ct"), "results/tiny/figure1.svg", {"evaluate", "figure"}),
-        "comparison": ([project.folder / "results" / "tiny" / "table2.items.json"], "results/table2.md", PAGE_RULES),
-        "page": ([project.folder / "results" / "tableA1.md"], "results/index.md", {"page"}),
-    }[missing]
-    for path in paths:
+    for path in (project.folder / "results").glob(missing):
         path.unlink()
     done = project.run("-n", "--", target)
     assert set(re.findall(r"^(\w+) +\d+$", done.stdout + done.stderr, re.M)) - {"total"} == made, done.stderr

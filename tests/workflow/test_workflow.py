@@ -1,18 +1,12 @@
 """Snakemake end to end, on a copy of the project with one small table."""
 
 import json
-import os
 import re
 import shutil
-import signal
-import subprocess
-import sys
-import time
 
 import pytest
 from project import Project, new_project
 
-from csebench.base.files import with_digest
 from csebench.base.processes import locked
 
 pytestmark = pytest.mark.slow
@@ -68,14 +62,7 @@ def project(tmp_path_factory, worker_id):
 
 def make(folder) -> Project:
     """The project with all pages of PAPER."""
-    made = new_project(folder, PAPER)
-    for path in (folder / "methods").glob("[!_]*.py"):
-        if path.stem not in ("bert", "simcse", "random"):
-            path.unlink()
-    for name in ("mini", "short"):  # these scales name methods that are not there
-        (folder / "config" / f"{name}.yaml").unlink()
-    smoke = folder / "config" / "smoke.yaml"
-    smoke.write_text(smoke.read_text().partition("methods:")[0])
+    made = new_project(folder, PAPER, "bert simcse random", "smoke paper")
     done = made.snakemake("all")
     assert done.returncode == 0, done.stderr
     return made
@@ -121,16 +108,6 @@ def test_pages_link_to_what_there_is(project):
             assert link.startswith("http") or ((folder / name).parent / link).exists(), f"{name}: {link}"
 
 
-def test_second_call_does_nothing(project):
-    done = project.snakemake("all")
-    assert done.returncode == 0 and "Nothing to be done" in done.stdout + done.stderr
-
-
-def test_a_copied_checkout_plans_nothing_anew(project, tmp_path):
-    done = project.copy_to(tmp_path / "copy").run("all", "-n")
-    assert done.returncode == 0 and "Nothing to be done" in done.stdout + done.stderr, done.stdout
-
-
 def test_a_page_that_was_rendered_by_hand_first_gets_its_comparisons(project, tmp_path):
     project = project.copy_to(tmp_path / "copy")
     for name in ("table2.md", "tiny/table2.md", "tiny/table2.items.json", ".logs", "../.snakemake/metadata"):
@@ -141,28 +118,7 @@ def test_a_page_that_was_rendered_by_hand_first_gets_its_comparisons(project, tm
     done = project.snakemake("results/tiny/table2.md")
     assert done.returncode == 0 and project.started(done) == {"compare", "page"}, done.stderr
     assert "<sup>" in project.read("tiny/table2.md")
-    again = project.snakemake("results/tiny/table2.md")
-    assert "Nothing to be done" in again.stdout + again.stderr
-
-
-def test_scores_with_an_old_time_are_shown(project, tmp_path):
-    """Restored by `cp -p` after the page was rendered by hand from others."""
-    project = project.copy_to(tmp_path / "copy")
-    page, before = project.folder / "results" / "tiny" / "table2.md", project.read("tiny/table2.md")
-    score = next((project.folder / "results" / "scores").glob("bert-*.sts.json"))
-    content = score.read_bytes()
-    other = json.loads(content)
-    for row in other["scores"]:
-        row["value"] /= 2
-    other.pop("sha256")
-    score.write_text(json.dumps(with_digest(other)))
-    assert project.run("render", "tiny/table2", "--out", str(page), module="csebench").returncode == 0
-    assert project.read("tiny/table2.md") != before
-    score.write_bytes(content)
-    os.utime(score, (0, 0))
-    done = project.snakemake("results/tiny/table2.md")
-    assert done.returncode == 0 and "page" in project.started(done), done.stderr
-    assert project.read("tiny/table2.md") == before
+    assert project.is_done("results/tiny/table2.md")
 
 
 @pytest.mark.parametrize("data", ["in the scale's folder", "given"])
@@ -177,8 +133,7 @@ def test_a_moved_checkout_plans_nothing_anew(data, project, tmp_path):
     moved = Project(first.folder.rename(second))
     if data == "given":
         moved.env["CSEBENCH_DATA"] = str(second / "data" / "smoke")
-    done = moved.run("-n", "--", "results/table3.md")
-    assert done.returncode == 0 and "Nothing to be done" in done.stdout + done.stderr, done.stdout
+    assert moved.is_done("all" if data == "in the scale's folder" else "results/table3.md")
 
 
 WRITTEN = {"compare", "page", "figure", "csv", "html", "all"}
@@ -233,28 +188,6 @@ def test_finished_model_survives_a_forced_rerun(project):
     done = project.snakemake("results/table2.md", "--forceall")
     assert done.returncode == 0 and "train" in project.started(done)
     assert model.stat().st_mtime_ns == before
-
-
-@pytest.mark.parametrize("killed", ["snakemake and its jobs", "snakemake"])
-def test_killed_workflow_goes_on(killed, project):
-    """kill -9: the next call finishes the table, also where jobs of the first call still run."""
-    shutil.rmtree(project.folder / "runs")
-    shutil.rmtree(project.folder / "results")
-    command = [sys.executable, "-m", "snakemake", "-j1", "results/table2.md"]
-    running = subprocess.Popen(
-        command, cwd=project.folder, env=project.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )  # fmt: skip
-    deadline = time.time() + 60
-    while time.time() < deadline and not list((project.folder / "runs").glob("simcse-*/train.log")):
-        time.sleep(0.2)
-    (os.kill if killed == "snakemake" else os.killpg)(running.pid, signal.SIGKILL)
-    running.wait()
-    assert not (project.folder / "results" / "table2.md").exists()
-    assert project.run("--unlock").returncode == 0
-    done = project.snakemake("results/table2.md")
-    assert done.returncode == 0, done.stderr
-    assert "missing" not in (project.folder / "results" / "table2.md").read_text()
 
 
 def test_the_steps_by_hand_in_readme(project):

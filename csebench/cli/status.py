@@ -1,0 +1,168 @@
+"""The verb status: the state of the runs of targets, read from the files in runs/ and results/."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import sys
+import time
+from collections import Counter
+from typing import NamedTuple
+
+from tabulate import tabulate
+
+from csebench.base.errors import BadInput
+from csebench.base.runs import PROGRESS, format_duration, has_model, read_progress, read_report
+from csebench.base.terminal import json_text, records
+from csebench.cli.options import parse_targets
+from csebench.cli.plan import table
+from csebench.plan import catalog, cost, targets
+from csebench.score.store import failures, stale_runs
+
+SILENT_SECONDS = 120  # a run on another host counts as stopped after so long without a write
+STATES = ("done", "running", "failed", "stopped", "waiting")
+TABLES = ["table or figure", "runs", *STATES]
+CLEAR_SCREEN = "\x1b[H\x1b[2J"
+
+
+class RunStatus(NamedTuple):
+    """A planned run and the state of its folder."""
+
+    id: str
+    state: str  # one of STATES
+    device: str | None  # as in data/step_times.yaml; None before the run has begun
+    missing: list[str]  # evaluators whose scores pages show and that are not published
+    facts: dict  # of train.json or progress.json
+
+
+def show_status(args):
+    """Print the state; in a terminal with `--watch` again and again, until no run is left."""
+    pages = parse_targets(args)
+    if args.json:
+        runs, keys = read_statuses(pages), ("step", "steps", "left", "message")
+        listed = [
+            {"run": run.id, "state": run.state, "device": run.device, "missing": run.missing}
+            | {key: run.facts.get(key) for key in keys}
+            for run in runs
+        ]
+        tables = records(TABLES, tables_rows(pages, runs))
+        return print(json_text({"scale": pages[0].scale, "tables": tables, "runs": listed}))
+    seconds = args.watch if sys.stdout.isatty() else None
+    head = f"Scale {args.scale}: runs in {catalog.RUNS}/, scores in {catalog.results_folder(args.scale)}/scores/"
+    with contextlib.suppress(KeyboardInterrupt):
+        while True:
+            runs = read_statuses(pages)
+            rows = [[name, *(count or None for count in counts)] for name, *counts in tables_rows(pages, runs)]
+            parts = [f"{head}\n{summary(pages, runs)}", *details(runs), table(TABLES, rows)]
+            print((CLEAR_SCREEN if seconds else "") + "\n\n".join(parts), flush=True)
+            if seconds is None or all(run.state in ("done", "failed") for run in runs):
+                break
+            time.sleep(seconds)
+    return None
+
+
+def read_statuses(pages: list[targets.Page]) -> list[RunStatus]:
+    """The current state of the runs of pages."""
+    finished, statuses = targets.finished_runs(pages), []
+    specs = {run_id: spec for page in pages for run_id, spec in page.available_runs().items()}
+    missing: dict[str, list[str]] = {run_id: [] for run_id in specs}
+    for (run_id, evaluator), scale in {score: page.scale for page in pages for score in page.available()}.items():
+        if not targets.score_path(run_id, evaluator, scale).exists():
+            missing[run_id].append(evaluator)
+    for run_id, spec in sorted(specs.items()):
+        state, facts = read_state(run_id, run_id in finished)
+        processor = facts.get("processor")
+        device = processor and cost.device_name(facts.get("gpu"), processor, spec.threads)
+        statuses.append(RunStatus(run_id, state, device, missing[run_id], facts))
+    return statuses
+
+
+def read_state(run_id: str, is_finished: bool = False) -> tuple[str, dict]:
+    """State and facts of a run. A failure comes first, also where the model is there; a damaged file is one.
+
+    Args:
+        is_finished: whether its scores are all published, perhaps from elsewhere (targets.finished_runs).
+    """
+    folder = catalog.RUNS / run_id
+    try:
+        progress = read_progress(folder / PROGRESS)
+        if progress is not None and progress["state"] == "failed":
+            return "failed", progress
+        is_finished = is_finished or has_model(folder)
+        if is_finished and (report := read_report(folder)) is not None:
+            return "done", report.get("provenance", {})
+    except BadInput as error:
+        return "failed", {"message": str(error)}
+    if progress is not None and is_alive(progress):
+        return "running", progress
+    if is_finished:
+        return "done", {}
+    return ("waiting", {}) if progress is None else ("stopped", progress)
+
+
+def is_alive(progress: dict) -> bool:
+    """Whether the process that writes a progress.json still runs."""
+    if progress["host"] != socket.gethostname():
+        return time.time() - progress["updated"] < SILENT_SECONDS
+    try:
+        os.kill(progress["pid"], 0)
+    except PermissionError:  # the process of another user
+        return True
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def tables_rows(pages: list[targets.Page], runs: list[RunStatus]) -> list[list]:
+    """For every table and figure with runs, how many are in which state. A run is done in a row once the scores that
+    this table or figure shows are there; others may wait for more of it."""
+    states, rows = {run.id: run.state for run in runs}, []
+    for paper, name in dict.fromkeys(grid for page in pages for grid in page.grids()):
+        page = targets.page(name, pages[0].scale, paper)
+        finished, counts = targets.finished_runs([page]), Counter()
+        for run_id in page.available_runs().keys() & states:
+            is_done = run_id in finished and states[run_id] in ("waiting", "stopped")
+            counts["done" if is_done else states[run_id]] += 1
+        if counts:
+            rows.append([targets.target_name(paper, name), counts.total(), *(counts[state] for state in STATES)])
+    return rows
+
+
+def summary(pages: list[targets.Page], runs: list[RunStatus]) -> str:
+    """Counts of states, and hours spent: of a resumed run since its last start."""
+    counts, hours = Counter(run.state for run in runs), {"GPU": 0.0, "CPU": 0.0}
+    for run in runs:
+        hours["GPU" if run.facts.get("gpu") else "CPU"] += (run.facts.get("seconds") or 0) / 3600
+    lines = [f"{len(runs)} runs: {', '.join(f'{counts[state]} {state}' for state in STATES)}"]
+    lines.append(f"spent: {hours['GPU']:.2f} GPU hours, {hours['CPU']:.2f} CPU hours")
+    if published := sum(run.state == "done" and not run.facts for run in runs):
+        lines.append(f"{published} of those done were not trained here: their scores are published.")
+    if stale := len(stale_runs(pages)):
+        lines.append(f"{stale} not yet done have scores of an older code version, which pages show with †.")
+    if counts["stopped"]:
+        lines.append("Start the workflow again to resume stopped runs, from their checkpoint if they have one.")
+    return "\n".join(lines)
+
+
+def details(runs: list[RunStatus]) -> list[str]:
+    """Tables of running runs, failed runs and failed scores, as far as there are any."""
+    running, failed, unscored = [], [], []
+    for run in runs:
+        facts, folder = run.facts, catalog.RUNS / run.id
+        if run.state == "running":
+            step = f"{facts['step']}/{facts['steps']}" if facts["steps"] else None
+            loss = None if facts["loss"] is None else f"{facts['loss']:.3f}"
+            dev = None if facts["dev"] is None else f"{100 * facts['dev']:.2f}"
+            left = None if facts["left"] is None else format_duration(facts["left"])
+            running.append([run.id, step, loss, dev, left, run.device, facts["host"]])
+        elif run.state == "failed":
+            log, message = folder / "train.log", facts["message"].removeprefix(f"{run.id}: ")
+            failed.append([f"{run.id}: {message}", log if log.exists() else None])
+        elif run.state == "done":
+            unscored += [[run.id, *failure] for failure in failures(folder).items()]
+    columns = ["running", "step", "loss", "dev", "left", "device", "host"]
+    parts = [table(columns, running)] if running else []
+    parts += [tabulate(failed, ["failed", "log"], missingval="–", maxcolwidths=[100, None])] if failed else []
+    columns = ["score failed", "evaluator", "reason"]
+    return parts + ([tabulate(unscored, columns, maxcolwidths=[None, None, 80])] if unscored else [])
