@@ -19,7 +19,7 @@ from csebench.model.pooling import pool
 from csebench.plan.declarations import EncoderRef
 from csebench.plan.registry import COMPONENTS, declaration, fill, load
 from csebench.train.augment import copy, delete, double, insert_copies, reverse, shuffle
-from csebench.train.losses import barlow_twins, cos_sim, dimension_contrast, info_nce, ranking_consistency
+from csebench.train.losses import barlow_twins, cos_sim, info_nce, ranking_consistency
 from csebench.train.method import Views
 
 
@@ -92,32 +92,6 @@ def test_pretraining_hands_its_layers_over(finished, build, make_spec, train, tm
             assert torch.equal(value, stored[f"{name}.{key}"])
     spec = make_spec("infocse", params={"steps": 2}, encoder=folder)
     assert train(spec, tmp_path / "run")["steps"] == 2
-
-
-def test_the_auxiliary_network_without_pretraining(build):
-    """InfoCSE Table 4: its upper layers are the last ones of BERT itself; `new`: they are not."""
-    _, component = build("infocse")
-    method, new = build("infocse", components={"auxiliary_mlm": {"upper": "new"}})
-    last = method.encoder.stack[-2:].state_dict()
-    assert all((value == last[key]).all() for key, value in component.upper.layers.state_dict().items())
-    assert any((value != last[key]).any() for key, value in new.upper.layers.state_dict().items())
-
-
-@pytest.mark.parametrize("name", ["condenser", "msse"])
-def test_the_masked_lm_head_stays_tied_to_the_word_embeddings(name, build):
-    """As in BertForMaskedLM, which the official code trains: one weight for both."""
-    method, *components = build(name)
-    head = components[0].head if components else method.lm_head
-    embeddings = method.encoder.model.get_input_embeddings().weight
-    assert head.predictions.decoder.weight is embeddings
-
-
-def test_a_head_that_is_not_tied_is_a_copy(build):
-    """SimCSE's, from the checkpoint: training it leaves the encoder's word embeddings alone."""
-    method, component = build("simcse", components={"mlm": {}})
-    embeddings = method.encoder.model.get_input_embeddings().weight
-    weight = component.head.predictions.decoder.weight
-    assert weight.data_ptr() != embeddings.data_ptr() and (weight == embeddings).all()
 
 
 def test_replaced_tokens(build, sentences):
@@ -303,17 +277,6 @@ def test_loss_of_pcl(build):
     assert float(method.loss(Views(*views))) == pytest.approx(wanted)
 
 
-def test_smoothing_waits_for_a_full_buffer(build, sentences):
-    """IS-CSE: batches of 4 fill 12 entries with the third; then the loss is more than InfoNCE."""
-    (method,) = build("iscse")
-    for step in range(4):
-        one, two = method.views(sentences[4 * step : 4 * step + 4])
-        plain, loss = info_nce(one.z, two.z, method.p.temperature), method.loss(Views(one, two))
-        assert (loss > plain) if step >= 2 else (loss == plain)
-    assert method.buffer.requires_grad is False
-    loss.backward()
-
-
 def test_smoothing_rises_over_half_the_run(build):
     (method,) = build("iscse", variant="large", params={"steps": 100})
     found = []
@@ -334,18 +297,6 @@ def test_consistency_of_rankings():
     assert ranking_consistency(z1, z2, 0.05) == pytest.approx(np.mean(jensenshannon(p, q, axis=1) ** 2))
     by_hand = -0.5 * np.mean(entropy(p, axis=1) + entropy(q, axis=1))
     assert ranking_consistency(z1, z2, 0.05, "entropy") == pytest.approx(by_hand)
-
-
-def test_msse_without_its_terms(build, sentences):
-    """Each weight at 0 leaves its term out; a positive is an edited copy."""
-    method, compensation = build("msse", components={"compensation": {"weight": 0.0}})
-    one, two = method.views(sentences[:8])
-    assert one.ids.shape != two.ids.shape or one.ids.tolist() != two.ids.tolist()
-    assert compensation.term(method, Views(one, two)) == 0
-    nce, dcm = info_nce(one.z, two.z, 0.05), dimension_contrast(one.pooled, two.pooled) / 32
-    for contrast, dimensions in ((1.0, 0.8), (1.0, 0.0), (0.0, 0.8)):
-        method.p.contrast, method.p.dimensions = contrast, dimensions
-        torch.testing.assert_close(method.loss(Views(one, two)), contrast * nce + dimensions * dcm)
 
 
 def test_pairs_of_msse_are_back_translations(build):
@@ -403,16 +354,6 @@ def test_a_causal_decoder_does_not_look_ahead(causal, build, sentences, monkeypa
     changed = (~torch.isclose(said[0], said[1], atol=1e-6)).any(-1).nonzero().flatten().tolist()
     # logits of a causal decoder: of tokens 1, 2, …; token 5 is read first when 6 is said
     assert min(changed) == at if causal else 0 in changed
-
-
-def test_peers_see_the_same_rows(build, sentences):
-    """PCL: ten views of every sentence, through both networks; a row compares with 9 positives and 3 others."""
-    method, *_ = build("pcl")
-    one, two = method.views(sentences[:4])
-    assert len(one.z) == len(two.z) == 40 and one.ids.tolist() == two.ids.tolist()
-    assert one.ids[:4].tolist() == one.ids[4:8].tolist()  # the sentence and its copy
-    z = one.z.unflatten(0, (10, 4))
-    assert method.rows(z, z).shape == (4, 12)
 
 
 def test_groups_of_contrastive_tension(build):
