@@ -20,7 +20,7 @@ from csebench.base.models import read_facts
 from csebench.model.encoder import Encoder
 from csebench.model.pooling import TEMPLATES
 from csebench.plan.declarations import POOLERS, Declaration, Evaluation
-from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill, load, names, read_literal
+from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill, names, read_literal
 from csebench.score.models import open_model
 from csebench.train import trainer
 from evaluators.sts import DECLARATION, evaluate
@@ -191,38 +191,15 @@ def test_first_steps_are_those_recorded(run, make_spec, sentences):
 # ---------------------------------------------------------------- training
 
 
-@pytest.fixture
-def losses_on_one_batch(make_spec, train, tmp_path, monkeypatch):
-    """Losses of 40 steps that all see the same batch, with the learning rate raised."""
-
-    def run(more=None, **kwargs):
-        monkeypatch.setattr("csebench.train.trainer.batch_at", lambda step, sentences, size, *_: sentences[:size])
-        monkeypatch.setattr("csebench.train.loop.LOG_EVERY", 1)
-        spec = make_spec(**kwargs, params={"steps": 40, "evaluate_every": 40, "learning_rate": 1e-3, **(more or {})})
-        return np.array([loss for _, loss in train(spec, tmp_path / "run")["losses"]])
-
-    return run
-
-
-def assert_falls(values):
-    assert len(values) == 40
-    assert np.isfinite(values).all()
-    assert values[20:].mean() < values[:3].mean(), values  # single steps jump: batch normalisation, drawn masks
-
-
 @runs(PLAIN)
-def test_loss_falls_on_a_repeated_batch(run, losses_on_one_batch):
-    assert_falls(losses_on_one_batch(**RUNS[run]))
-
-
-@pytest.mark.parametrize(("host", "form"), [("simcse", "paper"), ("simcse", "code"), ("ct", "paper")])
-def test_ami_alone_falls(host, form, losses_on_one_batch, monkeypatch):
-    """The term itself trains the encoder: without the host's loss, mutual information rises."""
-    monkeypatch.setattr(load(host), "loss", lambda self, views: 0.0 * (views.z1.sum() + views.z2.sum()))
-    dropout = {"dropout": 0.1}  # two equal encoders without dropout (CT as declared) have nothing to raise
-    values = losses_on_one_batch(method=host, components={"ami": {"weight": 1.0, "form": form}}, more=dropout)
-    assert_falls(values)
-    assert values.max() < 0
+def test_loss_falls_on_a_repeated_batch(run, make_spec, train, tmp_path, monkeypatch):
+    """Over 40 steps that all see the same batch, with the learning rate raised."""
+    monkeypatch.setattr("csebench.train.trainer.batch_at", lambda step, sentences, size, *_: sentences[:size])
+    monkeypatch.setattr("csebench.train.loop.LOG_EVERY", 1)
+    spec = make_spec(**RUNS[run], params={"steps": 40, "evaluate_every": 40, "learning_rate": 1e-3})
+    values = np.array([loss for _, loss in train(spec, tmp_path / "run")["losses"]])
+    assert len(values) == 40 and np.isfinite(values).all()
+    assert values[20:].mean() < values[:3].mean(), values  # single steps jump: batch normalisation, drawn masks
 
 
 @runs(TRAINED)

@@ -215,15 +215,6 @@ def by_hand(one, two, temperature=0.05):
     return -sum(log(row[i] / sum(row)) for i, row in enumerate(rows)) / len(rows)
 
 
-def test_informin_cl_pulls_the_views_together(build, vectors):
-    one, two = vectors
-    (method,) = build("informin_cl")
-    distance = sum(2 - 2 * cosine(a, b) for a, b in zip(one.z, two.z, strict=True)) / 4
-    assert float(method.loss(Views(one, two))) == pytest.approx(by_hand(one.z, two.z) + 0.4 * distance)
-    (method,) = build("informin_cl", params={"form": "code"})
-    assert float(method.loss(Views(one, two))) == pytest.approx(by_hand(one.z, two.z) + 0.4 * distance * 2 / 6)
-
-
 def test_scd_pushes_the_views_apart(build, vectors):
     """α·cos/τ with a plus, and Barlow Twins of the projected vectors, weighted as in its README."""
     one, two = vectors

@@ -404,11 +404,6 @@ def test_layers_that_ami_reads(depth, paper, code):
     assert [*losses.ami_layers("paper", depth)] == [*paper] and [*losses.ami_layers("code", depth)] == [*code]
 
 
-def test_thirds_of_the_layers():
-    assert losses.thirds(13) == (slice(0, 4), slice(4, 8), slice(8, 13))
-    assert losses.thirds(4) == (slice(0, 1), slice(1, 2), slice(2, 4))
-
-
 def test_mutual_information_at_its_ends():
     """Equal views: cut at rho² = 1 - 1e-6. One entry or none correlates with nothing."""
     x, y = (torch.rand(2, 3, 8, dtype=torch.float64) + 0.1).requires_grad_()
