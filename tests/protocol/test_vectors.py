@@ -395,6 +395,7 @@ def test_half_precision_is_widened_before_it_is_compared(loss, views):
     [
         (12, [8, 9, 10, 11], [7, 8, 9, 10]),
         (24, range(16, 24), range(14, 22)),
+        (9, [6, 7, 8], [5, 6]),
         (6, [4, 5], [4, 5]),
         (3, [2], [1, 2]),
         (2, [1], [0, 1]),
