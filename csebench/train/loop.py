@@ -39,16 +39,14 @@ def read_losses(task, state: TrainState) -> None:
 def run_steps(
     task, state: TrainState, folder: Path, progress: Progress, stop: StopRequest, checkpoint_seconds: float
 ) -> float:
-    """Make the steps that are left; returns the seconds per step of this process, evaluations included.
+    """Make the steps that are left; returns the seconds per step of this process, evaluations included. Raises
+    Untrainable where a loss is not finite; the checkpoint is gone then, for it would end the same way.
 
     Args:
         task: the `Training` of csebench/train/trainer.py.
         folder: of the run, where checkpoints go.
         stop: ends the loop after the current step, behind a checkpoint, with Stopped.
         checkpoint_seconds: between two checkpoints, more where writing one takes long; 0: as many as possible.
-
-    Raises:
-        Untrainable: a loss is not finite; the checkpoint is gone, for it would end the same way.
     """
     cuda, writing = task.device.type == "cuda", 0.0  # seconds that the last checkpoint took
     first, before, started, saved = state.step, state.seconds, time.perf_counter(), time.perf_counter()

@@ -112,7 +112,7 @@ def cross_correlation(a, b, eps, unbiased=False):
         return a.T @ b / len(a)
 
 
-def barlow_twins(a, b, off_diagonal=0.0051):
+def barlow_twins(a, b, off_diagonal):
     """Sum of (C_ii - 1)² plus `off_diagonal` times the sum of C_ij² (Zbontar et al. 2021, Eq. 1; main.py:204-221).
 
     Standardised as by a batch normalisation without affine map.
@@ -179,7 +179,6 @@ def ranking_consistency(z1, z2, temperature, form="js"):
 
 # ---------------------------------------------------------------- attention-level mutual information (miCSE)
 
-AMI_SAMPLES = 150  # joint-attention pairs a slice (miCSE sec. 3.1)
 RHO2_MAX = 1 - 1e-6  # ours: views that agree exactly would give an infinite mutual information
 
 
@@ -257,7 +256,7 @@ def gaussian_mi(x, y, weights=None):
     return -0.5 * torch.log1p(-rho2.clamp(max=RHO2_MAX))
 
 
-def ami_paper(attention1, attention2, real, samples: int | None = AMI_SAMPLES, sampler=None):
+def ami_paper(attention1, attention2, real, samples: int | None, sampler=None):
     """Mean mutual information over slices and sentences, as the paper states it (sec. 2.2, 3.1).
 
     Entries: query and key both real tokens. Ours, where the paper is silent: entries that attention dropout
@@ -266,7 +265,7 @@ def ami_paper(attention1, attention2, real, samples: int | None = AMI_SAMPLES, s
     Args:
         attention1, attention2: lists of (N, H, T, T), the layers used.
         real: (N, T) bool, tokens that count.
-        samples: draws a slice with replacement (Eq. 3); None takes every entry once.
+        samples: draws per slice, with replacement (Eq. 3); None takes every entry once.
         sampler: stands in for the random draw in tests: (valid (N, R, P), samples) -> positions (N, R, samples).
     """
     a, b = slices_paper(attention1), slices_paper(attention2)
@@ -280,7 +279,7 @@ def ami_paper(attention1, attention2, real, samples: int | None = AMI_SAMPLES, s
     return gaussian_mi(a.gather(-1, positions), b.gather(-1, positions), drawn).mean()
 
 
-def ami_code(attention1, attention2, samples=AMI_SAMPLES, sampler=None):
+def ami_code(attention1, attention2, samples, sampler=None):
     """The term of the released code (model/models.py:169-313): mean mutual information times a scale.
 
     Valid entries are those > 0 in both views, which keeps padded query rows. Slices with fewer than `samples`

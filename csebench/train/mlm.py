@@ -9,7 +9,7 @@ from csebench.train import parallel
 from csebench.train.losses import upcast_fp32
 
 
-def mask_tokens(ids, maskable, mask_id, vocab_size, probability=0.15):
+def mask_tokens(ids, maskable, mask_id, vocab_size, probability):
     """Mask a *copy* of `ids` as BERT does (Devlin et al. 2019, sec. 3.1; SimCSE train.py:498-530).
 
     Args:

@@ -41,11 +41,8 @@ def train(
 
     Continues from the checkpoint that a killed run left, and ends with the same weights. A finished model is kept as
     it is. While another process trains the run, waits for its model. Files that are read: see `gather`; settings and
-    errors of training: see `fit`.
-
-    Raises:
-        BadInput: also where `out` holds another run.
-        Stopped: SIGTERM or SIGINT asked for an end; the checkpoint was written.
+    errors of training: see `fit`. Raises BadInput also where `out` holds another run, and Stopped, after a checkpoint,
+    where SIGTERM or SIGINT asked for an end.
     """
     parallel.start()
     with lock_run(out):

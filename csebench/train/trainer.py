@@ -80,17 +80,13 @@ def fit(
     checkpoint_seconds: float,
     chunk_size: int | None = None,
 ) -> tuple[dict, dict[str, nn.Module]]:
-    """Train; leaves `encoder` at its best on STS-B dev.
+    """Train; leaves `encoder` at its best on STS-B dev. Returns the report, and what the method exports beside it.
+
+    Raises BadInput where the encoder cannot be computed in chunks or the loss is no scalar that trains, Untrainable
+    where a loss or the vectors are not finite, there is no gradient, or STS-B dev gave no score.
 
     Args:
         chunk_size: sentences that an encoder has in memory at a time; None: the batch. See csebench/model/chunks.py.
-
-    Returns:
-        the report, and the modules that the method exports beside its encoder.
-
-    Raises:
-        BadInput: the encoder cannot be computed in chunks, or the loss is no scalar that trains.
-        Untrainable: a loss or the vectors are not finite, there is no gradient, or STS-B dev gave no score.
     """
     torch.manual_seed(spec.seed_of("head"))
     plugins = {name: component.params for name, component in spec.components.items()}
@@ -139,11 +135,8 @@ def assemble(
 
 
 def optimise(method, components, optimizer, batch: list, precision: str, check: bool = False) -> torch.Tensor:
-    """One step: views, loss and terms, gradients clipped, the optimiser, and what follows it. Returns the loss.
-
-    Args:
-        check: whether a loss, term or gradient that cannot train is refused.
-    """
+    """One step: views, loss and terms, gradients clipped, the optimiser, and what follows it. Returns the loss; with
+    `check` a loss, term or gradient that cannot train is refused."""
     autocast = torch.autocast(method.encoder.device.type, torch.bfloat16, enabled=precision == "bf16")
     with autocast:
         views = method.views(batch)

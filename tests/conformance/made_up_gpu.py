@@ -11,15 +11,13 @@ from contextlib import nullcontext
 
 import pytest
 import torch
-from test_conformance import RUNS, TRAINED, runs
+from test_conformance import RUNS, TRAINED, assembled, batches, runs
 from torch._subclasses import FakeTensor, FakeTensorMode
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
-from csebench.model.encoder import Encoder
-from csebench.plan.registry import declaration
 from csebench.train import trainer
 
 DEVICE = "madeup"
@@ -69,9 +67,7 @@ def gpu(monkeypatch):
 
 def on_the_device(spec, gpu):
     """A run's method, components and optimiser on the made-up device."""
-    encoder = Encoder.load(spec.encoder, spec.params["dropout"], spec.params["pooler"] == "cls")
-    plugins = {name: component.params for name, component in spec.components.items()}
-    state, _ = trainer.assemble(spec.method, encoder, spec.params, plugins)
+    state, _ = assembled(spec)
     gpu.setting_up = True
     with gpu:
         state.to(DEVICE)
@@ -90,10 +86,7 @@ def test_no_step_waits_for_the_device(run, gpu, make_spec, sentences):
     spec = make_spec(**RUNS[run])
     state, optimizer = on_the_device(spec, gpu)
     method, components = state["method"], state["components"]
-    batch = sentences[: method.sentences_per_step()]
-    if declaration(spec.method).corpus == "triplets":
-        batch = [(s, s, s) for s in batch]
     seen = pytest.raises((Waits, DataDependentOutputException, DynamicOutputShapeException))
     with seen if waits(spec) else nullcontext(), gpu:
-        for _ in range(2):  # the second with a queue
+        for batch in batches(spec, sentences, method)[:2]:  # the second with a queue
             trainer.optimise(method, components, optimizer, batch, "fp32")

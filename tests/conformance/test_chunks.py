@@ -2,29 +2,23 @@
 
 import pytest
 import torch
-from test_conformance import RUNS, TRAINED, runs, weights
+from test_conformance import RUNS, TRAINED, assembled, batches, runs, weights
 from torch import nn
 
 from csebench.base.errors import BadInput
 from csebench.model import chunks
 from csebench.model.encoder import Encoder
-from csebench.plan.registry import declaration
 from csebench.train import trainer
 
 CHUNK = 5  # divides no batch of these tests
 
 
-def first_steps(spec, sentences, chunk_size, dropout=True):
+def two_steps(spec, sentences, chunk_size, dropout=True):
     """(losses, gradients by parameter) of a run's first two steps, the second with a queue."""
-    torch.manual_seed(0)
-    encoder = Encoder.load(spec.encoder, spec.params["dropout"], spec.params["pooler"] == "cls")
-    plugins = {name: component.params for name, component in spec.components.items()}
-    modules, optimizer = trainer.assemble(spec.method, encoder, spec.params, plugins, chunk_size)
+    modules, optimizer = assembled(spec, chunk_size)
     if not dropout:
         turn_dropout_off(modules)
-    batch = sentences[: modules["method"].sentences_per_step()]
-    if declaration(spec.method).corpus == "triplets":
-        batch = [tuple(sentences[3 * i : 3 * i + 3]) for i in range(len(batch))]
+    batch, *_ = batches(spec, sentences, modules["method"])
     gradients, clear = [], optimizer.zero_grad
 
     def keep(**kwargs):
@@ -62,16 +56,16 @@ def assert_equal(first, second):
 @runs(TRAINED)
 def test_without_dropout_it_is_the_plain_step(run, make_spec, sentences):
     spec = make_spec(**RUNS[run])
-    assert_equal(*(first_steps(spec, sentences, size, dropout=False) for size in (CHUNK, None)))
+    assert_equal(*(two_steps(spec, sentences, size, dropout=False) for size in (CHUNK, None)))
 
 
 @runs(TRAINED)
 def test_dropout_is_replayed(run, make_spec, sentences, monkeypatch):
     """Against the same chunks, with the same masks, kept in memory: nothing is computed again."""
     spec = make_spec(**RUNS[run])
-    chunked = first_steps(spec, sentences, CHUNK)
+    chunked = two_steps(spec, sentences, CHUNK)
     monkeypatch.setattr(chunks, "checkpoint", lambda function, *rows, use_reentrant: function(*rows))
-    assert_equal(chunked, first_steps(spec, sentences, CHUNK))
+    assert_equal(chunked, two_steps(spec, sentences, CHUNK))
 
 
 def test_gradients_of_chunks_are_summed_in_fp32(make_spec, sentences):
@@ -96,7 +90,6 @@ def test_a_chunk_is_in_memory_at_a_time(make_spec, sentences):
     batch, kept = encoder.tokenize(sentences[:64], 32), {}
     for size in (None, 8):
         encoder.use_chunks(size)
-        before = torch.get_rng_state()
         storages = {}
 
         def count(tensor, storages=storages):
@@ -106,7 +99,6 @@ def test_a_chunk_is_in_memory_at_a_time(make_spec, sentences):
         with torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor):
             encoder(batch, "cls_before_pooler").output.last_hidden_state.sum()
         kept[size] = sum(storages.values())
-        torch.set_rng_state(before)
     assert kept[8] < kept[None] / 8
 
 
@@ -120,24 +112,6 @@ def test_a_run_says_how_it_was_computed(make_spec, train, tmp_path):
     assert {size: report["provenance"]["chunk_size"] for size, report in made.items()} == {size: size for size in made}
     assert len({report["run"] for report in made.values()}) == 1
     assert weights(tmp_path / "16") == weights(tmp_path / "None") != weights(tmp_path / "5")
-
-
-def test_killed_and_resumed(make_spec, train, tmp_path, monkeypatch):
-    spec = make_spec("micse", params={"steps": 6, "evaluate_every": 2})
-    train(spec, tmp_path / "whole", chunk_size=CHUNK)
-    batch_at = trainer.batch_at
-
-    def killed(step, *args):
-        if step == 3:
-            raise KeyboardInterrupt
-        return batch_at(step, *args)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(trainer, "batch_at", killed)
-        with pytest.raises(KeyboardInterrupt):
-            train(spec, tmp_path / "killed", checkpoint_seconds=0, chunk_size=CHUNK)
-    assert train(spec, tmp_path / "killed", chunk_size=CHUNK)["resumed_at"] == 2
-    assert weights(tmp_path / "killed") == weights(tmp_path / "whole")
 
 
 def test_batch_normalisation_in_the_encoder_is_refused(make_spec):

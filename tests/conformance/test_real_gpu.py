@@ -9,11 +9,10 @@ import copy
 
 import pytest
 import torch
-from test_conformance import RUNS, TRAINED, runs
+from test_conformance import RUNS, TRAINED, assembled, batches, runs
 
 from csebench.model.encoder import Encoder
 from csebench.model.layers import Dropout
-from csebench.plan.registry import declaration
 from csebench.train import trainer
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch finds no CUDA GPU on this machine")
@@ -44,10 +43,7 @@ def on_cpu(spec, monkeypatch):
     """A run's method and components as they are on a machine without a GPU."""
     with monkeypatch.context() as patch:
         patch.setattr(torch.cuda, "is_available", lambda: False)
-        torch.manual_seed(0)
-        encoder = Encoder.load(spec.encoder, spec.params["dropout"], spec.params["pooler"] == "cls")
-        plugins = {name: component.params for name, component in spec.components.items()}
-        state, _ = trainer.assemble(spec.method, encoder, spec.params, plugins)
+        state, _ = assembled(spec)
     return state
 
 
@@ -82,10 +78,6 @@ def test_a_step_is_the_cpus(run, make_spec, sentences, monkeypatch):
     """Of any method or component; the second of two steps, which has a queue where there is one."""
     spec = make_spec(**RUNS[run])
     state = on_cpu(spec, monkeypatch)
-    size = state["method"].sentences_per_step()
-    rows = sentences
-    if declaration(spec.method).corpus == "triplets":
-        rows = list(zip(sentences, sentences[1:], sentences[2:], strict=False))
-    steps = [rows[:size], rows[size : 2 * size]]
+    steps = batches(spec, sentences, state["method"])[:2]
     on_gpu = copy.deepcopy(state).to(DEVICE)
     assert_equal(loss_and_gradients(state, steps), loss_and_gradients(on_gpu, steps))

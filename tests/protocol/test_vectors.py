@@ -1,11 +1,11 @@
 """Losses against the values and gradients of the official implementations.
 
-`official_values.npz.xz` has made-up inputs and what the official code of each paper gives for them: its losses and
+`vectors/values.npz.xz` has made-up inputs and what the official code of each paper gives for them: its losses and
 gradients, measured by this project in float64 with the code imported unmodified, and kept exactly. `ct_st` ran the
 version of sentence-transformers; `micse_ami_paper`, `informin_paper` and `msse_dcm_paper` are the papers' equations,
-which nobody released. `official_cases.json` states for each case the repository, commit, file and lines, how it was
-run, and its settings; no code is copied. `official_weights.npz.xz` are random weights of the tiny networks, 0 in the
-rows of tokens and positions that no case reads.
+which nobody released. `cases.json` states for each case the repository, commit, file and lines, how it was run, and
+its settings; no code is copied. `weights.npz.xz` are random weights of the tiny networks, 0 in the rows of tokens and
+positions that no case reads.
 
 In float64 a result is off by at most 1e-9 of its largest entry, in float32 by 1e-4 (the official code by 8e-6).
 """
@@ -19,13 +19,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from transformers import AutoTokenizer
 
 from csebench.model.pooling import mean_pool
 from csebench.train import losses
 from csebench.train.method import Views
+from csebench.train.mlm import mask_batch, mask_tokens, masked_lm_loss
 
-FOLDER = Path(__file__).parent
-FACTS = json.loads((FOLDER / "official_cases.json").read_text(encoding="utf-8"))
+FOLDER = Path(__file__).parent / "vectors"
+FACTS = json.loads((FOLDER / "cases.json").read_text(encoding="utf-8"))
 F64, F32 = (torch.float64, 1e-9), (torch.float32, 1e-4)
 
 
@@ -43,7 +45,7 @@ class Case:
         self.settings = FACTS[name]["hyper_parameters"]
 
     def tensor(self, name, grad=False):
-        t = torch.from_numpy(arrays("official_values.npz.xz")[f"{self.name}/{name}"])
+        t = torch.from_numpy(arrays("values.npz.xz")[f"{self.name}/{name}"])
         t = t.to(self.dtype) if t.is_floating_point() else t.long()
         return t.requires_grad_() if grad else t
 
@@ -175,8 +177,6 @@ def test_ami_paper(name, precision):
 
 @cases("simcse_mlm")
 def test_masked_lm(name, precision):
-    from csebench.train.mlm import masked_lm_loss
-
     case = Case(name, precision)
     hidden, masked = case.tensor("in_hidden", True), case.tensor("in_mlm_hidden", True)
     weight = case.tensor("in_head_W", True)
@@ -245,10 +245,8 @@ class Network:
         from csebench.plan.declarations import EncoderRef
         from csebench.plan.registry import COMPONENTS, declaration, fill, load
 
-        weights = arrays("official_weights.npz.xz")
-        self.weights = {
-            k.removeprefix(f"{method}/"): torch.from_numpy(weights[k]) for k in weights if k.startswith(method)
-        }
+        weights = {k.partition("/"): torch.from_numpy(w) for k, w in arrays("weights.npz.xz").items()}
+        self.weights = {name: w for (network, _, name), w in weights.items() if network == method}
         self.case, config = case, BertConfig(**case.settings["bert_config"])
         BertForMaskedLM(config).save_pretrained(folder)
         special = {0: "[PAD]", 100: "[UNK]", 101: "[CLS]", 102: "[SEP]", 103: "[MASK]"}
@@ -274,12 +272,7 @@ class Network:
         """Weights whose names begin with `prefix`."""
         own = {rename(k.removeprefix(prefix)): v for k, v in self.weights.items() if k.startswith(prefix)}
         missing, _ = module.load_state_dict(own, strict=False)
-        unused = (
-            "position_ids",
-            "num_batches_tracked",
-            "running_",
-            "predictions.bias",
-        )  # the last is decoder.bias, too
+        unused = ("position_ids", "num_batches_tracked", "running_", "predictions.bias")  # the last: also decoder.bias
         assert not [k for k in missing if not any(u in k for u in unused)]
 
     def batch(self):
@@ -382,10 +375,121 @@ def test_no_gradient_reaches_the_queue_and_autocast_does_not_round_cosines(loss,
     torch.testing.assert_close(found[1], found[0], rtol=0, atol=0)
 
 
-def test_ami_of_the_paper_does_not_depend_on_the_order_of_draws():
-    """Drawing every entry once, in any order, is taking every entry once."""
+HALF = {
+    "info_nce": lambda a, b: losses.info_nce(a, b, 0.05),
+    "contrastive_tension": lambda a, b: losses.contrastive_tension(a, b, torch.arange(5) % 2),
+    "reconstruction": lambda a, b: losses.reconstruction(a, b, "raw"),
+    "barlow_twins": lambda a, b: losses.barlow_twins(a, b, 0.0051),
+    "layerwise_repulsion": lambda a, b: losses.layerwise_repulsion([a, b, a], torch.ones(3, 5, 6)),
+}
+
+
+@pytest.mark.parametrize("loss", HALF.values(), ids=HALF)
+def test_half_precision_is_widened_before_it_is_compared(loss, views):
+    half = [view.bfloat16() for view in views[:2]]
+    assert torch.equal(loss(*half), loss(*(view.float() for view in half)))
+
+
+@pytest.mark.parametrize(
+    ("depth", "paper", "code"),
+    [
+        (12, [8, 9, 10, 11], [7, 8, 9, 10]),
+        (24, range(16, 24), range(14, 22)),
+        (9, [6, 7, 8], [5, 6]),
+        (6, [4, 5], [4, 5]),
+        (3, [2], [1, 2]),
+        (2, [1], [0, 1]),
+    ],
+)
+def test_layers_that_ami_reads(depth, paper, code):
+    assert [*losses.ami_layers("paper", depth)] == [*paper] and [*losses.ami_layers("code", depth)] == [*code]
+
+
+def test_mutual_information_at_its_ends():
+    """Equal views: cut at rho² = 1 - 1e-6. One entry or none correlates with nothing."""
+    x, y = (torch.rand(2, 3, 8, dtype=torch.float64) + 0.1).requires_grad_()
+    equal = losses.gaussian_mi(x, x)
+    assert equal.tolist() == pytest.approx([-0.5 * np.log(1e-6)] * 3)
+    assert torch.autograd.grad(equal.sum(), x)[0].isfinite().all()  # CT starts from two equal encoders
+    some = losses.gaussian_mi(x, y, torch.arange(8) < torch.tensor([[8], [1], [0]]))
+    assert some[0] > 1e-9 > some[1:].abs().max()
+
+
+def test_positions_are_drawn_among_the_valid_ones():
+    """Each once without replacement; a slice without any draws from everywhere."""
     torch.manual_seed(0)
-    attention, real = torch.rand(2, 3, 2, 4, 4, 4, dtype=torch.float64) + 1e-3, torch.ones(2, 4, dtype=torch.bool)
+    valid = torch.tensor([[True, False, True, True], [False] * 4])
+    assert [*map(set, losses.sample_positions(valid, 900, replacement=True).tolist())] == [{0, 2, 3}, {0, 1, 2, 3}]
+    assert sorted(losses.sample_positions(valid, 3, replacement=False)[0].tolist()) == [0, 2, 3]
+
+
+@pytest.fixture
+def attention():
+    """Maps of both views: 2 layers of (3, 3, 4, 4); attention dropout left out a fifth of the entries."""
+    torch.manual_seed(0)
+    maps = torch.rand(2, 2, 3, 3, 4, 4, dtype=torch.float64) + 1e-3
+    return maps * (torch.rand(maps.shape) > 0.2)
+
+
+def test_ami_of_the_paper(attention):
+    """Draws are with replacement, so that many come near all entries; padding, zeros and an odd last head are out."""
+    one, two = attention
+    real = torch.tensor([[True] * 4, [True] * 3 + [False], [True] * 4])
+    exact = losses.ami_paper(one, two, real, samples=None)
+    torch.manual_seed(0)
+    torch.testing.assert_close(losses.ami_paper(one, two, real, samples=20000), exact, rtol=0.1, atol=0)
+    one[:, 1, :, 3], one[:, 1, :, :, 3], two[:, :, 2] = 0.7, 0.3, 0.5  # padding of the second sentence, third head
+    torch.testing.assert_close(losses.ami_paper(one, two, real, samples=None), exact)
     shuffled = lambda valid, samples: torch.randperm(samples).expand(*valid.shape[:-1], samples)  # noqa: E731
-    drawn = losses.ami_paper(*attention, real, samples=32, sampler=shuffled)
-    torch.testing.assert_close(drawn, losses.ami_paper(*attention, real, samples=None), rtol=1e-9, atol=0)
+    drawn = losses.ami_paper(one, two, real, samples=32, sampler=shuffled)  # every entry once, in another order
+    torch.testing.assert_close(drawn, exact, rtol=1e-9, atol=0)
+
+
+def test_ami_of_the_code_drops_slices_of_few_entries():
+    """With as many draws as entries each is drawn once. Where no slice has enough, the smallest count is drawn."""
+    torch.manual_seed(0)
+    one, two = torch.rand(2, 2, 2, 1, 3, 3, dtype=torch.float64) + 1e-3
+    full = losses.gaussian_mi(losses.slices_code(one), losses.slices_code(two)).mean() * (1 + 1e-6)
+    torch.testing.assert_close(losses.ami_code(one, two, 9), full)
+    one[0, 0, 0, 0, 0], one[1, 0, 0, :2] = 0, 0  # of the four slices two have 9 entries, one 8, one 3
+    seen = []
+
+    def sampler(valid, samples):
+        seen.append((valid.sum(-1).tolist(), samples))
+        return losses.sample_positions(valid, samples, replacement=False)
+
+    for samples in (8, 9, 20):
+        losses.ami_code(one, two, samples, sampler)
+    assert [samples for _, samples in seen] == [8, 9, 3]
+    assert [sorted(counts) for counts, _ in seen] == [[8, 9, 9], [9, 9], [3, 8, 9, 9]]
+    assert losses.ami_code(one.requires_grad_(), two * 0, 9).requires_grad
+
+
+# ---------------------------------------------------------------- masks
+
+
+def test_masks_are_berts():
+    """Of the tokens chosen 80 % become [MASK], 10 % any of the vocabulary, 10 % stay; the ids given are left alone."""
+    torch.manual_seed(0)
+    ids = torch.randint(500, 1000, (300, 500))
+    maskable, before = torch.rand(ids.shape) < 0.8, ids.clone()
+    masked, labels = mask_tokens(ids, maskable, 4, 1000, 0.2)
+    chosen = labels != -100
+    assert torch.equal(ids, before) and torch.equal(labels[chosen], ids[chosen])
+    assert torch.equal(masked[~chosen], ids[~chosen]) and not (chosen & ~maskable).any()
+    assert chosen[maskable].double().mean() == pytest.approx(0.2, abs=0.005)
+    shares = [(masked[chosen] == 4).double().mean(), (masked == ids)[chosen].double().mean()]
+    assert shares == pytest.approx([0.8, 0.1], abs=0.01)
+    drawn = masked[chosen & (masked != 4) & (masked != ids)].double()
+    assert drawn.min() < 10 and drawn.max() > 990 and drawn.mean() == pytest.approx(500, abs=30)
+
+
+def test_special_tokens_are_not_masked_and_nothing_to_restore_costs_nothing(tiny_bert):
+    tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
+    ids = tokenizer(["a river", "a long walk [MASK] [UNK]"], padding=True, return_tensors="pt")["input_ids"]
+    _, labels = mask_batch(tokenizer, ids, 1.0)
+    assert torch.equal(labels != -100, ~torch.isin(ids, torch.tensor(tokenizer.all_special_ids)))
+    states = torch.randn(2, 3, 4, requires_grad=True)
+    loss = masked_lm_loss(torch.nn.Linear(4, 9), states, torch.full((2, 3), -100))
+    loss.backward()
+    assert loss == 0 and not states.grad.any()

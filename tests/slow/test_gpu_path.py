@@ -17,16 +17,8 @@ from csebench.train import trainer
 @pytest.mark.slow
 def test_no_step_waits_for_the_device():
     """Of any method, on a made-up GPU."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "--tb=short",
-        "tests/conformance/made_up_gpu.py",
-    ]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short"]
+    command.append("tests/conformance/made_up_gpu.py")
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-5000:]
 
@@ -51,14 +43,12 @@ def test_compiled_layers_give_the_same_losses(make_spec, sentences):
     assert losses[True] == pytest.approx(losses[False], rel=1e-3)
 
 
-# ---------------------------------------------------------------- token ids
-
-
 def test_rows_are_the_tokenizers(tiny_bert, sentences):
     """Cut at any length as the tokenizer cuts, also from memory."""
     encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local"))
     some = [*sentences[:20], "a long walk along the river " * 60]
     wanted = {length: encoder.ids(some, length) for length in (4, 8, 32, None)}
     encoder.tokens = Tokens(encoder.tokenizer, encoder.max_seq_length)
-    for _ in range(2):  # the second from what is remembered
+    for tokenizer in (encoder.tokenizer, None):  # the second from what is remembered
+        encoder.tokens.tokenizer = tokenizer
         assert {length: encoder.ids(some, length) for length in wanted} == wanted

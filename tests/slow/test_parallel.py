@@ -1,51 +1,140 @@
 """Several processes of one run: two with half a batch each do what one does with the whole."""
 
+import importlib
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
 
 import pytest
-from parallel_worker import CASES
+import torch
 from safetensors.numpy import load_file
+from tiny_runs import TINY, TINY_METHODS
 
 from csebench.base.project import ROOT
+from csebench.data.corpus import read_corpus
+from csebench.model.encoder import Encoder
+from csebench.plan.declarations import EncoderRef
+from csebench.plan.registry import COMPONENTS, declaration, fill
+from csebench.train import parallel, trainer
 
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
+QUICK = ["simcse+moco", "simcse_sup", "ct", "pcl", "condenser"]
+OTHERS = ["simcse+ami", "simcse+mlm", "msse+compensation", "scd", "rankcse", "iscse", "infocse+auxiliary_mlm"]
+SMOKE = ROOT / "data" / "smoke"
+GIVEN = {  # settings of components without anything random
+    "moco": {"queue": 12, "dropout": 0.0},
+    "ami": {"weight": 1.0, "samples": 2000},
+    "compensation": {"input_dropout": 0.0},
+    "mlm": {"weight": 1.0},
+    "auxiliary_mlm": {"weight": 1.0},
+}
 
 
-def launch(processes, *arguments):
-    env = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([*TORCHRUN, str(processes), *map(str, arguments)], capture_output=True, text=True, env=env)
+def every_third(tokenizer, ids, probability):
+    """A mask that draws nothing, and hides unequally many tokens of unequal sentences."""
+    chosen = (ids % 3 == 0) & ~torch.isin(ids, torch.tensor(tokenizer.all_special_ids))
+    return ids.masked_fill(chosen, tokenizer.mask_token_id), ids.masked_fill(~chosen, -100)
+
+
+def three_steps(case, encoder, chunk_size):
+    """Losses of three steps and norms of their gradients, without anything random."""
+    name, *plugins = case.split("+")
+    more = {"msse": {"augmentation": "reverse"}, "scd": {"second_dropout": 0.0}, "ct": {"batch_size": 16}}
+    params = TINY_METHODS.get(name, {}) | TINY | {"dropout": 0.0} | more.get(name, {})
+    params = fill(declaration(name), params, case)
+    components = {n: fill(declaration(n, COMPONENTS), GIVEN[n], case) for n in plugins}
+    torch.manual_seed(0)
+    loaded = Encoder.load(EncoderRef(name=str(encoder), revision="local"), 0.0, params["pooler"] == "cls")
+    state, optimizer = trainer.assemble(name, loaded, params, components, chunk_size)
+    for module in state.modules():  # the decoder of compensation has its own
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    norms, losses = [], []
+    weights = [w for group in optimizer.param_groups for w in group["params"]]
+    optimizer.register_step_pre_hook(
+        lambda *_: norms.append(float(torch.cat([w.grad.flatten() for w in weights]).norm()))
+    )
+    method, kind = state["method"], declaration(name).corpus
+    sentences = read_corpus(SMOKE / ("nli/smoke.csv" if kind == "triplets" else "wiki/smoke.txt"), kind=kind)
+    for number in range(3):
+        batch = trainer.batch_at(number, sentences, method.sentences_per_step(), 1)
+        loss = trainer.optimise(
+            method, list(state["components"]), optimizer, parallel.shard(batch, method.group), "fp32"
+        )
+        losses.append(float(parallel.mean(loss)))
+    return [*losses, *norms]
+
+
+def work(rank, processes, folder, encoder, cases, chunk_size):
+    """One process of several, forked: it has imported everything already."""
+    torch.set_num_threads(1)
+    if processes > 1:
+        os.environ.update(RANK=str(rank), WORLD_SIZE=str(processes))
+        rendezvous = f"file://{folder}/rendezvous"
+        torch.distributed.init_process_group("gloo", rendezvous, rank=rank, world_size=processes)
+    for module in ("methods.condenser", "methods.components.mlm", "methods.components.auxiliary_mlm"):
+        importlib.import_module(module).mask_batch = every_third
+    importlib.import_module("methods.mirror_bert").randint = lambda high: high // 2
+    found = {case: three_steps(case, encoder, chunk_size) for case in cases}
+    found["any"] = [parallel.any_rank(flag, "cpu") for flag in (rank == 1, False)]
+    if rank == 0:
+        (folder / "found.json").write_text(json.dumps(found))
+    parallel.stop()
+
+
+def run(processes, folder, encoder, cases, chunk_size=None):
+    folder.mkdir()
+    context = multiprocessing.get_context("fork")
+    more = (processes, folder, encoder, cases, chunk_size)
+    started = [context.Process(target=work, args=(rank, *more), daemon=True) for rank in range(processes)]
+    for process in started:
+        process.start()
+    for process in started:
+        process.join(300)
+        assert process.exitcode == 0
+    return json.loads((folder / "found.json").read_text())
+
+
+def assert_equal(found, wanted, cases):
+    assert found["any"] == [True, False] and wanted["any"] == [False, False]
+    for case in cases:
+        assert found[case] == pytest.approx(wanted[case], rel=2e-3), case
+
+
+def test_two_processes_have_the_loss_of_the_whole_batch(tiny_bert, tmp_path):
+    """Losses and gradients: with a queue, hard negatives, groups, several blocks, unequally many masks."""
+    one, two = (run(n, tmp_path / str(n), tiny_bert, QUICK) for n in (1, 2))
+    assert_equal(two, one, QUICK)
+
+
+@pytest.mark.slow
+def test_two_processes_of_any_method_also_in_chunks(tiny_bert, tmp_path):
+    cases = [*QUICK, *OTHERS, "mirror_bert"]
+    one, two = (run(n, tmp_path / str(n), tiny_bert, cases) for n in (1, 2))
+    assert_equal(two, one, cases)
+    assert_equal(run(2, tmp_path / "chunks", tiny_bert, cases, chunk_size=3), one, cases)
+
+
+# ---------------------------------------------------------------- from the command line
+
+
+def launch(processes, spec, corpus, data, out):
+    """`csebench train` under torchrun."""
+    (out.parent / "spec.json").write_text(spec.model_dump_json())
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", processes]
+    command += ["-m", "csebench", "train", out.parent / "spec.json", "--corpus", corpus, "--data", data, "--out", out]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, env=env)
     return done.returncode, done.stderr
-
-
-@pytest.fixture(scope="module")
-def steps(tiny_bert, tmp_path_factory):
-    """Losses and norms of gradients by case: of one process, of two, and of two that compute in chunks."""
-    folder, found = tmp_path_factory.mktemp("parallel"), {}
-    for name, processes, chunk_size in (("one", 1, []), ("two", 2, []), ("chunks", 2, [3])):
-        out = folder / f"{name}.json"
-        code, printed = launch(processes, ROOT / "tests/slow/parallel_worker.py", tiny_bert, out, *chunk_size)
-        assert code == 0, printed[-3000:]
-        found[name] = json.loads(out.read_text())
-    return found
-
-
-@pytest.mark.parametrize("processes", ["two", "chunks"])
-@pytest.mark.parametrize("case", CASES)
-def test_two_processes_have_the_loss_of_the_whole_batch(case, processes, steps):
-    assert steps[processes][case] == pytest.approx(steps["one"][case], rel=2e-3), case
 
 
 @pytest.mark.slow
 def test_a_run_of_two_processes(make_spec, corpus, smoke_data, train, tmp_path):
-    """From the command line: the model of one process, to rounding, written once."""
+    """The model of one process, to rounding, written once."""
     spec = make_spec("simcse", params={"dropout": 0.0, "steps": 4})
     alone = train(spec, tmp_path / "alone")
-    (tmp_path / "spec.json").write_text(spec.model_dump_json())
-    arguments = ["-m", "csebench", "train", tmp_path / "spec.json", "--corpus", corpus, "--data", smoke_data]
-    code, printed = launch(2, *arguments, "--out", tmp_path / "both")
+    code, printed = launch(2, spec, corpus, smoke_data, tmp_path / "both")
     assert code == 0, printed[-3000:]
     report = json.loads((tmp_path / "both/train.json").read_text())
     assert report["processes"] == 2 and alone["processes"] == 1
@@ -58,8 +147,6 @@ def test_a_run_of_two_processes(make_spec, corpus, smoke_data, train, tmp_path):
 @pytest.mark.slow
 def test_a_batch_too_small_to_share(make_spec, corpus, smoke_data, tmp_path):
     spec = make_spec("simcse", params={"batch_size": 2})
-    (tmp_path / "spec.json").write_text(spec.model_dump_json())
-    arguments = ["-m", "csebench", "train", tmp_path / "spec.json", "--corpus", corpus, "--data", smoke_data]
-    code, printed = launch(3, *arguments, "--out", tmp_path / "out")
+    code, printed = launch(3, spec, corpus, smoke_data, tmp_path / "out")
     assert code != 0 and "3 processes cannot share a batch of 2 sentences" in printed
     assert not (tmp_path / "out/train.json").exists()

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 
 import pytest
 import torch
@@ -11,17 +12,12 @@ from csebench.base import files as base_files
 from csebench.base.files import sha256
 from csebench.base.runs import CHECKPOINT
 from csebench.train import checkpoint, loop, trainer
-from methods.simcse import Method
 
 STEPS = {"steps": 8, "evaluate_every": 2}
 
 
 def weights(out):
     return (out / "model" / "model.safetensors").read_bytes()
-
-
-def files(out, kind):
-    return sorted(path.name for path in out.glob(f".checkpoint-{kind}*"))
 
 
 @pytest.fixture
@@ -41,16 +37,18 @@ def kill_at(monkeypatch):
 
 
 @pytest.fixture
-def killed_run(make_spec, train, tmp_path, kill_at):
+def killed_run(make_spec, train, tmp_path, tmp_path_factory, kill_at):
     """(spec, folder) of a run that died after step 7 of 8, evaluated and checkpointed after every second one."""
 
     def make(method="simcse", **kwargs):
         spec = make_spec(method, params=STEPS, **kwargs)
-        kill_at(7)
-        with pytest.raises(KeyboardInterrupt):
-            train(spec, tmp_path / "run", checkpoint_seconds=0)
-        kill_at(None)
-        return spec, tmp_path / "run"
+        kept = tmp_path_factory.getbasetemp() / f"killed-{spec.run_id}"
+        if not kept.exists():
+            kill_at(7)
+            with pytest.raises(KeyboardInterrupt):
+                train(spec, kept, checkpoint_seconds=0)
+            kill_at(None)
+        return spec, shutil.copytree(kept, tmp_path / "run")
 
     return make
 
@@ -60,8 +58,7 @@ def killed_run(make_spec, train, tmp_path, kill_at):
 
 def test_the_best_weights_are_written_when_they_change(make_spec, train, tmp_path, monkeypatch, kill_at):
     scores = iter([0.1, 0.5, 0.4, 0.4, 0.4])
-    point = {"alignment": 0.0, "uniformity": 0.0}
-    monkeypatch.setattr("csebench.train.trainer.dev_point", lambda *_: {"spearman": next(scores), **point})
+    monkeypatch.setattr(trainer, "dev_point", lambda *_: {"spearman": next(scores)})
     written, write = [], checkpoint._write
     monkeypatch.setattr(checkpoint, "_write", lambda path, values: written.append(path.name) or write(path, values))
     spec = make_spec("simcse", params=STEPS)
@@ -70,25 +67,49 @@ def test_the_best_weights_are_written_when_they_change(make_spec, train, tmp_pat
         try:
             train(spec, tmp_path / "run", checkpoint_seconds=0)
         except KeyboardInterrupt:
-            assert files(tmp_path / "run", "best") == [".checkpoint-best-4-0.pt"]
+            kept = sorted(path.name for path in (tmp_path / "run").glob(".checkpoint-*"))
+            assert kept == [".checkpoint-best-4-0.pt", f".checkpoint-state-{step - 1}.pt"]
     assert [name for name in written if "best" in name] == [".checkpoint-best-2-0.pt", ".checkpoint-best-4-0.pt"]
     assert [name for name in written if "state" in name] == [f".checkpoint-state-{step}.pt" for step in (2, 4, 6)]
 
 
-@pytest.mark.parametrize(("component", "frozen"), [("rtd", "generator."), ("auxiliary_mlm", "lower.")])
-def test_weights_that_never_change_are_not_in_it(component, frozen, killed_run):
-    _, folder = killed_run(components={component: {}})
-    state = torch.load(folder / ".checkpoint-state-6.pt", weights_only=True)["state"]
-    assert any(key.startswith("components.0.") for key in state)
-    assert not any(key.startswith(f"components.0.{frozen}") for key in state)
+@pytest.mark.parametrize(
+    ("method", "component", "has", "lacks"),
+    [
+        ("simcse", "rtd", "components.0.discriminator.", "components.0.generator."),
+        ("simcse", "auxiliary_mlm", "components.0.upper.", "components.0.lower."),
+        ("simcse", "moco", "components.0.momentum.", None),  # without gradient, but it changes
+        ("simcse", "moco", "components.0._extra_state", None),  # its queue
+    ],
+)
+def test_weights_that_never_change_are_not_in_it(method, component, has, lacks, killed_run):
+    _, folder = killed_run(method, components={component: {}})
+    state = torch.load(folder / ".checkpoint-state-6.pt", weights_only=True)
+    assert any(key.startswith(has) for key in state["state"]) and "weights" not in state["best"]
+    assert lacks is None or not any(key.startswith(lacks) for key in state["state"])
 
 
-def test_weights_without_gradient_that_change_are_in_it(killed_run):
-    """MoCo's moving average, and its queue."""
-    _, folder = killed_run("micse")
-    state = torch.load(folder / ".checkpoint-state-6.pt", weights_only=True)["state"]
-    assert "components.1._extra_state" in state
-    assert any(key.startswith("components.1.momentum.") for key in state)
+def test_a_resumed_run_goes_on_in_time(killed_run, train, monkeypatch):
+    """Its losses, curve and seconds are those of one run; seconds per step are of the steps made now."""
+    spec, folder = killed_run()
+    before = torch.load(folder / ".checkpoint-state-6.pt", weights_only=True)
+    clock, seen, states, batch_at, make = [0.0], [], [], trainer.batch_at, trainer.TrainState
+
+    def five_seconds(*args):
+        clock[0] += 5
+        return batch_at(*args)
+
+    monkeypatch.setattr(loop.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(trainer, "batch_at", five_seconds)
+    monkeypatch.setattr(trainer, "TrainState", lambda *args: states.append(make(*args)) or states[0])
+    monkeypatch.setattr(loop.Progress, "start", lambda self, step, total, *_: seen.append((step, total)))
+    monkeypatch.setattr(loop.Progress, "step", lambda self, *facts: seen.append(facts))
+    report = train(spec, folder)
+    assert states[0].seconds == before["seconds"] + 10 and report["seconds_per_step"] == 5
+    best = max(point["spearman"] for point in before["curve"])
+    assert seen[:2] == [(6, 8), (7, before["losses"][-1][1], best)]
+    assert seen[2] == (8, report["losses"][-1][1], report["best_dev"])
+    assert report["curve"][:3] == before["curve"] and report["losses"][:3] == before["losses"]
 
 
 # ---------------------------------------------------------------- how it is written
@@ -99,8 +120,7 @@ def test_weights_without_gradient_that_change_are_in_it(killed_run):
 def test_killed_while_it_is_written(when, file, make_spec, train, tmp_path, monkeypatch):
     """At any file of the second checkpoint: the run resumes from the first, or from the second if it is complete."""
     spec = make_spec("simcse", params=STEPS)
-    point = {"alignment": 0.0, "uniformity": 0.0}
-    monkeypatch.setattr("csebench.train.trainer.dev_point", lambda *_: {"spearman": next(scores), **point})
+    monkeypatch.setattr(trainer, "dev_point", lambda *_: {"spearman": next(scores)})
     scores = iter([0.2, 0.4, 0.6, 0.8])
     train(spec, tmp_path / "whole")
     replacing, seen = base_files.replacing, []
@@ -135,25 +155,23 @@ def test_killed_while_it_is_written(when, file, make_spec, train, tmp_path, monk
 
 
 def test_writing_takes_a_small_part_of_a_run(make_spec, train, tmp_path, monkeypatch):
-    """A minute apart where writing is fast, thirty times what it took where it is slow."""
-    clock, saved = [0.0], []
+    """A minute apart where writing is fast, thirty times what it took where it is slow; where losses were read."""
+    clock, saved, batch_at = [0.0], [], trainer.batch_at
 
     def save(state, folder, run):
         saved.append(clock[0])
-        clock[0] += 30  # seconds to write one
+        clock[0] += 4  # seconds to write one
+
+    def slow(*args):
+        clock[0] += 15  # seconds of a step
+        return batch_at(*args)
 
     monkeypatch.setattr(loop.time, "perf_counter", lambda: clock[0])
     monkeypatch.setattr(checkpoint, "save", save)
-    monkeypatch.setattr(loop, "LOG_EVERY", 1)
-    loss = Method.loss
-
-    def slow(self, views):
-        clock[0] += 10  # seconds of a step
-        return loss(self, views)
-
-    monkeypatch.setattr(Method, "loss", slow)
-    train(make_spec("simcse", params={"steps": 400, "evaluate_every": 400}), tmp_path / "run")
-    assert saved == [60 + i * (30 + 900) for i in range(5)]
+    monkeypatch.setattr(loop, "LOG_EVERY", 2)
+    monkeypatch.setattr(trainer, "batch_at", slow)
+    train(make_spec("simcse", params={"steps": 32, "evaluate_every": 32}), tmp_path / "run")
+    assert saved == [60 + i * (4 + 120) for i in range(4)]
 
 
 # ---------------------------------------------------------------- one that cannot be used
@@ -169,29 +187,25 @@ def flip(path):
     path.write_bytes(content)
 
 
-DAMAGE = {
-    "cut": cut,
-    "one bit": flip,
-    "empty": lambda path: path.write_bytes(b""),
-    "garbage": lambda path: path.write_bytes(b"\x80\x04garbage" * 99),
-    "gone": lambda path: path.unlink(),
-}
-
-
-@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("damage", [cut, flip, os.unlink])
 @pytest.mark.parametrize("file", ["state-6.pt", "best"])
-def test_a_damaged_file_is_set_aside(file, damage, killed_run, finished, train, capsys):
+def test_a_damaged_file_is_set_aside(file, damage, killed_run, finished, train, kill_at, capsys):
+    """With a line that names it; the run starts anew, and when it is done, what was set aside goes, too."""
     spec, folder = killed_run()
     (path,) = folder.glob(f".checkpoint-{file}*")
-    DAMAGE[damage](path)
-    report = train(spec, folder)
-    assert report["resumed_at"] is None
+    damage(path)
+    kill_at(3)
+    with pytest.raises(KeyboardInterrupt):
+        train(spec, folder, checkpoint_seconds=0)
+    assert (folder / ".set-aside.checkpoint.json").exists() and (folder / CHECKPOINT).exists()
+    kill_at(None)
+    assert train(spec, folder)["resumed_at"] == 2
     lines = [line for line in capsys.readouterr().err.splitlines() if "is not used" in line]
     assert len(lines) == 1 and path.name in lines[0] and "starts at step 0" in lines[0]
-    assert weights(folder) == weights(finished("simcse", params=STEPS))
+    assert weights(folder) == weights(finished("simcse", params=STEPS)) and not list(folder.glob(".*checkpoint*"))
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"run": 1}', '{"run": RUN, "state": 7}', "\udcff"])
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"run": 1}', '{"run": RUN, "state": 7}', "\udcff"])
 def test_an_index_that_is_not_ours_is_set_aside(content, killed_run, train, capsys):
     spec, folder = killed_run()
     text = content.replace("RUN", json.dumps(spec.run_id))
@@ -200,16 +214,14 @@ def test_an_index_that_is_not_ours_is_set_aside(content, killed_run, train, caps
     assert capsys.readouterr().err.count("is not used") == 1
 
 
-def test_of_another_run_is_set_aside(killed_run, make_spec, finished, train, tmp_path, capsys):
+def test_of_another_run_is_set_aside(killed_run, make_spec, finished, train, capsys):
     """Copied by hand into the folder of another seed."""
     spec, folder = killed_run()
     other = make_spec("simcse", params=STEPS, seed=2)
-    (tmp_path / "other").mkdir()
-    for path in folder.glob(".checkpoint*"):
-        (tmp_path / "other" / path.name).write_bytes(path.read_bytes())
-    assert train(other, tmp_path / "other")["resumed_at"] is None
+    (folder / "spec.json").unlink()
+    assert train(other, folder)["resumed_at"] is None
     assert f"it is of {spec.run_id}" in capsys.readouterr().err
-    assert weights(tmp_path / "other") == weights(finished("simcse", params=STEPS, seed=2))
+    assert weights(folder) == weights(finished("simcse", params=STEPS, seed=2))
 
 
 def test_runs_no_code(killed_run, train, tmp_path):
@@ -227,15 +239,3 @@ def test_runs_no_code(killed_run, train, tmp_path):
     (folder / CHECKPOINT).write_text(json.dumps(index))
     assert train(spec, folder)["resumed_at"] is None
     assert not (tmp_path / "crafted").exists()
-
-
-def test_what_was_set_aside_goes_when_the_run_is_done(killed_run, train, kill_at):
-    spec, folder = killed_run()
-    cut(folder / ".checkpoint-state-6.pt")
-    kill_at(3)
-    with pytest.raises(KeyboardInterrupt):
-        train(spec, folder, checkpoint_seconds=0)
-    assert (folder / ".set-aside.checkpoint.json").exists() and (folder / CHECKPOINT).exists()
-    kill_at(None)
-    assert train(spec, folder)["resumed_at"] == 2
-    assert not list(folder.glob(".*checkpoint*"))
