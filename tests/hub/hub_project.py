@@ -24,17 +24,7 @@ from hub_server import Hub
 
 from csebench.base.project import ROOT
 
-IGNORED = [
-    ".git",
-    ".venv",
-    "runs",
-    "results",
-    ".snakemake",
-    "__pycache__",
-    "*.egg-info",
-    "official",
-    "back-translation",
-]
+IGNORED = ("runs", "results", "official", "back-translation", "__pycache__", "*.egg-info", ".*")
 CUT = {
     "sizes": {"0.0064%": 24, "0.01%": 24, "0.05%": 24, "0.1%": 24, "0.5%": 24, "1%": 24, "10%": 400, "100%": 400},
     "seeds": [48],

@@ -51,19 +51,6 @@ class Repository:
         lfs = {"lfs": {"oid": etag, "size": size, "pointerSize": 134}} if self.is_large(name) else {}
         return {"type": "file", "path": name, "oid": etag[:40], "size": size, **lfs}
 
-    def tree(self, folder: str, recursive: bool) -> list[dict]:
-        """Files below a folder, and its folders."""
-        entries = {}
-        for name in self.files:
-            if name.startswith(folder):
-                first, _, below = name.removeprefix(folder).partition("/")
-                if below:
-                    path = folder + first
-                    entries[path] = {"type": "directory", "path": path, "oid": "0" * 40, "size": 0}
-                if recursive or not below:
-                    entries[name] = self.entry(name)
-        return list(entries.values())
-
 
 @dataclass
 class Fault:
@@ -162,8 +149,8 @@ class _Handler(BaseHTTPRequestHandler):
             facts |= {"gated": False, "tags": [], "downloads": 0, "likes": 0}
             return self.send_json(facts | {"siblings": [{"rfilename": file} for file in repository.files]})
         if operation == "tree":
-            recursive = query.get("recursive", [""])[0].lower() == "true"
-            return self.send_json(repository.tree("".join(f"{part}/" for part in folder), recursive))
+            inside = "".join(f"{part}/" for part in folder)
+            return self.send_json([repository.entry(file) for file in repository.files if file.startswith(inside)])
         return self.refuse(404, "EntryNotFound", "no such endpoint")
 
     def resolve(self, kind, owner, name, revision, file, redirect=True) -> None:
