@@ -32,7 +32,6 @@ from csebench.plan.declarations import EncoderRef
 from csebench.plan.registry import COMPONENTS, declaration
 
 HIDDEN = 32
-LAYERS = {"base": 3, "large": 4}
 OTHER_FILES = {  # that nobody here needs
     "README.md": b"---\nlicense: mit\n---\n",
     **dict.fromkeys(("tf_model.h5", "rust_model.ot", "flax_model.msgpack"), b"not for PyTorch " * 4),
@@ -43,19 +42,16 @@ def models(tiny_bert: Path, tiny_roberta: Path, sentences: list[str]) -> list[Re
     """Repositories of every model that scale paper and the declarations of methods name, with two tokenizers."""
     torch.manual_seed(0)
     wordpiece = wordpiece_files(tiny_bert)
-    made = {
-        ref: roberta(tiny_roberta, layers(ref)) if "roberta" in ref.name else bert(wordpiece, tiny_bert, layers(ref))
-        for ref in catalog.scale("paper").encoders.values()
-    }
+    made = {}
+    for ref in catalog.scale("paper").encoders.values():
+        num_layers = 4 if "large" in ref.name else 3
+        is_roberta = "roberta" in ref.name
+        made[ref] = roberta(tiny_roberta, num_layers) if is_roberta else bert(wordpiece, tiny_bert, num_layers)
     generator = declaration("rtd", COMPONENTS).params["generator"][0]
     made[EncoderRef.parse(generator)] = distilbert(wordpiece)
     for name in declaration("msse").params["translators"][0].split():
         made[EncoderRef.parse(name)] = marian(sentences)
     return [Repository("models", ref.name, ref.revision, files | OTHER_FILES) for ref, files in made.items()]
-
-
-def layers(ref: EncoderRef) -> int:
-    return LAYERS["large" if "large" in ref.name else "base"]
 
 
 def wordpiece_files(folder: Path) -> dict[str, bytes]:

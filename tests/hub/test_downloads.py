@@ -196,12 +196,8 @@ def in_place_of_the_link(path: Path) -> None:
     path.write_bytes(content[:-4] + b"abcd")
 
 
-def without_its_content(path: Path) -> None:
-    path.resolve().unlink()
-
-
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
-@pytest.mark.parametrize("edit", [same_length, in_place_of_the_link, without_its_content])
+@pytest.mark.parametrize("edit", [same_length, in_place_of_the_link])
 def test_a_file_that_was_changed_in_the_cache_is_fetched_anew(hub, name, edit):
     edit(hub_files.fetch_model(BERT) / name)
     assert is_whole(hub_files.fetch_model(BERT), hub)
@@ -263,17 +259,14 @@ def test_a_cache_without_a_list_of_its_files_hides_no_refusal(hub, cache_without
         hub_files.fetch_model(BERT)
 
 
-@pytest.mark.parametrize(
-    ("stem", "ending", "write"), [("model", "safetensors", save), ("pytorch_model", "bin", pickled)]
-)
-def test_weights_in_shards(hub, stem, ending, write):
+def test_weights_in_shards(hub):
     whole = hub.find("models", BERT.name).files
     weights = load(whole["model.safetensors"])
-    halves = {f"{stem}-0000{i + 1}-of-00002.{ending}": sorted(weights)[i::2] for i in range(2)}
+    halves = {f"model-0000{i + 1}-of-00002.safetensors": sorted(weights)[i::2] for i in range(2)}
     index = {"metadata": {}, "weight_map": {name: shard for shard, half in halves.items() for name in half}}
     files = {name: content for name, content in whole.items() if not name.startswith(("model.", "pytorch_model."))}
-    files |= {shard: write({name: weights[name] for name in half}) for shard, half in halves.items()}
-    publish(hub, files | {f"{stem}.{ending}.index.json": to_json(index)})
+    files |= {shard: save({name: weights[name] for name in half}) for shard, half in halves.items()}
+    publish(hub, files | {"model.safetensors.index.json": to_json(index)})
     expected = Encoder.load(BERT).model.state_dict()
     assert all(value.equal(expected[name]) for name, value in Encoder.load(OTHER).model.state_dict().items())
     (hub_files.cached_model(OTHER) / [*halves][1]).unlink()
@@ -439,9 +432,7 @@ def test_what_says_that_a_source_is_whole_comes_last(served, root, monkeypatch):
     assert moved[-1] == root / "beir/scifact/source.json"
 
 
-@pytest.mark.parametrize(
-    ("fault", "message"), [("breaks", "bytes are missing.*Run the command"), ("wrong", "sha256 is")]
-)
+@pytest.mark.parametrize(("fault", "message"), [("breaks", "bytes are missing"), ("wrong", "sha256 is")])
 def test_an_archive_that_is_not_whole_leaves_nothing_and_can_be_fetched_again(hub, served, root, fault, message):
     hub.fail(fault, "files/scifact.zip", times=1)
     with pytest.raises(RunFailed, match=message):
@@ -471,13 +462,10 @@ def test_an_archive_whose_files_leave_its_folder_is_refused(hub, served, root, n
     assert not [path for path in root.parent.rglob("*") if path.name in ("outside", "link")]
 
 
-def test_a_data_set_of_mteb_with_wrong_bytes_is_refused_and_fetched_again(hub, monkeypatch):
+def test_a_data_set_of_mteb_with_wrong_bytes_is_refused_and_fetched_again(hub):
     need = preflight.Need("mteb", "Banking77Classification")
-    state = preflight.state_of(need, "paper")
-    assert (state.state, state.size) == (
-        "reachable",
-        sum(map(len, hub.find("datasets", "mteb/banking77").files.values())),
-    )
+    state, files = preflight.state_of(need, "paper"), hub.find("datasets", "mteb/banking77").files
+    assert (state.state, state.size) == ("reachable", sum(map(len, files.values())))
     hub.fail("wrong", "mteb/banking77", "train.jsonl", times=1)
     with pytest.raises(RunFailed, match=r"train\.jsonl differs from the hash"):
         fetch.fetch_task(need.name)
@@ -520,10 +508,8 @@ def test_check_lists_what_fetch_brings(hub, served, capsys):
     assert listed.pop(captions) == ("missing", None)
     assert main(["check", *pages]) == 0
     total = sum(size for _, size in listed.values())
-    assert f"disk: {total / 10**6:.1f} MB to fetch" in (shown := capsys.readouterr().out) and shown.endswith(
-        "enough\n"
-    )
-    assert "NOT" not in shown
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith(f"disk: {total / 10**6:.1f} MB to fetch") and last.endswith(" free: enough")
     for page in pages:
         assert main(["fetch", page]) == 0
     assert f"{captions}: " in capsys.readouterr().out

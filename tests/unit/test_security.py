@@ -22,13 +22,6 @@ ROWS = [
 COLUMNS = [{"label": HOSTILE, "task": "Avg.", "size": "1%"}, {"label": "b", "task": "STS12", "size": "1%"}]
 TABLE = {"title": HOSTILE, "caption": HOSTILE, "notes": [HOSTILE], "columns": COLUMNS, "rows": ROWS}
 CLAIM = {"quote": HOSTILE, "section": HOSTILE, "table": "2", "row": HOSTILE, "columns": [HOSTILE]}
-    "quote": HOSTILE,
-    "section": HOSTILE,
-    "table": "2",
-    "row": HOSTILE,
-    "versus": ["x\n# y"],
-    "columns": [HOSTILE],
-}
 PAPER = {
     "name": "evil",
     **dict.fromkeys(("label", "title", "reference"), HOSTILE),
