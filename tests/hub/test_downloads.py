@@ -490,6 +490,15 @@ def test_needs_of_a_page_are_its_models_and_data(target, needs):
     assert [need.name for need in preflight.needs(targets.parse_target(target, "paper"))] == needs.split()
 
 
+def test_what_a_plan_needs_is_looked_up_without_a_connection(hub):
+    pages = targets.parse_target("msse/figure5", "paper")
+    states = preflight.check_offline(pages)
+    assert {(state.state, state.size) for state in states} == {("reachable", None)}
+    tasks = [need.name for need in preflight.needs(pages) if need.kind == "mteb"]
+    assert len(tasks) == 5 and not {*tasks} & {state.need.name for state in states}
+    assert not [request for request in hub.requests if "/tree/" in request or "resolve" in request]
+
+
 def test_check_lists_what_fetch_brings(hub, served, capsys):
     """Of pages with a source of two files, with translators, and with a file that nobody publishes."""
     pages = ["msse/figure4", "table8"]
@@ -518,7 +527,9 @@ def test_check_lists_what_fetch_brings(hub, served, capsys):
     assert main(["fetch", "msse/figure4"]) == 0
     assert f"encoder {BERT.name}: here\n" in capsys.readouterr().out and not hub.requests
     (hub_files.cached_model(BERT) / "vocab.txt").resolve().unlink()
+    (Path(catalog.FETCHED) / "misc/stackoverflow/label_StackOverflow.txt").unlink()
     assert check()[BERT.name] == size(model["vocab.txt"])
+    assert check()["stackoverflow"] == listed["stackoverflow"]
 
 
 def test_what_is_restricted_is_missing_before_anything_starts(hub, served, capsys):
