@@ -24,7 +24,8 @@ def main(wanted: list[str]) -> None:
     failed = {}
 
     def do(*command: str) -> None:
-        with contextlib.redirect_stderr(io.StringIO()) as said:
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
             if cli.main([*command]):
                 failed[" ".join(command)] = said.getvalue()
 
