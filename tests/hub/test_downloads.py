@@ -496,6 +496,8 @@ def test_what_a_plan_needs_is_looked_up_without_a_connection(hub):
     assert {(state.state, state.size) for state in states} == {("reachable", None)}
     tasks = [need.name for need in preflight.needs(pages) if need.kind == "mteb"]
     assert len(tasks) == 5 and not {*tasks} & {state.need.name for state in states}
+    of_mini = preflight.check_offline(targets.parse_target("micse/table2", "mini"))
+    assert [state.state for state in of_mini if state.need.kind == "encoder"] == ["here"]  # a folder of the project
     assert not [request for request in hub.requests if "/tree/" in request or "resolve" in request]
 
 
@@ -523,6 +525,8 @@ def test_check_lists_what_fetch_brings(hub, served, capsys):
         assert main(["fetch", page]) == 0
     assert f"{captions}: " in capsys.readouterr().out
     assert all(state == "here" for name, (state, _) in check().items() if name != captions)
+    assert main(["check", *pages]) == 0
+    assert "disk: 0.0 MB to fetch" in capsys.readouterr().out
     hub.requests.clear()
     assert main(["fetch", "msse/figure4"]) == 0
     assert f"encoder {BERT.name}: here\n" in capsys.readouterr().out and not hub.requests

@@ -36,6 +36,7 @@ def test_the_smallest_difference_has_the_power_that_is_asked_for(design, level):
 def test_one_seed_and_test_items_limit_what_can_be_shown():
     assert smallest_difference(Design(0.84), 1) == inf
     assert smallest_difference(Design(0.84, item_variance=0.04), 1) == pytest.approx(2.8 * 0.2, rel=0.01)
+    assert smallest_difference(Design(0.84), 2) < inf
     assert seeds_needed(0.5, Design(0.1, item_variance=0.2**2)) == inf
     assert seeds_needed(0.5, Design(None, item_variance=0.2**2)) is None
 
