@@ -23,7 +23,9 @@ from csebench.report.judging import (
     UNTESTED,
     WEAK,
     WEAK_REVERSED,
+    Comparison,
     Judgement,
+    judge_row,
     judge_sentence,
 )
 from csebench.report.view import grid_view
@@ -194,6 +196,24 @@ def test_several_comparisons(project):
     assert judge(versus=["B", "C"]).published.detail.endswith(f"weakest: +0.50 over C in x, p = {alone}")
     average = judge(table="2", columns=["1%", "10%"], on_average=True).published
     assert average.detail.startswith("+2.05 over B in average")
+
+
+@pytest.mark.parametrize(
+    ("claim", "differences", "verdict"),
+    [
+        ({"up_to": "2.0"}, [(2.0, 0.02), (1.0, 0.5)], HOLDS),
+        ({"up_to": "2.0"}, [(2.0, 0.03), (1.0, 0.5)], WEAK),
+        ({}, [(-2.0, 0.02), (1.0, 0.5)], REVERSED),
+        ({}, [(-2.0, 0.03), (1.0, 0.5)], WEAK_REVERSED),
+        (LIMIT, [(2.0, 0.02), (1.0, 0.5)], DIFFERENT),
+        (LIMIT, [(2.0, 0.03), (1.0, 0.5)], EQUAL),
+        (LIMIT | {"less_than": "0.5"}, [(-2.0, None)], REVERSED),  # a limit is one either way
+    ],
+)
+def test_what_one_of_two_shows_is_corrected(claim, differences, verdict):
+    comparisons = [Comparison("B", "x", difference, error=0.5, p=p) for difference, p in differences]
+    made = Claim(quote=QUOTE, section="1", table="1", row="Ours", columns=("x",), **claim)
+    assert judge_row(made, comparisons, 2).verdict == verdict
 
 
 def test_what_nobody_published_seeds_of_is_named(project, monkeypatch):
