@@ -206,7 +206,7 @@ DIFFER = "files differ from those that training wrote"
         lambda model: edit_config(model, hidden_dropout_prob=0.3),
         delete_tokenizer,
         lambda model: (model / "more.json").write_text("{}"),
-        lambda model: (model / "tokenizer.json").rename(model / "tokenizers.json"),
+        lambda model: (model / "tokenizer.json").rename(model / "tokenizer.jsonl"),
     ],
     ids=["edited", "missing", "added", "renamed"],
 )
