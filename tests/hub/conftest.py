@@ -7,13 +7,13 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session")
-def contents(sentences):
+def contents(tiny_bert, tiny_roberta, sentences):
     """Repositories and archives, made once: small models under the real names, data sets of the smoke data."""
     import hub_data
     import hub_models
     from hub_server import Hub
 
-    filled = Hub(hub_models.models(sentences))
+    filled = Hub(hub_models.models(tiny_bert, tiny_roberta, sentences))
     hub_data.fill(filled, sentences)
     return filled
 
@@ -25,10 +25,3 @@ def hub(contents):
 
     with Hub(list(contents.repositories), dict(contents.archives)) as running:
         yield running
-
-
-@pytest.fixture
-def project(hub, tmp_path):
-    from hub_project import Project
-
-    return Project(tmp_path / "csebench", hub)

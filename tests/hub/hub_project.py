@@ -24,17 +24,7 @@ from hub_server import Hub
 
 from csebench.base.project import ROOT
 
-IGNORED = (
-    ".git",
-    ".venv",
-    "runs",
-    "results",
-    ".snakemake",
-    "__pycache__",
-    "*.egg-info",
-    "official",
-    "back-translation",
-)
+IGNORED = ("runs", "results", "official", "back-translation", "__pycache__", "*.egg-info", ".*")
 CUT = {
     "sizes": {"0.0064%": 24, "0.01%": 24, "0.05%": 24, "0.1%": 24, "0.5%": 24, "1%": 24, "10%": 400, "100%": 400},
     "seeds": [48],
@@ -45,6 +35,11 @@ CUT = {
 }
 
 
+def small_sums() -> dict[str, str]:
+    """The sums of registered files that the smoke data take the place of."""
+    return {name: sha256((hub_data.SMOKE / p).read_bytes()).hexdigest() for name, p in hub_data.REGISTERED.items()}
+
+
 class Project:
     """The copy, with the cache of a machine that has fetched nothing yet."""
 
@@ -52,14 +47,11 @@ class Project:
         self.folder, self.hub = folder, hub
         shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*IGNORED))
         self.edit("config/paper.yaml", CUT)
-        sums = {"wiki1m-simcse": "wiki/smoke.txt", "stsb-dev": "downstream/STS/STSBenchmark/sts-dev.csv"}
-        sums = {name: sha256((hub_data.SMOKE / path).read_bytes()).hexdigest() for name, path in sums.items()}
-        self.edit("data/registry.yaml", {name: {"sha256": value} for name, value in sums.items()})
+        self.edit("data/registry.yaml", {name: {"sha256": value} for name, value in small_sums().items()})
         served = {name: source.model_dump(exclude_defaults=True) for name, source in hub_data.served(hub).items()}
         self.edit("data/sources.yaml", {"sources": served})
-        self.counts = folder / "data" / "official" / "counts.yaml"
-        self.counts.parent.mkdir()
-        shutil.copyfile(hub_data.SMOKE / "counts.yaml", self.counts)
+        (folder / "data" / "official").mkdir()
+        shutil.copy(hub_data.SMOKE / "counts.yaml", folder / "data" / "official")
         self.env = {k: v for k, v in os.environ.items() if k not in ("CSEBENCH_DATA", "HF_HUB_OFFLINE")}
         self.env |= {"PYTHONPATH": str(folder), "HF_ENDPOINT": hub.endpoint, "HF_HOME": f"{folder}.hf"}
         self.env |= {"OMP_NUM_THREADS": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
@@ -72,18 +64,20 @@ class Project:
             content[key] = {**content.get(key, {}), **value} if isinstance(value, dict) else value
         path.write_text(yaml.safe_dump(content, sort_keys=False))
 
-    def run(self, *command: str, module: str = "csebench", env: dict | None = None) -> subprocess.CompletedProcess:
-        command = [sys.executable, "-m", module, *command]
+    def run(self, *command: str, env: dict | None = None) -> subprocess.CompletedProcess:
+        """`python ARGUMENTS` in the copy."""
         env = {**self.env, **(env or {})}
-        return subprocess.run(command, cwd=self.folder, env=env, capture_output=True, text=True)
+        return subprocess.run([sys.executable, *command], cwd=self.folder, env=env, capture_output=True, text=True)
+
+    def csebench(self, *command: str) -> subprocess.CompletedProcess:
+        return self.run("-m", "csebench", *command, "--scale", "paper")
 
     def snakemake(self, *arguments: str, env: dict | None = None) -> subprocess.CompletedProcess:
-        return self.run(*arguments, "-j2", "--config", "scale=paper", module="snakemake", env=env)
+        return self.run("-m", "snakemake", *arguments, "-j2", "--config", "scale=paper", env=env)
 
     def rehearse(self, *targets: str) -> dict:
         """What rehearse.py prints, after a run that ended well."""
-        command = [sys.executable, str(Path(__file__).with_name("rehearse.py")), *targets]
-        done = subprocess.run(command, cwd=self.folder, env=self.env, capture_output=True, text=True)
+        done = self.run(str(Path(__file__).with_name("rehearse.py")), *targets)
         assert done.returncode == 0, done.stderr[-3000:]
         return json.loads(done.stdout.splitlines()[-1])
 
@@ -91,6 +85,6 @@ class Project:
         return (self.folder / "results" / name).read_text(encoding="utf-8")
 
     def logs(self) -> str:
-        """The end of every log of a run, for a test that fails."""
-        files = sorted(self.folder.glob("runs/*/**/*.log")) + sorted(self.folder.glob("data/official/**/*.log"))
-        return "\n".join(f"== {path.relative_to(self.folder)}\n{path.read_text()[-1500:]}" for path in files)
+        """The end of every log, for a test that fails."""
+        files = [path for folder in ("runs", "data/official") for path in (self.folder / folder).glob("**/*.log")]
+        return "\n".join(f"== {path.relative_to(self.folder)}\n{path.read_text()[-1500:]}" for path in sorted(files))

@@ -2,22 +2,35 @@
 
 import hashlib
 import io
+import json
 import os
 import shutil
 import tarfile
 from pathlib import Path
 
+import hub_data
 import pytest
+import torch
+from hub_models import pickled, to_json
+from hub_project import small_sums
+from hub_server import Repository
+from safetensors.torch import load, save
 
 from csebench.base import hub as hub_files
 from csebench.base.errors import BadInput, RunFailed
+from csebench.cli import main
 from csebench.data import fetch, preflight
-from csebench.plan import catalog
+from csebench.model.encoder import Encoder
+from csebench.plan import catalog, targets, where_data_is
 from csebench.plan.declarations import EncoderRef
+from csebench.plan.registry import COMPONENTS, declaration
 
-BERT, ROBERTA = "google-bert/bert-base-uncased", "FacebookAI/roberta-base"
+BERT = next(ref for ref in catalog.scale("paper").encoders.values() if ref.name == "google-bert/bert-base-uncased")
+ROBERTA = next(ref for ref in catalog.scale("paper").encoders.values() if ref.name == "FacebookAI/roberta-base")
+OTHER = EncoderRef(name="somebody/encoder", revision="1" * 40)  # which a test makes
 SIMCSE = "princeton-nlp/datasets-for-simcse"
-OTHER = "somebody/encoder"  # which a test makes
+FILES = ("config.json", "vocab.txt", "tokenizer.json", "tokenizer_config.json", "model.safetensors")
+REQUESTS = ("list", "config.json", "model.safetensors")  # for a small file and a large one
 
 
 @pytest.fixture(autouse=True)
@@ -34,8 +47,9 @@ def cache(hub, tmp_path, monkeypatch):
     monkeypatch.setattr("datasets.config.HF_ENDPOINT", hub.endpoint)
     monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "datasets")
     monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "datasets"))
-    for name in ("HF_HUB_OFFLINE", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
+    for name in ("CSEBENCH_DATA", "HF_HUB_OFFLINE", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
     return tmp_path / "cache"
 
 
@@ -54,119 +68,119 @@ def disconnect(hub) -> None:
     close_session()  # with the connections that it keeps open
 
 
-def ref(name: str) -> EncoderRef:
-    return next(ref for ref in catalog.scale("paper").encoders.values() if ref.name == name)
+def publish(hub, files: dict[str, bytes]) -> None:
+    hub.repositories.append(Repository("models", OTHER.name, OTHER.revision, files))
 
 
-def weights(name: str):
-    return hub_files.cached_model(ref(name)) / "model.safetensors"
+def is_whole(folder: Path, hub, ref: EncoderRef = BERT) -> bool:
+    """Whether every file of a model is what the hub has."""
+    files = hub.find("models", ref.name).files
+    return all((folder / file).read_bytes() == files[file] for file in hub_files.model_files(files))
 
 
 # ---------------------------------------------------------------- models
 
-each_kind_of_file = pytest.mark.parametrize(
-    "name", ["config.json", "vocab.txt", "tokenizer_config.json", "model.safetensors"]
-)
-
-
-def is_whole(folder: Path, hub, name: str) -> bool:
-    """Whether every file of a model is what the hub has."""
-    files = hub.find("models", name).files
-    return all((folder / file).read_bytes() == files[file] for file in hub_files.model_files(files))
-
 
 def test_a_model_is_fetched_once_and_then_needs_no_connection(hub):
-    folder = hub_files.fetch_model(ref(BERT))
-    assert {"config.json", "vocab.txt", "model.safetensors"} <= {path.name for path in folder.iterdir()}
+    folder = hub_files.fetch_model(BERT)
+    assert {path.name for path in folder.iterdir()} == {*FILES}  # and no weights of another format
     hub.requests.clear()
-    assert hub_files.fetch_model(ref(BERT)) == folder
+    assert hub_files.fetch_model(BERT) == folder and is_whole(folder, hub)
     assert not hub.requests
 
 
-def test_only_what_is_read_is_fetched(hub):
-    folder = hub_files.fetch_model(ref(ROBERTA))
-    assert not {"tf_model.h5", "pytorch_model.bin", "README.md"} & {path.name for path in folder.iterdir()}
-
-
-@pytest.mark.parametrize("name", [BERT, "google-bert/bert-large-uncased", ROBERTA])
-def test_weights_are_those_of_the_checkpoint(name):
+@pytest.mark.parametrize("ref", [BERT, ROBERTA], ids=["bert", "roberta"])
+def test_weights_are_those_of_the_checkpoint(ref, hub):
     """gamma and beta take their places, and every weight of the encoder is the file's."""
-    from safetensors.torch import load_file
-
-    from csebench.model.encoder import Encoder
-
-    encoder = Encoder.load(ref(name))
-    kind = "roberta" if "roberta" in name else "bert"
+    weights = Encoder.load(ref).model.state_dict()
+    prefix = "roberta." if ref is ROBERTA else "bert."
     stored = {
-        key.removeprefix(f"{kind}.").replace(".gamma", ".weight").replace(".beta", ".bias"): value
-        for key, value in load_file(weights(name)).items()
+        key.removeprefix(prefix).replace(".gamma", ".weight").replace(".beta", ".bias"): value
+        for key, value in load(hub.find("models", ref.name).files["model.safetensors"]).items()
     }
-    assert all(stored[key].equal(value) for key, value in encoder.model.state_dict().items() if key in stored)
-    missing = {key for key in encoder.model.state_dict() if key not in stored}
-    assert all(key.endswith(("position_ids", "token_type_ids")) for key in missing)
+    assert all(value.equal(stored[key]) for key, value in weights.items() if key in stored)
+    assert all(key.endswith(("position_ids", "token_type_ids")) for key in weights.keys() - stored)
 
 
 def test_distilbert_has_a_masked_lm_head_and_no_module_file():
-    from csebench.model.encoder import Encoder
-
-    generator = Encoder.load(EncoderRef.parse(needs_generator()))
-    head = generator.lm_head()
+    generator = Encoder.load(EncoderRef.parse(declaration("rtd", COMPONENTS).params["generator"][0]))
+    head, model = generator.lm_head(), generator.masked_lm()
     assert [name for name, _ in head.named_children()][-1] == "vocab_projector"
-    import torch
-
     states = torch.randn(2, 3, generator.size)
-    model = generator.masked_lm()
     expected = model.vocab_projector(model.vocab_layer_norm(model.activation(model.vocab_transform(states))))
     assert torch.allclose(head(states), expected)
 
 
-def needs_generator() -> str:
-    from csebench.plan.registry import COMPONENTS, declaration
-
-    return declaration("rtd", COMPONENTS).params["generator"][0]
-
-
-def test_a_gated_model_says_so_in_one_line(hub):
-    hub.fail("gated", BERT)
-    with pytest.raises(BadInput, match="access is restricted") as error:
-        hub_files.fetch_model(ref(BERT))
-    assert "\n" not in str(error.value)
+REFUSED = [("gated", "*", BadInput, "access is restricted .*no token was sent"), ("gone", "list", BadInput, "no such")]
+REFUSED += [("denied", "*", BadInput, "; a token was sent")]
+REFUSED += [("denied", name, BadInput, r"no token was sent.*HF_TOKEN.*`hf auth login`") for name in REQUESTS]
+REFUSED += [("unavailable", name, RunFailed, r"not in the cache .*503.*`csebench fetch") for name in REQUESTS]
+REFUSED += [("busy", name, RunFailed, r"asks to wait for 3600 seconds, more than 300") for name in REQUESTS]
+REFUSED += [("wrong", name, RunFailed, f"{name}: two downloads differ from the hash") for name in REQUESTS[1:]]
 
 
-def test_a_model_that_is_gone(hub):
-    hub.fail("gone", BERT)
-    with pytest.raises(BadInput, match="no such repository or commit"):
-        hub_files.fetch_model(ref(BERT))
+@pytest.mark.parametrize(("fault", "name", "error", "message"), REFUSED)
+def test_a_refusal_is_one_line_with_its_reason(hub, fault, name, error, message, pauses, monkeypatch):
+    if "a token" in message and "no token" not in message:
+        monkeypatch.setenv("HF_TOKEN", "hf_0123456789")
+    hub.fail(fault, BERT.name, name)
+    hub.retry_after = "3600"
+    with pytest.raises(error, match=f"^.*{BERT.name}.*{message}") as refusal:
+        hub_files.fetch_model(BERT)
+    assert "\n" not in str(refusal.value) and "hf_0123456789" not in str(refusal.value)
+    assert bool(pauses) == (fault == "unavailable")  # what may pass is tried again, with pauses
+    assert hub_files.cached_model(BERT) is None
 
 
-def test_an_unreachable_hub_says_which_model_and_what_to_do(hub):
-    disconnect(hub)
-    with pytest.raises(RunFailed, match=f"{BERT} at 86b5e0934494: not in the cache .*`csebench fetch") as error:
-        hub_files.fetch_model(ref(BERT))
-    assert "\n" not in str(error.value)
+@pytest.mark.parametrize(
+    ("fault", "times", "said"),
+    [
+        ("wrong", 1, "{name}: differs from the hash that the hub lists; downloading it again"),
+        ("breaks", 2, ""),
+        ("busy", 2, "the hub asks to wait for 7 seconds (HTTP 429)"),
+        ("unavailable", 3, ""),
+    ],
+)
+@pytest.mark.parametrize("name", [*REQUESTS, "vocab.txt"])
+def test_a_fault_that_passes_is_waited_for(hub, fault, times, said, name, pauses, capsys):
+    if name == "list" and fault in ("wrong", "breaks"):
+        return
+    hub.fail(fault, BERT.name, name, times)
+    assert is_whole(hub_files.fetch_model(BERT), hub)
+    assert not hub.faults[0].left and said.format(name=name) in capsys.readouterr().err
+    assert sum(pauses) >= {"busy": 14, "unavailable": 3}.get(fault, 0) and pauses == sorted(pauses)
 
 
 def test_what_the_cache_lacks_is_bad_input_where_the_hub_is_not_to_be_asked(hub, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(BadInput, match=r"not in the cache .*offline mode is enabled"):
-        hub_files.fetch_model(ref(BERT))
+        hub_files.fetch_model(BERT)
     assert not hub.requests
 
 
-@each_kind_of_file
-def test_a_file_with_wrong_bytes_is_fetched_anew(hub, name, capsys):
-    hub.fail("wrong", BERT, name, times=1)
-    folder = hub_files.fetch_model(ref(BERT))
-    assert f"{name}: differs from the hash that the hub lists; downloading it again" in capsys.readouterr().err
-    assert is_whole(folder, hub, BERT)
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("no/such/name", "no such folder, and not a name of the hub"),
+        (f"{OTHER.name}@{'2' * 40}", "no such repository or commit"),
+        (f"{OTHER.name}@{OTHER.revision}", "the hub has no weights of it"),
+    ],
+)
+def test_a_name_that_cannot_be_a_model_is_bad_input(hub, name, message):
+    publish(hub, {"config.json": b"{}"})
+    with pytest.raises(BadInput, match=message):
+        hub_files.fetch_model(EncoderRef.parse(name))
+    with pytest.raises(BadInput, match=r"the hub has no such file \(vocab.txt\)"):
+        hub_files.fetch(OTHER.name, OTHER.revision, "model", "a vocabulary", ["vocab.txt"])
 
 
-@each_kind_of_file
-def test_a_hub_that_always_sends_wrong_bytes_is_a_failed_run_and_leaves_nothing(hub, name):
-    hub.fail("wrong", BERT, name)
-    with pytest.raises(RunFailed, match=f"{name}: two downloads differ from the hash"):
-        hub_files.fetch_model(ref(BERT))
-    assert hub_files.cached_model(ref(BERT)) is None
+def test_a_name_without_a_commit_is_the_main_branch_and_a_folder_may_have_an_at(hub, tmp_path):
+    publish(hub, {name: b"{}" for name in FILES})
+    assert (hub_files.fetch_model(EncoderRef.parse(OTHER.name)) / "config.json").exists()
+    folder = tmp_path / "model@home"
+    folder.mkdir()
+    (folder / "config.json").touch()
+    assert hub_files.model_source(EncoderRef.parse(str(folder))) == {"pretrained_model_name_or_path": folder}
 
 
 def same_length(path: Path) -> None:
@@ -182,68 +196,33 @@ def in_place_of_the_link(path: Path) -> None:
     path.write_bytes(content[:-4] + b"abcd")
 
 
-def both(path: Path) -> None:
-    same_length(path)
-    in_place_of_the_link(path)
-
-
-def without_its_content(path: Path) -> None:
-    path.resolve().unlink()
-
-
-def cut_off(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-1])
-
-
-@each_kind_of_file
-@pytest.mark.parametrize("edit", [same_length, in_place_of_the_link, both, cut_off, without_its_content])
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+@pytest.mark.parametrize("edit", [same_length, in_place_of_the_link])
 def test_a_file_that_was_changed_in_the_cache_is_fetched_anew(hub, name, edit):
-    edit(hub_files.fetch_model(ref(BERT)) / name)
-    assert is_whole(hub_files.fetch_model(ref(BERT)), hub, BERT)
+    edit(hub_files.fetch_model(BERT) / name)
+    assert is_whole(hub_files.fetch_model(BERT), hub)
 
 
 def test_a_changed_file_is_never_used_without_a_connection(hub, capsys):
-    same_length(hub_files.fetch_model(ref(BERT)) / "config.json")
+    same_length(hub_files.fetch_model(BERT) / "config.json")
     disconnect(hub)
     with pytest.raises(RunFailed, match="cannot be fetched"):
-        hub_files.fetch_model(ref(BERT))
+        hub_files.fetch_model(BERT)
     assert "config.json: differs from the hash" in capsys.readouterr().err
 
 
-@each_kind_of_file
-def test_a_download_that_breaks_off_is_gone_on_with(hub, name):
-    hub.fail("breaks", BERT, name, times=2)
-    assert is_whole(hub_files.fetch_model(ref(BERT)), hub, BERT)
-    assert sum("GET" in request and request.endswith(f"/{name}") for request in hub.requests) >= 3
-
-
-# ---------------------------------------------------------------- whole or completed
-
-
-@pytest.mark.parametrize(
-    ("model", "name"),
-    [(BERT, name) for name in ("config.json", "vocab.txt", "tokenizer.json", "tokenizer_config.json")]
-    + [(ROBERTA, name) for name in ("vocab.json", "merges.txt", "model.safetensors")]
-    + [(OTHER, name) for name in ("special_tokens_map.json", "spm.model", "bpe.codes", "2_Dense/config.json")],
-)
-def test_what_the_cache_lacks_of_a_commit_is_fetched(hub, model, name):
-    hub.repositories.append(with_files_of_other_tokenizers(hub))
-    wanted = EncoderRef(name=model, revision=hub.find("models", model).commit)
-    folder = hub_files.fetch_model(wanted)
-    (folder / name).unlink()
-    assert hub_files.cached_model(wanted) is None
-    assert (hub_files.fetch_model(wanted) / name).exists() and is_whole(folder, hub, model)
-    (folder / name).unlink()
+def test_what_the_cache_lacks_of_a_commit_is_fetched(hub):
+    names = ("special_tokens_map.json", "merges.txt", "spm.model", "2_Dense/config.json", "2_Dense/pytorch_model.bin")
+    publish(hub, hub.find("models", BERT.name).files | {name: b"{} " for name in names})
+    folder = hub_files.fetch_model(OTHER)
+    for name in (*FILES, *names):
+        (folder / name).unlink()
+        assert hub_files.cached_model(OTHER) is None
+        assert is_whole(hub_files.fetch_model(OTHER), hub, OTHER)
+    (folder / "merges.txt").unlink()
     disconnect(hub)
     with pytest.raises(RunFailed, match="cannot be fetched"):
-        hub_files.fetch_model(wanted)
-
-
-def with_files_of_other_tokenizers(hub):
-    from hub_server import Repository
-
-    names = ("special_tokens_map.json", "spm.model", "bpe.codes", "2_Dense/config.json", "2_Dense/pytorch_model.bin")
-    return Repository("models", OTHER, "1" * 40, hub.find("models", BERT).files | {name: b"{} " for name in names})
+        hub_files.fetch_model(OTHER)
 
 
 @pytest.fixture
@@ -251,78 +230,67 @@ def cache_without_a_list(hub, cache, monkeypatch):
     """As other programs, or older versions of huggingface_hub, fill it."""
     from huggingface_hub import _tree_cache
 
-    hub_files.fetch_model(ref(BERT))
+    hub_files.fetch_model(BERT)
     shutil.rmtree(next(cache.glob("*/trees")))
     monkeypatch.setattr(_tree_cache, "_IN_MEMORY_TREE_CACHE", {})
     hub.requests.clear()
 
 
 def test_a_cache_without_a_list_of_its_files_is_checked_and_not_fetched_again(hub, cache_without_a_list):
-    assert hub_files.cached_model(ref(BERT)) is None
-    assert is_whole(hub_files.fetch_model(ref(BERT)), hub, BERT)
-    assert [request for request in hub.requests if "/tree/" not in request] == []
-
-
-def test_a_cache_without_a_list_of_its_files_is_refused_without_a_connection(hub, cache_without_a_list):
-    disconnect(hub)
-    with pytest.raises(RunFailed, match=r"with the list of its files, and cannot.*`csebench fetch") as error:
-        hub_files.fetch_model(ref(BERT))
-    assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(("fault", "reason"), [("gone", "no such repository"), ("denied", "no token was sent")])
-def test_a_cache_without_a_list_of_its_files_hides_no_refusal_of_the_hub(hub, cache_without_a_list, fault, reason):
-    hub.fail(fault, BERT)
-    with pytest.raises(BadInput, match=reason):
-        hub_files.fetch_model(ref(BERT))
-
-
-@pytest.mark.parametrize("kind", ["safetensors", "bin"])
-def test_weights_in_shards(hub, kind):
-    import torch
-    from hub_models import sharded
-    from hub_server import Repository
-    from safetensors.torch import load
-
-    from csebench.model.encoder import Encoder
-
-    whole = hub.find("models", BERT).files
-    files = {name: content for name, content in whole.items() if not name.startswith(("model.", "pytorch_model."))}
-    files |= sharded(load(whole["model.safetensors"]), kind)
-    hub.repositories.append(Repository("models", OTHER, "1" * 40, files))
-    shards = EncoderRef(name=OTHER, revision="1" * 40)
-    weights = Encoder.load(shards).model.state_dict()
-    assert all(torch.equal(value, weights[name]) for name, value in Encoder.load(ref(BERT)).model.state_dict().items())
-    (hub_files.cached_model(shards) / next(name for name in files if "-00002-of-" in name)).unlink()
-    assert hub_files.cached_model(shards) is None
+    assert hub_files.cached_model(BERT) is None
+    assert is_whole(hub_files.fetch_model(BERT), hub)
+    assert all("/tree/" in request for request in hub.requests)
 
 
 @pytest.mark.parametrize(
-    ("listed", "read"),
+    ("fault", "error", "message"),
     [
-        (
-            "config.json model.safetensors pytorch_model.bin tf_model.h5 model.onnx README.md",
-            "config.json model.safetensors",
-        ),
-        ("config.json pytorch_model.bin flax_model.msgpack modeling.py", "config.json pytorch_model.bin"),
-        (
-            "model.safetensors onnx/config.json onnx/model.safetensors checkpoint-500/model.safetensors",
-            "model.safetensors",
-        ),
-        (
-            "model.safetensors modules.json 1_Pooling/config.json 2_Dense/pytorch_model.bin 2_Dense/model.safetensors"
-            " 3_Dense/pytorch_model.bin",
-            "model.safetensors modules.json 1_Pooling/config.json 2_Dense/model.safetensors 3_Dense/pytorch_model.bin",
-        ),
-        ("model.safetensors adapter_config.json adapter_model.safetensors training_args.bin", "model.safetensors"),
+        ("gone", BadInput, "no such repository"),
+        ("denied", BadInput, "no token was sent"),
+        (None, RunFailed, "with the list of its files, and cannot.*`csebench fetch"),
     ],
 )
-def test_one_format_of_weights_is_read_with_configuration_and_tokenizer(listed, read):
-    assert hub_files.model_files(listed.split()) == read.split()
+def test_a_cache_without_a_list_of_its_files_hides_no_refusal(hub, cache_without_a_list, fault, error, message):
+    if fault is None:
+        disconnect(hub)
+    else:
+        hub.fail(fault, BERT.name)
+    with pytest.raises(error, match=message):
+        hub_files.fetch_model(BERT)
+
+
+def test_weights_in_shards(hub):
+    whole = hub.find("models", BERT.name).files
+    weights = load(whole["model.safetensors"])
+    halves = {f"model-0000{i + 1}-of-00002.safetensors": sorted(weights)[i::2] for i in range(2)}
+    index = {"metadata": {}, "weight_map": {name: shard for shard, half in halves.items() for name in half}}
+    files = {name: content for name, content in whole.items() if not name.startswith(("model.", "pytorch_model."))}
+    files |= {shard: save({name: weights[name] for name in half}) for shard, half in halves.items()}
+    publish(hub, files | {"model.safetensors.index.json": to_json(index)})
+    expected = Encoder.load(BERT).model.state_dict()
+    assert all(value.equal(expected[name]) for name, value in Encoder.load(OTHER).model.state_dict().items())
+    (hub_files.cached_model(OTHER) / [*halves][1]).unlink()
+    assert hub_files.cached_model(OTHER) is None
+
+
+@pytest.mark.parametrize(
+    ("read", "other"),
+    [
+        ("config.json model.safetensors", "pytorch_model.bin tf_model.h5 model.onnx README.md"),
+        ("config.json pytorch_model.bin", "flax_model.msgpack modeling.py training_args.bin"),
+        ("model.safetensors", "onnx/config.json onnx/model.safetensors checkpoint-500/model.safetensors"),
+        (
+            "model.safetensors modules.json 1_Pooling/config.json 2_Dense/model.safetensors 3_Dense/pytorch_model.bin",
+            "2_Dense/pytorch_model.bin",
+        ),
+        ("model.safetensors", "adapter_config.json adapter_model.safetensors"),
+    ],
+)
+def test_one_format_of_weights_is_read_with_configuration_and_tokenizer(read, other):
+    assert sorted(hub_files.model_files([*other.split(), *read.split()])) == sorted(read.split())
 
 
 def test_a_model_of_sentence_transformers_has_all_its_modules_and_each_is_checked(hub, tiny_bert, tmp_path):
-    from hub_server import Repository
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer import modules
 
@@ -332,107 +300,79 @@ def test_a_model_of_sentence_transformers_has_all_its_modules_and_each_is_checke
     dense = modules.Dense(size := word.get_embedding_dimension(), 5)
     saved = tmp_path / "st"
     SentenceTransformer(modules=[word, modules.Pooling(size), dense], device="cpu").save(str(saved))
-    files = {str(path.relative_to(saved)): path.read_bytes() for path in saved.rglob("*") if path.is_file()}
-    hub.repositories.append(Repository("models", OTHER, "1" * 40, files))
-    wanted = open_model(str(saved)).embed(["a sentence"])
-    assert (open_model(f"{OTHER}@{'1' * 40}").embed(["a sentence"]) == wanted).all()
-    folder = hub_files.cached_model(EncoderRef(name=OTHER, revision="1" * 40))
+    publish(hub, {str(p.relative_to(saved)): p.read_bytes() for p in saved.rglob("*") if p.is_file()})
+    folder = hub_files.fetch_model(OTHER)
     same_length(folder / "1_Pooling/config.json")
     same_length(folder / "2_Dense/model.safetensors")
-    assert (open_model(f"{OTHER}@{'1' * 40}").embed(["a sentence"]) == wanted).all()
-    disconnect(hub)
-    assert (open_model(f"{OTHER}@{'1' * 40}").embed(["a sentence"]) == wanted).all()
+    embedded = open_model(f"{OTHER.name}@{OTHER.revision}").embed(["a sentence"])
+    assert (embedded == open_model(str(saved)).embed(["a sentence"])).all()
 
 
-# ---------------------------------------------------------------- a hub that is busy, or refuses
-
-each_request = pytest.mark.parametrize("name", ["list", "config.json", "vocab.txt", "model.safetensors"])
+# ---------------------------------------------------------------- scoring a model of the hub
 
 
-@each_request
-def test_a_busy_hub_is_waited_for_as_long_as_it_asks(hub, name, pauses, capsys):
-    hub.fail("busy", BERT, name, times=2)
-    assert is_whole(hub_files.fetch_model(ref(BERT)), hub, BERT)
-    assert sum(pauses) >= 14
-    assert "the hub asks to wait for 7 seconds (HTTP 429)" in capsys.readouterr().err
+def evaluate(model: str, smoke_data, out: Path, pooler="avg") -> int:
+    command = ["evaluate", "--model", model, "--pooler", pooler, "--evaluators", "stsb_dev"]
+    return main([*command, "--data", str(smoke_data), "--out", str(out)])
 
 
-@each_request
-def test_a_wait_that_is_too_long_is_a_failed_run(hub, name, pauses):
-    hub.fail("busy", BERT, name)
-    hub.retry_after = "3600"
-    with pytest.raises(RunFailed, match="asks to wait for 3600 seconds, more than 300"):
-        hub_files.fetch_model(ref(BERT))
-    assert not pauses
-
-
-@each_request
-def test_a_hub_that_is_not_available_is_tried_again_with_growing_pauses(hub, name, pauses):
-    hub.fail("unavailable", BERT, name, times=3)
-    assert is_whole(hub_files.fetch_model(ref(BERT)), hub, BERT)
-    assert pauses and pauses == sorted(pauses)
-
-
-@each_request
-def test_a_hub_that_stays_away_is_a_failed_run_in_one_line(hub, name):
-    hub.fail("unavailable", BERT, name)
-    with pytest.raises(RunFailed, match=r"cannot be fetched.*503") as error:
-        hub_files.fetch_model(ref(BERT))
-    assert "\n" not in str(error.value)
-
-
-@each_request
-@pytest.mark.parametrize("token", [None, "hf_0123456789"])
-def test_a_refusal_says_whether_a_token_was_sent_and_how_to_set_one(hub, name, token, monkeypatch):
-    if token:
-        monkeypatch.setenv("HF_TOKEN", token)
-    hub.fail("denied", BERT, name)
-    with pytest.raises(BadInput, match=r"HF_TOKEN.*`hf auth login`") as error:
-        hub_files.fetch_model(ref(BERT))
-    assert ("; a token was sent" if token else "no token was sent") in str(error.value)
-    assert "hf_0123456789" not in str(error.value) and "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize("fault", ["unavailable", "wrong", "breaks", "busy"])
-def test_a_hub_that_fails_ends_a_scoring_with_exit_code_1(hub, fault, smoke_data, tmp_path):
-    from csebench.cli import main
-
-    hub.fail(fault, BERT, "config.json")
-    hub.retry_after = "3600"
-    model = f"{BERT}@{ref(BERT).revision}"
-    command = ["evaluate", "--model", model, "--pooler", "avg", "--evaluators", "stsb_dev"]
-    assert main([*command, "--data", str(smoke_data), "--out", str(tmp_path / "out.json")]) == 1
+@pytest.mark.parametrize(("fault", "code"), [("wrong", 1), ("unavailable", 1), ("gated", 2)])
+def test_a_model_that_cannot_be_had_ends_a_scoring_with_its_exit_code(hub, fault, code, smoke_data, tmp_path, capsys):
+    hub.fail(fault, BERT.name, "config.json")
+    assert evaluate(f"{BERT.name}@{BERT.revision}", smoke_data, tmp_path / "out.json") == code
     assert not (tmp_path / "out.json").exists()
 
 
-def test_a_download_that_always_breaks_off_ends_in_one_line_and_exit_code_1(hub, capsys, tmp_path):
-    from csebench.cli import main
-
-    hub.fail("breaks", SIMCSE, "wiki1m*")
-    assert main(["fetch", "wiki", "--out", str(tmp_path / "root")]) == 1
-    err = capsys.readouterr().err
-    assert err.count("\n") == 1 and "cannot be fetched" in err
-    assert not list((tmp_path / "root").rglob("*.txt"))
+def test_a_released_checkpoint_is_scored_with_its_own_pooler(hub, smoke_data, tmp_path):
+    """As DiffCSE's authors saved it: the class of their script, with a prefix, a head, a discriminator, and the buffer
+    `position_ids` of its day, in pytorch_model.bin only."""
+    files = {name: content for name, content in hub.find("models", BERT.name).files.items() if "model." not in name}
+    weights = load(hub.find("models", BERT.name).files["model.safetensors"])
+    weights |= {f"discriminator.{name}": weight + 1 for name, weight in weights.items()}
+    weights |= {"mlp.net.0.weight": torch.ones(32, 32), "bert.embeddings.position_ids": torch.arange(512)[None]}
+    config = json.loads(files["config.json"]) | {"architectures": ["BertForCL"]}
+    publish(hub, files | {"config.json": to_json(config), "pytorch_model.bin": pickled(weights)})
+    values = set()
+    for pooler in ("cls", "cls_before_pooler"):
+        assert evaluate(OTHER.name, smoke_data, tmp_path / "out.json", pooler) == 0
+        written = json.loads((tmp_path / "out.json").read_text())
+        assert written["evaluations"][0]["model_commit"] == OTHER.revision
+        values.add(written["scores"][0]["value"])
+    assert len(values) == 2
 
 
 # ---------------------------------------------------------------- data
 
 
 @pytest.fixture
-def registered(monkeypatch, smoke_data):
-    """The registry with the sums of the small files, and counts beside them."""
-    sums = {"wiki1m-simcse": "wiki/smoke.txt", "stsb-dev": "downstream/STS/STSBenchmark/sts-dev.csv"}
-    known = {
-        name: catalog.dataset(name).model_copy(
-            update={"sha256": hashlib.sha256((smoke_data / path).read_bytes()).hexdigest()}
-        )
-        for name, path in sums.items()
+def root(smoke_data, tmp_path):
+    """The data root of what is fetched, with counts of the small files."""
+    (root := tmp_path / catalog.FETCHED).mkdir(parents=True)
+    shutil.copy(smoke_data / "counts.yaml", root)
+    return root
+
+
+@pytest.fixture
+def registered(monkeypatch, root):
+    """The registry with the sums of the small files."""
+    known = catalog.datasets() | {
+        name: catalog.dataset(name).model_copy(update={"sha256": value}) for name, value in small_sums().items()
     }
-    monkeypatch.setattr(fetch, "dataset", lambda name: known.get(name) or catalog.dataset(name))
+    monkeypatch.setattr(catalog, "datasets", lambda: known)
     return known
 
 
+@pytest.fixture
+def served(hub, registered, monkeypatch):
+    """Sources on servers of their own, which is the loopback hub."""
+    known = where_data_is.sources_file()
+    known = known.model_copy(update={"sources": known.sources | hub_data.served(hub)})
+    monkeypatch.setattr(where_data_is, "sources_file", lambda: known)
+    return known.sources
+
+
 def test_a_pinned_corpus_in_the_cache_needs_no_connection(hub, registered, tmp_path):
+    hub.fail("wrong", SIMCSE, "wiki1m*", times=1)
     fetch.fetch_source("wiki", tmp_path / "one")
     hub.requests.clear()
     fetch.fetch_source("wiki", tmp_path / "two")
@@ -440,71 +380,65 @@ def test_a_pinned_corpus_in_the_cache_needs_no_connection(hub, registered, tmp_p
     assert (tmp_path / "two" / registered["wiki1m-simcse"].path).exists()
 
 
-def test_a_corpus_with_wrong_bytes_is_fetched_anew(hub, registered, tmp_path):
-    hub.fail("wrong", SIMCSE, "wiki1m*", times=1)
-    fetch.fetch_source("wiki", tmp_path)
-    assert (tmp_path / registered["wiki1m-simcse"].path).exists()
+def test_a_download_that_always_breaks_off_ends_in_one_line_and_exit_code_1(hub, capsys, tmp_path):
+    hub.fail("breaks", SIMCSE, "wiki1m*")
+    assert main(["fetch", "wiki", "--out", str(tmp_path / "root")]) == 1
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1 and "cannot be fetched" in err
+    assert not list((tmp_path / "root").rglob("*.*"))
 
 
-def test_sts_b_dev_is_checked_when_it_is_fetched(registered, smoke_data, tmp_path):
-    shutil.copyfile(smoke_data / "counts.yaml", tmp_path / "counts.yaml")
+def test_sts_b_dev_is_checked_when_it_is_fetched(registered, root):
     registered["stsb-dev"] = registered["stsb-dev"].model_copy(update={"sha256": "0" * 64})
     with pytest.raises(RunFailed, match=r"sts-dev\.csv: sha256"):
-        fetch.fetch_source("senteval", tmp_path)
-    assert [path.name for path in tmp_path.iterdir() if path.name != "cache"] == ["counts.yaml"]
+        fetch.fetch_source("senteval", root)
+    assert [path.name for path in root.iterdir()] == ["counts.yaml"]
 
 
-def test_test_sets_are_counted_when_they_are_fetched(registered, tmp_path):
-    with pytest.raises(RunFailed, match="another release"):
-        fetch.fetch_source("senteval", tmp_path)  # the project's own pairs, without their counts
-    assert not (tmp_path / "downstream").exists()
-
-
-@pytest.fixture
-def served(hub, registered, smoke_data, monkeypatch, tmp_path):
-    """Sources on servers of their own, which is the loopback hub."""
-    import hub_data
-
-    shutil.copyfile(smoke_data / "counts.yaml", tmp_path / "counts.yaml")
-    known = fetch.sources() | hub_data.served(hub)
-    monkeypatch.setattr(fetch, "sources", lambda: known)
-    return known
+def test_test_sets_are_counted_when_they_are_fetched(registered, root):
+    (root / "counts.yaml").unlink()
+    with pytest.raises(RunFailed, match="another release"):  # the project's own pairs, without their counts
+        fetch.fetch_source("senteval", root)
+    assert not [*root.iterdir()]
 
 
 @pytest.mark.parametrize("name", ["senteval", "beir:scifact", "beir:cqadupstack", "imdb", "stackoverflow"])
-def test_a_source_brings_the_files_of_the_data_root(served, smoke_data, tmp_path, name):
-    """Twice: what an earlier version brought is replaced."""
+def test_a_source_brings_the_files_of_the_data_root(served, smoke_data, root, name):
+    """In place of what an earlier version, or a killed download, left."""
     source = served[name]
-    for _ in range(2):
-        fetch.fetch_source(name, tmp_path)
-    assert (tmp_path / source.marker).exists() and not list(tmp_path.glob("*.part"))
-    folder = {"beir:scifact": "beir/smoke"}.get(name, source.folder)
-    brought = {path.relative_to(tmp_path / source.folder) for path in (tmp_path / source.folder).rglob("*.*")}
-    assert {path.relative_to(smoke_data / folder) for path in (smoke_data / folder).rglob("*.*")} <= brought
+    part = root / f".{name}.part"
+    for old in (part / source.folder / "left.txt", part / source.marker, root / source.marker):
+        old.parent.mkdir(parents=True, exist_ok=True)
+        old.write_text("half")
+    fetch.fetch_source(name, root)
+    wanted, made = smoke_data / {"beir:scifact": "beir/smoke"}.get(name, source.folder), root / source.folder
+    brought = {path.relative_to(made) for path in made.rglob("*.*")}
+    assert {path.relative_to(wanted) for path in wanted.rglob("*.*")} <= brought and Path("left.txt") not in brought
+    assert (root / source.marker).read_text(encoding="utf-8") != "half" and not part.exists()
 
 
-def test_an_archive_that_broke_off_is_fetched_again(hub, served, tmp_path):
-    hub.fail("breaks", "beir/scifact.zip", times=1)
-    with pytest.raises(RunFailed, match="Run the command again"):
-        fetch.fetch_source("beir:scifact", tmp_path)
-    assert not list(tmp_path.glob("*.part")) and not (tmp_path / "beir").exists()
-    fetch.fetch_source("beir:scifact", tmp_path)
+def test_imdb_is_read_from_its_authors_archive(served, smoke_data, root):
+    fetch.fetch_source("imdb", root)
+    for name in ("misc/imdb/train.tsv", "misc/imdb/test.tsv"):
+        head, *rows = (smoke_data / name).read_text(encoding="utf-8").splitlines()
+        in_order = sorted(rows, key=lambda row: [int(number) for number in row.split("\t")[:3]])
+        assert (root / name).read_text(encoding="utf-8").splitlines() == [head, *in_order]
 
 
-def test_what_a_killed_download_left_is_overwritten(served, tmp_path):
-    left = tmp_path / ".beir:scifact.part" / "beir" / "scifact"
-    left.mkdir(parents=True)
-    (left / "corpus.jsonl").write_text("half")
-    (left / "more.jsonl").write_text("{}")
-    fetch.fetch_source("beir:scifact", tmp_path)
-    assert not (tmp_path / "beir/scifact/more.jsonl").exists()
+def test_what_says_that_a_source_is_whole_comes_last(served, root, monkeypatch):
+    moved = []
+    monkeypatch.setattr("os.replace", lambda old, new: (moved.append(new), shutil.move(old, new)))
+    fetch.fetch_source("beir:scifact", root)
+    assert moved[-1] == root / "beir/scifact/source.json"
 
 
-def test_an_archive_with_wrong_bytes_is_a_failed_run(hub, served, tmp_path):
-    hub.fail("wrong", "beir/scifact.zip")
-    with pytest.raises(RunFailed, match=r"sha256 is .* fetch it again"):
-        fetch.fetch_source("beir:scifact", tmp_path)
-    assert not (tmp_path / "beir").exists()
+@pytest.mark.parametrize(("fault", "message"), [("breaks", "bytes are missing"), ("wrong", "sha256 is")])
+def test_an_archive_that_is_not_whole_leaves_nothing_and_can_be_fetched_again(hub, served, root, fault, message):
+    hub.fail(fault, "files/scifact.zip", times=1)
+    with pytest.raises(RunFailed, match=message):
+        fetch.fetch_source("beir:scifact", root)
+    assert [path.name for path in root.iterdir()] == ["counts.yaml"]
+    fetch.fetch_source("beir:scifact", root)
 
 
 def archive_with(name: str) -> bytes:
@@ -518,14 +452,14 @@ def archive_with(name: str) -> bytes:
 
 
 @pytest.mark.parametrize("name", ["../outside", "aclImdb/../../outside", "link"])
-def test_an_archive_whose_files_leave_its_folder_is_refused(hub, served, tmp_path, name):
+def test_an_archive_whose_files_leave_its_folder_is_refused(hub, served, root, name):
     hub.archives["files/aclImdb_v1.tar.gz"] = content = archive_with(name)
     stated = f"sha256:{hashlib.sha256(content).hexdigest()}"
     wanted = served["imdb"].downloads[0].model_copy(update={"sum": stated})
     served["imdb"] = served["imdb"].model_copy(update={"downloads": [wanted]})
     with pytest.raises(RunFailed, match="imdb is not what was expected"):
-        fetch.fetch_source("imdb", tmp_path)
-    assert not list(tmp_path.rglob("outside")) and not list(tmp_path.rglob("link"))
+        fetch.fetch_source("imdb", root)
+    assert not [path for path in root.parent.rglob("*") if path.name in ("outside", "link")]
 
 
 def test_imdb_is_read_from_its_authors_archive(served, smoke_data, tmp_path):
@@ -535,34 +469,83 @@ def test_imdb_is_read_from_its_authors_archive(served, smoke_data, tmp_path):
     assert sorted(clusters.imdb(tmp_path)) == sorted(clusters.imdb(smoke_data))
 
 
+def test_a_data_set_of_mteb_with_wrong_bytes_is_refused_and_fetched_again(hub):
+    need = preflight.Need("mteb", "Banking77Classification")
+    state, files = preflight.state_of(need, "paper"), hub.find("datasets", "mteb/banking77").files
+    assert (state.state, state.size) == ("reachable", sum(map(len, files.values())))
+    hub.fail("wrong", "mteb/banking77", "train.jsonl", times=1)
+    with pytest.raises(RunFailed, match=r"train\.jsonl differs from the hash"):
+        fetch.fetch_task(need.name)
+    assert preflight.state_of(need, "paper").state == "reachable"
+    fetch.fetch_task(need.name)
+    assert preflight.state_of(need, "paper").state == "here"
+
+
 # ---------------------------------------------------------------- what is needed
 
 
-def test_needs_of_pages_are_their_models_and_data(monkeypatch):
-    """DiffCSE's generator and MSSE's translators as well as the encoders, each once."""
-    from csebench.plan import targets
-
-    monkeypatch.delenv("CSEBENCH_DATA", raising=False)
-    pages = [page for name in ("msse/table7", "infocse/table3") for page in targets.parse_target(name, "paper")]
-    found = preflight.needs(pages)
-    kinds = {need.name: need.kind for need in found}
-    assert len(found) == len(kinds)
-    assert kinds[BERT] == "encoder" and kinds["distilbert/distilbert-base-uncased"] == "generator"
-    assert kinds["Helsinki-NLP/opus-mt-en-de"] == kinds["Helsinki-NLP/opus-mt-de-en"] == "translator"
-    assert {"wiki", "senteval", "beir:scifact"} <= {*kinds}
-
-
-def test_a_model_is_reachable_with_its_size_then_here(hub):
-    need = preflight.Need("encoder", BERT, ref(BERT))
-    state = preflight.state_of(need, "paper")
-    read = ("config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt", "model.safetensors")
-    files = hub.find("models", BERT).files
-    assert (state.state, state.size) == (preflight.REACHABLE, sum(len(files[name]) for name in read))
-    hub_files.fetch_model(ref(BERT))
-    assert preflight.state_of(need, "paper").state == preflight.HERE
+@pytest.mark.parametrize(
+    ("target", "needs"),
+    [
+        ("msse/table6", f"{BERT.name} Helsinki-NLP/opus-mt-de-en Helsinki-NLP/opus-mt-en-de senteval wiki"),
+        ("infocse/table11", f"{BERT.name} distilbert/distilbert-base-uncased senteval wiki"),
+        ("msse/table8", "misc/flickr30k/captions.token"),
+        ("informin_cl/figure3", f"{BERT.name} nli senteval wiki"),
+    ],
+)
+def test_needs_of_a_page_are_its_models_and_data(target, needs):
+    assert [need.name for need in preflight.needs(targets.parse_target(target, "paper"))] == needs.split()
 
 
-def test_a_gated_model_is_missing_before_anything_starts(hub):
-    hub.fail("gated", BERT)
-    state = preflight.state_of(preflight.Need("encoder", BERT, ref(BERT)), "paper")
-    assert state.state == preflight.MISSING and "hf auth login" in state.why
+def test_what_a_plan_needs_is_looked_up_without_a_connection(hub):
+    pages = targets.parse_target("msse/figure5", "paper")
+    states = preflight.check_offline(pages)
+    assert {(state.state, state.size) for state in states} == {("reachable", None)}
+    tasks = [need.name for need in preflight.needs(pages) if need.kind == "mteb"]
+    assert len(tasks) == 5 and not {*tasks} & {state.need.name for state in states}
+    of_mini = preflight.check_offline(targets.parse_target("micse/table2", "mini"))
+    assert [state.state for state in of_mini if state.need.kind == "encoder"] == ["here"]  # a folder of the project
+    assert not [request for request in hub.requests if "/tree/" in request or "resolve" in request]
+
+
+def test_check_lists_what_fetch_brings(hub, served, capsys):
+    """Of pages with a source of two files, with translators, and with a file that nobody publishes."""
+    pages = ["msse/figure4", "table8"]
+
+    def check() -> dict:
+        assert main(["check", *pages, "--json"]) == 0  # what has no source is planned as missing
+        return {entry["name"]: (entry["state"], entry["bytes"]) for entry in json.loads(capsys.readouterr().out)}
+
+    size = lambda *contents: ("reachable", sum(map(len, contents)))  # noqa: E731
+    model, simcse = hub.find("models", BERT.name).files, hub.find("datasets", SIMCSE).files
+    captions = "misc/flickr30k/captions.token"
+    listed = check()
+    assert listed[BERT.name] == size(*(model[name] for name in FILES))
+    assert listed["wiki"] == size(simcse["wiki1m_for_simcse.txt"])
+    assert listed["stackoverflow"] == size(*(c for name, c in hub.archives.items() if "StackOverflow" in name))
+    assert listed.pop(captions) == ("missing", None)
+    assert main(["check", *pages]) == 0
+    total = sum(size for _, size in listed.values())
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith(f"disk: {total / 10**6:.1f} MB to fetch") and last.endswith(" free: enough")
+    for page in pages:
+        assert main(["fetch", page]) == 0
+    assert f"{captions}: " in capsys.readouterr().out
+    assert all(state == "here" for name, (state, _) in check().items() if name != captions)
+    assert main(["check", *pages]) == 0
+    assert "disk: 0.0 MB to fetch" in capsys.readouterr().out
+    hub.requests.clear()
+    assert main(["fetch", "msse/figure4"]) == 0
+    assert f"encoder {BERT.name}: here\n" in capsys.readouterr().out and not hub.requests
+    (hub_files.cached_model(BERT) / "vocab.txt").resolve().unlink()
+    (Path(catalog.FETCHED) / "misc/stackoverflow/label_StackOverflow.txt").unlink()
+    assert check()[BERT.name] == size(model["vocab.txt"])
+    assert check()["stackoverflow"] == listed["stackoverflow"]
+
+
+def test_what_is_restricted_is_missing_before_anything_starts(hub, served, capsys):
+    hub.fail("gated", BERT.name)
+    assert main(["check", "msse/figure4"]) == 1
+    assert "hf auth login" in capsys.readouterr().out
+    assert main(["fetch", "msse/figure4"]) == 1  # and the rest is fetched
+    assert (Path(catalog.FETCHED) / "misc/stackoverflow").exists()

@@ -9,6 +9,13 @@ pytestmark = pytest.mark.slow
 FLICKR = "misc/flickr30k/captions.token"
 
 
+@pytest.fixture
+def project(hub, tmp_path):
+    from hub_project import Project
+
+    return Project(tmp_path / "csebench", hub)
+
+
 def test_every_page_of_every_paper(project):
     """Planned, fetched, trained, scored and rendered; what is missing has no public source, and its page says so."""
     result = project.rehearse("all")
@@ -41,7 +48,7 @@ def test_the_workflow_leaves_only_what_a_fault_touches(project):
     assert "mteb.MassiveIntentClassification.json" in scores and "mteb.QuoraRetrieval.json" not in scores
     notes = list(project.folder.glob("runs/*/scores/mteb.QuoraRetrieval.failed.json"))
     assert len(notes) == 3 and "mteb/quora" in json.loads(notes[0].read_text())["reason"]
-    assert "QuoraRetrieval" in project.run("status", "msse/figure5", "--scale", "paper").stdout
+    assert "QuoraRetrieval" in project.csebench("status", "msse/figure5").stdout
     project.hub.faults.clear()
     done = project.snakemake(*targets)
     assert done.returncode == 0 and (project.folder / targets[1]).exists(), project.logs()
@@ -60,15 +67,11 @@ def test_a_gated_encoder_leaves_the_other_rows(project):
 
 
 def test_what_is_fetched_runs_without_a_network(project):
-    """`csebench check` lists it, `csebench fetch` brings it, and then the hub is not asked for anything."""
-    target, check = "msse/table3", ("check", "msse/table3", "--scale", "paper")
-    listed = project.run(*check)
-    assert listed.returncode == 0 and "reachable" in listed.stdout, listed.stdout + listed.stderr
-    done = project.run("fetch", target, "--scale", "paper")
+    """`csebench fetch` brings everything, and then the hub is not asked for anything."""
+    target = "msse/table3"
+    done = project.csebench("fetch", target)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "reachable" not in project.run(*check).stdout
     project.hub.requests.clear()
-    offline = {"HF_HUB_OFFLINE": "1"}
-    done = project.snakemake(f"results/paper/{target}.md", env=offline)
+    done = project.snakemake(f"results/paper/{target}.md", env={"HF_HUB_OFFLINE": "1"})
     assert done.returncode == 0, project.logs()
     assert not project.hub.requests

@@ -1,4 +1,5 @@
-"""Claims: every form on a made-up paper, on its printed numbers and on made-up runs; and what the real papers say."""
+"""Claims: every form on a made-up paper, on its printed numbers and on made-up runs. What the papers' own claims come
+to is recorded in tests/workflow/golden."""
 
 from dataclasses import replace
 
@@ -22,7 +23,9 @@ from csebench.report.judging import (
     UNTESTED,
     WEAK,
     WEAK_REVERSED,
+    Comparison,
     Judgement,
+    judge_row,
     judge_sentence,
 )
 from csebench.report.view import grid_view
@@ -59,6 +62,16 @@ PAPER = {
             [X, {"label": "change", "delta": "x"}],
             baseline="B",
         ),
+        "8": table(
+            {
+                "Ours": ("simcse", ["74.00", "70.00"]),
+                "B": ("ct", ["70.00", "69.00"]),
+                "BERT": ("bert", [None, "69.00"]),
+                "Supervised": ("simcse_sup", [None, "60.00"]),
+            },
+            [FEW_SHOT[0], X],
+        ),
+        "9": table({"Ours": ("simcse", ["70.30±0.01"]), "B": ("ct", ["70.00±0.01"])}, FEW_SHOT[:1], seeds=2),
     },
     "figures": {
         "1": table({"Ours": ("simcse", [None]), "B": ("ct", [None])}, [X], kind="bars", axis="Spearman"),
@@ -71,6 +84,7 @@ MEASURED = {
     "mirror_bert": [[0.700, 0.712, 0.715], [0.65, 0.66, 0.68], [0.70, 0.71, 0.72]],
     "random": [[0.010, 0.020, 0.030], [0.01, 0.02, 0.03], [0.01, 0.02, 0.03]],
     "bert": [[0.500], [0.50], [0.50]],
+    "simcse_sup": [[0.600] * 3] * 3,
 }
 
 
@@ -107,11 +121,9 @@ def judge(table="1", row="Ours", columns=("x",), **more):
         ({"columns": ["y"]}, WEAK_REVERSED),  # C has 0.40 more
         ({"row": "B", "versus": ["Ours"]}, REVERSED),  # by 2.00
         ({"row": "B", "versus": ["Ours", "C"], "columns": ["x", "y"]}, REVERSED),  # p = 0.0004 of four comparisons
-        ({"row": "B", "versus": ["C"]}, REVERSED),  # by 1.50: p = 0.008
         ({"columns": ["y"], "versus": ["C"], "lower": True}, WEAK),
         ({"row": "B", "versus": ["Ours"], "lower": True}, HOLDS),
         ({"versus": ["D"]}, UNTESTABLE),
-        ({"row": "D"}, UNTESTABLE),
         ({"versus": ["B"], **LIMIT, "less_than": "3.2"}, HOLDS),  # 1.20 below it, 2.1 standard errors
         ({"versus": ["B"], **LIMIT, "less_than": "3.0"}, WEAK),  # 1.8
         ({"versus": ["B"], **LIMIT, "less_than": "2.0"}, WEAK_REVERSED),  # not less
@@ -132,12 +144,16 @@ def judge(table="1", row="Ours", columns=("x",), **more):
         ({"versus": ["B"], "statistic": "std", "lower": True}, UNTESTABLE),
         ({"table": "4", "columns": ["1%"], "statistic": "std", "lower": True}, WEAK),  # on 2 and 2: p = 0.08
         ({"table": "5", "columns": ["1%"]}, HOLDS),
-        ({"table": "2", "columns": ["10%"]}, WEAK),
         ({"table": "2", "columns": ["1%", "10%"]}, WEAK),
         ({"table": "2", "columns": ["1%", "10%"], "on_average": True}, HOLDS),
         ({"table": "2", "columns": ["10%"], "versus": ["Ours"], "versus_column": "1%"}, HOLDS),
         ({"table": "2", "columns": ["1%"], "versus": ["Ours"], "versus_column": "10%"}, REVERSED),  # p = 0.001
         ({"versus": ["B"], "versus_table": "2", "versus_column": "1%"}, WEAK),  # a tie
+        ({"table": "8", "versus": ["B"]}, WEAK),  # by 1.00: p = 0.08
+        ({"table": "8", "versus": ["BERT"]}, HOLDS),  # which nothing trains: p = 0.01
+        ({"table": "8", "versus": ["Supervised"]}, UNTESTED),  # whose seeds vary on other data
+        ({"table": "8", "columns": ["1%"], "versus": ["B"]}, UNTESTED),  # as do those of few sentences
+        ({"table": "9", "columns": ["1%"]}, HOLDS),  # two seeds have a deviation
         ({"row": "C", "columns": ["y"], "versus": ["B"], "versus_table": "1", "versus_column": "x"}, REVERSED),
         ({"table": "2", "columns": ["10%"], "versus": ["B"], "versus_table": "1", "versus_column": "x"}, HOLDS),
     ],
@@ -152,14 +168,12 @@ def test_verdict_on_print(project, claim, verdict):
         ({"by": "2.00"}, True),
         ({"by": "1.99"}, True),  # both numbers are rounded
         ({"by": "1.97"}, False),
-        ({"by": "2"}, True),
         ({"by": "1"}, False),
         ({"row": "B", "versus": ["Ours"], "lower": True, "by": "2.00"}, True),
         ({"columns": ["x", "y"], "by": "2.00"}, False),  # 0.50 in y
         ({"columns": ["x", "y"], "up_to": "2.0"}, True),
         ({"columns": ["x", "y"], "up_to": "3.0"}, False),
         ({"columns": ["x", "y"], "at_least": "0.5"}, True),
-        ({"columns": ["x", "y"], "at_least": "0.4"}, True),
         ({"columns": ["x", "y"], "at_least": "0.6"}, False),
         ({"columns": ["x", "y"], "on_average": True, "by": "1.25"}, True),
         ({}, None),
@@ -182,6 +196,24 @@ def test_several_comparisons(project):
     assert judge(versus=["B", "C"]).published.detail.endswith(f"weakest: +0.50 over C in x, p = {alone}")
     average = judge(table="2", columns=["1%", "10%"], on_average=True).published
     assert average.detail.startswith("+2.05 over B in average")
+
+
+@pytest.mark.parametrize(
+    ("claim", "differences", "verdict"),
+    [
+        ({"up_to": "2.0"}, [(2.0, 0.02), (1.0, 0.5)], HOLDS),
+        ({"up_to": "2.0"}, [(2.0, 0.03), (1.0, 0.5)], WEAK),
+        ({}, [(-2.0, 0.02), (1.0, 0.5)], REVERSED),
+        ({}, [(-2.0, 0.03), (1.0, 0.5)], WEAK_REVERSED),
+        (LIMIT, [(2.0, 0.02), (1.0, 0.5)], DIFFERENT),
+        (LIMIT, [(2.0, 0.03), (1.0, 0.5)], EQUAL),
+        (LIMIT | {"less_than": "0.5"}, [(-2.0, None)], REVERSED),  # a limit is one either way
+    ],
+)
+def test_what_one_of_two_shows_is_corrected(claim, differences, verdict):
+    comparisons = [Comparison("B", "x", difference, error=0.5, p=p) for difference, p in differences]
+    made = Claim(quote=QUOTE, section="1", table="1", row="Ours", columns=("x",), **claim)
+    assert judge_row(made, comparisons, 2).verdict == verdict
 
 
 def test_what_nobody_published_seeds_of_is_named(project, monkeypatch):
@@ -212,7 +244,6 @@ def test_what_nobody_published_seeds_of_is_named(project, monkeypatch):
         ({"table": "2", "columns": ["1%"], "lower": True}, WEAK_REVERSED),  # and not even that
         ({"table": "2", "columns": ["10%"]}, HOLDS),
         ({"versus": ["B", "C"], "columns": ["x", "y"], "on_average": True}, REVERSED),
-        ({"versus": ["B"], "columns": ["x", "y"], "on_average": True}, HOLDS),  # by 2, 3 and 2.9
         ({"versus": ["C"], "statistic": "std"}, WEAK),
         ({"table": "2", "columns": ["1%"], "statistic": "std"}, UNTESTABLE),
         ({"versus": ["C"], **LIMIT, "less_than": "1.5"}, HOLDS),  # a mean of 0.10, its standard error 0.21
@@ -346,29 +377,6 @@ def no_runs(tmp_path, monkeypatch):
     yield
     monkeypatch.undo()
     clear()
-
-
-@pytest.mark.parametrize(
-    ("paper", "words", "difference", "stated"),
-    [
-        ("micse", "average gain of (+3.94)", 1.98, False),
-        ("micse", "up to (+5.91)", 5.91, True),
-        ("micse", "up to (+15)", 15.11, True),
-        ("micse", "SCD by (+0.44)", 0.44, True),
-        ("micse", "PCL by (+0.87)", 0.87, True),
-        ("informin_cl", "(+1.67%)", 1.67, True),
-        ("informin_cl", "0.81% on RoBERTa_base", 0.81, True),
-        ("informin_cl", "1.66% on RoBERTa_large", 1.66, True),
-        ("msse", "to 80.15% (+3.90%)", 3.90, True),
-        ("msse", "to 81.36% (+2.95%)", 2.95, True),
-        ("msse", "on average 1.74%", 1.74, True),
-    ],
-)
-def test_what_papers_say_of_their_numbers(no_runs, paper, words, difference, stated):
-    (claim,) = [claim for claim in catalog.paper(paper).claims if words in claim.quote]
-    found = claims.judge(paper, claim, SCALE)
-    assert found.published.stated is stated and found.published.detail.startswith(f"{difference:+.2f} over ")
-    assert found.ours.verdict == UNTESTABLE
 
 
 def test_seven_tasks_are_no_more_certain_than_their_printed_average(no_runs):

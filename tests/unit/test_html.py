@@ -1,7 +1,6 @@
 """The folder of HTML: whole, the same bytes from the same scores, escaped."""
 
 import re
-import shutil
 from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
@@ -127,6 +126,17 @@ def index(project):
     return html.write_site("paper")
 
 
+@pytest.fixture(scope="module")
+def index_without_scores(project):
+    """Written to a folder with an older one, by way of a link."""
+    link, folder = Path("results/mini/html"), project / "site"
+    for made in (folder, link.parent):
+        made.mkdir(exist_ok=True)
+    (folder / "left-over.html").touch()
+    link.symlink_to(folder)
+    return html.write_site("mini")
+
+
 def files(index: Path) -> dict[str, bytes]:
     return {str(p.relative_to(index.parent)): p.read_bytes() for p in sorted(index.parent.rglob("*")) if p.is_file()}
 
@@ -154,10 +164,9 @@ class Links(HTMLParser):
         assert self.open.pop() == tag, (tag, self.getpos())
 
 
-@pytest.mark.parametrize("scale", ["paper", "mini"])
-def test_every_link_resolves_and_nothing_is_loaded_from_elsewhere(scale):
-    """With and without scores."""
-    site = files(html.write_site(scale))
+@pytest.mark.parametrize("fixture", ["index", "index_without_scores"])
+def test_every_link_resolves_and_nothing_is_loaded_from_elsewhere(fixture, request):
+    site = files(request.getfixturevalue(fixture))
     pages = {name: Links(content.decode()) for name, content in site.items() if name.endswith(".html")}
     assert {f"{name}.html" for name in PAGES} == set(pages)
     for name, page in pages.items():
@@ -191,16 +200,9 @@ def test_a_failure_leaves_the_old_folder(index, monkeypatch):
     assert [path.suffix for path in index.parent.parent.glob(".html*")] == [".lock"]
 
 
-def test_a_link_stays_and_its_folder_is_replaced(project):
-    link, folder = Path("results/mini/html"), project / "site"
-    shutil.rmtree(link, ignore_errors=True)
-    folder.mkdir()
-    link.parent.mkdir(exist_ok=True)
-    link.symlink_to(folder)
-    for _ in range(2):
-        html.write_site("mini")
-    assert link.is_symlink() and (folder / "index.html").exists()
-    link.unlink()
+def test_a_link_stays_and_its_folder_is_replaced(project, index_without_scores):
+    assert Path("results/mini/html").is_symlink() and index_without_scores == project.resolve() / "site/index.html"
+    assert not (project / "site/left-over.html").exists() and not list(project.glob(".site*old"))
 
 
 def test_everything_is_escaped(index):

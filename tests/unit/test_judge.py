@@ -23,8 +23,8 @@ def claims(judge):
 
 @pytest.fixture(scope="module")
 def findings(judge):
-    """{planted: (found, missed, false findings a paper)} of 30 papers each."""
-    return {planted: rates for planted, _, _, *rates in judge.judge_audit(30)}
+    """{planted: (found, missed, false findings a paper)} of 15 papers each."""
+    return {planted: rates for planted, _, _, *rates in judge.judge_audit(15)}
 
 
 def test_a_borderline_sentence_is_seldom_significant(claims):

@@ -8,7 +8,6 @@ import pytest
 import scipy.stats
 
 from csebench.base import caches
-from csebench.cli import main
 from csebench.report import planned_power, stats, table_power
 from csebench.report.power import Design, power_of, seeds_needed, smallest_difference
 from csebench.report.view import grid_view
@@ -37,6 +36,7 @@ def test_the_smallest_difference_has_the_power_that_is_asked_for(design, level):
 def test_one_seed_and_test_items_limit_what_can_be_shown():
     assert smallest_difference(Design(0.84), 1) == inf
     assert smallest_difference(Design(0.84, item_variance=0.04), 1) == pytest.approx(2.8 * 0.2, rel=0.01)
+    assert smallest_difference(Design(0.84), 2) < inf
     assert seeds_needed(0.5, Design(0.1, item_variance=0.2**2)) == inf
     assert seeds_needed(0.5, Design(None, item_variance=0.2**2)) is None
 
@@ -107,9 +107,3 @@ def test_a_plan_at_another_scale_takes_scores_of_that_scale(monkeypatch):
     (alone,) = planned_power.plans(unscored, other_tables=False)
     assert alone.spread is None
     caches.clear()
-
-
-def test_the_verb_gives_the_power_of_a_difference(capsys):
-    assert main(["power", "infocse/table2", "--difference", "1"]) == 0
-    line = next(line for line in capsys.readouterr().out.splitlines() if "bert-base" in line and "unpaired" in line)
-    assert line.split()[-3:] == ["0.38", "46", "13"]

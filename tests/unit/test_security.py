@@ -3,72 +3,46 @@
 import ast
 import json
 import re
-import shutil
 from pathlib import Path
 
 import pytest
-import yaml
+from made_up import clear, made_up
 
 from csebench import cli
-from csebench.base import caches
 from csebench.base.project import ROOT
-from csebench.plan import catalog
 from csebench.report.markdown import escape_cell, escape_html
 
 FOLDERS = ("csebench", "methods", "evaluators", "benchmarks", "encoders")
 CODE = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
 HOSTILE = "<script>alert(1)</script> | <img src=x onerror=alert(1)> [x](javascript:alert(1)) `"
+ROWS = [
+    {"label": HOSTILE, "run": {"method": "bert"}, "source": "measured", "values": ["31.40", None]},
+    {"label": "x\n# y", "missing": HOSTILE, "source": "copied", "from": HOSTILE, "values": ["1.0", None]},
+]
+COLUMNS = [{"label": HOSTILE, "task": "Avg.", "size": "1%"}, {"label": "b", "task": "STS12", "size": "1%"}]
+TABLE = {"title": HOSTILE, "caption": HOSTILE, "notes": [HOSTILE], "columns": COLUMNS, "rows": ROWS}
+CLAIM = {"quote": HOSTILE, "section": HOSTILE, "table": "2", "row": HOSTILE, "columns": [HOSTILE]}
 PAPER = {
     "name": "evil",
-    "label": HOSTILE,
-    "title": HOSTILE,
-    "reference": HOSTILE,
+    **dict.fromkeys(("label", "title", "reference"), HOSTILE),
     "url": "https://example.org/paper",
-    "tables": {
-        "2": {
-            "title": HOSTILE,
-            "caption": HOSTILE,
-            "notes": [HOSTILE],
-            "columns": [
-                {"label": HOSTILE, "task": "Avg.", "size": "1%"},
-                {"label": "b", "task": "STS12", "size": "1%"},
-            ],
-            "rows": [
-                {"label": HOSTILE, "run": {"method": "bert"}, "source": "measured", "values": ["31.40", None]},
-                {"label": "x\n# y", "missing": HOSTILE, "source": "copied", "from": HOSTILE, "values": ["1.0", None]},
-            ],
-        }
-    },
-    "claims": [
-        {
-            "quote": HOSTILE,
-            "section": HOSTILE,
-            "table": "2",
-            "row": HOSTILE,
-            "versus": ["x\n# y"],
-            "columns": [HOSTILE],
-        }
-    ],
+    "tables": {"2": TABLE},
+    "claims": [CLAIM | {"versus": ["x\n# y"]}],
     "errata": [{"where": "table2", "text": HOSTILE}],
 }
 
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """The project with a paper and a source of evidence that hold HTML, scripts and Markdown."""
-    copy = tmp_path / "project"
-    for folder in ("config", "evidence", "papers"):
-        shutil.copytree(ROOT / folder, copy / folder)
-    (copy / "data").mkdir()
-    shutil.copy(ROOT / "data" / "registry.yaml", copy / "data")
-    (copy / "papers" / "evil.yaml").write_text(yaml.safe_dump(PAPER))
-    source = copy / "evidence" / "Echo.yaml"
-    source.write_text(re.sub("^who: .*$", f"who: {json.dumps(HOSTILE)}", source.read_text(), flags=re.M))
-    monkeypatch.setattr(catalog, "ROOT", copy)
-    monkeypatch.chdir(tmp_path)
-    caches.clear()
-    yield copy
-    caches.clear()
+    """A project with a paper and a source of evidence that hold HTML, scripts and Markdown."""
+    made_up(tmp_path, monkeypatch, PAPER)
+    (tmp_path / "evidence").mkdir()
+    for path in (ROOT / "evidence").glob("*.yaml"):
+        if path.stem in ("checkpoints", "methods", "Echo"):
+            text = re.sub("^who: .*$", f"who: {json.dumps(HOSTILE)}", path.read_text(), flags=re.M)
+            (tmp_path / "evidence" / path.name).write_text(text)
+    yield
+    clear()
 
 
 @pytest.mark.parametrize("target", ["evil/table2", "claims", "audit", "index", "evidence"])
@@ -96,28 +70,20 @@ def test_links_of_pages_stay_links():
 
 
 FORBIDDEN = {"eval", "exec", "compile_command", "system", "popen"}  # and pickle, and yaml.load but with our loader
-
-
 LOADERS = {"from_pretrained", "from_config", "SentenceTransformer", "Transformer", "CrossEncoder", "SparseEncoder"}
 LOADERS |= {"pipeline", "get_model", "load_dataset"}  # of transformers, sentence-transformers, mteb and datasets
 
 
-def calls(tree):
-    """(name of the function, its keywords) of every call."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            yield getattr(node.func, "attr", getattr(node.func, "id", "")), node
-
-
 @pytest.mark.parametrize("path", CODE, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_file_that_is_read_can_run_code(path):
-    tree = ast.parse(path.read_text())
-    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    nodes = [*ast.walk(ast.parse(path.read_text()))]
+    imported = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     assert not imported & {"pickle", "marshal", "shelve", "joblib", "dill"}
-    for name, call in calls(tree):
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    for call in calls:
+        receiver, _, name = ast.unparse(call.func).rpartition(".")
         keywords = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
         where = f"line {call.lineno}"
-        receiver = ast.unparse(call.func).rpartition(".")[0]
         loads = name in LOADERS and "modules" not in keywords  # which are loaded already
         assert keywords.get("trust_remote_code") == ("False" if loads else None), where
         assert keywords.get("shell", "False") == "False" and keywords.get("allow_pickle", "False") == "False", where
@@ -126,13 +92,7 @@ def test_no_file_that_is_read_can_run_code(path):
             assert keywords.get("weights_only") == "True", where
         if receiver == "yaml" and name in ("load", "compose"):
             assert ast.unparse(call.args[1]) == "Loader", where
-
-
-@pytest.mark.parametrize("path", CODE, ids=lambda path: str(path.relative_to(ROOT)))
-def test_what_loads_a_model_is_called_where_it_is_named(path):
-    """So that no call hides behind another name."""
-    nodes = [*ast.walk(ast.parse(path.read_text()))]
-    called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    called = {id(call.func) for call in calls}  # so that no call hides behind another name
     named = [node for node in nodes if getattr(node, "attr", getattr(node, "id", "")) in LOADERS]
     assert not [f"line {node.lineno}" for node in named if id(node) not in called]
 

@@ -9,29 +9,18 @@ import pytest
 import torch
 from safetensors.numpy import save
 from safetensors.torch import load_file, save_file
-from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense
+from test_foreign_code import edit, load, open_model, save_sentence_transformer
 
 from csebench.base.errors import BadInput
+from csebench.base.files import sha256, with_digest, write_json
+from csebench.base.models import model_sha256
 from csebench.base.runs import is_done
 from csebench.cli import main
-from csebench.model.encoder import Encoder
-from csebench.plan.declarations import EncoderRef, Evaluation
+from csebench.plan.declarations import Evaluation
+from csebench.score import models
 from csebench.score.evaluate import evaluate_run
-from csebench.score.models import open_model
 from csebench.train.run import load_encoder
-
-# ---------------------------------------------------------------- damage
-
-
-def edit_config(folder, **changed):
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | changed))
-
-
-def edit_tokenizer(folder, **changed):
-    config = json.loads((folder / "tokenizer_config.json").read_text()) | changed
-    (folder / "tokenizer_config.json").write_text(json.dumps({k: v for k, v in config.items() if v is not None}))
 
 
 def edit_weights(folder, change):
@@ -39,73 +28,55 @@ def edit_weights(folder, change):
     save_file(change(weights), folder / "model.safetensors", {"format": "pt"})
 
 
+def without(folder, part):
+    edit_weights(folder, lambda weights: {name: w for name, w in weights.items() if part not in name})
+
+
+def add(folder, **weights):
+    edit_weights(folder, lambda others: others | {name: torch.ones(size) for name, size in weights.items()})
+
+
+def edit_config(folder, **changed):
+    edit(folder / "config.json", **changed)
+
+
+def edit_tokenizer(folder, **changed):
+    edit(folder / "tokenizer_config.json", **changed)
+
+
 def delete_tokenizer(folder):
     (folder / "tokenizer.json").unlink()
 
 
-def delete_layer(folder):
-    edit_weights(folder, lambda weights: {name: w for name, w in weights.items() if "layer.1." not in name})
-
-
-def delete_last_layer_from_config(folder):
-    edit_config(folder, num_hidden_layers=2)
-
-
-def add_layer_to_config(folder):
-    edit_config(folder, num_hidden_layers=4)
-
-
-def change_model_type(folder):
-    edit_config(folder, model_type="roberta")
-
-
-def change_hidden_size(folder):
-    edit_config(folder, hidden_size=16)
-
-
-def truncate_weights(folder):
-    os.truncate(folder / "model.safetensors", 5000)
-
-
-def add_lora(folder):
-    edit_weights(folder, lambda weights: weights | {"encoder.layer.0.attention.self.query.lora_A": torch.ones(2, 32)})
-
-
-def delete_padding_token(folder):
-    edit_tokenizer(folder, tokenizer_class="PreTrainedTokenizerFast", pad_token=None)
-
-
-def name_a_model_as_tokenizer(folder):
-    edit_tokenizer(folder, tokenizer_class="BertModel")
-
-
-def name_a_tokenizer_that_lacks_its_files(folder):
-    """RobertaTokenizer, which would make every sentence empty."""
+def use_vocabulary_file(folder, tokenizer_class):
     vocabulary = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]
     (folder / "vocab.txt").write_text("\n".join(vocabulary))
     delete_tokenizer(folder)
-    edit_tokenizer(folder, tokenizer_class="RobertaTokenizer")
-
-
-def add_a_token(folder):
-    edit_tokenizer(folder, pad_token="[PADDING]")
+    edit_tokenizer(folder, tokenizer_class=tokenizer_class)
 
 
 DAMAGE = {
-    delete_tokenizer: "no tokenizer in",
-    delete_layer: r"encoder\.layer\.1\..* not in its file of weights",
-    delete_last_layer_from_config: r"encoder\.layer\.2\..* not used, but in its file",
-    add_layer_to_config: r"encoder\.layer\.3\..* not in its file",
-    change_model_type: "model_type is roberta, but architectures has BertModel",
-    change_hidden_size: "of another shape",
-    truncate_weights: "cannot be read",
-    add_lora: "lora_A: not used",
-    delete_padding_token: "no padding token; name one",
-    name_a_model_as_tokenizer: "BertModel is no tokenizer",
-    name_a_tokenizer_that_lacks_its_files: r"has \d tokens, but config.json has vocab_size 600",
-    add_a_token: "has 601 tokens, but config.json has vocab_size 600",
+    "no tokenizer": (delete_tokenizer, "no tokenizer in"),
+    "vocab.json without merges.txt": (lambda f: (f / "tokenizer.json").rename(f / "vocab.json"), "no tokenizer in"),
+    "a layer less": (lambda f: without(f, "layer.1."), r"encoder\.layer\.1\..* not in its file of weights"),
+    "config of 2 layers": (lambda f: edit_config(f, num_hidden_layers=2), r"encoder\.layer\.2\..* not used, but in"),
+    "config of 4 layers": (lambda f: edit_config(f, num_hidden_layers=4), r"encoder\.layer\.3\..* not in its file"),
+    "another type": (lambda f: edit_config(f, model_type="roberta"), "is roberta, but architectures has BertModel"),
+    "another size": (lambda f: edit_config(f, hidden_size=16), "of another shape"),
+    "cut off": (lambda f: os.truncate(f / "model.safetensors", 5000), "cannot be read"),
+    "LoRA": (lambda f: add(f, lora_A=2), "lora_A: not used"),
+    "a part of the encoder": (lambda f: add(f, **{"bert.encoder.more": 2}), r"encoder\.more: not used"),
+    "no padding token": (
+        lambda f: edit_tokenizer(f, tokenizer_class="PreTrainedTokenizerFast", pad_token=None),
+        "padding token",
+    ),
+    "no tokenizer class": (lambda f: edit_tokenizer(f, tokenizer_class="BertModel"), "BertModel is no tokenizer"),
+    "a tokenizer that lacks its files, with which every sentence is empty": (
+        lambda f: use_vocabulary_file(f, "RobertaTokenizer"),
+        r"has \d tokens, but config.json has vocab_size 600",
+    ),
+    "a token more": (lambda f: edit_tokenizer(f, pad_token="[PADDING]"), "has 601 tokens, but .* vocab_size 600"),
 }
-damages = pytest.mark.parametrize(("damage", "message"), DAMAGE.items(), ids=[damage.__name__ for damage in DAMAGE])
 
 
 @pytest.fixture
@@ -114,24 +85,19 @@ def encoder(tiny_bert, tmp_path):
     return shutil.copytree(tiny_bert, tmp_path / "encoder")
 
 
-def load(folder, revision="local", **more):
-    return Encoder.load(EncoderRef(name=str(folder), revision=revision), **more)
-
-
 # ---------------------------------------------------------------- any encoder
 
 
-@damages
+@pytest.mark.parametrize(("damage", "message"), DAMAGE.values(), ids=DAMAGE)
 def test_a_damaged_encoder_is_not_loaded(damage, message, encoder):
     damage(encoder)
     with pytest.raises(BadInput, match=message):
         load(encoder)
 
 
-@damages
-def test_a_damaged_encoder_is_not_scored(damage, message, encoder, smoke_data, tmp_path, capsys):
+def test_a_damaged_encoder_is_not_scored(encoder, smoke_data, tmp_path, capsys):
     """Exit code 2, one message, nothing written."""
-    damage(encoder)
+    without(encoder, "layer.1.")
     out = tmp_path / "out" / "scores.json"
     options = ["--model", encoder, "--pooler", "avg", "--data", smoke_data, "--out", out]
     assert main(["evaluate", *map(str, options)]) == 2
@@ -140,14 +106,13 @@ def test_a_damaged_encoder_is_not_scored(damage, message, encoder, smoke_data, t
 
 
 def test_heads_that_an_encoder_does_not_use_are_no_damage(encoder):
-    heads = {"cls.predictions.bias": torch.ones(3), "mlp.dense.weight": torch.ones(2, 2)}
-    heads |= {"embeddings.position_ids": torch.arange(128)[None]}  # saved by transformers before 4.31
-    edit_weights(encoder, lambda weights: weights | heads)
+    heads = {"cls.predictions.bias": 3, "mlp.dense.weight": (2, 2), "bert.mlp.bias": 2}
+    add(encoder, **heads, **{"embeddings.position_ids": (1, 128)})  # saved by transformers before 4.31
     assert load(encoder).num_layers == 3
 
 
 def test_a_pooler_is_new_only_where_it_is_trained(encoder):
-    edit_weights(encoder, lambda weights: {name: w for name, w in weights.items() if "pooler" not in name})
+    without(encoder, "pooler")
     with pytest.raises(BadInput, match=r"pooler\.dense\.\w+ and 1 more: not in its file"):
         load(encoder, with_pooler=True)
     assert load(encoder, with_pooler=True, new_pooler=True).model.pooler is not None
@@ -163,51 +128,48 @@ def test_prompts_and_masked_lm_need_a_mask_token(encoder):
 
 
 def test_training_needs_a_tokenizer_that_can_be_exported(encoder, make_spec):
-    vocabulary = json.loads((encoder / "tokenizer.json").read_text())["model"]["vocab"]
-    (encoder / "vocab.txt").write_text("\n".join(vocabulary))
-    edit_tokenizer(encoder, tokenizer_class="BertTokenizerLegacy")
-    delete_tokenizer(encoder)
+    use_vocabulary_file(encoder, "BertTokenizerLegacy")
     assert load(encoder).ids(["a"])
     with pytest.raises(BadInput, match="BertTokenizerLegacy is written in Python"):
         load_encoder(make_spec("simcse", encoder=encoder))
 
 
-def replace_dense(folder):
-    Dense(16, 8).save(str(folder / "2_Dense"))
+def test_an_encoder_is_pinned_by_the_sum_of_its_folder_or_of_its_weights(encoder):
+    for revision in (model_sha256(encoder), sha256(encoder / "model.safetensors"), "local"):
+        assert load(encoder, revision=revision).num_layers == 3
+    with pytest.raises(BadInput, match="another encoder was expected"):
+        load(encoder, revision="0" * 64)
 
 
-def empty_modules(folder):
-    (folder / "modules.json").write_text("[]")
-
-
-@pytest.mark.parametrize(
-    "damage", [delete_tokenizer, delete_layer, truncate_weights, delete_padding_token, replace_dense, empty_modules]
-)
-def test_a_damaged_folder_of_sentence_transformers_is_not_opened(damage, encoder, tmp_path):
-    folder, model = tmp_path / "st", SentenceTransformer(str(encoder))
-    model.append(Dense(32, 8))
-    model.save(str(folder))
-    assert open_model(str(folder))
-    damage(folder)
-    with pytest.raises(BadInput, match=r"no tokenizer|not in its file|cannot be read|padding token"):
-        open_model(str(folder))
+@pytest.fixture(scope="module")
+def sentence_transformer(tiny_bert, tmp_path_factory):
+    return save_sentence_transformer(tiny_bert, tmp_path_factory.mktemp("models") / "whole")
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("damage", "message"),
     [
-        b"",
-        b"nonsense",
-        save({"a": np.zeros(3)}),
-        save({"shift": np.zeros(3), "matrix": np.eye(3)}),
-        save({"shift": np.full(32, np.nan), "matrix": np.eye(32)}),
+        *(DAMAGE[name] for name in ("no tokenizer", "a layer less", "cut off", "no padding token")),
+        (lambda f: Dense(16, 8).save(str(f / "2_Dense")), "cannot be read"),
+        (lambda f: (f / "modules.json").write_text("[]"), "cannot be read"),
     ],
-    ids=["empty", "text", "other keys", "another size", "not finite"],
 )
+def test_a_damaged_folder_of_sentence_transformers_is_not_opened(damage, message, sentence_transformer, tmp_path):
+    folder = shutil.copytree(sentence_transformer, tmp_path / "st")
+    damage(folder)
+    with pytest.raises(BadInput, match=message):
+        open_model(folder)
+
+
+BAD_MAPS = [b"", b"nonsense", save({"a": np.zeros(3)}), save({"shift": np.zeros(3), "matrix": np.eye(3)})]
+BAD_MAPS += [save({"shift": np.full(32, np.nan), "matrix": np.eye(32)})]
+
+
+@pytest.mark.parametrize("content", BAD_MAPS, ids=["empty", "text", "other keys", "another size", "not finite"])
 def test_a_damaged_fitted_map_is_not_opened(content, encoder):
     (encoder / "transform.safetensors").write_bytes(content)
     with pytest.raises(BadInput, match="fitted map"):
-        open_model(str(encoder), "avg")
+        models.open_model(str(encoder), "avg")
 
 
 @pytest.mark.parametrize(
@@ -216,20 +178,17 @@ def test_a_damaged_fitted_map_is_not_opened(content, encoder):
         ({"control": "simcse"}, "control: simcse is none"),
         ({"control": "random", "params": {"dimension": 3}}, "'dimensions'"),
         ({"control": "random", "seed": -1}, "seed: "),
+        ({"control": "random", "seed": 2**32}, "seed: "),
     ],
     ids=str,
 )
 def test_a_control_that_cannot_be_is_not_opened(facts, message, tmp_path):
     (tmp_path / "csebench.json").write_text(json.dumps(facts))
     with pytest.raises(BadInput, match=message):
-        open_model(str(tmp_path))
+        open_model(tmp_path)
 
 
 # ---------------------------------------------------------------- finished runs
-
-
-def reset_dropout(folder):
-    edit_config(folder, hidden_dropout_prob=0.3)
 
 
 @pytest.fixture
@@ -238,28 +197,43 @@ def run(finished, tmp_path):
     return shutil.copytree(finished("simcse"), tmp_path / "run")
 
 
-@pytest.mark.parametrize("damage", [*DAMAGE, reset_dropout])
-def test_a_damaged_run_is_not_done(damage, run, make_spec):
-    spec = make_spec("simcse")
-    assert is_done(run, spec)
+DIFFER = "files differ from those that training wrote"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda model: edit_config(model, hidden_dropout_prob=0.3),
+        delete_tokenizer,
+        lambda model: (model / "more.json").write_text("{}"),
+        lambda model: (model / "tokenizer.json").rename(model / "tokenizer.jsonl"),
+    ],
+    ids=["edited", "missing", "added", "renamed"],
+)
+def test_a_run_whose_files_differ_is_not_done(damage, run, make_spec):
+    assert is_done(run, make_spec("simcse"))
     damage(run / "model")
-    with pytest.raises(BadInput, match=f"files differ from those that training wrote.* Delete {run}"):
-        is_done(run, spec)
+    with pytest.raises(BadInput, match=f"{DIFFER}.* Delete {run}"):
+        is_done(run, make_spec("simcse"))
 
 
-def test_a_damaged_run_is_not_scored_even_where_its_scores_are_kept(run, smoke_data):
+def test_a_damaged_run_is_neither_scored_nor_the_start_of_another(run, smoke_data):
+    """Even where its scores are kept."""
     evaluate_run(run, ["sts"], smoke_data, Evaluation())
-    reset_dropout(run / "model")
-    with pytest.raises(BadInput, match="files differ from those that training wrote"):
+    edit_config(run / "model", hidden_dropout_prob=0.3)
+    with pytest.raises(BadInput, match=DIFFER):
         evaluate_run(run, ["sts"], smoke_data, Evaluation())
-
-
-def test_a_damaged_run_is_no_start_of_another(run):
-    reset_dropout(run / "model")
-    with pytest.raises(BadInput, match="files differ from those that training wrote"):
+    with pytest.raises(BadInput, match=DIFFER):
         load(run / "model", revision="simcse-0123456789")
 
 
-def test_a_card_that_is_edited_is_no_damage(run, make_spec):
+def test_what_is_not_of_the_model_is_no_damage(run, make_spec):
+    """A card that is edited, hidden folders, and a report of before models had sums."""
     (run / "model" / "README.md").write_text("# ours\n")
+    (run / "model" / ".cache").mkdir()
+    (run / "model" / ".cache" / "more").touch()
+    assert is_done(run, make_spec("simcse"))
+    report = json.loads((run / "model" / "training.json").read_text()) | {"model_sha256": None}
+    write_json(run / "model" / "training.json", with_digest(report))
+    edit_config(run / "model", hidden_dropout_prob=0.3)
     assert is_done(run, make_spec("simcse"))
