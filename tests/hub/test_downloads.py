@@ -462,22 +462,15 @@ def test_an_archive_whose_files_leave_its_folder_is_refused(hub, served, root, n
     assert not [path for path in root.parent.rglob("*") if path.name in ("outside", "link")]
 
 
-def test_imdb_is_read_from_its_authors_archive(served, smoke_data, tmp_path):
-    from evaluators import clusters
-
-    fetch.fetch_source("imdb", tmp_path)
-    assert sorted(clusters.imdb(tmp_path)) == sorted(clusters.imdb(smoke_data))
-
-
 def test_a_data_set_of_mteb_with_wrong_bytes_is_refused_and_fetched_again(hub):
     need = preflight.Need("mteb", "Banking77Classification")
     state, files = preflight.state_of(need, "paper"), hub.find("datasets", "mteb/banking77").files
     assert (state.state, state.size) == ("reachable", sum(map(len, files.values())))
     hub.fail("wrong", "mteb/banking77", "train.jsonl", times=1)
     with pytest.raises(RunFailed, match=r"train\.jsonl differs from the hash"):
-        fetch.fetch_task(need.name)
+        fetch.load_task(fetch.mteb_task(need.name))
     assert preflight.state_of(need, "paper").state == "reachable"
-    fetch.fetch_task(need.name)
+    fetch.load_task(fetch.mteb_task(need.name))
     assert preflight.state_of(need, "paper").state == "here"
 
 
