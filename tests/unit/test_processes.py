@@ -4,6 +4,7 @@ processes are forks, which start in no time."""
 import errno
 import fcntl
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -39,11 +40,12 @@ class Process:
                 os._exit(0)
         os.close(say)
         os.close(go)
-        self.pid, self.said = pid, os.fdopen(said)
+        self.pid, self.said = pid, os.fdopen(said, "rb", buffering=0)
 
     def line(self):
         """The next line that it said: that it waits, or, in the block, its GPUs."""
-        return self.said.readline().strip()
+        assert select.select([self.said], [], [], 60)[0], "it still waits"
+        return self.said.readline().decode().strip()
 
     def go_on(self):
         os.write(self.go, b"x")
