@@ -138,10 +138,14 @@ def test_a_broken_method_leaves_other_tables_alone(monkeypatch):
 # ---------------------------------------------------------------- sharing
 
 
-def test_a_figure_has_the_line_of_the_untrained_encoder_where_it_shows_one_score():
+def test_a_figure_has_the_line_of_the_untrained_encoder_where_it_shows_one_score(monkeypatch):
     """Curves, and bars of scores rather than of differences."""
     lines = [f"{p}/{n}" for p, n in CELLS if grids.untrained_cell(p, n, "smoke")]
     assert lines == ["micse/figure3", "micse/figure4", "micse/figure9", "msse/figure7", "msse/figure8"]
+    bars = grids.find_grid("msse", "figure7")
+    differences = bars.model_copy(update={"baseline": bars.rows[0].label})
+    monkeypatch.setattr(grids, "find_grid", lambda *_: differences)
+    assert grids.untrained_cell("msse", "figure7", "smoke") is None
 
 
 @pytest.mark.parametrize("scale", SCALES)
