@@ -244,3 +244,14 @@ def test_a_job_that_fails_outside_of_training(runs, where, monkeypatch, capsys):
     assert cli.main(["work", runs[0], "--evaluators", "sts", "--runs-per-gpu", "3"]) == 0
     assert given[-1][1] == ["sts"] and given[-1][4] == 3 and (1, 3) in given
     assert status.read_state(runs[0])[0] == "running"  # until train.json stands for it
+
+
+def test_a_job_of_several_processes_becomes_torchrun_with_its_settings(runs, monkeypatch):
+    def become(_, command):
+        raise ZeroDivisionError(" ".join(command))
+
+    monkeypatch.setattr(gpus, "acquire_gpus", lambda *counts: nullcontext())
+    monkeypatch.setattr(os, "execv", become)
+    kept = f"--nproc-per-node=2 -m csebench work {runs[0]} --scale smoke --evaluators sts --chunk-size 4$"
+    with pytest.raises(ZeroDivisionError, match=kept):
+        cli.main(["work", runs[0], "--processes", "2", "--evaluators", "sts", "--chunk-size", "4"])
