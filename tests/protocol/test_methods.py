@@ -94,6 +94,15 @@ def test_pretraining_hands_its_layers_over(finished, build, make_spec, train, tm
     assert train(spec, tmp_path / "run")["steps"] == 2
 
 
+def test_the_auxiliary_network_without_pretraining(build):
+    """InfoCSE Table 4: its upper layers are the last ones of BERT itself; `new`: they are not."""
+    _, component = build("infocse")
+    method, new = build("infocse", components={"auxiliary_mlm": {"upper": "new"}})
+    last = method.encoder.stack[-2:].state_dict()
+    assert all((value == last[key]).all() for key, value in component.upper.layers.state_dict().items())
+    assert any((value != last[key]).any() for key, value in new.upper.layers.state_dict().items())
+
+
 def test_replaced_tokens(build, sentences):
     """Position 0 and padding count as not replaced; the discriminator starts from the checkpoint; the generator,
     which is not trained, gets no gradient, the encoder does."""

@@ -493,3 +493,5 @@ def test_special_tokens_are_not_masked_and_nothing_to_restore_costs_nothing(tiny
     loss = masked_lm_loss(torch.nn.Linear(4, 9), states, torch.full((2, 3), -100))
     loss.backward()
     assert loss == 0 and not states.grad.any()
+    half = masked_lm_loss(torch.nn.Linear(4, 9).bfloat16(), states.bfloat16(), torch.ones(2, 3, dtype=torch.long))
+    assert half.dtype == torch.float32  # compared in fp32
