@@ -177,6 +177,7 @@ def test_a_name_that_cannot_be_a_model_is_bad_input(hub, name, message):
 def test_a_name_without_a_commit_is_the_main_branch_and_a_folder_may_have_an_at(hub, tmp_path):
     publish(hub, {name: b"{}" for name in FILES})
     assert (hub_files.fetch_model(EncoderRef.parse(OTHER.name)) / "config.json").exists()
+    assert EncoderRef.parse(OTHER.name).revision == "main"
     folder = tmp_path / "model@home"
     folder.mkdir()
     (folder / "config.json").touch()
