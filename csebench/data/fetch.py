@@ -129,20 +129,29 @@ def task_source(task: AbsTask) -> tuple[str, str]:
 
 def load_task(task: AbsTask) -> None:
     """Load the data of a task from the hub into the cache of the datasets library; with HF_HUB_OFFLINE=1 from there.
-    Raises RunFailed where the hub cannot be reached, for which the library would take any revision in its cache."""
+    Raises RunFailed where the hub cannot be reached, for which the library would take any revision in its cache, or
+    sent a file that differs from its list, which is removed."""
     import datasets
     from huggingface_hub import constants
 
     datasets.disable_progress_bars()
     repository, revision = task_source(task)
     try:
-        if not constants.HF_HUB_OFFLINE:
-            hub.listed(repository, revision, "dataset", "its data")
-        elif cached := cached_task(repository, revision):
-            revisions = {path.name for path in cached[0].parents[2].glob("*/*/*") if hub.COMMIT.fullmatch(path.name)}
-            if others := revisions - {revision}:
-                raise RunFailed(f"{cached[0]}: without a connection, {min(others)} would be read; delete its folder")
-        task.load_data()
+        if constants.HF_HUB_OFFLINE:
+            if cached := cached_task(repository, revision):
+                names = {path.name for path in cached[0].parents[2].glob("*/*/*")} - {revision}
+                if others := {name for name in names if hub.COMMIT.fullmatch(name)}:
+                    raise RunFailed(f"{cached[0]}: {min(others)} would be read; delete its folder")
+            return task.load_data()
+        folder, files = hub.listed(repository, revision, "dataset", "its data")
+        try:
+            task.load_data()
+        finally:
+            there = {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
+            if changed := hub.drop_changed(folder, files, there & files.keys()):
+                for path in cached_task(repository, revision):
+                    shutil.rmtree(path)
+                raise RunFailed(f"{changed[0]} differs from the hash that the hub lists; try again")
     except Exception as error:  # of any library on the way
         raise RunFailed(
             f"mteb: {task.metadata.name}: its data, {repository} at {revision}, come from the Hugging Face hub:"
