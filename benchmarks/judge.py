@@ -30,7 +30,7 @@ from csebench.plan.papers import Claim, Published
 from csebench.report import audit, claims, printed_spread
 from csebench.report.evidence import Spread
 from csebench.report.judging import DIFFERENT, HOLDS, REVERSED, judge_row, judge_sentence
-from csebench.report.view import printed_view
+from csebench.report.cells import printed_view
 
 SEED = 0
 DEVIATION = 0.84  # of a run over seeds, in points: that of SimCSE on BERT-base

@@ -90,7 +90,7 @@ def table(target: str, scale: str = "mini") -> pandas.DataFrame:
 
     from csebench.plan.papers import SettingsTable
     from csebench.report.csv_tables import CELLS, cell_rows, printed_unit
-    from csebench.report.view import grid_view
+    from csebench.report.cells import grid_view
 
     with chdir(ROOT):
         grids = dict.fromkeys(grid for page in targets.parse_target(target, scale) for grid in page.grids())

@@ -66,7 +66,7 @@ def show_status(args):
 
 def show_power(args):
     from csebench.report import planned_power
-    from csebench.report.view import grid_view
+    from csebench.report.cells import grid_view
 
     names = dict.fromkeys(grid for page in parse_targets(args) for grid in page.grids())
     views = [grid_view(paper, name, args.scale) for paper, name in names]

@@ -1,6 +1,6 @@
 """Tables and figures as grids of cells, and the runs behind every cell at a scale.
 
-Scores of these runs: csebench/report/view.py.
+Scores of these runs: csebench/report/cells.py.
 """
 
 from __future__ import annotations

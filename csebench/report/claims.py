@@ -24,7 +24,7 @@ from csebench.report import stats
 from csebench.report.compare import item_variances
 from csebench.report.judging import Comparison, Judgement, judge_row, judge_sentence
 from csebench.report.printed_spread import row_variances, sources_of
-from csebench.report.view import (
+from csebench.report.cells import (
     Cell,
     GridView,
     cell_identity,

@@ -16,7 +16,7 @@ from csebench.plan.papers import SettingsTable
 from csebench.plan.registry import COMPONENTS, METHODS, declaration, evaluator_declaration, names
 from csebench.plan.spec import Spec
 from csebench.plan.targets import pages
-from csebench.report.view import Cell, GridView, grid_view
+from csebench.report.cells import Cell, GridView, grid_view
 from csebench.score.store import newest, score
 
 SCORES = ["method", "variant", "changed", "encoder", "corpus", "size", "subset_seed", "seed", "components"]

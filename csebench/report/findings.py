@@ -18,7 +18,7 @@ from csebench.plan.targets import grid_label, grid_names
 from csebench.report import stats
 from csebench.report.compare import compared_columns, item_variances
 from csebench.report.power import Design, interval_text
-from csebench.report.view import (
+from csebench.report.cells import (
     Cell,
     GridView,
     differences,

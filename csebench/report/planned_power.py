@@ -21,7 +21,7 @@ from csebench.report.evidence import spread
 from csebench.report.power import POWER, Design, power_of, seeds_needed, smallest_difference
 from csebench.report.stats import LEVEL
 from csebench.report.table_power import POINTS, needed_label, pair_designs
-from csebench.report.view import (
+from csebench.report.cells import (
     PAPER_SCALE,
     Cell,
     GridView,

@@ -18,7 +18,7 @@ from csebench.report import stats
 from csebench.report.evidence import Spread
 from csebench.report.evidence import spread as seed_spread
 from csebench.report.judging import SeedSource
-from csebench.report.view import Cell
+from csebench.report.cells import Cell
 
 
 @dataclass(frozen=True)

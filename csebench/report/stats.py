@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf, sqrt
-from string import ascii_letters
 
 import numpy as np
 
@@ -116,38 +115,6 @@ def _verdict_name(off: float, inner: float, outer: float) -> str:
 # ---------------------------------------------------------------- two rows
 
 
-@dataclass(frozen=True)
-class Difference:
-    mean: float
-    p: float | None  # two-sided; None where neither seeds nor items allow a test
-    seeds: int
-    item_variance: float | None  # variance of the mean over test items; None where items are not known
-    naive_variance: float | None = None  # the same as if no two items shared a sentence; tests nothing
-
-
-def paired_difference(
-    differences, item_variance: float | None = None, naive_variance: float | None = None
-) -> Difference:
-    """The difference of two rows, tested over seeds and items.
-
-    The variances over seeds and over items add up, with Satterthwaite's degrees of freedom. A single seed is tested
-    over its items alone.
-
-    Args:
-        differences: of the two rows' scores, one per seed.
-        item_variance: variance of their mean over test items; None where items are not known.
-        naive_variance: the same as if no two items shared a sentence; it is passed on.
-    """
-    summary = summarise(differences)
-    parts = [] if item_variance is None else [(item_variance, inf)]
-    if summary.n > 1:
-        parts.append(summary.error)
-    if not parts:
-        return Difference(summary.mean, None, summary.n, None)
-    p = two_sided(summary.mean, *parts)
-    return Difference(summary.mean, p, summary.n, item_variance, naive_variance)
-
-
 def two_sided(difference: float, *parts: tuple[float, float]) -> float:
     """Two-sided p for a difference whose variance is the sum of parts (variance, its degrees of freedom)."""
     variance = sum(part for part, _ in parts)
@@ -163,28 +130,3 @@ def holm(p_values: list[float]) -> list[float]:
         highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
         adjusted[index] = highest
     return adjusted
-
-
-def tie_groups(order: list[str], differ: set[frozenset[str]]) -> dict[str, str]:
-    """Letters by row; two rows that share a letter do not differ.
-
-    Args:
-        order: rows from the best.
-        differ: pairs of rows that differ.
-    """
-    import networkx
-
-    ties = networkx.Graph()
-    ties.add_nodes_from(order)
-    ties.add_edges_from((a, b) for i, a in enumerate(order) for b in order[:i] if frozenset((a, b)) not in differ)
-    groups = sorted(sorted(order.index(name) for name in clique) for clique in networkx.find_cliques(ties))
-    letters = {name: "" for name in order}
-    for number, group in enumerate(groups):
-        for index in group:
-            letters[order[index]] += letter(number)
-    return letters
-
-
-def letter(number: int) -> str:
-    """The letter of a group: a … z, A … Z, then numbers in brackets."""
-    return ascii_letters[number] if number < len(ascii_letters) else f"({number + 1})"

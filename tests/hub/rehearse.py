@@ -12,7 +12,7 @@ from pathlib import Path
 from csebench import cli, run, workflow
 from csebench.base.errors import BadInput, RunFailed
 from csebench.plan import catalog, made_from, recipe, targets
-from csebench.report.view import grid_view
+from csebench.report.cells import grid_view
 
 SCALE = "paper"
 

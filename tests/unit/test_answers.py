@@ -11,7 +11,7 @@ from csebench.plan import grids
 from csebench.plan.catalog import SIDE_BY_SIDE
 from csebench.plan.registry import COMPONENTS, declaration
 from csebench.report import answers
-from csebench.report.view import grid_view
+from csebench.report.cells import grid_view
 
 SCALE = "mini"
 METHODS = (SIDE_BY_SIDE, SIDE_BY_SIDE)

@@ -25,7 +25,7 @@ from csebench.report.judging import (
     Judgement,
     judge_sentence,
 )
-from csebench.report.view import grid_view
+from csebench.report.cells import grid_view
 
 QUOTE = "better by far"
 LIMIT = {"relation": "comparable"}

@@ -18,7 +18,7 @@ from csebench.plan import catalog, grids, targets
 from csebench.plan.registry import evaluator_declaration
 from csebench.report import compare
 from csebench.report.markdown import reading_key
-from csebench.report.view import grid_view
+from csebench.report.cells import grid_view
 from csebench.score.replicates import read_replicates
 from csebench.score.score_types import sample, sentence_ids
 

@@ -7,7 +7,7 @@ from score_files import write_scores
 from csebench.plan import grids
 from csebench.report import findings
 from csebench.report.findings import grid_finding
-from csebench.report.view import grid_view
+from csebench.report.cells import grid_view
 
 COLUMN = {"label": "Avg.", "task": "Avg.", "size": "100%"}
 ROWS = {"Untrained": ("bert", "copied"), "Old": ("simcse", "rerun"), "Older": ("ct", "rerun"), "New": ("micse", None)}

@@ -5,7 +5,7 @@ from made_up import clear, made_up, table
 from score_files import write_scores
 
 from csebench.plan import targets
-from csebench.report.view import grid_view
+from csebench.report.cells import grid_view
 
 ROWS = {"whitening": ("whitening", ["66.00"]), "untrained": ("bert", ["66.00"])}
 PAPER = {"name": "tiny", "tables": {"1": table(ROWS, [{"label": "Avg.", "task": "Avg."}])}}

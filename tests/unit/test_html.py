@@ -17,7 +17,7 @@ from csebench.plan import grids, targets
 from csebench.report import csv_tables, html, html_cells, printed_spread, view
 from csebench.report.audit import Finding, Place
 from csebench.report.evidence import Spread
-from csebench.report.view import grid_view
+from csebench.report.cells import grid_view
 
 NASTY = 'SimCSE <i>&"x"</i>'
 ROWS = [

@@ -11,7 +11,7 @@ from csebench.base import caches
 from csebench.cli import main
 from csebench.report import planned_power, stats, table_power
 from csebench.report.power import Design, power_of, seeds_needed, smallest_difference
-from csebench.report.view import grid_view
+from csebench.report.cells import grid_view
 
 SIMCSE = Design(0.84, paired=False)  # BERT-base, over 50 seeds (evidence/hppRC-simple-simcse.yaml)
 

@@ -18,7 +18,7 @@ from csebench.plan.registry import evaluator_declaration
 from csebench.plan.spec import Spec
 from csebench.report import markdown
 from csebench.report.stats import NOT_COMPARABLE
-from csebench.report.view import grid_view
+from csebench.report.cells import grid_view
 from csebench.score import store
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -5,62 +5,21 @@ Built here, once for every format; written by markdown.py, html.py and figures.p
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from pydantic import BaseModel
-
-from csebench.base.files import read_object
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.grids import CellPlan, find_grid, plan_grid
 from csebench.plan.papers import Figure, Grid, Published, Row, SettingsTable
 from csebench.plan.registry import declaration, protocol
 from csebench.plan.spec import Spec
-from csebench.plan.targets import grid_path, target_name, unavailable
+from csebench.plan.targets import unavailable
 from csebench.report import stats
 from csebench.report.evidence import Others, others
 from csebench.score.score_file import settings
 from csebench.score.store import score, value, why_missing
 
-EQUAL = 1e-9  # rounding error of a difference in printed units
 PAPER_SCALE = "paper"
-
-
-class Pair(BaseModel):
-    """The test of two rows, by their positions."""
-
-    a: int
-    b: int
-    mean: float
-    p: float | None
-    holm: float
-    seeds: int
-    item_variance: float | None = None
-
-
-class Comparison(BaseModel):
-    """Of the rows in a column: from the best, every pair's test, letters of ties by row."""
-
-    order: list[int]
-    pairs: list[Pair]
-    letters: dict[str, str]
-
-
-class Texts(BaseModel):
-    """Retrieved by our runs and printed, by row: those of every query."""
-
-    queries: list[str]
-    retrieved: dict[str, list[list[str]]]
-    printed: dict[str, list[list[str]]]
-    runs: dict[str, str] = {}
-
-
-class ItemsFile(BaseModel):
-    """What `csebench compare` writes for a table or figure (csebench/report/compare.py)."""
-
-    comparisons: dict[str, Comparison] | None = None
-    texts: Texts | None = None
-    sha256: str  # of the other keys
 
 
 @dataclass(frozen=True)
@@ -80,7 +39,6 @@ class Cell:
     published_encoder: str = ""  # role of the encoder behind the published value, whatever a scale uses
     published_evaluator: str = ""
     parts: tuple[Cell, ...] = ()  # cells that a derived one is the mean or the difference of
-    best: bool = False
     verdict: stats.Verdict | None = None
     others: Others | None = None  # runs by other people with the paper's encoder, never mixed with ours
 
@@ -119,9 +77,6 @@ class GridView:
     scale: str
     grid: Grid | SettingsTable
     rows: list[list[Cell]]
-    comparisons: dict = field(default_factory=dict)  # by column: tests between rows (csebench/report/compare.py)
-    outdated_comparisons: dict = field(default_factory=dict)  # the same of other scores than are shown
-    texts: dict | None = None  # retrieved by our runs, and printed
 
     @property
     def score_grid(self) -> Grid:
@@ -182,23 +137,9 @@ def grid_view(paper_name: str, name: str, scale: str) -> GridView:
         return GridView(paper_name, name, scale, grid, [])
     rows = _printed_cells(grid, paper_name, name, scale)
     rows = _with_derived(grid, [[_with_scores(cell, scale) for cell in row] for row in rows])
-    rows = _with_best([[_with_verdict(cell, scale) for cell in row] for row in rows])
+    rows = [[_with_verdict(cell, scale) for cell in row] for row in rows]
     rows = [[_with_others(cell, paper_name, grid) for cell in row] for row in rows]
-    path = grid_path(paper_name, name, scale, "items.json")
-    remedy = f"Restore it, or delete it and run `csebench compare {target_name(paper_name, name)} --scale {scale}`."
-    items = read_object(path, ItemsFile, remedy) if path.exists() else {}
-    view = GridView(paper_name, name, scale, grid, rows, items.get("comparisons") or {}, texts=items.get("texts"))
-    if any(has_changed(view, column, pair) for column, pairs in view.comparisons.items() for pair in pairs["pairs"]):
-        return replace(view, comparisons={}, outdated_comparisons=view.comparisons)
-    return view
-
-
-def has_changed(view: GridView, column: str, pair: dict) -> bool:
-    """Whether the difference of two rows is another than when they were compared."""
-    if column not in [c.label for c in view.score_grid.columns] or max(pair["a"], pair["b"]) >= len(view.rows):
-        return True
-    now = differences(*(view.column(column)[row] for row in (pair["a"], pair["b"])))
-    return len(now) != pair["seeds"] or abs(sum(now) / len(now) - pair["mean"]) > EQUAL
+    return GridView(paper_name, name, scale, grid, rows)
 
 
 def printed_view(paper_name: str, name: str, scale: str) -> GridView:
@@ -321,11 +262,6 @@ def combine_by_seed(function, *cells: Cell) -> dict[int, float]:
     return {seed: function(*(value_for(seed, cell) for cell in cells)) for seed in seeds}
 
 
-def differences(a: Cell, b: Cell) -> list[float]:
-    """Of two rows in a column, one per seed that they share."""
-    return list(combine_by_seed(lambda x, y: x - y, a, b).values()) if a.values and b.values else []
-
-
 def method_kinds(cell: Cell) -> set[str]:
     """Kinds of the methods behind a cell; a difference has those of its row, not of the baseline."""
     parts = cell.parts[:1] if cell.plan.column.delta is not None else cell.parts
@@ -375,25 +311,6 @@ def _with_verdict(cell: Cell, scale: str) -> Cell:
 
 def _with_others(cell: Cell, paper_name: str, grid: Grid) -> Cell:
     return replace(cell, others=others(paper_name, grid, cell.plan.row, cell.plan.column))
-
-
-def _with_best(rows: list[list[Cell]]) -> list[list[Cell]]:
-    """Marks our best comparable score per column and encoder; scores that print the same are all marked."""
-    for index in range(len(rows[0]) if rows else 0):
-        column, rows_by_encoder = rows[0][index].plan.column, {}
-        if column.delta is not None:
-            continue
-        for row in rows:
-            cell = row[index]
-            if is_comparable(cell):
-                rows_by_encoder.setdefault(encoder_role(cell), []).append(row)
-        for comparable_rows in rows_by_encoder.values():
-            means = [float(row[index].number(row[index].mean)) for row in comparable_rows]
-            best = min(means) if column.lower else max(means)
-            if len(set(means)) > 1:
-                for row, mean in zip(comparable_rows, means, strict=True):
-                    row[index] = replace(row[index], best=mean == best)
-    return rows
 
 
 def encoder_role(cell: Cell) -> str | None:
