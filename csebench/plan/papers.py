@@ -325,6 +325,11 @@ class Claim(Strict):
         return [index for index, row in enumerate(there.rows) if row.label in versus]
 
     @property
+    def claims_significance(self) -> bool:
+        """Whether the sentence says `significant` or `significantly`, which is judged, too."""
+        return "significant" in self.quote.lower()
+
+    @property
     def place(self) -> str:
         """Name of the table or figure: `table2`, `figure3`."""
         return f"table{self.table}" if self.table else f"figure{self.figure}"

@@ -21,12 +21,12 @@ from csebench.plan.registry import COMPONENTS, declaration
 from csebench.plan.spec import Spec
 from csebench.plan.targets import Page, grid_label, page
 from csebench.report import stats
+from csebench.report.cells import Cell, GridView, combine_parts, differences, grid_view
 from csebench.report.compare import item_variances
 from csebench.report.findings import Contrast, number_is, poolers
 from csebench.report.markdown import STALE, markdown_table
 from csebench.report.power import POWER, Design, interval_text, smallest_difference
 from csebench.report.sections import TableData
-from csebench.report.cells import Cell, GridView, combine_parts, differences, grid_view
 
 TITLE = "What this study says"
 FEW_SENTENCES = 1_000  # of a training set, at most

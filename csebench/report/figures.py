@@ -19,7 +19,6 @@ from csebench.plan.registry import load_drawing, protocol
 from csebench.plan.registry import panels as declared_panels
 from csebench.plan.targets import grid_path, page, score_path
 from csebench.report import stats
-from csebench.report.markdown import heading, substitutions
 from csebench.report.cells import (
     PAPER_SCALE,
     Cell,
@@ -29,6 +28,7 @@ from csebench.report.cells import (
     is_deterministic,
     shown_score,
 )
+from csebench.report.markdown import heading, substitutions
 from csebench.score.drawing import MARKERS, STYLE, Source, figure_files, row_colour, write_files
 from csebench.score.score_types import Items
 from csebench.score.store import items, score, value

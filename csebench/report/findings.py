@@ -16,8 +16,6 @@ from csebench.plan.grids import recipe_values
 from csebench.plan.papers import Column, SettingsTable
 from csebench.plan.targets import grid_label, grid_names
 from csebench.report import stats
-from csebench.report.compare import compared_columns, item_variances
-from csebench.report.power import Design, interval_text
 from csebench.report.cells import (
     Cell,
     GridView,
@@ -29,6 +27,8 @@ from csebench.report.cells import (
     is_deterministic,
     same_runs,
 )
+from csebench.report.compare import compared_columns, item_variances
+from csebench.report.power import Design, interval_text
 
 AUTHORS = "measured"  # source of rows that a paper measures itself
 

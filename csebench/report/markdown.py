@@ -21,12 +21,12 @@ from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, any_declarat
 from csebench.plan.targets import Page, grid_label, target_name
 from csebench.plan.tuning import settings_text, tuned_settings
 from csebench.report import stats
+from csebench.report.cells import PAPER_SCALE, Cell, GridView, grid_view, is_control, scored_text, shown_score
 from csebench.report.evidence import Others
 from csebench.report.findings import grid_finding
 from csebench.report.planned_power import planned_text
 from csebench.report.table_power import pair_powers
 from csebench.report.table_power import scored_text as tested_text
-from csebench.report.cells import PAPER_SCALE, Cell, GridView, grid_view, is_control, scored_text, shown_score
 
 SOURCES = {"measured": "measured by the authors", "rerun": "re-run by the authors", "copied": "copied"}
 SIGNS = {stats.REPRODUCED: "✓", stats.CLOSE: "≈", stats.LOWER: "↓", stats.HIGHER: "↑", stats.TOO_FEW: "?"}

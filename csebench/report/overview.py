@@ -14,9 +14,9 @@ from csebench.plan.targets import grid_label, grid_names
 from csebench.plan.tuning import search_files
 from csebench.report.answers import answers_section
 from csebench.report.audit import KINDS, SEVERITIES, Finding, findings, paper_label, place_label, where_label
+from csebench.report.cells import GridView, grid_view, scored_text
 from csebench.report.claims_page import claims_sections
 from csebench.report.markdown import STALE, markdown_table, scale_warning
-from csebench.report.cells import GridView, grid_view, scored_text
 
 SEVERAL = "Several papers"
 STATE_LABELS = {"nothing to run": "cited only"}  # other states are printed as they are

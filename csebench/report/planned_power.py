@@ -16,11 +16,6 @@ from tabulate import tabulate
 from csebench.base.caches import cached_by_folder
 from csebench.plan import evidence, targets
 from csebench.plan.papers import Column, SettingsTable
-from csebench.report.compare import compared_columns
-from csebench.report.evidence import spread
-from csebench.report.power import POWER, Design, power_of, seeds_needed, smallest_difference
-from csebench.report.stats import LEVEL
-from csebench.report.table_power import POINTS, needed_label, pair_designs
 from csebench.report.cells import (
     PAPER_SCALE,
     Cell,
@@ -31,6 +26,11 @@ from csebench.report.cells import (
     is_control,
     is_deterministic,
 )
+from csebench.report.compare import compared_columns
+from csebench.report.evidence import spread
+from csebench.report.power import POWER, Design, power_of, seeds_needed, smallest_difference
+from csebench.report.stats import LEVEL
+from csebench.report.table_power import POINTS, needed_label, pair_designs
 
 
 @dataclass(frozen=True)

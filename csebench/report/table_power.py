@@ -14,10 +14,10 @@ from math import inf
 from statistics import median
 
 from csebench.plan.papers import Column, SettingsTable
+from csebench.report.cells import GridView, differences, is_comparable
 from csebench.report.compare import compared_columns
 from csebench.report.power import POWER, Design, seeds_needed, smallest_difference
 from csebench.report.stats import LEVEL, summarise
-from csebench.report.cells import GridView, differences, is_comparable
 
 POINTS = (0.5, 1.0)  # differences for which seeds are counted; a point is 0.01 of a score: 1 % or 1 of Spearman x 100
 
