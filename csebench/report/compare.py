@@ -334,7 +334,10 @@ def stated(recipe) -> set[tuple[str, str]]:
 
 def setting_text(value) -> str:
     """A value as people write it: `3e-5`, `0.05`, `avg`."""
-    return f"{value:g}".replace("e-0", "e-") if isinstance(value, float) else str(value)
+    if not isinstance(value, float) or value >= 0.001 or not value:
+        return f"{value:g}" if isinstance(value, float) else str(value)
+    mantissa, _, exponent = f"{value:e}".partition("e")
+    return f"{float(mantissa):g}e{int(exponent)}"
 
 
 # ---------------------------------------------------------------- the best rows

@@ -5,6 +5,7 @@ Bounds are rounded outward, so that what is said to be excluded is.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from math import ceil, floor
 
@@ -77,11 +78,10 @@ def family_sentence(answer: Answer) -> str:
     comparisons = answer.comparisons
     if len(comparisons) == 1:
         return " ".join(filter(None, [sentence(comparisons[0], answer.family.equality), not_matched(comparisons[0])]))
-    several = len({c.columns for c in comparisons}) > 1
     parts = []
     for relation, verb in ((BETTER, "better"), (WORSE, "worse")):
         if rows := [c for c in comparisons if c.relation == relation]:
-            parts.append(f"{verb}: {names(rows, several)}")
+            parts.append(f"{verb}: {names(rows, comparisons)}")
     if unclear := [c for c in comparisons if c.relation == NOT_SHOWN]:
         bounds = sorted(
             max(-(c.family_low or 0), c.family_high or 0) if answer.family.equality else (c.family_high or 0)
@@ -90,7 +90,7 @@ def family_sentence(answer: Answer) -> str:
         what = "differences" if answer.family.equality else "gains"
         low, high = outward(max(bounds[0], 0)), outward(bounds[-1])
         above = f"above {low}" if low == high else f"above {low} to {high}"
-        count = "nothing shown" if len(unclear) == len(comparisons) else f"not shown: {names(unclear, several)}"
+        count = "nothing shown" if len(unclear) == len(comparisons) else f"not shown: {names(unclear, comparisons)}"
         parts.append(f"{count} ({what} {above} points are excluded)")
     for relation, verb in (
         (INACTIVE_HERE, f"changes nothing (within {INACTIVE:g} points)"),
@@ -102,7 +102,7 @@ def family_sentence(answer: Answer) -> str:
         (NOT_RUN, "not run here"),
     ):
         if rows := [c for c in comparisons if c.relation == relation]:
-            parts.append(f"{verb}: {names(rows, several)}")
+            parts.append(f"{verb}: {names(rows, comparisons)}")
     text = "; ".join(parts)
     unmatched = sum(bool(c.differs) for c in comparisons)
     if unmatched:
@@ -110,14 +110,18 @@ def family_sentence(answer: Answer) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def names(comparisons: Sequence[Comparison], with_columns: bool) -> str:
-    """Rows of comparisons, by name while they are few."""
-    rows: dict[str, list[str]] = {}
+def names(comparisons: Sequence[Comparison], of: Sequence[Comparison]) -> str:
+    """What tells comparisons from the others of a family, while they are few: rows, or what one row is compared with;
+    columns where not all of them are meant."""
+    one_row = len({c.row for c in of}) == 1
+    columns = {c.columns for c in of}
+    by_name: dict[str, list[str]] = {}
     for c in comparisons:
-        rows.setdefault(short_label(c.row), []).append(c.columns)
-    if len(rows) > MOST_NAMES:
-        return f"{len(comparisons)} comparisons" if with_columns else f"{len(rows)} rows"
-    return ", ".join(f"{row} ({', '.join(columns)})" if with_columns else row for row, columns in rows.items())
+        by_name.setdefault(f"than {short_label(c.against)}" if one_row else short_label(c.row), []).append(c.columns)
+    if len(by_name) > MOST_NAMES:
+        return f"{len(comparisons)} of {len(of)} comparisons"
+    texts = [f"{name} ({', '.join(cols)})" if len(cols) < len(columns) else name for name, cols in by_name.items()]
+    return ", ".join(texts)
 
 
 def comparison_row(comparison: Comparison) -> list[str]:
@@ -153,5 +157,5 @@ def inward(bound: float) -> str:
 
 def short_label(label: str) -> str:
     """A row's name without the citation that papers print behind it: `SimCSE` for `SimCSE (Gao et al., 2021)`."""
-    name, _, behind = label.partition(" (")
-    return name if "et al" in behind or behind.rstrip(")").isdigit() else label
+    name, _, behind = label.rpartition(" (")
+    return name if "et al" in behind or re.search(r"\b(19|20)\d\d[a-z]?\)$", behind) else label

@@ -358,7 +358,7 @@ def claims_fold(view: GridView) -> list[Part]:
     if view.paper in GENERATED or view.scale == DEFAULT_SCALE:
         return []
     claims = judged_claims(view.paper, view.name, view.scale)
-    rows = [[f"“{c.quote}”", c.published.text, c.ours.text] for c in claims]
+    rows = [[f"“{c.quote}”", c.published.text, c.here] for c in claims]
     return [Fold(f"Claims about it: {len(rows)}", [Table(CLAIMS_HEAD, rows)])] if rows else []
 
 

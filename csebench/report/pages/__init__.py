@@ -1,0 +1,1 @@
+"""The pages of results/, by target: a new kind is registered here."""
