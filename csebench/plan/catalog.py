@@ -19,7 +19,7 @@ from csebench.base.errors import BadInput, explain, unknown
 from csebench.base.files import read_yaml
 from csebench.base.project import REPOSITORY, ROOT
 from csebench.plan.declarations import Dataset, Scale, Training
-from csebench.plan.papers import Column, Paper, Published, Recipe, Row, Table
+from csebench.plan.papers import Column, Family, Paper, Published, Recipe, Row, Table
 from csebench.plan.registry import (
     COMPONENTS,
     EVALUATORS,
@@ -164,15 +164,30 @@ def paper_names() -> list[str]:
 
 def side_by_side() -> Paper:
     """The table of all methods: every file of methods/ is a row, an invalid file with its error as reason."""
-    rows, untrained = [], []
+    rows, untrained, trained, simcse = [], [], [], ""
     for name in names(METHODS):
         try:
-            rows.append((declaration(name).title, Recipe(method=name), None))
-            untrained += [declaration(name).title] * (declaration(name).kind == "untrained")
+            declared = declaration(name)
         except BadInput as error:
             rows.append((name, None, str(error)))
+            continue
+        rows.append((declared.title, Recipe(method=name), None))
+        untrained += [declared.title] * (declared.kind == "untrained")
+        trained += [declared.title] * (declared.kind == "trained" and declared.corpus == "sentences")
+        simcse = declared.title if name == "simcse" else simcse
+    questions = (
+        ("Does training beat the untrained encoder?", next(iter(untrained), "")),
+        ("Which methods without labels beat SimCSE?", simcse),
+    )
+    families = [
+        Family(question=question, rows=pairs, first_page=question)
+        for question, against in questions
+        if against and (pairs := [(title, against) for title in trained if title != against])
+    ]
     caption = "Spearman x 100 on the STS test sets; each method's default variant on 1 % of the corpus."
-    table = _sts_table("all methods side by side", caption, rows, baseline=next(iter(untrained), None))
+    table = _sts_table(
+        "all methods side by side", caption, rows, baseline=next(iter(untrained), None), compare=families
+    )
     return Paper(name=SIDE_BY_SIDE, title="Methods", reference="csebench", tables={SIDE_BY_SIDE: table})
 
 
@@ -198,6 +213,7 @@ def _sts_table(
     rows: Sequence[tuple[str, Recipe | None, str | None]],
     notes: Iterable[str] = (),
     baseline: str | None = None,
+    compare: Sequence[Family] = (),
 ) -> Table:
     """Methods scored on the STS test sets after training on 1 % of the corpus.
 
@@ -209,7 +225,9 @@ def _sts_table(
     columns += [Column(label="gain over untrained", delta="Avg.")] if baseline else []
     values: list[Published | None] = [None] * len(columns)
     made = [Row(label=label, run=run, missing=why, source="measured", values=values) for label, run, why in rows]
-    return Table(title=title, caption=caption, columns=columns, rows=made, notes=[*notes], baseline=baseline)
+    return Table(
+        title=title, caption=caption, columns=columns, rows=made, notes=[*notes], baseline=baseline, compare=[*compare]
+    )
 
 
 def given_root(scale: Scale) -> Path | None:

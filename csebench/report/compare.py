@@ -168,7 +168,7 @@ def column_groups(view: GridView, family: Family) -> list[list[int]]:
 def averages(view: GridView) -> list[Column]:
     """The columns whose mean sums up a table: its own averages, or all where it has none that can be run."""
     own = [column for column in view.score_grid.columns if column.mean or column.task == "Avg."]
-    if any(part.plan.specs for column in own for cell in view.column(column.label) for part in cell.parts or (cell,)):
+    if any(can_be_run(cell) for column in own for cell in view.column(column.label)):
         return own
     return single_columns(view.score_grid)
 
@@ -211,7 +211,9 @@ def judged(comparison: Comparison, p_family: float, count: int) -> Comparison:
 
 def compare(view: GridView, row: int, against: int, columns: Sequence[int]) -> Comparison:
     """A row against another, averaged over columns, as a family of its own."""
-    grid, pairs = view.score_grid, [(view.rows[row][i], view.rows[against][i]) for i in columns]
+    grid = view.score_grid
+    columns = [i for i in columns if can_be_run(view.rows[row][i]) and can_be_run(view.rows[against][i])] or columns
+    pairs = [(view.rows[row][i], view.rows[against][i]) for i in columns]
     named = dict.fromkeys(grid.columns[i].label for i in columns)
     label = ", ".join(named) if len(named) < 3 else f"{next(iter(named))} to {next(reversed(named))}"
     about = Comparison(
@@ -236,6 +238,10 @@ def compare(view: GridView, row: int, against: int, columns: Sequence[int]) -> C
     found = replace(found, p=estimate.p(), low=low, high=high)
     inactive = max(map(abs, estimate.interval(2 * LEVEL))) <= INACTIVE  # two one-sided tests
     return judged(replace(found, relation=INACTIVE_HERE if inactive else NOT_SHOWN), found.p or 0.0, 1)
+
+
+def can_be_run(cell: Cell) -> bool:
+    return all(part.plan.specs for part in cell.parts or (cell,))
 
 
 def why_not(pairs: Sequence[tuple[Cell, Cell]]) -> tuple[str, str] | None:

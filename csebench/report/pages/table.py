@@ -19,6 +19,7 @@ from csebench.report.cells import PAPER_SCALE, Cell, GridView, grid_view, is_con
 from csebench.report.claims import judged_claims
 from csebench.report.compare import BETTER, WORSE, Answer, answers, averages, best_rows, block
 from csebench.report.evidence import Others
+from csebench.report.pages.methods import tuning_parts
 from csebench.report.pages.page import Fold, Page, Part, Picture, Table
 from csebench.report.provenance import deviation_lines, page_conditions, provenance_lines
 from csebench.report.words import (
@@ -43,7 +44,8 @@ def table_page(page: targets.Page) -> Page:
     views = [grid_view(*grid, page.scale) for grid in page.grids()]
     if len(views) == 1:
         (view,) = views
-        parts = [*status_line(view), *view_parts(view), *made(page)]
+        tuned = tuning_parts(page.scale) if view.paper == SIDE_BY_SIDE else []
+        parts = [*status_line(view), *view_parts(view), *tuned, *made(page)]
         return Page(heading(view), scale_line(page), parts)
     parts = [*([variants_legend()] if page.papers == (VARIANTS,) else [])]
     for view in views:
