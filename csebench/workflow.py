@@ -145,8 +145,7 @@ def inputs_of(output: str, scale: str | None = None) -> list[Path]:
 @refusing
 def inputs_of_all(scale: str) -> list[Path]:
     """Every page of a scale, and the scores: a deleted one is made again, though pages are up to date."""
-    names = ["index.md", "claims.md", "audit.md", "scores.csv", "cells.csv", "html"]
-    names += ["tuning.md"] if tuning.search_files(scale) else []
+    names = ["index.md", "claims.md", "audit.md", "scores.csv", "cells.csv", "comparisons.csv"]
     pages = targets.pages(scale)
     files = [*(page.path for page in pages), *(catalog.results_folder(scale) / name for name in names)]
     return [*files, catalog.RESULTS / "evidence.md", *made_from.scores_of_pages(pages)]

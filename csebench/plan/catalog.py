@@ -44,7 +44,7 @@ GENERATED = (SIDE_BY_SIDE, VARIANTS)  # from declarations, not from a file of pa
 STS_COLUMNS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R", "Avg.")
 OVER_ALL = ("index", "claims", "audit", "html")  # pages that are made from all pages of a scale
 # what a paper or scale cannot be called: folders and pages of results/, and what `csebench plan` takes for a target
-RESERVED = {*GENERATED, *OVER_ALL, "all", "cells", "evidence", "figures", "partial", "scores", "tuning"}
+RESERVED = {*GENERATED, *OVER_ALL, "all", "cells", "comparisons", "evidence", "figures", "partial", "scores"}
 
 
 def is_checkout() -> bool:

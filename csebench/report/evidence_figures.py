@@ -5,7 +5,6 @@ The numbers come from csebench/report/evidence.py.
 
 from __future__ import annotations
 
-from math import ceil
 from pathlib import Path
 
 import numpy as np
@@ -24,21 +23,16 @@ from csebench.report.evidence import (
     sweeps,
 )
 from csebench.report.evidence_words import encoder_title, method_title
-from csebench.report.sections import Picture
 from csebench.score.drawing import COLOURS, STYLE, figure_files, write_files
 
-RUNS = Picture(
-    "evidence",
-    "Others' runs against the printed values",
+RUNS = (
     "A dot is a run: average of the seven STS test sets, Spearman x 100. Dashed: the printed value. Bar: mean ± sd."
-    " Hollow: the last checkpoint of the run was its best.",
+    " Hollow: the last checkpoint of the run was its best."
 )
-SELECTION = Picture(
-    "evidence-selection",
-    "What picking the best of k seeds adds, on dev and on test",
+SELECTION = (
     "Above: a dot is a seed, its score on STS-B dev against its average of the seven STS test sets. Below: what the"
     " best of k seeds is expected to add to the mean of the test sets, when dev or when the test sets pick it."
-    " Dashed: the printed value.",
+    " Dashed: the printed value."
 )
 MARKS = {SWEEP: ("o", COLOURS[0], 0), SINGLE: ("s", COLOURS[5], 1.2), LATER: ("^", COLOURS[2], 2.1)}  # and place on x
 BIN = 0.15  # of the score: dots within one stand side by side
@@ -53,29 +47,22 @@ def draw(folder: Path) -> list[Path]:
 # ---------------------------------------------------------------- runs against print
 
 
-def draw_runs(folder: Path, columns: int | None = None) -> list[Path]:
-    """A panel per seed sweep, a dot per run, the printed value as a line.
-
-    Args:
-        columns: of panels, for narrow screens (`evidence-2.svg`); None: all panels in one row.
-    """
+def draw_runs(folder: Path) -> list[Path]:
+    """A panel per seed sweep, a dot per run, the printed value as a line."""
     import matplotlib
     from matplotlib.figure import Figure
 
     panels = sweeps()
     table = [["method", "encoder", "group", "source", "seed", "score", "keeps_last_step", "printed"]]
     with matplotlib.rc_context(STYLE):
-        across = columns or max(len(panels), 1)
-        down = max(ceil(len(panels) / across), 1)
-        figure = Figure(figsize=(2.6 * across + 0.8, 4.4 if down == 1 else 2.6 * down), layout="constrained")
-        axes = figure.subplots(down, across, sharey=True, squeeze=False).flat
+        across = max(len(panels), 1)
+        figure = Figure(figsize=(2.6 * across + 0.8, 4.4), layout="constrained")
+        axes = figure.subplots(1, across, sharey=True, squeeze=False).flat
         for axis, (key, _, value) in zip(axes, panels, strict=False):
             table += panel(axis, key, value)
         figure.supylabel("average of the seven STS test sets (Spearman x 100)", fontsize=9)
-        if columns is None:
-            figure.supxlabel("hollow: the last checkpoint was the best; bar: mean ± standard deviation", fontsize=8)
-        name = RUNS.name if columns is None else f"{RUNS.name}-{columns}"
-        return write_files(folder / name, figure_files(figure, table))
+        figure.supxlabel("hollow: the last checkpoint was the best; bar: mean ± standard deviation", fontsize=8)
+        return write_files(folder / "evidence", figure_files(figure, table))
 
 
 def panel(axis, key: Key, value: Print) -> list[list]:
@@ -139,7 +126,7 @@ def draw_selection(folder: Path) -> list[Path]:
         below[0].set_ylabel("adds to the mean, in points")
         if panels:
             below[0].legend(loc="upper left", fontsize=7, frameon=False)
-        return write_files(folder / SELECTION.name, figure_files(figure, table))
+        return write_files(folder / "evidence-selection", figure_files(figure, table))
 
 
 def seeds_panel(axis, key: Key, runs: Group, value: Print, picked: Selection) -> list[list]:

@@ -25,8 +25,8 @@ from csebench.report.evidence import (
     sweeps,
 )
 from csebench.report.evidence_words import WITHIN, encoder_title, method_title, signed, title, value_text
-from csebench.report.markdown import SIGNS
-from csebench.report.sections import TableData
+from csebench.report.pages.page import Table as TableData
+from csebench.report.pages.table import SIGNS
 
 KINDS = {
     "retrained": "trained again by others",

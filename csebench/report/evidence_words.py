@@ -20,7 +20,7 @@ from csebench.report.evidence import (
     printed_by_authors,
     sweeps,
 )
-from csebench.report.markdown import SIGNS
+from csebench.report.pages.table import SIGNS
 
 # What a verdict says about a printed value: whether it could be one more run, not how many runs reach it.
 WITHIN = {

@@ -11,13 +11,14 @@ from operator import sub
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from csebench.plan.catalog import paper
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.declarations import Panel
 from csebench.plan.grids import untrained_cell
 from csebench.plan.papers import Row
 from csebench.plan.registry import load_drawing, protocol
 from csebench.plan.registry import panels as declared_panels
-from csebench.plan.targets import grid_path, page, score_path
+from csebench.plan.targets import grid_label, grid_path, page, score_path
 from csebench.report import stats
 from csebench.report.cells import (
     PAPER_SCALE,
@@ -28,7 +29,7 @@ from csebench.report.cells import (
     is_deterministic,
     shown_score,
 )
-from csebench.report.markdown import heading, substitutions
+from csebench.report.provenance import substitutions
 from csebench.score.drawing import MARKERS, STYLE, Source, figure_files, row_colour, write_files
 from csebench.score.score_types import Items
 from csebench.score.store import items, score, value
@@ -90,8 +91,7 @@ def draw(paper_name: str, name: str, scale: str) -> list[Path]:
 def add_title_and_notes(figure, shown: GridView, notes: list[str]) -> None:
     """A figure's title and the notes below it, for which it grows."""
     apart = "" if shown.scale == PAPER_SCALE else ": not comparable with the paper"
-    citation, _, subject = heading(shown).partition(" · ")
-    label, _, subject = subject.partition(": ")
+    citation, label, subject = paper(shown.paper).reference, grid_label(shown.name), shown.grid.title
     stale = {cell.plan.row.label: None for cells in shown.rows for cell in cells if cell.stale}
     notes += [f"of older code or other settings: {', '.join(stale)}"] if stale else []
     substituted = substitutions(page(shown.name, shown.scale, shown.paper))

@@ -1,5 +1,5 @@
-"""A page as one value: answer, picture, tables, folded details. Here it is written as Markdown, and its tables as LaTeX,
-CSV and JSON. Same page, same bytes.
+"""A page as one value: answer, picture, tables, folded details; written as Markdown, its tables as LaTeX, CSV and JSON
+too. Same page, same bytes.
 """
 
 from __future__ import annotations
