@@ -77,8 +77,8 @@ def show_power(args):
     print_table(head, rows, args.json, **({} if args.json else {"maxcolwidths": widths}))
     if not args.json:
         print(
-            f"In points (0.01 of a score). detects: the smallest true difference that a two-sided test at 0.05 detects"
-            f" with {100 * power.POWER:.0f} % power; no number: test items alone vary too much for any number of seeds."
+            "In points (0.01 of a score). detects: the smallest true difference that a two-sided test at 0.05 detects"
+            f" with {100 * power.POWER:.0f} % power; no number: test items alone vary too much for any number."
         )
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from csebench.base.display import bar
 from csebench.base.errors import BadInput, RunFailed
 from csebench.base.files import write_text
 from csebench.base.tables import json_text, print_table
@@ -86,7 +83,6 @@ def render(args):
             if args.out not in (None, page.path):
                 raise BadInput(f"render: {args.target} is a figure, drawn into {page.path.parent}/; leave out --out.")
             with recording(page.path, page.path):
-                write_page(page, page.path.with_suffix(".md"))
                 print(*draw(page), sep="\n")
         elif args.out is None:
             print(table_page(page).write(args.format))
