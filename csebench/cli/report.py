@@ -33,7 +33,7 @@ def compare_rows(args):
         print(f"Scale {scale}. {SMOKE if scale == catalog.DEFAULT_SCALE else sentence(comparison)}")
         if comparison.differs:
             print(not_matched(comparison))
-        return print_table(COMPARISON_HEAD[2:], [comparison_row(comparison)[2:]])
+        return print_table(COMPARISON_HEAD[2:], [comparison_row(comparison)[2:]], disable_numparse=True)
     if args.json:
         return print(json_text([record for view in views for record in comparison_records(view)]))
     print(f"Scale {scale}.{f' {SMOKE}' if scale == catalog.DEFAULT_SCALE else ''}")
@@ -43,7 +43,10 @@ def compare_rows(args):
             if scale != catalog.DEFAULT_SCALE:
                 print(family_sentence(answer))
             print_table(
-                COMPARISON_HEAD, map(comparison_row, answer.comparisons), maxcolwidths=[18, 18, 12, 7, 16, 7, 3, 20]
+                COMPARISON_HEAD,
+                map(comparison_row, answer.comparisons),
+                maxcolwidths=[14, 14, 8, 6, 15, 7, 3, 12],
+                disable_numparse=True,
             )
 
 
