@@ -12,7 +12,7 @@ from csebench.base.project import ROOT
 from csebench.plan import catalog, targets
 from csebench.plan.papers import Claim
 from csebench.report import claims, printed_spread, stats
-from csebench.report.evidence import Spread
+from csebench.report.others import Spread
 from csebench.report.judging import (
     DIFFERENT,
     EQUAL,

@@ -16,7 +16,7 @@ from csebench.base.files import with_digest, write_json
 from csebench.plan import grids, targets
 from csebench.report import csv_tables, html, html_cells, printed_spread, view
 from csebench.report.audit import Finding, Place
-from csebench.report.evidence import Spread
+from csebench.report.others import Spread
 from csebench.report.cells import grid_view
 
 NASTY = 'SimCSE <i>&"x"</i>'
