@@ -95,7 +95,7 @@ def view_parts(view: GridView) -> list[Part]:
         return settings_parts(view, view.grid)
     found = answers(view)
     parts: list[Part] = [*answer_lines(view, found), *picture(view, found)]
-    shown = [i for i in row_order(view) if any(c.plan.specs or c.parts for c in view.rows[i])]
+    shown = [i for i in row_order(view) if any(cell.plan.specs for cell in view.rows[i])]
     if shown:
         parts += [*score_tables(view, shown), legend(view)]
     parts += printed_fold(view, folded=bool(shown))
