@@ -167,9 +167,9 @@ def column_groups(view: GridView, family: Family) -> list[list[int]]:
 
 def averages(view: GridView) -> list[Column]:
     """The columns whose mean sums up a table: its own averages, or all where it has none that can be run."""
-    own = [column for column in view.score_grid.columns if column.mean or column.task == "Avg."]
-    if any(can_be_run(cell) for column in own for cell in view.column(column.label)):
-        return own
+    declared = [column for column in view.score_grid.columns if column.mean or column.task == "Avg."]
+    if any(can_be_run(cell) for column in declared for cell in view.column(column.label)):
+        return declared
     return single_columns(view.score_grid)
 
 
@@ -230,14 +230,14 @@ def compare(view: GridView, row: int, against: int, columns: Sequence[int]) -> C
     terms = weighted(pairs)
     estimate = estimate_of(terms, view.scale)
     low, high = estimate.interval()
-    found = replace(about, estimate=estimate)
+    comparison = replace(about, estimate=estimate)
     if estimate.seed_sd is None and not all(is_deterministic(cell) for _, cell in terms):
-        return replace(found, relation=ONE_SEED)
+        return replace(comparison, relation=ONE_SEED)
     if estimate.error[0] == inf:
-        return replace(found, relation=ONE_SEED)
-    found = replace(found, p=estimate.p(), low=low, high=high)
+        return replace(comparison, relation=ONE_SEED)
+    comparison = replace(comparison, p=estimate.p(), low=low, high=high)
     inactive = max(map(abs, estimate.interval(2 * LEVEL))) <= INACTIVE  # two one-sided tests
-    return judged(replace(found, relation=INACTIVE_HERE if inactive else NOT_SHOWN), found.p or 0.0, 1)
+    return judged(replace(comparison, relation=INACTIVE_HERE if inactive else NOT_SHOWN), comparison.p or 0.0, 1)
 
 
 def can_be_run(cell: Cell) -> bool:
