@@ -248,7 +248,7 @@ def why_not(pairs: Sequence[tuple[Cell, Cell]]) -> tuple[str, str] | None:
     """Why rows cannot be compared: a relation and the reason; None where they can."""
     cells = [*chain.from_iterable(pairs)]
     runs = [part for cell in cells for part in cell.parts or (cell,)]
-    if missing := next((cell.plan for cell in runs if not cell.plan.specs), None):
+    if missing := next((cell.plan for cell in runs if not cell.plan.specs and not cell.values), None):
         return NOT_RUN, missing.missing or f"{missing.row.label} has no runs"
     if all(same_runs(*pair) for pair in pairs):
         return SAME_RUNS, ""
@@ -385,6 +385,8 @@ def item_variance(terms: Sequence[tuple[float, Cell]], scale: str) -> float | No
     sums: dict[str, np.ndarray] = {}
     items: dict[tuple[str, str], str] = {}
     for weight, cell in (leaf for term in terms for leaf in leaves(*term)):
+        if not cell.plan.specs:
+            return None
         evaluator, tasks = cell.plan.evaluator, tasks_of(cell)
         for task in tasks:
             runs = tuple(spec.run_id for spec in cell.plan.specs)
