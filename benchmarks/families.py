@@ -101,7 +101,7 @@ def best_error(rng, view, column, draws):
             effect, item_variance = effect + signs[items] @ replicates, item_variance + replicates.var()
         parts = difference.var(1, ddof=1) / n
         variance = parts + item_variance
-        df = variance**2 / (parts**2 / (n - 1))
+        df = variance**2 / np.maximum(parts**2 / (n - 1), 1e-300)
         bound = stdtrit(df, 1 - LEVEL / (len(cells) - 1)) * np.sqrt(variance)
         out |= difference.mean(1) + effect > bound
     return float(out.mean()), len(cells), n
