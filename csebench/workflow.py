@@ -13,7 +13,7 @@ from csebench.base.caches import cached
 from csebench.base.data_root import matches
 from csebench.base.errors import BadInput, MissingFile, shortened, unknown
 from csebench.base.runs import DONE, PRUNED
-from csebench.plan import catalog, cost, made_from, recipe, targets, tuning
+from csebench.plan import catalog, cost, made_from, recipe, targets
 from csebench.plan.declarations import Scale
 from csebench.plan.registry import declaration, protocol
 from csebench.plan.spec import Spec
@@ -79,7 +79,7 @@ def is_suspect(word: str) -> bool:
         return False
     if path.parts[0] != catalog.RESULTS.name:
         return not path.suffix
-    if path.suffix not in ("", ".md", ".svg") or path.stem in catalog.RESERVED | {"evidence-selection"}:
+    if path.suffix not in ("", ".md", ".svg") or path.stem in catalog.RESERVED:
         return False
     try:
         return not targets.parse_target(word, catalog.DEFAULT_SCALE)
@@ -135,10 +135,10 @@ def inputs_of(output: str, scale: str | None = None) -> list[Path]:
 @refusing
 def inputs_of_all(scale: str) -> list[Path]:
     """Every page of a scale, and the scores: a deleted one is made again, though pages are up to date."""
-    names = ["index.md", "claims.md", "audit.md", "scores.csv", "cells.csv", "html"]
-    names += ["tuning.md"] if tuning.search_files(scale) else []
+    names = ["index.md", "claims.md", "audit.md", "scores.csv", "cells.csv", "comparisons.csv"]
     pages = targets.pages(scale)
-    files = [*(page.path for page in pages), *(catalog.results_folder(scale) / name for name in names)]
+    files = [path for page in pages for path in dict.fromkeys((page.path, page.path.with_suffix(".md")))]
+    files += [catalog.results_folder(scale) / name for name in names]
     return [*files, catalog.RESULTS / "evidence.md", *made_from.scores_of_pages(pages)]
 
 

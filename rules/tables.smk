@@ -2,22 +2,6 @@
 # again when the content of what it was made from has changed (csebench/plan/made_from.py).
 
 
-rule compare:
-    input:
-        inputs("results/{grid}.items.json"),
-    output:
-        update("results/{grid}.items.json"),  # not deleted first: what it knows of items may be known nowhere else
-    log:
-        "results/.logs/{grid}.items.log",
-    localrule: True
-    conda:
-        "../envs/report.yaml"
-    message:
-        "compare the rows of {wildcards.grid}"
-    shell:
-        "python -m csebench compare {wildcards.grid:q} > {log:q} 2>&1"
-
-
 rule page:
     input:
         inputs("results/{page}.md"),
@@ -45,23 +29,12 @@ use rule page as partial_page with:
         "write {output} from the scores that exist"
 
 
-use rule page as tuning with:
-    input:
-        inputs("results/{folder}tuning.md"),
-    output:
-        page=listed("results/{folder}tuning.md", "tuning"),
-        figures=multiext("results/{folder}tuning", ".svg", ".png", ".csv"),
-    log:
-        "results/{folder}.logs/tuning.log",
-
-
 use rule page as evidence with:
     input:
         lambda _: jobs.inputs_of("results/evidence.md"),
     output:
         page=listed("results/evidence.md", "evidence"),
         figures=multiext("results/evidence", ".svg", ".png", ".csv"),
-        selection=multiext("results/evidence-selection", ".svg", ".png", ".csv"),
     log:
         "results/.logs/evidence.log",
 
@@ -70,8 +43,9 @@ use rule page as figure with:
     input:
         inputs("results/{grid}.svg"),
     output:
-        page=listed("results/{grid}.svg", "{grid}"),
-        others=multiext("results/{grid}", ".png", ".csv"),
+        page=listed(update("results/{grid}.svg"), "{grid}"),  # kept where what is drawn is not published
+        png=update("results/{grid}.png"),
+        csv=update("results/{grid}.csv"),
     log:
         "results/.logs/{grid}.log",
 
@@ -80,7 +54,7 @@ rule csv:
     input:
         inputs("results/{folder}scores.csv"),
     output:
-        multiext("results/{folder}", "scores.csv", "cells.csv"),
+        multiext("results/{folder}", "scores.csv", "cells.csv", "comparisons.csv"),
     log:
         "results/{folder}.logs/csv.log",
     localrule: True

@@ -55,27 +55,42 @@ def list_papers(args):
 
 
 def show_power(args):
-    from csebench.report import planned_power
-    from csebench.report.view import grid_view
+    from csebench.report import power
+    from csebench.report.cells import grid_view
 
-    names = dict.fromkeys(grid for page in parse_targets(args) for grid in page.grids())
-    views = [grid_view(paper, name, args.scale) for paper, name in names]
-    if args.json:
-        print(json_text(records(*planned_power.rows(views, args.difference))))
+    if args.target == ["claims"]:
+        head, rows, widths = power.CLAIMS_HEAD, power.claim_rows(), [8, 8, 20, 10, 10, 8, *[None] * 6]
     else:
-        print(planned_power.report(views, args.difference))
+        names = dict.fromkeys(grid for page in parse_targets(args) for grid in page.grids())
+        views = [grid_view(paper, name, args.scale) for paper, name in names]
+        head, rows, widths = power.HEAD, power.table_rows(views, args.difference), [14, 16, 16, 10, *[None] * 6]
+    print_table(head, rows, args.json, **({} if args.json else {"maxcolwidths": widths, "disable_numparse": True}))
+    if not args.json:
+        print(
+            "In points (0.01 of a score). detects: the smallest true difference that a two-sided test at 0.05 detects"
+            f" with {100 * power.POWER:.0f} % power; no number: test items alone vary too much for any number."
+        )
 
 
 def list_claims(args):
     from csebench.report.claims import judge_all
 
+    def here(sentence) -> str:
+        return "–" if args.scale == catalog.DEFAULT_SCALE else sentence.here
+
+    def short(sentence) -> tuple[str, str]:
+        return sentence.published.verdict_and_size, here(sentence).partition(":")[0].replace("*", "")
+
     wanted = {grid for page in parse_targets(args) for grid in page.grids()}
     judged = [s for s in judge_all(args.scale) if wanted & {(s.paper, place) for place in s.places}]
     rows = [
-        [s.paper, ", ".join(s.places), s.quote, s.published.verdict_and_size, s.ours.verdict_and_size] for s in judged
+        [s.paper, ", ".join(s.places), s.quote, *((s.published.text, here(s)) if args.json else short(s))]
+        for s in judged
     ]
-    columns = ["paper", "place", "claim", "printed numbers", f"our runs, scale {args.scale}"]
-    print_table(columns, rows, args.json, maxcolwidths=[None, None, 60, 34, 34])
+    columns = ["paper", "place", "claim", "printed", f"here ({args.scale})"]
+    if not args.json:
+        print(f"Scale {args.scale}.")
+    print_table(columns, rows, args.json, **({} if args.json else {"maxcolwidths": [9, 9, 30, 13, 15]}))
 
 
 def list_findings(args):

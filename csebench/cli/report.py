@@ -2,78 +2,98 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from csebench.base.errors import BadInput
+from csebench.base.errors import BadInput, RunFailed
 from csebench.base.files import write_text
-from csebench.base.terminal import bar, json_text, print_table
+from csebench.base.terminal import json_text, print_table
 from csebench.cli.options import parse_targets
 from csebench.plan import catalog, targets
 from csebench.plan.made_from import recording
 
 
 def compare_rows(args):
-    from csebench.report.compare import compare, letter_rows, pair_rows, path_of
+    """Print the declared comparisons of a table, or the one of two given rows, in words and numbers."""
+    from csebench.report.cells import grid_view
+    from csebench.report.compare import answers, averages, compare
+    from csebench.report.csv_tables import comparison_record, comparison_records
+    from csebench.report.words import COMPARISON_HEAD, SMOKE, comparison_row, family_sentence, not_matched, sentence
 
-    pages = parse_targets(args)
-    grids = [grid for page in pages for grid in page.grids()]
-    scale, pairs = pages[0].scale, []
-    for paper, name in bar(dict.fromkeys(grids), "comparing", "table"):
-        with recording(path := path_of(paper, name, scale), path):
-            compare(paper, name, scale)
+    views = [grid_view(*grid, page.scale) for page in parse_targets(args) for grid in page.grids()]
+    scale = views[0].scale
+    if args.rows:
+        if len(args.rows) != 2 or len(views) != 1:
+            raise BadInput("compare: needs one table, and two of its rows or none.")
+        (view,), grid = views, views[0].score_grid
+        try:
+            rows = [grid.row(label) for label in args.rows]
+        except ValueError as error:
+            raise BadInput(f"compare: {error}.") from None
+        comparison = compare(view, *rows, [grid.columns.index(column) for column in averages(view)])
         if args.json:
-            pairs += pair_rows(paper, name, scale)
-            continue
-        if rows := letter_rows(paper, name, scale):
-            print_table(["column", "row, best first", "letters (a common one: not significantly different)"], rows)
-        print(path)
+            return print(json_text(comparison_record(comparison)))
+        print(f"Scale {scale}. {SMOKE if scale == catalog.DEFAULT_SCALE else sentence(comparison)}")
+        if comparison.differs:
+            print(not_matched(comparison))
+        return print_table(COMPARISON_HEAD[2:], [comparison_row(comparison)[2:]], disable_numparse=True)
     if args.json:
-        print(json_text(pairs))
+        return print(json_text([record for view in views for record in comparison_records(view)]))
+    print(f"Scale {scale}.{f' {SMOKE}' if scale == catalog.DEFAULT_SCALE else ''}")
+    for view in views:
+        for answer in answers(view):
+            print(f"\n{answer.family.question}")
+            if scale != catalog.DEFAULT_SCALE:
+                print(family_sentence(answer))
+            print_table(
+                COMPARISON_HEAD,
+                map(comparison_row, answer.comparisons),
+                maxcolwidths=[14, 14, 8, 6, 15, 7, 3, 12],
+                disable_numparse=True,
+            )
 
 
 def render(args):
-    """Print a page or write it to --out, with its figures next to it; a figure of a paper goes to its place in
-    results/."""
-    from csebench.report.markdown import render_page
-    from csebench.report.pages import REPORTS
+    """Print a page, or write it to --out with its pictures beside it; a figure is drawn into its place in results/.
+    `all` writes a whole scale, or with --check compares it with what is there."""
+    from csebench.report.pages import PAGES, draw, page_path, stale_files, write_all, write_page, write_report
+    from csebench.report.pages.table import table_page
 
     catalog.scale(args.scale)
+    if args.target == "all" and args.check:
+        if stale := stale_files(args.scale):
+            listed = ", ".join(map(str, stale))
+            raise RunFailed(
+                f"render --check: other than the scores give: {listed}; `csebench render all` writes them."
+            )
+        return None
+    if args.target == "all":
+        return print(*write_all(args.scale), sep="\n")
     names, scale = targets.split_target(args.target, args.scale)
-    if len(names) == 1 and names[0] in REPORTS:
-        report = REPORTS[names[0]]
-        folder = catalog.RESULTS if names[0] == "evidence" else catalog.results_folder(scale)
-        with recording(folder / f"{names[0]}.md", args.out):
-            show_or_write(report.text(scale), args.out)
-            if report.draw is not None and args.out is not None:
-                report.draw(args.out.parent, scale)
-        return
+    if len(names) == 1 and names[0] in PAGES:
+        name, path = names[0], page_path(names[0], scale)
+        if args.out is None:
+            return print(PAGES[name](scale).write(args.format))
+        with recording(path, args.out):
+            if args.out == path:
+                return write_report(name, scale)
+            return write_text(args.out, PAGES[name](scale).write(args.format))
     pages = targets.parse_target(args.target, args.scale)
     if args.out is not None and len(pages) > 1:
         raise BadInput(
             f"render: {args.target} means {len(pages)} pages, but --out is one file; use snakemake for all."
         )
     for page in pages:
-        if page.path.suffix == ".svg":
+        is_figure, of_page = page.path.suffix == ".svg", args.target.endswith(".md") or args.format != "markdown"
+        if is_figure and not of_page:
             if args.out not in (None, page.path):
                 raise BadInput(f"render: {args.target} is a figure, drawn into {page.path.parent}/; leave out --out.")
-            from csebench.report.figures import draw
-
             with recording(page.path, page.path):
-                print(*draw(*page.grids()[0], page.scale), sep="\n")
-        else:
+                print(*draw(page), sep="\n")
+        elif args.out is None:
+            print(table_page(page).write(args.format))
+        elif args.format == "markdown":
             with recording(page.path, args.out):
-                show_or_write(render_page(page), args.out)
-
-
-def show_or_write(text: str, out: Path | None):
-    """Print a page, or write it to a file; in neither is HTML that it did not write itself."""
-    from csebench.report.markdown import escape_html
-
-    text = escape_html(text)
-    if out is None:
-        print(text)
-    else:
-        write_text(out, text)
+                write_page(page, args.out)
+        else:
+            write_text(args.out, table_page(page).write(args.format))
 
 
 def plot_scores(args):
@@ -88,12 +108,13 @@ def write_csv(args):
 
     catalog.scale(args.scale)
     with recording(path := catalog.results_folder(args.scale) / "scores.csv", path):
-        print(csv_tables.write_scores(args.scale))
-        print(csv_tables.write_cells(args.scale))
+        for file, text in csv_tables.csv_files(args.scale).items():
+            write_text(file, text)
+            print(file)
 
 
 def write_html(args):
-    from csebench.report.html import write_site
+    from csebench.report.site import write_site
 
     catalog.scale(args.scale)
     with recording(path := catalog.results_folder(args.scale) / "html", path):

@@ -24,7 +24,7 @@ DESCRIPTION = """\
 Re-run the experiments behind the tables of four papers on unsupervised sentence embeddings, and compare the results.
 Each verb also works without Snakemake; `csebench VERB --help` lists its options."""
 COMPLETION = 'Completion of verbs, options and names in bash or zsh: eval "$(register-python-argcomplete csebench)"'
-SCALE = catalog.DEFAULT_SCALE
+SCALE, STUDY = catalog.DEFAULT_SCALE, "mini"  # of verbs that plan or run; of those that read results
 
 
 class Help(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
@@ -113,15 +113,15 @@ def add_look(verb):
     again = "update it every SECONDS (2 if left out) until all runs are done (default: show it once)"
     v.add_argument("--watch", nargs="?", type=whole(1, 86_400), const=2, metavar="SECONDS", help=again)
 
-    about = "list what the tests of tables can show before any training, and the seeds needed"
+    about = "list the seeds that comparisons of tables need; `claims`: whether each claim can be tested at all"
     example = "micse/table2 --difference 0.5"
     v = verb("power", inspect.show_power, about, example, targets="+", scale="paper", json=True)
-    points = "difference between two rows, in points, whose power is computed"
+    points = "difference between two rows, in points (default: the printed one)"
     above_zero = number(Annotated[float, Field(gt=0, allow_inf_nan=False)])
-    v.add_argument("--difference", type=above_zero, default=0.5, metavar="POINTS", help=points)
+    v.add_argument("--difference", type=above_zero, metavar="POINTS", help=points)
 
     about = "list claims of the papers, judged on the printed numbers and on our runs"
-    verb("claims", inspect.list_claims, about, "micse/table2 --scale mini", targets="*", scale=SCALE, json=True)
+    verb("claims", inspect.list_claims, about, "micse/table2", targets="*", scale=STUDY, json=True)
 
     about = "list inconsistencies in the published tables"
     v = verb("audit", inspect.list_findings, about, "micse", targets="*", json=True)
@@ -199,8 +199,10 @@ def add_run(verb):
 
 
 def add_report(verb):
-    about = "test which rows of a table differ, over seeds and test items, and write it into results/"
-    verb("compare", report.compare_rows, about, "micse/table2 --scale mini", targets=1, scale=SCALE, json=True)
+    about = "compare rows of a table, over seeds and test items"
+    examples = ("micse/table2", "micse/table2 miCSE AMI+SimCSE")
+    v = verb("compare", report.compare_rows, about, *examples, targets=1, scale=STUDY, json=True)
+    v.add_argument("rows", nargs="*", metavar="ROW", help="two rows (default: the comparisons that are declared)")
 
     about = "render a page from the scores that exist; a figure is drawn into results/"
     examples = ("micse/table2 --scale mini", "claims --out claims.md")
@@ -208,6 +210,8 @@ def add_report(verb):
     pages = "table2, micse/table2, micse/figure3, index, claims, audit, evidence, …"
     add_completed(v, target_names, "target", help=pages)
     v.add_argument("--out", type=output_file, help="file of the page (default: print it)")
+    v.add_argument("--format", choices=("markdown", "latex", "csv", "json"), default="markdown", help="of the tables")
+    v.add_argument("--check", action="store_true", help="with all: compare with what is there, and write nothing")
 
     about = "draw the figures of one model from its scores, as SVG, PNG and CSV"
     v = verb("plot", report.plot_scores, about, "scores.json --out figures")

@@ -18,7 +18,7 @@ from csebench.base.errors import BadInput, explain, unknown
 from csebench.base.files import read_yaml
 from csebench.base.project import REPOSITORY, ROOT
 from csebench.plan.declarations import Dataset, Scale, Training
-from csebench.plan.papers import Column, Paper, Recipe, Row, Table
+from csebench.plan.papers import Column, Family, Paper, Recipe, Row, Table
 from csebench.plan.registry import (
     COMPONENTS,
     EVALUATORS,
@@ -44,7 +44,7 @@ GENERATED = (SIDE_BY_SIDE, VARIANTS)  # from declarations, not from a file of pa
 STS_COLUMNS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R", "Avg.")
 OVER_ALL = ("index", "claims", "audit", "html")  # pages that are made from all pages of a scale
 # what a paper or scale cannot be called: folders and pages of results/, and what `csebench plan` takes for a target
-RESERVED = {*GENERATED, *OVER_ALL, "all", "cells", "evidence", "figures", "partial", "scores", "tuning"}
+RESERVED = {*GENERATED, *OVER_ALL, "all", "cells", "comparisons", "evidence", "figures", "partial", "scores"}
 
 
 def is_checkout() -> bool:
@@ -151,16 +151,28 @@ def _read(folder: str, name: str, known: list[str], model: type[M]) -> M:
 
 def side_by_side() -> Paper:
     """The table of all methods: every file of methods/ is a row, an invalid file with its error as reason."""
-    rows, untrained = [], []
+    rows, untrained, trained, simcse = [], [], [], ""
     for name in names(METHODS):
         try:
             declared = declaration(name)
-            rows.append((declared.title, Recipe(method=name)))
-            untrained += [declared.title] * (declared.kind == "untrained")
         except BadInput as error:
             rows.append((name, str(error)))
+            continue
+        rows.append((declared.title, Recipe(method=name)))
+        untrained += [declared.title] * (declared.kind == "untrained")
+        trained += [declared.title] * (declared.kind == "trained" and declared.corpus == "sentences")
+        simcse = declared.title if name == "simcse" else simcse
+    questions = (
+        ("Does training beat the untrained encoder?", next(iter(untrained), "")),
+        ("Which methods without labels beat SimCSE?", simcse),
+    )
+    families = [
+        Family(question=question, rows=pairs, first_page=question)
+        for question, against in questions
+        if against and (pairs := [(title, against) for title in trained if title != against])
+    ]
     caption = "Spearman x 100 on the STS test sets; each method's default variant on 1 % of the corpus."
-    table = _sts_table("all methods side by side", caption, rows, baseline=next(iter(untrained), ""))
+    table = _sts_table("All methods", caption, rows, baseline=next(iter(untrained), ""), compare=families)
     return Paper(name=SIDE_BY_SIDE, title="Methods", reference="csebench", tables={SIDE_BY_SIDE: table})
 
 
@@ -179,7 +191,12 @@ def variants() -> Paper:
 
 
 def _sts_table(
-    title: str, caption: str, runs: Sequence[tuple], notes: Sequence[str] = (), baseline: str = ""
+    title: str,
+    caption: str,
+    runs: Sequence[tuple],
+    notes: Sequence[str] = (),
+    baseline: str = "",
+    compare: Sequence[Family] = (),
 ) -> Table:
     """Labels with recipes, or with the reason why there is none, scored on the STS test sets after training on 1 % of
     the corpus. A last column shows the differences to the row with the label `baseline`."""
@@ -187,7 +204,14 @@ def _sts_table(
     columns += [Column(label="gain over untrained", delta="Avg.")] if baseline else []
     filled: dict[str, Any] = {"source": "measured", "values": [None] * len(columns)}
     rows = [Row(label=label, **{"missing" if isinstance(run, str) else "run": run}, **filled) for label, run in runs]
-    return Table(title=title, caption=caption, columns=columns, rows=rows, notes=[*notes], baseline=baseline or None)
+    shown: dict[str, Any] = {
+        "columns": columns,
+        "rows": rows,
+        "compare": [*compare],
+        "notes": [*notes],
+        "baseline": baseline or None,
+    }
+    return Table(title=title, caption=caption, **shown)
 
 
 def given_root(scale: Scale) -> Path | None:

@@ -60,21 +60,18 @@ def content_hash(output: Path) -> str | None:
 
 
 def made_files(output: Path) -> list[Path]:
-    """The files that rules make for a file below results/: scores, comparisons of rows, pages, searches. Raises
+    """The files that rules make for a file below results/: scores, pages, searches. Raises
     BadInput: no such page."""
     name, scale = name_and_scale(output)
     if name == "evidence":
         return []
-    if name == "tuning":
-        return tuning.search_files(scale)
-    if name in ("scores", "cells"):
+    if name in ("scores", "cells", "comparisons"):
         return scores_of_pages(targets.pages(scale))
     if name in catalog.OVER_ALL:
         return [*scores_of_pages(targets.pages(scale)), *(page.path for page in targets.pages(scale))]
     (page,) = targets.parse_target(name, scale)
-    if output.suffix != ".md":  # a figure, or the comparisons themselves
-        return scores_of_pages([page])
-    return scores_of_pages([page]) + [targets.grid_path(*grid, scale, "items.json") for grid in page.grids()]
+    searches = tuning.search_files(scale) if name == catalog.SIDE_BY_SIDE else []
+    return scores_of_pages([page]) + searches
 
 
 def scores_of_pages(pages: Iterable[Page]) -> list[Path]:

@@ -107,6 +107,25 @@ def _values_fit(table):
     return table
 
 
+class Family(Strict):
+    """A question that a table or figure answers by comparing rows, and the comparisons that answer it.
+
+    The p-values of a family are corrected by Holm over it; the primary one of a table is a single comparison, and its
+    answer stands first on the page.
+    """
+
+    question: str
+    rows: list[tuple[str, str]]  # (row, the row that it is compared with); OTHERS as row: every other row
+    columns: Literal["average", "each"] | list[str] = "average"  # average: the column that is one, else the mean of
+    # all; each: every column that is not derived, by itself; labels: the mean of these columns
+    primary: bool = False
+    equality: bool = False  # whether the question is if the rows are equal, as of a setting that should not matter
+    first_page: str | None = None  # the question of a scale's first page that the family answers
+
+
+OTHERS = "others"
+
+
 class Grid(Strict):
     """Rows of runs and columns of scores: what a table and a figure have in common."""
 
@@ -121,8 +140,26 @@ class Grid(Strict):
     baseline: str | None = None  # label of the row that is subtracted in differences
     columns: list[Column]
     rows: list[Row]
+    compare: list[Family] = []
     notes: list[str] = []
     values_fit = model_validator(mode="after")(_values_fit)
+
+    @model_validator(mode="after")
+    def families_fit(self):
+        for family in self.compare:
+            for row, against in family.rows:
+                for label in {row, against} - {OTHERS}:
+                    self.row(label)
+                if row == against or against == OTHERS:
+                    raise ValueError(f"compare: {family.question}: {row} is compared with {against}")
+            for label in family.columns if isinstance(family.columns, list) else ():
+                self.column(label)
+            one = len(family.rows) == 1 and family.rows[0][0] != OTHERS and family.columns != "each"
+            if family.primary and not one:
+                raise ValueError(f"compare: {family.question}: the primary question is one comparison")
+        if sum(family.primary for family in self.compare) > 1:
+            raise ValueError("compare: one question can be primary")
+        return self
 
     @model_validator(mode="after")
     def labels_fit(self):
@@ -272,6 +309,11 @@ class Claim(Strict):
         if self.versus == "others":
             versus = [row.label for row in there.rows if row.label not in excluded]
         return [index for index, row in enumerate(there.rows) if row.label in versus]
+
+    @property
+    def claims_significance(self) -> bool:
+        """Whether the sentence says `significant` or `significantly`, which is judged, too."""
+        return "significant" in self.quote.lower()
 
     @property
     def place(self) -> str:

@@ -20,7 +20,6 @@ from csebench.plan.papers import Column, Erratum, Grid, Published, Recipe, Row, 
 from csebench.plan.registry import protocol
 from csebench.plan.targets import grid_label, grid_names
 from csebench.report import claims
-from csebench.report.judging import CONTRARY, DIFFERENT, REVERSED
 
 SLACK = 1e-9  # rounding error of binary fractions
 MIN_SHARED = 3  # cells that two rows have in common before they are compared
@@ -179,13 +178,14 @@ def _impossible_shares() -> Iterator[tuple[tuple, Finding]]:
 def check_claims() -> Iterator[Finding]:
     """Sentences of the text that the printed numbers reverse, or whose stated size differs."""
     for name in paper_names():
-        for quote, rows in claims.claims_by_quote(name).items():
+        for quote, rows in paper(name).claims_by_quote().items():
             judged = [(claim, claims.judge_print(name, claim, DEFAULT_SCALE)) for claim in rows]
-            wrong = [(claim, j) for claim, j in judged if j.verdict in CONTRARY or j.stated is False]
+            wrong = [(claim, j) for claim, j in judged if j.verdict == claims.CONTRADICTED or j.size == claims.OTHER]
             if not wrong:
                 continue
             serious = any(
-                j.verdict in (REVERSED, DIFFERENT) or (j.stated is False and claim.less_than is None)
+                (j.direction != claims.AGREES and j.shown == claims.YES)
+                or (j.size == claims.OTHER and claim.less_than is None)
                 for claim, j in wrong
             )
             places = dict.fromkeys(f"sec. {claim.section} on {claim.place}" for claim, _ in wrong)

@@ -1,12 +1,17 @@
-"""The claims that papers make about their tables, judged on the printed numbers and on our runs.
+"""What papers conclude from their tables, judged on the printed numbers and on our runs.
 
-A claim is data (csebench/plan/papers.py: Claim). It becomes comparisons of two rows each, these become tests, and the
-tests a verdict (csebench/report/judging.py); claims with the same quote are rows of one sentence. Tests between all
-rows of a table: csebench/report/compare.py.
+A claim is data (csebench/plan/papers.py: Claim). It becomes contrasts of two rows each; these give a judgement, which
+keeps direction, test and size apart; claims with the same quote are rows of one sentence. benchmarks/judge.py measures
+how often the rules are wrong.
+
+Every p is that of one contrast by itself, two-sided. A claim that all of several contrasts go its way needs each of
+them to be significant, which takes no correction. That one of several goes the other way, or that the largest of
+several is above zero, is tested with Bonferroni's correction: p times their number.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,31 +22,115 @@ import numpy as np
 from csebench.base.caches import cached, cached_by_folder
 from csebench.base.errors import BadInput
 from csebench.plan.catalog import paper, paper_names
-from csebench.plan.papers import Claim, SettingsTable
+from csebench.plan.papers import Claim, Published, SettingsTable
 from csebench.plan.spec import Spec
-from csebench.plan.targets import grid_names
 from csebench.report import stats
-from csebench.report.compare import item_variances
-from csebench.report.judging import Comparison, Judgement, judge_row, judge_sentence
-from csebench.report.printed_spread import row_variances, sources_of
-from csebench.report.view import (
-    Cell,
-    GridView,
-    cell_identity,
-    combine_by_seed,
-    grid_view,
-    is_comparable,
-    printed_view,
-    same_runs,
-)
+from csebench.report.cells import PAPER_SCALE, Cell, GridView, grid_view, is_control, printed_view
+from csebench.report.compare import differing, estimate_of, why_not
+from csebench.report.printed_spread import SeedSource, row_variances, sources_of
+from csebench.report.words import outward
+
+SUPPORTED, NOT_SHOWN, CONTRADICTED, UNTESTABLE = "supported", "not shown", "contradicted", "not testable"
+VERDICTS = (SUPPORTED, NOT_SHOWN, CONTRADICTED, UNTESTABLE)
+AGREES, OPPOSES, MIXED = "agrees", "opposes", "mixed"
+YES, NO, UNTESTED = "yes", "no", "untested"
+AS_STATED, OTHER, NO_SIZE = "as stated", "other", "none"
+SEEN, NOT_SEEN, OPPOSITE = "seen here", "not seen", "the opposite is seen here"
+SLACK = 1e-9  # rounding error of binary fractions
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """One difference that a claim is about, in printed units."""
+
+    versus: str  # label of the other row
+    column: str
+    difference: float  # positive where it agrees with a claim that a row is above
+    error: float | None = None  # its standard error, with `df` degrees of freedom; None where unknown
+    df: float = inf
+    p: float | None = None  # two-sided
+    unit: float = 0.0  # of the last printed digit; 0 for runs of ours
+    spreads: tuple[SeedSource, ...] = ()  # of single printed runs
+    differs: tuple[str, ...] = ()  # shared settings in which our rows differ beside what the claim is about
+
+    @property
+    def high(self) -> float:
+        """The largest difference that 95 % do not exclude."""
+        return inf if self.error is None else self.difference + self.error * stats.quantile(1 - stats.LEVEL, self.df)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What contrasts say of a claim.
+
+    Attributes:
+        direction: whether the numbers go the claim's way.
+        shown: whether a test rules out chance for that direction.
+        size: whether the difference has the size that the claim states.
+        contrary_p: that what is contrary to the claim is chance, corrected for its contrasts.
+        excludes: the difference above which 95 % exclude the claim; infinite where nothing is tested.
+        strict: whether an opposite direction contradicts by itself, as in print, or has to be shown, as by runs.
+    """
+
+    direction: str | None  # None: nothing can be said
+    shown: str
+    size: str
+    detail: str
+    contrasts: tuple[Contrast, ...] = ()
+    contrary_p: float | None = None
+    notes: tuple[str, ...] = ()
+    excludes: float = inf
+    strict: bool = True
+    claims_significance: bool = False
+
+    @property
+    def verdict(self) -> str:
+        """One of VERDICTS: the same direction without a test is no support; a claimed significance that is absent
+        contradicts."""
+        if self.direction is None:
+            return UNTESTABLE
+        if self.direction != AGREES:
+            return CONTRADICTED if self.strict or self.shown == YES else NOT_SHOWN
+        if self.shown == YES:
+            return SUPPORTED
+        if self.shown == UNTESTED:
+            return UNTESTABLE
+        return CONTRADICTED if self.claims_significance and self.strict else NOT_SHOWN
+
+    @property
+    def verdict_and_size(self) -> str:
+        """`supported`, or `supported, of another size`."""
+        return f"{self.verdict}, of another size" if self.size == OTHER else self.verdict
+
+    @property
+    def here(self) -> str:
+        """What a study on another encoder saw; it never contradicts a paper's sentence."""
+        if self.direction is None or self.shown == UNTESTED:
+            return f"cannot be asked here: {self.detail}"
+        names = dict.fromkeys(name for contrast in self.contrasts for name in contrast.differs)
+        unmatched = f"; not matched: {', '.join(names)}" if names else ""
+        if self.shown == YES:
+            return f"*{SEEN if self.direction == AGREES else OPPOSITE}*: {self.detail}{unmatched}"
+        bound = "" if self.excludes == inf else f"; above {outward(max(self.excludes, 0.0))} is excluded"
+        return f"*{NOT_SEEN}*{bound}{unmatched}"
+
+    @property
+    def text(self) -> str:
+        """The verdict in italics, and the numbers."""
+        return f"*{self.verdict_and_size}*: {'; '.join((self.detail, *self.notes))}"
 
 
 @dataclass(frozen=True)
 class JudgedClaim:
     paper: str
     claim: Claim
+    scale: str
     published: Judgement
     ours: Judgement
+
+    @property
+    def here(self) -> str:
+        return self.ours.text if self.scale == PAPER_SCALE else self.ours.here
 
 
 @dataclass(frozen=True)
@@ -55,6 +144,10 @@ class JudgedSentence:
     ours: Judgement
 
     @property
+    def here(self) -> str:
+        return self.ours.text if self.rows[0].scale == PAPER_SCALE else self.ours.here
+
+    @property
     def sections(self) -> list[str]:
         return list(dict.fromkeys(row.claim.section for row in self.rows))
 
@@ -66,39 +159,42 @@ class JudgedSentence:
 
 def judge_all(scale: str) -> list[JudgedSentence]:
     """Every sentence of every paper, on the printed numbers and on ours."""
-    return [judge_quote(name, quote, scale) for name in paper_names() for quote in claims_by_quote(name)]
+    return [judge_quote(name, quote, scale) for name in paper_names() for quote in paper(name).claims_by_quote()]
 
 
+def judged_claims(paper_name: str, place: str, scale: str) -> list[JudgedSentence]:
+    """The sentences about a table or figure."""
+    quotes = paper(paper_name).claims_by_quote().items()
+    about = [quote for quote, claims in quotes if any(claim.place == place for claim in claims)]
+    return [judge_quote(paper_name, quote, scale) for quote in about]
+
+
+@cached_by_folder
 def judge_quote(paper_name: str, quote: str, scale: str) -> JudgedSentence:
-    rows = [judge(paper_name, claim, scale) for claim in claims_by_quote(paper_name)[quote]]
+    rows = [judge(paper_name, claim, scale) for claim in paper(paper_name).claims_by_quote()[quote]]
     published, ours = (judge_sentence([getattr(row, side) for row in rows]) for side in ("published", "ours"))
     return JudgedSentence(paper_name, quote, rows, published, ours)
 
 
-def claims_by_quote(paper_name: str) -> dict[str, list[Claim]]:
-    """A paper's claims by the sentence that makes them, in the order of the file."""
-    return paper(paper_name).claims_by_quote()
-
-
 def judge(paper_name: str, claim: Claim, scale: str) -> JudgedClaim:
-    ours = _judge(paper_name, claim, partial(_our_view, scale=scale), compare_runs)
-    return JudgedClaim(paper_name, claim, judge_print(paper_name, claim, scale), ours)
+    ours = _judge(paper_name, claim, partial(_our_view, scale=scale), contrast_runs)
+    return JudgedClaim(paper_name, claim, scale, judge_print(paper_name, claim, scale), replace(ours, strict=False))
 
 
 def judge_print(paper_name: str, claim: Claim, scale: str) -> Judgement:
     """A claim on the printed numbers alone: no score is read, and every scale gives the same."""
-    return _judge(paper_name, claim, partial(_printed_view, scale=scale), compare_printed)
+    return _judge(paper_name, claim, partial(_printed_view, scale=scale), contrast_printed)
 
 
 _our_view, _printed_view = cached_by_folder(grid_view), cached(printed_view)  # many claims are about one table
 
 
-def _judge(paper_name: str, claim: Claim, view: Callable[[str, str], GridView], compare: Callable) -> Judgement:
+def _judge(paper_name: str, claim: Claim, view: Callable[[str, str], GridView], contrast: Callable) -> Judgement:
     """A claim on one side.
 
     Args:
         view: (paper, name of a table or figure) to its cells.
-        compare: `compare_printed` or `compare_runs`.
+        contrast: `contrast_printed` or `contrast_runs`.
 
     Raises:
         BadInput: the claim names a table, row or column that does not exist.
@@ -113,28 +209,14 @@ def _judge(paper_name: str, claim: Claim, view: Callable[[str, str], GridView], 
         digits = max(grid.column_digits(grid.columns[grid.column(label)]) for label in claim.columns)
     except (BadInput, ValueError) as error:
         raise BadInput(f"{where}: {str(error).rstrip('.')}.") from None
-    comparisons = [compare(claim, here, *pairing) for pairing in pairings]
-    if compare is compare_printed and claim.versus == "others":  # papers leave some cells of a row empty
-        comparisons = [comparison for comparison in comparisons if comparison is not None]
-    cells = [cell for *_, pairs in pairings for pair in pairs for cell in pair]
-    return judge_row(claim, comparisons, digits, "no numbers to compare" if compare is compare_printed else why(cells))
-
-
-def why(cells: list[Cell]) -> str:
-    """Why our cells cannot be compared."""
-    if all(map(same_runs, cells[::2], cells[1::2])) and all(map(is_comparable, cells)):
-        return "both rows are the same runs at this scale"
-    if any(differ_in_size_unseen(a, b) for a, b in zip(cells[::2], cells[1::2], strict=True)):
-        return "runs see fewer sentences than either column has"
-    if any(cell.unchanged for cell in cells):
-        return "a row's loss is 0, so that training changes nothing"
-    if any(cell.values and cell.stale for cell in cells):
-        return "scores are of an older code version or of other settings (†)"
-    return "runs have no scores yet" if any(cell.absent for cell in cells) else "a row has no runs, or is a control"
+    contrasts = [contrast(claim, here, *pairing) for pairing in pairings]
+    if contrast is contrast_printed and claim.versus == "others":  # papers leave some cells of a row empty
+        contrasts = [one for one in contrasts if not isinstance(one, str)]
+    return judge_row(claim, contrasts, digits)
 
 
 def pair_cells(claim: Claim, here: GridView, there: GridView) -> list[tuple[str, str, list[tuple[Cell, Cell]]]]:
-    """(other row, column, pairs of cells) of every comparison; with `on_average`, one comparison has all columns."""
+    """(other row, column, pairs of cells) of every contrast; with `on_average`, one contrast has all columns."""
     here_grid, there_grid = here.score_grid, there.score_grid
     row = here.rows[here_grid.row(claim.row)]
     pairings = []
@@ -152,68 +234,56 @@ def pair_cells(claim: Claim, here: GridView, there: GridView) -> list[tuple[str,
 # ---------------------------------------------------------------- differences
 
 
-def compare_printed(
+def contrast_printed(
     claim: Claim, here: GridView, versus: str, column: str, pairs: list[tuple[Cell, Cell]]
-) -> Comparison | None:
-    """The comparison of printed numbers; None where one is not printed."""
+) -> Contrast | str:
+    """Of printed numbers; or why there is none."""
     printed = [cell.published for pair in pairs for cell in pair if cell.published is not None]
     if len(printed) < 2 * len(pairs):
-        return None
+        return "no numbers to compare"
     sign, unit = (-1 if claim.lower else 1), max(value.unit for value in printed)
     if claim.statistic == "std":
         ((a, b),), (a_std, b_std) = pairs, (value.std for value in printed)
         if a_std is None or b_std is None:
-            return None
+            return "no numbers to compare"
         p = f_test(a_std, a.published_seeds, b_std, b.published_seeds)
-        return Comparison(versus, column, sign * (a_std - b_std), p=p, unit=unit)
+        return Contrast(versus, column, sign * (a_std - b_std), p=p, unit=unit)
     difference = float(np.mean([a.value - b.value for a, b in zip(printed[::2], printed[1::2], strict=True)]))
     rows = zip(*(without_shared_baseline(*pair) for pair in pairs), strict=True)
     variances = [variance for row in rows for variance in row_variances(row)]
-    comparison = Comparison(versus, column, sign * difference, unit=unit, spreads=sources_of(variances))
-    return with_test(comparison, [variance.part for variance in variances])
+    contrast = Contrast(versus, column, sign * difference, unit=unit, spreads=sources_of(variances))
+    known = [variance.part for variance in variances if variance.part is not None]
+    if not known or len(known) < len(variances):
+        return contrast
+    error, df = sqrt(sum(variance for variance, _ in known)), stats.satterthwaite(*known)
+    return replace(contrast, error=error, df=df, p=stats.two_sided(contrast.difference, *known))
 
 
-def compare_runs(
+def contrast_runs(
     claim: Claim, here: GridView, versus: str, column: str, pairs: list[tuple[Cell, Cell]]
-) -> Comparison | None:
-    """The comparison of our runs, paired by seed; None where a run is missing, stale or a control, where training
-    changes nothing, where both rows are the same runs, or where columns of different sizes train on equally many
-    sentences.
-
-    The variance over test items counts where it is known, as in the tests between rows of a table, so that both give
-    one p; not for an average over columns.
-    """
+) -> Contrast | str:
+    """Of our runs, paired by seed, over seeds and test items; or why there is none."""
     cells = [cell for pair in pairs for cell in pair]
-    if not all(map(is_comparable, cells)) or all(same_runs(*pair) for pair in pairs):
-        return None
-    if any(cell.unchanged for cell in cells) or any(differ_in_size_unseen(*pair) for pair in pairs):
-        return None
+    if state := why_not(pairs):
+        return state[1] or {"same runs": "both rows are the same runs at this scale"}.get(state[0], state[0])
+    if any(map(is_control, cells)):
+        return "a row is a control"
+    if any(differ_in_size_unseen(*pair) for pair in pairs):
+        return "runs see fewer sentences than either column has"
     sign = -1 if claim.lower else 1
     if claim.statistic == "std":
         a, b = (stats.summarise(cell.values.values()) for cell in cells)
         if a.std is None or b.std is None:
-            return None
-        return Comparison(versus, column, sign * (a.std - b.std), p=f_test(a.std, a.n, b.std, b.n))
-    differences = combine_by_seed(
-        lambda *v: sum(a - b for a, b in zip(v[::2], v[1::2], strict=True)) / len(pairs), *cells
-    )
-    summary = stats.summarise(differences.values())
-    parts: list[tuple[float, float] | None] = []
-    if len(pairs) == 1:
-        items = item_variance(*without_shared_baseline(*pairs[0]), here.scale)
-        parts += [] if items is None else [(items, inf)]
-    parts += [summary.error] if summary.n > 1 else []
-    return with_test(Comparison(versus, column, sign * summary.mean), parts)
-
-
-def item_variance(a: Cell, b: Cell, scale: str) -> float | None:
-    """Variance over test items of the difference of two cells: as a table stores it, else from their replicates; None
-    where it is not known."""
-    stored = stored_item_variances(scale).get(frozenset((cell_identity(a), cell_identity(b))))
-    if stored is not None or a.plan.column.delta or b.plan.column.delta:
-        return stored
-    clustered, _ = item_variances(a, b, scale) or (None, None)
-    return clustered
+            return "one seed"
+        return Contrast(versus, column, sign * (a.std - b.std), p=f_test(a.std, a.n, b.std, b.n))
+    terms = [(s * sign / len(pairs), cell) for pair in pairs for s, cell in zip((1, -1), pair, strict=True)]
+    estimate = estimate_of(terms, here.scale)
+    (error, df), p = estimate.error, estimate.p()
+    sizes = {"sentences"} if claim.versus_column else set()  # what the claim itself compares
+    differs = tuple(setting.name for setting in differing(*pairs[0]) if setting.name not in sizes)
+    if p is None:
+        return Contrast(versus, column, estimate.gain, differs=differs)
+    return Contrast(versus, column, estimate.gain, error, df, p, differs=differs)
 
 
 def differ_in_size_unseen(a: Cell, b: Cell) -> bool:
@@ -238,18 +308,6 @@ def without_shared_baseline(a: Cell, b: Cell) -> tuple[Cell, Cell]:
     return a, b
 
 
-def with_test(comparison: Comparison, parts: Sequence[tuple[float, float] | None]) -> Comparison:
-    """The comparison with its standard error and p, from parts (variance, its degrees of freedom).
-
-    Without parts, or with an unknown one (None), error and p stay unknown.
-    """
-    known = [part for part in parts if part is not None]
-    if not known or len(known) < len(parts):
-        return comparison
-    error, df = sqrt(sum(variance for variance, _ in known)), stats.satterthwaite(*known)
-    return replace(comparison, error=error, df=df, p=stats.two_sided(comparison.difference, *known))
-
-
 def f_test(std1: float, n1: int, std2: float, n2: int) -> float | None:
     """Two-sided p of the F test that two deviations over n1 and n2 seeds are equal; None where it is undefined."""
     from scipy.special import fdtrc
@@ -260,19 +318,231 @@ def f_test(std1: float, n1: int, std2: float, n2: int) -> float | None:
     return 2 * min(upper, 1 - upper)
 
 
-# ---------------------------------------------------------------- what tables have compared
+# ---------------------------------------------------------------- judgements
 
 
-@cached_by_folder
-def stored_item_variances(scale: str) -> dict[frozenset, float]:
-    """Variance over test items of the difference of two cells, by their identities, as tables of a scale store it."""
-    variances: dict[frozenset, float] = {}
-    for name in paper_names():
-        for view in (_our_view(name, grid, scale=scale) for grid in grid_names(name)):
-            for label, comparison in view.comparisons.items():
-                cells = view.column(label)
-                for pair in comparison["pairs"]:
-                    if pair.get("item_variance") is not None:
-                        both = frozenset(cell_identity(cells[pair[key]]) for key in ("a", "b"))
-                        variances.setdefault(both, pair["item_variance"])
-    return variances
+def judge_row(claim: Claim, contrasts: Sequence[Contrast | str], digits: int) -> Judgement:
+    """The judgement on the contrasts of one claim; a text is why one cannot be made.
+
+    Args:
+        digits: of differences in the detail.
+    """
+    made = [contrast for contrast in contrasts if isinstance(contrast, Contrast)]
+    if not made:
+        return Judgement(
+            None, UNTESTED, NO_SIZE, next((r for r in contrasts if isinstance(r, str)), "no numbers to compare")
+        )
+    judged = RELATIONS[claim.relation].judge(claim, made, digits)
+    judged = replace(
+        judged, contrasts=tuple(made), notes=tuple(spread_notes(made)), claims_significance=claim.claims_significance
+    )
+    if len(made) == len(contrasts):
+        return judged
+    notes = (*judged.notes, f"{len(made)} of {len(contrasts)} comparisons can be made")
+    opposed = judged.direction in (OPPOSES, MIXED)
+    return replace(judged, direction=judged.direction if opposed else None, notes=notes)
+
+
+def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
+    """One judgement on a sentence that says something of several rows: it agrees if every row does; one row that
+    opposes it opposes the sentence, significantly if the row's p times the number of rows is."""
+    if len(rows) == 1:
+        return rows[0]
+    opposed = [row for row in rows if row.direction in (OPPOSES, MIXED)]
+    p = min((row.contrary_p for row in opposed if row.contrary_p is not None), default=None)
+    p = None if p is None else min(1.0, p * len(rows))
+    if opposed:
+        direction = OPPOSES if len(opposed) == len(rows) else MIXED
+        shown = YES if p is not None and p < stats.LEVEL else NO
+    else:
+        direction = None if any(row.direction is None for row in rows) else AGREES
+        shown = next(state for state in (UNTESTED, NO, YES) if state in {row.shown for row in rows})
+    sizes = {row.size for row in rows} - {NO_SIZE}
+    size = NO_SIZE if not sizes else OTHER if OTHER in sizes else AS_STATED
+    counts = Counter(row.verdict for row in rows)
+    detail = f"{len(rows)} rows: " + ", ".join(f"{counts[v]} {v}" for v in VERDICTS if counts[v])
+    excludes = max((row.excludes for row in rows), default=inf)
+    first = rows[0]
+    return Judgement(
+        direction, shown, size, detail, (), p, (), excludes, first.strict, any(row.claims_significance for row in rows)
+    )
+
+
+@dataclass(frozen=True)
+class Relation:
+    """What a claim says of two rows: its sign, also where less is meant, and how contrasts are judged."""
+
+    sign: str
+    lower_sign: str
+    judge: Callable[[Claim, list[Contrast], int], Judgement]
+
+
+def judge_above(claim: Claim, contrasts: list[Contrast], digits: int) -> Judgement:
+    """A row is above (or below) all others: every contrast goes its way, and each is significant."""
+    size = stated_size(claim, contrasts)
+    tested = contrasts
+    if claim.up_to is not None:  # the largest of several was picked
+        tested = [max(contrasts, key=lambda c: c.difference)]
+    if against := [c for c in tested if c.difference < 0]:
+        return judge_against(claim, tested, against, size, digits)
+    picked_from = len(contrasts) if claim.up_to is not None else 1
+    untested = [c for c in tested if c.p is None]
+    weakest = max(tested, key=lambda c: (-1.0 if c.p is None else c.p, -c.difference))
+    if untested:
+        weakest = min(tested, key=lambda c: c.difference)
+    text = f"{describe(claim, weakest, digits)}{test_text(weakest, picked_from)}"
+    detail = of_all(len(contrasts), len(contrasts), text, "smallest" if untested else "weakest", claim)
+    shown = UNTESTED if untested else YES if (weakest.p or 0.0) * picked_from < stats.LEVEL else NO
+    return Judgement(AGREES, shown, size, detail, excludes=weakest.high)
+
+
+def judge_against(claim: Claim, tested: list[Contrast], against: list[Contrast], size: str, digits: int) -> Judgement:
+    """Some contrasts go the other way: shown, if one of them is significant among all that were looked at."""
+    worst = min(against, key=lambda c: (inf if c.p is None else c.p, c.difference))
+    p = None if worst.p is None else min(1.0, worst.p * len(tested))
+    text = f"{describe(claim, worst, digits)}{test_text(worst, len(tested))}"
+    detail = of_all(len(tested) - len(against), len(tested), text, "against", claim)
+    shown = UNTESTED if p is None else YES if p < stats.LEVEL else NO
+    direction = OPPOSES if len(against) == len(tested) else MIXED
+    return Judgement(direction, shown, size, detail, contrary_p=p, excludes=min(c.high for c in tested))
+
+
+def judge_comparable(claim: Claim, contrasts: list[Contrast], digits: int) -> Judgement:
+    """Rows are comparable: within a limit that the paper states, or by no difference that is shown, which proves no
+    equality."""
+    if claim.less_than is not None:
+        return judge_limit(claim, claim.less_than, contrasts, digits)
+    known = [c for c in contrasts if c.p is not None]
+    if not known:
+        largest = max(contrasts, key=lambda c: abs(c.difference))
+        text = f"no limit is stated; {describe(claim, largest, digits)}{test_text(largest)}"
+        return Judgement(None, UNTESTED, NO_SIZE, text)
+    clearest = min(known, key=lambda c: (c.p, -abs(c.difference)))
+    p = min(1.0, (clearest.p or 0.0) * len(contrasts))
+    text = f"no limit is stated; {describe(claim, clearest, digits)}{test_text(clearest, len(contrasts))}"
+    if p < stats.LEVEL:
+        return Judgement(OPPOSES, YES, NO_SIZE, text, contrary_p=p)
+    if len(known) < len(contrasts):
+        return Judgement(None, UNTESTED, NO_SIZE, f"{text}; of others {no_test(contrasts[0])}")
+    return Judgement(AGREES, NO, NO_SIZE, text, excludes=max(c.high for c in known))
+
+
+def judge_not_worse(claim: Claim, contrasts: list[Contrast], digits: int) -> Judgement:
+    """A row is on par or better, one-sided: opposed only where it is shown to be worse."""
+    against = [c for c in contrasts if c.difference < 0]
+    if not against:
+        return judge_above(claim, contrasts, digits)
+    judged = judge_against(claim, contrasts, against, NO_SIZE, digits)
+    if judged.shown == YES:
+        return judged
+    tested = all(c.p is not None for c in contrasts)
+    detail = f"no limit is stated; {judged.detail}"
+    return replace(judged, direction=AGREES if tested else None, shown=NO if tested else UNTESTED, detail=detail)
+
+
+def judge_limit(claim: Claim, limit: Published, contrasts: list[Contrast], digits: int) -> Judgement:
+    """Rows differ by less than a stated limit, by two one-sided tests (TOST), each at half the level, as both verdicts
+    are possible."""
+    largest = max(contrasts, key=lambda c: abs(c.difference))
+    excess = abs(largest.difference) - limit.value
+    within = excess < -SLACK
+    size, direction, text = (
+        (AS_STATED if within else OTHER),
+        (AGREES if within else OPPOSES),
+        describe(claim, largest, digits),
+    )
+    if unknown := next((c for c in contrasts if c.error is None), None):
+        return Judgement(direction, UNTESTED, size, f"{text}; {no_test(unknown)}")
+    if not within:
+        beyond = limit_p(excess, largest)
+        p = min(1.0, beyond * len(contrasts))
+        times = f" (× {len(contrasts)} comparisons)" if len(contrasts) > 1 else ""
+        detail = f"{text}, p = {beyond:.2g}{times} against the limit"
+        return Judgement(OPPOSES, YES if p < stats.LEVEL else NO, size, detail, contrary_p=p)
+    p = max(limit_p(limit.value - abs(c.difference), c) for c in contrasts)
+    return Judgement(AGREES, YES if p < stats.LEVEL else NO, size, f"{text}, p = {p:.2g} against the limit")
+
+
+RELATIONS = {
+    "above": Relation(">", "<", judge_above),
+    "comparable": Relation("≈", "≈", judge_comparable),
+    "not worse": Relation("≥", "≤", judge_not_worse),
+}
+
+
+def limit_p(distance: float, contrast: Contrast) -> float:
+    """Two-sided p that a distance from a limit is chance."""
+    if not contrast.error:
+        return 0.0 if distance > SLACK else 1.0
+    return min(1.0, 2 * stats.upper_tail(distance / contrast.error, contrast.df))
+
+
+def stated_size(claim: Claim, contrasts: list[Contrast]) -> str:
+    """Whether the difference has the size that the claim states, up to rounding."""
+    differences = [c.difference for c in contrasts]
+    for stated, candidates in (
+        (claim.by, differences),
+        (claim.up_to, [max(differences)]),
+        (claim.at_least, [min(differences)]),
+    ):
+        if stated is None:
+            continue
+        slack = stated.unit / 2 + max(c.unit for c in contrasts) + SLACK
+        off = [d for d in candidates if abs(d - stated.value) > slack]
+        if stated is claim.at_least:
+            off = [d for d in off if d < stated.value]
+        return OTHER if off else AS_STATED
+    return NO_SIZE
+
+
+# ---------------------------------------------------------------- text
+
+
+def describe(claim: Claim, contrast: Contrast, digits: int) -> str:
+    """`+0.24 over SimCSE-BERTbase in Avg. (claimed: +2.60)`, or `0.40 below …`."""
+    difference = -contrast.difference if claim.lower else contrast.difference
+    size = f"{abs(difference):.{digits}f}"
+    text = f"+{size} over" if difference >= 0 else f"{size} below"
+    text = f"{'deviation ' if claim.statistic == 'std' else ''}{text} {contrast.versus} in {contrast.column}"
+    return f"{text} (claimed: {size_text(claim)})" if size_text(claim) else text
+
+
+def size_text(claim: Claim) -> str:
+    """The size that a claim states: `+2.60`, `up to +15`, `less than 0.4`; empty where it states none."""
+    for prefix, stated in (("", claim.by), ("up to ", claim.up_to), ("at least ", claim.at_least)):
+        if stated is not None:
+            return f"{prefix}{stated.text} below" if claim.lower else f"{prefix}+{stated.text}"
+    return f"less than {claim.less_than.text}" if claim.less_than is not None else ""
+
+
+def of_all(agreeing: int, count: int, text: str, which: str, claim: Claim) -> str:
+    """`12 of 13 comparisons agree; against: …`; a single comparison, or a picked one, stands by itself."""
+    if count == 1 or claim.up_to is not None:
+        return text
+    return f"{agreeing} of {count} comparisons agree; {which}: {text}"
+
+
+def test_text(contrast: Contrast, times: int = 1) -> str:
+    """`, p = 0.018 (× 4 comparisons)` with Bonferroni's correction; or why there is no test."""
+    if contrast.p is None:
+        return f"; {no_test(contrast)}"
+    return f", p = {contrast.p:.2g}" + (f" (× {times} comparisons)" if times > 1 else "")
+
+
+def no_test(contrast: Contrast) -> str:
+    """Why a contrast has no p."""
+    return "the spread is not known" if contrast.unit else "one seed"
+
+
+def spread_notes(contrasts: list[Contrast]) -> list[str]:
+    """Whose seeds stand behind single printed runs, by encoder, and of what nobody has published seeds."""
+    sources = list(dict.fromkeys(source for contrast in contrasts for source in contrast.spreads))
+    notes = []
+    for seeds, encoder in dict.fromkeys((s.seeds, s.encoder) for s in sources if s.seeds is not None):
+        deviations = sorted({s.deviation for s in sources if (s.seeds, s.encoder) == (seeds, encoder)}, key=float)
+        spread = deviations[0] if len(deviations) == 1 else f"{deviations[0]} to {deviations[-1]}"
+        notes.append(f"spread {spread} on {encoder} ({seeds})")
+    if unknown := [s for s in sources if s.seeds is None]:
+        scores, encoders = dict.fromkeys(s.what for s in unknown), dict.fromkeys(s.encoder for s in unknown)
+        notes.append(f"nobody has published seeds of {', '.join(scores)} on {' or '.join(encoders)}")
+    return notes

@@ -1,206 +1,428 @@
-"""Which rows of a table differ: paired tests over seeds and test items, Holm's correction, groups of ties.
+"""One row of a table against another: the difference as one value, which pages, figures, claims, verbs and CSV share.
 
-Rows are compared in the columns that papers compare them in: the averages where a table has some, else every score. A
-test set is a sample of items, seeds are a sample of trainings; the variance of a difference is the sum of both
-(csebench/report/stats.py: paired_difference). That over items is the variance of the difference in resamples of the
-items, which are published with the scores (csebench/score/replicates.py), of all test sets of an evaluator together.
-Where an evaluator declares no items (alignment, purity, tasks of MTEB) rows are compared over seeds alone.
-
-What is written is published with the page. It is not replaced by a comparison that knows less: where scores have no
-replicates any more, or not yet, the tests over items that were written before stay as long as the scores are the same.
+A test set is a sample of items, seeds are a sample of trainings; the variance of a difference is the sum of both. That
+over items comes from resamples of the items, which are published with the scores (csebench/score/replicates.py), of
+all test sets of an evaluator together. Rows of evaluators that declare no items (alignment, purity, tasks of MTEB) are
+compared over seeds alone. Which pairs a table compares is declared beside it (csebench/plan/papers.py: Family).
 """
 
 from __future__ import annotations
 
-from itertools import combinations
-from pathlib import Path
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from math import inf, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
-from csebench.base.errors import BadInput
-from csebench.base.files import with_digest, write_json
-from csebench.plan.papers import Column
-from csebench.plan.registry import protocol
+from csebench.base.caches import cached_by_folder
+from csebench.plan.papers import OTHERS, Column, Family, Grid, SettingsTable
+from csebench.plan.registry import declaration, protocol
 from csebench.plan.spec import Spec
-from csebench.plan.targets import grid_path, score_path
-from csebench.report.stats import LEVEL, Difference, holm, paired_difference, tie_groups
-from csebench.report.view import Cell, GridView, differences, grid_view, has_changed, is_comparable
-from csebench.score.replicates import Replicates, read_replicates
-from csebench.score.score_types import Items
-from csebench.score.store import items, read_scores, score
+from csebench.plan.targets import score_path
+from csebench.report import stats
+from csebench.report.cells import (
+    Cell,
+    GridView,
+    combine_by_seed,
+    encoder_role,
+    is_comparable,
+    is_control,
+    is_deterministic,
+    same_runs,
+)
+from csebench.report.stats import LEVEL
+from csebench.score.replicates import read_replicates
+from csebench.score.store import read_scores
+
+INACTIVE = 0.02  # points: an effect that is shown to be smaller is none
+SHARED = {  # settings that rows should have in common, and what they are called
+    "learning_rate": "learning rate",
+    "temperature": "temperature",
+    "pooler": "pooler",
+    "batch_size": "batch",
+    "steps": "steps",
+    "max_length": "length",
+    "dropout": "dropout",
+}
+BETTER, WORSE, NOT_SHOWN = "better", "worse", "not shown"
+SAME_RUNS, INACTIVE_HERE, ONE_SEED = "same runs", "inactive", "one seed"
+PARTIAL, OUTDATED, NOT_ASKED, NOT_RUN = "partial", "outdated", "cannot be asked", "not run"
 
 
-def compare(paper_name: str, name: str, scale: str) -> Path:
-    """Writes the tests between rows that a page shows, and texts that are not published with the scores.
+class Setting(NamedTuple):
+    """A shared setting in which two rows differ."""
 
-    Raises:
-        BadInput: the file that is there was made from more than the scores have now, and they have changed.
-    """
-    out, shown = path_of(paper_name, name, scale), grid_view(paper_name, name, scale)
-    write_json(out, with_digest({"comparisons": comparisons(shown), "texts": texts(shown)}))
-    return out
+    name: str
+    here: str
+    there: str
 
 
-def path_of(paper_name: str, name: str, scale: str) -> Path:
-    return grid_path(paper_name, name, scale, "items.json")
+@dataclass(frozen=True)
+class Estimate:
+    """A difference over seeds and test items, in points (0.01 of a score)."""
+
+    gain: float
+    seeds: int
+    seed_sd: float | None  # of the differences, one per seed; None for a single seed
+    item_se: float | None  # None where test items are not known
+
+    @property
+    def error(self) -> tuple[float, float]:
+        """Standard error and its degrees of freedom; infinite where nothing can be tested."""
+        parts = [] if self.item_se is None else [(self.item_se**2, inf)]
+        if self.seed_sd is not None:
+            parts.append((self.seed_sd**2 / self.seeds, self.seeds - 1))
+        return (sqrt(sum(v for v, _ in parts)), stats.satterthwaite(*parts)) if parts else (inf, 1)
+
+    def p(self) -> float | None:
+        """Two-sided."""
+        error, df = self.error
+        return None if error == inf else stats.two_sided(self.gain, (error**2, df))
+
+    def interval(self, level: float = LEVEL) -> tuple[float, float]:
+        """Two-sided, at 1 - level."""
+        error, df = self.error
+        half = error * stats.quantile(1 - level, df) if error else 0.0
+        return self.gain - half, self.gain + half
 
 
-def pair_rows(paper_name: str, name: str, scale: str) -> list[dict]:
-    """The tests that a table's file holds, one per column and pair of rows, by the labels of the rows."""
-    shown = grid_view(paper_name, name, scale)
-    labels = [row.label for row in shown.grid.rows]
-    return [
-        {"target": f"{paper_name}/{name}", "column": column, **pair, "a": labels[pair["a"]], "b": labels[pair["b"]]}
-        for column, comparison in shown.comparisons.items()
-        for pair in comparison["pairs"]
+@dataclass(frozen=True)
+class Comparison:
+    """A row against another over columns. Positive gains are better, also where less is better."""
+
+    row: str
+    against: str
+    columns: str  # `Avg.`, `0.1% to 100%`
+    relation: str
+    estimate: Estimate | None = None
+    p: float | None = None
+    p_family: float | None = None  # after Holm's correction over the family
+    low: float | None = None  # 95 % interval of this comparison
+    high: float | None = None
+    family_low: float | None = None  # simultaneous interval of the family (Bonferroni)
+    family_high: float | None = None
+    differs: tuple[Setting, ...] = ()  # beside what the comparison is about
+    reason: str = ""  # why there is no estimate
+    printed: float | None = None  # the difference of the published values, in points
+    scored: tuple[int, int] = (0, 0)  # runs with scores, and all
+
+    @property
+    def matched(self) -> bool:
+        return not self.differs
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A family of a table or figure with its comparisons."""
+
+    family: Family
+    view: GridView
+    comparisons: tuple[Comparison, ...]
+
+
+# ---------------------------------------------------------------- families
+
+
+def answers(view: GridView) -> list[Answer]:
+    """Every declared question of a table or figure, the primary one first."""
+    if isinstance(view.grid, SettingsTable):
+        return []
+    families = sorted(view.grid.compare, key=lambda family: not family.primary)
+    return [answer(view, family) for family in families]
+
+
+def answer(view: GridView, family: Family) -> Answer:
+    """A family, with Holm's correction over its comparisons."""
+    comparisons = [
+        compare(view, row, against, columns)
+        for row, against in row_pairs(view, family)
+        for columns in column_groups(view, family)
     ]
+    return Answer(family, view, corrected(comparisons))
 
 
-def letter_rows(paper_name: str, name: str, scale: str) -> list[list]:
-    """Column, row, and the row's letters, from the best row: rows with a common letter do not differ."""
-    shown = grid_view(paper_name, name, scale)
-    labels = [row.label for row in shown.grid.rows]
-    return [
-        [column, labels[row], comparison["letters"][str(row)]]
-        for column, comparison in shown.comparisons.items()
-        for row in comparison["order"]
-    ]
-
-
-def texts(shown: GridView) -> dict | None:
-    """What the first run of every row retrieved, and what papers print; None where the evaluator has no texts."""
-    kept = shown.texts or {"runs": {}}
-    retrieved, runs, queries, printed = {}, {}, kept.get("queries"), kept.get("printed")
-    for cell, *_ in shown.rows:
-        declared = protocol(cell.plan.evaluator).declaration.texts if cell.plan.specs else None
-        if not declared:
+def row_pairs(view: GridView, family: Family) -> list[tuple[int, int]]:
+    """Indices of the rows that a family compares; `others` are rows with runs on the same encoder and kind of data."""
+    grid, pairs = view.score_grid, []
+    for row, against in family.rows:
+        base = grid.row(against)
+        if row != OTHERS:
+            pairs.append((grid.row(row), base))
             continue
-        spec, label = cell.plan.specs[0], cell.plan.row.label
-        if arrays := items_of_run(spec.run_id, cell.plan.evaluator, shown.scale):
-            retrieved[label] = arrays[declared.retrieved].tolist()
-            queries = arrays[declared.queries].tolist()
-            of_labels = arrays[declared.printed].swapaxes(0, 1).tolist()  # (L, Q, K)
-            printed = dict(zip(declared.labels, of_labels, strict=True))
-        elif kept.get("runs", {}).get(label) == spec.run_id:
-            retrieved[label] = kept["retrieved"][label]
-        else:
-            continue
-        runs[label] = spec.run_id
-    return {"queries": queries, "retrieved": retrieved, "printed": printed, "runs": runs} if retrieved else None
+        pairs += [(i, base) for i in range(len(grid.rows)) if i != base and block(view, i) == block(view, base)]
+    return pairs
 
 
-def comparisons(shown: GridView) -> dict:
-    """For each column the rows from the best, their letters, every pair's test."""
-    by_column = {}
-    for column in compared_columns(shown) if shown.rows else []:
-        cells = {i: cell for i, cell in enumerate(shown.column(column.label)) if is_comparable(cell)}
-        order = sorted(cells, key=lambda i: (cells[i].mean * (1 if column.lower else -1), i))
-        tests = [(a, b, difference(cells[a], cells[b], shown.scale)) for a, b in combinations(order, 2)]
-        testable = tests and all(test.p is not None for *_, test in tests)  # what cannot be tested is no tie
-        pairs = [{"a": a, "b": b, **vars(test)} for a, b, test in tests] if testable else []
-        kept = (shown.comparisons | shown.outdated_comparisons).get(column.label, {"order": [], "pairs": []})
-        if knows_items(kept["pairs"]) and not knows_items(pairs):
-            require_unchanged(shown, column.label, kept["pairs"])
-            order, pairs = kept["order"], kept["pairs"]
-        if pairs:
-            by_column[column.label] = {"order": order, "pairs": pairs}
-    every = [pair for comparison in by_column.values() for pair in comparison["pairs"]]
-    for pair, adjusted in zip(every, holm([pair["p"] for pair in every]), strict=True):
-        pair["holm"] = adjusted
-    for comparison in by_column.values():
-        differ = {frozenset((p["a"], p["b"])) for p in comparison["pairs"] if p["holm"] < LEVEL}
-        letters = tie_groups(comparison["order"], differ)
-        comparison["letters"] = {str(row): row_letters for row, row_letters in letters.items()}
-    return by_column
+def column_groups(view: GridView, family: Family) -> list[list[int]]:
+    """Columns of each comparison of a pair."""
+    grid = view.score_grid
+    if isinstance(family.columns, list):
+        return [[grid.column(label) for label in family.columns]]
+    if family.columns == "each":
+        return [[grid.columns.index(column)] for column in single_columns(grid)]
+    return [[grid.columns.index(column) for column in averages(view)]]
 
 
-def compared_columns(view: GridView) -> list[Column]:
-    """The columns in which papers compare rows: the averages where a table has some, else every score. An average that
-    no row can have at the scale, since a score in it lacks data there, does not count."""
-    averages = [c for c in view.score_grid.columns if c.mean or c.task == "Avg."]
-    if any(has_runs(cell) for column in averages for cell in view.column(column.label)):
-        return averages
-    return [c for c in view.score_grid.columns if c not in averages and c.delta is None]
+def averages(view: GridView) -> list[Column]:
+    """The columns whose mean sums up a table: its own averages, or all where it has none that can be run."""
+    declared = [column for column in view.score_grid.columns if column.mean or column.task == "Avg."]
+    if any(can_be_run(cell) for column in declared for cell in view.column(column.label)):
+        return declared
+    return single_columns(view.score_grid)
 
 
-def has_runs(cell: Cell) -> bool:
-    """Whether runs can give a cell's value: all those that it is the mean of."""
+def single_columns(grid: Grid) -> list[Column]:
+    """The columns of single scores; those of averages where a table has no others."""
+    shown = [column for column in grid.columns if not column.mean and column.delta is None]
+    return [column for column in shown if column.task != "Avg."] or shown
+
+
+def block(view: GridView, index: int) -> tuple | None:
+    """Rows that are ranked together: on one encoder, learnt with labels or without; None for controls and rows that
+    are not run."""
+    cells = [cell for cell in view.rows[index] if cell.plan.specs]
+    if not cells or is_control(cells[0]):
+        return None
+    corpus = declaration(cells[0].plan.specs[0].method).corpus
+    return encoder_role(cells[0]) or view.score_grid.encoder, corpus
+
+
+def corrected(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
+    """Comparisons with Holm's p over those that have a test, and with simultaneous intervals."""
+    tested = [c for c in comparisons if c.p is not None]
+    adjusted = iter(stats.holm([c.p for c in tested if c.p is not None]))
+    return tuple(judged(c, next(adjusted), len(tested)) if c.p is not None else c for c in comparisons)
+
+
+def judged(comparison: Comparison, p_family: float, count: int) -> Comparison:
+    """A comparison as one of `count` of a family."""
+    assert comparison.estimate is not None
+    low, high = comparison.estimate.interval(LEVEL / count)
+    relation = comparison.relation
+    if relation != INACTIVE_HERE:
+        relation = NOT_SHOWN if p_family >= LEVEL else BETTER if comparison.estimate.gain > 0 else WORSE
+    return replace(comparison, p_family=p_family, relation=relation, family_low=low, family_high=high)
+
+
+# ---------------------------------------------------------------- one comparison
+
+
+def compare(view: GridView, row: int, against: int, columns: Sequence[int]) -> Comparison:
+    """A row against another, averaged over columns, as a family of its own."""
+    grid = view.score_grid
+    columns = [i for i in columns if can_be_run(view.rows[row][i]) and can_be_run(view.rows[against][i])] or columns
+    pairs = [(view.rows[row][i], view.rows[against][i]) for i in columns]
+    named = dict.fromkeys(grid.columns[i].label for i in columns)
+    label = ", ".join(named) if len(named) < 3 else f"{next(iter(named))} to {next(reversed(named))}"
+    about = Comparison(
+        grid.rows[row].label,
+        grid.rows[against].label,
+        label,
+        NOT_RUN,
+        differs=differing(*pairs[0]),
+        printed=printed_gain(pairs),
+        scored=scored_runs(pairs),
+    )
+    if state := why_not(pairs):
+        return replace(about, relation=state[0], reason=state[1])
+    terms = weighted(pairs)
+    estimate = estimate_of(terms, view.scale)
+    low, high = estimate.interval()
+    comparison = replace(about, estimate=estimate)
+    if estimate.seed_sd is None and not all(is_deterministic(cell) for _, cell in terms):
+        return replace(comparison, relation=ONE_SEED)
+    if estimate.error[0] == inf:
+        return replace(comparison, relation=ONE_SEED)
+    comparison = replace(comparison, p=estimate.p(), low=low, high=high)
+    inactive = max(map(abs, estimate.interval(2 * LEVEL))) <= INACTIVE  # two one-sided tests
+    return judged(replace(comparison, relation=INACTIVE_HERE if inactive else NOT_SHOWN), comparison.p or 0.0, 1)
+
+
+def can_be_run(cell: Cell) -> bool:
     return all(part.plan.specs for part in cell.parts or (cell,))
 
 
-def difference(a: Cell, b: Cell, scale: str) -> Difference:
-    return paired_difference(differences(a, b), *(item_variances(a, b, scale) or ()))
+def why_not(pairs: Sequence[tuple[Cell, Cell]]) -> tuple[str, str] | None:
+    """Why rows cannot be compared: a relation and the reason; None where they can."""
+    cells = [*chain.from_iterable(pairs)]
+    runs = [part for cell in cells for part in cell.parts or (cell,)]
+    if missing := next((cell.plan for cell in runs if not cell.plan.specs and not cell.values), None):
+        return NOT_RUN, missing.missing or f"{missing.row.label} has no runs"
+    if all(same_runs(*pair) for pair in pairs):
+        return SAME_RUNS, ""
+    if unchanged := next((cell.plan.row.label for cell in cells if cell.unchanged), None):
+        return NOT_ASKED, f"the loss of {unchanged} is 0 from the start, so training changes nothing"
+    if any(not cell.values for cell in cells) and not any(cell.absent for cell in cells):
+        return NOT_RUN, "the evaluator gave no such score"
+    if any(cell.absent or not cell.values for cell in cells):
+        return PARTIAL, ""
+    if any(cell.stale for cell in cells):
+        return OUTDATED, ""
+    return None
 
 
-# ---------------------------------------------------------------- what was written before
+def weighted(pairs: Sequence[tuple[Cell, Cell]]) -> list[tuple[float, Cell]]:
+    """The mean difference of pairs of cells as a weighted sum of cells, in points; positive is better."""
+    terms = []
+    for a, b in pairs:
+        weight = (-1 if a.plan.column.lower else 1) * 100 / (a.factor * len(pairs))
+        terms += [(weight, a), (-weight, b)]
+    return terms
 
 
-def knows_items(pairs: list[dict]) -> bool:
-    """Whether the rows of a column were tested over items, all of them."""
-    return bool(pairs) and all(pair.get("item_variance") is not None for pair in pairs)
+def estimate_of(terms: Sequence[tuple[float, Cell]], scale: str) -> Estimate:
+    """A weighted sum of cells over the seeds that they share, with its errors over seeds and items."""
+    weights = [weight for weight, _ in terms]
+    values = combine_by_seed(
+        lambda *v: sum(w * x for w, x in zip(weights, v, strict=True)), *(cell for _, cell in terms)
+    )
+    summary, variance = stats.summarise(values.values()), item_variance(terms, scale)
+    return Estimate(summary.mean, summary.n, summary.std, None if variance is None else sqrt(variance))
 
 
-def require_unchanged(shown: GridView, column: str, pairs: list[dict]) -> None:
-    """Raises BadInput unless the scores of a column still have the differences that were tested over items."""
-    labels = [row.label for row in shown.score_grid.rows]
-    changed = [row for pair in pairs if has_changed(shown, column, pair) for row in (pair["a"], pair["b"])]
-    if changed:
-        rows = ", ".join(labels[row] for row in dict.fromkeys(changed) if row < len(labels))
-        raise BadInput(
-            f"{path_of(shown.paper, shown.name, shown.scale)}: {column}: was tested over test items, and scores have"
-            f" changed since ({rows}), but not all of them have replicates over items now. Publish the scores of every"
-            " row again (`csebench publish RUN EVALUATOR`), or delete the file: rows are then compared over seeds"
-            " alone."
-        )
+def scored_runs(pairs: Sequence[tuple[Cell, Cell]]) -> tuple[int, int]:
+    """How many of the runs behind pairs of cells have scores, and how many there are."""
+    cells = [part for pair in pairs for cell in pair for part in cell.parts or (cell,)]
+    runs = {(spec.run_id, cell.plan.evaluator): cell for cell in cells for spec in cell.plan.specs}
+    absent = {cell.plan.row.label: cell.absent for cell in cells}
+    return len(runs) - sum(absent.values()), len(runs)
+
+
+def printed_gain(pairs: Sequence[tuple[Cell, Cell]]) -> float | None:
+    """The mean difference of the published values, in points; None where one is not printed."""
+    gains = []
+    for a, b in pairs:
+        if a.published is None or b.published is None:
+            return None
+        sign = -1 if a.plan.column.lower else 1
+        gains.append(sign * 100 * (a.published.value - b.published.value) / a.factor)
+    return float(np.mean(gains))
+
+
+# ---------------------------------------------------------------- what else differs
+
+
+def differing(a: Cell, b: Cell) -> tuple[Setting, ...]:
+    """Shared settings in which two rows differ, but for those that the comparison is about: what rows of one method
+    state differently."""
+    first, second = (next((part.plan for part in cell.parts or (cell,) if part.plan.specs), None) for cell in (a, b))
+    if first is None or second is None:
+        return ()
+    here, there = first.specs[0], second.specs[0]
+    subject = stated(first.row.run) ^ stated(second.row.run) if here.method == there.method else set()
+    subject = {key for key, _ in subject}
+    settings = [
+        Setting(name, setting_text(here.params[key]), setting_text(there.params[key]))
+        for key, name in SHARED.items()
+        if key not in subject and key in here.params and key in there.params and here.params[key] != there.params[key]
+    ]
+    settings += [Setting(name, *texts) for name, *texts in differing_data(here, there) if len({*texts}) > 1]
+    return tuple(settings)
+
+
+def differing_data(here: Spec, there: Spec) -> Iterable[tuple[str, str, str]]:
+    """Encoder and training data of two runs."""
+    if here.run_before is None and there.run_before is None:
+        yield "encoder", here.encoder.name, there.encoder.name
+    if here.corpus and there.corpus:
+        yield "corpus", here.corpus.name, there.corpus.name
+        yield "sentences", f"{here.corpus.size:,}", f"{there.corpus.size:,}"
+
+
+def stated(recipe) -> set[tuple[str, str]]:
+    """The settings that a row states by itself, of its variant too."""
+    variant = declaration(recipe.method).variant_params.get(recipe.variant or "default", {})
+    params = {**variant, **recipe.params, **recipe.sweep}
+    return {(key, str(value)) for key, value in params.items() if key != "components"}
+
+
+def setting_text(value) -> str:
+    """A value as people write it: `3e-5`, `0.05`, `avg`."""
+    if not isinstance(value, float) or value >= 0.001 or not value:
+        return f"{value:g}" if isinstance(value, float) else str(value)
+    mantissa, _, exponent = f"{value:e}".partition("e")
+    return f"{float(mantissa):g}e{int(exponent)}"
+
+
+# ---------------------------------------------------------------- the best rows
+
+
+def best_rows(view: GridView, column: Column) -> list[set[int]]:
+    """The rows of a column that may be best at 95 %, per block of rows that are ranked together: a row is not where
+    one is better by a one-sided test at 5 % over the number of other rows. Blocks of one row are left out."""
+    if column.delta is not None:
+        return []
+    blocks: dict[tuple, list[int]] = {}
+    for index, cell in enumerate(view.column(column.label)):
+        if is_comparable(cell) and (of := block(view, index)) is not None:
+            blocks.setdefault(of, []).append(index)
+    cells = view.column(column.label)
+    return [may_be_best(rows, cells, view.scale) for rows in blocks.values() if len(rows) > 1]
+
+
+def may_be_best(rows: list[int], cells: list[Cell], scale: str) -> set[int]:
+    level = 2 * LEVEL / (len(rows) - 1)  # of a two-sided interval, of which one side counts
+    sign = -1 if cells[rows[0]].plan.column.lower else 1
+    ranked = sorted(rows, key=lambda row: -sign * cells[row].mean)
+
+    def is_better(other: int, row: int) -> bool:
+        return estimate_of(weighted([(cells[other], cells[row])]), scale).interval(level)[0] > 0
+
+    return {row for i, row in enumerate(ranked) if not any(is_better(other, row) for other in ranked[:i])}
 
 
 # ---------------------------------------------------------------- test items
 
 
-def item_variances(a: Cell, b: Cell, scale: str) -> tuple[float, float] | None:
-    """Variance of the difference of two cells over test items, in printed units: with items that share a sentence
-    resampled together, and with single items. None where replicates of one are not known, or not of the same items.
+def item_variance(terms: Sequence[tuple[float, Cell]], scale: str) -> float | None:
+    """Variance over test items of a weighted sum of cells, in squared points. None where replicates of one are not
+    known, or rows of a column were not scored on the same items.
 
     Tasks of one evaluator are resampled jointly; those of different ones are taken as independent.
     """
-    by_items: dict[str, list[tuple[Replicates, Replicates]]] = {}
-    for x, y in zip(a.parts or (a,), b.parts or (b,), strict=True):
-        for task in tasks(x):
-            first, second = mean_replicates(x, task, scale), mean_replicates(y, task, scale)
-            if first is None or second is None or first.items != second.items:
+    sums: dict[str, np.ndarray] = {}
+    items: dict[tuple[str, str], str] = {}
+    for weight, cell in (leaf for term in terms for leaf in leaves(*term)):
+        if not cell.plan.specs:
+            return None
+        evaluator, tasks = cell.plan.evaluator, tasks_of(cell)
+        for task in tasks:
+            runs = tuple(spec.run_id for spec in cell.plan.specs)
+            replicates = mean_replicates(runs, evaluator, task, cell.plan.metric, scale)
+            if replicates is None or items.setdefault((evaluator, task), replicates[0]) != replicates[0]:
                 return None
-            by_items.setdefault(first.items, []).append((first, second))
-    scores = sum(map(len, by_items.values()))
-    clustered, naive = (
-        sum(np.var(sum(getattr(x, kind) - getattr(y, kind) for x, y in pairs)) for pairs in by_items.values())
-        for kind in ("clustered", "naive")
-    )
-    return float((a.factor / scores) ** 2 * clustered), float((a.factor / scores) ** 2 * naive)
+            total = sums.get(replicates[0], 0.0)
+            sums[replicates[0]] = total + weight * cell.factor / len(tasks) * replicates[1]
+    return float(sum(np.var(total) for total in sums.values()))
 
 
-def tasks(cell: Cell) -> list[str]:
+def leaves(weight: float, cell: Cell) -> Iterable[tuple[float, Cell]]:
+    """A cell as a weighted sum of cells with scores; a difference column's is its row less the baseline."""
+    if not cell.parts:
+        yield weight, cell
+    for position, part in enumerate(cell.parts):
+        share = (1, -1)[position] if cell.plan.column.delta is not None else 1 / len(cell.parts)
+        yield from leaves(weight * share, part)
+
+
+def tasks_of(cell: Cell) -> list[str]:
     """The tasks that a cell averages."""
     return protocol(cell.plan.evaluator).declaration.tasks if cell.plan.task == "Avg." else [cell.plan.task]
 
 
-def mean_replicates(cell: Cell, task: str, scale: str) -> Replicates | None:
-    """Of a task's score, the mean over a cell's seeds; None where one has none, or was scored on other items."""
-    plan = cell.plan
-    of_seeds = [replicates_of_run(spec, plan.evaluator, task, plan.metric, scale) for spec in plan.specs]
-    known = [replicates for replicates in of_seeds if replicates is not None]
-    if len(known) < len(of_seeds) or len({replicates.items for replicates in known}) != 1:
+@cached_by_folder
+def mean_replicates(
+    runs: tuple[str, ...], evaluator: str, task: str, metric: str, scale: str
+) -> tuple[str, np.ndarray] | None:
+    """(digest of the items, replicates) of a task's score, the mean over runs; None where one has none, or was scored
+    on other items."""
+    known = []
+    for run in runs:
+        content = read_scores(score_path(run, evaluator, scale))
+        known.append(read_replicates(content, task, metric) if content else None)
+    complete = [replicates for replicates in known if replicates is not None]
+    if len(complete) < len(known) or len({replicates.items for replicates in complete}) != 1:
         return None
-    means = (np.mean([getattr(replicates, kind) for replicates in known], 0) for kind in ("clustered", "naive"))
-    return Replicates(known[0].items, *means)
-
-
-def replicates_of_run(spec: Spec, evaluator: str, task: str, metric: str, scale: str) -> Replicates | None:
-    content, _ = score(spec, evaluator, scale)
-    return read_replicates(content, task, metric) if content else None
-
-
-def items_of_run(run_id: str, evaluator: str, scale: str) -> Items:
-    """Per-item values of a run by their names; none where it is not scored, or they are not kept."""
-    path = score_path(run_id, evaluator, scale)
-    content = read_scores(path)
-    return ((content and items(content, path)) or {}).get(evaluator, {})
+    return complete[0].items, np.mean([replicates.clustered for replicates in complete], 0)

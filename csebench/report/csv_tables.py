@@ -1,5 +1,5 @@
-"""Two tables of a scale for pandas and spreadsheets: `scores.csv`, a row per score, and `cells.csv`, a row per cell of
-a table or figure. Both are derived from the score JSONs and the papers.
+"""Tables of a scale for pandas and spreadsheets: `scores.csv`, a row per score; `cells.csv`, a row per cell of a table
+or figure; `comparisons.csv`, a row per declared comparison. All are derived from the score JSONs and the papers.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from csebench.base.errors import by_number
-from csebench.base.files import write_text
 from csebench.base.terminal import csv_text
 from csebench.plan.catalog import results_folder
 from csebench.plan.declarations import Declaration, Value
@@ -16,22 +15,35 @@ from csebench.plan.papers import SettingsTable
 from csebench.plan.registry import COMPONENTS, METHODS, declaration, evaluator_declaration, names
 from csebench.plan.spec import Spec
 from csebench.plan.targets import pages
-from csebench.report.view import Cell, GridView, grid_view
+from csebench.report.cells import Cell, GridView, grid_view
+from csebench.report.compare import Comparison, answers
+from csebench.report.words import sentence
 from csebench.score.store import newest, score
 
 SCORES = ["method", "variant", "changed", "encoder", "corpus", "size", "subset_seed", "seed", "components"]
 SCORES += ["evaluator", "protocol", "task", "subset", "metric", "value", "unit", "run", "cell"]
 CELLS = ["paper", "table", "number", "row", "column", "published", "published_std", "ours", "std", "n", "text"]
 CELLS += ["missing", "outdated", "verdict", "evaluator", "task", "metric", "factor", "runs"]
+COMPARISONS = ["paper", "table", "question", "primary", "row", "against", "columns", "relation", "gain", "low", "high"]
+COMPARISONS += ["p", "p_family", "family_low", "family_high", "seeds", "seed_sd", "item_se", "printed", "differs"]
+COMPARISONS += ["reason", "sentence"]
 FRACTION = "fraction"  # unit of a score whose evaluator declares none; papers print it in percent
 
 
+def csv_files(scale: str) -> dict[Path, str]:
+    """The tables of a scale, by path."""
+    grids = sorted({grid for page in pages(scale) for grid in page.grids()}, key=lambda g: (g[0], by_number(g[1])))
+    views = [grid_view(*grid, scale) for grid in grids]
+    views = [view for view in views if not isinstance(view.grid, SettingsTable)]
+    folder = results_folder(scale)
+    return {
+        folder / "scores.csv": csv_text(SCORES, score_rows(scale)),
+        folder / "cells.csv": csv_text(CELLS, (row for view in views for row in cell_rows(view))),
+        folder / "comparisons.csv": csv_text(COMPARISONS, (row for view in views for row in comparison_records(view))),
+    }
+
+
 # ---------------------------------------------------------------- scores
-
-
-def write_scores(scale: str) -> Path:
-    """`scores.csv`: every score of a scale, with what was run, sorted; of the same by older code, the newest."""
-    return write_rows(results_folder(scale) / "scores.csv", SCORES, score_rows(scale))
 
 
 def score_rows(scale: str) -> Iterable[dict]:
@@ -117,12 +129,40 @@ def printed_unit(cell: dict) -> str:
 # ---------------------------------------------------------------- cells
 
 
-def write_cells(scale: str) -> Path:
-    """`cells.csv`: every cell of every table and figure of a scale, by paper."""
-    grids = {grid for page in pages(scale) for grid in page.grids()}
-    views = [grid_view(*grid, scale) for grid in sorted(grids, key=lambda grid: (grid[0], by_number(grid[1])))]
-    rows = [row for view in views if not isinstance(view.grid, SettingsTable) for row in cell_rows(view)]
-    return write_rows(results_folder(scale) / "cells.csv", CELLS, rows)
+def comparison_records(view: GridView) -> Iterable[dict]:
+    """The declared comparisons of a table or figure, as rows under COMPARISONS."""
+    for answer in answers(view):
+        for comparison in answer.comparisons:
+            about = {"paper": view.paper, "table": view.name, "question": answer.family.question}
+            yield {**about, "primary": answer.family.primary, **comparison_record(comparison)}
+
+
+def comparison_record(comparison: Comparison) -> dict:
+    """A comparison as plain values; what is not known is empty."""
+    estimate = comparison.estimate
+    values = {
+        "gain": estimate and estimate.gain,
+        "low": comparison.low,
+        "high": comparison.high,
+        "p": comparison.p,
+        "p_family": comparison.p_family,
+        "family_low": comparison.family_low,
+        "family_high": comparison.family_high,
+        "seeds": estimate and estimate.seeds,
+        "seed_sd": estimate and estimate.seed_sd,
+        "item_se": estimate and estimate.item_se,
+        "printed": comparison.printed,
+    }
+    return {
+        "row": comparison.row,
+        "against": comparison.against,
+        "columns": comparison.columns,
+        "relation": comparison.relation,
+        **{key: "" if value is None else value for key, value in values.items()},
+        "differs": "; ".join(f"{s.name} {s.here} against {s.there}" for s in comparison.differs),
+        "reason": comparison.reason,
+        "sentence": sentence(comparison),
+    }
 
 
 def cell_rows(view: GridView) -> Iterable[dict]:
@@ -164,8 +204,3 @@ def run_ids(cell: Cell, scale: str) -> list[str]:
         return sorted({run for part in cell.parts for run in run_ids(part, scale)})
     scored = (score(spec, cell.plan.evaluator, scale)[0] for spec in cell.plan.specs)
     return [Spec.model_validate(content["spec"]).run_id for content in scored if content is not None]
-
-
-def write_rows(path: Path, columns: list[str], rows: Iterable[dict]) -> Path:
-    write_text(path, csv_text(columns, rows))
-    return path

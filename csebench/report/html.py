@@ -37,10 +37,10 @@ from csebench.report import (
     stats,
     tuning_page,
 )
+from csebench.report.cells import PAPER_SCALE, GridView, grid_view, is_control
 from csebench.report.html_cells import FIGURES, PICTURES
 from csebench.report.power import POWER
 from csebench.report.table_power import needed_label, pair_powers
-from csebench.report.view import PAPER_SCALE, GridView, grid_view, is_control
 from csebench.score.store import read_scores
 
 TEMPLATES = Path(__file__).with_name("templates")

@@ -14,9 +14,9 @@ from csebench.plan import catalog, targets
 from csebench.plan.papers import Column, Figure, Row
 from csebench.plan.spec import Spec
 from csebench.report import csv_tables, markdown
+from csebench.report.cells import Cell, GridView, is_control, is_deterministic
 from csebench.report.findings import finding_column
 from csebench.report.table_power import PairPower
-from csebench.report.view import Cell, GridView, is_control, is_deterministic
 from csebench.score.drawing import row_colour
 from csebench.score.store import score
 

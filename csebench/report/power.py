@@ -1,65 +1,56 @@
-"""Power: the smallest true difference of two rows that their test detects, and how many seeds a difference needs.
+"""Power, before training: the smallest true difference that a test detects, and how many seeds a difference needs.
 
-Numbers in, numbers out, for the tests of csebench/report/stats.py: rows paired by seed (`paired_difference`), and rows
-whose seeds have nothing in common (Welch). Tables: csebench/report/table_power.py
-and planned_power.py.
+For the tests of csebench/report/compare.py (rows paired by seed, over seeds and test items), from spreads that are
+known: of scores, printed, or of seeds that others have published.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import inf, isnan, sqrt
 
+from csebench.plan.catalog import paper, paper_names
+from csebench.plan.papers import SettingsTable
+from csebench.report import claims
+from csebench.report.cells import Cell, GridView, printed_view
+from csebench.report.compare import answers, can_be_run
+from csebench.report.printed_spread import single_run_variance
 from csebench.report.stats import LEVEL, quantile, satterthwaite
 
 POWER = 0.8  # the chance with which a "smallest difference" is detected
+ITEM_ERROR = 0.18  # points: of a difference over test items, the median of the comparisons at scale mini
+SHARES = (0.5, 1.0, 1.5)  # of ITEM_ERROR at which seeds are counted, as it is not known on another encoder
+HEAD = ["table", "row", "against", "column", "difference", "sd", "known from", "seeds", "detects", "seeds needed"]
+CLAIMS_HEAD = ["paper", "about", "claim", "row", "against", "column", "printed", "sd", "no item error"]
+CLAIMS_HEAD += [f"item error {share * ITEM_ERROR:.2f}" for share in SHARES]
+UNKNOWN = "no seeds are published"
 
 
 @dataclass(frozen=True)
 class Design:
-    """What the difference of two rows' means varies by, in the units of the scores.
+    """What the difference of two rows varies by, in points.
 
     Attributes:
-        std: paired: of the differences, one per seed; else of the seeds of either row. None where it is not known.
-        item_variance: of the difference over test items, which more seeds do not reduce; None where not known.
-        paired: whether the rows are compared seed by seed, or as independent samples of the same size and spread.
+        std: of the differences, one per seed; None where it is not known.
+        item_variance: of the difference over test items, which more seeds do not reduce.
     """
 
     std: float | None
-    item_variance: float | None = None
-    paired: bool = True
+    item_variance: float = 0.0
 
     def error(self, seeds: int) -> tuple[float, float]:
-        """Standard error of the difference over `seeds` seeds of each row, and its degrees of freedom.
-
-        The error is infinite where nothing can be tested: one seed, and no test items.
-        """
-        parts = [] if self.item_variance is None else [(self.item_variance, inf)]
+        """Standard error over `seeds` seeds, and its degrees of freedom; infinite where nothing can be tested."""
+        parts = [(self.item_variance, inf)] if self.item_variance else []
         if self.std is not None and seeds > 1:
-            samples = 1 if self.paired else 2
-            parts.append((samples * self.std**2 / seeds, samples * (seeds - 1)))
-        if not parts:
-            return inf, 1
-        return sqrt(sum(variance for variance, _ in parts)), satterthwaite(*parts)
+            parts.append((self.std**2 / seeds, seeds - 1))
+        return (sqrt(sum(variance for variance, _ in parts)), satterthwaite(*parts)) if parts else (inf, 1)
 
 
 def smallest_difference(design: Design, seeds: int, level: float = LEVEL, power: float = POWER) -> float:
-    """The true difference that a two-sided test at `level` detects with a chance of `power`.
-
-    Spreads are taken for the true ones. Infinite where nothing can be tested.
-    """
+    """The true difference that a two-sided test at `level` detects with a chance of `power`; infinite if none is."""
     error, df = design.error(seeds)
     return error * noncentrality(df, level, power)
-
-
-def interval_text(difference: float, design: Design, seeds: int, digits: int) -> str:
-    """`95 % interval +0.40 to +0.92, over 3 seeds and test items`: what a difference is tested over stands with it."""
-    error, df = design.error(seeds)
-    half = error * quantile(1 - LEVEL, df)
-    low, high = (f"{bound:+z.{digits}f}" for bound in (difference - half, difference + half))
-    over = [] if design.std is None or seeds < 2 else [f"{seeds} seeds"]
-    over += [] if design.item_variance is None else ["test items"]
-    return f"95 % interval {low} to {high}, over {' and '.join(over)}"
 
 
 def noncentrality(df: float, level: float = LEVEL, power: float = POWER) -> float:
@@ -67,22 +58,20 @@ def noncentrality(df: float, level: float = LEVEL, power: float = POWER) -> floa
 
     The chance of a significant difference with the wrong sign is left out: below 1e-6 at a power of 0.8.
 
-    >>> round(noncentrality(8), 2)  # two rows of five seeds
+    >>> round(noncentrality(8), 2)
     3.2
     """
     from scipy.special import nctdtrinc, ndtri
 
     threshold = quantile(1 - level, df)
-    if df > 1e6:
-        return threshold + float(ndtri(power))
-    return float(nctdtrinc(df, 1 - power, threshold))
+    return threshold + float(ndtri(power)) if df > 1e6 else float(nctdtrinc(df, 1 - power, threshold))
 
 
 def power_of(difference: float, design: Design, seeds: int, level: float = LEVEL) -> float:
     """The chance that a two-sided test at `level` detects a true difference, from the noncentral t distribution.
 
-    >>> round(power_of(1.0, Design(0.84, paired=False), 5), 2)  # SimCSE on BERT-base, five seeds of either row
-    0.38
+    >>> round(power_of(1.0, Design(1.19), 5), 2)  # SimCSE on BERT-base, five seeds of either row
+    0.29
     """
     from scipy.stats import nct, norm
 
@@ -104,17 +93,101 @@ def seeds_needed(difference: float, design: Design, level: float = LEVEL, power:
     """
     if design.std is None:
         return None
-
-    def enough(seeds: int) -> bool:
-        return smallest_difference(design, seeds, level, power) <= difference
-
-    if sqrt(design.item_variance or 0.0) * noncentrality(inf, level, power) >= difference:
+    if not difference or sqrt(design.item_variance) * noncentrality(inf, level, power) >= difference:
         return inf
     high = 2
-    while not enough(high):
+    while smallest_difference(design, high, level, power) > difference:
         high *= 2
     low = high // 2  # too few, but where 2 are enough
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
+        low, high = (middle, high) if smallest_difference(design, middle, level, power) > difference else (low, middle)
     return high
+
+
+# ---------------------------------------------------------------- tables
+
+
+def table_rows(views: Iterable[GridView], difference: float | None = None) -> list[list]:
+    """What every declared comparison will show, as under HEAD.
+
+    Args:
+        difference: in points, for which seeds are counted; None: the printed one.
+    """
+    return [row for view in views if not isinstance(view.grid, SettingsTable) for row in _table_rows(view, difference)]
+
+
+def _table_rows(view: GridView, difference: float | None) -> Iterator[list]:
+    grid = view.score_grid
+    for answer in answers(view):
+        for c in answer.comparisons:
+            labels = [label for label in (column.label for column in grid.columns) if label == c.columns]
+            pair = [view.rows[grid.row(row)] for row in (c.row, c.against)]
+            column = grid.column(labels[0]) if labels else len(grid.columns) - 1
+            seeds = max(len(part.plan.specs) for cells in pair for part in cells[column].parts or (cells[column],))
+            if not all(can_be_run(cells[column]) for cells in pair):
+                continue
+            if c.estimate is not None and c.estimate.seed_sd:
+                design = Design(c.estimate.seed_sd, (c.estimate.item_se or 0.0) ** 2)
+                source = "these scores"
+            else:
+                design, source = printed_design(*(cells[column] for cells in pair)), "print, or others' seeds"
+            wanted = abs(difference if difference is not None else c.printed or 0.0)
+            about = [f"{view.paper}/{view.name}", c.row, c.against, c.columns, f"{wanted:.2f}"]
+            if design is None or design.std is None:
+                yield [*about, "–", UNKNOWN, seeds, "–", "–"]
+                continue
+            smallest = smallest_difference(design, seeds)
+            detects = "–" if smallest == inf else f"{smallest:.2f}"
+            yield [*about, f"{design.std:.2f}", source, seeds, detects, seeds_text(seeds_needed(wanted, design))]
+
+
+def printed_design(a: Cell, b: Cell, item_error: float = 0.0) -> Design | None:
+    """How the difference of two rows varies, from printed deviations or seeds that others published, in points."""
+    variances = [run_variance(cell) for cell in (a, b)]
+    known = [variance for variance in variances if variance is not None]
+    return Design(sqrt(sum(known)), item_error**2) if len(known) == 2 else None
+
+
+def run_variance(cell: Cell) -> float | None:
+    """Variance of one run of a printed cell, in squared points; None where it is not known."""
+    unit = (100 / cell.factor) ** 2
+    if cell.published is not None and cell.published.std is not None and cell.published_seeds > 1:
+        return unit * cell.published.std**2
+    variance = single_run_variance(cell, cell.plan.column.task or "Avg.").value
+    return None if variance is None else unit * variance
+
+
+# ---------------------------------------------------------------- claims
+
+
+def claim_rows() -> list[list]:
+    """Whether each claim can be tested at all at the papers' own scale, as under CLAIMS_HEAD: the seeds that would
+    show its printed difference, without an error over test items and with three sizes of it."""
+    rows = []
+    for name in paper_names():
+        for claim in paper(name).claims:
+            if claim.relation != "above" or claim.statistic != "value":
+                continue
+            here = printed_view(name, claim.place, "paper")
+            there = printed_view(name, f"table{claim.versus_table}", "paper") if claim.versus_table else here
+            for versus, column, pairs in claims.pair_cells(claim, here, there):
+                contrast = claims.contrast_printed(claim, here, versus, column, pairs)
+                if isinstance(contrast, str) or len(pairs) > 1 or contrast.difference <= 0:
+                    continue
+                (pair,) = pairs
+                points = contrast.difference * 100 / pair[0].factor
+                about = [name, claim.place, claim.quote, claim.row, versus, column, f"{points:+.2f}"]
+                design = printed_design(*pair)
+                if design is None:
+                    rows.append([*about, "–", *[UNKNOWN] * (1 + len(SHARES))])
+                    continue
+                errors = (0.0, *(share * ITEM_ERROR for share in SHARES))
+                needed = [seeds_needed(points, Design(design.std, error**2)) for error in errors]
+                rows.append([*about, f"{design.std:.2f}", *map(seeds_text, needed)])
+    return rows
+
+
+def seeds_text(seeds: float | None) -> str:
+    """The number of seeds as text: `13`, `no number` where test items alone vary too much, `–` where not known."""
+    return "–" if seeds is None else "no number" if seeds == inf else f"{seeds:.0f}"

@@ -15,10 +15,19 @@ from csebench.plan.evidence import FULL, names, score_name
 from csebench.plan.registry import METHODS, declaration, protocol
 from csebench.plan.registry import names as file_names
 from csebench.report import stats
-from csebench.report.evidence import Spread
-from csebench.report.evidence import spread as seed_spread
-from csebench.report.judging import SeedSource
-from csebench.report.view import Cell
+from csebench.report.cells import Cell
+from csebench.report.others import Spread
+from csebench.report.others import spread as seed_spread
+
+
+@dataclass(frozen=True)
+class SeedSource:
+    """Whose seeds the deviation of a single printed run comes from; `seeds` is None where none are published."""
+
+    what: str  # task and metric
+    encoder: str
+    deviation: str = ""  # in printed units
+    seeds: str | None = None  # `50 seeds of unsup-SimCSE, hppRC-simple-simcse`
 
 
 @dataclass(frozen=True)

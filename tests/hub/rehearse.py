@@ -12,7 +12,7 @@ import sys
 
 from csebench import cli
 from csebench.plan import catalog, recipe, targets
-from csebench.report.view import grid_view
+from csebench.report.cells import grid_view
 
 SCALE = "paper"
 

@@ -18,7 +18,7 @@ from csebench.plan.grids import find_grid
 from csebench.plan.papers import EvidenceKey
 from csebench.report import claims, evidence_page, printed_spread, stats
 from csebench.report import evidence as statistics
-from csebench.report.view import printed_view
+from csebench.report.cells import printed_view
 
 ENCODERS = ["BERT-base", "BERT-large", "RoBERTa-base", "RoBERTa-large"]
 SIMCSE = Key("simcse", "bert-base", "cls_before_pooler")

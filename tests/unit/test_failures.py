@@ -3,13 +3,13 @@
 import json
 
 import pytest
+from csebench.report.markdown import render_page
 
 from csebench.base import caches
 from csebench.base.errors import RunFailed
 from csebench.base.files import write_json
 from csebench.plan import catalog, targets
 from csebench.plan.declarations import Evaluation
-from csebench.report.markdown import render_page
 from csebench.run import in_order
 from csebench.score import evaluate, store
 

@@ -1,0 +1,324 @@
+"""What a table or figure shows: its cells with our values, the published ones, and verdicts.
+
+Built here, once for every format; written by markdown.py, html.py and figures.py.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from csebench.plan.catalog import scale as read_scale
+from csebench.plan.grids import CellPlan, find_grid, plan_grid
+from csebench.plan.papers import Figure, Grid, Published, Row, SettingsTable
+from csebench.plan.registry import declaration, protocol
+from csebench.plan.spec import Spec
+from csebench.plan.targets import grid_path, unavailable
+from csebench.report import stats
+from csebench.report.others import Others, others
+from csebench.score.score_file import settings
+from csebench.score.store import score, value, why_missing
+
+PAPER_SCALE = "paper"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Our values and the published one, both in printed units."""
+
+    plan: CellPlan
+    factor: float  # printed value / score
+    digits: int
+    values: dict[int, float]  # by seed
+    absent: int = 0  # runs without a score
+    reasons: tuple[str, ...] = ()  # why they have none, where it is known
+    stale: bool = False  # scored with an older code version, or with settings that the scale has no more
+    unchanged: bool = False  # training changes no weight, as the loss is 0 in all its runs
+    published: Published | None = None
+    published_seeds: int = 1  # behind the published value
+    published_encoder: str = ""  # role of the encoder behind the published value, whatever a scale uses
+    published_evaluator: str = ""
+    parts: tuple[Cell, ...] = ()  # cells that a derived one is the mean or the difference of
+    verdict: stats.Verdict | None = None
+    others: Others | None = None  # runs by other people with the paper's encoder, never mixed with ours
+
+    @property
+    def ours(self) -> stats.Summary | None:
+        return stats.summarise(self.values.values()) if self.values else None
+
+    @property
+    def mean(self) -> float:
+        """Our mean over seeds, for a cell with values."""
+        return stats.summarise(self.values.values()).mean
+
+    @property
+    def seeds(self) -> list[int]:
+        return sorted(self.values)
+
+    def number(self, x: float) -> str:
+        return f"{x:z.{self.digits}f}"
+
+    @property
+    def text(self) -> str:
+        """`78.41 ± 0.31`, for a difference `+0.41 ± 0.31`; without a value `missing` or `–`."""
+        if self.ours is None:
+            return "missing" if self.absent else "–"
+        sign = "+" if self.plan.column.delta is not None and self.ours.mean >= 0 else ""
+        std = "" if self.ours.std is None else f" ± {self.number(self.ours.std)}"
+        return sign + self.number(self.ours.mean) + std
+
+
+@dataclass(frozen=True)
+class GridView:
+    """A paper's table or figure at a scale."""
+
+    paper: str
+    name: str  # table2, figure3
+    scale: str
+    grid: Grid | SettingsTable
+    rows: list[list[Cell]]
+
+    @property
+    def score_grid(self) -> Grid:
+        """The table or figure, where it is one of scores."""
+        assert isinstance(self.grid, Grid), self.name
+        return self.grid
+
+    @property
+    def figure(self) -> Figure:
+        """The figure, where it is one."""
+        assert isinstance(self.grid, Figure), self.name
+        return self.grid
+
+    def link(self, folder: Path) -> str:
+        """Its page, from another in a folder."""
+        return os.path.relpath(grid_path(self.paper, self.name, self.scale, "md"), folder)
+
+    def column(self, label: str) -> list[Cell]:
+        index = self.score_grid.column(label)
+        return [row[index] for row in self.rows]
+
+    @cached_property
+    def runs(self) -> dict[tuple[str, str], bool | None]:
+        """Per run and evaluator, whether its scores are of an older code version or of other settings; None: it has
+        none that a cell shows."""
+        shown: dict[tuple[str, str], bool | None] = {}
+        for cell in (cell.plan for row in self.rows for cell in row):
+            for spec in cell.specs:
+                content, outdated = shown_score(spec, cell.evaluator, self.scale)
+                if content is not None and value(content, cell.task, cell.column.metric) is not None:
+                    shown[spec.run_id, cell.evaluator] = outdated
+                shown.setdefault((spec.run_id, cell.evaluator), None)
+        return shown
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """(runs with scores, runs shown); a run counts once per evaluator whose data can be had."""
+        scored = sum(outdated is not None for outdated in self.runs.values())
+        missing = [name for (_, name), outdated in self.runs.items() if outdated is None]
+        return scored, scored + sum(unavailable(name, self.scale) is None for name in missing)
+
+    @property
+    def outdated(self) -> int:
+        """How many of the runs with scores have them of an older code version or of other settings only."""
+        return sum(map(bool, self.runs.values()))
+
+    @property
+    def state(self) -> str:
+        """How many of its runs have scores: `complete`, `partial`, `missing`, `nothing to run`; or `settings`."""
+        if isinstance(self.grid, SettingsTable):
+            return "settings"
+        done, wanted = self.progress
+        if not wanted:
+            return "nothing to run"
+        return "complete" if done == wanted else "partial" if done else "missing"
+
+
+def grid_view(paper_name: str, name: str, scale: str) -> GridView:
+    """A table or figure with every score of a scale that exists."""
+    grid = find_grid(paper_name, name)
+    if isinstance(grid, SettingsTable):
+        return GridView(paper_name, name, scale, grid, [])
+    rows = _printed_cells(grid, paper_name, name, scale)
+    rows = _with_derived(grid, [[_with_scores(cell, scale) for cell in row] for row in rows])
+    rows = [[_with_verdict(cell, scale) for cell in row] for row in rows]
+    rows = [[_with_others(cell, paper_name, grid) for cell in row] for row in rows]
+    return GridView(paper_name, name, scale, grid, rows)
+
+
+def printed_view(paper_name: str, name: str, scale: str) -> GridView:
+    """A table or figure with published values only: no score is read."""
+    grid = find_grid(paper_name, name)
+    if isinstance(grid, SettingsTable):
+        return GridView(paper_name, name, scale, grid, [])
+    rows = _with_derived(grid, _printed_cells(grid, paper_name, name, scale))
+    return GridView(paper_name, name, scale, grid, rows)
+
+
+def _printed_cells(grid: Grid, paper_name: str, name: str, scale: str) -> list[list[Cell]]:
+    rows = []
+    for plans in plan_grid(paper_name, name, scale):
+        row = []
+        for cell, published in zip(plans, plans[0].row.values, strict=True):
+            factor, digits = grid.column_factor(cell.column), grid.column_digits(cell.column)
+            row.append(
+                Cell(
+                    cell,
+                    factor,
+                    digits,
+                    {},
+                    published=published,
+                    published_seeds=cell.column.seeds or grid.seeds,
+                    published_encoder=published_encoder(grid, cell.row),
+                    published_evaluator=grid.column_evaluator(cell.column),
+                )
+            )
+        rows.append(row)
+    return rows
+
+
+def published_encoder(grid: Grid, row: Row) -> str:
+    """The role of the encoder behind a row's published values."""
+    return (row.evidence and row.evidence.encoder) or (row.run and row.run.encoder) or grid.encoder
+
+
+def _with_scores(cell: Cell, scale: str) -> Cell:
+    plan, values, stale, absent, reasons = cell.plan, {}, False, 0, {}
+    unchanged: list[bool] = []
+    for spec in plan.specs:
+        content, outdated = shown_score(spec, plan.evaluator, scale)
+        if content is None:
+            absent += 1
+            reasons[why_missing(spec.run_id, plan.evaluator, scale)] = True
+            continue
+        stale |= outdated
+        unchanged.append(changes_nothing(spec, content))
+        if (fraction := value(content, plan.task, plan.column.metric)) is not None:
+            values[spec.seed] = cell.factor * fraction
+    none_changes = bool(unchanged) and all(unchanged)
+    reasons = tuple(filter(None, reasons))
+    return replace(cell, values=values, absent=absent, stale=stale, unchanged=none_changes, reasons=reasons)
+
+
+def changes_nothing(spec: Spec, content: dict) -> bool:
+    """Whether training leaves every weight as it is: the loss is 0 at all evaluations, and no weight decays."""
+    curve = content.get("training", {}).get("curve")
+    return bool(curve) and not any(point["loss"] for point in curve) and not spec.params["weight_decay"]
+
+
+def shown_score(spec: Spec, evaluator: str, scale: str) -> tuple[dict | None, bool]:
+    """The score JSON that pages show of a run, and whether it is of an older code version or of other settings (†)."""
+    content, old = score(spec, evaluator, scale)
+    return content, content is not None and (old or not is_current(content, evaluator, scale))
+
+
+def scored_text(done: int, wanted: int, outdated: int) -> str:
+    """`8 of 13 runs scored`, `13 of 13 runs scored, 4 of them †`: with an older code version or other settings."""
+    return f"{done} of {wanted} runs scored" + (f", {outdated} of them †" if outdated else "")
+
+
+def is_current(content: dict, evaluator: str, scale: str) -> bool:
+    """Whether a score JSON is by today's version of its evaluator, with the settings of the scale; settings that were
+    added later are not in older files."""
+    wanted = settings(protocol(evaluator), read_scale(scale).evaluation)
+    return all(done.get(key, value) == value for done in content["evaluations"] for key, value in wanted.items())
+
+
+def _with_derived(grid: Grid, rows: list[list[Cell]]) -> list[list[Cell]]:
+    """Fills columns that are the mean of those before them, then columns of differences to the baseline row."""
+    for index, column in enumerate(grid.columns):
+        for row in rows:
+            if column.mean:
+                parts = [cell for cell, c in zip(row[:index], grid.columns, strict=False) if c.task is not None]
+                row[index] = combine_parts(row[index], parts, lambda *v: sum(v) / len(v))
+    for index, column in enumerate(grid.columns):
+        if column.delta is None:
+            continue
+        minuend, base = grid.column(column.delta), rows[grid.baseline_row]
+        for row in rows:
+            if row is base:
+                continue
+            cell, published, base_published = row[index], row[minuend].published, base[minuend].published
+            if cell.published is None and published and base_published:
+                off = published.value - base_published.value
+                cell = replace(cell, published=Published(value=off, text=f"{off:+z.{cell.digits}f}"))
+            row[index] = combine_parts(cell, [row[minuend], base[minuend]], lambda a, b: a - b)
+    return rows
+
+
+def combine_parts(cell: Cell, parts: list[Cell], function) -> Cell:
+    """A cell with a function of others, for every seed that they share; as it is where one of them has no value."""
+    if not parts or not all(part.values for part in parts):
+        return replace(cell, parts=tuple(parts))
+    values, absent = combine_by_seed(function, *parts), max(part.absent for part in parts)
+    stale, unchanged = any(part.stale for part in parts), any(part.unchanged for part in parts)
+    return replace(cell, parts=tuple(parts), values=values, absent=absent, stale=stale, unchanged=unchanged)
+
+
+def combine_by_seed(function, *cells: Cell) -> dict[int, float]:
+    """A function of the cells' values for every seed that they share; a deterministic cell has one value for all."""
+    seeded = [cell.values for cell in cells if not is_deterministic(cell)]
+    seeds = sorted(set.intersection(*map(set, seeded))) if seeded else [0]
+
+    def value_for(seed: int, cell: Cell) -> float:
+        return next(iter(cell.values.values())) if is_deterministic(cell) else cell.values[seed]
+
+    return {seed: function(*(value_for(seed, cell) for cell in cells)) for seed in seeds}
+
+
+def method_kinds(cell: Cell) -> set[str]:
+    """Kinds of the methods behind a cell; a difference has those of its row, not of the baseline."""
+    parts = cell.parts[:1] if cell.plan.column.delta is not None else cell.parts
+    kinds = {declaration(spec.method).kind for spec in cell.plan.specs}
+    return kinds | {kind for part in parts for kind in method_kinds(part)}
+
+
+def is_deterministic(cell: Cell) -> bool:
+    """Whether a cell has no randomness, so that its one run counts for every seed."""
+    if cell.parts:
+        return all(is_deterministic(part) for part in cell.parts)
+    return bool(cell.plan.specs) and method_kinds(cell) == {"untrained"}
+
+
+def cell_identity(cell: Cell) -> tuple:
+    """The runs behind a cell and what is measured on them: the same in every table and figure that shows it."""
+    if cell.parts:
+        return tuple(cell_identity(part) for part in cell.parts)
+    plan = cell.plan
+    return (*sorted(spec.run_id for spec in plan.specs), plan.evaluator, str(plan.task), str(plan.metric))
+
+
+def same_runs(a: Cell, b: Cell) -> bool:
+    return bool(a.parts or a.plan.specs) and cell_identity(a) == cell_identity(b)
+
+
+def is_control(cell: Cell) -> bool:
+    return "control" in method_kinds(cell)
+
+
+def is_comparable(cell: Cell) -> bool:
+    """Whether rows are judged by a cell: it has all its runs, of today's code, and is no control."""
+    return bool(cell.values) and not cell.absent and not cell.stale and not is_control(cell)
+
+
+def _with_verdict(cell: Cell, scale: str) -> Cell:
+    if cell.published is None or not cell.values or cell.plan.column.delta is not None:
+        return cell
+    if scale != PAPER_SCALE:
+        reason = f"scale {scale}: {read_scale(scale).differs}"
+        return replace(cell, verdict=stats.Verdict(stats.NOT_COMPARABLE, reason=reason))
+    if cell.absent or cell.stale:
+        return replace(cell, verdict=stats.Verdict(stats.NOT_COMPARABLE, reason="runs are missing or stale"))
+    verdict = stats.verdict(cell.values.values(), cell.published, cell.published_seeds, is_deterministic(cell))
+    return replace(cell, verdict=verdict)
+
+
+def _with_others(cell: Cell, paper_name: str, grid: Grid) -> Cell:
+    return replace(cell, others=others(paper_name, grid, cell.plan.row, cell.plan.column))
+
+
+def encoder_role(cell: Cell) -> str | None:
+    """Role of the encoder that a row names; None for the table's encoder."""
+    return cell.plan.row.run.encoder if cell.plan.row.run else None

@@ -1,0 +1,381 @@
+"""What others' runs say of a published value: groups of runs, verdicts, the spread of seeds, what selection does.
+
+Computed from evidence/*.yaml (csebench/plan/evidence.py) and papers/*.yaml alone: no score of this project is read,
+and no scale matters. The page: csebench/report/evidence_page.py.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from math import comb
+
+import numpy as np
+
+from csebench.base.caches import cached
+from csebench.plan import evidence
+from csebench.plan.catalog import paper, paper_names
+from csebench.plan.evidence import AVERAGE, DEV, FULL, SLACK, Checkpoint, Evidence, Key, PublishedRun, Setup
+from csebench.plan.grids import find_grid
+from csebench.plan.papers import Column, Grid, Published, Row, SettingsTable
+from csebench.plan.targets import grid_label, grid_names
+from csebench.report import stats
+
+SWEEP, SINGLE, LATER, MEAN_ONLY = "seed sweep", "single runs", "re-run in later papers", "mean only"
+PICKED_FROM = (1, 3, 5, 10, 50)  # numbers of seeds of which the best is reported
+UNTRAINED = "bert"  # the method without training, of which nothing can be trained again
+
+
+# ---------------------------------------------------------------- others' runs
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs that are taken together: the seeds of one source, or single runs of several sources."""
+
+    kind: str
+    summary: stats.Summary
+    evidence: tuple[Evidence, ...]
+    runs: tuple[tuple[Evidence, PublishedRun], ...] = ()  # none where only their mean is known
+    values: tuple[float, ...] = ()  # one per run
+
+    @property
+    def sources(self) -> list[str]:
+        return sorted({e.name for e in self.evidence})
+
+    @property
+    def kept_last_step(self) -> int | None:
+        """How many runs keep their last step, which hints at scores that still rose; None if not known."""
+        steps = [(run.best_step, e.setup.steps) for e, run in self.runs]
+        if not steps or any(None in pair for pair in steps):
+            return None
+        return sum(best == last for best, last in steps)
+
+    def verdict(self, value: Print) -> stats.Verdict:
+        """Whether a printed value could be one more of these runs."""
+        if self.values:
+            return stats.verdict(self.values, value.value, value.seeds)
+        return stats.verdict_on(self.summary, value.value, value.seeds)
+
+    def reach(self, value: float) -> int:
+        """How many runs are at or above a value."""
+        return sum(v >= value - SLACK for v in self.values)
+
+
+@cached
+def groups(key: Key, score: str = AVERAGE, size: str = FULL, without_paper: str | None = None) -> list[Group]:
+    """Groups of the comparable and sure runs that have a score: sweeps, the largest first, then single runs.
+
+    Args:
+        without_paper: name of a paper whose own numbers are left out.
+    """
+    sweeps, loose, means = [], {SINGLE: [], LATER: []}, []
+    for e in evidence.evidence_of(key, score, size):
+        experiment = e.experiment
+        if not (experiment.comparable and experiment.sure and experiment.kind in ("retrained", "paper")):
+            continue
+        if without_paper is not None and e.source.paper == without_paper:
+            continue
+        runs = [(e, run) for run in experiment.runs if score in run.scores]
+        if len(runs) >= stats.SEEDS_NEEDED and all(run.seed is not None for _, run in runs):
+            sweeps.append(group(SWEEP, runs, score))
+        elif runs:
+            loose[LATER if experiment.kind == "paper" else SINGLE] += runs
+        elif experiment.summary is not None:
+            mean = experiment.summary.scores[score]
+            summary = stats.Summary(mean.value, mean.std, experiment.summary.n)
+            means.append(Group(MEAN_ONLY, summary, (e,)))
+    sweeps.sort(key=lambda sweep: -sweep.summary.n)
+    return [*sweeps, *(group(kind, runs, score) for kind, runs in loose.items() if runs), *means]
+
+
+def group(kind: str, runs: list[tuple[Evidence, PublishedRun]], score: str) -> Group:
+    values = tuple(run.scores[score].value for _, run in runs)
+    return Group(kind, stats.summarise(values), tuple(dict.fromkeys(e for e, _ in runs)), tuple(runs), values)
+
+
+@cached
+def keys() -> list[Key]:
+    """Every method and encoder with comparable runs or a released checkpoint; methods with most runs first."""
+    experiments = [e.experiment for e in evidence.all_evidence()]
+    candidates = [evidence.key_of(e) for e in (*experiments, *evidence.checkpoints()) if e.setting is None]
+    candidates = [key for key in dict.fromkeys(candidates) if key.method != UNTRAINED]
+    candidates = [key for key in candidates if groups(key) or checkpoints_of(key)]
+    runs, encoders = Counter(), list(evidence.names().encoders)
+    for key in candidates:
+        runs[key.method] = max([runs[key.method], *(g.summary.n for g in groups(key))])
+    return sorted(candidates, key=lambda k: (-runs[k.method], k.method, str(k.pooler), encoders.index(k.encoder)))
+
+
+# ---------------------------------------------------------------- published values
+
+
+@dataclass(frozen=True)
+class Print:
+    """What a method's authors print."""
+
+    value: Published
+    seeds: int  # behind it
+    where: str
+    others: tuple[str, ...] = ()  # other values for the same in other tables
+
+
+@cached
+def printed_by_authors(key: Key, score: str = AVERAGE) -> Print | None:
+    """What the authors of a method print for an encoder; None where that is not known.
+
+    evidence/methods.yaml has it where no row of papers/*.yaml prints it, or where two rows print two values. Otherwise
+    it is that of the row that prints most of the test sets. Re-runs by another paper do not count.
+    """
+    candidates = []
+    for name, grid_name, grid, row in rows():
+        if row.source == "rerun" or evidence.key_of_row(row, grid.encoder) != key:
+            continue
+        values = {
+            score_of(grid, column): (value, column.seeds or grid.seeds)
+            for column, value in zip(grid.columns, row.values, strict=True)
+            if value is not None
+        }
+        values.pop(None, None)
+        if score in values:
+            where = f"{paper(name).label}, {grid_label(grid_name)}"
+            candidates.append((len(values), row.source == "measured", *values[score], where))
+    best = max(candidates, key=lambda c: c[:2], default=None)
+    stated = evidence.names().methods[key.method].printed.get(key.encoder)
+    if stated is not None and score == AVERAGE and key.pooler == evidence.default_pooler(key.method):
+        value, seeds, where = stated.value, stated.seeds, stated.note or "as its sources state it"
+    elif best is not None:
+        _, _, value, seeds, where = best
+    else:
+        return None
+    most = best[0] if best is not None else 0
+    others = {v.text: place for n, _, v, _, place in candidates if n == most and v.value != value.value}
+    return Print(value, seeds, where, tuple(f"{text} in {place}" for text, place in others.items()))
+
+
+@cached
+def rows() -> list[tuple[str, str, Grid, Row]]:
+    """(paper, table or figure, its grid, row) of every row of papers/ that shows scores."""
+    grids = [(name, grid_name, find_grid(name, grid_name)) for name in paper_names() for grid_name in grid_names(name)]
+    return [
+        (name, grid_name, grid, row)
+        for name, grid_name, grid in grids
+        if not isinstance(grid, SettingsTable)
+        for row in grid.rows
+    ]
+
+
+def score_of(grid: Grid, column: Column, size: str = FULL) -> str | None:
+    """What evidence calls the score that a column shows; None where evidence has none of it."""
+    if column.task is None or column.metric is not None or column.sweep or column.size != size:
+        return None
+    return evidence.score_name(column.evaluator or grid.evaluator, column.task)
+
+
+def sweeps() -> list[tuple[Key, Group, Print]]:
+    """Seed sweeps of a method with a printed value: what the page's figures and its first lines are about."""
+    largest = [(key, groups(key)[0], printed_by_authors(key)) for key in keys() if groups(key)]
+    return [(key, runs, value) for key, runs, value in largest if runs.kind == SWEEP and value is not None]
+
+
+# ---------------------------------------------------------------- for a cell of a table
+
+
+@dataclass(frozen=True)
+class Others:
+    """What others got for a cell's method on its encoder, in printed units."""
+
+    kind: str
+    summary: stats.Summary
+    sources: list[str]
+    differs: str
+    published: Published | None
+    published_seeds: int
+    values: tuple[float, ...] = ()  # one per run, where they are known
+
+    @property
+    def verdict(self) -> stats.Verdict | None:
+        """Whether these runs reproduce the printed value; None where nothing is printed."""
+        if self.published is None:
+            return None
+        if self.values:
+            return stats.verdict(self.values, self.published, self.published_seeds)
+        return stats.verdict_on(self.summary, self.published, self.published_seeds)
+
+
+def others(paper_name: str, grid: Grid, row: Row, column: Column) -> Others | None:
+    """Others' runs for a cell: the largest seed sweep, else single runs. The paper's own numbers do not count.
+
+    At no scale in particular: they are on the paper's encoder, and are not mixed with ours.
+    """
+    key, score = evidence.key_of_row(row, grid.encoder), score_of(grid, column, column.size)
+    if key is None or score is None:
+        return None
+    candidates = groups(key, score, column.size, paper_name)
+    if not candidates:
+        return None
+    largest, s = candidates[0], candidates[0].summary
+    unit = (column.factor or grid.factor) / 100  # evidence is in percent
+    s = stats.Summary(s.mean * unit, None if s.std is None else s.std * unit, s.n)
+    value, seeds = row.values[grid.columns.index(column)], column.seeds or grid.seeds
+    values = tuple(v * unit for v in largest.values)
+    return Others(largest.kind, s, largest.sources, differs(largest, row), value, seeds, values)
+
+
+def differs(runs: Group, row: Row | None = None) -> str:
+    """How runs differ from the authors' recipe, and in batch, learning rate and steps from a row's."""
+    setups = [e.setup for e in runs.evidence]
+    if len(setups) > 1:
+        return f"{len(runs.sources)} sources with their own setups"
+    setup = setups[0]
+    return "; ".join(filter(None, (budget(setup, row), circumstances(setup))))
+
+
+def budget(setup: Setup, row: Row | None = None) -> str:
+    """`batch 64 (this row: 50), learning rate 3e-5, 15,625 steps`."""
+    params = row.run.params if row is not None and row.run is not None else {}
+    parts = []
+    for name, text in (("batch_size", "batch {}"), ("learning_rate", "learning rate {}"), ("steps", "{:,} steps")):
+        theirs, here = getattr(setup, name), params.get(name)
+        if theirs is not None:
+            same = here is None or number(theirs) == float(here)
+            parts.append(text.format(theirs) + ("" if same else f" (this row: {here:g})"))
+    return ", ".join(parts)
+
+
+def circumstances(setup: Setup) -> str:
+    """Code, precision, versions, GPU, selection, and whatever else a source states."""
+    gpu = f"GPU {setup.gpu}" if setup.gpu else None
+    every = f"evaluated every {setup.evaluate_every} steps" if setup.evaluate_every else None
+    parts = (setup.code, setup.precision, setup.versions, gpu, every, setup.selection, setup.differs)
+    return "; ".join(filter(None, parts))
+
+
+def title(key: Key) -> str:
+    """`unsup-SimCSE, BERT-base`; with the pooler where it is not the method's own."""
+    pooler = "" if key.pooler == evidence.default_pooler(key.method) else f" ({key.pooler})"
+    return f"{method_title(key)}, {encoder_title(key)}{pooler}"
+
+
+def method_title(named) -> str:
+    return evidence.names().methods[named.method].title
+
+
+def encoder_title(named) -> str:
+    return evidence.names().encoders[named.encoder]
+
+
+def number(text: str | int) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+# ---------------------------------------------------------------- spread of seeds
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Standard deviation of a score over seeds, in the units of evidence, and whose."""
+
+    std: float
+    n: int  # seeds
+    method: str
+    source: str
+
+
+@cached
+def spread(encoder: str, score: str, method: str | None = None) -> Spread | None:
+    """Of the nearest seed sweep on an encoder: the method's own, else the largest of another method.
+
+    None where no sweep on the encoder has the score.
+    """
+    candidates = [
+        (key.method == method, g.summary.n, Spread(g.summary.std, g.summary.n, key.method, g.sources[0]))
+        for key in keys()
+        if key.encoder == encoder
+        for g in groups(key, score)
+        if g.kind == SWEEP and g.summary.std is not None
+    ]
+    return max(candidates, key=lambda c: c[:2])[2] if candidates else None
+
+
+# ---------------------------------------------------------------- what selection does
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Reporting the best of k seeds, picked by the dev set or by the test sets themselves."""
+
+    n: int
+    correlation: float  # of dev and test scores over seeds (Pearson)
+    by_dev: dict[int, float] = field(default_factory=dict)  # k: expected test score
+    by_test: dict[int, float] = field(default_factory=dict)
+    reach: dict[int, float] = field(default_factory=dict)  # k: chance that what dev picks is at or above print
+
+
+def selection(runs: Group, value: float, dev: str = DEV[0]) -> Selection | None:
+    """Exact, over all subsets of k of the n seeds; None where runs lack a dev score.
+
+    Args:
+        value: the printed one.
+    """
+    if not runs.runs or any(dev not in run.scores for _, run in runs.runs):
+        return None
+    on_dev = np.array([run.scores[dev].value for _, run in runs.runs])
+    on_test = np.array(runs.values)
+    reached = (on_test >= value - SLACK).astype(float)
+    picked = [k for k in PICKED_FROM if k <= len(on_test)]
+    return Selection(
+        len(on_test),
+        float(np.corrcoef(on_dev, on_test)[0, 1]),
+        {k: expected_of_best(k, on_dev, on_test) for k in picked},
+        {k: expected_of_best(k, on_test, on_test) for k in picked},
+        {k: expected_of_best(k, on_dev, reached) for k in picked},
+    )
+
+
+def expected_of_best(k: int, by: np.ndarray, of: np.ndarray) -> float:
+    """The mean, over all subsets of k runs, of `of` of the run that is highest in `by`; ties share their chance.
+
+    The run of rank r (from 0) is the highest of C(r, k-1) of the C(n, k) subsets.
+
+    >>> expected_of_best(2, np.array([1.0, 2.0, 3.0]), np.array([10.0, 20.0, 60.0]))  # 20, 60 and 60
+    46.666666666666664
+    """
+    order = np.argsort(by, kind="stable")
+    chances = np.array([comb(rank, k - 1) for rank in range(len(by))], dtype=float) / comb(len(by), k)
+    values = np.array([of[by == by[i]].mean() for i in order])
+    return float(chances @ values)
+
+
+# ---------------------------------------------------------------- released checkpoints
+
+
+def checkpoints_of(key: Key) -> list[Checkpoint]:
+    """Released checkpoints of the method itself."""
+    return [c for c in evidence.checkpoints() if c.setting is None and evidence.key_of(c) == key]
+
+
+def scored_by_others(checkpoint: Checkpoint) -> list[tuple[Evidence, PublishedRun]]:
+    """Others' scores of a checkpoint on the STS test sets."""
+    c = checkpoint
+    return [
+        (e, run)
+        for e in evidence.all_evidence()
+        if (x := e.experiment).kind == "checkpoint" and x.sure
+        if (x.method, x.setting, x.encoder) == (c.method, c.setting, c.encoder)
+        for run in x.runs
+        if average(run) is not None
+    ]
+
+
+def average(run: PublishedRun) -> str | None:
+    """The average of the seven STS test sets as printed, or computed where only its columns are printed."""
+    if AVERAGE in run.scores:
+        return run.scores[AVERAGE].text
+    columns = evidence.tasks()[AVERAGE]
+    if not run.scores.keys() >= set(columns):
+        return None
+    return f"{np.mean([run.scores[task].value for task in columns]):.2f}"

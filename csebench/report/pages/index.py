@@ -1,0 +1,90 @@
+"""The first page of a scale: the questions that its tables answer, one picture, and which table has how many runs."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+
+from csebench.base.errors import by_number
+from csebench.plan.catalog import DEFAULT_SCALE, SIDE_BY_SIDE, VARIANTS, paper, paper_names, results_folder
+from csebench.plan.papers import SettingsTable
+from csebench.plan.targets import grid_label, grid_names, page
+from csebench.report.cells import GridView, grid_view, scored_text
+from csebench.report.compare import BETTER, WORSE, Answer, answer
+from csebench.report.pages.page import Page, Part, Picture, Table
+from csebench.report.pages.table import STALE, scale_line
+from csebench.report.words import family_sentence, not_matched, sentence
+
+STATE_LABELS = {"nothing to run": "cited only"}  # other states are printed as they are
+
+
+def index_page(scale: str) -> Page:
+    views = [grid_view(name, grid, scale) for name in paper_names() for grid in grid_names(name)]
+    evidence = os.path.relpath(results_folder(DEFAULT_SCALE) / "evidence.md", results_folder(scale))
+    parts: list[Part] = [f"[Does it reproduce?]({evidence}) Scores of others who trained on the papers' encoders."]
+    if scale != DEFAULT_SCALE:
+        parts += [questions(scale, [grid_view(SIDE_BY_SIDE, SIDE_BY_SIDE, scale), *views])]
+        parts += [Picture(f"{SIDE_BY_SIDE}.svg", "Every method against the untrained encoder and against SimCSE")]
+    parts += ["## Tables and figures", *coverage(views)]
+    states = Counter(view.state for view in views)
+    counts = "; ".join(f"{count} {STATE_LABELS.get(state, state)}" for state, count in sorted(states.items()))
+    parts += [
+        f"A cell: how many of its runs have scores; {STALE}: with an older code version or other settings. {counts}.",
+        f"[All methods]({SIDE_BY_SIDE}.md) · [papers and released code]({VARIANTS}.md) · [claims](claims.md) ·"
+        " [inconsistencies in the published tables](audit.md) · [every score](scores.csv) · [every cell](cells.csv) ·"
+        " [every comparison](comparisons.csv)",
+    ]
+    return Page(f"Results at scale {scale}", scale_line(page(SIDE_BY_SIDE, scale)), parts)
+
+
+def questions(scale: str, views: list[GridView]) -> str:
+    """The declared questions of the first page with their answers, as a numbered list."""
+    asked: dict[str, list[Answer]] = {}
+    for view in views:
+        families = [] if isinstance(view.grid, SettingsTable) else view.grid.compare
+        for family in families:
+            if family.first_page:
+                asked.setdefault(family.first_page, []).append(answer(view, family))
+    lines = []
+    for question, answered in asked.items():
+        links = dict.fromkeys(f"[{label(one.view)}]({one.view.link(results_folder(scale))})" for one in answered)
+        text = " ".join(map(answer_text, answered))
+        lines.append(f"{len(lines) + 1}. {question} {text} {', '.join(links)}")
+    return "\n".join(lines)
+
+
+def answer_text(answered: Answer) -> str:
+    """One sentence per pair while they are few; of many the counts."""
+    if len(answered.comparisons) <= 2:
+        said = ((sentence(c, answered.family.equality), not_matched(c)) for c in answered.comparisons)
+        return " ".join(f"**{text}** {unmatched}".rstrip() for text, unmatched in said)
+    counts = Counter(c.relation for c in answered.comparisons)
+    count = f"**{counts[BETTER]} of {len(answered.comparisons)} are better, {counts[WORSE]} worse.**"
+    return f"{count} {family_sentence(answered)}"
+
+
+def label(view: GridView) -> str:
+    return "all methods" if view.paper == SIDE_BY_SIDE else f"{paper(view.paper).label} {grid_label(view.name)}"
+
+
+def coverage(views: list[GridView]) -> list[Table]:
+    """Tables and figures × papers: how many of the runs of each have scores."""
+    by_place = {(view.paper, view.name): view for view in views}
+    tables = []
+    for kind in ("table", "figure"):
+        body = []
+        for name in sorted({name for _, name in by_place if name.startswith(kind)}, key=by_number):
+            links = [
+                f"[{progress_label(by_place[p, name])}]({p}/{name}.md)" if (p, name) in by_place else ""
+                for p in paper_names()
+            ]
+            body.append([f"[{grid_label(name)}]({name}.md)" if kind == "table" else grid_label(name), *links])
+        tables.append(Table(["", *(paper(name).label for name in paper_names())], body))
+    return tables
+
+
+def progress_label(view: GridView) -> str:
+    """`complete: 48 of 48 runs scored, 8 of them †`, `cited only`."""
+    done, shown = view.progress
+    state = STATE_LABELS.get(view.state, view.state)
+    return f"{state}: {scored_text(done, shown, view.outdated)}" if shown else state

@@ -1,0 +1,83 @@
+"""What the page of all methods shows beside its table: what tuning chose for each method, and what that gained on
+STS-B dev. A function of the files of searches (csebench/plan/tuning.py)."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from csebench.plan import tuning
+from csebench.plan.catalog import scale as read_scale
+from csebench.plan.registry import COMPONENTS, declaration
+from csebench.plan.tuning import Search, settings_text
+from csebench.report.pages.page import Fold, Part, Table
+
+HEAD = ["method", "trials", "without tuning", "chosen settings", "tuned", "gain"]
+
+
+def tuning_parts(scale_name: str) -> list[Part]:
+    """Folded: every search with its gain, and all trials; nothing where no search was made."""
+    searches = [tuning.read_search(path) for path in tuning.search_files(scale_name)]
+    if not searches:
+        return []
+    scale, counts = read_scale(scale_name), sorted({search.planned for search in searches})
+    parts: list[Part] = [
+        f"{gains_text(searches)} Every method gets the same number of trials: the first has the settings of the scale,"
+        " the others are drawn at random from the values that the method declares. All train on"
+        f" {scale.sizes[tuning.SIZE]:,} sentences, with a subset and a seed that no table uses"
+        f" ({tuning.trial_seed(scale)}). A score is Spearman × 100 on STS-B dev, the set that chose the settings, so"
+        " part of a gain is chance.",
+        Table(HEAD, [summary_row(search) for search in searches]),
+    ]
+    if len(counts) > 1:
+        parts.append(f"**Not the same number of trials for each**: {', '.join(map(str, counts))}.")
+    if defects := [f"- {s.name}: {reason}." for s in searches if (reason := tuning.defect(s, scale_name))]:
+        parts += ["Settings that no scale takes until the search is made again:", "\n".join(defects)]
+    rows = [
+        [label(search), settings_text(t.settings), f"failed: {t.failure}" if t.dev is None else points(t.dev), t.run]
+        for search in searches
+        for t in search.trials
+    ]
+    again = tuning.command([search.name for search in searches], scale_name, counts[-1])
+    trials = Fold("All trials", [Table(["method", "settings", "STS-B dev", "run"], rows)])
+    return [Fold("What tuning chose for each method, and gained", [*parts, trials, f"Search again: `{again}`."])]
+
+
+def label(search: Search) -> str:
+    """The titles of what was tuned: `Contrastive Tension + Attention-level mutual information` for `ct+ami`."""
+    method, *added = search.name.split("+")
+    titles = [declaration(method).title, *(declaration(component, COMPONENTS).title for component in added)]
+    return " + ".join(titles)
+
+
+def gains_text(searches: list[Search]) -> str:
+    """How much tuning gained, over the methods that have a score before and after it."""
+    gains = {label(search): gained for search in searches if (gained := gain(search)) is not None}
+    if not gains:
+        return "No search has a score with the settings of the scale."
+    most, unchanged = max(gains, key=lambda name: gains[name]), sum(gain == 0 for gain in gains.values())
+    return (
+        f"Tuning gained {median(gains.values()):+z.2f} points on STS-B dev in the median of {len(gains)} methods, at"
+        f" most {gains[most]:+z.2f} ({most}); for {unchanged} the settings of the scale were the best."
+    )
+
+
+def gain(search: Search) -> float | None:
+    """Points of the best trial over the settings of the scale; None where these have no score."""
+    first, best = search.trials[0].dev, tuning.best_trial(search.trials)
+    return None if first is None or best is None or best.dev is None else 100 * (best.dev - first)
+
+
+def summary_row(search: Search) -> list[str]:
+    best, gained = tuning.best_trial(search.trials), gain(search)
+    return [
+        label(search),
+        f"{len(search.trials)}" + (f" of {search.planned}" if len(search.trials) < search.planned else ""),
+        points(search.trials[0].dev),
+        "–" if best is None else settings_text(best.settings),
+        points(best and best.dev),
+        "–" if gained is None else f"{gained:+z.2f}",
+    ]
+
+
+def points(score: float | None) -> str:
+    return "–" if score is None else f"{100 * score:.2f}"

@@ -1,0 +1,125 @@
+"""A page as one value: answer, picture, tables, folded details; written as Markdown, its tables as LaTeX, CSV and JSON
+too. Same page, same bytes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from tabulate import tabulate
+
+from csebench.base.tables import csv_text, json_text, records
+
+
+class Table(NamedTuple):
+    """Texts in rows below a head; `title` tells it from others of a page."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    title: str = ""
+
+
+class Picture(NamedTuple):
+    """An image beside the page."""
+
+    file: str
+    alt: str
+
+
+class Fold(NamedTuple):
+    """Parts behind a line that unfolds them."""
+
+    summary: str
+    parts: Sequence[Part]
+
+
+Part = str | Table | Picture | Fold  # a text is a paragraph or a list, in Markdown
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a reader gets: the parts stand in the order in which they are read."""
+
+    title: str
+    scale_line: str  # at which scale, and what that can say
+    parts: Sequence[Part]
+
+    @property
+    def tables(self) -> list[Table]:
+        """The tables that are not folded."""
+        return [part for part in self.parts if isinstance(part, Table)]
+
+    def write(self, form: str) -> str:
+        """The page in `markdown`, or its tables in `latex`, `csv` or `json`."""
+        return WRITERS[form](self)
+
+
+# ---------------------------------------------------------------- Markdown
+
+
+def as_markdown(page: Page) -> str:
+    lines = [f"# {page.title}", *([f"*{page.scale_line}*"] if page.scale_line else [])]
+    return "\n\n".join([*lines, *map(part_markdown, page.parts)]) + "\n"
+
+
+def part_markdown(part: Part) -> str:
+    if isinstance(part, Picture):
+        return f"![{part.alt}]({part.file})"
+    if isinstance(part, Fold):
+        inside = map(part_markdown, part.parts)
+        return "\n\n".join([f"<details><summary>{escape_html(part.summary)}</summary>", *inside, "</details>"])
+    if isinstance(part, Table):
+        title = [f"**{part.title}**"] if part.title else []
+        return "\n\n".join([*title, markdown_table(part.head, part.rows)])
+    return escape_html(part)
+
+
+def markdown_table(head: Iterable[str], body: Iterable[Sequence[str]]) -> str:
+    """A table of texts, without padding."""
+    head = [escape_cell(text) for text in head]
+    lines = [f"| {' | '.join(map(escape_cell, row))} |" for row in body]
+    return "\n".join([f"| {' | '.join(head)} |", "|---" * len(head) + "|", *lines])
+
+
+def escape_cell(text: str) -> str:
+    """A text that stays in its cell: pipes, line ends, HTML, and a backtick without a second one are escaped."""
+    text = escape_html(" ".join(text.splitlines())).replace("|", "\\|")
+    return text if text.count("`") % 2 == 0 else text.replace("`", "\\`")
+
+
+def escape_html(text: str) -> str:
+    """Markdown whose only HTML is the folding of pages, and whose only links are to web pages and within the project.
+
+    For texts of papers/ and evidence/, of score JSONs (names of hardware) and of data sets (what was retrieved).
+    """
+    text = re.sub(r"<(?!/?(details|summary)>)(?=[A-Za-z/!?])", "&lt;", text)
+    return re.sub(r"\]\((?=\s*[A-Za-z][\w+.-]*:)(?!https?://)", "]\\(", text)
+
+
+# ---------------------------------------------------------------- tables in other formats
+
+
+def as_latex(page: Page) -> str:
+    return "\n\n".join(tabulate(t.rows, t.head, "latex_booktabs", disable_numparse=True) for t in page.tables) + "\n"
+
+
+def as_csv(page: Page) -> str:
+    return "\n".join(csv_text(t.head, records(t.head, t.rows)) for t in page.tables)
+
+
+def as_json(page: Page) -> str:
+    tables = [{"title": t.title, "rows": records(t.head, t.rows)} for t in page.tables]
+    return json_text({"title": page.title, "scale": page.scale_line, "tables": tables}) + "\n"
+
+
+WRITERS = {"markdown": as_markdown, "latex": as_latex, "csv": as_csv, "json": as_json}
+
+
+def link(label: str, path: Path, page: Path) -> str:
+    """A link to a file from the page at a path."""
+    return f"[{label}]({os.path.relpath(path, page.parent)})"

@@ -1,0 +1,466 @@
+"""The page of a table or figure: its answer, a picture, our scores; folded, what is printed and how it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import inf
+
+from csebench.base.project import ROOT
+from csebench.plan import targets
+from csebench.plan.catalog import DEFAULT_SCALE, GENERATED, SIDE_BY_SIDE, VARIANTS, paper
+from csebench.plan.catalog import scale as read_scale
+from csebench.plan.declarations import Scale
+from csebench.plan.grids import recipe_values
+from csebench.plan.papers import Figure, SettingsTable
+from csebench.plan.registry import METHODS, declaration, names, protocol
+from csebench.plan.targets import grid_label
+from csebench.report import stats
+from csebench.report.cells import PAPER_SCALE, Cell, GridView, grid_view, is_control
+from csebench.report.claims import judged_claims
+from csebench.report.compare import BETTER, WORSE, Answer, answers, averages, best_rows, block
+from csebench.report.others import Others
+from csebench.report.pages.methods import tuning_parts
+from csebench.report.pages.page import Fold, Page, Part, Picture, Table
+from csebench.report.provenance import deviation_lines, page_conditions, provenance_lines
+from csebench.report.words import (
+    COMPARISON_HEAD,
+    SMOKE,
+    comparison_row,
+    excluded,
+    family_sentence,
+    not_matched,
+    sentence,
+    short_label,
+)
+from csebench.score.store import score
+
+SOURCES = {"measured": "measured by the authors", "rerun": "re-run by the authors", "copied": "copied"}
+SIGNS = {stats.REPRODUCED: "✓", stats.CLOSE: "≈", stats.LOWER: "↓", stats.HIGHER: "↑", stats.TOO_FEW: "?"}
+STALE = "†"
+CLAIMS_HEAD = ["claim", "on the printed numbers", "here"]
+
+
+def table_page(page: targets.Page) -> Page:
+    """The page of one paper's table or figure, of one number in all papers, or of all variants."""
+    views = [grid_view(*grid, page.scale) for grid in page.grids()]
+    if len(views) == 1:
+        (view,) = views
+        tuned = tuning_parts(page.scale) if view.paper == SIDE_BY_SIDE else []
+        parts = [*status_line(view), *view_parts(view), *tuned, *made(page)]
+        return Page(heading(view), scale_line(page), parts)
+    parts = [*([variants_legend()] if page.papers == (VARIANTS,) else [])]
+    for view in views:
+        parts += [f"## {heading(view)}", *status_line(view), *view_parts(view)]
+    return Page(page_title(page), scale_line(page), [*parts, *made(page)])
+
+
+def page_title(page: targets.Page) -> str:
+    if page.papers == (VARIANTS,):
+        return "Papers and released code"
+    return "All methods" if page.name == SIDE_BY_SIDE else f"{grid_label(page.name)} of all papers"
+
+
+def heading(view: GridView) -> str:
+    """`miCSE · Table 2 · Few-shot: AMI as a plug-in`"""
+    if view.paper in GENERATED:
+        return view.grid.title
+    about = paper(view.paper)
+    return f"{about.label or about.reference} · {grid_label(view.name)} · {view.grid.title}"
+
+
+def scale_line(page: targets.Page) -> str:
+    """`Scale mini: a small encoder … (what this can say).`"""
+    scale, doc = read_scale(page.scale), ROOT / "docs" / f"{page.scale}.md"
+    depth = "../" * len(page.path.parent.parts)
+    more = f" ([what this can say]({depth}docs/{doc.name}))" if doc.exists() else ""
+    return f"Scale {page.scale}: {scale.purpose.rstrip('.')}{more}."
+
+
+def status_line(view: GridView) -> list[str]:
+    """How many runs have scores, where some have none or old ones."""
+    done, wanted = view.progress if not isinstance(view.grid, SettingsTable) else (0, 0)
+    parts = [f"{done} of {wanted} runs are scored"] if 0 < done < wanted else []
+    parts += (
+        [f"{STALE}: {view.outdated} of them with an older code version or other settings"] if view.outdated else []
+    )
+    return [f"{'; '.join(parts)}."] if parts else []
+
+
+# ---------------------------------------------------------------- what a table or figure shows
+
+
+def view_parts(view: GridView) -> list[Part]:
+    """Answer, picture, table, legend, folded details."""
+    if isinstance(view.grid, SettingsTable):
+        return settings_parts(view, view.grid)
+    answered = answers(view)
+    parts: list[Part] = [*answer_lines(view, answered), *picture(view, answered)]
+    shown = [i for i in row_order(view) if any(cell.plan.specs for cell in view.rows[i])]
+    if shown:
+        parts += [*score_tables(view, shown), legend(view)]
+    parts += printed_fold(view, folded=bool(shown))
+    parts += others_fold(view)
+    if answered and view.scale != DEFAULT_SCALE:
+        rows = [comparison_row(c) for answer in answered for c in answer.comparisons]
+        parts.append(Fold(f"Every declared comparison: {len(rows)}", [Table(COMPARISON_HEAD, rows), how_compared()]))
+    parts += [*claims_fold(view), *texts_fold(view)]
+    if notes := [*view.grid.notes, *missing_scores(view), *equal_rows(view), *unchanged_rows(view), *not_run(view)]:
+        parts.append(Fold("Notes, and rows not run here", ["\n".join(f"- {note}" for note in notes)]))
+    return parts
+
+
+def answer_lines(view: GridView, answered: list[Answer]) -> list[str]:
+    """The answer in bold, what is not matched, then one line per other question."""
+    if view.scale == DEFAULT_SCALE:
+        return [f"**{SMOKE}**"]
+    if not any(cell.plan.specs for row in view.rows for cell in row):
+        return [f"**Nothing is run here: {why_nothing(view)}.** The printed values follow."]
+    lines = []
+    if view.scale == PAPER_SCALE:
+        lines.append(f"**{reproduced_text(view)}**")
+    for answer in answered:
+        if answer.family.primary and len(answer.comparisons) == 1:
+            (comparison,) = answer.comparisons
+            said = printed_lead(answer) if view.scale == PAPER_SCALE else sentence(comparison, answer.family.equality)
+            bold = said if view.scale == PAPER_SCALE else f"**{said}**"
+            lines.append(" ".join(filter(None, [bold, not_matched(comparison)])))
+        else:
+            lines.append(f"{answer.family.question} {family_sentence(answer)}")
+    if not lines:
+        done, wanted = view.progress
+        lines.append(
+            f"**{'No comparison is declared' if done else 'No answer yet'}: {done} of {wanted} runs are scored.**"
+        )
+    return ["\n\n".join(lines)]
+
+
+def why_nothing(view: GridView) -> str:
+    reasons = {cell.plan.missing for row in view.rows for cell in row if cell.plan.missing}
+    return next(iter(reasons)) if len(reasons) == 1 else "no row has a method and data here"
+
+
+def reproduced_text(view: GridView) -> str:
+    """`30 of 36 printed values are reproduced; 3 close, 3 lower, 0 higher, 0 untested.`"""
+    verdicts = [c.verdict.name if c.verdict else "" for row in view.rows for c in row if c.published and c.plan.specs]
+    counts = [verdicts.count(name) for name in (stats.CLOSE, stats.LOWER, stats.HIGHER)]
+    reproduced = verdicts.count(stats.REPRODUCED)
+    close, lower, higher = counts
+    untested = len(verdicts) - reproduced - sum(counts)
+    return (
+        f"{reproduced} of {len(verdicts)} printed values are reproduced; {close} close, {lower} lower, {higher}"
+        f" higher, {untested} untested."
+    )
+
+
+def printed_lead(answer: Answer) -> str:
+    """At the papers' own scale: whether the printed difference of two rows is shown."""
+    (c,) = answer.comparisons
+    if c.estimate is None or c.p is None or c.printed is None:
+        return sentence(c, answer.family.equality)
+    row, against, gain = short_label(c.row), short_label(c.against), f"{c.estimate.gain:+.2f}"
+    if c.relation == BETTER:
+        return f"{row}'s lead over {against} (printed {c.printed:+.2f}) is shown: {gain}."
+    if c.relation == WORSE:
+        return f"{row} is worse than {against} (printed {c.printed:+.2f}): {gain}."
+    return f"{row}'s lead over {against} (printed {c.printed:+.2f}) is not shown; {excluded(c)}."
+
+
+def picture(view: GridView, answered: list[Answer]) -> list[Picture]:
+    """The figure itself; of a table, the forest plot of its comparisons, where it has any."""
+    title = answer_title(answered)
+    if isinstance(view.grid, Figure):
+        return [Picture(f"{view.name}.svg", view.grid.title)]
+    tested = any(c.p is not None for answer in answered for c in answer.comparisons)
+    return [Picture(f"{view.name}.svg", title)] if tested and view.scale != DEFAULT_SCALE else []
+
+
+def answer_title(answered: list[Answer]) -> str:
+    """The first clause of the answer, which is the title of the picture too."""
+    if not answered:
+        return ""
+    first = answered[0]
+    if not first.family.primary:
+        return first.family.question
+    return sentence(first.comparisons[0], first.family.equality).split(" here")[0].rstrip(".")
+
+
+def row_order(view: GridView) -> list[int]:
+    """Indices of rows as a page shows them: as printed; on the page of all methods from the best, controls last."""
+    rows = range(len(view.rows))
+    if view.paper != SIDE_BY_SIDE:
+        return [*rows]
+    average = view.column("Avg.")
+    return sorted(rows, key=lambda i: (is_control(average[i]), -average[i].mean if average[i].values else inf))
+
+
+def score_tables(view: GridView, shown: list[int]) -> list[Table]:
+    """Our scores; rows that learn with labels are a table of their own."""
+    columns = view.score_grid.columns
+    bold = {
+        (row, i)
+        for i, column in enumerate(columns)
+        for best in best_rows(view, column)
+        if len(best) == 1
+        for row in best
+    }
+    if view.scale == DEFAULT_SCALE:
+        bold = set()
+
+    def lines(rows: Iterable[int]) -> list[list[str]]:
+        return [
+            [
+                view.grid.rows[i].label,
+                *(cell_text(cell, (i, j) in bold, view.scale) for j, cell in enumerate(view.rows[i])),
+            ]
+            for i in rows
+        ]
+
+    with_labels = [i for i in shown if (of := block(view, i)) is not None and of[1] == "triplets"]
+    head = ["Model", *(column.label for column in columns)]
+    if not with_labels or len(with_labels) == len(shown):
+        return [Table(head, lines(shown))]
+    without = [i for i in shown if i not in with_labels]
+    return [Table(head, lines(without)), Table(head, lines(with_labels), "Trained with labels")]
+
+
+def cell_text(cell: Cell, bold: bool, scale: str) -> str:
+    """`78.41 ± 0.31`; at the papers' scale with the published value and its verdict, `(78.13 ✓)`."""
+    text = f"**{cell.text}**" if bold else cell.text
+    text += STALE if cell.stale else ""
+    text += f" [{cell.absent} missing]" if cell.absent and cell.values else ""
+    if scale != PAPER_SCALE or cell.published is None:
+        return text
+    sign = SIGNS.get(cell.verdict.name, "") if cell.verdict else ""
+    return f"{text} ({cell.published.text.replace('±', ' ± ')}{f' {sign}' if sign else ''})"
+
+
+def legend(view: GridView) -> str:
+    """How to read a cell, and which rows may be best."""
+    cells = [cell for row in view.rows for cell in row]
+    metrics = sorted({cell.plan.metric for cell in cells if cell.plan.metric})
+    counts = sorted({len(cell.values) for cell in cells if cell.values})
+    seeds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1])))) if counts else "no"
+    factor = " × 100" if view.score_grid.factor == 100 else ""
+    parts = [f"Mean ± standard deviation of {seeds} seed{'s' * (counts != [1])}, {', '.join(metrics)}{factor}."]
+    if view.scale == PAPER_SCALE:
+        parts.append(f"Behind it the printed value: {', '.join(f'{sign} {name}' for name, sign in SIGNS.items())}.")
+    if view.scale != DEFAULT_SCALE:
+        parts += possibly_best(view)
+    if any(cell.ours is None for cell in cells):
+        parts.append("–: no run or no number.")
+    return " ".join([*parts, *sizes_not_seen(view)])
+
+
+def possibly_best(view: GridView) -> list[str]:
+    """The rows that may be best at 95 %, in the columns that sum up the table; a single one is bold."""
+    texts, labels = [], [row.label for row in view.grid.rows]
+    any_bold = False
+    for column in view.score_grid.columns:
+        for rows in best_rows(view, column):
+            any_bold |= len(rows) == 1
+            if len(rows) > 1 and column in averages(view):
+                shown = (
+                    ", ".join(short_label(labels[i]) for i in sorted(rows)) if len(rows) <= 6 else f"{len(rows)} rows"
+                )
+                texts.append(f"Possibly best in column {column.label}: {shown}.")
+    return [*(["Bold: best at 95 %."] if any_bold else []), *texts]
+
+
+def sizes_not_seen(view: GridView) -> list[str]:
+    """What columns of training sizes mean where a run sees fewer sentences than some of them have."""
+    scale: Scale = read_scale(view.scale)
+    steps, batch = (scale.override.get(key) for key in ("steps", "batch_size"))
+    sizes = {scale.sizes.get(column.size, 0) for column in view.score_grid.columns if column.task}
+    if not (isinstance(steps, int) and isinstance(batch, int)) or len(sizes) < 2 or max(sizes) <= steps * batch:
+        return []
+    return [f"Columns limit the training pool; every run sees {steps * batch:,} sentences."]
+
+
+def how_compared() -> str:
+    return (
+        "Differences are in points (0.01 of a score), paired by seed; the interval is over seeds and test items. p is"
+        " Holm's over the comparisons of a question; the first question is one comparison. [How rows are"
+        " compared](https://github.com/csebench/csebench/blob/main/docs/statistics.md)."
+    )
+
+
+# ---------------------------------------------------------------- what is folded
+
+
+def printed_fold(view: GridView, folded: bool) -> list[Part]:
+    """The published values, with where each comes from."""
+    rows = [
+        (row.label, cells)
+        for row, cells in zip(view.grid.rows, view.rows, strict=True)
+        if any(c.published for c in cells)
+    ]
+    lines = [
+        f"- {row.label}: {SOURCES[row.source]}{f' from {row.origin}' if row.origin else ''}. {row.note or ''}".rstrip()
+        for row in view.score_grid.rows
+        if any(row.values) or row.note
+    ]
+    if not rows:
+        return []
+    table = Table(
+        ["Model", *(column.label for column in view.score_grid.columns)],
+        [
+            [label, *(c.published.text.replace("±", " ± ") if c.published else "–" for c in cells)]
+            for label, cells in rows
+        ],
+    )
+    sources = Fold("Where the printed values come from", ["\n".join(lines)])
+    if not folded:
+        return [table, sources]
+    parts = [] if view.scale == PAPER_SCALE else [table]
+    return [Fold(f"Printed on {view.score_grid.encoder}, and where each value comes from", [*parts, "\n".join(lines)])]
+
+
+def others_fold(view: GridView) -> list[Part]:
+    """Scores of runs that other people published, and how these runs differ."""
+    rows = [
+        (row.label, cells)
+        for row, cells in zip(view.grid.rows, view.rows, strict=True)
+        if any(cell.others for cell in cells)
+    ]
+    if not rows:
+        return []
+    columns = [i for i in range(len(view.grid.columns)) if any(cells[i].others for _, cells in rows)]
+    body = [[label, *(others_text(cells[i]) for i in columns)] for label, cells in rows]
+    lines = [
+        f"- {label}: {' / '.join(dict.fromkeys(others_source(cell.others) for cell in cells if cell.others))}"
+        for label, cells in rows
+    ]
+    table = Table(["Model", *(view.grid.columns[i].label for i in columns)], body)
+    text = (
+        "Not mixed with ours; in brackets the printed value, and the verdict on it that follows from these runs alone."
+    )
+    return [Fold("Others' runs on the paper's encoder", [text, table, "\n".join(lines)])]
+
+
+def others_text(cell: Cell) -> str:
+    """`75.11 ± 0.84, n = 50 (76.25 ✓)`: others' runs, then the published value with its verdict on them."""
+    if cell.others is None:
+        return "–"
+    summary, verdict = cell.others.summary, cell.others.verdict
+    std = "" if summary.std is None else f" ± {cell.number(summary.std)}"
+    text = f"{cell.number(summary.mean)}{std}, n = {summary.n}"
+    if verdict is None or cell.published is None:
+        return text
+    published = [cell.published.text.replace("±", " ± "), SIGNS.get(verdict.name, "")]
+    return f"{text} ({' '.join(filter(None, published))})"
+
+
+def others_source(others: Others) -> str:
+    """Whose runs they are, and how they differ from the authors' and from the row's."""
+    return f"{others.kind}, {', '.join(others.sources)}: {others.differs}."
+
+
+def claims_fold(view: GridView) -> list[Part]:
+    """What the paper says of a table, judged."""
+    if view.paper in GENERATED or view.scale == DEFAULT_SCALE:
+        return []
+    claims = judged_claims(view.paper, view.name, view.scale)
+    rows = [[f"“{c.quote}”", c.published.text, c.here] for c in claims]
+    return [Fold(f"Claims about it: {len(rows)}", [Table(CLAIMS_HEAD, rows)])] if rows else []
+
+
+def texts_fold(view: GridView) -> list[Part]:
+    """What the first run of every row retrieved for each query, and what papers print."""
+    retrieved, about = {}, None
+    for cell, *_ in view.rows:
+        declared = protocol(cell.plan.evaluator).declaration.texts if cell.plan.specs else None
+        content = score(cell.plan.specs[0], cell.plan.evaluator, view.scale)[0] if declared else None
+        if declared and content and "texts" in content:
+            retrieved[cell.plan.row.label] = content["texts"]["retrieved"]
+            about = declared.labels, content["texts"]
+    if about is None:
+        return []
+    labels, texts = about
+    head, tables = ["", *retrieved, *(f"{label} (printed)" for label in labels)], []
+    for number, query in enumerate(texts["queries"]):
+        columns = [*(of_row[number] for of_row in retrieved.values()), *texts["printed"][number]]
+        rows = [[f"#{rank}", *row] for rank, row in enumerate(zip(*columns, strict=True), 1)]
+        tables += [f"Query: {query}", Table(head, rows)]
+    return [Fold("Retrieved texts", tables)]
+
+
+def not_run(view: GridView) -> Iterator[str]:
+    """Why rows, or some of their columns, have no run."""
+    for row, cells in zip(view.score_grid.rows, view.rows, strict=True):
+        by_reason: dict[str, list[str]] = {}
+        for cell in cells:
+            if cell.plan.missing:
+                by_reason.setdefault(cell.plan.missing, []).append(cell.plan.column.label)
+        for reason, columns in by_reason.items():
+            whole = len(columns) == sum(cell.plan.column.task is not None for cell in cells) or not row.run
+            yield f"{row.label}{'' if whole else ', ' + ', '.join(columns)}: {reason}."
+
+
+def missing_scores(view: GridView) -> Iterator[str]:
+    """Why planned scores are not there: cells of a row with the same reason on one line."""
+    for row, cells in zip(view.grid.rows, view.rows, strict=False):
+        by_reason: dict[str, list[str]] = {}
+        for cell in cells:
+            for reason in cell.reasons:
+                by_reason.setdefault(reason, []).append(cell.plan.column.label)
+        for reason, labels in by_reason.items():
+            yield f"{row.label}, {', '.join(labels)}: {reason.rstrip('.')}."
+
+
+def equal_rows(view: GridView) -> Iterator[str]:
+    """Which variants of a method are the same runs at this scale, whose settings replace what differs."""
+    labels: dict[tuple[str, ...], list[str]] = {}
+    for row, cells in zip(view.grid.rows, view.rows, strict=True) if view.paper == VARIANTS else ():
+        labels.setdefault(tuple(spec.run_id for spec in cells[0].plan.specs), []).append(row.label)
+    for runs, same in labels.items():
+        if runs and len(same) > 1:
+            yield f"{' and '.join(same)}: the same runs here, as scale {view.scale} replaces what differs."
+
+
+def unchanged_rows(view: GridView) -> Iterator[str]:
+    """Rows whose loss is 0 in all their runs, so that training changes no weight."""
+    for row, cells in zip(view.grid.rows, view.rows, strict=False):
+        runs = {spec.run_id for cell in cells for spec in cell.plan.specs}
+        if runs and all(cell.unchanged for cell in cells):
+            yield f"{row.label}: the loss is 0 in all {len(runs)} runs, so training changes nothing."
+
+
+def made(page: targets.Page) -> list[Part]:
+    """How the scores were made: settings, commits, hardware; and where methods deviate from the papers."""
+    settings = "\n".join(f"- **{label}**: {text}" for label, text in page_conditions(page))
+    parts: list[Part] = [Fold("How it was made", [provenance_lines(page), settings])]
+    if choices := deviation_lines(page):
+        parts.append(Fold("Where methods deviate from the paper, or it leaves a choice", ["\n".join(choices)]))
+    return parts
+
+
+# ---------------------------------------------------------------- tables of settings, variants
+
+
+def settings_parts(view: GridView, table: SettingsTable) -> list[Part]:
+    """A table of settings with cells `128 (128 ✓)`: the value in the recipe at scale paper, and the printed one."""
+    signs, equal_count, printed_count, body = {True: " ✓", False: " ≠", None: ""}, 0, 0, []
+    for row in table.rows:
+        cells = []
+        for printed, ours in zip(row.values, recipe_values(view.paper, view.name, row.param), strict=True):
+            equal = None if printed is None else float(printed) == float(f"{ours:g}")
+            printed_count += printed is not None
+            equal_count += bool(equal)
+            cells.append(f"{ours:g} ({printed or '–'}{signs[equal]})")
+        body.append([row.label, *cells])
+    parts: list[Part] = [
+        f"**{equal_count} of {printed_count} printed settings equal the recipes.**",
+        Table(["Setting", *(column.label for column in table.columns)], body),
+        "The value in the recipe at scale paper (printed value); ✓ equal, ≠ different, – not printed.",
+    ]
+    return [*parts, *([Fold("Notes", ["\n".join(f"- {note}" for note in table.notes)])] if table.notes else [])]
+
+
+def variants_legend() -> str:
+    """What the rows of the page of variants are, and which methods have none."""
+    without = [declaration(name).title for name in names(METHODS) if name not in paper(VARIANTS).tables]
+    return (
+        "Where a method's public code differs from its paper, it has a table: *as printed* is the paper, *as released*"
+        " the code with what it does by mistake, *released, repaired* the code where it would not run, or is not what"
+        f" the paper ran. Methods without such rows: {', '.join(without)}."
+    )

@@ -1,0 +1,135 @@
+"""How the scores on a page were made: encoder, data, seeds, settings, commits, hardware; deviations from papers."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from csebench.plan.catalog import dataset
+from csebench.plan.catalog import scale as read_scale
+from csebench.plan.grids import find_grid, substitute, substitute_sweep
+from csebench.plan.papers import SettingsTable
+from csebench.plan.recipe import corpus_of
+from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, any_declaration, declaration, protocol
+from csebench.plan.targets import Page
+from csebench.plan.tuning import settings_text, tuned_settings
+from csebench.report.cells import scored_text, shown_score
+
+CHANGES = "+changes"  # after a commit: files had changes that were not committed
+
+
+def page_conditions(page: Page) -> list[list[str]]:
+    """Encoder, data, seeds and settings behind all numbers of a page, as (label, text)."""
+    scale, runs = read_scale(page.scale), page.runs().values()
+    tables = {"/".join(grid) for grid in page.grids()}
+    others = scale.seeds_by_size | {table: seeds for table, seeds in scale.seeds_by_table.items() if table in tables}
+    few = "; ".join(f"{name}: {', '.join(map(str, seeds))}" for name, seeds in others.items())
+    used = {spec.method for spec in runs} | {name for spec in runs for name in spec.components}
+    layers = {"": scale.override, **{n: v for n, v in {**scale.methods, **scale.components}.items() if n in used}}
+    override = "; ".join(
+        (f"{name}: " if name else "") + ", ".join(f"{k} {v}" for k, v in sorted(values.items()))
+        for name, values in layers.items()
+        if values
+    )
+    if scale.steps_factor < 1:
+        override = f"{scale.steps_factor:g} of the steps; {override}".removesuffix("; ")
+    kinds = {declaration(spec.method).corpus: spec.method for spec in runs if spec.corpus}
+    corpora = {f"Training {kind}": corpus_of(declaration(method), scale) for kind, method in sorted(kinds.items())}
+    encoders = "; ".join(f"{role}: `{e.name}` @ {e.revision[:12]}" for role, e in sorted(scale.encoders.items()))
+    dev = dataset(scale.dev)
+    rows = [
+        ["Encoder", encoders],
+        *([["Checkpoints chosen on", f"`{dev.path}`: {dev.note}"]] if any(s.dev_sha256 for s in runs) else []),
+        *([kind, f"`{c.path}` (sha256 {c.sha256[:12]}…); {c.note}"] for kind, c in corpora.items() if c),
+        ["Sentences of a column", ", ".join(f"{label} = {n:,}" for label, n in scale.sizes.items())],
+        ["Seeds", ", ".join(map(str, scale.seeds)) + (f" ({few})" if few else "")],
+        ["Settings of the scale", override or "none: the papers' own settings"],
+        ["Precision, threads", f"{scale.precision}, {scale.threads}; evaluation {scale.evaluation.precision}"],
+    ]
+    tuned = {name: s for name, s in tuned_settings(page.scale).items() if name.partition("+")[0] in used}
+    if tuned:
+        text = "; ".join(f"{name}: {settings_text(settings)}" for name, settings in tuned.items())
+        rows.append(["Chosen on STS-B dev", f"{text}; not where a row, variant or sweep sets the same parameter"])
+    if substitutes := substitutions(page):
+        rows.append(["Substituted at this scale", "; ".join(substitutes)])
+    return rows
+
+
+def substitutions(page: Page) -> list[str]:
+    """`evaluator transfer by transfer:fasttest`: evaluators and swept values that the page's scale replaces."""
+    scale, replaced = read_scale(page.scale), {}
+    for paper_name, name in page.grids():
+        table = find_grid(paper_name, name)
+        if isinstance(table, SettingsTable):
+            continue
+        for evaluator in {table.column_evaluator(column) for column in table.columns if column.task}:
+            replaced[f"evaluator {evaluator}"] = (evaluator, substitute(evaluator, scale))
+        for sweep in [row.run.sweep for row in table.rows if row.run] + [column.sweep for column in table.columns]:
+            for key, value in sweep.items():
+                replaced[f"{key} {value}"] = (value, substitute_sweep({key: value}, scale)[0].get(key))
+    return [f"{what} by {new}" for what, (old, new) in sorted(replaced.items()) if new not in (old, None)]
+
+
+def commit_label(provenance: dict) -> str:
+    """`0123456789+changes`"""
+    return str(provenance["commit"])[:10] + (CHANGES if provenance["dirty_diff_sha256"] else "")
+
+
+def provenance_lines(page: Page) -> str:
+    """How the scores on a page were made, as a list: runs, protocols, commits, hardware."""
+    wanted = page.scores()
+    shown = [shown_score(spec, evaluator, page.scale) for (_, evaluator), spec in sorted(wanted.items())]
+    contents, outdated = [content for content, _ in shown if content], sum(old for _, old in shown)
+    evaluators = sorted({evaluator for _, evaluator in wanted})
+    declared = {e: protocol(e).declaration for e in evaluators}
+    drawn_by = "a seed of their own" if any(spec.seeds for spec in wanted.values()) else "the run's seed"
+    lines = [
+        f"- {scored_text(len(contents), len(wanted), outdated)}; corpus subsets are drawn by {drawn_by}.",
+        *(f"- Evaluator {e} version {d.version}, protocol {d.protocol} ({d.source})." for e, d in declared.items()),
+        *unversioned_lines(contents),
+        *made_by_lines(contents),
+        f"- Regenerate: `snakemake -j4 {page.path}`.",
+    ]
+    return "\n".join(lines)
+
+
+def deviation_lines(page: Page) -> list[str]:
+    """Where the methods, components and evaluators of a page deviate from papers, as lines of a list."""
+    wanted = page.scores()
+    lines = []
+    for folder, used in (
+        (METHODS, {spec.method for spec in wanted.values()}),
+        (COMPONENTS, {name for spec in wanted.values() for name in spec.components}),
+        (EVALUATORS, {protocol(evaluator).declaration.name for _, evaluator in wanted}),
+    ):
+        lines += [f"- `{n}`: {text}" for n in sorted(used) for text in any_declaration(n, folder).deviations]
+    return lines
+
+
+def made_by_lines(contents: list[dict]) -> list[str]:
+    """Commits, versions and hardware behind scores, as a line of a list; nothing where there are no scores."""
+    if not contents:
+        return []
+    trainings = [content["training"]["provenance"] for content in contents]
+    commits = ", ".join(sorted({commit_label(training) for training in trainings}))
+    if CHANGES in commits:
+        commits += f" ({CHANGES}: the code had changes that were not committed; score files hold their sha256)"
+    versions = sorted({f"torch {content['provenance']['packages']['torch']}" for content in contents})
+    hardware = sorted({training["gpu"] or training["processor"] for training in trainings})
+    return [f"- Commit: {commits}; {', '.join(versions)}; hardware: {', '.join(hardware)}."]
+
+
+def unversioned_lines(contents: list[dict]) -> list[str]:
+    """Which scores were made with code that had changed without a new version, as lines of a list."""
+    scores = Counter(
+        unit
+        for content in contents
+        for unit in {
+            *content["provenance"].get("unversioned_code", []),
+            *content["training"]["provenance"].get("unversioned_code", []),
+        }
+    )
+    return [
+        f"- **Code of {unit} changed without a new version**: {count} of {len(contents)} scores were made with it, and"
+        " may differ from those of the version."
+        for unit, count in sorted(scores.items())
+    ]
