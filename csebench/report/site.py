@@ -1,4 +1,4 @@
-"""The site of a scale: documentation and results as one folder of HTML, which Sphinx (theme furo, parser MyST) builds from
+"""The site of a scale: documentation and results as a folder of HTML, which Sphinx (theme furo, parser MyST) builds from
 their Markdown. It needs no server and no network, and JavaScript only for the search. Same Markdown, same bytes."""
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ CONFIG = {
     "extensions": ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "csebench.report.site"],
     "autodoc_mock_imports": [name for name in HEAVY if importlib.util.find_spec(name) is None],  # envs/report.yaml
     "autodoc_member_order": "bysource",
+    "default_role": "literal",  # `code` in docstrings
     "suppress_warnings": [
         "toc.not_included",
         "app.add_node",
@@ -100,7 +101,7 @@ def write_navigation(scale: str, folder: Path) -> None:
 
 def toctree(folder: Path, caption: str, *patterns: str) -> str:
     """Navigation to the pages in a folder, for the side bar; without a caption on its page, too."""
-    found = [path for name in patterns for path in sorted(folder.glob(f"{name}.md"), key=lambda p: by_number(p.name))]
+    found = [path for name in patterns for path in sorted(folder.glob(f"{name}.md"), key=lambda p: by_number(str(p)))]
     pages = [str(path.relative_to(folder).with_suffix("")) for path in dict.fromkeys(found)]
     options = [":hidden:", f":caption: {caption}"] if caption else []
     return "\n".join(["```{toctree}", *options, "", *pages, "```\n\n"]) if pages else ""
