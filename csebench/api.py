@@ -89,8 +89,8 @@ def table(target: str, scale: str = "mini") -> pandas.DataFrame:
     import pandas
 
     from csebench.plan.papers import SettingsTable
-    from csebench.report.csv_tables import CELLS, cell_rows, printed_unit
     from csebench.report.cells import grid_view
+    from csebench.report.csv_tables import CELLS, cell_rows, printed_unit
 
     with chdir(ROOT):
         grids = dict.fromkeys(grid for page in targets.parse_target(target, scale) for grid in page.grids())

@@ -14,7 +14,7 @@ from csebench.base.caches import cached
 from csebench.base.data_root import matches
 from csebench.base.errors import BadInput, MissingFile, shortened, unknown
 from csebench.base.runs import DONE, PRUNED
-from csebench.plan import catalog, cost, made_from, recipe, targets, tuning, where_data_is
+from csebench.plan import catalog, cost, made_from, recipe, targets, where_data_is
 from csebench.plan.declarations import Scale
 from csebench.plan.registry import declaration, protocol
 from csebench.plan.versions import unversioned_code
@@ -147,7 +147,8 @@ def inputs_of_all(scale: str) -> list[Path]:
     """Every page of a scale, and the scores: a deleted one is made again, though pages are up to date."""
     names = ["index.md", "claims.md", "audit.md", "scores.csv", "cells.csv", "comparisons.csv"]
     pages = targets.pages(scale)
-    files = [*(page.path for page in pages), *(catalog.results_folder(scale) / name for name in names)]
+    files = [path for page in pages for path in dict.fromkeys((page.path, page.path.with_suffix(".md")))]
+    files += [catalog.results_folder(scale) / name for name in names]
     return [*files, catalog.RESULTS / "evidence.md", *made_from.scores_of_pages(pages)]
 
 

@@ -39,7 +39,9 @@ def inputs(output):
 
 def listed(output, name):
     """A page that Snakemake's report lists."""
-    category = lambda wildcards: jobs.category(output.format(**dict(wildcards.items())))
+    category = lambda wildcards: jobs.category(
+        str(output).format(**dict(wildcards.items()))
+    )
     return report(
         output, category=category, labels={"page": name}, caption="../docs/report.rst"
     )

@@ -44,8 +44,9 @@ use rule page as figure with:
     input:
         inputs("results/{grid}.svg"),
     output:
-        page=listed("results/{grid}.svg", "{grid}"),
-        others=multiext("results/{grid}", ".png", ".csv", ".md"),
+        page=listed(update("results/{grid}.svg"), "{grid}"),  # kept where what is drawn is not published
+        png=update("results/{grid}.png"),
+        csv=update("results/{grid}.csv"),
     log:
         "results/.logs/{grid}.log",
 

@@ -69,16 +69,16 @@ def show_power(args):
     from csebench.report.cells import grid_view
 
     if args.target == ["claims"]:
-        head, rows, widths = power.CLAIMS_HEAD, power.claim_rows(), [9, 8, 24, 12, 12, 8, 7, 6, 8, 8, 8, 8]
+        head, rows, widths = power.CLAIMS_HEAD, power.claim_rows(), [8, 8, 20, 10, 10, 8, *[None] * 6]
     else:
         names = dict.fromkeys(grid for page in parse_targets(args) for grid in page.grids())
         views = [grid_view(paper, name, args.scale) for paper, name in names]
         head, rows, widths = power.HEAD, power.table_rows(views, args.difference), [14, 16, 16, 10, *[None] * 6]
-    print_table(head, rows, args.json, **({} if args.json else {"maxcolwidths": widths}))
+    print_table(head, rows, args.json, **({} if args.json else {"maxcolwidths": widths, "disable_numparse": True}))
     if not args.json:
         print(
-            f"In points (0.01 of a score). detects: the smallest true difference that a two-sided test at 0.05 detects"
-            f" with {100 * power.POWER:.0f} % power; no number: test items alone vary too much for any number of seeds."
+            "In points (0.01 of a score). detects: the smallest true difference that a two-sided test at 0.05 detects"
+            f" with {100 * power.POWER:.0f} % power; no number: test items alone vary too much for any number."
         )
 
 
@@ -89,7 +89,7 @@ def list_claims(args):
         return "–" if args.scale == catalog.DEFAULT_SCALE else sentence.here
 
     def short(sentence) -> tuple[str, str]:
-        return sentence.published.verdict_and_size, here(sentence).partition(":")[0].strip("*")
+        return sentence.published.verdict_and_size, here(sentence).partition(":")[0].replace("*", "")
 
     wanted = {grid for page in parse_targets(args) for grid in page.grids()}
     judged = [s for s in judge_all(args.scale) if wanted & {(s.paper, place) for place in s.places}]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from csebench.base.display import bar
 from csebench.base.errors import BadInput, RunFailed
 from csebench.base.files import write_text
 from csebench.base.tables import json_text, print_table
@@ -36,7 +33,7 @@ def compare_rows(args):
         print(f"Scale {scale}. {SMOKE if scale == catalog.DEFAULT_SCALE else sentence(comparison)}")
         if comparison.differs:
             print(not_matched(comparison))
-        return print_table(COMPARISON_HEAD[2:], [comparison_row(comparison)[2:]])
+        return print_table(COMPARISON_HEAD[2:], [comparison_row(comparison)[2:]], disable_numparse=True)
     if args.json:
         return print(json_text([record for view in views for record in comparison_records(view)]))
     print(f"Scale {scale}.{f' {SMOKE}' if scale == catalog.DEFAULT_SCALE else ''}")
@@ -46,7 +43,10 @@ def compare_rows(args):
             if scale != catalog.DEFAULT_SCALE:
                 print(family_sentence(answer))
             print_table(
-                COMPARISON_HEAD, map(comparison_row, answer.comparisons), maxcolwidths=[18, 18, 12, 7, 16, 7, 3, 20]
+                COMPARISON_HEAD,
+                map(comparison_row, answer.comparisons),
+                maxcolwidths=[14, 14, 8, 6, 15, 7, 3, 12],
+                disable_numparse=True,
             )
 
 
@@ -86,7 +86,6 @@ def render(args):
             if args.out not in (None, page.path):
                 raise BadInput(f"render: {args.target} is a figure, drawn into {page.path.parent}/; leave out --out.")
             with recording(page.path, page.path):
-                write_page(page, page.path.with_suffix(".md"))
                 print(*draw(page), sep="\n")
         elif args.out is None:
             print(table_page(page).write(args.format))

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from csebench.base.errors import by_number
-from csebench.base.files import write_text
 from csebench.base.tables import csv_text
 from csebench.plan.catalog import results_folder
 from csebench.plan.declarations import Declaration, Value

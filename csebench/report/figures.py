@@ -77,6 +77,9 @@ def draw(paper_name: str, name: str, scale: str) -> list[Path]:
     with matplotlib.rc_context(STYLE):
         figure = Figure(layout="constrained")
         table, notes, drawn = DRAWERS.get(shown.figure.kind, panels)(figure, shown)
+        stem = grid_path(paper_name, name, scale, "svg").with_suffix("")
+        if not drawn and shown.progress[0] and stem.with_suffix(".csv").exists():
+            return []  # drawn where the per-item values were, which are not published
         if not drawn:
             figure = Figure(figsize=(7.4, 0.3), layout="constrained")
             scored = any(cell.values for cells in shown.rows for cell in cells)
@@ -85,7 +88,7 @@ def draw(paper_name: str, name: str, scale: str) -> list[Path]:
                 *(note for note in notes if note.startswith("missing: ")),
             ]
         add_title_and_notes(figure, shown, notes)
-    return write_files(grid_path(paper_name, name, scale, "svg").with_suffix(""), figure_files(figure, table))
+    return write_files(stem, figure_files(figure, table))
 
 
 def add_title_and_notes(figure, shown: GridView, notes: list[str]) -> None:

@@ -190,4 +190,4 @@ def claim_rows() -> list[list]:
 
 def seeds_text(seeds: float | None) -> str:
     """The number of seeds as text: `13`, `no number` where test items alone vary too much, `–` where not known."""
-    return "–" if seeds is None else "no number" if seeds == inf else f"{seeds:,.0f}"
+    return "–" if seeds is None else "no number" if seeds == inf else f"{seeds:.0f}"

@@ -117,7 +117,9 @@ def names(comparisons: Sequence[Comparison], of: Sequence[Comparison]) -> str:
     columns = {c.columns for c in of}
     by_name: dict[str, list[str]] = {}
     for c in comparisons:
-        by_name.setdefault(f"than {short_label(c.against)}" if one_row else short_label(c.row), []).append(c.columns)
+        by_name.setdefault(f"against {short_label(c.against)}" if one_row else short_label(c.row), []).append(
+            c.columns
+        )
     if len(by_name) > MOST_NAMES:
         return f"{len(comparisons)} of {len(of)} comparisons"
     texts = [f"{name} ({', '.join(cols)})" if len(cols) < len(columns) else name for name, cols in by_name.items()]

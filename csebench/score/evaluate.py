@@ -286,7 +286,11 @@ def publish(
     rows = [Score(row.task, row.subset, row.metric, row.value) for row in checked.scores]
     replicates = make_replicates(rows, of_items, protocol(evaluator).declaration.items)
     published = {"spec": report.get("spec"), "training": training, **scores}
-    write_json(out, with_digest(published if replicates is None else published | {"replicates": replicates}))
+    published |= {} if replicates is None else {"replicates": replicates}
+    if (declared := protocol(evaluator).declaration.texts) is not None and declared.retrieved in of_items:
+        names = ("queries", "retrieved", "printed")
+        published["texts"] = {name: of_items[getattr(declared, name)].tolist() for name in names}
+    write_json(out, with_digest(published))
 
 
 def sentences(evaluators: list[str], data_root: Path | DataRoot) -> list[str]:

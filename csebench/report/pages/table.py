@@ -12,7 +12,7 @@ from csebench.plan.catalog import scale as read_scale
 from csebench.plan.declarations import Scale
 from csebench.plan.grids import recipe_values
 from csebench.plan.papers import Figure, SettingsTable
-from csebench.plan.registry import METHODS, declaration, names
+from csebench.plan.registry import METHODS, declaration, names, protocol
 from csebench.plan.targets import grid_label
 from csebench.report import stats
 from csebench.report.cells import PAPER_SCALE, Cell, GridView, grid_view, is_control
@@ -32,6 +32,7 @@ from csebench.report.words import (
     sentence,
     short_label,
 )
+from csebench.score.store import score
 
 SOURCES = {"measured": "measured by the authors", "rerun": "re-run by the authors", "copied": "copied"}
 SIGNS = {stats.REPRODUCED: "✓", stats.CLOSE: "≈", stats.LOWER: "↓", stats.HIGHER: "↑", stats.TOO_FEW: "?"}
@@ -102,7 +103,7 @@ def view_parts(view: GridView) -> list[Part]:
     if found and view.scale != DEFAULT_SCALE:
         rows = [comparison_row(c) for answer in found for c in answer.comparisons]
         parts.append(Fold(f"Every declared comparison: {len(rows)}", [Table(COMPARISON_HEAD, rows), how_compared()]))
-    parts += claims_fold(view)
+    parts += [*claims_fold(view), *texts_fold(view)]
     if notes := [*view.grid.notes, *missing_scores(view), *equal_rows(view), *unchanged_rows(view), *not_run(view)]:
         parts.append(Fold("Notes, and rows not run here", ["\n".join(f"- {note}" for note in notes)]))
     return parts
@@ -269,7 +270,7 @@ def sizes_not_seen(view: GridView) -> list[str]:
     """What columns of training sizes mean where a run sees fewer sentences than some of them have."""
     scale: Scale = read_scale(view.scale)
     steps, batch = (scale.override.get(key) for key in ("steps", "batch_size"))
-    sizes = {scale.sizes.get(column.size, 0) for column in view.score_grid.columns}
+    sizes = {scale.sizes.get(column.size, 0) for column in view.score_grid.columns if column.task}
     if not (isinstance(steps, int) and isinstance(batch, int)) or len(sizes) < 2 or max(sizes) <= steps * batch:
         return []
     return [f"Columns limit the training pool; every run sees {steps * batch:,} sentences."]
@@ -362,6 +363,26 @@ def claims_fold(view: GridView) -> list[Part]:
     claims = judged_claims(view.paper, view.name, view.scale)
     rows = [[f"“{c.quote}”", c.published.text, c.here] for c in claims]
     return [Fold(f"Claims about it: {len(rows)}", [Table(CLAIMS_HEAD, rows)])] if rows else []
+
+
+def texts_fold(view: GridView) -> list[Part]:
+    """What the first run of every row retrieved for each query, and what papers print."""
+    retrieved, about = {}, None
+    for cell, *_ in view.rows:
+        declared = protocol(cell.plan.evaluator).declaration.texts if cell.plan.specs else None
+        content = score(cell.plan.specs[0], cell.plan.evaluator, view.scale)[0] if declared else None
+        if declared and content and "texts" in content:
+            retrieved[cell.plan.row.label] = content["texts"]["retrieved"]
+            about = declared.labels, content["texts"]
+    if about is None:
+        return []
+    labels, texts = about
+    head, tables = ["", *retrieved, *(f"{label} (printed)" for label in labels)], []
+    for number, query in enumerate(texts["queries"]):
+        columns = [*(of_row[number] for of_row in retrieved.values()), *texts["printed"][number]]
+        rows = [[f"#{rank}", *row] for rank, row in enumerate(zip(*columns, strict=True), 1)]
+        tables += [f"Query: {query}", Table(head, rows)]
+    return [Fold("Retrieved texts", tables)]
 
 
 def not_run(view: GridView) -> Iterator[str]:
