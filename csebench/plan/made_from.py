@@ -70,6 +70,10 @@ def made_files(output: Path) -> list[Path]:
         return []
     if name in ("scores", "cells", "comparisons"):
         return scores_of_pages(targets.pages(scale))
+    if name == "html":  # which copies pages
+        files = {path for page in targets.pages(scale) for path in (page.path, page.path.with_suffix(".md"))}
+        over_all = [catalog.results_folder(scale) / f"{over_all}.md" for over_all in catalog.OVER_ALL]
+        return [*sorted(files), *over_all, catalog.RESULTS / "evidence.md"]
     if name in catalog.OVER_ALL:
         return [*scores_of_pages(targets.pages(scale)), *(page.path for page in targets.pages(scale))]
     (page,) = targets.parse_target(name, scale)
@@ -88,6 +92,8 @@ def sources(output: Path) -> list[str]:
     name, scale = name_and_scale(output)
     if name == "evidence":
         return project_files("evidence", "papers", "methods", "evaluators", *CODE)
+    if name == "html":
+        return ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", *project_files("docs", "csebench")]
     if name in (*catalog.OVER_ALL, "scores", "cells", "comparisons"):
         return project_files("config", "papers", "evidence", "methods", "evaluators", *CODE)
     (page,) = targets.parse_target(name, scale)

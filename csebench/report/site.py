@@ -1,11 +1,12 @@
-"""The site of a scale: documentation and results as a folder of HTML, which Sphinx (theme furo, parser MyST) builds from
-their Markdown. It needs no server and no network, and JavaScript only for the search. Same Markdown, same bytes."""
+"""The site of a scale: documentation and results as a folder of HTML, built by Sphinx (theme furo, parser MyST). It
+needs no server and no network, and JavaScript only for the search. Same Markdown, same bytes."""
 
 from __future__ import annotations
 
 import importlib.util
 import io
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -28,14 +29,12 @@ CONFIG = {
     **{"project": "csebench", "html_title": "csebench", "html_theme": "furo", "source_suffix": {".md": "markdown"}},
     **{"html_static_path": ["site.css"], "html_css_files": ["site.css"], "html_show_copyright": False},
     **{"html_copy_source": False, "html_use_index": False, "html_domain_indices": False, "myst_heading_anchors": 4},
+    "myst_disable_syntax": ["myst_role", "myst_line_comment", "myst_target", "myst_block"],  # GitHub has none of it
     "extensions": ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "csebench.report.site"],
     "autodoc_mock_imports": [name for name in HEAVY if importlib.util.find_spec(name) is None],  # envs/report.yaml
-    "autodoc_member_order": "bysource",
+    **{"autodoc_member_order": "bysource", "autodoc_typehints_format": "fully-qualified"},
     "default_role": "literal",  # `code` in docstrings
-    "suppress_warnings": [
-        "toc.not_included",
-        "app.add_node",
-    ],  # a page of former times; a second call of this function
+    "suppress_warnings": ["toc.not_included"],  # a page of former times
 }
 
 
@@ -78,6 +77,8 @@ def copy_sources(scale: str, folder: Path) -> None:
         copy = folder / (path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, copy)
+        if path.suffix == ".md" and path.is_relative_to(catalog.RESULTS):  # its texts give Sphinx no directives
+            write_text(copy, re.sub(r"([`~]{3,})\s*\{", r"\1text {", read_text(path)))
     shutil.copyfile(Path(__file__).with_suffix(".css"), folder / "site.css")
 
 
@@ -111,9 +112,14 @@ def run_sphinx(source: Path, out: Path) -> None:
     """Build the site. Raises BadInput with what Sphinx warns about."""
     from sphinx.application import Sphinx
     from sphinx.util.console import strip_escape_sequences
+    from sphinx.util.docutils import docutils_namespace, patch_docutils
 
     warnings = io.StringIO()
-    Sphinx(source, None, out, source.with_name("read"), "html", CONFIG, status=None, warning=warnings).build()
+    with patch_docutils(), docutils_namespace():
+        app = Sphinx(source, None, out, source.with_name("read"), "html", CONFIG, status=None, warning=warnings)
+        app.build()
+    if outside := [name for name in map(str, (*app.env.dlfiles, *app.env.images)) if name.startswith("..")]:
+        raise BadInput(f"csebench html: pages show or link files outside the project: {', '.join(outside)}")
     if found := strip_escape_sequences(warnings.getvalue()).replace(f"{source.resolve()}/", "").strip():
         raise BadInput(f"csebench html: the site is not written, as it has mistakes:\n{found}")
     (out / ".buildinfo").unlink()  # names the folder
@@ -137,6 +143,6 @@ def resolve_links(app, doctree) -> None:
         path = os.path.normpath(Path(node["refdoc"]).parent / target)
         if path == "README.md":
             node.attributes |= {"refdomain": "doc", "reftarget": "index", "reftargetid": anchor or None}
-        elif target and (ROOT / path).exists():
+        elif target and not path.startswith("..") and (ROOT / path).exists():
             uri = f"{REPOSITORY}/blob/main/{path}" + (f"#{anchor}" if anchor else "")
             node.replace_self(nodes.reference("", "", *node.children, refuri=uri))

@@ -39,7 +39,7 @@ TABLE2 = {"results/table2.md", "results/tiny/table2.md"}
 APPENDIX = {"results/tableA1.md", "results/tiny/tableA1.md"}
 FIGURE = {"results/tiny/figure1.svg"}
 METHODS = {"results/methods.md"}
-OVER_ALL = {"results/index.md", "results/claims.md", "results/audit.md", "results/html"}
+OVER_ALL = {"results/index.md", "results/claims.md", "results/audit.md"}
 PAGE_RULES = {"compare", "page"}
 PAGES = TABLE2 | APPENDIX | FIGURE | METHODS | OVER_ALL
 

@@ -51,7 +51,7 @@ claims:
   - {quote: more, section: "4", figure: "1", row: SimCSE, versus: [SimCSE], columns: ["10%"], versus_column: "1%"}
 """
 PAGES = ["table2.md", "table3.md", "methods.md", "tiny/table2.md", "tiny/table3.md"]
-REPORTS = ["index.md", "claims.md", "audit.md", "html/index.html"]
+REPORTS = ["index.md", "claims.md", "audit.md"]
 DRAWN = ["tiny/figure1.svg", "tiny/figure1.png", "tiny/figure1.csv"]
 
 
@@ -111,7 +111,6 @@ def test_everything_is_written(project):
     assert "“far above BERT” (sec. 4)" in project.read("claims.md") and "(claimed: +36.5)" in project.read("claims.md")
     assert "[figure1](tiny/figure1.svg)" in project.read("claims.md")
     assert "## Tiny: 0" in project.read("audit.md")
-    assert "Tiny" in project.read("html/index.html")
 
 
 def test_pages_link_to_what_there_is(project):
@@ -181,7 +180,7 @@ def test_a_moved_checkout_plans_nothing_anew(data, project, tmp_path):
     assert done.returncode == 0 and "Nothing to be done" in done.stdout + done.stderr, done.stdout
 
 
-WRITTEN = {"compare", "page", "figure", "csv", "html", "all"}
+WRITTEN = {"compare", "page", "figure", "csv", "all"}
 
 
 def test_deleted_score_is_made_again_alone(project):
@@ -205,7 +204,7 @@ def test_edited_label_renders_again_and_trains_nothing(project):
     assert "SimCSE (renamed)" in project.read("table2.md")
     done = project.snakemake("all")
     assert done.returncode == 0 and project.started(done) == WRITTEN | {"evidence"}
-    for name in ("tiny/table3.md", "tiny/figure1.csv", "tiny/figure1.svg", "html/tiny.html"):
+    for name in ("tiny/table3.md", "tiny/figure1.csv", "tiny/figure1.svg"):
         assert "SimCSE (renamed)" in project.read(name), name
     assert "+36.54 over BERT" in project.read("claims.md")
 
