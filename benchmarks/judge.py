@@ -28,7 +28,7 @@ from csebench.plan import catalog
 from csebench.plan.catalog import STS_COLUMNS
 from csebench.plan.papers import Claim, Published
 from csebench.report import audit, claims, printed_spread
-from csebench.report.evidence import Spread
+from csebench.report.others import Spread
 from csebench.report.judging import DIFFERENT, HOLDS, REVERSED, judge_row, judge_sentence
 from csebench.report.cells import printed_view
 

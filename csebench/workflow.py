@@ -84,7 +84,7 @@ def is_suspect(word: str) -> bool:
         return False
     if path.parts[0] != catalog.RESULTS.name:
         return not path.suffix
-    if path.suffix not in ("", ".md", ".svg") or path.stem in catalog.RESERVED | {"evidence-selection"}:
+    if path.suffix not in ("", ".md", ".svg") or path.stem in catalog.RESERVED:
         return False
     try:
         return not targets.parse_target(word, catalog.DEFAULT_SCALE)

@@ -35,7 +35,6 @@ use rule page as evidence with:
     output:
         page=listed("results/evidence.md", "evidence"),
         figures=multiext("results/evidence", ".svg", ".png", ".csv"),
-        selection=multiext("results/evidence-selection", ".svg", ".png", ".csv"),
     log:
         "results/.logs/evidence.log",
 

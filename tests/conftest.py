@@ -143,3 +143,19 @@ def finished(tmp_path_factory, make_spec, smoke_data):
     yield run
     for folder in kept.values():
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def pytest_addoption(parser):
+    parser.addoption("--update-golden", action="store_true", help="write golden files anew; read the diff")
+
+
+@pytest.fixture
+def golden(request):
+    """Compares a text with a golden file, or writes it with --update-golden."""
+
+    def check(path, text):
+        if request.config.getoption("--update-golden"):
+            path.write_text(text, encoding="utf-8")
+        assert text == path.read_text(encoding="utf-8")
+
+    return check

@@ -1,6 +1,6 @@
 """Scores that other people published (`evidence/*.yaml`): the schema, its checks, and which of them are of a row.
 
-Statistics: csebench/report/evidence.py. docs/evidence.md says how to contribute a source.
+Statistics: csebench/report/others.py. docs/evidence.md says how to contribute a source.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from csebench.plan.registry import declaration, protocol
 from csebench.plan.spec import Spec
 from csebench.plan.targets import grid_path, unavailable
 from csebench.report import stats
-from csebench.report.evidence import Others, others
+from csebench.report.others import Others, others
 from csebench.score.score_file import settings
 from csebench.score.store import score, value, why_missing
 
@@ -308,9 +308,9 @@ def _with_verdict(cell: Cell, scale: str) -> Cell:
         return cell
     if scale != PAPER_SCALE:
         reason = f"scale {scale}: {read_scale(scale).differs}"
-        return replace(cell, verdict=stats.Verdict(stats.NOT_COMPARABLE, None, reason))
+        return replace(cell, verdict=stats.Verdict(stats.NOT_COMPARABLE, reason=reason))
     if cell.absent or cell.stale:
-        return replace(cell, verdict=stats.Verdict(stats.NOT_COMPARABLE, None, "runs are missing or stale"))
+        return replace(cell, verdict=stats.Verdict(stats.NOT_COMPARABLE, reason="runs are missing or stale"))
     verdict = stats.verdict(cell.values.values(), cell.published, cell.published_seeds, is_deterministic(cell))
     return replace(cell, verdict=verdict)
 

@@ -26,7 +26,7 @@ from csebench.plan.papers import Claim, Published, SettingsTable
 from csebench.plan.spec import Spec
 from csebench.report import stats
 from csebench.report.cells import PAPER_SCALE, Cell, GridView, grid_view, is_control, printed_view
-from csebench.report.compare import estimate_of, why_not
+from csebench.report.compare import differing, estimate_of, why_not
 from csebench.report.printed_spread import SeedSource, row_variances, sources_of
 from csebench.report.words import outward
 
@@ -51,6 +51,7 @@ class Contrast:
     p: float | None = None  # two-sided
     unit: float = 0.0  # of the last printed digit; 0 for runs of ours
     spreads: tuple[SeedSource, ...] = ()  # of single printed runs
+    differs: tuple[str, ...] = ()  # shared settings in which our rows differ beside what the claim is about
 
     @property
     def high(self) -> float:
@@ -106,12 +107,12 @@ class Judgement:
         """What a study on another encoder saw; it never contradicts a paper's sentence."""
         if self.direction is None or self.shown == UNTESTED:
             return f"cannot be asked here: {self.detail}"
-        if self.direction == AGREES and self.shown == YES:
-            return f"*{SEEN}*: {self.detail}"
-        if self.direction != AGREES and self.shown == YES:
-            return f"*{OPPOSITE}*: {self.detail}"
+        names = dict.fromkeys(name for contrast in self.contrasts for name in contrast.differs)
+        unmatched = f"; not matched: {', '.join(names)}" if names else ""
+        if self.shown == YES:
+            return f"*{SEEN if self.direction == AGREES else OPPOSITE}*: {self.detail}{unmatched}"
         bound = "" if self.excludes == inf else f"; above {outward(max(self.excludes, 0.0))} is excluded"
-        return f"*{NOT_SEEN}*{bound}"
+        return f"*{NOT_SEEN}*{bound}{unmatched}"
 
     @property
     def text(self) -> str:
@@ -278,9 +279,11 @@ def contrast_runs(
     terms = [(s * sign / len(pairs), cell) for pair in pairs for s, cell in zip((1, -1), pair, strict=True)]
     estimate = estimate_of(terms, here.scale)
     (error, df), p = estimate.error, estimate.p()
+    sizes = {"sentences"} if claim.versus_column else set()  # what the claim itself compares
+    differs = tuple(setting.name for setting in differing(*pairs[0]) if setting.name not in sizes)
     if p is None:
-        return Contrast(versus, column, estimate.gain)
-    return Contrast(versus, column, estimate.gain, error, df, p)
+        return Contrast(versus, column, estimate.gain, differs=differs)
+    return Contrast(versus, column, estimate.gain, error, df, p, differs=differs)
 
 
 def differ_in_size_unseen(a: Cell, b: Cell) -> bool:

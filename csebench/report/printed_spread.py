@@ -16,8 +16,8 @@ from csebench.plan.registry import METHODS, declaration, protocol
 from csebench.plan.registry import names as file_names
 from csebench.report import stats
 from csebench.report.cells import Cell
-from csebench.report.evidence import Spread
-from csebench.report.evidence import spread as seed_spread
+from csebench.report.others import Spread
+from csebench.report.others import spread as seed_spread
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from csebench.plan.catalog import dataset
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.grids import find_grid, substitute, substitute_sweep
 from csebench.plan.papers import SettingsTable
@@ -34,8 +35,10 @@ def page_conditions(page: Page) -> list[list[str]]:
     kinds = {declaration(spec.method).corpus: spec.method for spec in runs if spec.corpus}
     corpora = {f"Training {kind}": corpus_of(declaration(method), scale) for kind, method in sorted(kinds.items())}
     encoders = "; ".join(f"{role}: `{e.name}` @ {e.revision[:12]}" for role, e in sorted(scale.encoders.items()))
+    dev = dataset(scale.dev)
     rows = [
         ["Encoder", encoders],
+        *([["Checkpoints chosen on", f"`{dev.path}`: {dev.note}"]] if any(s.dev_sha256 for s in runs) else []),
         *([kind, f"`{c.path}` (sha256 {c.sha256[:12]}…); {c.note}"] for kind, c in corpora.items() if c),
         ["Sentences of a column", ", ".join(f"{label} = {n:,}" for label, n in scale.sizes.items())],
         ["Seeds", ", ".join(map(str, scale.seeds)) + (f" ({few})" if few else "")],

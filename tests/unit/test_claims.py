@@ -2,30 +2,34 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from made_up import SCALE, clear, made_up, table
 from score_files import write_scores
 
 from csebench.base.errors import BadInput
-from csebench.base.files import with_digest, write_json
 from csebench.base.project import ROOT
 from csebench.plan import catalog, targets
 from csebench.plan.papers import Claim
-from csebench.report import claims, printed_spread, stats
-from csebench.report.evidence import Spread
-from csebench.report.judging import (
-    DIFFERENT,
-    EQUAL,
-    HOLDS,
-    REVERSED,
+from csebench.report import claims, compare, printed_spread
+from csebench.report.cells import grid_view
+from csebench.report.claims import (
+    AGREES,
+    AS_STATED,
+    CONTRADICTED,
+    NO,
+    NO_SIZE,
+    NOT_SHOWN,
+    OPPOSES,
+    OTHER,
+    SUPPORTED,
     UNTESTABLE,
     UNTESTED,
-    WEAK,
-    WEAK_REVERSED,
+    YES,
     Judgement,
     judge_sentence,
 )
-from csebench.report.cells import grid_view
+from csebench.report.others import Spread
 
 QUOTE = "better by far"
 LIMIT = {"relation": "comparable"}
@@ -101,45 +105,48 @@ def judge(table="1", row="Ours", columns=("x",), **more):
 @pytest.mark.parametrize(
     ("claim", "verdict"),
     [
-        ({"versus": ["B"]}, HOLDS),  # by 2.00
-        ({"versus": ["C"]}, WEAK),  # by 0.50
-        ({}, WEAK),  # by both
-        ({"columns": ["y"]}, WEAK_REVERSED),  # C has 0.40 more
-        ({"row": "B", "versus": ["Ours"]}, REVERSED),  # by 2.00
-        ({"row": "B", "versus": ["Ours", "C"], "columns": ["x", "y"]}, REVERSED),  # p = 0.0004 of four comparisons
-        ({"row": "B", "versus": ["C"]}, REVERSED),  # by 1.50: p = 0.008
-        ({"columns": ["y"], "versus": ["C"], "lower": True}, WEAK),
-        ({"row": "B", "versus": ["Ours"], "lower": True}, HOLDS),
+        ({"versus": ["B"]}, SUPPORTED),  # by 2.00
+        ({"versus": ["C"]}, NOT_SHOWN),  # by 0.50
+        ({}, NOT_SHOWN),  # by both
+        ({"columns": ["y"]}, CONTRADICTED),  # C has 0.40 more
+        ({"row": "B", "versus": ["Ours"]}, CONTRADICTED),  # by 2.00
+        ({"row": "B", "versus": ["Ours", "C"], "columns": ["x", "y"]}, CONTRADICTED),  # p = 0.0004 of four comparisons
+        ({"row": "B", "versus": ["C"]}, CONTRADICTED),  # by 1.50: p = 0.008
+        ({"columns": ["y"], "versus": ["C"], "lower": True}, NOT_SHOWN),
+        ({"row": "B", "versus": ["Ours"], "lower": True}, SUPPORTED),
         ({"versus": ["D"]}, UNTESTABLE),
         ({"row": "D"}, UNTESTABLE),
-        ({"versus": ["B"], **LIMIT, "less_than": "3.2"}, HOLDS),  # 1.20 below it, 2.1 standard errors
-        ({"versus": ["B"], **LIMIT, "less_than": "3.0"}, WEAK),  # 1.8
-        ({"versus": ["B"], **LIMIT, "less_than": "2.0"}, WEAK_REVERSED),  # not less
-        ({"versus": ["B"], **LIMIT, "less_than": "0.5"}, REVERSED),  # 1.50 above it
-        ({"versus": ["Ours"], "versus_table": "3", **LIMIT, "less_than": "0.5"}, WEAK),
-        ({"versus": ["B"], "relation": "comparable"}, DIFFERENT),
-        ({"row": "B", "versus": ["Ours"], "relation": "comparable"}, DIFFERENT),  # either way
-        ({"versus": ["C"], "relation": "comparable"}, EQUAL),
-        ({"versus": ["B", "C"], "relation": "comparable"}, DIFFERENT),
+        ({"versus": ["B"], **LIMIT, "less_than": "3.2"}, SUPPORTED),  # 1.20 below it, 2.1 standard errors
+        ({"versus": ["B"], **LIMIT, "less_than": "3.0"}, NOT_SHOWN),  # 1.8
+        ({"versus": ["B"], **LIMIT, "less_than": "2.0"}, CONTRADICTED),  # not less
+        ({"versus": ["B"], **LIMIT, "less_than": "0.5"}, CONTRADICTED),  # 1.50 above it
+        ({"versus": ["Ours"], "versus_table": "3", **LIMIT, "less_than": "0.5"}, NOT_SHOWN),
+        ({"versus": ["B"], "relation": "comparable"}, CONTRADICTED),
+        ({"row": "B", "versus": ["Ours"], "relation": "comparable"}, CONTRADICTED),  # either way
+        ({"versus": ["C"], "relation": "comparable"}, NOT_SHOWN),
+        ({"versus": ["B", "C"], "relation": "comparable"}, CONTRADICTED),
         ({"versus": ["D"], "relation": "comparable"}, UNTESTABLE),
-        ({"versus": ["B"], "relation": "not worse"}, HOLDS),
-        ({"versus": ["C"], "relation": "not worse"}, WEAK),
-        ({"columns": ["y"], "versus": ["C"], "relation": "not worse"}, EQUAL),  # 0.40 below, which shows nothing
-        ({"row": "B", "versus": ["Ours"], "relation": "not worse"}, REVERSED),
-        ({"row": "B", "versus": ["Ours"], "relation": "not worse", "lower": True}, HOLDS),
-        ({"table": "2", "columns": ["1%"], "statistic": "std", "lower": True}, HOLDS),  # F = 25 on 4 and 4: p = 0.009
-        ({"table": "2", "columns": ["10%"], "statistic": "std", "lower": True}, WEAK),  # a tie
+        ({"versus": ["B"], "relation": "not worse"}, SUPPORTED),
+        ({"versus": ["C"], "relation": "not worse"}, NOT_SHOWN),
+        ({"columns": ["y"], "versus": ["C"], "relation": "not worse"}, NOT_SHOWN),  # 0.40 below, which shows nothing
+        ({"row": "B", "versus": ["Ours"], "relation": "not worse"}, CONTRADICTED),
+        ({"row": "B", "versus": ["Ours"], "relation": "not worse", "lower": True}, SUPPORTED),
+        (
+            {"table": "2", "columns": ["1%"], "statistic": "std", "lower": True},
+            SUPPORTED,
+        ),  # F = 25 on 4 and 4: p = 0.009
+        ({"table": "2", "columns": ["10%"], "statistic": "std", "lower": True}, NOT_SHOWN),  # a tie
         ({"versus": ["B"], "statistic": "std", "lower": True}, UNTESTABLE),
-        ({"table": "4", "columns": ["1%"], "statistic": "std", "lower": True}, WEAK),  # on 2 and 2: p = 0.08
-        ({"table": "5", "columns": ["1%"]}, HOLDS),
-        ({"table": "2", "columns": ["10%"]}, WEAK),
-        ({"table": "2", "columns": ["1%", "10%"]}, WEAK),
-        ({"table": "2", "columns": ["1%", "10%"], "on_average": True}, HOLDS),
-        ({"table": "2", "columns": ["10%"], "versus": ["Ours"], "versus_column": "1%"}, HOLDS),
-        ({"table": "2", "columns": ["1%"], "versus": ["Ours"], "versus_column": "10%"}, REVERSED),  # p = 0.001
-        ({"versus": ["B"], "versus_table": "2", "versus_column": "1%"}, WEAK),  # a tie
-        ({"row": "C", "columns": ["y"], "versus": ["B"], "versus_table": "1", "versus_column": "x"}, REVERSED),
-        ({"table": "2", "columns": ["10%"], "versus": ["B"], "versus_table": "1", "versus_column": "x"}, HOLDS),
+        ({"table": "4", "columns": ["1%"], "statistic": "std", "lower": True}, NOT_SHOWN),  # on 2 and 2: p = 0.08
+        ({"table": "5", "columns": ["1%"]}, SUPPORTED),
+        ({"table": "2", "columns": ["10%"]}, NOT_SHOWN),
+        ({"table": "2", "columns": ["1%", "10%"]}, NOT_SHOWN),
+        ({"table": "2", "columns": ["1%", "10%"], "on_average": True}, SUPPORTED),
+        ({"table": "2", "columns": ["10%"], "versus": ["Ours"], "versus_column": "1%"}, SUPPORTED),
+        ({"table": "2", "columns": ["1%"], "versus": ["Ours"], "versus_column": "10%"}, CONTRADICTED),  # p = 0.001
+        ({"versus": ["B"], "versus_table": "2", "versus_column": "1%"}, NOT_SHOWN),  # a tie
+        ({"row": "C", "columns": ["y"], "versus": ["B"], "versus_table": "1", "versus_column": "x"}, CONTRADICTED),
+        ({"table": "2", "columns": ["10%"], "versus": ["B"], "versus_table": "1", "versus_column": "x"}, SUPPORTED),
     ],
 )
 def test_verdict_on_print(project, claim, verdict):
@@ -149,35 +156,35 @@ def test_verdict_on_print(project, claim, verdict):
 @pytest.mark.parametrize(
     ("claim", "stated"),
     [
-        ({"by": "2.00"}, True),
-        ({"by": "1.99"}, True),  # both numbers are rounded
-        ({"by": "1.97"}, False),
-        ({"by": "2"}, True),
-        ({"by": "1"}, False),
-        ({"row": "B", "versus": ["Ours"], "lower": True, "by": "2.00"}, True),
-        ({"columns": ["x", "y"], "by": "2.00"}, False),  # 0.50 in y
-        ({"columns": ["x", "y"], "up_to": "2.0"}, True),
-        ({"columns": ["x", "y"], "up_to": "3.0"}, False),
-        ({"columns": ["x", "y"], "at_least": "0.5"}, True),
-        ({"columns": ["x", "y"], "at_least": "0.4"}, True),
-        ({"columns": ["x", "y"], "at_least": "0.6"}, False),
-        ({"columns": ["x", "y"], "on_average": True, "by": "1.25"}, True),
-        ({}, None),
-        ({**LIMIT, "less_than": "3"}, True),
-        ({**LIMIT, "less_than": "2.0"}, False),  # less is strict
+        ({"by": "2.00"}, AS_STATED),
+        ({"by": "1.99"}, AS_STATED),  # both numbers are rounded
+        ({"by": "1.97"}, OTHER),
+        ({"by": "2"}, AS_STATED),
+        ({"by": "1"}, OTHER),
+        ({"row": "B", "versus": ["Ours"], "lower": True, "by": "2.00"}, AS_STATED),
+        ({"columns": ["x", "y"], "by": "2.00"}, OTHER),  # 0.50 in y
+        ({"columns": ["x", "y"], "up_to": "2.0"}, AS_STATED),
+        ({"columns": ["x", "y"], "up_to": "3.0"}, OTHER),
+        ({"columns": ["x", "y"], "at_least": "0.5"}, AS_STATED),
+        ({"columns": ["x", "y"], "at_least": "0.4"}, AS_STATED),
+        ({"columns": ["x", "y"], "at_least": "0.6"}, OTHER),
+        ({"columns": ["x", "y"], "on_average": True, "by": "1.25"}, AS_STATED),
+        ({}, NO_SIZE),
+        ({**LIMIT, "less_than": "3"}, AS_STATED),
+        ({**LIMIT, "less_than": "2.0"}, OTHER),  # less is strict
     ],
 )
 def test_size_on_print(project, claim, stated):
-    assert judge(**{"versus": ["B"], **claim}).published.stated is stated
+    assert judge(**{"versus": ["B"], **claim}).published.size == stated
 
 
 def test_several_comparisons(project):
     """`up_to` asks for one of them; else the p shown is that of the weakest, an average is one comparison."""
     claim = {"columns": ["x", "y"], "versus": ["B", "C"]}
-    assert judge(**claim).published.verdict == WEAK_REVERSED
+    assert judge(**claim).published.verdict == CONTRADICTED
     assert judge(**claim).published.detail.startswith("3 of 4 comparisons agree; against: 0.40 below C in y, p = 0.48")
     found = judge(**claim, up_to="2.00").published
-    assert (found.verdict, found.stated) == (HOLDS, True) and "+2.00 over B in x" in found.detail
+    assert (found.verdict, found.size) == (SUPPORTED, AS_STATED) and "+2.00 over B in x" in found.detail
     alone = judge(versus=["C"]).published.detail.split("p = ")[1]
     assert judge(versus=["B", "C"]).published.detail.endswith(f"weakest: +0.50 over C in x, p = {alone}")
     average = judge(table="2", columns=["1%", "10%"], on_average=True).published
@@ -187,10 +194,10 @@ def test_several_comparisons(project):
 def test_what_nobody_published_seeds_of_is_named(project, monkeypatch):
     monkeypatch.setattr(printed_spread, "seed_spread", lambda *_: None)
     judged = judge(versus=["B"]).published
-    assert judged.verdict == UNTESTED
+    assert judged.verdict == UNTESTABLE
     assert judged.text.endswith("; the spread is not known; nobody has published seeds of sts STS-B on bert-base")
     assert judge(versus=["B"], relation="comparable").published.verdict == UNTESTABLE
-    assert judge(row="B", versus=["Ours"]).published.verdict == WEAK_REVERSED
+    assert judge(row="B", versus=["Ours"]).published.verdict == CONTRADICTED
 
 
 # ---------------------------------------------------------------- on our runs
@@ -199,32 +206,32 @@ def test_what_nobody_published_seeds_of_is_named(project, monkeypatch):
 @pytest.mark.parametrize(
     ("claim", "verdict"),
     [
-        ({"versus": ["B"]}, HOLDS),  # by 5, 5 and 4.8
-        ({"versus": ["C"]}, WEAK),  # by 0, -0.2 and 0.5
-        ({"versus": ["C"], "columns": ["y"]}, REVERSED),  # by 5, 5 and 6
-        ({"versus": ["B"], "columns": ["y"], "lower": True}, WEAK_REVERSED),  # by 1, -1 and -1
-        ({"versus": ["C"], "columns": ["y"], "lower": True}, HOLDS),
+        ({"versus": ["B"]}, SUPPORTED),  # by 5, 5 and 4.8
+        ({"versus": ["C"]}, NOT_SHOWN),  # by 0, -0.2 and 0.5
+        ({"versus": ["C"], "columns": ["y"]}, CONTRADICTED),  # by 5, 5 and 6
+        ({"versus": ["B"], "columns": ["y"], "lower": True}, NOT_SHOWN),  # by 1, -1 and -1
+        ({"versus": ["C"], "columns": ["y"], "lower": True}, SUPPORTED),
         ({"versus": ["D"]}, UNTESTABLE),
         ({"table": "3", "versus": ["Chance"]}, UNTESTABLE),  # a control
-        ({"table": "3", "versus": ["BERT"]}, HOLDS),  # one run stands for every seed
-        ({"versus": ["BERT"], "versus_table": "3"}, HOLDS),
+        ({"table": "3", "versus": ["BERT"]}, SUPPORTED),  # one run stands for every seed
+        ({"versus": ["BERT"], "versus_table": "3"}, SUPPORTED),
         ({"table": "2", "columns": ["1%"]}, UNTESTABLE),  # one seed
-        ({"table": "2", "columns": ["1%"], "lower": True}, WEAK_REVERSED),  # and not even that
-        ({"table": "2", "columns": ["10%"]}, HOLDS),
-        ({"versus": ["B", "C"], "columns": ["x", "y"], "on_average": True}, REVERSED),
-        ({"versus": ["B"], "columns": ["x", "y"], "on_average": True}, HOLDS),  # by 2, 3 and 2.9
-        ({"versus": ["C"], "statistic": "std"}, WEAK),
+        ({"table": "2", "columns": ["1%"], "lower": True}, NOT_SHOWN),  # and not even that
+        ({"table": "2", "columns": ["10%"]}, SUPPORTED),
+        ({"versus": ["B", "C"], "columns": ["x", "y"], "on_average": True}, CONTRADICTED),
+        ({"versus": ["B"], "columns": ["x", "y"], "on_average": True}, SUPPORTED),  # by 2, 3 and 2.9
+        ({"versus": ["C"], "statistic": "std"}, NOT_SHOWN),
         ({"table": "2", "columns": ["1%"], "statistic": "std"}, UNTESTABLE),
-        ({"versus": ["C"], **LIMIT, "less_than": "1.5"}, HOLDS),  # a mean of 0.10, its standard error 0.21
-        ({"versus": ["C"], **LIMIT, "less_than": "0.3"}, WEAK),
-        ({"versus": ["C"], **LIMIT, "less_than": "0.05"}, WEAK_REVERSED),
-        ({"versus": ["B"], **LIMIT, "less_than": "0.5"}, REVERSED),
-        ({"versus": ["C"], **LIMIT, "less_than": "0.55"}, WEAK),  # t = 0.45 / 0.21 on 2 degrees: p = 0.17
-        ({"versus": ["B"], "relation": "comparable"}, DIFFERENT),
-        ({"versus": ["C"], "relation": "comparable"}, EQUAL),
-        ({"versus": ["B", "D"], "relation": "comparable"}, DIFFERENT),  # one is shown, whatever the other is
+        ({"versus": ["C"], **LIMIT, "less_than": "1.5"}, SUPPORTED),  # a mean of 0.10, its standard error 0.21
+        ({"versus": ["C"], **LIMIT, "less_than": "0.3"}, NOT_SHOWN),
+        ({"versus": ["C"], **LIMIT, "less_than": "0.05"}, NOT_SHOWN),
+        ({"versus": ["B"], **LIMIT, "less_than": "0.5"}, CONTRADICTED),
+        ({"versus": ["C"], **LIMIT, "less_than": "0.55"}, NOT_SHOWN),  # t = 0.45 / 0.21 on 2 degrees: p = 0.17
+        ({"versus": ["B"], "relation": "comparable"}, CONTRADICTED),
+        ({"versus": ["C"], "relation": "comparable"}, NOT_SHOWN),
+        ({"versus": ["B", "D"], "relation": "comparable"}, CONTRADICTED),  # one is shown, whatever the other is
         ({"versus": ["C", "D"], "relation": "comparable"}, UNTESTABLE),
-        ({"versus": ["C"], "columns": ["y"], "relation": "not worse"}, REVERSED),
+        ({"versus": ["C"], "columns": ["y"], "relation": "not worse"}, CONTRADICTED),
     ],
 )
 def test_verdict_on_runs(project, claim, verdict):
@@ -232,34 +239,16 @@ def test_verdict_on_runs(project, claim, verdict):
 
 
 def test_size_on_runs(project):
-    assert judge(versus=["B"], by="4.9").ours.stated is True
-    assert judge(versus=["B"], by="2.00").ours.stated is False
+    assert judge(versus=["B"], by="4.9").ours.size == AS_STATED
+    assert judge(versus=["B"], by="2.00").ours.size == OTHER
 
 
-@pytest.fixture
-def tested(project):
-    """Table 1 has compared rows A and B over seeds and items; of their difference the seeds' values."""
-    path = targets.grid_path("made_up", "table1", SCALE, "items.json")
-    pair = {"a": 0, "b": 1, "mean": 14.8 / 3, "p": 0.4, "holm": 1.0, "seeds": 3, "item_variance": 0.04}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(path, with_digest({"comparisons": {"x": {"order": [0, 1], "pairs": [pair], "letters": {}}}}))
-    clear()
-    yield [a - b for a, b in zip((70, 71, 72), (65, 66, 67.2), strict=True)]
-    path.unlink()
-    clear()
-
-
-def test_the_test_of_a_page_is_that_of_its_claims_and_of_figures_with_the_same_runs(tested):
-    wanted = f"p = {stats.paired_difference(tested, 0.04).p:.2g}"
-    assert judge(versus=["B"]).ours.detail.endswith(wanted)
-    assert judge(table=None, figure="1", versus=["B"]).ours.detail.endswith(wanted)
-    assert judge(versus=["B"], columns=["y"]).ours.detail.endswith("p = 0.67")  # by -1, 1 and 1
-
-
-def test_items_count_where_no_table_has_tested_the_pair(project, monkeypatch):
-    monkeypatch.setattr(claims, "item_variances", lambda a, b, scale: (0.04, 0.03))
-    seeds = [a - b for a, b in zip((70, 71, 72), (65, 66, 67.2), strict=True)]
-    assert judge(versus=["B"]).ours.detail.endswith(f"p = {stats.paired_difference(seeds, 0.04).p:.2g}")
+def test_the_test_of_a_claim_counts_seeds_and_items(project, monkeypatch):
+    """The same in a table and in a figure with the same runs."""
+    monkeypatch.setattr(compare, "item_variance", lambda terms, scale: 0.04)
+    estimate = compare.Estimate(14.8 / 3, 3, np.std([5, 5, 4.8], ddof=1), 0.2)
+    for place in ({"table": "1"}, {"table": None, "figure": "1"}):
+        assert judge(**place, versus=["B"]).ours.detail.endswith(f"p = {estimate.p():.2g}")
 
 
 def test_two_differences_to_one_baseline_have_the_p_of_their_rows(project):
@@ -276,40 +265,54 @@ def test_the_same_runs_and_a_row_that_did_not_train_are_not_compared(project):
     claim = Claim(quote=QUOTE, section="1", table="1", row="Ours", columns=("x",))
     cell, other = view.rows[0][0], replace(view.rows[1][0], unchanged=True)
     for pair, reason in (((cell, cell), "the same runs at this scale"), ((cell, other), "training changes nothing")):
-        assert claims.compare_runs(claim, view, "B", "x", [pair]) is None
-        assert reason in claims.why([*pair])
+        assert reason in claims.contrast_runs(claim, view, "B", "x", [pair])
+
+
+def test_a_study_elsewhere_contradicts_no_sentence(project):
+    """What is not seen has a bound; what differs between the rows is named."""
+    assert judge(versus=["B"]).here.startswith("*seen here*: +4.93 over B in x")
+    assert judge(versus=["C"], columns=["y"]).here.startswith("*the opposite is seen here*: 5.33 below C in y")
+    assert judge(versus=["C"]).here.startswith("*not seen*; above 1.0 is excluded; not matched: ")
+    assert judge(versus=["D"]).here == "cannot be asked here: not here"
+
+
+def test_the_word_significantly_is_judged(project):
+    """On print, where the direction alone is no support."""
+    claim = {"section": "1", "table": "1", "row": "Ours", "columns": ("x",), "versus": ["C"]}
+    for quote, verdict in (("better", NOT_SHOWN), ("significantly better", CONTRADICTED)):
+        judged = claims.judge("made_up", Claim(quote=quote, **claim), SCALE)
+        assert (judged.published.verdict, judged.ours.verdict) == (verdict, NOT_SHOWN)
 
 
 # ---------------------------------------------------------------- one sentence, several rows
 
+HOLDS, WEAK, OPEN = (AGREES, YES, None), (AGREES, NO, None), (None, UNTESTED, None)
+
 
 @pytest.mark.parametrize(
-    ("rows", "verdict"),
+    ("rows", "printed", "runs"),
     [
-        ([(HOLDS, None), (HOLDS, None)], HOLDS),
-        ([(HOLDS, None), (WEAK, None)], WEAK),
-        ([(HOLDS, None), (UNTESTABLE, None)], UNTESTABLE),
-        ([(WEAK, None), (EQUAL, None)], EQUAL),
-        ([(HOLDS, None), (WEAK_REVERSED, 0.3)], WEAK_REVERSED),
-        ([(UNTESTABLE, None), (WEAK_REVERSED, None)], WEAK_REVERSED),
-        ([(HOLDS, None), (REVERSED, 0.02)], REVERSED),
-        ([(HOLDS, None), (REVERSED, 0.03)], WEAK_REVERSED),  # of two rows
-        ([(EQUAL, None), (DIFFERENT, 0.02)], DIFFERENT),
-        ([(EQUAL, None), (DIFFERENT, 0.03)], EQUAL),
-        ([(UNTESTABLE, None), (DIFFERENT, 0.02)], DIFFERENT),
-        ([(UNTESTABLE, None), (DIFFERENT, 0.03)], UNTESTABLE),
-        ([(WEAK_REVERSED, 0.3), (DIFFERENT, 0.02)], REVERSED),
+        ([HOLDS, HOLDS], SUPPORTED, SUPPORTED),
+        ([HOLDS, WEAK], NOT_SHOWN, NOT_SHOWN),
+        ([HOLDS, OPEN], UNTESTABLE, UNTESTABLE),
+        ([HOLDS, (OPPOSES, NO, 0.3)], CONTRADICTED, NOT_SHOWN),
+        ([OPEN, (OPPOSES, UNTESTED, None)], CONTRADICTED, NOT_SHOWN),
+        ([HOLDS, (OPPOSES, YES, 0.02)], CONTRADICTED, CONTRADICTED),
+        ([HOLDS, (OPPOSES, YES, 0.03)], CONTRADICTED, NOT_SHOWN),  # of two rows
     ],
 )
-def test_a_sentence_has_one_verdict_over_its_rows(rows, verdict):
-    judged = judge_sentence([Judgement(name, "", contrary_p=p) for name, p in rows])
-    assert judged.verdict == verdict
-    assert judged.detail.startswith("2 rows: ")
+def test_a_sentence_has_one_verdict_over_its_rows(rows, printed, runs):
+    for strict, verdict in ((True, printed), (False, runs)):
+        judged = judge_sentence([Judgement(d, s, NO_SIZE, "", contrary_p=p, strict=strict) for d, s, p in rows])
+        assert judged.verdict == verdict and judged.detail.startswith("2 rows: ")
 
 
-@pytest.mark.parametrize(("sizes", "stated"), [([None, True], True), ([True, False], False), ([None, None], None)])
-def test_the_size_of_a_sentence_is_that_of_all_its_rows(sizes, stated):
-    assert judge_sentence([Judgement(HOLDS, "", size) for size in sizes]).stated is stated
+@pytest.mark.parametrize(
+    ("sizes", "size"),
+    [([NO_SIZE, AS_STATED], AS_STATED), ([AS_STATED, OTHER], OTHER), ([NO_SIZE, NO_SIZE], NO_SIZE)],
+)
+def test_the_size_of_a_sentence_is_that_of_all_its_rows(sizes, size):
+    assert judge_sentence([Judgement(AGREES, YES, one, "") for one in sizes]).size == size
 
 
 # ---------------------------------------------------------------- what does not fit
@@ -351,23 +354,23 @@ def no_runs(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("paper", "words", "difference", "stated"),
     [
-        ("micse", "average gain of (+3.94)", 1.98, False),
-        ("micse", "up to (+5.91)", 5.91, True),
-        ("micse", "up to (+15)", 15.11, True),
-        ("micse", "SCD by (+0.44)", 0.44, True),
-        ("micse", "PCL by (+0.87)", 0.87, True),
-        ("informin_cl", "(+1.67%)", 1.67, True),
-        ("informin_cl", "0.81% on RoBERTa_base", 0.81, True),
-        ("informin_cl", "1.66% on RoBERTa_large", 1.66, True),
-        ("msse", "to 80.15% (+3.90%)", 3.90, True),
-        ("msse", "to 81.36% (+2.95%)", 2.95, True),
-        ("msse", "on average 1.74%", 1.74, True),
+        ("micse", "average gain of (+3.94)", 1.98, OTHER),
+        ("micse", "up to (+5.91)", 5.91, AS_STATED),
+        ("micse", "up to (+15)", 15.11, AS_STATED),
+        ("micse", "SCD by (+0.44)", 0.44, AS_STATED),
+        ("micse", "PCL by (+0.87)", 0.87, AS_STATED),
+        ("informin_cl", "(+1.67%)", 1.67, AS_STATED),
+        ("informin_cl", "0.81% on RoBERTa_base", 0.81, AS_STATED),
+        ("informin_cl", "1.66% on RoBERTa_large", 1.66, AS_STATED),
+        ("msse", "to 80.15% (+3.90%)", 3.90, AS_STATED),
+        ("msse", "to 81.36% (+2.95%)", 2.95, AS_STATED),
+        ("msse", "on average 1.74%", 1.74, AS_STATED),
     ],
 )
 def test_what_papers_say_of_their_numbers(no_runs, paper, words, difference, stated):
     (claim,) = [claim for claim in catalog.paper(paper).claims if words in claim.quote]
     found = claims.judge(paper, claim, SCALE)
-    assert found.published.stated is stated and found.published.detail.startswith(f"{difference:+.2f} over ")
+    assert found.published.size == stated and found.published.detail.startswith(f"{difference:+.2f} over ")
     assert found.ours.verdict == UNTESTABLE
 
 
@@ -384,4 +387,3 @@ def test_sizes_that_no_run_sees_all_of_are_not_compared(no_runs):
     cells = dict(zip((column.label for column in view.score_grid.columns), view.rows[-1], strict=True))
     assert claims.differ_in_size_unseen(cells["1%"], cells["10%"])
     assert not claims.differ_in_size_unseen(cells["0.1%"], cells["1%"])
-    assert claims.why([cells["1%"], cells["10%"]]) == "runs see fewer sentences than either column has"

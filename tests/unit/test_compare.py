@@ -1,4 +1,4 @@
-"""Comparisons of rows: which items make a score, and a made-up project from score files to letters."""
+"""Comparisons of rows: which items make a score, and a made-up project from score files to comparisons."""
 
 import json
 import shutil
@@ -9,15 +9,12 @@ import scipy.stats
 from made_up import SCALE, clear, made_up, table
 from score_files import edit_score_file, write_scores
 
-from csebench.base.errors import BadInput
-from csebench.base.files import with_digest, write_json
 from csebench.base.project import ROOT
 from csebench.data.sts import read_sts
 from csebench.model.metrics import averages
 from csebench.plan import catalog, grids, targets
 from csebench.plan.registry import evaluator_declaration
 from csebench.report import compare
-from csebench.report.markdown import reading_key
 from csebench.report.cells import grid_view
 from csebench.score.replicates import read_replicates
 from csebench.score.score_types import sample, sentence_ids
@@ -60,7 +57,7 @@ def test_items_behind_a_score(evaluator, task, metric, values):
     assert (found and found.values.tolist()) == values
 
 
-# ---------------------------------------------------------------- from score files to letters
+# ---------------------------------------------------------------- from score files to comparisons
 
 
 def columns(*tasks, **more):
@@ -78,7 +75,14 @@ def pair_of_rows(columns, **more):
 PAPER = {
     "name": "made_up",
     "tables": {
-        "1": rows_of(ROWS, columns("STS12", "Avg.")),
+        "1": rows_of(
+            ROWS,
+            columns("STS12", "Avg."),
+            compare=[
+                {"question": "Which differ from the good one?", "rows": [["others", "Good"]]},
+                {"question": "Is it better?", "primary": True, "rows": [["Good", "Bad"]]},
+            ],
+        ),
         "2": pair_of_rows([*columns("MR", "CR", size="1%"), {"label": "mean", "mean": True}], evaluator="transfer"),
         "4": pair_of_rows(
             [{"label": t, "task": t, "evaluator": f"beir:{t}", "size": "1%"} for t in ("smoke", "cqadupstack")],
@@ -98,6 +102,10 @@ PAPER = {
         ),
     },
 }
+
+
+PAPER["tables"]["8"] = rows_of(dict.fromkeys(("Good", "Again", "Batch 32"), "simcse"), columns("Avg."))
+PAPER["tables"]["8"]["rows"][2]["run"]["params"] = {"batch_size": 32}
 
 
 @pytest.fixture
@@ -124,11 +132,6 @@ def edit(label, change, runs=slice(None)):
     """Changes the published scores of runs of a row of Table 1."""
     for spec in specs(1, label)[runs]:
         edit_score_file(targets.score_path(spec.run_id, "sts", SCALE), change)
-
-
-def compared(number):
-    clear()
-    return json.loads(compare.compare("made_up", f"table{number}", SCALE).read_text())["comparisons"]
 
 
 def write_sts(spec, noise, seed):
@@ -168,26 +171,46 @@ def sts(scored, project):
     return scored[1]
 
 
-def test_letters_of_rows(sts):
-    found = compared(1)
-    assert list(found) == ["Avg."]  # that is what papers compare, where there is one
-    own = found["Avg."]
-    assert {*own["order"][:2]} == {0, 1} and own["order"][2:] == [2, 3]  # no control
-    assert own["letters"]["0"] == own["letters"]["1"] == "a" and "a" not in own["letters"]["2"] + own["letters"]["3"]
-    assert len(own["pairs"]) == 6 and all(
-        pair["item_variance"] is not None and pair["seeds"] == 3 for pair in own["pairs"]
-    )
-    assert all(pair["p"] <= pair["holm"] for pair in own["pairs"])
-    (pair,) = [pair for pair in own["pairs"] if {pair["a"], pair["b"]} == {0, 3}]
-    assert pair["mean"] == pytest.approx(np.mean(sts["Good"]) - sts["Untrained"][0])  # whose one run stands for all
+def answered(number=1, question=0):
+    """The comparisons of a question of a table, by their rows."""
+    clear()
+    found = compare.answers(grid_view("made_up", f"table{number}", SCALE))[question]
+    return {(c.row, c.against): c for c in found.comparisons}
+
+
+def pair(row="Good", against="Bad", number=1, columns=None):
+    """Two rows over the columns that sum up a table, or the given ones."""
+    clear()
+    view = grid_view("made_up", f"table{number}", SCALE)
+    labels = columns or [column.label for column in compare.averages(view)]
+    rows = [view.score_grid.row(label) for label in (row, against)]
+    return compare.compare(view, *rows, [view.score_grid.column(label) for label in labels])
+
+
+def test_the_primary_question_comes_first_and_is_not_corrected(sts):
+    (primary,) = answered().values()
+    assert (primary.relation, primary.p_family) == (compare.BETTER, primary.p)
+    family = answered(question=1)
+    assert {*family} == {("As good", "Good"), ("Bad", "Good"), ("Untrained", "Good")}  # `others`, but no control
+    p = sorted(c.p for c in family.values())
+    adjusted = sorted(c.p_family for c in family.values())
+    assert adjusted == pytest.approx([min(1, 3 * p[0]), max(3 * p[0], 2 * p[1]), max(2 * p[1], p[2])], rel=1e-6)
+    assert all(c.family_low < c.low < c.high < c.family_high for c in family.values())
+
+
+def test_a_difference_is_in_points_and_one_untrained_run_stands_for_every_seed(sts):
+    found = pair(against="Untrained")
+    assert found.estimate.gain == pytest.approx(np.mean(sts["Good"]) - sts["Untrained"][0])
+    assert (found.columns, found.estimate.seeds) == ("Avg.", 3)
 
 
 def test_p_is_of_seeds_and_items(sts):
-    (pair,) = [p for p in compared(1)["Avg."]["pairs"] if {p["a"], p["b"]} == {0, 2}]
-    d = np.subtract(sts["Good"], sts["Bad"])
-    seeds, items = d.var(ddof=1) / 3, pair["item_variance"]
+    found, d = pair(), np.subtract(sts["Good"], sts["Bad"])
+    seeds, items = d.var(ddof=1) / 3, found.estimate.item_se**2
     df = (seeds + items) ** 2 / (seeds**2 / 2)
-    assert pair["p"] == pytest.approx(2 * scipy.stats.t.sf(d.mean() / np.sqrt(seeds + items), df))
+    assert found.p == pytest.approx(2 * scipy.stats.t.sf(d.mean() / np.sqrt(seeds + items), df))
+    half = scipy.stats.t.ppf(0.975, df) * np.sqrt(seeds + items)
+    assert (found.low, found.high) == pytest.approx((d.mean() - half, d.mean() + half))
 
 
 def test_an_average_resamples_its_test_sets_together(sts):
@@ -196,103 +219,55 @@ def test_an_average_resamples_its_test_sets_together(sts):
     for label in ("Good", "Bad"):
         contents = [json.loads(targets.score_path(s.run_id, "sts", SCALE).read_text()) for s in specs(1, label)]
         means[label] = np.mean([read_replicates(c, t, "spearman").clustered for c in contents for t in STS], 0)
-    (pair,) = [p for p in compared(1)["Avg."]["pairs"] if {p["a"], p["b"]} == {0, 2}]
-    assert pair["item_variance"] == pytest.approx(100**2 * np.var(means["Good"] - means["Bad"]))
+    assert pair().estimate.item_se == pytest.approx(100 * np.std(means["Good"] - means["Bad"]))
 
 
 def test_without_replicates_seeds_are_compared(sts):
     for label in ("Good", "Bad"):
         edit(label, lambda content: content.pop("replicates"))
-    (pair,) = [p for p in compared(1)["Avg."]["pairs"] if {p["a"], p["b"]} == {0, 2}]
-    assert pair["item_variance"] is None
-    assert pair["p"] == pytest.approx(scipy.stats.ttest_rel(sts["Good"], sts["Bad"]).pvalue)
+    assert pair().estimate.item_se is None
+    assert pair().p == pytest.approx(scipy.stats.ttest_rel(sts["Good"], sts["Bad"]).pvalue)
 
 
 @pytest.mark.parametrize("change", [{"items": "0" * 16}, {"version": 0}], ids=str)
 def test_rows_of_other_test_items_or_versions_are_compared_over_seeds(change, sts):
     """A digest shows that one row was scored on other data, a version that its replicates were made in another way."""
     edit("Bad", lambda content: content["replicates"].update(change))
-    variances = {frozenset((p["a"], p["b"])): p["item_variance"] for p in compared(1)["Avg."]["pairs"]}
-    assert {pair for pair, variance in variances.items() if variance is None} == {p for p in variances if 2 in p}
+    assert pair().estimate.item_se is None and pair(against="As good").estimate.item_se is not None
 
 
-# ---------------------------------------------------------------- a comparison that knew more
-
-
-def forget_replicates():
-    """Scores as they were published before replicates."""
-    for label in ROWS:
-        edit(label, lambda content: content.pop("replicates"))
-
-
-def test_tests_over_items_stay_where_the_scores_are_the_same(sts):
-    before = compared(1)
-    forget_replicates()
-    assert compared(1) == before
-
-
-def test_tests_over_items_stay_where_an_evaluator_has_a_newer_version(sts):
-    """The page shows the scores with a mark; nothing about them has changed."""
-    before = compared(1)
-    forget_replicates()
-    for label in ROWS:
-        edit(label, lambda content: content["evaluations"][0].update(version=0))
-    assert compared(1) == before
-
-
-def test_tests_over_items_are_not_replaced_by_weaker_ones(sts):
-    compared(1)
-    path = targets.grid_path("made_up", "table1", SCALE, "items.json")
-    before = path.read_bytes()
-    forget_replicates()
-    edit("Bad", improve)
-    clear()
-    with pytest.raises(BadInput, match=r"table1.items.json: Avg.: .*Bad.* or delete the file"):
-        compare.compare("made_up", "table1", SCALE)
-    assert path.read_bytes() == before
-    path.unlink()
-    assert {pair["item_variance"] for pair in compared(1)["Avg."]["pairs"]} == {None}
-
-
-def improve(content):
-    for row in content["scores"]:
-        row["value"] += 0.001
-
-
-def test_letters_of_other_scores_are_not_shown(sts):
-    """Until the rows are compared again."""
-    compared(1)
-    edit("Bad", improve)
-    clear()
-    view = grid_view("made_up", "table1", SCALE)
-    assert not view.comparisons and "No letters: scores have changed" in reading_key(view)
-    compared(1)
-    assert grid_view("made_up", "table1", SCALE).comparisons
-
-
-def test_replicates_replace_what_was_there(sts):
-    first = compared(1)
-    path = targets.grid_path("made_up", "table1", SCALE, "items.json")
-    content = json.loads(path.read_text().replace('"seeds": 3', '"seeds": 7'))
-    write_json(path, with_digest(content))
-    assert compared(1) == first
-
-
-def test_a_comparison_that_was_edited_is_refused(sts):
-    compared(1)
-    path = targets.grid_path("made_up", "table1", SCALE, "items.json")
-    path.write_text(path.read_text().replace('"seeds": 3', '"seeds": 7'))
-    clear()
-    with pytest.raises(BadInput, match=r"edited since it was written.* `csebench compare made_up/table1"):
-        grid_view("made_up", "table1", SCALE)
-
-
-def test_runs_that_are_missing_or_old_are_left_out(sts):
-    """One seed of a row has no scores, those of another are of an older version of its evaluator."""
+def test_what_is_missing_or_old_has_no_answer(sts):
     missing, *_ = specs(1, "As good")
     targets.score_path(missing.run_id, "sts", SCALE).unlink()
     edit("Bad", lambda content: content["evaluations"][0].update(version=9), slice(1))
-    assert compared(1)["Avg."]["order"] == [0, 3]
+    assert (pair(against="As good").relation, pair(against="As good").scored) == (compare.PARTIAL, (5, 6))
+    assert pair(against="Bad").relation == compare.OUTDATED
+
+
+def test_the_same_runs_are_called_the_same_and_equal_scores_are_not(sts):
+    assert pair("Good", "Again", number=8).relation == compare.SAME_RUNS
+    for good, same in zip(specs(1, "Good"), specs(1, "As good"), strict=True):
+        content = json.loads(targets.score_path(good.run_id, "sts", SCALE).read_text())
+        edit_score_file(
+            targets.score_path(same.run_id, "sts", SCALE),
+            lambda own, content=content: own.update({key: content[key] for key in ("scores", "replicates")}),
+        )
+    assert pair("Good", "As good").relation == compare.INACTIVE_HERE
+
+
+def test_what_else_differs_is_derived_from_the_runs(sts):
+    """But not what the rows of one method state themselves, as it is what they are about."""
+    assert ("batch", "64", "16") in pair("Good", "Bad").differs
+    assert pair("Good", "Batch 32", number=8).matched
+
+
+def test_the_best_rows_are_those_that_no_other_is_shown_to_beat(sts):
+    view = grid_view("made_up", "table1", SCALE)
+    (best,) = compare.best_rows(view, view.score_grid.columns[-1])
+    assert best == {0, 1}
+
+
+# ---------------------------------------------------------------- other evaluators
 
 
 def z_test(*differences):
@@ -324,13 +299,13 @@ def test_accuracies_of_one_seed_are_compared_by_mcnemars_test(project):
     apart = {f"sentences/{task}": rng.integers(0, 2**62, (200, 1)) for task in ("MR", "CR")}
     write_pair(2, "transfer", *(({(task, "accuracy"): own for task, own in row.items()}, row | apart) for row in rows))
     d = [a.astype(float) - b for a, b in zip(*(row.values() for row in rows), strict=True)]
-    (pair,) = compared(2)["mean"]["pairs"]
-    assert pair["seeds"] == 1 and pair["p"] == pytest.approx(z_test(*d), rel=0.01)
-    assert pair["holm"] == pair["p"] and pair["mean"] == pytest.approx(100 * np.mean(d))
+    found = pair("A", "B", number=2)
+    assert found.relation == compare.ONE_SEED and found.estimate.gain == pytest.approx(100 * np.mean(d))
+    assert found.estimate.p() == pytest.approx(z_test(*d), rel=0.01)
 
 
 def test_a_mean_of_columns_is_of_what_its_columns_are_of(project):
-    """Without controls and rows with a missing run; one run of a row without randomness stands for all."""
+    """One run of a row without randomness stands for all."""
     rng = np.random.default_rng(3)
     shares = {"Good": 0.8, "Bad": 0.6, "Untrained": 0.5, "Chance": 0.1}
     for label, share in shares.items():
@@ -339,10 +314,9 @@ def test_a_mean_of_columns_is_of_what_its_columns_are_of(project):
             values = {(task, "accuracy"): own.mean() for task, own in items.items()}
             apart = {f"sentences/{task}": np.arange(100)[:, None] + 1000 * (task == "CR") for task in items}
             publish(spec, "transfer", values, items | apart)
-    own = compared(5)["mean"]
-    assert own["order"] == [0, 2] and [(pair["seeds"], pair["item_variance"] > 0) for pair in own["pairs"]] == [
-        (3, True)
-    ]
+    found = pair("Good", "Untrained", number=5)
+    assert (found.columns, found.estimate.seeds) == ("mean", 3) and found.estimate.item_se > 0
+    assert pair("Good", "Bad", number=5).relation == compare.PARTIAL
 
 
 def test_scores_are_compared_where_no_row_can_have_their_mean(project):
@@ -350,7 +324,7 @@ def test_scores_are_compared_where_no_row_can_have_their_mean(project):
     rng = np.random.default_rng(4)
     rows = [{"ndcg@10": rng.beta(2, other, 40)} for other in (1, 2)]
     write_pair(7, "beir:smoke", *(({("smoke", "ndcg@10"): row["ndcg@10"]}, row) for row in rows))
-    assert [*compared(7)] == ["smoke"]
+    assert pair("A", "B", number=7).columns == "smoke"
 
 
 @pytest.mark.parametrize(("dataset", "forums"), [("smoke", [""]), ("cqadupstack", ["android/", "english/"])])
@@ -361,5 +335,5 @@ def test_ndcg_is_compared_over_queries(project, dataset, forums):
     values = [{(dataset, "ndcg@10"): np.array([own.mean() for own in row.values()])} for row in rows]
     write_pair(4, f"beir:{dataset}", *zip(values, rows, strict=True))
     d = [a - b for a, b in zip(*(row.values() for row in rows), strict=True)]
-    p = compared(4)[dataset]["pairs"][0]["p"]
-    assert p == pytest.approx(z_test(*d), rel=0.01)
+    found = pair("A", "B", number=4, columns=[dataset]).estimate
+    assert 2 * scipy.stats.norm.sf(abs(found.gain) / found.item_se) == pytest.approx(z_test(*d), rel=0.01)

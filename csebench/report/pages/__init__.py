@@ -9,7 +9,7 @@ from csebench.base.files import write_text
 from csebench.plan import targets
 from csebench.plan.catalog import DEFAULT_SCALE, RESULTS, results_folder
 from csebench.plan.papers import Figure, SettingsTable
-from csebench.report import csv_tables, evidence_figures, figures
+from csebench.report import csv_tables, evidence_figure, figures
 from csebench.report.cells import grid_view
 from csebench.report.compare import answers
 from csebench.report.forest import draw_forest
@@ -37,7 +37,7 @@ def write_report(name: str, scale: str) -> list[Path]:
     """Writes a page of PAGES with its figures; returns the files."""
     path = page_path(name, scale)
     write_text(path, PAGES[name](scale).write("markdown"))
-    return [path, *(evidence_figures.draw(path.parent) if name == "evidence" else [])]
+    return [path, *(evidence_figure.draw_runs(path.parent) if name == "evidence" else [])]
 
 
 def write_page(page: targets.Page, path: Path | None = None) -> list[Path]:

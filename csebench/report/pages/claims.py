@@ -11,7 +11,7 @@ from csebench.plan.targets import grid_label, page
 from csebench.report import claims, stats
 from csebench.report.cells import PAPER_SCALE
 from csebench.report.claims import RELATIONS, JudgedClaim, JudgedSentence, judge_all
-from csebench.report.evidence import spread
+from csebench.report.others import spread
 from csebench.report.pages.page import Fold, Page, Part, Table
 from csebench.report.pages.table import scale_line
 

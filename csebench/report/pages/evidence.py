@@ -1,55 +1,91 @@
 """The page "Does it reproduce?" (`results/evidence.md`): what runs that others published say of the printed values.
 
-The numbers are in csebench/report/evidence.py. Same data, same bytes: no dates, no scale.
+The numbers are in csebench/report/others.py. Same data, same bytes: no dates, no scale.
 """
 
 from __future__ import annotations
 
-from csebench.report.evidence import groups, keys
-from csebench.report.evidence_figures import RUNS, SELECTION
-from csebench.report.evidence_tables import (
-    HEAD,
-    checkpoint_table,
-    selection_parts,
-    source_table,
-    table_rows,
-    task_table,
-    untrained_table,
+from collections.abc import Iterable
+
+import numpy as np
+
+from csebench.plan import evidence
+from csebench.plan.catalog import paper
+from csebench.plan.evidence import AVERAGE, DEV, TRANSFER, Checkpoint, Evidence, Key
+from csebench.plan.papers import Published
+from csebench.report import stats
+from csebench.report.others import (
+    PICKED_FROM,
+    SWEEP,
+    UNTRAINED,
+    Group,
+    average,
+    budget,
+    circumstances,
+    encoder_title,
+    groups,
+    keys,
+    method_title,
+    printed_by_authors,
+    scored_by_others,
+    selection,
+    sweeps,
+    title,
 )
-from csebench.report.evidence_words import caveats, excluded_parts, how_to_read, meaning_text, opening, title
 from csebench.report.pages.page import Fold, Page, Part, Picture, Table
+from csebench.report.pages.table import SIGNS
 
 COMMAND = "snakemake -j4 results/evidence.md"
+WITHIN = {
+    stats.REPRODUCED: "within their spread",
+    stats.CLOSE: "at the edge of their spread",
+    stats.LOWER: "above their spread",
+    stats.HIGHER: "below their spread",
+}  # where the printed value lies; the names are of the runs
+HEAD = [
+    "method, encoder",
+    "printed",
+    "others' runs",
+    "n",
+    "mean ± sd",
+    "min to max",
+    "reach print",
+    "printed value is",
+]
+KINDS = {
+    "retrained": "trained again by others",
+    "paper": "re-run in a later paper",
+    "checkpoint": "released checkpoint scored by others",
+    "authors": "given by the authors outside their paper",
+    "untrained": "model without training",
+}
 
 
 def evidence_page(_scale: str) -> Page:
     """The same at every scale."""
     with_runs = [key for key in keys() if groups(key)]
+    of_sweeps = [key for key, _, _ in sweeps()]
+    few = [row for key in with_runs if key not in of_sweeps for row in group_rows(key)]
     parts: list[Part] = [
         *opening(),
         Picture("evidence.svg", "Others' runs against the printed values"),
-        RUNS,
-        *caveats(),
-        "## Method by method",
-        "\n".join(f"- **{title(key)}**: {meaning_text(key)}" for key in with_runs),
-        "## Printed values and others' runs",
-        how_to_read(),
-        Table(HEAD, [row for key in with_runs for row in table_rows(key)]),
-        "## Test set by test set",
-        "How many runs of a seed sweep are at or above the printed value of each column.",
-        task_table(),
-        "## What selection does",
-        "The best of several seeds is another number than the score of one run, whichever set picks it.",
-        Picture("evidence-selection.svg", "What picking the best of k seeds adds, on dev and on test"),
-        SELECTION,
-        *selection_parts(),
+        Table(HEAD, [row for key in of_sweeps for row in group_rows(key)]),
+        reading_key(),
+        *what_counts(),
+        Fold(
+            f"Methods with few runs: {len(few)} groups", ["People who miss a number open an issue.", Table(HEAD, few)]
+        ),
+        Fold(
+            "Test set by test set", ["How many runs of a sweep reach the printed value of each column.", task_table()]
+        ),
+        Fold("What picking the best of several seeds adds", selection_parts()),
+        Fold("The setups of the sweeps", [setups()]),
         Fold(
             "Released checkpoints",
             [
-                "Average of the seven STS test sets: what the method's paper prints, what the README of the checkpoint"
-                " states (`off`: how far from print) and what others scored. This is about a file, not about training:"
-                " it may be the best of several runs. `csebench evaluate --model HUB_ID --pooler POOLER` scores a file"
-                " again.",
+                "What the method's paper prints, what the README of the checkpoint states (`off`: how far from print),"
+                " and what others scored: the average of the seven STS test sets. This is about a file, not about"
+                " training. `csebench evaluate --model HUB_ID --pooler POOLER` scores one again.",
                 checkpoint_table(),
             ],
         ),
@@ -57,8 +93,222 @@ def evidence_page(_scale: str) -> Page:
             "Models without training",
             ["Nothing is random here; the pooling and the copy of SICK-R explain the differences.", untrained_table()],
         ),
-        Fold("What takes no part in a verdict", [*excluded_parts()]),
+        Fold("What takes no part in a verdict", excluded_parts()),
         Fold("Sources", ["Numbers are facts with a source. How to add one: docs/evidence.md.", source_table()]),
         f"Regenerate: `{COMMAND}`.",
     ]
     return Page("Does it reproduce?", "", parts)
+
+
+def opening() -> list[str]:
+    """The answer, and of which runs it is."""
+    found = sweeps()
+    if not found:
+        return ["**No seed sweep of others is known.**"]
+    none = [key for key, runs, value in found if not runs.reach(value.value.value)]
+    sources = sorted({source for _, runs, _ in found for source in runs.sources})
+    seeds = sorted({runs.summary.n for _, runs, _ in found})
+    rising = [encoder_title(key) for key, runs, _ in found if 2 * (runs.kept_last_step or 0) >= runs.summary.n]
+    lines = [
+        f"**In {len(none)} of {len(found)} seed sweeps of {method_title(found[0][0])} no run reaches the printed"
+        f" value** ({', '.join(encoder_title(key) for key in none)}).",
+        f"Each sweep is {' or '.join(map(str, seeds))} seeds of one re-implementation ({', '.join(sources)}), not of"
+        " the authors' code; how it differs is folded below. None of these runs is ours.",
+    ]
+    if rising:
+        lines.append(
+            f"On {' and '.join(rising)} the last checkpoint of most runs was the best: longer training might reach"
+            " more."
+        )
+    return [lines[0], " ".join(lines[1:])]
+
+
+def reading_key() -> str:
+    signs = ", ".join(f"{SIGNS[name]} {text}" for name, text in WITHIN.items())
+    return (
+        f"Average of the seven STS test sets, Spearman × 100. The printed value is {signs}, {SIGNS[stats.TOO_FEW]} not"
+        f" testable: could it be one more run? The 95 % interval is that of order statistics from"
+        f" {stats.ORDER_STATISTICS} runs on, else a prediction interval. *Reach print*: runs at or above the printed"
+        " value."
+    )
+
+
+def what_counts() -> list[str]:
+    """How many re-trainings the verdicts rest on, and what is apart."""
+    every = evidence.all_evidence()
+    trained = [e for e in every if e.experiment.kind in ("retrained", "paper")]
+    comparable = [e for e in trained if e.experiment.comparable and e.experiment.sure]
+    runs = sum(len(e.experiment.runs) for e in comparable)
+    rest = sum(len(e.experiment.runs) for e in trained) - runs
+    means = sum(e.experiment.summary is not None and not e.experiment.runs for e in comparable)
+    scored = sum(len(e.experiment.runs) for e in every if e.experiment.kind == "checkpoint")
+    return [
+        f"{runs} comparable re-trainings from {len({e.name for e in comparable})} sources: runs that others trained"
+        " with the paper's data, budget, objective and pooling, each with a score of its own. Apart from them:"
+        f" {rest} re-trainings that differ in these or are doubtful, {means} of which only a mean is known,"
+        f" {scored} scores of released checkpoints."
+    ]
+
+
+def group_rows(key: Key) -> list[list[str]]:
+    """A row for every group of runs of a method on an encoder, as under HEAD."""
+    value, rows = printed_by_authors(key), []
+    for runs in groups(key):
+        s, reach, verdict = runs.summary, "", ""
+        if value is not None:
+            reach = f"{runs.reach(value.value.value)} of {s.n}" if runs.values else ""
+            verdict = verdict_text(runs.verdict(value))
+        printed = "–" if value is None else f"{value_text(value.value)} ({'; '.join([value.where, *value.others])})"
+        sources = runs.sources[0] if len(runs.sources) == 1 else f"{len(runs.sources)} sources"
+        mean = f"{s.mean:.2f}" + ("" if s.std is None else f" ± {s.std:.2f}")
+        span = f"{min(runs.values):.2f} to {max(runs.values):.2f}" if len(runs.values) > 1 else ""
+        first = [title(key), printed] if not rows else ["", ""]
+        rows.append([*first, f"{runs.kind}, {sources}", str(s.n), mean, span, reach, verdict])
+    return rows
+
+
+def verdict_text(verdict: stats.Verdict) -> str:
+    """`✓ within their spread, 73.39 to 76.82`, or why there is none."""
+    if verdict.low is None:
+        return f"{SIGNS[stats.TOO_FEW]} {verdict.reason}"
+    return f"{SIGNS[verdict.name]} {WITHIN[verdict.name]}, {verdict.low:.2f} to {verdict.high:.2f}"
+
+
+def task_table() -> Table:
+    tasks, rows = [*evidence.tasks()[AVERAGE], AVERAGE], []
+    for key, _, _ in sweeps():
+        row = [title(key)]
+        for task in tasks:
+            value, runs = printed_by_authors(key, task), next((g for g in groups(key, task) if g.kind == SWEEP), None)
+            reached = f"{runs.reach(value.value.value)} of {runs.summary.n}" if value and runs else "–"
+            row.append(reached)
+        rows.append(row)
+    return Table(["", *tasks], rows)
+
+
+def selection_parts() -> list[Part]:
+    """What reporting the best of k seeds adds, and what the best of all seeds scores."""
+    rows, lines = [], []
+    for key, runs, value in sweeps():
+        picked = selection(runs, value.value.value)
+        if picked is None:
+            continue
+        mean = runs.summary.mean
+        cells = [
+            f"{picked.by_dev[k] - mean:+z.2f} / {picked.by_test[k] - mean:+z.2f} ({100 * picked.reach[k]:.0f} %)"
+            if k <= picked.n
+            else "–"
+            for k in PICKED_FROM
+        ]
+        rows.append([title(key), f"{picked.correlation:.3f}", f"{mean:.2f}", *cells])
+        lines.append(best_of_all(key, runs))
+    return [
+        "A cell has what the best of k seeds adds to the mean when STS-B dev picks it / when the test sets themselves"
+        " pick it: exact, over all subsets of the seeds. In brackets: the chance that the one picked by dev reaches"
+        " the printed value. STS-B test is one of the seven test sets.",
+        Table(["", "correlation of dev and test", "mean", *(f"best of {k}" for k in PICKED_FROM)], rows),
+        "\n".join(lines),
+    ]
+
+
+def best_of_all(key: Key, runs: Group) -> str:
+    test, dev = np.array(runs.values), [run.scores[DEV[0]].value for _, run in runs.runs]
+    return (
+        f"- {title(key)}: of all {len(test)} seeds, the best on dev scores {test[int(np.argmax(dev))]:.2f} on test,"
+        f" the best on test {test.max():.2f}."
+    )
+
+
+def setups() -> str:
+    """How the runs of sweeps were made, by source."""
+    by_source: dict[str, list[str]] = {}
+    for key, runs, _ in sweeps():
+        setup = runs.evidence[0].setup
+        by_source.setdefault(runs.sources[0], [circumstances(setup)]).append(f"{encoder_title(key)}: {budget(setup)}")
+    return as_list(f"{name}: {'. '.join(lines)}." for name, lines in by_source.items())
+
+
+def checkpoint_table() -> Table:
+    head = ["method", "checkpoint", "pooler", "printed", "stated", "off", "stated, transfer", "scored by others"]
+    rows = []
+    for c in evidence.checkpoints():
+        value, stated = (None if c.setting else printed_by_authors(evidence.key_of(c))), c.stated.get(AVERAGE)
+        off = "" if value is None or stated is None else f"{stated.value - value.value.value:+z.2f}"
+        rows.append(
+            [
+                method_title(c) + (f" ({c.setting})" if c.setting else ""),
+                f"[{c.hub}](https://huggingface.co/{c.hub})",
+                "; ".join(filter(None, (c.pooler, c.note))),
+                "–" if value is None else value_text(value.value),
+                "–" if stated is None else value_text(stated),
+                off,
+                value_text(c.stated[TRANSFER]) if TRANSFER in c.stated else "–",
+                checkpoint_scores(c),
+            ]
+        )
+    return Table(head, rows)
+
+
+def checkpoint_scores(checkpoint: Checkpoint) -> str:
+    """`76.25 (Ja1Zhou); 76.29 (gs25058: …)`, with what differs where the protocol does."""
+    by_score: dict[str, dict[str, None]] = {}
+    for e, run in scored_by_others(checkpoint):
+        reason = None if e.experiment.comparable else e.experiment.setup.differs
+        by_score.setdefault(average(run) or "", {})[e.name + (f": {reason}" if reason else "")] = None
+    return "; ".join(f"{score} ({'; '.join(by)})" for score, by in by_score.items()) or "–"
+
+
+def untrained_table() -> Table:
+    rows = [
+        [encoder_title(x), x.setting or x.pooler or "", score, e.name, e.setup.differs or ""]
+        for e in evidence.all_evidence()
+        if (x := e.experiment).method == UNTRAINED and x.sure
+        for run in x.runs
+        if (score := average(run)) is not None
+    ]
+    return Table(["encoder", "pooling", "Avg.", "source", "what differs"], sorted(rows))
+
+
+def source_table() -> Table:
+    rows = []
+    for name, source in evidence.sources().items():
+        if source.paper:
+            tables = (
+                ", ".join(source.tables[:-1]) + f" and {source.tables[-1]}" if source.tables[1:] else source.tables
+            )
+            where = f"{paper(source.paper).label}, Table{'s' * (len(source.tables) > 1)} {''.join(tables)}"
+        else:
+            where = f"[{source.repository}]({source.url}) " + (source.path or f"#{source.thread}")
+        kinds = ", ".join(dict.fromkeys(KINDS[e.kind] for e in source.experiments))
+        count = sum(len(e.runs) or (e.summary.n if e.summary else 0) for e in source.experiments)
+        scores = f"{count}: {kinds}" if count else "remarks"
+        rows.append([name, source.who, where, source.licence or "", source.date, scores])
+    return Table(["source", "who", "where", "licence", "date", "scores"], rows)
+
+
+def excluded_parts() -> list[Part]:
+    """Experiments that are doubtful or not comparable, and what is said without a number."""
+    every = evidence.all_evidence()
+    unsure = [e for e in every if not e.experiment.sure]
+    other = [e for e in every if (x := e.experiment).sure and not x.comparable and x.kind in ("retrained", "paper")]
+    remarks = [(name, remark) for name, source in evidence.sources().items() for remark in source.remarks]
+    lines = [
+        f"{len(unsure)} of {len(every)} experiments are doubtful in a value, its setting or its encoder"
+        f" ({source_names(unsure)}).",
+        f"{len(other)} train something else than the paper's recipe (other data, budget, objective or pooling), or do"
+        f" not report what can be compared ({source_names(other)}).",
+    ]
+    reports = [f"{method_title(r)}, {encoder_title(r)} ({name}): {r.text}." for name, r in remarks]
+    return [as_list(lines), f"{len(remarks)} reports give no number that can be used:", as_list(reports)]
+
+
+def source_names(experiments: list[Evidence]) -> str:
+    return ", ".join(dict.fromkeys(e.name for e in experiments))
+
+
+def value_text(value: Published) -> str:
+    return value.text.replace("±", " ± ")
+
+
+def as_list(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)

@@ -18,7 +18,7 @@ from csebench.report import stats
 from csebench.report.cells import PAPER_SCALE, Cell, GridView, grid_view, is_control
 from csebench.report.claims import judged_claims
 from csebench.report.compare import BETTER, WORSE, Answer, answers, averages, best_rows, block
-from csebench.report.evidence import Others
+from csebench.report.others import Others
 from csebench.report.pages.methods import tuning_parts
 from csebench.report.pages.page import Fold, Page, Part, Picture, Table
 from csebench.report.provenance import deviation_lines, page_conditions, provenance_lines
@@ -95,7 +95,7 @@ def view_parts(view: GridView) -> list[Part]:
         return settings_parts(view, view.grid)
     found = answers(view)
     parts: list[Part] = [*answer_lines(view, found), *picture(view, found)]
-    shown = [i for i in row_order(view) if any(c.plan.specs or c.parts for c in view.rows[i])]
+    shown = [i for i in row_order(view) if any(cell.plan.specs for cell in view.rows[i])]
     if shown:
         parts += [*score_tables(view, shown), legend(view)]
     parts += printed_fold(view, folded=bool(shown))
@@ -338,7 +338,7 @@ def others_fold(view: GridView) -> list[Part]:
 
 
 def others_text(cell: Cell) -> str:
-    """`75.11 ± 0.84, n = 50 (76.25 ✓ ±1.72)`: others' runs, then the published value with its verdict on them."""
+    """`75.11 ± 0.84, n = 50 (76.25 ✓)`: others' runs, then the published value with its verdict on them."""
     if cell.others is None:
         return "–"
     summary, verdict = cell.others.summary, cell.others.verdict
@@ -347,8 +347,7 @@ def others_text(cell: Cell) -> str:
     if verdict is None or cell.published is None:
         return text
     published = [cell.published.text.replace("±", " ± "), SIGNS.get(verdict.name, "")]
-    half_width = "" if verdict.half_width is None else f" ±{cell.number(verdict.half_width)}"
-    return f"{text} ({' '.join(filter(None, published))}{half_width})"
+    return f"{text} ({' '.join(filter(None, published))})"
 
 
 def others_source(others: Others) -> str:

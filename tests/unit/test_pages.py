@@ -1,4 +1,4 @@
-"""Tables of pages: golden bytes, and which scores a cell shows."""
+"""Pages: golden bytes, what a table shows, and its formats."""
 
 import json
 import shutil
@@ -11,14 +11,14 @@ from made_up import clear
 from score_files import edit_score_file, write_scores
 
 from csebench.base.errors import BadInput
-from csebench.base.files import with_digest, write_json
 from csebench.base.project import ROOT
 from csebench.plan import catalog, grids, targets
 from csebench.plan.registry import evaluator_declaration
 from csebench.plan.spec import Spec
-from csebench.report import markdown
-from csebench.report.stats import NOT_COMPARABLE
 from csebench.report.cells import grid_view
+from csebench.report.pages.page import Fold, Page, Table
+from csebench.report.pages.table import SIGNS, row_order, table_page, view_parts
+from csebench.report.stats import NOT_COMPARABLE
 from csebench.score import store
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -72,9 +72,6 @@ def project(tmp_path, monkeypatch):
         measure(name, scale, rows)
     for path in (catalog.results_folder("tiny") / "scores").glob("*.sts.json"):
         edit_score_file(path, add_other_tasks)
-    kept = targets.grid_path("golden", "table8", "tiny", "items.json")
-    kept.parent.mkdir(parents=True)
-    write_json(kept, with_digest(json.loads((GOLDEN / "items.json").read_text())))
     clear()
     yield tmp_path
     clear()
@@ -106,39 +103,57 @@ def write_score(spec, cell, value, scale, stale=STALE):
     write_scores(spec, cell.evaluator, scale, [(cell.task, cell.metric, value)], **made_by)
 
 
+def page_text(name, scale="tiny"):
+    return table_page(targets.page(name, scale, "golden")).write("markdown")
+
+
 GOLDENS = {
     "table.md": ("table7", "tiny"),  # missing seeds, ties
-    "derived.md": ("table8", "tiny"),  # a mean, a difference, less is better, stale cells, letters of ties, a control
+    "derived.md": ("table8", "tiny"),  # a mean, a difference, less is better, stale cells, a control
     "settings.md": ("table9", "tiny"),
-    "verdicts.md": ("table10", "paper"),  # every sign, with half-widths
+    "verdicts.md": ("table10", "paper"),  # every sign
 }
 
 
 @pytest.mark.parametrize("file", GOLDENS)
-def test_golden_section(file, project):
-    """To change it on purpose: write what `section` gives into tests/unit/golden/, and read the diff."""
+def test_golden_section(file, project, golden):
     name, scale = GOLDENS[file]
-    shown = markdown.grid_section(grid_view("golden", name, scale)) + "\n"
-    assert shown == (GOLDEN / file).read_text(encoding="utf-8")
+    golden(GOLDEN / file, Page("A title", "", view_parts(grid_view("golden", name, scale))).write("markdown"))
 
 
 def test_a_page_names_rows_whose_loss_was_zero(project):
-    assert "training changes nothing" not in markdown.render_page(targets.page("table7", "tiny", "golden"))
+    assert "training changes nothing" not in page_text("table7")
     for path in (catalog.results_folder("tiny") / "scores").glob("simcse-*.sts.json"):
         curve = [{"step": step, "loss": 0.0} for step in (3, 6)]
         edit_score_file(path, lambda content, curve=curve: content["training"].update(curve=curve))
     clear()
-    text = markdown.render_page(targets.page("table7", "tiny", "golden"))
-    assert "- SimCSE: the loss is 0 from the first evaluation to the last in all 4 runs" in text
-    assert text.count("training changes nothing") == 1
+    text = page_text("table7")
+    assert "- SimCSE: the loss is 0 in all 4 runs" in text
+    assert "**Cannot be asked here: the loss of SimCSE is 0 from the start, so training changes nothing.**" in text
+
+
+def test_a_page_is_written_as_markdown_and_its_tables_in_other_formats():
+    """Texts of papers and data sets bring no HTML and no links but to web pages and within the project."""
+    table = Table(["a", "b|c"], [["<img src=x>", "1"], ["[x](javascript:y)", "_2_"]])
+    page = Page("A title", "Scale tiny", ["**An answer.**", table, Fold("More", ["[ok](../a.md)", table])])
+    assert page.write("markdown") == (
+        "# A title\n\n*Scale tiny*\n\n**An answer.**\n\n"
+        "| a | b\\|c |\n|---|---|\n| &lt;img src=x> | 1 |\n| [x]\\(javascript:y) | _2_ |\n\n"
+        "<details><summary>More</summary>\n\n[ok](../a.md)\n\n"
+        "| a | b\\|c |\n|---|---|\n| &lt;img src=x> | 1 |\n| [x]\\(javascript:y) | _2_ |\n\n</details>\n"
+    )
+    assert page.write("csv").splitlines() == ["a,b|c", "<img src=x>,1", "[x](javascript:y),_2_"]
+    assert json.loads(page.write("json"))["tables"][0]["rows"][1] == {"a": "[x](javascript:y)", "b|c": "_2_"}
+    assert (
+        r"\toprule" in page.write("latex") and page.write("latex").count("tabular") == 2
+    )  # what is folded is left out
 
 
 def test_other_scales_judge_nothing(project):
     for name in ("table7", "table8", "table10"):
         cells = [cell for row in grid_view("golden", name, "tiny").rows for cell in row]
         assert {cell.verdict.name for cell in cells if cell.verdict} <= {NOT_COMPARABLE}
-        text = markdown.grid_section(grid_view("golden", name, "tiny"))
-        assert not any(sign in text for sign in markdown.SIGNS.values())
+        assert not any(sign in page_text(name).replace("?", "", 9) for sign in SIGNS.values())
 
 
 @pytest.fixture
@@ -176,12 +191,12 @@ def cell_of(row, column, name="table8", scale="tiny"):
 
 
 def test_a_stale_score_gives_way_to_a_new_one(project):
-    assert "| 61.00 ± 1.00† " in markdown.grid_section(grid_view("golden", "table8", "tiny"))
+    assert "| 61.00 ± 1.00† " in page_text("table8")
     cell = cell_of("ESimCSE", "dev").plan
     for spec in cell.specs:
         write_score(spec, cell, 0.77, "tiny", stale=())
     clear()
-    assert "| **77.00 ± 0.00** " in markdown.grid_section(grid_view("golden", "table8", "tiny"))
+    assert "| **77.00 ± 0.00** " in page_text("table8")
 
 
 def test_scores_of_older_code_are_known_by_what_was_run():
@@ -207,7 +222,6 @@ def test_what_is_derived_is_stale_misses_runs_and_leaves_controls_out_as_its_col
         assert cell.seeds == [48, 49] and cell.absent, column
     assert not cell_of("DiffCSE", "mean").stale, "its stale column comes behind the mean"
     assert cell_of("Random", "mean").ours.mean > cell_of("SimCSE", "mean").ours.mean
-    assert not any(cell_of("Random", column).best for column in ("STS12", "dev", "mean", "alignment"))
 
 
 def test_a_mean_without_randomness_is_one_for_every_seed(project):
@@ -225,24 +239,25 @@ def test_all_methods_are_sorted_by_their_average_with_controls_last(project):
                     write_score(spec, cell, score, "tiny")
     clear()
     view = grid_view(catalog.SIDE_BY_SIDE, catalog.SIDE_BY_SIDE, "tiny")
-    labels = [view.grid.rows[i].label for i in markdown.row_order(view)]
+    labels = [view.grid.rows[i].label for i in row_order(view)]
     assert labels[0] == "miCSE" and [label.startswith("Control: ") for label in labels[-3:]] == [False, True, True]
     gains = dict(zip((row.label for row in view.grid.rows), view.column("gain over untrained"), strict=True))
     assert gains["miCSE"].mean == pytest.approx(49)
 
 
 def test_rendering_imports_nothing_heavy(project):
-    """At a small scale, with scores, stale ones and letters of ties."""
+    """At a small scale, with scores and stale ones."""
     code = f"""
 import sys
 from pathlib import Path
 from csebench.plan import catalog, grids, targets
-from csebench.report import markdown, overview
+from csebench.report.pages import PAGES
+from csebench.report.pages.table import table_page
 catalog.ROOT = Path({str(project)!r})
 for page in targets.pages("tiny"):
     if page.name not in catalog.GENERATED:
-        markdown.render_page(page)
-overview.index_page("tiny")
+        table_page(page).write("markdown")
+PAGES["index"]("tiny").write("markdown")
 heavy = ("torch", "transformers", "tokenizers", "mteb", "beir", "sentence_transformers", "scipy.stats", "sklearn")
 print("HEAVY", [m for m in (*heavy, "matplotlib", "networkx") if m in sys.modules])
 """

@@ -51,6 +51,12 @@ class Group:
             return None
         return sum(best == last for best, last in steps)
 
+    def verdict(self, value: Print) -> stats.Verdict:
+        """Whether a printed value could be one more of these runs."""
+        if self.values:
+            return stats.verdict(self.values, value.value, value.seeds)
+        return stats.verdict_on(self.summary, value.value, value.seeds)
+
     def reach(self, value: float) -> int:
         """How many runs are at or above a value."""
         return sum(v >= value - SLACK for v in self.values)
@@ -185,12 +191,15 @@ class Others:
     differs: str
     published: Published | None
     published_seeds: int
+    values: tuple[float, ...] = ()  # one per run, where they are known
 
     @property
     def verdict(self) -> stats.Verdict | None:
         """Whether these runs reproduce the printed value; None where nothing is printed."""
         if self.published is None:
             return None
+        if self.values:
+            return stats.verdict(self.values, self.published, self.published_seeds)
         return stats.verdict_on(self.summary, self.published, self.published_seeds)
 
 
@@ -209,7 +218,8 @@ def others(paper_name: str, grid: Grid, row: Row, column: Column) -> Others | No
     unit = (column.factor or grid.factor) / 100  # evidence is in percent
     s = stats.Summary(s.mean * unit, None if s.std is None else s.std * unit, s.n)
     value, seeds = row.values[grid.columns.index(column)], column.seeds or grid.seeds
-    return Others(largest.kind, s, largest.sources, differs(largest, row), value, seeds)
+    values = tuple(v * unit for v in largest.values)
+    return Others(largest.kind, s, largest.sources, differs(largest, row), value, seeds, values)
 
 
 def differs(runs: Group, row: Row | None = None) -> str:
@@ -239,6 +249,20 @@ def circumstances(setup: Setup) -> str:
     every = f"evaluated every {setup.evaluate_every} steps" if setup.evaluate_every else None
     parts = (setup.code, setup.precision, setup.versions, gpu, every, setup.selection, setup.differs)
     return "; ".join(filter(None, parts))
+
+
+def title(key: Key) -> str:
+    """`unsup-SimCSE, BERT-base`; with the pooler where it is not the method's own."""
+    pooler = "" if key.pooler == evidence.default_pooler(key.method) else f" ({key.pooler})"
+    return f"{method_title(key)}, {encoder_title(key)}{pooler}"
+
+
+def method_title(named) -> str:
+    return evidence.names().methods[named.method].title
+
+
+def encoder_title(named) -> str:
+    return evidence.names().encoders[named.encoder]
 
 
 def number(text: str | int) -> float | None:
