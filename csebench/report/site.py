@@ -91,12 +91,12 @@ def write_navigation(scale: str, folder: Path) -> None:
             write_text(folder / page, f"# {title}\n\n{listed}")
     readme = (folder / "README.md").rename(folder / "index.md")
     start, heading, rest = read_text(readme).partition("\n## ")
-    claims = results if (folder / results / "claims.md").exists() else "results/mini"
+    claims = results / "claims.md"
     first, last = ("index", "claims", "methods", "variants", "audit"), ("[!t]*", "tables", "*/index")
     pages = ["results/evidence", *(f"{results}/{name}" for name in (*first, *last))]
     guides = [f"docs/{name}" for name in ("README", "tutorial", "rerun", "methods", "evaluators", "statistics", "*")]
     navigation = toctree(folder, f"Results, scale {scale}", *pages) + toctree(folder, "Documentation", *guides, "C*")
-    doors = DOORS.replace("CLAIMS", f"{claims}/claims.md")
+    doors = DOORS.replace("CLAIMS", str(claims if (folder / claims).exists() else "docs/statistics.md"))
     write_text(readme, f"{start}\n{doors}\n{navigation}{heading}{rest}")
 
 
