@@ -69,7 +69,7 @@ def write_site(scale: str) -> Path:
 
 
 def copy_sources(scale: str, folder: Path) -> None:
-    """Copy Markdown, and what it shows and links, so that each file keeps its path in the project."""
+    """Copy the Markdown, and what it shows and links, to the paths that it has in the project."""
     results = catalog.results_folder(scale)
     places = [ROOT, ROOT / "docs", results, *(results / paper for paper in catalog.paper_names())]
     paths = {path for place in places for path in place.glob("*.*")} | {*catalog.RESULTS.glob("evidence*")}
@@ -132,13 +132,12 @@ def setup(app) -> None:
 
 
 def resolve_links(app, doctree) -> None:
-    """Lead links to README to the home page, and those to other files of the project to the repository."""
+    """Point links to README at the home page, and links to the project's other files at the repository."""
     from docutils import nodes
     from sphinx.addnodes import pending_xref
 
-    for node in [
-        node for node in doctree.findall(pending_xref) if node["reftype"] == "myst" and not node["refdomain"]
-    ]:
+    links = [node for node in doctree.findall(pending_xref) if node["reftype"] == "myst"]
+    for node in [node for node in links if not node["refdomain"]]:
         target, _, anchor = node["reftarget"].partition("#")
         path = os.path.normpath(Path(node["refdoc"]).parent / target)
         if path == "README.md":

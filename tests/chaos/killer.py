@@ -32,7 +32,6 @@ STAGES = {  # what each command makes; RUN stands for the id of a run
     "work RUN": ["runs/RUN"],  # trains and scores
     "work RUN --scale smoke": ["runs/RUN/scores"],  # scores only
     "publish RUN sts": ["results/scores/RUN.sts.json"],
-    "compare tiny/table2": ["results/tiny/table2.items.json"],
     f"render tiny/table2 --out {PAGE}": [PAGE],
     "csv": ["results/scores.csv", "results/cells.csv"],
     "html": ["results/html"],
