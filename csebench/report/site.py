@@ -26,15 +26,24 @@ DOORS = """
 ```
 """
 CONFIG = {
-    **{"project": "csebench", "html_title": "csebench", "html_theme": "furo", "source_suffix": {".md": "markdown"}},
-    **{"html_static_path": ["site.css"], "html_css_files": ["site.css"], "html_show_copyright": False},
-    **{"html_copy_source": False, "html_use_index": False, "html_domain_indices": False, "myst_heading_anchors": 4},
-    "myst_disable_syntax": ["myst_role", "myst_line_comment", "myst_target", "myst_block"],  # GitHub has none of it
+    "project": "csebench",
+    "source_suffix": {".md": "markdown"},
     "extensions": ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "csebench.report.site"],
+    "myst_heading_anchors": 4,
+    "myst_disable_syntax": ["myst_role", "myst_line_comment", "myst_target", "myst_block"],  # GitHub has none of it
+    "autodoc_member_order": "bysource",
     "autodoc_mock_imports": [name for name in HEAVY if importlib.util.find_spec(name) is None],  # envs/report.yaml
-    **{"autodoc_member_order": "bysource", "autodoc_typehints_format": "fully-qualified"},
+    "autodoc_typehints_format": "fully-qualified",
     "default_role": "literal",  # `code` in docstrings
     "suppress_warnings": ["toc.not_included"],  # a page of former times
+    "html_theme": "furo",
+    "html_title": "csebench",
+    "html_static_path": ["site.css"],
+    "html_css_files": ["site.css"],
+    "html_copy_source": False,
+    "html_show_copyright": False,
+    "html_use_index": False,
+    "html_domain_indices": False,
 }
 
 

@@ -23,22 +23,22 @@ PAGE = """# miCSE · Table 2
 
 </details>
 """
-LINKS = (
+LINKS = [
     "docs/mini.html#who",
     "../index.html",
     f"{site.REPOSITORY}/blob/main/papers/a.yaml",
     "scores.csv",
     "<details>",
-)
+]
 FILES = {
     **dict.fromkeys(["docs/README.md", "docs/rerun.md", "docs/methods.md", "results/mini/claims.md"], "# Title\n"),
-    **{"README.md": "# csebench\nOne screen.\n\n## More\n", "docs/mini.md": "# Mini\n\n## Who\n", "papers/a.yaml": ""},
-    **{
-        "results/mini/scores.csv": "a,b\n",
-        "results/mini/index.md": "# Results\n",
-        "results/mini/micse/table2.md": PAGE,
-    },
-    **{"results/mini/micse/table2.svg": '<svg xmlns="http://www.w3.org/2000/svg"/>', "secret": ""},
+    "README.md": "# csebench\nOne screen.\n\n## More\n",
+    "docs/mini.md": "# Mini\n\n## Who\n",
+    "papers/a.yaml": "",
+    "results/mini/scores.csv": "a,b\n",
+    "results/mini/micse/table2.md": PAGE,
+    "results/mini/micse/table2.svg": '<svg xmlns="http://www.w3.org/2000/svg"/>',
+    "secret": "",
 }
 BROKEN = {
     "[x](table9.md)": r"results/mini/micse/table2\.md:2: WARNING: .* not found: 'table9.md'",
