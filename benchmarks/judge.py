@@ -28,16 +28,16 @@ from csebench.plan import catalog
 from csebench.plan.catalog import STS_COLUMNS
 from csebench.plan.papers import Claim, Published
 from csebench.report import audit, claims, printed_spread
-from csebench.report.others import Spread
-from csebench.report.judging import DIFFERENT, HOLDS, REVERSED, judge_row, judge_sentence
 from csebench.report.cells import printed_view
+from csebench.report.claims import AGREES, AS_STATED, OTHER, YES, judge_row, judge_sentence
+from csebench.report.others import Spread
 
 SEED = 0
 DEVIATION = 0.84  # of a run over seeds, in points: that of SimCSE on BERT-base
 SWEEP = 50  # seeds behind the spread of a single printed run
 FAR = 4  # deviations between the means of a true or false sentence
 OTHERS = ["A", "B", "C", "D"]
-SIGNIFICANT = (HOLDS, REVERSED, DIFFERENT)
+HOLDS, FAILS = "shown to hold", "shown to fail"
 ITEMS = {"TREC": 500, "MRPC": 1725, "SST": 1821}
 SCALE = {"scale": "smoke", "purpose": "simulation.", "data_root": "data/smoke", "corpus": "smoke"}
 SCALE |= {"dev": "stsb-dev-smoke", "sizes": {"100%": 400}, "seeds": [1]}
@@ -80,21 +80,21 @@ COMPARABLE, LIMIT = {"relation": "comparable"}, {"relation": "comparable", "less
 GAP = FAR * DEVIATION
 SENTENCES = [
     ("above one: true", ONE, [GAP], HOLDS),
-    ("above one: false", ONE, [-GAP], REVERSED),
+    ("above one: false", ONE, [-GAP], FAILS),
     ("above one: borderline", ONE, [0], None),
     ("above all four: true", ALL, [GAP] * 4, HOLDS),
-    ("above all four: false of one", ALL, [GAP, GAP, GAP, -GAP], REVERSED),
+    ("above all four: false of one", ALL, [GAP, GAP, GAP, -GAP], FAILS),
     ("above all four: borderline of one", ALL, [GAP, GAP, GAP, 0], None),
     ("above all four: borderline", ALL, [0] * 4, None),
     ("up to, largest of four: true of one", ALL | {"up_to": "3"}, [0, 0, 0, GAP], HOLDS),
     ("up to, largest of four: borderline", ALL | {"up_to": "3"}, [0] * 4, None),
-    ("comparable: false", ONE | COMPARABLE, [GAP], DIFFERENT),
+    ("comparable: false", ONE | COMPARABLE, [GAP], FAILS),
     ("comparable: true", ONE | COMPARABLE, [0], None),
     ("comparable to four: true", ALL | COMPARABLE, [0] * 4, None),
-    ("less than 1.0: false", ONE | LIMIT, [1 + GAP], REVERSED),
+    ("less than 1.0: false", ONE | LIMIT, [1 + GAP], FAILS),
     ("less than 1.0: borderline", ONE | LIMIT, [1], None),
     ("less than 1.0: true", ONE | LIMIT, [0], HOLDS),
-    ("on par or better: false", ONE | {"relation": "not worse"}, [-GAP], REVERSED),
+    ("on par or better: false", ONE | {"relation": "not worse"}, [-GAP], FAILS),
     ("on par or better: borderline", ONE | {"relation": "not worse"}, [0], None),
 ]
 SOURCES = {"print, one run": (1, True), "print, mean ± std of 5": (5, True)}
@@ -115,8 +115,13 @@ def view_of(base, runs, printed):
 
 
 def judge(view, claim, printed):
-    compare = claims.compare_printed if printed else claims.compare_runs
-    return judge_row(claim, [compare(claim, view, *pairing) for pairing in claims.pair_cells(claim, view, view)], 2)
+    contrast = claims.contrast_printed if printed else claims.contrast_runs
+    return judge_row(claim, [contrast(claim, view, *pairing) for pairing in claims.pair_cells(claim, view, view)], 2)
+
+
+def outcome(judgement):
+    """What a test shows of a claim, if anything."""
+    return None if judgement.shown != YES else HOLDS if judgement.direction == AGREES else FAILS
 
 
 def draw(rng, base, differences, seeds, printed):
@@ -141,14 +146,16 @@ def judge_claims(draws):
             claim = claim_of(**given)
             for source, (seeds, printed) in SOURCES.items():
                 verdicts = [
-                    judge(draw(rng, base, differences, seeds, printed), claim, printed).verdict for _ in range(draws)
+                    outcome(judge(draw(rng, base, differences, seeds, printed), claim, printed)) for _ in range(draws)
                 ]
                 rows.append([name, source, draws, *rates(verdicts, right)])
         for source, (seeds, printed) in SOURCES.items():
             verdicts = [
-                judge_sentence(
-                    [judge(draw(rng, base, [0], seeds, printed), claim_of(**ONE), printed) for _ in range(4)]
-                ).verdict
+                outcome(
+                    judge_sentence(
+                        [judge(draw(rng, base, [0], seeds, printed), claim_of(**ONE), printed) for _ in range(4)]
+                    )
+                )
                 for _ in range(draws)
             ]
             rows.append(["a sentence over four rows: borderline", source, draws, *rates(verdicts, None)])
@@ -159,7 +166,7 @@ def judge_claims(draws):
 
 def rates(verdicts, right):
     """(right, false alarms, misses); a borderline truth has nothing to miss."""
-    alarms = sum(v in SIGNIFICANT and v != right for v in verdicts) / len(verdicts)
+    alarms = sum(v is not None and v != right for v in verdicts) / len(verdicts)
     if right is None:
         return None, alarms, None
     hits = verdicts.count(right) / len(verdicts)
@@ -178,10 +185,10 @@ def sizes(rng, base, draws, off):
             theirs = ours - 0.1
         claim = claim_of(**ONE, by=f"{ours - theirs + off:.2f}")
         view = view_of(base, np.array([[ours], *[[theirs]] * len(OTHERS)]), True)
-        said.append(judge(view, claim, True).stated)
+        said.append(judge(view, claim, True).size)
     if off:
-        return said.count(False) / draws, 0.0, said.count(True) / draws
-    return said.count(True) / draws, said.count(False) / draws, None
+        return said.count(OTHER) / draws, 0.0, said.count(AS_STATED) / draws
+    return said.count(AS_STATED) / draws, said.count(OTHER) / draws, None
 
 
 # ---------------------------------------------------------------- audit

@@ -84,28 +84,26 @@ def score_columns(table: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(key[2] for key in cells() if key[0] == table and not key[2].startswith("Δ")))
 
 
-def finding(page: str) -> str:
-    """The finding at the head of a page of results/mini."""
-    found = re.search(r"^\*\*Finding\.\*\* (.*)", read_text(MINI / f"{page}.md"), re.MULTILINE)
-    if found is None:
-        raise BadInput(f"{page}: no finding")
-    return found[1]
+def answer(page: str) -> str:
+    """The answer at the head of a page of results/mini."""
+    line = re.search(r"^\*\*.*", read_text(MINI / f"{page}.md"), re.MULTILINE)
+    if line is None:
+        raise BadInput(f"{page}: no answer")
+    return line[0]
 
 
-def table(name: str, *columns: str, label: str = "Model", compare: bool = False) -> str:
+def table(name: str, *columns: str, label: str = "Model") -> str:
     """A table in Markdown with all its rows.
 
     Args:
         columns: labels; all but differences where none is named.
         label: of the column of rows.
-        compare: whether published values follow in brackets.
     """
     rows = list(dict.fromkeys(key[1] for key in cells() if key[0] == name))
     columns = columns or score_columns(name)
     lines = [[label, *columns], ["---"] * (len(columns) + 1)]
     for row in rows:
-        shown = [(text(name, row, column), published(name, row, column)) for column in columns]
-        lines.append([row, *(f"{ours} ({printed})" if compare and printed else ours for ours, printed in shown)])
+        lines.append([row, *(text(name, row, column) for column in columns)])
     made = "\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n\n"
     return made + (f"{OLD} scored with an older code version.\n\n" if OLD in made else "")
 
@@ -142,7 +140,7 @@ def kept_last(method: str, encoder: str) -> int:
 # ---------------------------------------------------------------- texts
 
 
-FUNCTIONS = (cell, text, mean, std, published, finding, table, sweep, others, reached, kept_last)
+FUNCTIONS = (cell, text, mean, std, published, answer, table, sweep, others, reached, kept_last)
 NAMES = {"__builtins__": BUILTINS} | {function.__name__: function for function in FUNCTIONS}
 
 

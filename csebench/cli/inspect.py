@@ -98,6 +98,8 @@ def list_claims(args):
         for s in judged
     ]
     columns = ["paper", "place", "claim", "printed", f"here ({args.scale})"]
+    if not args.json:
+        print(f"Scale {args.scale}.")
     print_table(columns, rows, args.json, **({} if args.json else {"maxcolwidths": [9, 9, 30, 13, 15]}))
 
 

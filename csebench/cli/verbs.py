@@ -111,8 +111,8 @@ def add_look(verb):
     v.add_argument("--difference", type=options.ABOVE_ZERO, metavar="POINTS", help=points)
 
     about = "list claims of the papers, judged on the printed numbers and on our runs"
-    example = "micse/table2 --scale mini"
-    verb("claims", inspect.list_claims, about, example, targets="*", scale=SCALE, json=True)
+    example = "micse/table2"
+    verb("claims", inspect.list_claims, about, example, targets="*", scale=STUDY, json=True)
 
     about = "list inconsistencies in the published tables"
     v = verb("audit", inspect.list_findings, about, "micse", targets="*", json=True)

@@ -209,10 +209,10 @@ def _judge(paper_name: str, claim: Claim, view: Callable[[str, str], GridView], 
         digits = max(grid.column_digits(grid.columns[grid.column(label)]) for label in claim.columns)
     except (BadInput, ValueError) as error:
         raise BadInput(f"{where}: {str(error).rstrip('.')}.") from None
-    found = [contrast(claim, here, *pairing) for pairing in pairings]
+    contrasts = [contrast(claim, here, *pairing) for pairing in pairings]
     if contrast is contrast_printed and claim.versus == "others":  # papers leave some cells of a row empty
-        found = [one for one in found if not isinstance(one, str)]
-    return judge_row(claim, found, digits)
+        contrasts = [one for one in contrasts if not isinstance(one, str)]
+    return judge_row(claim, contrasts, digits)
 
 
 def pair_cells(claim: Claim, here: GridView, there: GridView) -> list[tuple[str, str, list[tuple[Cell, Cell]]]]:
@@ -321,24 +321,24 @@ def f_test(std1: float, n1: int, std2: float, n2: int) -> float | None:
 # ---------------------------------------------------------------- judgements
 
 
-def judge_row(claim: Claim, found: Sequence[Contrast | str], digits: int) -> Judgement:
+def judge_row(claim: Claim, contrasts: Sequence[Contrast | str], digits: int) -> Judgement:
     """The judgement on the contrasts of one claim; a text is why one cannot be made.
 
     Args:
         digits: of differences in the detail.
     """
-    made = [contrast for contrast in found if isinstance(contrast, Contrast)]
+    made = [contrast for contrast in contrasts if isinstance(contrast, Contrast)]
     if not made:
         return Judgement(
-            None, UNTESTED, NO_SIZE, next((r for r in found if isinstance(r, str)), "no numbers to compare")
+            None, UNTESTED, NO_SIZE, next((r for r in contrasts if isinstance(r, str)), "no numbers to compare")
         )
     judged = RELATIONS[claim.relation].judge(claim, made, digits)
     judged = replace(
         judged, contrasts=tuple(made), notes=tuple(spread_notes(made)), claims_significance=claim.claims_significance
     )
-    if len(made) == len(found):
+    if len(made) == len(contrasts):
         return judged
-    notes = (*judged.notes, f"{len(made)} of {len(found)} comparisons can be made")
+    notes = (*judged.notes, f"{len(made)} of {len(contrasts)} comparisons can be made")
     opposed = judged.direction in (OPPOSES, MIXED)
     return replace(judged, direction=judged.direction if opposed else None, notes=notes)
 

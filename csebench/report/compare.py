@@ -167,9 +167,9 @@ def column_groups(view: GridView, family: Family) -> list[list[int]]:
 
 def averages(view: GridView) -> list[Column]:
     """The columns whose mean sums up a table: its own averages, or all where it has none that can be run."""
-    own = [column for column in view.score_grid.columns if column.mean or column.task == "Avg."]
-    if any(can_be_run(cell) for column in own for cell in view.column(column.label)):
-        return own
+    declared = [column for column in view.score_grid.columns if column.mean or column.task == "Avg."]
+    if any(can_be_run(cell) for column in declared for cell in view.column(column.label)):
+        return declared
     return single_columns(view.score_grid)
 
 
@@ -230,14 +230,14 @@ def compare(view: GridView, row: int, against: int, columns: Sequence[int]) -> C
     terms = weighted(pairs)
     estimate = estimate_of(terms, view.scale)
     low, high = estimate.interval()
-    found = replace(about, estimate=estimate)
+    comparison = replace(about, estimate=estimate)
     if estimate.seed_sd is None and not all(is_deterministic(cell) for _, cell in terms):
-        return replace(found, relation=ONE_SEED)
+        return replace(comparison, relation=ONE_SEED)
     if estimate.error[0] == inf:
-        return replace(found, relation=ONE_SEED)
-    found = replace(found, p=estimate.p(), low=low, high=high)
+        return replace(comparison, relation=ONE_SEED)
+    comparison = replace(comparison, p=estimate.p(), low=low, high=high)
     inactive = max(map(abs, estimate.interval(2 * LEVEL))) <= INACTIVE  # two one-sided tests
-    return judged(replace(found, relation=INACTIVE_HERE if inactive else NOT_SHOWN), found.p or 0.0, 1)
+    return judged(replace(comparison, relation=INACTIVE_HERE if inactive else NOT_SHOWN), comparison.p or 0.0, 1)
 
 
 def can_be_run(cell: Cell) -> bool:
@@ -248,7 +248,7 @@ def why_not(pairs: Sequence[tuple[Cell, Cell]]) -> tuple[str, str] | None:
     """Why rows cannot be compared: a relation and the reason; None where they can."""
     cells = [*chain.from_iterable(pairs)]
     runs = [part for cell in cells for part in cell.parts or (cell,)]
-    if missing := next((cell.plan for cell in runs if not cell.plan.specs), None):
+    if missing := next((cell.plan for cell in runs if not cell.plan.specs and not cell.values), None):
         return NOT_RUN, missing.missing or f"{missing.row.label} has no runs"
     if all(same_runs(*pair) for pair in pairs):
         return SAME_RUNS, ""
@@ -385,6 +385,8 @@ def item_variance(terms: Sequence[tuple[float, Cell]], scale: str) -> float | No
     sums: dict[str, np.ndarray] = {}
     items: dict[tuple[str, str], str] = {}
     for weight, cell in (leaf for term in terms for leaf in leaves(*term)):
+        if not cell.plan.specs:
+            return None
         evaluator, tasks = cell.plan.evaluator, tasks_of(cell)
         for task in tasks:
             runs = tuple(spec.run_id for spec in cell.plan.specs)

@@ -88,13 +88,13 @@ def verdict(values, published: Published, seeds: int = 1, deterministic: bool = 
         deterministic: whether the row has no randomness.
     """
     values = [*values]
-    found = verdict_on(summarise(values), published, seeds, deterministic)
-    if len(values) < ORDER_STATISTICS or found.low is None or seeds > 1 or deterministic:
-        return found
+    normal = verdict_on(summarise(values), published, seeds, deterministic)
+    if len(values) < ORDER_STATISTICS or normal.low is None or seeds > 1 or deterministic:
+        return normal
     ordered = sorted(values)
     cut = int(LEVEL * (len(values) + 1) / 2 + SLACK)  # values beyond either end of the interval, and its end
     low, high = ordered[cut - 1] - published.unit / 2, ordered[-cut] + published.unit / 2
-    name = found.name
+    name = normal.name
     if low - SLACK <= published.value <= high + SLACK:
         name = REPRODUCED
     elif name == REPRODUCED:

@@ -95,9 +95,10 @@ def test_sts_comes_first_and_what_hubs_have_last(smoke_data):
 
 
 def test_a_page_says_why_a_score_is_missing(tmp_path, monkeypatch):
+    from csebench.report.markdown import render_page
+
     from csebench.base import caches
     from csebench.plan import targets
-    from csebench.report.markdown import render_page
 
     monkeypatch.chdir(tmp_path)
     caches.clear()

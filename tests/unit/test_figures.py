@@ -10,7 +10,8 @@ from csebench.base import caches
 from csebench.base.errors import BadInput
 from csebench.plan import catalog, grids, registry, targets
 from csebench.plan.registry import declaration, evaluator_declaration, panels, protocol
-from csebench.report import figures, view
+from csebench.report import cells as report_cells
+from csebench.report import figures
 from csebench.score.drawing import method_colour, row_colour
 from csebench.score.score_file import settings
 
@@ -179,6 +180,6 @@ def test_items_that_are_gone():
 def test_scores_of_an_older_version_are_said_to_be(monkeypatch):
     score_cells("msse", "figure7", "smoke", lambda i, j, seed: 0.5)
     newer = settings(protocol("sts"), catalog.scale("smoke").evaluation) | {"version": 99}
-    monkeypatch.setattr(view, "settings", lambda *_: newer)
+    monkeypatch.setattr(report_cells, "settings", lambda *_: newer)
     _, texts = drawn("msse", "figure7", "smoke")
     assert "of older code or other settings: [CLS], first-last-avg, [MASK]" in texts

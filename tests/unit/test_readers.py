@@ -23,8 +23,8 @@ from csebench.plan.declarations import Scale
 from csebench.plan.evidence import Source
 from csebench.plan.papers import Paper
 from csebench.plan.where_data_is import Download, SourcesFile
-from csebench.report.status import read_training
 from csebench.report.cells import ItemsFile
+from csebench.report.status import read_training
 from csebench.score.score_file import read_published
 from csebench.score.store import Note, items
 from evaluators.beir import distinct_ids

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+from csebench.report.markdown import escape_cell, escape_html
 
 from csebench import cli
 from csebench.base import caches
 from csebench.base.project import ROOT
 from csebench.plan import catalog
-from csebench.report.markdown import escape_cell, escape_html
 
 FOLDERS = ("csebench", "methods", "evaluators", "benchmarks", "encoders")
 CODE = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]

@@ -61,8 +61,8 @@ def draw(page: targets.Page) -> list[Path]:
         return figures.draw(paper_name, name, page.scale)
     if isinstance(view.grid, SettingsTable) or page.scale == DEFAULT_SCALE:
         return []
-    found = answers(view)
-    return draw_forest(view, found, answer_title(found))
+    answered = answers(view)
+    return draw_forest(view, answered, answer_title(answered))
 
 
 def texts(scale: str) -> Iterator[tuple[Path, str]]:

@@ -13,12 +13,12 @@ SEVERAL = "Several papers"
 
 def audit_page(_scale: str) -> Page:
     """The same at every scale, as it needs no run."""
-    found = findings()
-    sections = findings_by_section(found)
-    counts = Counter(finding.severity for finding in found)
+    all_findings = findings()
+    sections = findings_by_section(all_findings)
+    counts = Counter(finding.severity for finding in all_findings)
     severities = ", ".join(f"{counts[severity]} {severity}" for severity in SEVERITIES)
     parts: list[Part] = [
-        f"**{len(found)} inconsistencies in the published tables: {severities}.**",
+        f"**{len(all_findings)} inconsistencies in the published tables: {severities}.**",
         "Recomputed from the numbers as printed, without any run. A finding says that two things in print do not"
         " agree, not which of them is wrong. A value copied from another paper and one of a re-run are two runs: that"
         " they differ is no finding.",

@@ -102,16 +102,16 @@ def evidence_page(_scale: str) -> Page:
 
 def opening() -> list[str]:
     """The answer, and of which runs it is."""
-    found = sweeps()
-    if not found:
+    all_sweeps = sweeps()
+    if not all_sweeps:
         return ["**No seed sweep of others is known.**"]
-    none = [key for key, runs, value in found if not runs.reach(value.value.value)]
-    sources = sorted({source for _, runs, _ in found for source in runs.sources})
-    seeds = sorted({runs.summary.n for _, runs, _ in found})
-    rising = [encoder_title(key) for key, runs, _ in found if 2 * (runs.kept_last_step or 0) >= runs.summary.n]
+    none = [key for key, runs, value in all_sweeps if not runs.reach(value.value.value)]
+    sources = sorted({source for _, runs, _ in all_sweeps for source in runs.sources})
+    seeds = sorted({runs.summary.n for _, runs, _ in all_sweeps})
+    rising = [encoder_title(key) for key, runs, _ in all_sweeps if 2 * (runs.kept_last_step or 0) >= runs.summary.n]
     lines = [
-        f"**In {len(none)} of {len(found)} seed sweeps of {method_title(found[0][0])} no run reaches the printed"
-        f" value** ({', '.join(encoder_title(key) for key in none)}).",
+        f"**In {len(none)} of {len(all_sweeps)} seed sweeps of {method_title(all_sweeps[0][0])} no run reaches the"
+        f" printed value** ({', '.join(encoder_title(key) for key in none)}).",
         f"Each sweep is {' or '.join(map(str, seeds))} seeds of one re-implementation ({', '.join(sources)}), not of"
         " the authors' code; how it differs is folded below. None of these runs is ours.",
     ]

@@ -46,20 +46,21 @@ def questions(scale: str, views: list[GridView]) -> str:
             if family.first_page:
                 asked.setdefault(family.first_page, []).append(answer(view, family))
     lines = []
-    for question, found in asked.items():
-        links = dict.fromkeys(f"[{label(one.view)}]({one.view.link(results_folder(scale))})" for one in found)
-        lines.append(f"{len(lines) + 1}. {question} {' '.join(answer_text(one) for one in found)} {', '.join(links)}")
+    for question, answered in asked.items():
+        links = dict.fromkeys(f"[{label(one.view)}]({one.view.link(results_folder(scale))})" for one in answered)
+        text = " ".join(map(answer_text, answered))
+        lines.append(f"{len(lines) + 1}. {question} {text} {', '.join(links)}")
     return "\n".join(lines)
 
 
-def answer_text(found: Answer) -> str:
+def answer_text(answered: Answer) -> str:
     """One sentence per pair while they are few; of many the counts."""
-    if len(found.comparisons) <= 2:
-        sentences = (f"**{sentence(c, found.family.equality)}** {not_matched(c)}".rstrip() for c in found.comparisons)
-        return " ".join(sentences)
-    counts = Counter(c.relation for c in found.comparisons)
-    count = f"**{counts[BETTER]} of {len(found.comparisons)} are better, {counts[WORSE]} worse.**"
-    return f"{count} {family_sentence(found)}"
+    if len(answered.comparisons) <= 2:
+        said = ((sentence(c, answered.family.equality), not_matched(c)) for c in answered.comparisons)
+        return " ".join(f"**{text}** {unmatched}".rstrip() for text, unmatched in said)
+    counts = Counter(c.relation for c in answered.comparisons)
+    count = f"**{counts[BETTER]} of {len(answered.comparisons)} are better, {counts[WORSE]} worse.**"
+    return f"{count} {family_sentence(answered)}"
 
 
 def label(view: GridView) -> str:

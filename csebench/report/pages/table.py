@@ -93,15 +93,15 @@ def view_parts(view: GridView) -> list[Part]:
     """Answer, picture, table, legend, folded details."""
     if isinstance(view.grid, SettingsTable):
         return settings_parts(view, view.grid)
-    found = answers(view)
-    parts: list[Part] = [*answer_lines(view, found), *picture(view, found)]
+    answered = answers(view)
+    parts: list[Part] = [*answer_lines(view, answered), *picture(view, answered)]
     shown = [i for i in row_order(view) if any(cell.plan.specs for cell in view.rows[i])]
     if shown:
         parts += [*score_tables(view, shown), legend(view)]
     parts += printed_fold(view, folded=bool(shown))
     parts += others_fold(view)
-    if found and view.scale != DEFAULT_SCALE:
-        rows = [comparison_row(c) for answer in found for c in answer.comparisons]
+    if answered and view.scale != DEFAULT_SCALE:
+        rows = [comparison_row(c) for answer in answered for c in answer.comparisons]
         parts.append(Fold(f"Every declared comparison: {len(rows)}", [Table(COMPARISON_HEAD, rows), how_compared()]))
     parts += [*claims_fold(view), *texts_fold(view)]
     if notes := [*view.grid.notes, *missing_scores(view), *equal_rows(view), *unchanged_rows(view), *not_run(view)]:
@@ -109,7 +109,7 @@ def view_parts(view: GridView) -> list[Part]:
     return parts
 
 
-def answer_lines(view: GridView, found: list[Answer]) -> list[str]:
+def answer_lines(view: GridView, answered: list[Answer]) -> list[str]:
     """The answer in bold, what is not matched, then one line per other question."""
     if view.scale == DEFAULT_SCALE:
         return [f"**{SMOKE}**"]
@@ -118,7 +118,7 @@ def answer_lines(view: GridView, found: list[Answer]) -> list[str]:
     lines = []
     if view.scale == PAPER_SCALE:
         lines.append(f"**{reproduced_text(view)}**")
-    for answer in found:
+    for answer in answered:
         if answer.family.primary and len(answer.comparisons) == 1:
             (comparison,) = answer.comparisons
             said = printed_lead(answer) if view.scale == PAPER_SCALE else sentence(comparison, answer.family.equality)
@@ -165,20 +165,20 @@ def printed_lead(answer: Answer) -> str:
     return f"{row}'s lead over {against} (printed {c.printed:+.2f}) is not shown; {excluded(c)}."
 
 
-def picture(view: GridView, found: list[Answer]) -> list[Picture]:
+def picture(view: GridView, answered: list[Answer]) -> list[Picture]:
     """The figure itself; of a table, the forest plot of its comparisons, where it has any."""
-    title = answer_title(found)
+    title = answer_title(answered)
     if isinstance(view.grid, Figure):
         return [Picture(f"{view.name}.svg", view.grid.title)]
-    tested = any(c.p is not None for answer in found for c in answer.comparisons)
+    tested = any(c.p is not None for answer in answered for c in answer.comparisons)
     return [Picture(f"{view.name}.svg", title)] if tested and view.scale != DEFAULT_SCALE else []
 
 
-def answer_title(found: list[Answer]) -> str:
+def answer_title(answered: list[Answer]) -> str:
     """The first clause of the answer, which is the title of the picture too."""
-    if not found:
+    if not answered:
         return ""
-    first = found[0]
+    first = answered[0]
     if not first.family.primary:
         return first.family.question
     return sentence(first.comparisons[0], first.family.equality).split(" here")[0].rstrip(".")
