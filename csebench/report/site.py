@@ -57,7 +57,7 @@ def write_site(scale: str) -> Path:
         BadInput: Sphinx is not installed, or warns, as of a link that leads nowhere; the old folder stays.
     """
     if not all(map(importlib.util.find_spec, ("sphinx", "furo", "myst_parser"))):
-        raise BadInput("csebench html: the site needs Sphinx, furo and MyST: pip install -e '.[docs]'")
+        raise BadInput("html: the site needs Sphinx, furo and MyST: pip install -e '.[docs]'")
     out = catalog.results_folder(scale) / "html"
     out = out.resolve() if out.is_symlink() else out  # the folder that it leads to is replaced, and the link stays
     new, old = (out.with_name(f".html.{name}") for name in ("new", "old"))
@@ -128,9 +128,9 @@ def run_sphinx(source: Path, out: Path) -> None:
         app = Sphinx(source, None, out, source.with_name("read"), "html", CONFIG, status=None, warning=warnings)
         app.build()
     if outside := [name for name in map(str, (*app.env.dlfiles, *app.env.images)) if name.startswith("..")]:
-        raise BadInput(f"csebench html: pages show or link files outside the project: {', '.join(outside)}")
+        raise BadInput(f"html: pages show or link files outside the project: {', '.join(outside)}")
     if found := strip_escape_sequences(warnings.getvalue()).replace(f"{source.resolve()}/", "").strip():
-        raise BadInput(f"csebench html: the site is not written, as it has mistakes:\n{found}")
+        raise BadInput(f"html: the site is not written, as it has mistakes:\n{found}")
     (out / ".buildinfo").unlink()  # names the folder
 
 
