@@ -35,7 +35,6 @@ from csebench.score.score_types import Items
 from csebench.score.store import items, score, value
 
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
-HATCHES = ("", "///", "...", "\\\\\\", "xxx", "++")
 GREY = "#595959"
 COLUMNS = ["row", "column", "size", "mean", "std", "n", "seeds", "values", "published", "published_std", "unit"]
 COLUMNS += ["runs"]
@@ -212,12 +211,13 @@ def untrained_value(shown: GridView) -> float | None:
     return None if fraction is None else shown.figure.factor * fraction
 
 
-def draw_untrained(axes, shown: GridView) -> list:
+def draw_untrained(axes, shown: GridView, vertical: bool = False) -> list:
     """A line at the untrained encoder's score; returns what a legend shows."""
     if (score := untrained_value(shown)) is None:
         return []
     style = {"color": GREY, "linestyle": (0, (1, 1)), "linewidth": 1.2, "zorder": 1}
-    return [axes.axhline(score, **style, label=f"untrained encoder: {score:.{shown.figure.digits}f}")]
+    label = f"untrained encoder: {score:.{shown.figure.digits}f}"
+    return [(axes.axvline if vertical else axes.axhline)(score, **style, label=label)]
 
 
 def reason(cell: Cell) -> str | None:
@@ -312,47 +312,41 @@ def sizes(axes, x) -> None:
             label.set(rotation=45, ha="right", rotation_mode="anchor", fontsize=SMALL)
 
 
-def bars(figure, shown: GridView):
-    """A group of bars a column; where there is one column, a bar a row."""
-    from matplotlib.patches import Patch
-
+def dots(figure, shown: GridView):
+    """A dot with its deviation per row, below the name of each column; with a baseline, of the differences to it."""
     grid, of_rows = shown.figure, marks(shown, shown.figure.baseline is not None)
     rows = [i for i, row_marks in enumerate(of_rows) if any(m.ours or m.published for m in row_marks)]
-    one, count = len(grid.columns) == 1, max(1, len(rows))
-    ticks = [grid.rows[i].label for i in rows] if one else [column.label for column in grid.columns]
-    width = 0.7 if one else 0.84 / count
-    figure.set_size_inches(min(12, max(6.4, 2 + 1.1 * len(ticks) if one else 2 + 0.55 * count * len(ticks))), 4)
-    axes = figure.subplots()
-    handles = []
-    for nth, i in enumerate(rows):
-        fill: dict[str, Any] = {
-            "facecolor": row_colour(grid.rows[i], i),
-            "hatch": HATCHES[i % len(HATCHES)],
-            "edgecolor": "white",
-        }
-        handles += [] if one else [Patch(**fill, label=grid.rows[i].label)]
-        for j, m in enumerate(of_rows[i]):
-            x = nth if one else j + (nth - (count - 1) / 2) * width
+    axes, y, ticks = figure.subplots(), 0, []
+    for j, column in enumerate(grid.columns):
+        if not any(of_rows[i][j].ours or of_rows[i][j].published for i in rows):
+            continue
+        if len(grid.columns) > 1:
+            where = {"xycoords": ("axes fraction", "data"), "va": "center", "fontweight": "bold"}
+            axes.annotate(column.label, (0.01, -y), **where)
+            y += 1
+        for i in rows:
+            m, style = of_rows[i][j], {"color": row_colour(grid.rows[i], i), "marker": "o", "linestyle": ""}
+            ticks.append((-y, grid.rows[i].label))
             if m.ours:
-                axes.bar(x, m.ours.mean, width, yerr=m.ours.std, ecolor="black", capsize=3, **fill)
+                axes.errorbar(m.ours.mean, -y, xerr=m.ours.std, capsize=2, **style)
                 text = f"{m.ours.mean:{'+' if grid.baseline else ''}z.{shown.rows[i][j].digits}f}"
-                label_bar(axes, x, m.ours, f"{text}, one seed" if m.single else text)
-            draw_published(axes, x, m, {"color": "black", "marker": "D"})
-    axes.axhline(0, color="black", linewidth=0.8)
-    axes.set_xticks(range(len(ticks)), ticks)
-    axes.set_xlim(-0.6, max(1, len(ticks)) - 0.4)
-    axes.set_ylabel(grid.axis)
-    axes.margins(y=0.12)
-    if handles := handles + draw_untrained(axes, shown) + legend_of_published(of_rows):
-        axes.legend(handles=handles, **RIGHT_OF_AXES)
+                label = f"{text}, one seed" if m.single else text
+                more = {"xycoords": ("axes fraction", "data"), "va": "center", "annotation_clip": False}
+                axes.annotate(label, (1.01, -y), **more)
+            if m.published:
+                value, std = m.published
+                axes.errorbar(value, -y, xerr=std, **style | {"marker": "D", "markerfacecolor": "white"})
+            y += 1
+    if grid.baseline:
+        axes.axvline(0, color=GREY, linewidth=1)
+    handles = draw_untrained(axes, shown, vertical=True) + legend_of_published(of_rows)
+    axes.set_yticks(*zip(*ticks, strict=True) if ticks else ([], []))
+    axes.set_ylim(-max(y, 1) + 0.4, 0.6)
+    axes.set_xlabel(grid.axis)
+    figure.set_size_inches(8, 1.2 + 0.26 * max(y, 4))
+    if handles:
+        axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), frameon=False)
     return cell_table(shown), cell_notes(shown), bool(rows)
-
-
-def label_bar(axes, x: float, ours: stats.Summary, text: str) -> None:
-    """A bar's value, beyond the end of its error bar."""
-    sign = 1 if ours.mean >= 0 else -1
-    more = {"textcoords": "offset points", "ha": "center", "va": "bottom" if sign > 0 else "top", "fontsize": SMALL}
-    axes.annotate(text, (x, ours.mean + sign * (ours.std or 0)), xytext=(0, 4 * sign), **more)
 
 
 def scatter(figure, shown: GridView):
@@ -552,4 +546,4 @@ def same_axes(axes) -> None:
             ax.set(**{which: (min(low for low, _ in limits), max(high for _, high in limits))})
 
 
-DRAWERS = {"curves": curves, "bars": bars, "scatter": scatter, "training": training}  # any other kind: panels
+DRAWERS = {"curves": curves, "bars": dots, "scatter": scatter, "training": training}  # any other kind: panels
