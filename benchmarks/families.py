@@ -13,10 +13,10 @@ import time
 from math import sqrt
 
 import numpy as np
-from csebench.base.display import bar
 from scipy.special import stdtr, stdtrit
 from tabulate import tabulate
 
+from csebench.base.terminal import bar
 from csebench.plan import targets
 from csebench.plan.papers import SettingsTable
 from csebench.report import compare

@@ -1,5 +1,5 @@
-"""Results as pandas frames, and scores of any model, from Python: the same as the command line's csv and evaluate,
-without files.
+"""Results as pandas frames, and scores of any model, from Python: `csebench.scores`, `csebench.table`,
+`csebench.evaluate`. The same as the command line's csv and evaluate, without files::
 
     import csebench
 

@@ -6,7 +6,8 @@ from pathlib import Path
 ENVS = Path(__file__).parent
 PYTHON = "3.11"
 # What the jobs of a family import, of pyproject.toml's dependencies. Training scores its run in the same job.
-REPORT = {"jinja2", "matplotlib", "networkx", "numpy", "pillow", "pydantic", "pyyaml", "scipy", "tabulate", "tqdm"}
+REPORT = {"matplotlib", "networkx", "numpy", "pillow", "pydantic", "pyyaml", "scipy", "tabulate", "tqdm"}
+REPORT |= {"furo", "myst-parser", "sphinx"}
 EVALUATE = {
     "beir",
     "datasets",

@@ -24,10 +24,10 @@ def compare_rows(args):
             raise BadInput("compare: needs one table, and two of its rows or none.")
         (view,), grid = views, views[0].score_grid
         try:
-            rows = [grid.row(label) for label in args.rows]
+            row, against = map(grid.row, args.rows)
         except ValueError as error:
             raise BadInput(f"compare: {error}.") from None
-        comparison = compare(view, *rows, [grid.columns.index(column) for column in averages(view)])
+        comparison = compare(view, row, against, [grid.columns.index(column) for column in averages(view)])
         if args.json:
             return print(json_text(comparison_record(comparison)))
         print(f"Scale {scale}. {SMOKE if scale == catalog.DEFAULT_SCALE else sentence(comparison)}")

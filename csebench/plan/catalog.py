@@ -42,9 +42,9 @@ SIDE_BY_SIDE = "methods"  # the page of all methods
 VARIANTS = "variants"  # the page of papers and released code side by side
 GENERATED = (SIDE_BY_SIDE, VARIANTS)  # from declarations, not from a file of papers/
 STS_COLUMNS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R", "Avg.")
-OVER_ALL = ("index", "claims", "audit", "html")  # pages that are made from all pages of a scale
+OVER_ALL = ("index", "claims", "audit")  # pages that are made from all pages of a scale
 # what a paper or scale cannot be called: folders and pages of results/, and what `csebench plan` takes for a target
-RESERVED = {*GENERATED, *OVER_ALL, "all", "cells", "comparisons", "evidence", "figures", "partial", "scores"}
+RESERVED = {*GENERATED, *OVER_ALL, "all", "cells", "comparisons", "evidence", "figures", "html", "partial", "scores"}
 
 
 def is_checkout() -> bool:

@@ -53,20 +53,25 @@ def content_hash(output: Path) -> str | None:
     made = made_files(output)
     if not output.is_relative_to(PARTIAL) and not all(path.exists() for path in made):
         return None
-    project = [path for folder in (*DATA, *CODE) for path in sorted((ROOT / folder).rglob("[!.]*"))]
+    folders = (*DATA, *CODE, "docs") if output.name == "html" else (*DATA, *CODE)
+    project = [path for folder in folders for path in sorted((ROOT / folder).rglob("[!.]*"))]
     sources = {path.relative_to(ROOT): path for path in project if "__pycache__" not in path.parts}
     contents = {path: path for path in made} | sources
     return digest({str(name): sha256(path) for name, path in contents.items() if path.is_file()}, 16)
 
 
 def made_files(output: Path) -> list[Path]:
-    """The files that rules make for a file below results/: scores, pages, searches. Raises
-    BadInput: no such page."""
+    """The files that rules make for a file below results/: scores, pages, searches. Raises BadInput: no such
+    page."""
     name, scale = name_and_scale(output)
     if name == "evidence":
         return []
     if name in ("scores", "cells", "comparisons"):
         return scores_of_pages(targets.pages(scale))
+    if name == "html":  # which copies pages
+        files = {path for page in targets.pages(scale) for path in (page.path, page.path.with_suffix(".md"))}
+        over_all = [catalog.results_folder(scale) / f"{over_all}.md" for over_all in catalog.OVER_ALL]
+        return [*sorted(files), *over_all, catalog.RESULTS / "evidence.md"]
     if name in catalog.OVER_ALL:
         return [*scores_of_pages(targets.pages(scale)), *(page.path for page in targets.pages(scale))]
     (page,) = targets.parse_target(name, scale)

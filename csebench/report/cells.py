@@ -1,6 +1,6 @@
 """What a table or figure shows: its cells with our values, the published ones, and verdicts.
 
-Built here, once for every format; written by markdown.py, html.py and figures.py.
+Built here, once for every format; written by pages/ and figures.py.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ def _table_rows(view: GridView, difference: float | None) -> Iterator[list]:
                 design = Design(c.estimate.seed_sd, (c.estimate.item_se or 0.0) ** 2)
                 source = "these scores"
             else:
-                design, source = printed_design(*(cells[column] for cells in pair)), "print, or others' seeds"
+                design, source = printed_design(pair[0][column], pair[1][column]), "print, or others' seeds"
             wanted = abs(difference if difference is not None else c.printed or 0.0)
             about = [f"{view.paper}/{view.name}", c.row, c.against, c.columns, f"{wanted:.2f}"]
             if design is None or design.std is None:

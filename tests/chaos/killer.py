@@ -33,7 +33,6 @@ STAGES = {  # what each command makes; RUN stands for the id of a run
     "work RUN": ["runs/RUN"],  # trains and scores
     "work RUN --scale smoke": ["runs/RUN/scores"],  # scores only
     "publish RUN sts": ["results/scores/RUN.sts.json"],
-    "compare tiny/table2": ["results/tiny/table2.items.json"],
     f"render tiny/table2 --out {PAGE}": [PAGE],
     "csv": ["results/scores.csv", "results/cells.csv"],
     "html": ["results/html"],
@@ -67,6 +66,8 @@ class Chaos:
         weights, smoke = digest(self.folder / "encoders/tiny/model.safetensors"), self.folder / "config" / "smoke.yaml"
         text = smoke.read_text().replace("steps: 6", "steps: 12")
         smoke.write_text(re.sub("bert-base: .*", f"bert-base: {{name: encoders/tiny, revision: {weights}}}", text))
+        for page in (*self.folder.glob("*.md"), *self.folder.glob("docs/*.md")):
+            page.write_text(f"# {page.stem}\n")  # for the site: theirs link to results that are not there
         assert self.run("plan tiny/table2 --runs") == 0, self.printed()
         self.runs = sorted(set(re.findall(r"simcse-\w{10}", self.printed())))
         self.writes, self.seconds = {}, {}

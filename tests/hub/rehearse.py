@@ -46,8 +46,6 @@ def main(wanted: list[str]) -> None:
     for page in pages:
         path = str(page.path)
         if all(targets.score_path(run_id, evaluator, SCALE).exists() for run_id, evaluator in page.available()):
-            for grid in page.grids():
-                do("compare", str(targets.grid_path(*grid, SCALE, "items.json")).removesuffix(".items.json"))
             do("render", path, *(() if path.endswith(".svg") else ("--out", path)))
         elif not path.endswith(".svg"):
             do("render", path, "--out", path.replace("results/", "results/partial/", 1))

@@ -49,7 +49,6 @@ def project(tmp_path, monkeypatch):
         ("claims", "tableA1"),
         ("show tiny", "tableA1"),
         ("papers", "10, A1, 2"),
-        ("html", "results/html/index.html"),
     ],
 )
 def test_every_verb_takes_an_appendix(project, capsys, command, shown):

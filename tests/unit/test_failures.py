@@ -3,13 +3,13 @@
 import json
 
 import pytest
-from csebench.report.markdown import render_page
 
 from csebench.base import caches
 from csebench.base.errors import RunFailed
 from csebench.base.files import write_json
 from csebench.plan import catalog, targets
 from csebench.plan.declarations import Evaluation
+from csebench.report.pages.table import table_page
 from csebench.run import in_order
 from csebench.score import evaluate, store
 
@@ -79,7 +79,7 @@ def test_a_page_says_why_a_score_is_missing(tmp_path, monkeypatch):
     caches.clear()
     (page,) = targets.parse_target("micse/table2", "smoke")
     run_id, evaluator = next(iter(page.scores()))
-    before = render_page(page)
+    before = table_page(page).write("markdown")
     store.note_failure(catalog.RUNS / run_id, evaluator, RunFailed("the disk is full"))
     assert "Scores that are missing" not in before
-    assert "the disk is full." in render_page(page)
+    assert "the disk is full." in table_page(page).write("markdown")

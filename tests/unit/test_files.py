@@ -83,21 +83,23 @@ def test_a_lock_of_what_does_not_come_to_be_is_held_by_one_and_deleted(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_writers_of_web_pages_take_turns(tmp_path, monkeypatch):
+def test_writers_of_a_site_take_turns(tmp_path, monkeypatch):
     from csebench.plan import catalog
-    from csebench.report import html
+    from csebench.report import site
 
+    pytest.importorskip("sphinx", reason="Sphinx is missing: pip install -e '.[docs]'")
     monkeypatch.setattr(catalog, "results_folder", lambda scale: tmp_path)
-    monkeypatch.setattr(html, "collect_content", lambda scale: None)
+    for step in ("copy_sources", "write_navigation"):
+        monkeypatch.setattr(site, step, lambda scale, folder: None)
 
     def work(enter):
-        def write_pages(content, folder):
-            folder.mkdir()
+        def run_sphinx(source, folder):
+            folder.mkdir(parents=True)
             enter()
             (folder / "index.html").touch()
 
-        monkeypatch.setattr(html, "write_pages", write_pages)
-        assert html.write_site("smoke").exists()
+        monkeypatch.setattr(site, "run_sphinx", run_sphinx)
+        assert site.write_site("smoke").exists()
 
     in_turns(work)
     assert {path.name for path in tmp_path.iterdir()} == {"html", ".html.lock"}

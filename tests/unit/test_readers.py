@@ -58,12 +58,6 @@ def search():
     return with_digest(content)
 
 
-def comparisons():
-    pair = {"a": 0, "b": 1, "mean": 4.9, "p": 0.4, "holm": 1.0, "seeds": 3, "item_variance": 0.04}
-    compared = {"Avg.": {"order": [0, 1], "pairs": [pair], "letters": {"0": "a"}}}
-    return with_digest({"comparisons": compared, "texts": None})
-
-
 def npz():
     content = io.BytesIO()
     np.savez(content, sentences=np.array(["a", "b"]), vectors=np.ones((2, 3), np.float32))
@@ -88,7 +82,6 @@ JSON_READERS = {  # name of the file: its content, how it is read
     "model/csebench.json": (lambda: {"run": "x", "pooler": "cls"}, lambda path: read_facts(path.parent)),
     "x.sts.json": (scores, read_published),
     "simcse.json": (search, tuning.read_search),
-    "table2.items.json": (comparisons, lambda path: read_object(path, ItemsFile)),
     "positives.txt.json": (lambda: POSITIVES, read_positives_of),
 }
 OTHER_READERS = {  # name of the file: where its content is, how it is read

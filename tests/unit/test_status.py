@@ -250,7 +250,7 @@ def test_a_job_of_several_processes_becomes_torchrun_with_its_settings(runs, mon
     def become(_, command):
         raise ZeroDivisionError(" ".join(command))
 
-    monkeypatch.setattr(gpus, "acquire_gpus", lambda *counts: nullcontext())
+    monkeypatch.setattr(run, "acquire_gpus", lambda *counts: nullcontext())
     monkeypatch.setattr(os, "execv", become)
     kept = f"--nproc-per-node=2 -m csebench work {runs[0]} --scale smoke --evaluators sts --chunk-size 4$"
     with pytest.raises(ZeroDivisionError, match=kept):

@@ -17,10 +17,12 @@ FAMILIES = MAKE["FAMILIES"]
 LOCKED = {name: version for name, (version, _) in MAKE["lock"]().items()}
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 DEPENDENCIES = [Requirement(line) for line in PROJECT["dependencies"]]
-SYNTAX = [Requirement(line) for line in PROJECT["optional-dependencies"]["syntax"]]
+SYNTAX, DOCS = (
+    [Requirement(line) for line in PROJECT["optional-dependencies"][extra]] for extra in ("syntax", "docs")
+)
 
 
-@pytest.mark.parametrize("wanted", DEPENDENCIES + SYNTAX, ids=str)
+@pytest.mark.parametrize("wanted", DEPENDENCIES + SYNTAX + DOCS, ids=str)
 def test_lock_satisfies_the_project(wanted):
     assert wanted.specifier.contains(LOCKED[canonicalize_name(wanted.name)])
 
@@ -33,7 +35,7 @@ def test_every_line_of_the_lock_is_read():
 def test_every_dependency_is_of_a_family():
     """What jobs import is in pyproject.toml and the other way round; what starts and watches them is in none."""
     not_of_jobs = {"argcomplete", "rich", "snakemake"}
-    assert set.union(*FAMILIES.values()) == {canonicalize_name(d.name) for d in DEPENDENCIES} - not_of_jobs
+    assert set.union(*FAMILIES.values()) == {canonicalize_name(d.name) for d in DEPENDENCIES + DOCS} - not_of_jobs
 
 
 @pytest.mark.parametrize("family", FAMILIES)

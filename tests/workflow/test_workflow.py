@@ -45,7 +45,7 @@ claims:
   - {quote: more, section: "4", figure: "1", row: SimCSE, versus: [SimCSE], columns: ["10%"], versus_column: "1%"}
 """
 PAGES = ["table2.md", "table3.md", "methods.md", "tiny/table2.md", "tiny/table3.md"]
-REPORTS = ["index.md", "claims.md", "audit.md", "html/index.html"]
+REPORTS = ["index.md", "claims.md", "audit.md"]
 DRAWN = ["tiny/figure1.svg", "tiny/figure1.png", "tiny/figure1.csv"]
 
 
@@ -98,7 +98,6 @@ def test_everything_is_written(project):
     assert "“far above BERT” (sec. 4)" in project.read("claims.md") and "(claimed: +36.5)" in project.read("claims.md")
     assert "[figure1](tiny/figure1.svg)" in project.read("claims.md")
     assert "## Tiny: 0" in project.read("audit.md")
-    assert "Tiny" in project.read("html/index.html")
 
 
 def test_pages_link_to_what_there_is(project):
@@ -106,19 +105,6 @@ def test_pages_link_to_what_there_is(project):
     for name in (*PAGES, "index.md", "claims.md", "audit.md"):
         for link in re.findall(r"\]\(([^)#]+)\)", project.read(name)):
             assert link.startswith("http") or ((folder / name).parent / link).exists(), f"{name}: {link}"
-
-
-def test_a_page_that_was_rendered_by_hand_first_gets_its_comparisons(project, tmp_path):
-    project = project.copy_to(tmp_path / "copy")
-    for name in ("table2.md", "tiny/table2.md", "tiny/table2.items.json", ".logs", "../.snakemake/metadata"):
-        path = project.folder / "results" / name
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-    assert project.run("render", "tiny/table2", "--out", "results/tiny/table2.md", module="csebench").returncode == 0
-    assert "<sup>" not in project.read("tiny/table2.md")
-    done = project.snakemake("results/tiny/table2.md")
-    assert done.returncode == 0 and project.started(done) == {"compare", "page"}, done.stderr
-    assert "<sup>" in project.read("tiny/table2.md")
-    assert project.is_done("results/tiny/table2.md")
 
 
 @pytest.mark.parametrize("data", ["in the scale's folder", "given"])
@@ -136,7 +122,7 @@ def test_a_moved_checkout_plans_nothing_anew(data, project, tmp_path):
     assert moved.is_done("all" if data == "in the scale's folder" else "results/table3.md")
 
 
-WRITTEN = {"compare", "page", "figure", "csv", "html", "all"}
+WRITTEN = {"page", "figure", "csv", "all"}
 
 
 def test_deleted_score_is_made_again_alone(project):
@@ -156,11 +142,11 @@ def test_edited_label_renders_again_and_trains_nothing(project):
     paper = project.folder / "papers" / "tiny.yaml"
     paper.write_text(paper.read_text().replace("SimCSE", "SimCSE (renamed)"))
     done = project.snakemake("results/table2.md")
-    assert done.returncode == 0 and project.started(done) == {"compare", "page"}
+    assert done.returncode == 0 and project.started(done) == {"page"}
     assert "SimCSE (renamed)" in project.read("table2.md")
     done = project.snakemake("all")
     assert done.returncode == 0 and project.started(done) == WRITTEN | {"evidence"}
-    for name in ("tiny/table3.md", "tiny/figure1.csv", "tiny/figure1.svg", "html/tiny.html"):
+    for name in ("tiny/table3.md", "tiny/figure1.csv", "tiny/figure1.svg"):
         assert "SimCSE (renamed)" in project.read(name), name
     assert "+36.54 over BERT" in project.read("claims.md")
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tabulate import tabulate
 
-from csebench.base.tables import csv_text, json_text, records
+from csebench.base.terminal import csv_text, json_text, records
 
 
 class Table(NamedTuple):

@@ -1,0 +1,156 @@
+"""The site of a scale: documentation and results as a folder of HTML, built by Sphinx (theme furo, parser MyST). It
+needs no server and no network, and JavaScript only for the search. Same Markdown, same bytes."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import os
+import re
+import shutil
+from pathlib import Path
+
+from csebench.base.errors import BadInput, by_number
+from csebench.base.files import read_text, write_text
+from csebench.base.processes import locked
+from csebench.base.project import REPOSITORY, ROOT
+from csebench.base.terminal import loading
+from csebench.plan import catalog
+
+HEAVY = ("torch", "transformers", "tokenizers", "safetensors", "sentence_transformers", "huggingface_hub")
+DOORS = """
+```{container} doors
+- **[Check a claim](CLAIMS)** What four papers say, against their own numbers and against runs.
+- **[Rerun a table](docs/rerun.md)** One command trains, scores and compares.
+- **[Try a method](docs/methods.md)** Write one file; csebench tests it, trains it and compares it.
+```
+"""
+CONFIG = {
+    "project": "csebench",
+    "source_suffix": {".md": "markdown"},
+    "extensions": ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "csebench.report.site"],
+    "myst_heading_anchors": 4,
+    "myst_disable_syntax": ["myst_role", "myst_line_comment", "myst_target", "myst_block"],  # GitHub has none of it
+    "autodoc_member_order": "bysource",
+    "autodoc_mock_imports": [name for name in HEAVY if importlib.util.find_spec(name) is None],  # envs/report.yaml
+    "autodoc_typehints_format": "fully-qualified",
+    "default_role": "literal",  # `code` in docstrings
+    "suppress_warnings": ["toc.not_included"],  # a page of former times
+    "html_theme": "furo",
+    "html_title": "csebench",
+    "html_static_path": ["site.css"],
+    "html_css_files": ["site.css"],
+    "html_copy_source": False,
+    "html_show_copyright": False,
+    "html_use_index": False,
+    "html_domain_indices": False,
+}
+
+
+def write_site(scale: str) -> Path:
+    """Write the folder `html/` among the pages of a scale, from the pages that are there; returns its index.
+
+    The new folder is complete before two renames put it into the place of the old one, by one process at a time. A
+    process killed between the renames leaves the old folder as `.html.old` until the next call.
+
+    Raises:
+        BadInput: Sphinx is not installed, or warns, as of a link that leads nowhere; the old folder stays.
+    """
+    if not all(map(importlib.util.find_spec, ("sphinx", "furo", "myst_parser"))):
+        raise BadInput("html: the site needs Sphinx, furo and MyST: pip install -e '.[docs]'")
+    out = catalog.results_folder(scale) / "html"
+    out = out.resolve() if out.is_symlink() else out  # the folder that it leads to is replaced, and the link stays
+    new, old = (out.with_name(f".html.{name}") for name in ("new", "old"))
+    with locked(out), loading("Sphinx"):
+        for leftover in (new, old):
+            shutil.rmtree(leftover, ignore_errors=True)
+        try:
+            copy_sources(scale, new / "source")
+            write_navigation(scale, new / "source")
+            run_sphinx(new / "source", new / "html")
+            if out.exists():
+                out.rename(old)
+            (new / "html").rename(out)
+        finally:  # Ctrl-C, too
+            for leftover in (new, old):
+                shutil.rmtree(leftover, ignore_errors=True)
+    return out / "index.html"
+
+
+def copy_sources(scale: str, folder: Path) -> None:
+    """Copy the Markdown, and what it shows and links, to the paths that it has in the project."""
+    results = catalog.results_folder(scale)
+    places = [ROOT, ROOT / "docs", results, *(results / paper for paper in catalog.paper_names())]
+    paths = {path for place in places for path in place.glob("*.*")} | {*catalog.RESULTS.glob("evidence*")}
+    for path in sorted(path for path in paths if path.suffix in (".md", ".svg", ".png", ".csv")):
+        copy = folder / (path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+        if path.suffix == ".md" and path.is_relative_to(catalog.RESULTS):  # its texts give Sphinx no directives
+            write_text(copy, re.sub(r"([`~]{3,})\s*\{", r"\1text {", read_text(path)))
+    shutil.copyfile(Path(__file__).with_suffix(".css"), folder / "site.css")
+
+
+def write_navigation(scale: str, folder: Path) -> None:
+    """Write the home page, README with doors below its first screen, and lists of tables and figures."""
+    results = catalog.results_folder(scale)
+    lists = {results / paper / "index.md": catalog.paper(paper).label for paper in catalog.paper_names()}
+    for page, title in {results / "tables.md": "Tables of all papers", **lists}.items():
+        if listed := toctree((folder / page).parent, "", "table[0-9A-Z]*", "figure*"):
+            write_text(folder / page, f"# {title}\n\n{listed}")
+    readme = (folder / "README.md").rename(folder / "index.md")
+    start, heading, rest = read_text(readme).partition("\n## ")
+    claims = results / "claims.md"
+    first, last = ("index", "claims", "methods", "variants", "audit"), ("[!t]*", "tables", "*/index")
+    pages = ["results/evidence", *(f"{results}/{name}" for name in (*first, *last))]
+    guides = [f"docs/{name}" for name in ("README", "tutorial", "rerun", "methods", "evaluators", "statistics", "*")]
+    navigation = toctree(folder, f"Results, scale {scale}", *pages) + toctree(folder, "Documentation", *guides, "C*")
+    doors = DOORS.replace("CLAIMS", str(claims if (folder / claims).exists() else "docs/statistics.md"))
+    write_text(readme, f"{start}\n{doors}\n{navigation}{heading}{rest}")
+
+
+def toctree(folder: Path, caption: str, *patterns: str) -> str:
+    """Navigation to the pages in a folder, for the side bar; without a caption on its page, too."""
+    found = [path for name in patterns for path in sorted(folder.glob(f"{name}.md"), key=lambda p: by_number(str(p)))]
+    pages = [str(path.relative_to(folder).with_suffix("")) for path in dict.fromkeys(found)]
+    options = [":hidden:", f":caption: {caption}"] if caption else []
+    return "\n".join(["```{toctree}", *options, "", *pages, "```\n\n"]) if pages else ""
+
+
+def run_sphinx(source: Path, out: Path) -> None:
+    """Build the site. Raises BadInput with what Sphinx warns about."""
+    from sphinx.application import Sphinx
+    from sphinx.util.console import strip_escape_sequences
+    from sphinx.util.docutils import docutils_namespace, patch_docutils
+
+    warnings = io.StringIO()
+    with patch_docutils(), docutils_namespace():
+        app = Sphinx(source, None, out, source.with_name("read"), "html", CONFIG, status=None, warning=warnings)
+        app.build()
+    if outside := [name for name in map(str, (*app.env.dlfiles, *app.env.images)) if name.startswith("..")]:
+        raise BadInput(f"html: pages show or link files outside the project: {', '.join(outside)}")
+    if found := strip_escape_sequences(warnings.getvalue()).replace(f"{source.resolve()}/", "").strip():
+        raise BadInput(f"html: the site is not written, as it has mistakes:\n{found}")
+    (out / ".buildinfo").unlink()  # names the folder
+
+
+def setup(app) -> None:
+    """Called by Sphinx, as CONFIG names this module as an extension."""
+    app.connect("source-read", lambda app, page, text: text.append(text.pop().replace(" ± ", "\u00a0±\u00a0")))
+    app.connect("doctree-read", resolve_links)
+
+
+def resolve_links(app, doctree) -> None:
+    """Point links to README at the home page, and links to the project's other files at the repository."""
+    from docutils import nodes
+    from sphinx.addnodes import pending_xref
+
+    links = [node for node in doctree.findall(pending_xref) if node["reftype"] == "myst"]
+    for node in [node for node in links if not node["refdomain"]]:
+        target, _, anchor = node["reftarget"].partition("#")
+        path = os.path.normpath(Path(node["refdoc"]).parent / target)
+        if path == "README.md":
+            node.attributes |= {"refdomain": "doc", "reftarget": "index", "reftargetid": anchor or None}
+        elif target and not path.startswith("..") and (ROOT / path).exists():
+            uri = f"{REPOSITORY}/blob/main/{path}" + (f"#{anchor}" if anchor else "")
+            node.replace_self(nodes.reference("", "", *node.children, refuri=uri))
