@@ -78,10 +78,10 @@ def summary(work: Work, runs: list[PlannedRun]) -> str:
     if apart > len(runs):
         first += f" Without sharing between tables and figures there would be {apart}."
     if shared:
-        first += f" {shared} also serve tables or figures that are not asked for."
+        first += f" {shared} are shared with other tables."
     lines = [first]
     if published:
-        lines.append(f"{published} of those done were not trained here: their scores are published.")
+        lines.append(f"{published} done by scores stored in results/.")
     if stale := len(stale_runs(work.pages)):
         lines.append(f"{stale} of those missing have scores of an older code version, which pages show with †.")
     return "\n".join([*lines, *damages, f"{len(work.cells)} cells: {made} complete."])

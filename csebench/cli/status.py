@@ -137,7 +137,7 @@ def summary(pages: list[targets.Page], runs: list[RunStatus]) -> str:
     lines = [f"{len(runs)} runs: {', '.join(f'{counts[state]} {state}' for state in STATES)}"]
     lines.append(f"spent: {hours['GPU']:.2f} GPU hours, {hours['CPU']:.2f} CPU hours")
     if published := sum(run.state == "done" and not run.facts for run in runs):
-        lines.append(f"{published} of those done were not trained here: their scores are published.")
+        lines.append(f"{published} done by scores stored in results/.")
     if stale := len(stale_runs(pages)):
         lines.append(f"{stale} not yet done have scores of an older code version, which pages show with †.")
     if counts["stopped"]:

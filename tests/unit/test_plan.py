@@ -292,7 +292,7 @@ def test_plan_counts_what_sharing_saves(capsys):
     cli.main(["plan", "micse/table3"])
     alone = capsys.readouterr().out
     rows = int(alone.split(" ")[0])
-    assert "Without sharing" not in alone and f"{rows} also serve tables or figures that are not asked for." in alone
+    assert "Without sharing" not in alone and f"{rows} are shared with other tables." in alone
     cli.main(["plan", "micse/table3", "micse/figure4"])
     both = re.search(r"(\d+) runs at .* Without sharing between .* would be (\d+)\.", capsys.readouterr().out)
     assert (int(both.group(1)), int(both.group(2))) == (rows + 1, 2 * rows + 1)

@@ -107,7 +107,7 @@ def test_a_run_whose_scores_are_all_published_is_done(runs, capsys):
     run_folders.delete_model(catalog.RUNS / runs[2])
     out = shown(capsys)
     assert f"{len(runs) - 1} done, 1 running, 0 failed, 0 stopped, 0 waiting" in out
-    assert f"{len(runs) - 2} of those done were not trained here" in out
+    assert f"{len(runs) - 2} done by scores stored in results/" in out
     assert cli.main(["status", "micse", "--json"]) == 0
     content = json.loads(capsys.readouterr().out)
     rows = {row.pop("table or figure"): [*row.values()] for row in content["tables"]}
