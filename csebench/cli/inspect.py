@@ -83,14 +83,17 @@ def list_claims(args):
 
     wanted = {grid for page in parse_targets(args) for grid in page.grids()}
     judged = [s for s in judge_all(args.scale) if wanted & {(s.paper, place) for place in s.places}]
-    rows = [
-        [s.paper, ", ".join(s.places), s.quote, *((s.published.text, here(s)) if args.json else short(s))]
-        for s in judged
-    ]
-    columns = ["paper", "place", "claim", "printed", f"here ({args.scale})"]
-    if not args.json:
-        print(f"Scale {args.scale}.")
-    print_table(columns, rows, args.json, **({} if args.json else {"maxcolwidths": [9, 9, 30, 13, 15]}))
+    about = [[s.paper, ", ".join(s.places), s.quote] for s in judged]
+    columns = ["paper", "place", "claim", "printed numbers"]
+    if args.json:
+        rows = [
+            [*row, s.published.verdict_and_size, s.published.detail, here(s)]
+            for row, s in zip(about, judged, strict=True)
+        ]
+        return print(json_text(records([*columns, "behind it", f"our runs, scale {args.scale}"], rows)))
+    print(f"Scale {args.scale}.")
+    rows = [[*row, *short(s)] for row, s in zip(about, judged, strict=True)]
+    print_table([*columns, "here"], rows, maxcolwidths=[9, 9, 30, 13, 15])
 
 
 def list_findings(args):

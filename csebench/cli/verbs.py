@@ -24,7 +24,7 @@ DESCRIPTION = """\
 Re-run the experiments behind the tables of four papers on unsupervised sentence embeddings, and compare the results.
 Each verb also works without Snakemake; `csebench VERB --help` lists its options."""
 COMPLETION = 'Completion of verbs, options and names in bash or zsh: eval "$(register-python-argcomplete csebench)"'
-SCALE, STUDY = catalog.DEFAULT_SCALE, "mini"  # of verbs that plan or run; of those that read results
+SCALE = catalog.DEFAULT_SCALE  # of verbs that plan or run
 
 
 class Help(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
@@ -48,6 +48,11 @@ class ShowVersion(argparse.Action):
         changes = ", with changes" if code.get("dirty_diff_sha256") else ""
         print(f"csebench {__version__}" + (f" (commit {code['commit'][:10]}{changes})" if code["commit"] else ""))
         parser.exit()
+
+
+def study() -> str:
+    """The scale of verbs that read results: that with published ones, where there is one."""
+    return "mini" if "mini" in catalog.scale_names() else SCALE
 
 
 def parser() -> Parser:
@@ -121,7 +126,7 @@ def add_look(verb):
     v.add_argument("--difference", type=above_zero, metavar="POINTS", help=points)
 
     about = "list claims of the papers, judged on the printed numbers and on our runs"
-    verb("claims", inspect.list_claims, about, "micse/table2", targets="*", scale=STUDY, json=True)
+    verb("claims", inspect.list_claims, about, "micse/table2", targets="*", scale=study(), json=True)
 
     about = "list inconsistencies in the published tables"
     v = verb("audit", inspect.list_findings, about, "micse", targets="*", json=True)
@@ -201,7 +206,7 @@ def add_run(verb):
 def add_report(verb):
     about = "compare rows of a table, over seeds and test items"
     examples = ("micse/table2", "micse/table2 miCSE AMI+SimCSE")
-    v = verb("compare", report.compare_rows, about, *examples, targets=1, scale=STUDY, json=True)
+    v = verb("compare", report.compare_rows, about, *examples, targets=1, scale=study(), json=True)
     v.add_argument("rows", nargs="*", metavar="ROW", help="two rows (default: the comparisons that are declared)")
 
     about = "render a page from the scores that exist; a figure is drawn into results/"

@@ -87,8 +87,8 @@ def read_corpus(
     if held < least and b"\r" in sentences.content.rstrip(b"\r\n"):
         raise BadInput(f"{path}: its lines end with carriage returns alone; convert them to line feeds.")
     if held < least:
-        found = "only one sentence; at least two are needed, one per line" if held else "no sentence"
-        raise BadInput(f"{path}: holds {found}.")
+        content = "only one sentence; at least two are needed, one per line" if held else "no sentence"
+        raise BadInput(f"{path}: holds {content}.")
     if size > len(sentences):
         raise BadInput(f"{path}: holds {len(sentences):,} sentences, fewer than the size of the run, {size:,}.")
     return sentences

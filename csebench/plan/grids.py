@@ -50,13 +50,14 @@ def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan
                 raise unknown(f"task of {evaluator}", column.task, tasks, f"{where}: {column.label}")
     if isinstance(grid, Figure) and grid.kind not in FIGURES_OF_SCORES and grid.kind not in panels():
         raise unknown("kind of figure", grid.kind, [*FIGURES_OF_SCORES, *panels()], f"{where}: kind")
-    settings, rows = scale(scale_name), []
-    seeds = settings.seeds_by_table.get(f"{paper_name}/{name}", settings.seeds)
+    rows = []
     for row in grid.rows:
         missing = _defect(row.run, f"{where}: {row.label}") if row.run else row.missing
         if row.run is None or missing:
             rows.append([CellPlan(row, column, missing=missing) for column in grid.columns])
         else:
+            settings = scale(scale_name)
+            seeds = settings.seeds_by_table.get(f"{paper_name}/{name}", settings.seeds)
             rows.append([_plan_cell(grid, row, row.run, column, settings, seeds, where) for column in grid.columns])
     return rows
 

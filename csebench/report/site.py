@@ -111,8 +111,8 @@ def write_navigation(scale: str, folder: Path) -> None:
 
 def toctree(folder: Path, caption: str, *patterns: str) -> str:
     """Navigation to the pages in a folder, for the side bar; without a caption on its page, too."""
-    found = [path for name in patterns for path in sorted(folder.glob(f"{name}.md"), key=lambda p: by_number(str(p)))]
-    pages = [str(path.relative_to(folder).with_suffix("")) for path in dict.fromkeys(found)]
+    paths = [path for name in patterns for path in sorted(folder.glob(f"{name}.md"), key=lambda p: by_number(str(p)))]
+    pages = [str(path.relative_to(folder).with_suffix("")) for path in dict.fromkeys(paths)]
     options = [":hidden:", f":caption: {caption}"] if caption else []
     return "\n".join(["```{toctree}", *options, "", *pages, "```\n\n"]) if pages else ""
 
@@ -129,8 +129,8 @@ def run_sphinx(source: Path, out: Path) -> None:
         app.build()
     if outside := [name for name in map(str, (*app.env.dlfiles, *app.env.images)) if name.startswith("..")]:
         raise BadInput(f"html: pages show or link files outside the project: {', '.join(outside)}")
-    if found := strip_escape_sequences(warnings.getvalue()).replace(f"{source.resolve()}/", "").strip():
-        raise BadInput(f"html: the site is not written, as it has mistakes:\n{found}")
+    if mistakes := strip_escape_sequences(warnings.getvalue()).replace(f"{source.resolve()}/", "").strip():
+        raise BadInput(f"html: the site is not written, as it has mistakes:\n{mistakes}")
     (out / ".buildinfo").unlink()  # names the folder
 
 

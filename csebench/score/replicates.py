@@ -45,8 +45,8 @@ class Replicates:
 
 def make_replicates(scores: list[Score], items: Items, rule: ItemScore | None) -> dict | None:
     """Replicates of every score of an evaluator that its items make by its rule, as JSON; None where there is none."""
-    found = {(row.task, row.metric): sample(items, rule, row.task, row.metric) for row in scores}
-    samples = {score: test_set for score, test_set in found.items() if test_set is not None}
+    by_score = {(row.task, row.metric): sample(items, rule, row.task, row.metric) for row in scores}
+    samples = {score: test_set for score, test_set in by_score.items() if test_set is not None}
     if not samples:
         return None
     by_task = {task: test_set for (task, _), test_set in samples.items()}  # metrics of a task have the same items

@@ -43,9 +43,9 @@ def project(tmp_path, monkeypatch):
     "command, shown",
     [
         ("plan tableA1", "tiny/tableA1 0 of 1"),
-        ("render tableA1", "# Tiny, Table A1, at scale smoke"),
+        ("render tableA1", "# Tiny · Table A1 · "),
         ("render index", "| [Table A1](tableA1.md) | [missing: 0 of 1 runs scored](tiny/tableA1.md) |"),
-        ("render claims", "[tableA1](tiny/tableA1.md)"),
+        ("render claims", "[Table A1](tiny/tableA1.md)"),
         ("claims", "tableA1"),
         ("show tiny", "tableA1"),
         ("papers", "10, A1, 2"),

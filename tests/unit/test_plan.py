@@ -17,7 +17,8 @@ from csebench.base.project import ROOT
 from csebench.cli import plan
 from csebench.plan import catalog, cost, grids, recipe, registry, targets
 from csebench.plan.papers import SettingsTable
-from csebench.report import audit, markdown
+from csebench.report import audit, provenance
+from csebench.report.pages.table import table_page
 
 PAPERS = catalog.paper_names()
 GRIDS = [(paper, name) for paper in PAPERS for name in targets.grid_names(paper)]
@@ -126,12 +127,11 @@ def test_a_broken_method_leaves_other_tables_alone(monkeypatch):
 
     monkeypatch.setattr(grids, "declaration", declaration)
     monkeypatch.setattr(recipe, "declaration", declaration)
-    monkeypatch.setattr(markdown, "declaration", declaration)
     caches.clear()
     cells = grids.plan_grid("micse", "table2", "paper")
     assert {c.missing for c in cells[row("micse", "AMI+CT")]} == {"methods/ct.py: version: broken"}
     assert all(c.specs for c in cells[row("micse", "miCSE")]) and targets.runs("paper")
-    assert "methods/ct.py: version: broken" in markdown.render_page(targets.page("table2", "paper", "micse"))
+    assert "methods/ct.py: version: broken" in table_page(targets.page("table2", "paper", "micse")).write("markdown")
     caches.clear()
 
 
@@ -168,7 +168,7 @@ def test_msse_reruns_simcse_with_the_settings_of_its_authors():
 
 def test_a_table_with_seeds_of_its_own(monkeypatch):
     at = catalog.scale("smoke").model_copy(update={"seeds_by_table": {"micse/table2": [7, 8, 9]}})
-    for module, name in ((grids, "scale"), (markdown, "read_scale")):
+    for module, name in ((grids, "scale"), (provenance, "read_scale")):
         monkeypatch.setattr(module, name, lambda name: at)
     caches.clear()
     assert {size: len(runs) for size, runs in runs_by_size("micse", "miCSE", "smoke").items()} == {
@@ -177,7 +177,7 @@ def test_a_table_with_seeds_of_its_own(monkeypatch):
         "10%": 1,
         "100%": 1,
     }
-    conditions = dict(markdown.page_conditions(targets.page("table2", "smoke", "micse")))
+    conditions = dict(provenance.page_conditions(targets.page("table2", "smoke", "micse")))
     assert conditions["Seeds"] == "48, 49 (10%: 48; 100%: 48; micse/table2: 7, 8, 9)"
     assert {s.seed for s in targets.page("table3", "smoke", "micse").runs().values()} <= {48, 49}
     caches.clear()
@@ -313,11 +313,12 @@ def test_plan_forecasts_hours(capsys):
 CODE = """
 from csebench import cli
 from csebench.plan import targets
-from csebench.report import markdown, overview
+from csebench.report.pages import PAGES
+from csebench.report.pages.table import table_page
 for words in ("plan all", "methods", "evaluators", "papers", "show micse", "show sts"):
     assert cli.main(words.split()) == 0, words
-markdown.render_page(targets.page("table5", "smoke"))  # verdicts on others' runs use scipy
-overview.index_page("smoke")
+table_page(targets.page("table5", "smoke")).write("markdown")  # verdicts on others' runs use scipy
+PAGES["index"]("smoke").write("markdown")
 print(*sys.modules)
 """
 

@@ -4,12 +4,11 @@ import json
 import re
 import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import yaml
 
-from csebench import cli, run, workflow
+from csebench import cli, run
 from csebench.base import caches
 from csebench.base.errors import BadInput, Stopped, Untrainable
 from csebench.base.files import with_digest, write_json
@@ -17,7 +16,9 @@ from csebench.base.project import ROOT
 from csebench.plan import catalog, grids, recipe, registry, targets, tuning
 from csebench.plan.declarations import without_text
 from csebench.plan.papers import Recipe
-from csebench.report import answers, html, markdown, tuning_page
+from csebench.report import provenance
+from csebench.report.pages import methods
+from csebench.report.pages.page import Page
 from csebench.score.drawing import method_colour
 
 SCALE = "tuned"
@@ -321,50 +322,42 @@ def test_an_edited_search_is_refused(edit, project):
 # ---------------------------------------------------------------- the page
 
 
-def test_the_page_shows_the_gain_and_the_best_of_k(project):
-    """After 60, the other scores are 65, 50 and 50 in random order: one more trial gives 65 in a third of cases."""
-    write_search("simcse", FAST, planned=4)
-    assert cli.main(["render", "tuning", "--scale", SCALE, "--out", "results/tuned/tuning.md"]) == 0
-    text = (catalog.RESULTS / SCALE / "tuning.md").read_text()
-    row = next(line for line in text.splitlines() if line.startswith("| SimCSE"))
-    cells = [cell.strip() for cell in row.strip("|").split("|")]
-    assert cells[:3] + cells[4:] == ["SimCSE (unsupervised)", "4", "60.00", "65.00", "+5.00", "61.67", "65.00"]
-    drawn = (catalog.RESULTS / SCALE / "tuning.csv").read_text().splitlines()
-    assert drawn[2] == "simcse,2,61.6667,60" and (catalog.RESULTS / SCALE / "tuning.svg").exists()
-    assert "gained +5.00 points on STS-B dev in the median of 1 methods, at most +5.00 (SimCSE" in text
+def texts_of(parts):
+    return Page("", "", parts).write("markdown")
 
 
 def test_what_was_tuned_has_a_colour_and_a_title_of_its_own():
-    searches = tuning_page.read_searches("mini")
+    searches = [tuning.read_search(path) for path in tuning.search_files("mini")]
     assert all(method_colour(search.name) for search in searches)
-    titles = {search.name: tuning_page.label(search) for search in searches}
+    titles = {search.name: methods.label(search) for search in searches}
     assert titles["ct+ami"] == "Contrastive Tension + Attention-level mutual information"
     assert len({*titles.values()}) == len(titles)
 
 
-def test_the_page_names_searches_that_do_not_fit(project):
-    assert "csebench tune METHOD … --scale tuned --trials N" in tuning_page.page(SCALE)  # there is none
+def test_the_page_of_methods_shows_the_gain(project):
+    write_search("simcse", FAST, planned=4)
+    text = texts_of(methods.tuning_parts(SCALE))
+    row = next(line for line in text.splitlines() if line.startswith("| SimCSE"))
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert cells[:3] + cells[4:] == ["SimCSE (unsupervised)", "4", "60.00", "65.00", "+5.00"]
+    assert "gained +5.00 points on STS-B dev in the median of 1 methods, at most +5.00 (SimCSE" in text
+
+
+def test_the_page_of_methods_names_searches_that_do_not_fit(project):
+    assert methods.tuning_parts(SCALE) == []
     write_search("simcse", FAST, planned=3, made=2)
     write_search("ct", {"learning_rate": 1e-4})
     write_scale(tuned=["simcse"], precision="bf16")
-    text = tuning_page.page(SCALE)
+    text = texts_of(methods.tuning_parts(SCALE))
     assert "- ct: made under other settings (precision)" in text
     assert "Not the same number of trials for each" in text
 
 
 def test_pages_say_what_was_tuned_where_there_is_a_search(project):
-    page = Path("results/tuned/tuning.md")
-    write_scale()
-    assert page not in workflow.inputs_of_all(SCALE) and not html.has_tuning(SCALE)
-    assert answers.tuning_text(SCALE, ["simcse", "ct"]).endswith("the methods are not tuned alike.")
     write_search("simcse", FAST, planned=4)
     write_scale(tuned=True)
-    assert page in workflow.inputs_of_all(SCALE) and html.has_tuning(SCALE)
-    rows = dict(markdown.page_conditions(targets.page("methods", SCALE)))
+    rows = dict(provenance.page_conditions(targets.page("methods", SCALE)))
     assert rows["Chosen on STS-B dev"].startswith("simcse: learning_rate 0.0001")
-    text = "Tuned alike on STS-B dev, 4 trials each ([what that bought](tuning.md))"
-    assert answers.tuning_text(SCALE, ["simcse"]) == f"{text}."
-    assert answers.tuning_text(SCALE, ["simcse", "ct"]) == f"{text}; not tuned: Contrastive Tension."
 
 
 def test_values_to_try_are_no_part_of_a_version():

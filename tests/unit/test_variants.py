@@ -6,7 +6,7 @@ from pydantic import ValidationError
 from csebench.plan import catalog, grids, targets
 from csebench.plan.declarations import Declaration
 from csebench.plan.registry import METHODS, declaration, names
-from csebench.report import markdown
+from csebench.report.pages.table import table_page, variants_legend
 
 LITERAL = {"name": "x", "version": 1, "title": "X", "paper": "P", "citation": "C"}
 METHODS_SHOWN = sorted(catalog.variants().tables)
@@ -25,17 +25,17 @@ def test_a_table_has_the_paper_and_its_code_and_no_runs_twice(method):
 
 
 def test_the_page_states_every_difference():
-    text = markdown.render_page(targets.page(catalog.VARIANTS, "smoke"))
+    text = table_page(targets.page(catalog.VARIANTS, "smoke")).write("markdown")
     for method in METHODS_SHOWN:
         for variant in declaration(method).variants.values():
             assert not variant.reading or f": {variant.difference}." in text
     for method in set(names(METHODS)) - set(METHODS_SHOWN):
-        assert method in markdown.variants_legend()
+        assert declaration(method).title in variants_legend()
 
 
 def test_rows_that_a_scale_makes_equal_are_named():
     """Scale smoke sets the batch and the steps, in which PCL's script differs."""
-    text = markdown.render_page(targets.page("pcl", "smoke", catalog.VARIANTS))
+    text = table_page(targets.page("pcl", "smoke", catalog.VARIANTS)).write("markdown")
     assert "as printed (default) and as released (script): the same runs here" in text
 
 

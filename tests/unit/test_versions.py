@@ -9,7 +9,7 @@ from csebench.base.errors import BadInput
 from csebench.base.project import ROOT
 from csebench.plan import versions
 from csebench.plan.spec import Spec
-from csebench.report import markdown
+from csebench.report import provenance
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ EDITS = {  # file, what is there (a pattern), what it becomes, the units that mu
     "how a model is downloaded": ("csebench/base/hub.py", r"return ", "return None or ", []),
     "how data is fetched": ("csebench/data/fetch.py", r"return ", "return None or ", []),
     "what is looked for before a run": ("csebench/data/preflight.py", r"GB = 10\*\*9", "GB = 2**30", []),
-    "a room that computes no score": ("csebench/report/markdown.py", "ddof = 1", "ddof=1", []),
+    "a room that computes no score": ("csebench/report/words.py", "beats", "wins", []),
 }
 
 
@@ -133,5 +133,5 @@ def test_a_file_that_is_no_method_hides_no_other(monkeypatch):
 
 def test_pages_name_it():
     marked, clean = ({"provenance": p, "training": {"provenance": {}}} for p in ({"unversioned_code": ["unit"]}, {}))
-    (line,) = markdown.unversioned_lines([marked, clean, clean])
+    (line,) = provenance.unversioned_lines([marked, clean, clean])
     assert "unit" in line and "1 of 3 scores" in line

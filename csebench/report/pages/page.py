@@ -63,13 +63,13 @@ class Page:
 
 
 def as_markdown(page: Page) -> str:
-    lines = [f"# {page.title}", *([f"*{page.scale_line}*"] if page.scale_line else [])]
+    lines = [f"# {escape_html(page.title)}", *([f"*{escape_html(page.scale_line)}*"] if page.scale_line else [])]
     return "\n\n".join([*lines, *map(part_markdown, page.parts)]) + "\n"
 
 
 def part_markdown(part: Part) -> str:
     if isinstance(part, Picture):
-        return f"![{part.alt}]({part.file})"
+        return f"![{escape_html(part.alt.replace(']', ''))}]({part.file})"
     if isinstance(part, Fold):
         inside = map(part_markdown, part.parts)
         return "\n\n".join([f"<details><summary>{escape_html(part.summary)}</summary>", *inside, "</details>"])
