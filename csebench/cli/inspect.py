@@ -86,10 +86,8 @@ def list_claims(args):
     about = [[s.paper, ", ".join(s.places), s.quote] for s in judged]
     columns = ["paper", "place", "claim", "printed numbers"]
     if args.json:
-        rows = [
-            [*row, s.published.verdict_and_size, s.published.detail, here(s)]
-            for row, s in zip(about, judged, strict=True)
-        ]
+        said = [[s.published.verdict_and_size, s.published.detail, here(s)] for s in judged]
+        rows = [[*row, *texts] for row, texts in zip(about, said, strict=True)]
         return print(json_text(records([*columns, "behind it", f"our runs, scale {args.scale}"], rows)))
     print(f"Scale {args.scale}.")
     rows = [[*row, *short(s)] for row, s in zip(about, judged, strict=True)]

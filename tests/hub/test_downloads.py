@@ -493,7 +493,7 @@ def test_needs_of_a_page_are_its_models_and_data(target, needs):
 
 def test_what_a_plan_needs_is_looked_up_without_a_connection(hub):
     pages = targets.parse_target("msse/figure5", "paper")
-    states = preflight.check_offline(pages)
+    states = preflight.check(pages, ask=False)
     assert {(state.state, state.size) for state in states} == {("reachable", None)}
     tasks = [need.name for need in preflight.needs(pages) if need.kind == "mteb"]
     assert len(tasks) == 5 and not {*tasks} & {state.need.name for state in states}
