@@ -497,7 +497,7 @@ def test_what_a_plan_needs_is_looked_up_without_a_connection(hub):
     assert {(state.state, state.size) for state in states} == {("reachable", None)}
     tasks = [need.name for need in preflight.needs(pages) if need.kind == "mteb"]
     assert len(tasks) == 5 and not {*tasks} & {state.need.name for state in states}
-    of_mini = preflight.check_offline(targets.parse_target("micse/table2", "mini"))
+    of_mini = preflight.check(targets.parse_target("micse/table2", "mini"), ask=False)
     assert [state.state for state in of_mini if state.need.kind == "encoder"] == ["here"]  # a folder of the project
     assert not [request for request in hub.requests if "/tree/" in request or "resolve" in request]
 
