@@ -8,7 +8,7 @@ a scale.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf, sqrt
 
 from csebench.plan.evidence import FULL, names, score_name
@@ -52,18 +52,14 @@ def row_variances(cells: Sequence[Cell]) -> list[Variance]:
     by_size: dict[str, list[Cell]] = {}
     for cell in cells:
         by_size.setdefault(cell.plan.column.size, []).append(cell)
-    return [_group_variance(group, len(cells)) for group in by_size.values()]
-
-
-def _group_variance(group: list[Cell], count: int) -> Variance:
-    if is_whole_average(group):
-        average = single_run_variance(group[0], "Avg.")
-        return replace(average, value=None if average.value is None else average.value * (len(group) / count) ** 2)
-    variances = [printed_variance(cell) for cell in group]
-    if unknown := missing(variances):
-        return unknown
-    deviation = sum(sqrt(v.value or 0.0) for v in variances) / count
-    return Variance(deviation**2, min(v.df for v in variances), sources_of(variances))
+    parts = []
+    for group in by_size.values():
+        whole = is_whole_average(group)
+        variances = [single_run_variance(group[0], "Avg.")] if whole else [printed_variance(cell) for cell in group]
+        weight = (len(group) if whole else 1) / len(cells)
+        deviation = sum(weight * sqrt(v.value or 0.0) for v in variances)
+        parts.append(missing(variances) or Variance(deviation**2, min(v.df for v in variances), sources_of(variances)))
+    return parts
 
 
 def sources_of(variances: Sequence[Variance]) -> tuple[SeedSource, ...]:
@@ -94,10 +90,8 @@ def printed_variance(cell: Cell) -> Variance:
     if cell.plan.column.delta is None:
         return Variance(None, sources=(SeedSource(f"the {cell.plan.column.label}", encoder_title(cell)),))
     parts = [printed_variance(part) for part in cell.parts]
-    if unknown := missing(parts):
-        return unknown
     known = [part.part for part in parts if part.part is not None]
-    return Variance(sum(variance for variance, _ in known), stats.satterthwaite(*known), sources_of(parts))
+    return missing(parts) or Variance(sum(v for v, _ in known), stats.satterthwaite(*known), sources_of(parts))
 
 
 def single_run_variance(cell: Cell, task: str | None) -> Variance:
@@ -133,13 +127,12 @@ def nearest_spread(cell: Cell, task: str | None) -> Spread | None:
     if task is None or column.metric is not None or column.size != FULL:
         return None
     score = score_name(cell.published_evaluator, task)
-    if score is None:
-        return None
     method = row.run.method if row.run else None
-    nearest = seed_spread(cell.published_encoder, score, method)
-    if nearest is None or None in (kinds := (training_data(method), training_data(nearest.method))):
-        return nearest
-    return nearest if kinds[0] == kinds[1] else None
+    nearest = None if score is None else seed_spread(cell.published_encoder, score, method)
+    if nearest is None:
+        return None
+    kinds = {training_data(method), training_data(nearest.method)} - {None}
+    return nearest if len(kinds) < 2 else None
 
 
 def training_data(method: str | None) -> str | None:
