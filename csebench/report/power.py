@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import inf, isnan, sqrt
+from math import inf, sqrt
 
 from csebench.plan.catalog import paper, paper_names
 from csebench.report import claims
@@ -60,24 +60,6 @@ def noncentrality(df: float, level: float = LEVEL, power: float = POWER) -> floa
 
     threshold = quantile(1 - level, df)
     return threshold + float(ndtri(power)) if df > 1e6 else float(nctdtrinc(df, 1 - power, threshold))
-
-
-def power_of(difference: float, design: Design, seeds: int, level: float = LEVEL) -> float:
-    """The chance that a two-sided test at `level` detects a true difference, from the noncentral t distribution.
-
-    >>> round(power_of(1.0, Design(1.19), 5), 2)  # SimCSE on BERT-base, five seeds of either row
-    0.29
-    """
-    from scipy.stats import nct, norm
-
-    error, df = design.error(seeds)
-    if error in (0, inf):
-        return float(error == 0 and difference != 0)
-    shift, threshold = abs(difference) / error, quantile(1 - level, df)
-    if df > 1e6:
-        return float(norm.sf(threshold - shift) + norm.cdf(-threshold - shift))
-    wrong_sign = float(nct.cdf(-threshold, df, shift))  # not a number where it is too small for scipy
-    return float(nct.sf(threshold, df, shift)) + (0.0 if isnan(wrong_sign) else wrong_sign)
 
 
 def seeds_needed(difference: float, design: Design, level: float = LEVEL, power: float = POWER) -> float:
