@@ -25,7 +25,7 @@ from csebench.plan.spec import Spec
 from csebench.report import stats
 from csebench.report.cells import PAPER_SCALE, Cell, GridView, grid_view, is_control, printed_view
 from csebench.report.compare import differing, estimate_of, why_not
-from csebench.report.printed_spread import SeedSource, row_variances, sources_of
+from csebench.report.printed_spread import SeedSource, add, row_variance
 from csebench.report.words import outward
 
 SUPPORTED, NOT_SHOWN, CONTRADICTED, UNTESTABLE = "supported", "not shown", "contradicted", "not testable"
@@ -59,26 +59,17 @@ class Contrast:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What contrasts say of a claim.
+    """What contrasts say of a claim."""
 
-    Attributes:
-        direction: whether the numbers go the claim's way.
-        shown: whether a test rules out chance for that direction.
-        size: whether the difference has the size that the claim states.
-        contrary_p: that what is contrary to the claim is chance, corrected for its contrasts.
-        excludes: the difference above which 95 % exclude the claim; infinite where nothing is tested.
-        strict: whether an opposite direction contradicts by itself, as in print, or has to be shown, as by runs.
-    """
-
-    direction: str | None  # None: nothing can be said
-    shown: str
-    size: str
+    direction: str | None  # whether the numbers go the claim's way; None: nothing can be said
+    shown: str  # whether a test rules out chance for that direction
+    size: str  # whether the difference has the size that the claim states
     detail: str
     contrasts: tuple[Contrast, ...] = ()
-    contrary_p: float | None = None
+    contrary_p: float | None = None  # that what is contrary to the claim is chance, corrected for its contrasts
     notes: tuple[str, ...] = ()
-    excludes: float = inf
-    strict: bool = True
+    excludes: float = inf  # the difference above which 95 % exclude the claim
+    strict: bool = True  # whether an opposite direction contradicts by itself, as in print, or has to be shown
     claims_significance: bool = False
 
     @property
@@ -237,15 +228,14 @@ def contrast_printed(
             return "no numbers to compare"
         p = f_test(a_std, a.published_seeds, b_std, b.published_seeds)
         return Contrast(versus, column, sign * (a_std - b_std), p=p, unit=unit)
-    difference = float(np.mean([a.value - b.value for a, b in zip(printed[::2], printed[1::2], strict=True)]))
+    difference = sign * float(np.mean([a.value - b.value for a, b in zip(printed[::2], printed[1::2], strict=True)]))
     rows = zip(*(without_shared_baseline(*pair) for pair in pairs), strict=True)
-    variances = [variance for row in rows for variance in row_variances(row)]
-    contrast = Contrast(versus, column, sign * difference, unit=unit, spreads=sources_of(variances))
-    known = [variance.part for variance in variances if variance.part is not None]
-    if not known or len(known) < len(variances):
+    variance = add([row_variance(row) for row in rows])
+    contrast = Contrast(versus, column, difference, unit=unit, spreads=variance.sources)
+    if variance.value is None:
         return contrast
-    error, df = sqrt(sum(variance for variance, _ in known)), stats.satterthwaite(*known)
-    return replace(contrast, error=error, df=df, p=stats.two_sided(contrast.difference, *known))
+    p = stats.two_sided(difference, (variance.value, variance.df))
+    return replace(contrast, error=sqrt(variance.value), df=variance.df, p=p)
 
 
 def contrast_runs(
@@ -270,9 +260,7 @@ def contrast_runs(
     (error, df), p = estimate.error, estimate.p()
     sizes = {"sentences"} if claim.versus_column else set()  # what the claim itself compares
     differs = tuple(setting.name for setting in differing(*pairs[0]) if setting.name not in sizes)
-    if p is None:
-        return Contrast(versus, column, estimate.gain, differs=differs)
-    return Contrast(versus, column, estimate.gain, error, df, p, differs=differs)
+    return Contrast(versus, column, estimate.gain, None if p is None else error, df, p, differs=differs)
 
 
 def differ_in_size_unseen(a: Cell, b: Cell) -> bool:
@@ -369,28 +357,23 @@ def shown_by(p: float | None) -> str:
 
 
 def judge_above(claim: Claim, contrasts: list[Contrast], digits: int) -> Judgement:
-    """A row is above (or below) all others: every contrast goes its way, and each is significant."""
-    size, tested, times = stated_size(claim, contrasts), contrasts, 1
+    """A row is above (or below) all others: every contrast goes its way, and each is significant. Where some go the
+    other way, that is shown if one of them is significant among all that were looked at."""
+    tested, times, size = contrasts, 1, stated_size(claim, contrasts)
     if claim.up_to is not None:  # the largest of several was picked
         tested, times = [max(contrasts, key=lambda c: c.difference)], len(contrasts)
-    if any(c.difference < 0 for c in tested):
-        return judge_against(claim, tested, size, digits)
+    if against := [c for c in tested if c.difference < 0]:
+        worst, times = min(against, key=lambda c: (inf if c.p is None else c.p, c.difference)), len(tested)
+        detail = of_all(len(tested) - len(against), tested, "against", describe(claim, worst, digits, times))
+        direction, p = (OPPOSES if len(against) == len(tested) else MIXED), corrected(worst.p, times)
+        excludes = min(c.high for c in tested)
+        return Judgement(direction, shown_by(p), size, detail, contrary_p=p, excludes=excludes)
     untested = any(c.p is None for c in tested)
     weakest = max(tested, key=lambda c: (0.0 if untested else c.p, -c.difference))
     which = "smallest" if untested else "weakest"
-    detail = of_all(len(contrasts), len(contrasts), which, describe(claim, weakest, digits, times), claim)
+    detail = of_all(len(tested), tested, which, describe(claim, weakest, digits, times))
     shown = shown_by(None if untested else corrected(weakest.p, times))
     return Judgement(AGREES, shown, size, detail, excludes=weakest.high)
-
-
-def judge_against(claim: Claim, tested: list[Contrast], size: str, digits: int) -> Judgement:
-    """Some contrasts go the other way: shown, if one of them is significant among all that were looked at."""
-    against, count = [c for c in tested if c.difference < 0], len(tested)
-    worst = min(against, key=lambda c: (inf if c.p is None else c.p, c.difference))
-    p = corrected(worst.p, count)
-    detail = of_all(count - len(against), count, "against", describe(claim, worst, digits, count), claim)
-    direction = OPPOSES if len(against) == count else MIXED
-    return Judgement(direction, shown_by(p), size, detail, contrary_p=p, excludes=min(c.high for c in tested))
 
 
 def judge_comparable(claim: Claim, contrasts: list[Contrast], digits: int) -> Judgement:
@@ -412,10 +395,8 @@ def judge_comparable(claim: Claim, contrasts: list[Contrast], digits: int) -> Ju
 
 def judge_not_worse(claim: Claim, contrasts: list[Contrast], digits: int) -> Judgement:
     """A row is on par or better, one-sided: opposed only where it is shown to be worse."""
-    if not any(c.difference < 0 for c in contrasts):
-        return judge_above(claim, contrasts, digits)
-    judged = judge_against(claim, contrasts, NO_SIZE, digits)
-    if judged.shown == YES:
+    judged = judge_above(claim, contrasts, digits)
+    if judged.direction == AGREES or judged.shown == YES:
         return judged
     tested = all(c.p is not None for c in contrasts)
     detail = f"no limit is stated; {judged.detail}"
@@ -505,11 +486,11 @@ def size_text(claim: Claim) -> str:
     return f"less than {claim.less_than.text}" if claim.less_than is not None else ""
 
 
-def of_all(agreeing: int, count: int, which: str, text: str, claim: Claim) -> str:
+def of_all(agreeing: int, tested: list[Contrast], which: str, text: str) -> str:
     """`12 of 13 comparisons agree; against: …`; a single comparison, or a picked one, stands by itself."""
-    if count == 1 or claim.up_to is not None:
+    if len(tested) == 1:
         return text
-    return f"{agreeing} of {count} comparisons agree; {which}: {text}"
+    return f"{agreeing} of {len(tested)} comparisons agree; {which}: {text}"
 
 
 def p_text(p: float, times: int) -> str:
@@ -524,13 +505,17 @@ def no_test(contrast: Contrast) -> str:
 
 def spread_notes(contrasts: list[Contrast]) -> list[str]:
     """Whose seeds stand behind single printed runs, by encoder, and of what nobody has published seeds."""
-    sources = list(dict.fromkeys(source for contrast in contrasts for source in contrast.spreads))
+    sources = dict.fromkeys(source for contrast in contrasts for source in contrast.spreads)
+    unknown = [source for source in sources if source.seeds is None]
+    deviations: dict[tuple[str, str], list[str]] = {}
+    for source in sources:
+        if source.seeds is not None:
+            deviations.setdefault((source.seeds, source.encoder), []).append(source.deviation)
     notes = []
-    for seeds, encoder in dict.fromkeys((s.seeds, s.encoder) for s in sources if s.seeds is not None):
-        deviations = sorted({s.deviation for s in sources if (s.seeds, s.encoder) == (seeds, encoder)}, key=float)
-        spread = deviations[0] if len(deviations) == 1 else f"{deviations[0]} to {deviations[-1]}"
-        notes.append(f"spread {spread} on {encoder} ({seeds})")
-    if unknown := [s for s in sources if s.seeds is None]:
+    for (seeds, encoder), texts in deviations.items():
+        low, high = min(texts, key=float), max(texts, key=float)
+        notes.append(f"spread {low if low == high else f'{low} to {high}'} on {encoder} ({seeds})")
+    if unknown:
         scores, encoders = dict.fromkeys(s.what for s in unknown), dict.fromkeys(s.encoder for s in unknown)
         notes.append(f"nobody has published seeds of {', '.join(scores)} on {' or '.join(encoders)}")
     return notes

@@ -38,13 +38,18 @@ class Variance:
     df: float = inf
     sources: tuple[SeedSource, ...] = ()  # none where the paper prints a deviation, or nothing is trained
 
-    @property
-    def part(self) -> tuple[float, float] | None:
-        return None if self.value is None else (self.value, self.df)
+
+def add(variances: Sequence[Variance]) -> Variance:
+    """The variance of a sum of independent values; not known where that of one is not."""
+    sources = tuple(dict.fromkeys(source for variance in variances for source in variance.sources))
+    known = [(variance.value, variance.df) for variance in variances if variance.value is not None]
+    if not known or len(known) < len(variances):
+        return Variance(None, sources=sources)
+    return Variance(sum(value for value, _ in known), stats.satterthwaite(*known), sources)
 
 
-def row_variances(cells: Sequence[Cell]) -> list[Variance]:
-    """Parts of the variance of the mean of a row's printed cells.
+def row_variance(cells: Sequence[Cell]) -> Variance:
+    """Variance of the mean of a row's printed cells.
 
     Cells of one training set come from one run, so their deviations add up; runs of different sets are independent.
     All tasks that a protocol averages, together, have the spread of their average.
@@ -56,20 +61,12 @@ def row_variances(cells: Sequence[Cell]) -> list[Variance]:
     for group in by_size.values():
         whole = is_whole_average(group)
         variances = [single_run_variance(group[0], "Avg.")] if whole else [printed_variance(cell) for cell in group]
-        weight = (len(group) if whole else 1) / len(cells)
-        deviation = sum(weight * sqrt(v.value or 0.0) for v in variances)
-        parts.append(missing(variances) or Variance(deviation**2, min(v.df for v in variances), sources_of(variances)))
-    return parts
-
-
-def sources_of(variances: Sequence[Variance]) -> tuple[SeedSource, ...]:
-    return tuple(dict.fromkeys(source for variance in variances for source in variance.sources))
-
-
-def missing(variances: Sequence[Variance]) -> Variance | None:
-    """The unknown variance of a sum of which a part is not known."""
-    unknown = [variance for variance in variances if variance.value is None]
-    return Variance(None, sources=sources_of(unknown)) if unknown else None
+        weight, total = (len(group) if whole else 1) / len(cells), add(variances)
+        if total.value is not None:
+            deviation = weight * sum(sqrt(variance.value or 0.0) for variance in variances)
+            total = Variance(deviation**2, min(variance.df for variance in variances), total.sources)
+        parts.append(total)
+    return add(parts)
 
 
 def is_whole_average(cells: list[Cell]) -> bool:
@@ -89,9 +86,7 @@ def printed_variance(cell: Cell) -> Variance:
         return single_run_variance(cell, cell.plan.column.task)
     if cell.plan.column.delta is None:
         return Variance(None, sources=(SeedSource(f"the {cell.plan.column.label}", encoder_title(cell)),))
-    parts = [printed_variance(part) for part in cell.parts]
-    known = [part.part for part in parts if part.part is not None]
-    return missing(parts) or Variance(sum(v for v, _ in known), stats.satterthwaite(*known), sources_of(parts))
+    return add([printed_variance(part) for part in cell.parts])
 
 
 def single_run_variance(cell: Cell, task: str | None) -> Variance:
