@@ -8,7 +8,7 @@ one finding with all its places. How often the checks are wrong is measured by b
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain, combinations
 from math import ceil, floor
@@ -17,7 +17,7 @@ from typing import NamedTuple
 from csebench.plan import evidence
 from csebench.plan.catalog import DEFAULT_SCALE, paper, paper_names
 from csebench.plan.grids import find_grid
-from csebench.plan.papers import Column, Grid, Published, Recipe, Row, SettingsTable
+from csebench.plan.papers import Column, Grid, Published, Row, SettingsTable
 from csebench.plan.registry import protocol
 from csebench.plan.targets import grid_label, grid_names
 from csebench.report import claims
@@ -70,14 +70,11 @@ def findings() -> list[Finding]:
     errata += [(method.title, erratum) for method in evidence.names().methods.values() for erratum in method.errata]
     explained = [(erratum.kind, Place(name, erratum.where), erratum.row) for name, erratum in errata if erratum.row]
     checks = (check_averages, check_shares, check_claims, check_repeated_settings, check_similar_rows)
-    every = [
-        finding
-        for check in checks
-        for finding in check()
-        if not any(
-            k == finding.kind and place in finding.places and row in finding.text for k, place, row in explained
-        )
-    ]
+    every = []
+    for finding in chain.from_iterable(check() for check in checks):
+        rows = [row for kind, place, row in explained if kind == finding.kind and place in finding.places]
+        if not any(row in finding.text for row in rows):
+            every.append(finding)
     for name, erratum in errata:
         places = (Place(name, erratum.where), *(Place(*place) for place in erratum.also.items()))
         text = f"{erratum.row}: {erratum.text}" if erratum.row else erratum.text
@@ -120,6 +117,22 @@ class PrintedCell:
     value: Published
 
     @property
+    def score(self) -> tuple:
+        """What it measures, and on which size of the training set."""
+        return score_key(self.grid, self.column)
+
+    @property
+    def setting(self) -> tuple | None:
+        """What it depends on, apart from what is measured, as far as its recipe states it."""
+        if (recipe := self.row.run) is None:
+            return None
+        constant, sweep = (
+            recipe.model_dump(exclude={"sweep", "encoder"}),
+            sorted((recipe.sweep | self.column.sweep).items()),
+        )
+        return self.place.paper, str(constant), str(sweep), recipe.encoder or self.grid.encoder
+
+    @property
     def copy_key(self) -> tuple:
         """The same for the cell of a copied row, whatever the row is called."""
         columns = zip(self.grid.columns, self.row.values, strict=True)
@@ -127,13 +140,21 @@ class PrintedCell:
         return row, self.grid.columns.index(self.column)
 
 
+def score_key(grid: Grid, column: Column) -> tuple:
+    return grid.column_evaluator(column), column.task, column.metric, column.size
+
+
+def printed_rows() -> list[list[PrintedCell]]:
+    """The published values of every row of a table of scores."""
+    return [
+        [PrintedCell(Place(name, place), grid, row, c, v) for c, v in zip(grid.columns, row.values, strict=True) if v]
+        for name, place, grid in score_tables()
+        for row in grid.rows
+    ]
+
+
 def printed_cells() -> Iterator[PrintedCell]:
-    """Every published value of a table of scores."""
-    for name, place, grid in score_tables():
-        for row in grid.rows:
-            for column, value in zip(grid.columns, row.values, strict=True):
-                if value:
-                    yield PrintedCell(Place(name, place), grid, row, column, value)
+    return chain.from_iterable(printed_rows())
 
 
 @merge_copies
@@ -212,10 +233,8 @@ def check_repeated_settings() -> Iterator[Finding]:
     """Settings that a paper prints in two tables with different values; all columns of a setting are one finding."""
     by_setting: dict[tuple, dict[tuple, list[PrintedCell]]] = {}
     for cell in printed_cells():
-        if cell.row.run is not None and cell.column.task is not None:
-            setting = (cell.place.paper, *setting_key(cell.grid, cell.row.run, cell.column))
-            score = score_key(cell.grid, cell.column)
-            by_setting.setdefault(setting, {}).setdefault(score, []).append(cell)
+        if cell.setting is not None and cell.column.task is not None:
+            by_setting.setdefault(cell.setting, {}).setdefault(cell.score, []).append(cell)
     for by_score in by_setting.values():
         texts, places, largest = [], set(), (0.0, 1.0)
         for cells in by_score.values():
@@ -242,37 +261,10 @@ def differ(value1: Published, value2: Published) -> bool:
     return (value1.value, value1.std) != (value2.value, value2.std)
 
 
-def setting_key(grid: Grid, recipe: Recipe, column: Column) -> tuple:
-    """What a printed value depends on, apart from what is measured, as far as its recipe states it."""
-    constant = recipe.model_dump(exclude={"sweep", "encoder"})
-    sweep = sorted((recipe.sweep | column.sweep).items())
-    return str(constant), str(sweep), recipe.encoder or grid.encoder
-
-
-def score_key(grid: Grid, column: Column) -> tuple:
-    """What a column measures, and on which size of the training set."""
-    return grid.column_evaluator(column), column.task, column.metric, column.size
-
-
-class PrintedRow(NamedTuple):
-    place: Place
-    row: Row
-    settings: set[tuple]
-    values: dict[tuple, Published]  # by score_key
-
-
 def check_similar_rows() -> Iterator[Finding]:
     """Rows of several tables that are equal in most of their shared cells, but not in all; copies of one are one."""
-    rows = [
-        PrintedRow(
-            Place(name, place),
-            row,
-            {setting_key(grid, row.run, c) for c in grid.columns} if row.run else set(),
-            {score_key(grid, c): v for c, v in zip(grid.columns, row.values, strict=True) if v and c.task is not None},
-        )
-        for name, place, grid in score_tables()
-        for row in grid.rows
-    ]
+    rows = [{cell.score: cell for cell in row if cell.column.task is not None} for row in printed_rows()]
+    rows = [row for row in rows if row]
     groups = list(range(len(rows)))  # the group of each row; groups with a pair of copies become one
     for (i, a), (j, b) in combinations(enumerate(rows), 2):
         if groups[i] != groups[j] and are_copies(a, b):
@@ -282,36 +274,39 @@ def check_similar_rows() -> Iterator[Finding]:
             yield finding
 
 
-def are_copies(a: PrintedRow, b: PrintedRow) -> bool:
+def are_copies(a: dict[tuple, PrintedCell], b: dict[tuple, PrintedCell]) -> bool:
     """Whether rows of two tables share enough equal cells, and are not compared by check_repeated_settings."""
-    same_setting = a.place.paper == b.place.paper and a.settings & b.settings
-    if a.place == b.place or same_setting:
+    (place1, settings1), (place2, settings2) = (
+        (next(iter(row.values())).place, {cell.setting for cell in row.values()} - {None}) for row in (a, b)
+    )
+    if place1 == place2 or settings1 & settings2:
         return False
-    shared = a.values.keys() & b.values.keys()
-    equal = sum(not differ(a.values[key], b.values[key]) for key in shared)
+    shared = a.keys() & b.keys()
+    equal = sum(not differ(a[score].value, b[score].value) for score in shared)
     return len(shared) >= MIN_SHARED and equal >= MIN_EQUAL * len(shared)
 
 
-def describe_copies(rows: Sequence[PrintedRow]) -> Finding | None:
+def describe_copies(rows: list[dict[tuple, PrintedCell]]) -> Finding | None:
     """What differs in rows that are copies of one; None where nothing does."""
     texts, off = [], (0.0, 1.0)
-    for key in dict.fromkeys(key for row in rows for key in row.values):
-        by_value: dict[tuple, list[PrintedRow]] = {}
-        for row in rows:
-            if (value := row.values.get(key)) is not None:
-                by_value.setdefault((value.value, value.std), []).append(row)
+    for score in dict.fromkeys(chain.from_iterable(rows)):
+        by_value: dict[tuple, list[PrintedCell]] = {}
+        for cell in (row[score] for row in rows if score in row):
+            by_value.setdefault((cell.value.value, cell.value.std), []).append(cell)
         if len(by_value) < 2:
             continue
-        first, means = [same[0].values[key] for same in by_value.values()], [mean for mean, _ in by_value]
-        off = max(off, (max(means) - min(means), first[0].unit))
-        where = [", ".join(place_label(row.place) for row in same) for same in by_value.values()]
-        values = "; ".join(f"{value.text} in {places}" for value, places in zip(first, where, strict=True))
-        size = "" if key[3] == "100%" else f" ({key[3]})"
-        texts.append(f"{key[1]}{size}: {values}")
+        alike, means = [*by_value.values()], [mean for mean, _ in by_value]
+        off = max(off, (max(means) - min(means), alike[0][0].value.unit))
+        values = [
+            f"{cells[0].value.text} in {', '.join(place_label(cell.place) for cell in cells)}" for cells in alike
+        ]
+        _, task, _, size = score
+        texts.append(f"{task}{'' if size == '100%' else f' ({size})'}: {'; '.join(values)}")
     if not texts:
         return None
-    places = tuple(dict.fromkeys(row.place for row in rows))
-    labels = " = ".join(dict.fromkeys(row.row.label for row in rows))
+    firsts = [next(iter(row.values())) for row in rows]
+    labels = " = ".join(dict.fromkeys(cell.row.label for cell in firsts))
+    places = tuple(dict.fromkeys(cell.place for cell in firsts))
     return Finding(NEAR_DUPLICATE, size_severity(*off), places, f"{labels}, but {'. '.join(texts)}")
 
 

@@ -35,6 +35,7 @@ YES, NO, UNTESTED = "yes", "no", "untested"
 AS_STATED, OTHER, NO_SIZE = "as stated", "other", "none"
 SEEN, NOT_SEEN, OPPOSITE = "seen here", "not seen", "the opposite is seen here"
 SLACK = 1e-9  # rounding error of binary fractions
+Pairs = list[tuple[Cell, Cell]]  # of one difference; their mean, where a claim is about an average
 
 
 @dataclass(frozen=True)
@@ -195,7 +196,7 @@ def _judge(paper_name: str, claim: Claim, scale: str, view: Callable[..., GridVi
     return judge_row(claim, contrasts, digits)
 
 
-def pair_cells(claim: Claim, here: GridView, there: GridView) -> list[tuple[str, str, list[tuple[Cell, Cell]]]]:
+def pair_cells(claim: Claim, here: GridView, there: GridView) -> list[tuple[str, str, Pairs]]:
     """(other row, column, pairs of cells) of every contrast; with `on_average`, one contrast has all columns."""
     here_grid, there_grid = here.score_grid, there.score_grid
     row = here.rows[here_grid.row(claim.row)]
@@ -214,9 +215,7 @@ def pair_cells(claim: Claim, here: GridView, there: GridView) -> list[tuple[str,
 # ---------------------------------------------------------------- differences
 
 
-def contrast_printed(
-    claim: Claim, here: GridView, versus: str, column: str, pairs: list[tuple[Cell, Cell]]
-) -> Contrast | str:
+def contrast_printed(claim: Claim, here: GridView, versus: str, column: str, pairs: Pairs) -> Contrast | str:
     """Of printed numbers; or why there is none."""
     printed = [cell.published for pair in pairs for cell in pair if cell.published is not None]
     if len(printed) < 2 * len(pairs):
@@ -238,9 +237,7 @@ def contrast_printed(
     return replace(contrast, error=sqrt(variance.value), df=variance.df, p=p)
 
 
-def contrast_runs(
-    claim: Claim, here: GridView, versus: str, column: str, pairs: list[tuple[Cell, Cell]]
-) -> Contrast | str:
+def contrast_runs(claim: Claim, here: GridView, versus: str, column: str, pairs: Pairs) -> Contrast | str:
     """Of our runs, paired by seed, over seeds and test items; or why there is none."""
     cells = [cell for pair in pairs for cell in pair]
     if state := why_not(pairs):
@@ -299,11 +296,7 @@ def f_test(std1: float, n1: int, std2: float, n2: int) -> float | None:
 
 
 def judge_row(claim: Claim, contrasts: Sequence[Contrast | str], digits: int) -> Judgement:
-    """The judgement on the contrasts of one claim; a text is why one cannot be made.
-
-    Args:
-        digits: of differences in the detail.
-    """
+    """The judgement on the contrasts of one claim, with `digits` in its numbers; a text is why one cannot be made."""
     made = [contrast for contrast in contrasts if isinstance(contrast, Contrast)]
     if not made:
         reasons = [reason for reason in contrasts if isinstance(reason, str)]
@@ -460,11 +453,7 @@ def stated_size(claim: Claim, contrasts: list[Contrast]) -> str:
 
 
 def describe(claim: Claim, contrast: Contrast, digits: int, times: int = 1) -> str:
-    """`+0.24 over SimCSE-BERTbase in Avg. (claimed: +2.60), p = 0.018`, or why there is no p.
-
-    Args:
-        times: number of tests that p is corrected for.
-    """
+    """`+0.24 over SimCSE-BERTbase in Avg. (claimed: +2.60), p = 0.018`, which is corrected for as many tests."""
     test = f"; {no_test(contrast)}" if contrast.p is None else f", {p_text(contrast.p, times)}"
     return describe_size(claim, contrast, digits) + test
 

@@ -43,9 +43,6 @@ def csv_files(scale: str) -> dict[Path, str]:
     return {results_folder(scale) / f"{name}.csv": csv_text(head, rows) for name, (head, rows) in tables.items()}
 
 
-# ---------------------------------------------------------------- scores
-
-
 def score_rows(scale: str) -> Iterable[dict]:
     for content in sorted(newest(scale).values(), key=lambda content: content["run"]):
         about = describe_run(Spec.model_validate(content["spec"]))
@@ -118,9 +115,6 @@ def printed_unit(cell: dict) -> str:
     has_score = cell["evaluator"] and cell["metric"]
     name = unit(cell["evaluator"].partition(":")[0], cell["metric"]) if has_score else FRACTION
     return name if cell["factor"] == 1 else f"{name} x {cell['factor']:g}"
-
-
-# ---------------------------------------------------------------- cells
 
 
 def comparison_records(view: GridView) -> Iterable[dict]:

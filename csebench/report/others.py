@@ -25,9 +25,6 @@ PICKED_FROM = (1, 3, 5, 10, 50)  # numbers of seeds of which the best is reporte
 UNTRAINED = "bert"  # the method without training, of which nothing can be trained again
 
 
-# ---------------------------------------------------------------- others' runs
-
-
 @dataclass(frozen=True)
 class Group:
     """Runs that are taken together: the seeds of one source, or single runs of several sources."""
@@ -51,11 +48,7 @@ class Group:
         return sum(best == last for best, last in steps)
 
     def verdict(self, value: Print, unit: float = 1.0) -> stats.Verdict:
-        """Whether a printed value could be one more of these runs.
-
-        Args:
-            unit: of the printed value, in those of evidence (percent).
-        """
+        """Whether a printed value could be one more of these runs; `unit` is its unit / percent."""
         if self.values:
             return stats.verdict([unit * v for v in self.values], value.value, value.seeds)
         return stats.verdict_on(scaled(self.summary, unit), value.value, value.seeds)
@@ -71,11 +64,8 @@ def scaled(summary: stats.Summary, unit: float) -> stats.Summary:
 
 @cached
 def groups(key: Key, score: str = AVERAGE, size: str = FULL, without_paper: str | None = None) -> list[Group]:
-    """Groups of the comparable and sure runs that have a score: sweeps, the largest first, then single runs.
-
-    Args:
-        without_paper: name of a paper whose own numbers are left out.
-    """
+    """Groups of the comparable and sure runs that have a score, without a paper's own: sweeps, the largest first, then
+    single runs."""
     sweeps, loose, means = [], {SINGLE: [], LATER: []}, []
     for e in evidence.evidence_of(key, score, size):
         x = e.experiment
@@ -110,9 +100,6 @@ def keys() -> list[Key]:
     most = {key.method: max(n for other, n in runs.items() if other.method == key.method) for key in candidates}
     encoders = list(evidence.names().encoders)
     return sorted(candidates, key=lambda k: (-most[k.method], k.method, str(k.pooler), encoders.index(k.encoder)))
-
-
-# ---------------------------------------------------------------- published values
 
 
 @dataclass(frozen=True)
@@ -171,9 +158,6 @@ def sweeps() -> list[tuple[Key, Group, Print]]:
     """Seed sweeps of a method with a printed value: what the page's figures and its first lines are about."""
     largest = [(key, groups(key)[0], printed_by_authors(key)) for key in keys() if groups(key)]
     return [(key, runs, value) for key, runs, value in largest if runs.kind == SWEEP and value is not None]
-
-
-# ---------------------------------------------------------------- for a cell of a table
 
 
 @dataclass(frozen=True)
@@ -250,9 +234,6 @@ def number(text: str | int) -> float | None:
         return None
 
 
-# ---------------------------------------------------------------- spread of seeds
-
-
 @dataclass(frozen=True)
 class Spread:
     """Standard deviation of a score over seeds, in the units of evidence, and whose."""
@@ -279,9 +260,6 @@ def spread(encoder: str, score: str, method: str | None = None) -> Spread | None
     return max(candidates, key=lambda c: c[:2])[2] if candidates else None
 
 
-# ---------------------------------------------------------------- what selection does
-
-
 @dataclass(frozen=True)
 class Selection:
     """Reporting the best of k seeds, picked by the dev set or by the test sets themselves."""
@@ -294,11 +272,7 @@ class Selection:
 
 
 def selection(runs: Group, value: float, dev: str = DEV[0]) -> Selection | None:
-    """Exact, over all subsets of k of the n seeds; None where runs lack a dev score.
-
-    Args:
-        value: the printed one.
-    """
+    """Exact, over all subsets of k of the n seeds, against a printed value; None where runs lack a dev score."""
     if not runs.runs or any(dev not in run.scores for _, run in runs.runs):
         return None
     on_dev, on_test = np.array([run.scores[dev].value for _, run in runs.runs]), np.array(runs.values)
@@ -322,9 +296,6 @@ def expected_of_best(k: int, by: np.ndarray, of: np.ndarray) -> float:
     chances = np.array([comb(rank, k - 1) for rank in range(len(by))], dtype=float) / comb(len(by), k)
     values = np.array([of[by == by[i]].mean() for i in order])
     return float(chances @ values)
-
-
-# ---------------------------------------------------------------- released checkpoints
 
 
 def scored_by_others(checkpoint: Checkpoint) -> list[tuple[Evidence, PublishedRun]]:

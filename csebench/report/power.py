@@ -77,15 +77,9 @@ def seeds_needed(difference: float, design: Design, level: float = LEVEL, power:
     return bisect_left(range(high), True, lo=2, key=are_enough)
 
 
-# ---------------------------------------------------------------- tables
-
-
 def table_rows(views: Iterable[GridView], difference: float | None = None) -> list[list]:
-    """What every declared comparison will show, as under HEAD.
-
-    Args:
-        difference: in points, for which seeds are counted; None: the printed one.
-    """
+    """What every declared comparison will show, as under HEAD; seeds are counted for a difference in points, or for
+    the printed one."""
     compared = [(view, c) for view in views for answer in answers(view) for c in answer.comparisons]
     rows = [_table_row(view, comparison, difference) for view, comparison in compared]
     return [row for row in rows if row is not None]
@@ -125,9 +119,6 @@ def run_variance(cell: Cell) -> float | None:
         return unit * cell.published.std**2
     variance = single_run_variance(cell, cell.plan.column.task or "Avg.").value
     return None if variance is None else unit * variance
-
-
-# ---------------------------------------------------------------- claims
 
 
 def claim_rows() -> list[list]:

@@ -89,9 +89,16 @@ def provenance_lines(page: Page) -> str:
         f"- {scored_text(len(contents), len(wanted), outdated)}; corpus subsets are drawn by {drawn_by}.",
         *(f"- Evaluator {e} version {d.version}, protocol {d.protocol} ({d.source})." for e, d in declared.items()),
         *unversioned_lines(contents),
-        *made_by_lines(contents),
-        f"- Regenerate: `snakemake -j4 {page.path}`.",
     ]
+    if contents:
+        trainings = [content["training"]["provenance"] for content in contents]
+        commits = ", ".join(sorted({commit_label(training) for training in trainings}))
+        if CHANGES in commits:
+            commits += f" ({CHANGES}: the code had changes that were not committed; score files hold their sha256)"
+        versions = ", ".join(sorted({f"torch {content['provenance']['packages']['torch']}" for content in contents}))
+        hardware = ", ".join(sorted({training["gpu"] or training["processor"] for training in trainings}))
+        lines.append(f"- Commit: {commits}; {versions}; hardware: {hardware}.")
+    lines.append(f"- Regenerate: `snakemake -j4 {page.path}`.")
     return "\n".join(lines)
 
 
@@ -107,18 +114,9 @@ def deviation_lines(page: Page) -> list[str]:
     return [f"- `{name}`: {text}" for name, declaration in declared for text in declaration.deviations]
 
 
-def made_by_lines(contents: list[dict]) -> list[str]:
-    """Commits, versions and hardware behind scores, as a line of a list; nothing where there are no scores."""
-    if not contents:
-        return []
-    trainings = [content["training"]["provenance"] for content in contents]
-    changes = {True: CHANGES, False: ""}
-    commits = ", ".join(sorted({str(t["commit"])[:10] + changes[bool(t["dirty_diff_sha256"])] for t in trainings}))
-    if CHANGES in commits:
-        commits += f" ({CHANGES}: the code had changes that were not committed; score files hold their sha256)"
-    versions = ", ".join(sorted({f"torch {content['provenance']['packages']['torch']}" for content in contents}))
-    hardware = ", ".join(sorted({training["gpu"] or training["processor"] for training in trainings}))
-    return [f"- Commit: {commits}; {versions}; hardware: {hardware}."]
+def commit_label(provenance: dict) -> str:
+    """`0123456789+changes`"""
+    return str(provenance["commit"])[:10] + (CHANGES if provenance["dirty_diff_sha256"] else "")
 
 
 def unversioned_lines(contents: list[dict]) -> list[str]:
