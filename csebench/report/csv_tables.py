@@ -72,9 +72,8 @@ def describe_run(spec: Spec) -> dict:
 def variant_and_changes(spec: Spec) -> tuple[str, dict[str, Value]]:
     """The declared variant that a run's parameters are closest to (empty: the defaults), and those that differ from
     it; `ami.weight` is a component's. Of a method that is gone, every parameter."""
-    params = {**spec.params}
-    for name, component in spec.components.items():
-        params |= {f"{name}.{key}": value for key, value in component.params.items()}
+    parts = spec.components.items()
+    params = spec.params | {f"{name}.{key}": value for name, part in parts for key, value in part.params.items()}
     if spec.method not in names(METHODS):
         return "", params
     method = declaration(spec.method)

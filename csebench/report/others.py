@@ -47,19 +47,19 @@ class Group:
             return None
         return sum(best == last for best, last in steps)
 
-    def verdict(self, value: Print, unit: float = 1.0) -> stats.Verdict:
-        """Whether a printed value could be one more of these runs; `unit` is its unit / percent."""
-        if self.values:
-            return stats.verdict([unit * v for v in self.values], value.value, value.seeds)
-        return stats.verdict_on(scaled(self.summary, unit), value.value, value.seeds)
+    def verdict(self, value: Print) -> stats.Verdict:
+        """Whether a printed value could be one more of these runs."""
+        return verdict_of(self, value)
 
     def reach(self, value: float) -> int:
         """How many runs are at or above a value."""
         return sum(v >= value - SLACK for v in self.values)
 
 
-def scaled(summary: stats.Summary, unit: float) -> stats.Summary:
-    return stats.Summary(unit * summary.mean, None if summary.std is None else unit * summary.std, summary.n)
+def verdict_of(runs: Group | Others, value: Print) -> stats.Verdict:
+    if runs.values:
+        return stats.verdict(runs.values, value.value, value.seeds)
+    return stats.verdict_on(runs.summary, value.value, value.seeds)
 
 
 @cached
@@ -168,7 +168,13 @@ class Others:
     summary: stats.Summary
     sources: list[str]
     differs: str
-    verdict: stats.Verdict | None  # whether these runs reproduce the printed value; None where nothing is printed
+    published: Print | None
+    values: tuple[float, ...]  # one per run, where they are known
+
+    @property
+    def verdict(self) -> stats.Verdict | None:
+        """Whether these runs reproduce the printed value; None where nothing is printed."""
+        return None if self.published is None else verdict_of(self, self.published)
 
 
 def others(paper_name: str, grid: Grid, row: Row, column: Column) -> Others | None:
@@ -180,9 +186,11 @@ def others(paper_name: str, grid: Grid, row: Row, column: Column) -> Others | No
     if key is None or score is None or not (candidates := groups(key, score, column.size, paper_name)):
         return None
     largest, unit = candidates[0], (column.factor or grid.factor) / 100
+    s, values = largest.summary, tuple(unit * value for value in largest.values)
+    s = stats.Summary(unit * s.mean, None if s.std is None else unit * s.std, s.n)
     value, seeds = row.values[grid.columns.index(column)], column.seeds or grid.seeds
-    verdict = None if value is None else largest.verdict(Print(value, seeds, ""), unit)
-    return Others(largest.kind, scaled(largest.summary, unit), largest.sources, differs(largest, row), verdict)
+    published = None if value is None else Print(value, seeds, "")
+    return Others(largest.kind, s, largest.sources, differs(largest, row), published, values)
 
 
 def differs(runs: Group, row: Row) -> str:
