@@ -276,14 +276,13 @@ def check_similar_rows() -> Iterator[Finding]:
 
 def are_copies(a: dict[tuple, PrintedCell], b: dict[tuple, PrintedCell]) -> bool:
     """Whether rows of two tables share enough equal cells, and are not compared by check_repeated_settings."""
-    (place1, settings1), (place2, settings2) = (
-        (next(iter(row.values())).place, {cell.setting for cell in row.values()} - {None}) for row in (a, b)
-    )
-    if place1 == place2 or settings1 & settings2:
-        return False
     shared = a.keys() & b.keys()
     equal = sum(not differ(a[score].value, b[score].value) for score in shared)
-    return len(shared) >= MIN_SHARED and equal >= MIN_EQUAL * len(shared)
+    if len(shared) < MIN_SHARED or equal < MIN_EQUAL * len(shared):
+        return False
+    cells = [*a.values()], [*b.values()]
+    settings = [{cell.setting for cell in row} - {None} for row in cells]
+    return cells[0][0].place != cells[1][0].place and not settings[0] & settings[1]
 
 
 def describe_copies(rows: list[dict[tuple, PrintedCell]]) -> Finding | None:

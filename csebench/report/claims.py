@@ -212,9 +212,6 @@ def pair_cells(claim: Claim, here: GridView, there: GridView) -> list[tuple[str,
     return pairings
 
 
-# ---------------------------------------------------------------- differences
-
-
 def contrast_printed(claim: Claim, here: GridView, versus: str, column: str, pairs: Pairs) -> Contrast | str:
     """Of printed numbers; or why there is none."""
     printed = [cell.published for pair in pairs for cell in pair if cell.published is not None]
@@ -222,10 +219,10 @@ def contrast_printed(claim: Claim, here: GridView, versus: str, column: str, pai
         return "no numbers to compare"
     sign, unit = (-1 if claim.lower else 1), max(value.unit for value in printed)
     if claim.statistic == "std":
-        ((a, b),), (a_std, b_std) = pairs, (value.std for value in printed)
+        (a_std, b_std), (a_seeds, b_seeds) = ([v.std for v in printed], [c.published_seeds for c in pairs[0]])
         if a_std is None or b_std is None:
             return "no numbers to compare"
-        p = f_test(a_std, a.published_seeds, b_std, b.published_seeds)
+        p = f_test(a_std, a_seeds, b_std, b_seeds)
         return Contrast(versus, column, sign * (a_std - b_std), p=p, unit=unit)
     difference = sign * float(np.mean([a.value - b.value for a, b in zip(printed[::2], printed[1::2], strict=True)]))
     rows = zip(*(without_shared_baseline(*pair) for pair in pairs), strict=True)
@@ -262,12 +259,12 @@ def contrast_runs(claim: Claim, here: GridView, versus: str, column: str, pairs:
 
 def differ_in_size_unseen(a: Cell, b: Cell) -> bool:
     """Whether two cells have corpora of different sizes, and none of their runs sees as many sentences as either."""
-    sizes = [{spec.corpus.size for spec in specs(cell) if spec.corpus} for cell in (a, b)]
-    if not all(sizes) or sizes[0] == sizes[1]:
+    size1, size2 = ({spec.corpus.size for spec in specs(cell) if spec.corpus} for cell in (a, b))
+    if not size1 or not size2 or size1 == size2:
         return False
-    schedules = [spec.params for cell in (a, b) for spec in specs(cell)]
+    schedules = [spec.params for spec in (*specs(a), *specs(b))]
     seen = max(float(params.get("steps", inf)) * float(params.get("batch_size", 1)) for params in schedules)
-    return seen <= min(sizes[0] | sizes[1])
+    return seen <= min(size1 | size2)
 
 
 def specs(cell: Cell) -> list[Spec]:
@@ -292,9 +289,6 @@ def f_test(std1: float, n1: int, std2: float, n2: int) -> float | None:
     return 2 * min(upper, 1 - upper)
 
 
-# ---------------------------------------------------------------- judgements
-
-
 def judge_row(claim: Claim, contrasts: Sequence[Contrast | str], digits: int) -> Judgement:
     """The judgement on the contrasts of one claim, with `digits` in its numbers; a text is why one cannot be made."""
     made = [contrast for contrast in contrasts if isinstance(contrast, Contrast)]
@@ -302,14 +296,11 @@ def judge_row(claim: Claim, contrasts: Sequence[Contrast | str], digits: int) ->
         reasons = [reason for reason in contrasts if isinstance(reason, str)]
         return Judgement(None, UNTESTED, NO_SIZE, reasons[0] if reasons else "no numbers to compare")
     judged = RELATIONS[claim.relation].judge(claim, made, digits)
-    direction, notes = judged.direction, spread_notes(made)
+    notes = spread_notes(made)
     if len(made) < len(contrasts):
         notes.append(f"{len(made)} of {len(contrasts)} comparisons can be made")
-        direction = None if direction == AGREES else direction
-    significance = claim.claims_significance
-    return replace(
-        judged, direction=direction, contrasts=tuple(made), notes=tuple(notes), claims_significance=significance
-    )
+        judged = replace(judged, direction=None) if judged.direction == AGREES else judged
+    return replace(judged, contrasts=tuple(made), notes=tuple(notes), claims_significance=claim.claims_significance)
 
 
 def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
@@ -447,9 +438,6 @@ def stated_size(claim: Claim, contrasts: list[Contrast]) -> str:
     highest = 0.0 if claim.at_least is not None else max(off)
     slack = stated.unit / 2 + max(c.unit for c in contrasts) + SLACK
     return AS_STATED if -slack <= lowest and highest <= slack else OTHER
-
-
-# ---------------------------------------------------------------- text
 
 
 def describe(claim: Claim, contrast: Contrast, digits: int, times: int = 1) -> str:

@@ -72,10 +72,10 @@ def row_variance(cells: Sequence[Cell]) -> Variance:
 def is_whole_average(cells: list[Cell]) -> bool:
     """Whether cells are single runs of exactly the tasks that their protocol averages."""
     evaluators = {cell.published_evaluator for cell in cells}
-    if len(evaluators) != 1 or any(c.published is None or c.published.std is not None or c.parts for c in cells):
-        return False
+    single = all(c.published is not None and c.published.std is None and not c.parts for c in cells)
     tasks = [cell.plan.column.task for cell in cells]
-    return len(tasks) > 1 and tasks == list(protocol(evaluators.pop()).declaration.tasks)
+    of_all = len(evaluators) == 1 and tasks == list(protocol(evaluators.pop()).declaration.tasks)
+    return single and len(tasks) > 1 and of_all
 
 
 def printed_variance(cell: Cell) -> Variance:
