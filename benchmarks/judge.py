@@ -11,6 +11,7 @@ Audit: made-up papers with planted misprints and wrong sentences, and clean ones
 """
 
 import argparse
+import shutil
 import tempfile
 import time
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ import yaml
 from tabulate import tabulate
 
 from csebench.base import caches
+from csebench.base.project import ROOT
 from csebench.base.terminal import bar
 from csebench.plan import catalog
 from csebench.plan.catalog import STS_COLUMNS
@@ -58,6 +60,8 @@ def project(*papers):
             path = Path(folder, f"{name}.yaml")
             path.parent.mkdir(exist_ok=True)
             path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+        Path(folder, "data").mkdir()
+        shutil.copy(ROOT / "data" / "registry.yaml", Path(folder, "data"))
         catalog.ROOT = Path(folder)
         caches.clear()
         try:

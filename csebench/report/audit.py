@@ -8,15 +8,16 @@ one finding with all its places. How often the checks are wrong is measured by b
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from itertools import combinations
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain, combinations
 from math import ceil, floor
 from typing import NamedTuple
 
 from csebench.plan import evidence
 from csebench.plan.catalog import DEFAULT_SCALE, paper, paper_names
 from csebench.plan.grids import find_grid
-from csebench.plan.papers import Column, Erratum, Grid, Published, Recipe, Row, SettingsTable
+from csebench.plan.papers import Column, Grid, Published, Row, SettingsTable
 from csebench.plan.registry import protocol
 from csebench.plan.targets import grid_label, grid_names
 from csebench.report import claims
@@ -65,34 +66,34 @@ def findings() -> list[Finding]:
 
     An erratum with a row replaces what the checks find of that row: it says more.
     """
+    errata = [(name, erratum) for name in paper_names() for erratum in paper(name).errata]
+    errata += [(method.title, erratum) for method in evidence.names().methods.values() for erratum in method.errata]
+    explained = [(erratum.kind, Place(name, erratum.where), erratum.row) for name, erratum in errata if erratum.row]
     checks = (check_averages, check_shares, check_claims, check_repeated_settings, check_similar_rows)
-    computed = [finding for check in checks for finding in check() if not is_explained(finding)]
-    return sorted([*computed, *list_errata()], key=severity_order)
+    every = []
+    for finding in chain.from_iterable(check() for check in checks):
+        rows = [row for kind, place, row in explained if kind == finding.kind and place in finding.places]
+        if not any(row in finding.text for row in rows):
+            every.append(finding)
+    for name, erratum in errata:
+        places = (Place(name, erratum.where), *(Place(*place) for place in erratum.also.items()))
+        text = f"{erratum.row}: {erratum.text}" if erratum.row else erratum.text
+        every.append(Finding(erratum.kind, erratum.severity, places, text))
+    severities, kinds = [*SEVERITIES], [*KINDS]
+    return sorted(every, key=lambda f: (severities.index(f.severity), kinds.index(f.kind), f.places, f.text))
 
 
-def is_explained(finding: Finding) -> bool:
-    """Whether an erratum of the same kind, place and row says what a check has found."""
-    return any(
-        erratum.row is not None and erratum.row in finding.text and erratum.kind == finding.kind
-        for place in finding.places
-        if place.paper in paper_names()
-        for erratum in paper(place.paper).errata
-        if erratum.where == place.where
-    )
+def merge_copies(check: Callable[[], Iterator[tuple[tuple, Finding]]]) -> Callable[[], list[Finding]]:
+    """A check whose findings with the same key are one, with all their places and the text of the first."""
 
+    def merged() -> list[Finding]:
+        by_key: dict[tuple, Finding] = {}
+        for key, finding in check():
+            first = by_key.setdefault(key, finding)
+            by_key[key] = first._replace(places=tuple(dict.fromkeys((*first.places, *finding.places))))
+        return list(by_key.values())
 
-def severity_order(finding: Finding) -> tuple:
-    return list(SEVERITIES).index(finding.severity), list(KINDS).index(finding.kind), finding.places, finding.text
-
-
-def merge_copies(keyed: Iterable[tuple[tuple, Finding]]) -> Iterator[Finding]:
-    """Findings with the same key are one, with all their places and the text of the first."""
-    by_key: dict[tuple, list[Finding]] = {}
-    for key, finding in keyed:
-        by_key.setdefault(key, []).append(finding)
-    for copies in by_key.values():
-        places = dict.fromkeys(place for finding in copies for place in finding.places)
-        yield copies[0]._replace(places=tuple(places))
+    return merged
 
 
 def size_severity(off: float, unit: float) -> str:
@@ -105,44 +106,82 @@ def score_tables() -> list[tuple[str, str, Grid]]:
     return [(p, n, grid) for p, n, grid in tables if not isinstance(grid, SettingsTable)]
 
 
-def published_values(grid: Grid) -> Iterator[tuple[Row, Column, Published]]:
-    return ((row, c, value) for row in grid.rows for c, value in zip(grid.columns, row.values, strict=True) if value)
+@dataclass(frozen=True, eq=False)
+class PrintedCell:
+    """A published value, and where it stands."""
+
+    place: Place
+    grid: Grid
+    row: Row
+    column: Column
+    value: Published
+
+    @property
+    def score(self) -> tuple:
+        """What it measures, and on which size of the training set."""
+        return score_key(self.grid, self.column)
+
+    @property
+    def setting(self) -> tuple | None:
+        """What it depends on, apart from what is measured, as far as its recipe states it."""
+        if (recipe := self.row.run) is None:
+            return None
+        constant, sweep = (
+            recipe.model_dump(exclude={"sweep", "encoder"}),
+            sorted((recipe.sweep | self.column.sweep).items()),
+        )
+        return self.place.paper, str(constant), str(sweep), recipe.encoder or self.grid.encoder
+
+    @property
+    def copy_key(self) -> tuple:
+        """The same for the cell of a copied row, whatever the row is called."""
+        columns = zip(self.grid.columns, self.row.values, strict=True)
+        row = tuple((score_key(self.grid, column), value.text) for column, value in columns if value)
+        return row, self.grid.columns.index(self.column)
 
 
-def printed_row(grid: Grid, row: Row) -> tuple:
-    """What a row prints, whatever it is called: the same for a copy of it."""
-    return tuple((score_key(grid, c), v.text) for c, v in zip(grid.columns, row.values, strict=True) if v)
+def score_key(grid: Grid, column: Column) -> tuple:
+    return grid.column_evaluator(column), column.task, column.metric, column.size
 
 
-def check_averages() -> Iterator[Finding]:
+def printed_rows() -> list[list[PrintedCell]]:
+    """The published values of every row of a table of scores."""
+    return [
+        [PrintedCell(Place(name, place), grid, row, c, v) for c, v in zip(grid.columns, row.values, strict=True) if v]
+        for name, place, grid in score_tables()
+        for row in grid.rows
+    ]
+
+
+def printed_cells() -> Iterator[PrintedCell]:
+    return chain.from_iterable(printed_rows())
+
+
+@merge_copies
+def check_averages() -> Iterator[tuple[tuple, Finding]]:
     """A printed average against the mean of its row, and a printed difference against its two values.
 
     One unit of the last digit is allowed: half for the rounding of what is averaged, half for that of the average.
     """
-    return merge_copies(_wrong_sums())
-
-
-def _wrong_sums() -> Iterator[tuple[tuple, Finding]]:
-    for name, place, grid in score_tables():
-        for row, column, printed in published_values(grid):
-            index = grid.columns.index(column)
-            before = [value for value in row.values[:index] if value is not None]
-            if len(before) == index > 1 and is_average(grid, column, grid.columns[:index]):
-                expected = sum(v.value for v in before) / len(before)
-                text = f"{row.label}: the columns average {expected:.{grid.digits + 1}f}, printed is {printed.text}"
-            elif column.delta is not None:
-                minuend = grid.column(column.delta)
-                value, base = row.values[minuend], grid.rows[grid.baseline_row].values[minuend]
-                if not value or not base:
-                    continue
-                expected = value.value - base.value
-                text = f"{row.label}: {value.text} - {base.text} is not the printed {printed.text}"
-            else:
+    for cell in printed_cells():
+        grid, row, column, printed = cell.grid, cell.row, cell.column, cell.value
+        index = grid.columns.index(column)
+        before = [value for value in row.values[:index] if value is not None]
+        if len(before) == index > 1 and is_average(grid, column, grid.columns[:index]):
+            expected = sum(v.value for v in before) / len(before)
+            text = f"{row.label}: the columns average {expected:.{grid.digits + 1}f}, printed is {printed.text}"
+        elif column.delta is not None:
+            minuend = grid.column(column.delta)
+            value, base = row.values[minuend], grid.rows[grid.baseline_row].values[minuend]
+            if not value or not base:
                 continue
-            off = abs(expected - printed.value)
-            if off > printed.unit + SLACK:
-                finding = Finding(WRONG_SUM, size_severity(off, printed.unit), (Place(name, place),), text)
-                yield (printed_row(grid, row), index), finding
+            expected = value.value - base.value
+            text = f"{row.label}: {value.text} - {base.text} is not the printed {printed.text}"
+        else:
+            continue
+        off = abs(expected - printed.value)
+        if off > printed.unit + SLACK:
+            yield cell.copy_key, Finding(WRONG_SUM, size_severity(off, printed.unit), (cell.place,), text)
 
 
 def is_average(grid: Grid, column: Column, before: list[Column]) -> bool:
@@ -154,25 +193,21 @@ def is_average(grid: Grid, column: Column, before: list[Column]) -> bool:
     return column.task == "Avg." and same_run and [c.task for c in before] == tasks
 
 
-def check_shares() -> Iterator[Finding]:
+@merge_copies
+def check_shares() -> Iterator[tuple[tuple, Finding]]:
     """An accuracy or recall that no count of correct items gives."""
-    return merge_copies(_impossible_shares())
-
-
-def _impossible_shares() -> Iterator[tuple[tuple, Finding]]:
-    for name, place, grid in score_tables():
-        for row, column, printed in published_values(grid):
-            items = protocol(grid.column_evaluator(column)).declaration.counts.get(column.task or "")
-            if items is None or printed.std is not None:
-                continue
-            correct = printed.value / grid.factor * items
-            nearest = [n / items * grid.factor for n in (floor(correct), ceil(correct))]
-            if all(abs(share - printed.value) > printed.unit / 2 + SLACK for share in nearest):
-                options = ", ".join(f"{share:.{grid.digits}f}" for share in nearest)
-                unit = " %" if grid.factor == 100 else ""
-                text = f"{row.label}, {column.label}: {printed.text}{unit} is impossible with {items:,} items"
-                finding = Finding(IMPOSSIBLE, MINOR, (Place(name, place),), f"{text}; nearest: {options}")
-                yield (printed_row(grid, row), column.label), finding
+    for cell in printed_cells():
+        grid, printed = cell.grid, cell.value
+        items = protocol(grid.column_evaluator(cell.column)).declaration.counts.get(cell.column.task or "")
+        if items is None or printed.std is not None:
+            continue
+        correct = printed.value / grid.factor * items
+        nearest = [n / items * grid.factor for n in (floor(correct), ceil(correct))]
+        if all(abs(share - printed.value) > printed.unit / 2 + SLACK for share in nearest):
+            options = ", ".join(f"{share:.{grid.digits}f}" for share in nearest)
+            share = f"{printed.text} %" if grid.factor == 100 else printed.text
+            text = f"{cell.row.label}, {cell.column.label}: {share} is impossible with {items:,} items"
+            yield cell.copy_key, Finding(IMPOSSIBLE, MINOR, (cell.place,), f"{text}; nearest: {options}")
 
 
 def check_claims() -> Iterator[Finding]:
@@ -196,37 +231,25 @@ def check_claims() -> Iterator[Finding]:
 
 def check_repeated_settings() -> Iterator[Finding]:
     """Settings that a paper prints in two tables with different values; all columns of a setting are one finding."""
-    cells: dict[tuple, dict[tuple, list]] = {}
-    for name, place, grid in score_tables():
-        for row, column, printed in published_values(grid):
-            if row.run is not None and column.task is not None:
-                setting = cells.setdefault((name, *setting_key(grid, row.run, column)), {})
-                setting.setdefault(score_key(grid, column), []).append(PrintedCell(place, row, column, printed))
-    for (name, *_), by_score in cells.items():
-        texts, places, largest = [], {}, (0.0, 1.0)
-        for values in by_score.values():
-            wrong = [pair for pair in combinations(values, 2) if contradict(*pair)]
-            for (place1, _, _, value1), (place2, _, _, value2) in wrong:
-                places |= {Place(name, place1): None, Place(name, place2): None}
-                largest = max(largest, (abs(value1.value - value2.value), value1.unit))
+    by_setting: dict[tuple, dict[tuple, list[PrintedCell]]] = {}
+    for cell in printed_cells():
+        if cell.setting is not None and cell.column.task is not None:
+            by_setting.setdefault(cell.setting, {}).setdefault(cell.score, []).append(cell)
+    for by_score in by_setting.values():
+        texts, places, largest = [], set(), (0.0, 1.0)
+        for cells in by_score.values():
+            wrong = [pair for pair in combinations(cells, 2) if contradict(*pair)]
+            if not wrong:
+                continue
+            largest = max(largest, *((abs(a.value.value - b.value.value), a.value.unit) for a, b in wrong))
             by_text: dict[str, list[str]] = {}
-            for place, row, _, value in dict.fromkeys(cell for pair in wrong for cell in pair):
-                by_text.setdefault(value.text, []).append(f"{grid_label(place)} ({row.label})")
-            if wrong:
-                column = values[0][2]
-                texts.append(f"{column.label}: " + ", ".join(f"{v} in {' and '.join(p)}" for v, p in by_text.items()))
+            for cell in dict.fromkeys(chain.from_iterable(wrong)):
+                places.add(cell.place)
+                by_text.setdefault(cell.value.text, []).append(f"{grid_label(cell.place.where)} ({cell.row.label})")
+            values = ", ".join(f"{text} in {' and '.join(where)}" for text, where in by_text.items())
+            texts.append(f"{cells[0].column.label}: {values}")
         if texts:
             yield Finding(INCONSISTENT, size_severity(*largest), tuple(sorted(places)), "; ".join(texts))
-
-
-class PrintedCell(NamedTuple):
-    place: str
-    row: Row
-    column: Column
-    value: Published
-
-    def __hash__(self) -> int:
-        return hash((self.place, self.row.label, self.column.label))
 
 
 def contradict(a: PrintedCell, b: PrintedCell) -> bool:
@@ -238,73 +261,51 @@ def differ(value1: Published, value2: Published) -> bool:
     return (value1.value, value1.std) != (value2.value, value2.std)
 
 
-def setting_key(grid: Grid, recipe: Recipe, column: Column) -> tuple:
-    """What a printed value depends on, apart from what is measured, as far as its recipe states it."""
-    constant = recipe.model_dump(exclude={"sweep", "encoder"})
-    sweep = sorted((recipe.sweep | column.sweep).items())
-    return str(constant), str(sweep), recipe.encoder or grid.encoder
-
-
-def score_key(grid: Grid, column: Column) -> tuple:
-    """What a column measures, and on which size of the training set."""
-    return grid.column_evaluator(column), column.task, column.metric, column.size
-
-
-class PrintedRow(NamedTuple):
-    place: Place
-    row: Row
-    settings: set[tuple]
-    values: dict[tuple, Published]  # by score_key
-
-
 def check_similar_rows() -> Iterator[Finding]:
     """Rows of several tables that are equal in most of their shared cells, but not in all; copies of one are one."""
-    import networkx
-
-    rows = [
-        PrintedRow(
-            Place(name, place),
-            row,
-            {setting_key(grid, row.run, c) for c in grid.columns} if row.run else set(),
-            {score_key(grid, c): v for c, v in zip(grid.columns, row.values, strict=True) if v and c.task is not None},
-        )
-        for name, place, grid in score_tables()
-        for row in grid.rows
-    ]
-    copies = networkx.Graph()
+    rows = [{cell.score: cell for cell in row if cell.column.task is not None} for row in printed_rows()]
+    rows = [row for row in rows if row]
+    groups = list(range(len(rows)))  # the group of each row; groups with a pair of copies become one
     for (i, a), (j, b) in combinations(enumerate(rows), 2):
-        same_setting = a.place.paper == b.place.paper and a.settings & b.settings  # of check_repeated_settings
-        shared = a.values.keys() & b.values.keys()
-        equal = sum(not differ(a.values[key], b.values[key]) for key in shared)
-        if a.place != b.place and not same_setting and len(shared) >= MIN_SHARED and equal >= MIN_EQUAL * len(shared):
-            copies.add_edge(i, j)
-    for group in networkx.connected_components(copies):
-        if finding := describe_copies([rows[i] for i in sorted(group)]):
+        if groups[i] != groups[j] and are_copies(a, b):
+            groups = [groups[i] if group == groups[j] else group for group in groups]
+    for group in sorted({*groups}):
+        if finding := describe_copies([row for row, of in zip(rows, groups, strict=True) if of == group]):
             yield finding
 
 
-def describe_copies(rows: list[PrintedRow]) -> Finding | None:
+def are_copies(a: dict[tuple, PrintedCell], b: dict[tuple, PrintedCell]) -> bool:
+    """Whether rows of two tables share enough equal cells, and are not compared by check_repeated_settings."""
+    shared = a.keys() & b.keys()
+    equal = sum(not differ(a[score].value, b[score].value) for score in shared)
+    if len(shared) < MIN_SHARED or equal < MIN_EQUAL * len(shared):
+        return False
+    cells = [*a.values()], [*b.values()]
+    settings = [{cell.setting for cell in row} - {None} for row in cells]
+    return cells[0][0].place != cells[1][0].place and not settings[0] & settings[1]
+
+
+def describe_copies(rows: list[dict[tuple, PrintedCell]]) -> Finding | None:
     """What differs in rows that are copies of one; None where nothing does."""
     texts, off = [], (0.0, 1.0)
-    for key in dict.fromkeys(key for row in rows for key in row.values):
-        by_value: dict[tuple, list[PrintedRow]] = {}
-        for row in rows:
-            if (value := row.values.get(key)) is not None:
-                by_value.setdefault((value.value, value.std), []).append(row)
+    for score in dict.fromkeys(chain.from_iterable(rows)):
+        by_value: dict[tuple, list[PrintedCell]] = {}
+        for cell in (row[score] for row in rows if score in row):
+            by_value.setdefault((cell.value.value, cell.value.std), []).append(cell)
         if len(by_value) < 2:
             continue
+        alike, means = [*by_value.values()], [mean for mean, _ in by_value]
+        off = max(off, (max(means) - min(means), alike[0][0].value.unit))
         values = [
-            f"{same[0].values[key].text} in {', '.join(place_label(row.place) for row in same)}"
-            for same in by_value.values()
+            f"{cells[0].value.text} in {', '.join(place_label(cell.place) for cell in cells)}" for cells in alike
         ]
-        means, unit = [mean for mean, _ in by_value], next(iter(by_value.values()))[0].values[key].unit
-        off = max(off, (max(means) - min(means), unit))
-        size = "" if key[3] == "100%" else f" ({key[3]})"
-        texts.append(f"{key[1]}{size}: {'; '.join(values)}")
+        _, task, _, size = score
+        texts.append(f"{task}{'' if size == '100%' else f' ({size})'}: {'; '.join(values)}")
     if not texts:
         return None
-    places = tuple(dict.fromkeys(row.place for row in rows))
-    labels = " = ".join(dict.fromkeys(row.row.label for row in rows))
+    firsts = [next(iter(row.values())) for row in rows]
+    labels = " = ".join(dict.fromkeys(cell.row.label for cell in firsts))
+    places = tuple(dict.fromkeys(cell.place for cell in firsts))
     return Finding(NEAR_DUPLICATE, size_severity(*off), places, f"{labels}, but {'. '.join(texts)}")
 
 
@@ -322,24 +323,3 @@ def where_label(place: Place) -> str:
 def paper_label(name: str) -> str:
     """`miCSE` for `micse`; a title that is no paper of papers/ stays as it is."""
     return (paper(name).label or name) if name in paper_names() else name
-
-
-def section_id(title: str) -> str:
-    """`micse` for miCSE, in addresses; `several` for findings of several papers."""
-    ids = {method.title: name for name, method in evidence.names().methods.items()}
-    ids |= {paper_label(name): name for name in paper_names()}
-    return ids.get(title, "several")
-
-
-def list_errata() -> Iterator[Finding]:
-    """Errors that no check above can find, as papers/*.yaml and, for other papers, evidence/methods.yaml list them."""
-    listed = [(name, paper(name).errata) for name in paper_names()]
-    listed += [(method.title, method.errata) for method in evidence.names().methods.values()]
-    for name, errata in listed:
-        yield from (erratum_finding(name, erratum) for erratum in errata)
-
-
-def erratum_finding(name: str, erratum: Erratum) -> Finding:
-    places = (Place(name, erratum.where), *(Place(*place) for place in erratum.also.items()))
-    text = f"{erratum.row}: {erratum.text}" if erratum.row else erratum.text
-    return Finding(erratum.kind, erratum.severity, places, text)

@@ -4,9 +4,8 @@ A claim is data (csebench/plan/papers.py: Claim). It becomes contrasts of two ro
 keeps direction, test and size apart; claims with the same quote are rows of one sentence. benchmarks/judge.py measures
 how often the rules are wrong.
 
-Every p is that of one contrast by itself, two-sided. A claim that all of several contrasts go its way needs each of
-them to be significant, which takes no correction. That one of several goes the other way, or that the largest of
-several is above zero, is tested with Bonferroni's correction: p times their number.
+Every p is that of one contrast by itself, two-sided. That all of several contrasts go the claim's way needs each of
+them to be significant, and no correction; that one of several does is tested with Bonferroni's correction.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from math import inf, sqrt
 
 import numpy as np
@@ -27,7 +25,7 @@ from csebench.plan.spec import Spec
 from csebench.report import stats
 from csebench.report.cells import PAPER_SCALE, Cell, GridView, grid_view, is_control, printed_view
 from csebench.report.compare import differing, estimate_of, why_not
-from csebench.report.printed_spread import SeedSource, row_variances, sources_of
+from csebench.report.printed_spread import SeedSource, add, row_variance
 from csebench.report.words import outward
 
 SUPPORTED, NOT_SHOWN, CONTRADICTED, UNTESTABLE = "supported", "not shown", "contradicted", "not testable"
@@ -37,6 +35,7 @@ YES, NO, UNTESTED = "yes", "no", "untested"
 AS_STATED, OTHER, NO_SIZE = "as stated", "other", "none"
 SEEN, NOT_SEEN, OPPOSITE = "seen here", "not seen", "the opposite is seen here"
 SLACK = 1e-9  # rounding error of binary fractions
+Pairs = list[tuple[Cell, Cell]]  # of one difference; their mean, where a claim is about an average
 
 
 @dataclass(frozen=True)
@@ -61,26 +60,17 @@ class Contrast:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What contrasts say of a claim.
+    """What contrasts say of a claim."""
 
-    Attributes:
-        direction: whether the numbers go the claim's way.
-        shown: whether a test rules out chance for that direction.
-        size: whether the difference has the size that the claim states.
-        contrary_p: that what is contrary to the claim is chance, corrected for its contrasts.
-        excludes: the difference above which 95 % exclude the claim; infinite where nothing is tested.
-        strict: whether an opposite direction contradicts by itself, as in print, or has to be shown, as by runs.
-    """
-
-    direction: str | None  # None: nothing can be said
-    shown: str
-    size: str
+    direction: str | None  # whether the numbers go the claim's way; None: nothing can be said
+    shown: str  # whether a test rules out chance for that direction
+    size: str  # whether the difference has the size that the claim states
     detail: str
     contrasts: tuple[Contrast, ...] = ()
-    contrary_p: float | None = None
+    contrary_p: float | None = None  # that what is contrary to the claim is chance, corrected for its contrasts
     notes: tuple[str, ...] = ()
-    excludes: float = inf
-    strict: bool = True
+    excludes: float = inf  # the difference above which 95 % exclude the claim
+    strict: bool = True  # whether an opposite direction contradicts by itself, as in print, or has to be shown
     claims_significance: bool = False
 
     @property
@@ -121,31 +111,31 @@ class Judgement:
 
 
 @dataclass(frozen=True)
-class JudgedClaim:
+class Judged:
+    """A claim or a sentence, on the printed numbers and on ours."""
+
     paper: str
-    claim: Claim
     scale: str
     published: Judgement
     ours: Judgement
 
     @property
     def here(self) -> str:
+        """What our runs say, as text."""
         return self.ours.text if self.scale == PAPER_SCALE else self.ours.here
 
 
 @dataclass(frozen=True)
-class JudgedSentence:
+class JudgedClaim(Judged):
+    claim: Claim
+
+
+@dataclass(frozen=True)
+class JudgedSentence(Judged):
     """A sentence of a paper: one verdict over the rows that it is about."""
 
-    paper: str
     quote: str
     rows: list[JudgedClaim]
-    published: Judgement
-    ours: Judgement
-
-    @property
-    def here(self) -> str:
-        return self.ours.text if self.rows[0].scale == PAPER_SCALE else self.ours.here
 
     @property
     def sections(self) -> list[str]:
@@ -172,50 +162,41 @@ def judged_claims(paper_name: str, place: str, scale: str) -> list[JudgedSentenc
 @cached_by_folder
 def judge_quote(paper_name: str, quote: str, scale: str) -> JudgedSentence:
     rows = [judge(paper_name, claim, scale) for claim in paper(paper_name).claims_by_quote()[quote]]
-    published, ours = (judge_sentence([getattr(row, side) for row in rows]) for side in ("published", "ours"))
-    return JudgedSentence(paper_name, quote, rows, published, ours)
+    published = judge_sentence([row.published for row in rows])
+    return JudgedSentence(paper_name, scale, published, judge_sentence([row.ours for row in rows]), quote, rows)
 
 
 def judge(paper_name: str, claim: Claim, scale: str) -> JudgedClaim:
-    ours = _judge(paper_name, claim, partial(_our_view, scale=scale), contrast_runs)
-    return JudgedClaim(paper_name, claim, scale, judge_print(paper_name, claim, scale), replace(ours, strict=False))
+    ours = replace(_judge(paper_name, claim, scale, _our_view, contrast_runs), strict=False)
+    return JudgedClaim(paper_name, scale, judge_print(paper_name, claim, scale), ours, claim)
 
 
 def judge_print(paper_name: str, claim: Claim, scale: str) -> Judgement:
     """A claim on the printed numbers alone: no score is read, and every scale gives the same."""
-    return _judge(paper_name, claim, partial(_printed_view, scale=scale), contrast_printed)
+    return _judge(paper_name, claim, scale, _printed_view, contrast_printed)
 
 
 _our_view, _printed_view = cached_by_folder(grid_view), cached(printed_view)  # many claims are about one table
 
 
-def _judge(paper_name: str, claim: Claim, view: Callable[[str, str], GridView], contrast: Callable) -> Judgement:
-    """A claim on one side.
-
-    Args:
-        view: (paper, name of a table or figure) to its cells.
-        contrast: `contrast_printed` or `contrast_runs`.
-
-    Raises:
-        BadInput: the claim names a table, row or column that does not exist.
-    """
-    where = f"papers/{paper_name}.yaml: claim {claim.quote!r}"
+def _judge(paper_name: str, claim: Claim, scale: str, view: Callable[..., GridView], contrast: Callable) -> Judgement:
+    """A claim on one side; BadInput where it names a table, row or column that does not exist."""
     try:
-        here = view(paper_name, claim.place)
-        there = view(paper_name, f"table{claim.versus_table}") if claim.versus_table else here
+        here = view(paper_name, claim.place, scale)
+        there = view(paper_name, f"table{claim.versus_table}", scale) if claim.versus_table else here
         if isinstance(here.grid, SettingsTable) or isinstance(there.grid, SettingsTable):
             raise ValueError("a table of settings has no values to compare")
         pairings, grid = pair_cells(claim, here, there), here.grid
         digits = max(grid.column_digits(grid.columns[grid.column(label)]) for label in claim.columns)
     except (BadInput, ValueError) as error:
-        raise BadInput(f"{where}: {str(error).rstrip('.')}.") from None
+        raise BadInput(f"papers/{paper_name}.yaml: claim {claim.quote!r}: {str(error).rstrip('.')}.") from None
     contrasts = [contrast(claim, here, *pairing) for pairing in pairings]
     if contrast is contrast_printed and claim.versus == "others":  # papers leave some cells of a row empty
         contrasts = [one for one in contrasts if not isinstance(one, str)]
     return judge_row(claim, contrasts, digits)
 
 
-def pair_cells(claim: Claim, here: GridView, there: GridView) -> list[tuple[str, str, list[tuple[Cell, Cell]]]]:
+def pair_cells(claim: Claim, here: GridView, there: GridView) -> list[tuple[str, str, Pairs]]:
     """(other row, column, pairs of cells) of every contrast; with `on_average`, one contrast has all columns."""
     here_grid, there_grid = here.score_grid, there.score_grid
     row = here.rows[here_grid.row(claim.row)]
@@ -231,37 +212,29 @@ def pair_cells(claim: Claim, here: GridView, there: GridView) -> list[tuple[str,
     return pairings
 
 
-# ---------------------------------------------------------------- differences
-
-
-def contrast_printed(
-    claim: Claim, here: GridView, versus: str, column: str, pairs: list[tuple[Cell, Cell]]
-) -> Contrast | str:
+def contrast_printed(claim: Claim, here: GridView, versus: str, column: str, pairs: Pairs) -> Contrast | str:
     """Of printed numbers; or why there is none."""
     printed = [cell.published for pair in pairs for cell in pair if cell.published is not None]
     if len(printed) < 2 * len(pairs):
         return "no numbers to compare"
     sign, unit = (-1 if claim.lower else 1), max(value.unit for value in printed)
     if claim.statistic == "std":
-        ((a, b),), (a_std, b_std) = pairs, (value.std for value in printed)
+        (a_std, b_std), (a_seeds, b_seeds) = ([v.std for v in printed], [c.published_seeds for c in pairs[0]])
         if a_std is None or b_std is None:
             return "no numbers to compare"
-        p = f_test(a_std, a.published_seeds, b_std, b.published_seeds)
+        p = f_test(a_std, a_seeds, b_std, b_seeds)
         return Contrast(versus, column, sign * (a_std - b_std), p=p, unit=unit)
-    difference = float(np.mean([a.value - b.value for a, b in zip(printed[::2], printed[1::2], strict=True)]))
+    difference = sign * float(np.mean([a.value - b.value for a, b in zip(printed[::2], printed[1::2], strict=True)]))
     rows = zip(*(without_shared_baseline(*pair) for pair in pairs), strict=True)
-    variances = [variance for row in rows for variance in row_variances(row)]
-    contrast = Contrast(versus, column, sign * difference, unit=unit, spreads=sources_of(variances))
-    known = [variance.part for variance in variances if variance.part is not None]
-    if not known or len(known) < len(variances):
+    variance = add([row_variance(row) for row in rows])
+    contrast = Contrast(versus, column, difference, unit=unit, spreads=variance.sources)
+    if variance.value is None:
         return contrast
-    error, df = sqrt(sum(variance for variance, _ in known)), stats.satterthwaite(*known)
-    return replace(contrast, error=error, df=df, p=stats.two_sided(contrast.difference, *known))
+    p = stats.two_sided(difference, (variance.value, variance.df))
+    return replace(contrast, error=sqrt(variance.value), df=variance.df, p=p)
 
 
-def contrast_runs(
-    claim: Claim, here: GridView, versus: str, column: str, pairs: list[tuple[Cell, Cell]]
-) -> Contrast | str:
+def contrast_runs(claim: Claim, here: GridView, versus: str, column: str, pairs: Pairs) -> Contrast | str:
     """Of our runs, paired by seed, over seeds and test items; or why there is none."""
     cells = [cell for pair in pairs for cell in pair]
     if state := why_not(pairs):
@@ -281,19 +254,17 @@ def contrast_runs(
     (error, df), p = estimate.error, estimate.p()
     sizes = {"sentences"} if claim.versus_column else set()  # what the claim itself compares
     differs = tuple(setting.name for setting in differing(*pairs[0]) if setting.name not in sizes)
-    if p is None:
-        return Contrast(versus, column, estimate.gain, differs=differs)
-    return Contrast(versus, column, estimate.gain, error, df, p, differs=differs)
+    return Contrast(versus, column, estimate.gain, None if p is None else error, df, p, differs=differs)
 
 
 def differ_in_size_unseen(a: Cell, b: Cell) -> bool:
     """Whether two cells have corpora of different sizes, and none of their runs sees as many sentences as either."""
-    sizes = [{spec.corpus.size for spec in specs(cell) if spec.corpus} for cell in (a, b)]
-    if not all(sizes) or sizes[0] == sizes[1]:
+    size1, size2 = ({spec.corpus.size for spec in specs(cell) if spec.corpus} for cell in (a, b))
+    if not size1 or not size2 or size1 == size2:
         return False
-    schedules = [spec.params for cell in (a, b) for spec in specs(cell)]
+    schedules = [spec.params for spec in (*specs(a), *specs(b))]
     seen = max(float(params.get("steps", inf)) * float(params.get("batch_size", 1)) for params in schedules)
-    return seen <= min(sizes[0] | sizes[1])
+    return seen <= min(size1 | size2)
 
 
 def specs(cell: Cell) -> list[Spec]:
@@ -318,29 +289,18 @@ def f_test(std1: float, n1: int, std2: float, n2: int) -> float | None:
     return 2 * min(upper, 1 - upper)
 
 
-# ---------------------------------------------------------------- judgements
-
-
 def judge_row(claim: Claim, contrasts: Sequence[Contrast | str], digits: int) -> Judgement:
-    """The judgement on the contrasts of one claim; a text is why one cannot be made.
-
-    Args:
-        digits: of differences in the detail.
-    """
+    """The judgement on the contrasts of one claim, with `digits` in its numbers; a text is why one cannot be made."""
     made = [contrast for contrast in contrasts if isinstance(contrast, Contrast)]
     if not made:
-        return Judgement(
-            None, UNTESTED, NO_SIZE, next((r for r in contrasts if isinstance(r, str)), "no numbers to compare")
-        )
+        reasons = [reason for reason in contrasts if isinstance(reason, str)]
+        return Judgement(None, UNTESTED, NO_SIZE, reasons[0] if reasons else "no numbers to compare")
     judged = RELATIONS[claim.relation].judge(claim, made, digits)
-    judged = replace(
-        judged, contrasts=tuple(made), notes=tuple(spread_notes(made)), claims_significance=claim.claims_significance
-    )
-    if len(made) == len(contrasts):
-        return judged
-    notes = (*judged.notes, f"{len(made)} of {len(contrasts)} comparisons can be made")
-    opposed = judged.direction in (OPPOSES, MIXED)
-    return replace(judged, direction=judged.direction if opposed else None, notes=notes)
+    notes = spread_notes(made)
+    if len(made) < len(contrasts):
+        notes.append(f"{len(made)} of {len(contrasts)} comparisons can be made")
+        judged = replace(judged, direction=None) if judged.direction == AGREES else judged
+    return replace(judged, contrasts=tuple(made), notes=tuple(notes), claims_significance=claim.claims_significance)
 
 
 def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
@@ -349,62 +309,55 @@ def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
     if len(rows) == 1:
         return rows[0]
     opposed = [row for row in rows if row.direction in (OPPOSES, MIXED)]
-    p = min((row.contrary_p for row in opposed if row.contrary_p is not None), default=None)
-    p = None if p is None else min(1.0, p * len(rows))
+    p = corrected(min((row.contrary_p for row in opposed if row.contrary_p is not None), default=None), len(rows))
     if opposed:
         direction = OPPOSES if len(opposed) == len(rows) else MIXED
-        shown = YES if p is not None and p < stats.LEVEL else NO
+        shown = YES if shown_by(p) == YES else NO
     else:
         direction = None if any(row.direction is None for row in rows) else AGREES
-        shown = next(state for state in (UNTESTED, NO, YES) if state in {row.shown for row in rows})
-    sizes = {row.size for row in rows} - {NO_SIZE}
-    size = NO_SIZE if not sizes else OTHER if OTHER in sizes else AS_STATED
+        shown = next(state for state in (UNTESTED, NO, YES) if any(row.shown == state for row in rows))
+    size = next((size for size in (OTHER, AS_STATED) if any(row.size == size for row in rows)), NO_SIZE)
     counts = Counter(row.verdict for row in rows)
-    detail = f"{len(rows)} rows: " + ", ".join(f"{counts[v]} {v}" for v in VERDICTS if counts[v])
-    excludes = max((row.excludes for row in rows), default=inf)
-    first = rows[0]
     return Judgement(
-        direction, shown, size, detail, (), p, (), excludes, first.strict, any(row.claims_significance for row in rows)
+        direction,
+        shown,
+        size,
+        detail=f"{len(rows)} rows: " + ", ".join(f"{counts[v]} {v}" for v in VERDICTS if counts[v]),
+        contrary_p=p,
+        excludes=max(row.excludes for row in rows),
+        strict=rows[0].strict,
+        claims_significance=any(row.claims_significance for row in rows),
     )
 
 
-@dataclass(frozen=True)
-class Relation:
-    """What a claim says of two rows: its sign, also where less is meant, and how contrasts are judged."""
+def corrected(p: float | None, times: int) -> float | None:
+    """Bonferroni's correction: p times the number of tests; None where there is no test."""
+    return None if p is None else min(1.0, p * times)
 
-    sign: str
-    lower_sign: str
-    judge: Callable[[Claim, list[Contrast], int], Judgement]
+
+def shown_by(p: float | None) -> str:
+    """Whether a p, after correction, shows what it is of."""
+    return UNTESTED if p is None else YES if p < stats.LEVEL else NO
 
 
 def judge_above(claim: Claim, contrasts: list[Contrast], digits: int) -> Judgement:
-    """A row is above (or below) all others: every contrast goes its way, and each is significant."""
-    size = stated_size(claim, contrasts)
-    tested = contrasts
+    """A row is above (or below) all others: every contrast goes its way, and each is significant. Where some go the
+    other way, that is shown if one of them is significant among all that were looked at."""
+    tested, times, size = contrasts, 1, stated_size(claim, contrasts)
     if claim.up_to is not None:  # the largest of several was picked
-        tested = [max(contrasts, key=lambda c: c.difference)]
+        tested, times = [max(contrasts, key=lambda c: c.difference)], len(contrasts)
     if against := [c for c in tested if c.difference < 0]:
-        return judge_against(claim, tested, against, size, digits)
-    picked_from = len(contrasts) if claim.up_to is not None else 1
-    untested = [c for c in tested if c.p is None]
-    weakest = max(tested, key=lambda c: (-1.0 if c.p is None else c.p, -c.difference))
-    if untested:
-        weakest = min(tested, key=lambda c: c.difference)
-    text = f"{describe(claim, weakest, digits)}{test_text(weakest, picked_from)}"
-    detail = of_all(len(contrasts), len(contrasts), text, "smallest" if untested else "weakest", claim)
-    shown = UNTESTED if untested else YES if (weakest.p or 0.0) * picked_from < stats.LEVEL else NO
+        worst, times = min(against, key=lambda c: (inf if c.p is None else c.p, c.difference)), len(tested)
+        detail = of_all(len(tested) - len(against), tested, "against", describe(claim, worst, digits, times))
+        direction, p = (OPPOSES if len(against) == len(tested) else MIXED), corrected(worst.p, times)
+        excludes = min(c.high for c in tested)
+        return Judgement(direction, shown_by(p), size, detail, contrary_p=p, excludes=excludes)
+    untested = any(c.p is None for c in tested)
+    weakest = max(tested, key=lambda c: (0.0 if untested else c.p, -c.difference))
+    which = "smallest" if untested else "weakest"
+    detail = of_all(len(tested), tested, which, describe(claim, weakest, digits, times))
+    shown = shown_by(None if untested else corrected(weakest.p, times))
     return Judgement(AGREES, shown, size, detail, excludes=weakest.high)
-
-
-def judge_against(claim: Claim, tested: list[Contrast], against: list[Contrast], size: str, digits: int) -> Judgement:
-    """Some contrasts go the other way: shown, if one of them is significant among all that were looked at."""
-    worst = min(against, key=lambda c: (inf if c.p is None else c.p, c.difference))
-    p = None if worst.p is None else min(1.0, worst.p * len(tested))
-    text = f"{describe(claim, worst, digits)}{test_text(worst, len(tested))}"
-    detail = of_all(len(tested) - len(against), len(tested), text, "against", claim)
-    shown = UNTESTED if p is None else YES if p < stats.LEVEL else NO
-    direction = OPPOSES if len(against) == len(tested) else MIXED
-    return Judgement(direction, shown, size, detail, contrary_p=p, excludes=min(c.high for c in tested))
 
 
 def judge_comparable(claim: Claim, contrasts: list[Contrast], digits: int) -> Judgement:
@@ -413,27 +366,21 @@ def judge_comparable(claim: Claim, contrasts: list[Contrast], digits: int) -> Ju
     if claim.less_than is not None:
         return judge_limit(claim, claim.less_than, contrasts, digits)
     known = [c for c in contrasts if c.p is not None]
-    if not known:
-        largest = max(contrasts, key=lambda c: abs(c.difference))
-        text = f"no limit is stated; {describe(claim, largest, digits)}{test_text(largest)}"
-        return Judgement(None, UNTESTED, NO_SIZE, text)
-    clearest = min(known, key=lambda c: (c.p, -abs(c.difference)))
-    p = min(1.0, (clearest.p or 0.0) * len(contrasts))
-    text = f"no limit is stated; {describe(claim, clearest, digits)}{test_text(clearest, len(contrasts))}"
-    if p < stats.LEVEL:
+    clearest = min(known or contrasts, key=lambda c: (c.p or 0.0, -abs(c.difference)))
+    p = corrected(clearest.p, len(contrasts))
+    text = f"no limit is stated; {describe(claim, clearest, digits, len(contrasts))}"
+    if shown_by(p) == YES:
         return Judgement(OPPOSES, YES, NO_SIZE, text, contrary_p=p)
-    if len(known) < len(contrasts):
-        return Judgement(None, UNTESTED, NO_SIZE, f"{text}; of others {no_test(contrasts[0])}")
-    return Judgement(AGREES, NO, NO_SIZE, text, excludes=max(c.high for c in known))
+    if len(known) == len(contrasts):
+        return Judgement(AGREES, NO, NO_SIZE, text, excludes=max(c.high for c in known))
+    others = f"; of others {no_test(contrasts[0])}" if known else ""
+    return Judgement(None, UNTESTED, NO_SIZE, text + others)
 
 
 def judge_not_worse(claim: Claim, contrasts: list[Contrast], digits: int) -> Judgement:
     """A row is on par or better, one-sided: opposed only where it is shown to be worse."""
-    against = [c for c in contrasts if c.difference < 0]
-    if not against:
-        return judge_above(claim, contrasts, digits)
-    judged = judge_against(claim, contrasts, against, NO_SIZE, digits)
-    if judged.shown == YES:
+    judged = judge_above(claim, contrasts, digits)
+    if judged.direction == AGREES or judged.shown == YES:
         return judged
     tested = all(c.p is not None for c in contrasts)
     detail = f"no limit is stated; {judged.detail}"
@@ -445,22 +392,26 @@ def judge_limit(claim: Claim, limit: Published, contrasts: list[Contrast], digit
     are possible."""
     largest = max(contrasts, key=lambda c: abs(c.difference))
     excess = abs(largest.difference) - limit.value
-    within = excess < -SLACK
-    size, direction, text = (
-        (AS_STATED if within else OTHER),
-        (AGREES if within else OPPOSES),
-        describe(claim, largest, digits),
-    )
+    direction, size = (AGREES, AS_STATED) if excess < -SLACK else (OPPOSES, OTHER)
+    text = describe_size(claim, largest, digits)
     if unknown := next((c for c in contrasts if c.error is None), None):
         return Judgement(direction, UNTESTED, size, f"{text}; {no_test(unknown)}")
-    if not within:
-        beyond = limit_p(excess, largest)
-        p = min(1.0, beyond * len(contrasts))
-        times = f" (× {len(contrasts)} comparisons)" if len(contrasts) > 1 else ""
-        detail = f"{text}, p = {beyond:.2g}{times} against the limit"
-        return Judgement(OPPOSES, YES if p < stats.LEVEL else NO, size, detail, contrary_p=p)
-    p = max(limit_p(limit.value - abs(c.difference), c) for c in contrasts)
-    return Judgement(AGREES, YES if p < stats.LEVEL else NO, size, f"{text}, p = {p:.2g} against the limit")
+    if direction == AGREES:  # all contrasts have to be within
+        p, times = max(limit_p(limit.value - abs(c.difference), c) for c in contrasts), 1
+    else:
+        p, times = limit_p(excess, largest), len(contrasts)
+    contrary_p = corrected(p, times) if direction == OPPOSES else None
+    text = f"{text}, {p_text(p, times)} against the limit"
+    return Judgement(direction, shown_by(corrected(p, times)), size, text, contrary_p=contrary_p)
+
+
+@dataclass(frozen=True)
+class Relation:
+    """What a claim says of two rows: its sign, also where less is meant, and how contrasts are judged."""
+
+    sign: str
+    lower_sign: str
+    judge: Callable[[Claim, list[Contrast], int], Judgement]
 
 
 RELATIONS = {
@@ -479,26 +430,23 @@ def limit_p(distance: float, contrast: Contrast) -> float:
 
 def stated_size(claim: Claim, contrasts: list[Contrast]) -> str:
     """Whether the difference has the size that the claim states, up to rounding."""
-    differences = [c.difference for c in contrasts]
-    for stated, candidates in (
-        (claim.by, differences),
-        (claim.up_to, [max(differences)]),
-        (claim.at_least, [min(differences)]),
-    ):
-        if stated is None:
-            continue
-        slack = stated.unit / 2 + max(c.unit for c in contrasts) + SLACK
-        off = [d for d in candidates if abs(d - stated.value) > slack]
-        if stated is claim.at_least:
-            off = [d for d in off if d < stated.value]
-        return OTHER if off else AS_STATED
-    return NO_SIZE
+    stated = claim.by or claim.up_to or claim.at_least
+    if stated is None:
+        return NO_SIZE
+    off = [c.difference - stated.value for c in contrasts]
+    lowest = max(off) if claim.up_to is not None else min(off)
+    highest = 0.0 if claim.at_least is not None else max(off)
+    slack = stated.unit / 2 + max(c.unit for c in contrasts) + SLACK
+    return AS_STATED if -slack <= lowest and highest <= slack else OTHER
 
 
-# ---------------------------------------------------------------- text
+def describe(claim: Claim, contrast: Contrast, digits: int, times: int = 1) -> str:
+    """`+0.24 over SimCSE-BERTbase in Avg. (claimed: +2.60), p = 0.018`, which is corrected for as many tests."""
+    test = f"; {no_test(contrast)}" if contrast.p is None else f", {p_text(contrast.p, times)}"
+    return describe_size(claim, contrast, digits) + test
 
 
-def describe(claim: Claim, contrast: Contrast, digits: int) -> str:
+def describe_size(claim: Claim, contrast: Contrast, digits: int) -> str:
     """`+0.24 over SimCSE-BERTbase in Avg. (claimed: +2.60)`, or `0.40 below …`."""
     difference = -contrast.difference if claim.lower else contrast.difference
     size = f"{abs(difference):.{digits}f}"
@@ -515,18 +463,16 @@ def size_text(claim: Claim) -> str:
     return f"less than {claim.less_than.text}" if claim.less_than is not None else ""
 
 
-def of_all(agreeing: int, count: int, text: str, which: str, claim: Claim) -> str:
+def of_all(agreeing: int, tested: list[Contrast], which: str, text: str) -> str:
     """`12 of 13 comparisons agree; against: …`; a single comparison, or a picked one, stands by itself."""
-    if count == 1 or claim.up_to is not None:
+    if len(tested) == 1:
         return text
-    return f"{agreeing} of {count} comparisons agree; {which}: {text}"
+    return f"{agreeing} of {len(tested)} comparisons agree; {which}: {text}"
 
 
-def test_text(contrast: Contrast, times: int = 1) -> str:
-    """`, p = 0.018 (× 4 comparisons)` with Bonferroni's correction; or why there is no test."""
-    if contrast.p is None:
-        return f"; {no_test(contrast)}"
-    return f", p = {contrast.p:.2g}" + (f" (× {times} comparisons)" if times > 1 else "")
+def p_text(p: float, times: int) -> str:
+    """`p = 0.018 (× 4 comparisons)` with Bonferroni's correction."""
+    return f"p = {p:.2g}" + (f" (× {times} comparisons)" if times > 1 else "")
 
 
 def no_test(contrast: Contrast) -> str:
@@ -536,13 +482,17 @@ def no_test(contrast: Contrast) -> str:
 
 def spread_notes(contrasts: list[Contrast]) -> list[str]:
     """Whose seeds stand behind single printed runs, by encoder, and of what nobody has published seeds."""
-    sources = list(dict.fromkeys(source for contrast in contrasts for source in contrast.spreads))
+    sources = dict.fromkeys(source for contrast in contrasts for source in contrast.spreads)
+    unknown = [source for source in sources if source.seeds is None]
+    deviations: dict[tuple[str, str], list[str]] = {}
+    for source in sources:
+        if source.seeds is not None:
+            deviations.setdefault((source.seeds, source.encoder), []).append(source.deviation)
     notes = []
-    for seeds, encoder in dict.fromkeys((s.seeds, s.encoder) for s in sources if s.seeds is not None):
-        deviations = sorted({s.deviation for s in sources if (s.seeds, s.encoder) == (seeds, encoder)}, key=float)
-        spread = deviations[0] if len(deviations) == 1 else f"{deviations[0]} to {deviations[-1]}"
-        notes.append(f"spread {spread} on {encoder} ({seeds})")
-    if unknown := [s for s in sources if s.seeds is None]:
+    for (seeds, encoder), texts in deviations.items():
+        low, high = min(texts, key=float), max(texts, key=float)
+        notes.append(f"spread {low if low == high else f'{low} to {high}'} on {encoder} ({seeds})")
+    if unknown:
         scores, encoders = dict.fromkeys(s.what for s in unknown), dict.fromkeys(s.encoder for s in unknown)
         notes.append(f"nobody has published seeds of {', '.join(scores)} on {' or '.join(encoders)}")
     return notes

@@ -35,15 +35,12 @@ def csv_files(scale: str) -> dict[Path, str]:
     grids = sorted({grid for page in pages(scale) for grid in page.grids()}, key=lambda g: (g[0], by_number(g[1])))
     views = [grid_view(*grid, scale) for grid in grids]
     views = [view for view in views if not isinstance(view.grid, SettingsTable)]
-    folder = results_folder(scale)
-    return {
-        folder / "scores.csv": csv_text(SCORES, score_rows(scale)),
-        folder / "cells.csv": csv_text(CELLS, (row for view in views for row in cell_rows(view))),
-        folder / "comparisons.csv": csv_text(COMPARISONS, (row for view in views for row in comparison_records(view))),
+    tables = {
+        "scores": (SCORES, score_rows(scale)),
+        "cells": (CELLS, (row for view in views for row in cell_rows(view))),
+        "comparisons": (COMPARISONS, (row for view in views for row in comparison_records(view))),
     }
-
-
-# ---------------------------------------------------------------- scores
+    return {results_folder(scale) / f"{name}.csv": csv_text(head, rows) for name, (head, rows) in tables.items()}
 
 
 def score_rows(scale: str) -> Iterable[dict]:
@@ -75,14 +72,13 @@ def describe_run(spec: Spec) -> dict:
 def variant_and_changes(spec: Spec) -> tuple[str, dict[str, Value]]:
     """The declared variant that a run's parameters are closest to (empty: the defaults), and those that differ from
     it; `ami.weight` is a component's. Of a method that is gone, every parameter."""
-    params = {**spec.params}
-    for name, component in spec.components.items():
-        params |= {f"{name}.{key}": value for key, value in component.params.items()}
+    parts = spec.components.items()
+    params = spec.params | {f"{name}.{key}": value for name, part in parts for key, value in part.params.items()}
     if spec.method not in names(METHODS):
         return "", params
     method = declaration(spec.method)
     candidates = {"": {}} | method.variant_params
-    differing = {name: changes(params, settings(method, variant, spec)) for name, variant in candidates.items()}
+    differing = {name: changes(params, method, variant, spec) for name, variant in candidates.items()}
 
     def distance(name: str) -> tuple[int, int]:
         plugged_in = {*spec.components} - {*method.components, *candidates[name].get("components", {})}
@@ -92,24 +88,19 @@ def variant_and_changes(spec: Spec) -> tuple[str, dict[str, Value]]:
     return nearest, differing[nearest]
 
 
-def settings(method: Declaration, variant: dict, spec: Spec) -> dict[str, Value]:
-    """Parameters of a method with a variant, and of components of a run, that nobody has changed; `none` stands for a
-    component that the variant has and the run has not."""
-    values = method.hyperparameters().model_dump() | {k: v for k, v in variant.items() if k != "components"}
+def changes(params: dict[str, Value], method: Declaration, variant: dict, spec: Spec) -> dict[str, Value]:
+    """Parameters of a run that differ from those of a method with a variant, and of the components of the run;
+    `none` for a component that the variant has and the run has not."""
+    defaults = method.hyperparameters().model_dump() | {k: v for k, v in variant.items() if k != "components"}
     declared = method.components | variant.get("components", {})  # None: the variant leaves it out
     for name in spec.components:
         if name in names(COMPONENTS) and declared.get(name, {}) is not None:
             plug_in = declaration(name, COMPONENTS).hyperparameters().model_dump()
             plug_in |= method.components.get(name, {}) | declared.get(name, {})
-            values |= {f"{name}.{key}": value for key, value in plug_in.items()}
-    return values | {name: "" for name, given in declared.items() if given is not None and name not in spec.components}
-
-
-def changes(params: dict[str, Value], defaults: dict[str, Value]) -> dict[str, Value]:
-    """Parameters that differ from the defaults, by name; `none` for a component that is left out."""
+            defaults |= {f"{name}.{key}": value for key, value in plug_in.items()}
     differing = {name: value for name, value in params.items() if name not in defaults or defaults[name] != value}
-    differing |= {name: "none" for name, value in defaults.items() if value == "" and name not in params}
-    return dict(sorted(differing.items()))
+    left_out = [name for name, given in declared.items() if given is not None and name not in spec.components]
+    return dict(sorted((differing | dict.fromkeys(left_out, "none")).items()))
 
 
 def unit(evaluator: str, metric: str) -> str:
@@ -120,13 +111,9 @@ def unit(evaluator: str, metric: str) -> str:
 
 def printed_unit(cell: dict) -> str:
     """Unit of the numbers in a row of `cells.csv`: `fraction x 100`."""
-    name = (
-        unit(cell["evaluator"].partition(":")[0], cell["metric"]) if cell["evaluator"] and cell["metric"] else FRACTION
-    )
+    has_score = cell["evaluator"] and cell["metric"]
+    name = unit(cell["evaluator"].partition(":")[0], cell["metric"]) if has_score else FRACTION
     return name if cell["factor"] == 1 else f"{name} x {cell['factor']:g}"
-
-
-# ---------------------------------------------------------------- cells
 
 
 def comparison_records(view: GridView) -> Iterable[dict]:
@@ -138,64 +125,40 @@ def comparison_records(view: GridView) -> Iterable[dict]:
 
 
 def comparison_record(comparison: Comparison) -> dict:
-    """A comparison as plain values; what is not known is empty."""
-    estimate = comparison.estimate
-    values = {
-        "gain": estimate and estimate.gain,
-        "low": comparison.low,
-        "high": comparison.high,
-        "p": comparison.p,
-        "p_family": comparison.p_family,
-        "family_low": comparison.family_low,
-        "family_high": comparison.family_high,
-        "seeds": estimate and estimate.seeds,
-        "seed_sd": estimate and estimate.seed_sd,
-        "item_se": estimate and estimate.item_se,
-        "printed": comparison.printed,
-    }
-    return {
-        "row": comparison.row,
-        "against": comparison.against,
-        "columns": comparison.columns,
-        "relation": comparison.relation,
-        **{key: "" if value is None else value for key, value in values.items()},
-        "differs": "; ".join(f"{s.name} {s.here} against {s.there}" for s in comparison.differs),
-        "reason": comparison.reason,
-        "sentence": sentence(comparison),
-    }
+    """A comparison as plain values, under COMPARISONS without what asks for it; what is not known is empty."""
+    values = vars(comparison) | (vars(comparison.estimate) if comparison.estimate else {})
+    values["differs"] = "; ".join(f"{s.name} {s.here} against {s.there}" for s in comparison.differs)
+    values["sentence"] = sentence(comparison)
+    names_of_values = COMPARISONS[COMPARISONS.index("row") :]
+    return {name: "" if values.get(name) is None else values[name] for name in names_of_values}
 
 
 def cell_rows(view: GridView) -> Iterable[dict]:
-    """The cells of a table or figure; two rows with the same label have different numbers."""
-    for number, cells in enumerate(view.rows, 1):
-        for cell in cells:
-            yield cell_row(view, number, cell)
-
-
-def cell_row(view: GridView, number: int, cell: Cell) -> dict:
-    """A cell in the row `number` of a table or figure, counted from 1."""
-    published, ours = cell.published, cell.ours
-    return {
-        "paper": view.paper,
-        "table": view.name,
-        "number": number,
-        "row": cell.plan.row.label,
-        "column": cell.plan.column.label,
-        "published": published.value if published else "",
-        "published_std": "" if published is None or published.std is None else published.std,
-        "ours": ours.mean if ours else "",
-        "std": "" if ours is None or ours.std is None else ours.std,
-        "n": ours.n if ours else 0,
-        "text": cell.text if ours else "",
-        "missing": cell.absent,
-        "outdated": cell.stale,
-        "verdict": cell.verdict.name if cell.verdict else "",
-        "evaluator": cell.plan.evaluator,
-        "task": cell.plan.task,
-        "metric": cell.plan.metric,
-        "factor": cell.factor,
-        "runs": " ".join(run_ids(cell, view.scale)),
-    }
+    """The cells of a table or figure; two rows with the same label have different numbers, counted from 1."""
+    numbered = [(number, cell) for number, cells in enumerate(view.rows, 1) for cell in cells]
+    for number, cell in numbered:
+        published, ours = cell.published, cell.ours
+        yield {
+            "paper": view.paper,
+            "table": view.name,
+            "number": number,
+            "row": cell.plan.row.label,
+            "column": cell.plan.column.label,
+            "published": published.value if published else "",
+            "published_std": "" if published is None or published.std is None else published.std,
+            "ours": ours.mean if ours else "",
+            "std": "" if ours is None or ours.std is None else ours.std,
+            "n": ours.n if ours else 0,
+            "text": cell.text if ours else "",
+            "missing": cell.absent,
+            "outdated": cell.stale,
+            "verdict": cell.verdict.name if cell.verdict else "",
+            "evaluator": cell.plan.evaluator,
+            "task": cell.plan.task,
+            "metric": cell.plan.metric,
+            "factor": cell.factor,
+            "runs": " ".join(run_ids(cell, view.scale)),
+        }
 
 
 def run_ids(cell: Cell, scale: str) -> list[str]:

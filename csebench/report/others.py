@@ -1,13 +1,12 @@
 """What others' runs say of a published value: groups of runs, verdicts, the spread of seeds, what selection does.
 
 Computed from evidence/*.yaml (csebench/plan/evidence.py) and papers/*.yaml alone: no score of this project is read,
-and no scale matters. The page: csebench/report/evidence_page.py.
+and no scale matters. The page: csebench/report/pages/evidence.py.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import comb
 
 import numpy as np
@@ -24,9 +23,6 @@ from csebench.report import stats
 SWEEP, SINGLE, LATER, MEAN_ONLY = "seed sweep", "single runs", "re-run in later papers", "mean only"
 PICKED_FROM = (1, 3, 5, 10, 50)  # numbers of seeds of which the best is reported
 UNTRAINED = "bert"  # the method without training, of which nothing can be trained again
-
-
-# ---------------------------------------------------------------- others' runs
 
 
 @dataclass(frozen=True)
@@ -53,38 +49,37 @@ class Group:
 
     def verdict(self, value: Print) -> stats.Verdict:
         """Whether a printed value could be one more of these runs."""
-        if self.values:
-            return stats.verdict(self.values, value.value, value.seeds)
-        return stats.verdict_on(self.summary, value.value, value.seeds)
+        return verdict_of(self, value)
 
     def reach(self, value: float) -> int:
         """How many runs are at or above a value."""
         return sum(v >= value - SLACK for v in self.values)
 
 
+def verdict_of(runs: Group | Others, value: Print) -> stats.Verdict:
+    if runs.values:
+        return stats.verdict(runs.values, value.value, value.seeds)
+    return stats.verdict_on(runs.summary, value.value, value.seeds)
+
+
 @cached
 def groups(key: Key, score: str = AVERAGE, size: str = FULL, without_paper: str | None = None) -> list[Group]:
-    """Groups of the comparable and sure runs that have a score: sweeps, the largest first, then single runs.
-
-    Args:
-        without_paper: name of a paper whose own numbers are left out.
-    """
+    """Groups of the comparable and sure runs that have a score, without a paper's own: sweeps, the largest first, then
+    single runs."""
     sweeps, loose, means = [], {SINGLE: [], LATER: []}, []
     for e in evidence.evidence_of(key, score, size):
-        experiment = e.experiment
-        if not (experiment.comparable and experiment.sure and experiment.kind in ("retrained", "paper")):
+        x = e.experiment
+        counts = x.comparable and x.sure and x.kind in ("retrained", "paper")
+        if not counts or (without_paper is not None and e.source.paper == without_paper):
             continue
-        if without_paper is not None and e.source.paper == without_paper:
-            continue
-        runs = [(e, run) for run in experiment.runs if score in run.scores]
+        runs = [(e, run) for run in x.runs if score in run.scores]
         if len(runs) >= stats.SEEDS_NEEDED and all(run.seed is not None for _, run in runs):
             sweeps.append(group(SWEEP, runs, score))
         elif runs:
-            loose[LATER if experiment.kind == "paper" else SINGLE] += runs
-        elif experiment.summary is not None:
-            mean = experiment.summary.scores[score]
-            summary = stats.Summary(mean.value, mean.std, experiment.summary.n)
-            means.append(Group(MEAN_ONLY, summary, (e,)))
+            loose[LATER if x.kind == "paper" else SINGLE] += runs
+        elif x.summary is not None:
+            mean = x.summary.scores[score]
+            means.append(Group(MEAN_ONLY, stats.Summary(mean.value, mean.std, x.summary.n), (e,)))
     sweeps.sort(key=lambda sweep: -sweep.summary.n)
     return [*sweeps, *(group(kind, runs, score) for kind, runs in loose.items() if runs), *means]
 
@@ -97,17 +92,14 @@ def group(kind: str, runs: list[tuple[Evidence, PublishedRun]], score: str) -> G
 @cached
 def keys() -> list[Key]:
     """Every method and encoder with comparable runs or a released checkpoint; methods with most runs first."""
-    experiments = [e.experiment for e in evidence.all_evidence()]
-    candidates = [evidence.key_of(e) for e in (*experiments, *evidence.checkpoints()) if e.setting is None]
-    candidates = [key for key in dict.fromkeys(candidates) if key.method != UNTRAINED]
-    candidates = [key for key in candidates if groups(key) or checkpoints_of(key)]
-    runs, encoders = Counter(), list(evidence.names().encoders)
-    for key in candidates:
-        runs[key.method] = max([runs[key.method], *(g.summary.n for g in groups(key))])
-    return sorted(candidates, key=lambda k: (-runs[k.method], k.method, str(k.pooler), encoders.index(k.encoder)))
-
-
-# ---------------------------------------------------------------- published values
+    released = [evidence.key_of(c) for c in evidence.checkpoints() if c.setting is None]
+    trained = [evidence.key_of(e.experiment) for e in evidence.all_evidence() if e.experiment.setting is None]
+    candidates = [key for key in dict.fromkeys((*trained, *released)) if key.method != UNTRAINED]
+    candidates = [key for key in candidates if groups(key) or key in released]
+    runs = {key: max((g.summary.n for g in groups(key)), default=0) for key in candidates}
+    most = {key.method: max(n for other, n in runs.items() if other.method == key.method) for key in candidates}
+    encoders = list(evidence.names().encoders)
+    return sorted(candidates, key=lambda k: (-most[k.method], k.method, str(k.pooler), encoders.index(k.encoder)))
 
 
 @dataclass(frozen=True)
@@ -131,24 +123,18 @@ def printed_by_authors(key: Key, score: str = AVERAGE) -> Print | None:
     for name, grid_name, grid, row in rows():
         if row.source == "rerun" or evidence.key_of_row(row, grid.encoder) != key:
             continue
-        values = {
-            score_of(grid, column): (value, column.seeds or grid.seeds)
-            for column, value in zip(grid.columns, row.values, strict=True)
-            if value is not None
-        }
+        shown = zip(grid.columns, row.values, strict=True)
+        values = {score_of(grid, c): (value, c.seeds or grid.seeds) for c, value in shown if value is not None}
         values.pop(None, None)
         if score in values:
             where = f"{paper(name).label}, {grid_label(grid_name)}"
             candidates.append((len(values), row.source == "measured", *values[score], where))
-    best = max(candidates, key=lambda c: c[:2], default=None)
+    most, _, value, seeds, where = max(candidates, key=lambda c: c[:2], default=(0, False, None, 1, ""))
     stated = evidence.names().methods[key.method].printed.get(key.encoder)
     if stated is not None and score == AVERAGE and key.pooler == evidence.default_pooler(key.method):
         value, seeds, where = stated.value, stated.seeds, stated.note or "as its sources state it"
-    elif best is not None:
-        _, _, value, seeds, where = best
-    else:
+    if value is None:
         return None
-    most = best[0] if best is not None else 0
     others = {v.text: place for n, _, v, _, place in candidates if n == most and v.value != value.value}
     return Print(value, seeds, where, tuple(f"{text} in {place}" for text, place in others.items()))
 
@@ -157,12 +143,8 @@ def printed_by_authors(key: Key, score: str = AVERAGE) -> Print | None:
 def rows() -> list[tuple[str, str, Grid, Row]]:
     """(paper, table or figure, its grid, row) of every row of papers/ that shows scores."""
     grids = [(name, grid_name, find_grid(name, grid_name)) for name in paper_names() for grid_name in grid_names(name)]
-    return [
-        (name, grid_name, grid, row)
-        for name, grid_name, grid in grids
-        if not isinstance(grid, SettingsTable)
-        for row in grid.rows
-    ]
+    scored = [(*place, grid) for *place, grid in grids if not isinstance(grid, SettingsTable)]
+    return [(name, grid_name, grid, row) for name, grid_name, grid in scored for row in grid.rows]
 
 
 def score_of(grid: Grid, column: Column, size: str = FULL) -> str | None:
@@ -178,9 +160,6 @@ def sweeps() -> list[tuple[Key, Group, Print]]:
     return [(key, runs, value) for key, runs, value in largest if runs.kind == SWEEP and value is not None]
 
 
-# ---------------------------------------------------------------- for a cell of a table
-
-
 @dataclass(frozen=True)
 class Others:
     """What others got for a cell's method on its encoder, in printed units."""
@@ -189,18 +168,13 @@ class Others:
     summary: stats.Summary
     sources: list[str]
     differs: str
-    published: Published | None
-    published_seeds: int
-    values: tuple[float, ...] = ()  # one per run, where they are known
+    published: Print | None
+    values: tuple[float, ...]  # one per run, where they are known
 
     @property
     def verdict(self) -> stats.Verdict | None:
         """Whether these runs reproduce the printed value; None where nothing is printed."""
-        if self.published is None:
-            return None
-        if self.values:
-            return stats.verdict(self.values, self.published, self.published_seeds)
-        return stats.verdict_on(self.summary, self.published, self.published_seeds)
+        return None if self.published is None else verdict_of(self, self.published)
 
 
 def others(paper_name: str, grid: Grid, row: Row, column: Column) -> Others | None:
@@ -209,26 +183,22 @@ def others(paper_name: str, grid: Grid, row: Row, column: Column) -> Others | No
     At no scale in particular: they are on the paper's encoder, and are not mixed with ours.
     """
     key, score = evidence.key_of_row(row, grid.encoder), score_of(grid, column, column.size)
-    if key is None or score is None:
+    if key is None or score is None or not (candidates := groups(key, score, column.size, paper_name)):
         return None
-    candidates = groups(key, score, column.size, paper_name)
-    if not candidates:
-        return None
-    largest, s = candidates[0], candidates[0].summary
-    unit = (column.factor or grid.factor) / 100  # evidence is in percent
-    s = stats.Summary(s.mean * unit, None if s.std is None else s.std * unit, s.n)
+    largest, unit = candidates[0], (column.factor or grid.factor) / 100
+    s, values = largest.summary, tuple(unit * value for value in largest.values)
+    s = stats.Summary(unit * s.mean, None if s.std is None else unit * s.std, s.n)
     value, seeds = row.values[grid.columns.index(column)], column.seeds or grid.seeds
-    values = tuple(v * unit for v in largest.values)
-    return Others(largest.kind, s, largest.sources, differs(largest, row), value, seeds, values)
+    published = None if value is None else Print(value, seeds, "")
+    return Others(largest.kind, s, largest.sources, differs(largest, row), published, values)
 
 
-def differs(runs: Group, row: Row | None = None) -> str:
+def differs(runs: Group, row: Row) -> str:
     """How runs differ from the authors' recipe, and in batch, learning rate and steps from a row's."""
-    setups = [e.setup for e in runs.evidence]
-    if len(setups) > 1:
+    first, *others = runs.evidence
+    if others:
         return f"{len(runs.sources)} sources with their own setups"
-    setup = setups[0]
-    return "; ".join(filter(None, (budget(setup, row), circumstances(setup))))
+    return "; ".join(filter(None, (budget(first.setup, row), circumstances(first.setup))))
 
 
 def budget(setup: Setup, row: Row | None = None) -> str:
@@ -272,9 +242,6 @@ def number(text: str | int) -> float | None:
         return None
 
 
-# ---------------------------------------------------------------- spread of seeds
-
-
 @dataclass(frozen=True)
 class Spread:
     """Standard deviation of a score over seeds, in the units of evidence, and whose."""
@@ -301,39 +268,28 @@ def spread(encoder: str, score: str, method: str | None = None) -> Spread | None
     return max(candidates, key=lambda c: c[:2])[2] if candidates else None
 
 
-# ---------------------------------------------------------------- what selection does
-
-
 @dataclass(frozen=True)
 class Selection:
     """Reporting the best of k seeds, picked by the dev set or by the test sets themselves."""
 
     n: int
     correlation: float  # of dev and test scores over seeds (Pearson)
-    by_dev: dict[int, float] = field(default_factory=dict)  # k: expected test score
-    by_test: dict[int, float] = field(default_factory=dict)
-    reach: dict[int, float] = field(default_factory=dict)  # k: chance that what dev picks is at or above print
+    by_dev: dict[int, float]  # k: expected test score
+    by_test: dict[int, float]
+    reach: dict[int, float]  # k: chance that what dev picks is at or above print
 
 
 def selection(runs: Group, value: float, dev: str = DEV[0]) -> Selection | None:
-    """Exact, over all subsets of k of the n seeds; None where runs lack a dev score.
-
-    Args:
-        value: the printed one.
-    """
+    """Exact, over all subsets of k of the n seeds, against a printed value; None where runs lack a dev score."""
     if not runs.runs or any(dev not in run.scores for _, run in runs.runs):
         return None
-    on_dev = np.array([run.scores[dev].value for _, run in runs.runs])
-    on_test = np.array(runs.values)
+    on_dev, on_test = np.array([run.scores[dev].value for _, run in runs.runs]), np.array(runs.values)
     reached = (on_test >= value - SLACK).astype(float)
-    picked = [k for k in PICKED_FROM if k <= len(on_test)]
-    return Selection(
-        len(on_test),
-        float(np.corrcoef(on_dev, on_test)[0, 1]),
-        {k: expected_of_best(k, on_dev, on_test) for k in picked},
-        {k: expected_of_best(k, on_test, on_test) for k in picked},
-        {k: expected_of_best(k, on_dev, reached) for k in picked},
+    by_dev, by_test, reach = (
+        {k: expected_of_best(k, by, of) for k in PICKED_FROM if k <= len(on_test)}
+        for by, of in ((on_dev, on_test), (on_test, on_test), (on_dev, reached))
     )
+    return Selection(len(on_test), float(np.corrcoef(on_dev, on_test)[0, 1]), by_dev, by_test, reach)
 
 
 def expected_of_best(k: int, by: np.ndarray, of: np.ndarray) -> float:
@@ -350,25 +306,12 @@ def expected_of_best(k: int, by: np.ndarray, of: np.ndarray) -> float:
     return float(chances @ values)
 
 
-# ---------------------------------------------------------------- released checkpoints
-
-
-def checkpoints_of(key: Key) -> list[Checkpoint]:
-    """Released checkpoints of the method itself."""
-    return [c for c in evidence.checkpoints() if c.setting is None and evidence.key_of(c) == key]
-
-
 def scored_by_others(checkpoint: Checkpoint) -> list[tuple[Evidence, PublishedRun]]:
     """Others' scores of a checkpoint on the STS test sets."""
-    c = checkpoint
-    return [
-        (e, run)
-        for e in evidence.all_evidence()
-        if (x := e.experiment).kind == "checkpoint" and x.sure
-        if (x.method, x.setting, x.encoder) == (c.method, c.setting, c.encoder)
-        for run in x.runs
-        if average(run) is not None
-    ]
+    model = (checkpoint.method, checkpoint.setting, checkpoint.encoder)
+    scored = [e for e in evidence.all_evidence() if e.experiment.kind == "checkpoint" and e.experiment.sure]
+    of_model = [e for e in scored if (e.experiment.method, e.experiment.setting, e.experiment.encoder) == model]
+    return [(e, run) for e in of_model for run in e.experiment.runs if average(run) is not None]
 
 
 def average(run: PublishedRun) -> str | None:

@@ -6,15 +6,15 @@ known: of scores, printed, or of seeds that others have published.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterable
 from dataclasses import dataclass
-from math import inf, isnan, sqrt
+from math import inf, sqrt
 
 from csebench.plan.catalog import paper, paper_names
-from csebench.plan.papers import SettingsTable
 from csebench.report import claims
 from csebench.report.cells import Cell, GridView, printed_view
-from csebench.report.compare import answers, can_be_run
+from csebench.report.compare import Comparison, answers, can_be_run
 from csebench.report.printed_spread import single_run_variance
 from csebench.report.stats import LEVEL, quantile, satterthwaite
 
@@ -29,20 +29,15 @@ UNKNOWN = "no seeds are published"
 
 @dataclass(frozen=True)
 class Design:
-    """What the difference of two rows varies by, in points.
+    """What the difference of two rows varies by, in points."""
 
-    Attributes:
-        std: of the differences, one per seed; None where it is not known.
-        item_variance: of the difference over test items, which more seeds do not reduce.
-    """
-
-    std: float | None
-    item_variance: float = 0.0
+    std: float  # of the differences, one per seed
+    item_variance: float = 0.0  # of the difference over test items, which more seeds do not reduce
 
     def error(self, seeds: int) -> tuple[float, float]:
         """Standard error over `seeds` seeds, and its degrees of freedom; infinite where nothing can be tested."""
         parts = [(self.item_variance, inf)] if self.item_variance else []
-        if self.std is not None and seeds > 1:
+        if seeds > 1:
             parts.append((self.std**2 / seeds, seeds - 1))
         return (sqrt(sum(variance for variance, _ in parts)), satterthwaite(*parts)) if parts else (inf, 1)
 
@@ -67,86 +62,54 @@ def noncentrality(df: float, level: float = LEVEL, power: float = POWER) -> floa
     return threshold + float(ndtri(power)) if df > 1e6 else float(nctdtrinc(df, 1 - power, threshold))
 
 
-def power_of(difference: float, design: Design, seeds: int, level: float = LEVEL) -> float:
-    """The chance that a two-sided test at `level` detects a true difference, from the noncentral t distribution.
-
-    >>> round(power_of(1.0, Design(1.19), 5), 2)  # SimCSE on BERT-base, five seeds of either row
-    0.29
-    """
-    from scipy.stats import nct, norm
-
-    error, df = design.error(seeds)
-    if error in (0, inf):
-        return float(error == 0 and difference != 0)
-    shift, threshold = abs(difference) / error, quantile(1 - level, df)
-    if df > 1e6:
-        return float(norm.sf(threshold - shift) + norm.cdf(-threshold - shift))
-    wrong_sign = float(nct.cdf(-threshold, df, shift))  # not a number where it is too small for scipy
-    return float(nct.sf(threshold, df, shift)) + (0.0 if isnan(wrong_sign) else wrong_sign)
-
-
-def seeds_needed(difference: float, design: Design, level: float = LEVEL, power: float = POWER) -> float | None:
-    """The number of seeds of each row with which the test detects a true difference.
-
-    Infinite where the test items alone vary too much for any number of seeds; None where the spread of seeds is not
-    known.
-    """
-    if design.std is None:
-        return None
+def seeds_needed(difference: float, design: Design, level: float = LEVEL, power: float = POWER) -> float:
+    """The number of seeds of each row with which the test detects a true difference; infinite where the test items
+    alone vary too much for any number."""
     if not difference or sqrt(design.item_variance) * noncentrality(inf, level, power) >= difference:
         return inf
+
+    def are_enough(seeds: int) -> bool:
+        return smallest_difference(design, seeds, level, power) <= difference
+
     high = 2
-    while smallest_difference(design, high, level, power) > difference:
+    while not are_enough(high):
         high *= 2
-    low = high // 2  # too few, but where 2 are enough
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if smallest_difference(design, middle, level, power) > difference else (low, middle)
-    return high
-
-
-# ---------------------------------------------------------------- tables
+    return bisect_left(range(high), True, lo=2, key=are_enough)
 
 
 def table_rows(views: Iterable[GridView], difference: float | None = None) -> list[list]:
-    """What every declared comparison will show, as under HEAD.
+    """What every declared comparison will show, as under HEAD; seeds are counted for a difference in points, or for
+    the printed one."""
+    compared = [(view, c) for view in views for answer in answers(view) for c in answer.comparisons]
+    rows = [_table_row(view, comparison, difference) for view, comparison in compared]
+    return [row for row in rows if row is not None]
 
-    Args:
-        difference: in points, for which seeds are counted; None: the printed one.
-    """
-    return [row for view in views if not isinstance(view.grid, SettingsTable) for row in _table_rows(view, difference)]
 
-
-def _table_rows(view: GridView, difference: float | None) -> Iterator[list]:
+def _table_row(view: GridView, c: Comparison, difference: float | None) -> list | None:
+    """None where one of the rows cannot be run."""
     grid = view.score_grid
-    for answer in answers(view):
-        for c in answer.comparisons:
-            labels = [label for label in (column.label for column in grid.columns) if label == c.columns]
-            pair = [view.rows[grid.row(row)] for row in (c.row, c.against)]
-            column = grid.column(labels[0]) if labels else len(grid.columns) - 1
-            seeds = max(len(part.plan.specs) for cells in pair for part in cells[column].parts or (cells[column],))
-            if not all(can_be_run(cells[column]) for cells in pair):
-                continue
-            if c.estimate is not None and c.estimate.seed_sd:
-                design = Design(c.estimate.seed_sd, (c.estimate.item_se or 0.0) ** 2)
-                source = "these scores"
-            else:
-                design, source = printed_design(pair[0][column], pair[1][column]), "print, or others' seeds"
-            wanted = abs(difference if difference is not None else c.printed or 0.0)
-            about = [f"{view.paper}/{view.name}", c.row, c.against, c.columns, f"{wanted:.2f}"]
-            if design is None or design.std is None:
-                yield [*about, "–", UNKNOWN, seeds, "–", "–"]
-                continue
-            smallest = smallest_difference(design, seeds)
-            detects = "–" if smallest == inf else f"{smallest:.2f}"
-            yield [*about, f"{design.std:.2f}", source, seeds, detects, seeds_text(seeds_needed(wanted, design))]
+    labels = [column.label for column in grid.columns]
+    column = labels.index(c.columns) if c.columns in labels else -1
+    cells = [view.rows[grid.row(label)][column] for label in (c.row, c.against)]
+    if not all(map(can_be_run, cells)):
+        return None
+    seeds = max(len(part.plan.specs) for cell in cells for part in cell.parts or (cell,))
+    design, source = printed_design(*cells), "print, or others' seeds"
+    if c.estimate is not None and c.estimate.seed_sd:
+        design, source = Design(c.estimate.seed_sd, (c.estimate.item_se or 0.0) ** 2), "these scores"
+    wanted = abs(difference if difference is not None else c.printed or 0.0)
+    about = [f"{view.paper}/{view.name}", c.row, c.against, c.columns, f"{wanted:.2f}"]
+    if design is None:
+        return [*about, "–", UNKNOWN, seeds, "–", "–"]
+    smallest = smallest_difference(design, seeds)
+    detects = "–" if smallest == inf else f"{smallest:.2f}"
+    return [*about, f"{design.std:.2f}", source, seeds, detects, seeds_text(seeds_needed(wanted, design))]
 
 
-def printed_design(a: Cell, b: Cell, item_error: float = 0.0) -> Design | None:
+def printed_design(a: Cell, b: Cell) -> Design | None:
     """How the difference of two rows varies, from printed deviations or seeds that others published, in points."""
-    variances = [run_variance(cell) for cell in (a, b)]
-    known = [variance for variance in variances if variance is not None]
-    return Design(sqrt(sum(known)), item_error**2) if len(known) == 2 else None
+    first, second = run_variance(a), run_variance(b)
+    return None if first is None or second is None else Design(sqrt(first + second))
 
 
 def run_variance(cell: Cell) -> float | None:
@@ -158,36 +121,28 @@ def run_variance(cell: Cell) -> float | None:
     return None if variance is None else unit * variance
 
 
-# ---------------------------------------------------------------- claims
-
-
 def claim_rows() -> list[list]:
     """Whether each claim can be tested at all at the papers' own scale, as under CLAIMS_HEAD: the seeds that would
     show its printed difference, without an error over test items and with three sizes of it."""
     rows = []
-    for name in paper_names():
-        for claim in paper(name).claims:
-            if claim.relation != "above" or claim.statistic != "value":
+    claims_above = [(n, c) for n in paper_names() for c in paper(n).claims if c.relation == "above"]
+    for name, claim in claims_above:
+        here = printed_view(name, claim.place, "paper")
+        there = printed_view(name, f"table{claim.versus_table}", "paper") if claim.versus_table else here
+        for versus, column, pairs in claims.pair_cells(claim, here, there):
+            contrast = claims.contrast_printed(claim, here, versus, column, pairs)
+            of_one = claim.statistic == "value" and len(pairs) == 1
+            if isinstance(contrast, str) or not of_one or contrast.difference <= 0:
                 continue
-            here = printed_view(name, claim.place, "paper")
-            there = printed_view(name, f"table{claim.versus_table}", "paper") if claim.versus_table else here
-            for versus, column, pairs in claims.pair_cells(claim, here, there):
-                contrast = claims.contrast_printed(claim, here, versus, column, pairs)
-                if isinstance(contrast, str) or len(pairs) > 1 or contrast.difference <= 0:
-                    continue
-                (pair,) = pairs
-                points = contrast.difference * 100 / pair[0].factor
-                about = [name, claim.place, claim.quote, claim.row, versus, column, f"{points:+.2f}"]
-                design = printed_design(*pair)
-                if design is None:
-                    rows.append([*about, "–", *[UNKNOWN] * (1 + len(SHARES))])
-                    continue
-                errors = (0.0, *(share * ITEM_ERROR for share in SHARES))
-                needed = [seeds_needed(points, Design(design.std, error**2)) for error in errors]
-                rows.append([*about, f"{design.std:.2f}", *map(seeds_text, needed)])
+            points, design = contrast.difference * 100 / pairs[0][0].factor, printed_design(*pairs[0])
+            seeds = ["–", *[UNKNOWN] * (1 + len(SHARES))]
+            if design is not None:
+                designs = [Design(design.std, (share * ITEM_ERROR) ** 2) for share in (0.0, *SHARES)]
+                seeds = [f"{design.std:.2f}", *(seeds_text(seeds_needed(points, design)) for design in designs)]
+            rows.append([name, claim.place, claim.quote, claim.row, versus, column, f"{points:+.2f}", *seeds])
     return rows
 
 
-def seeds_text(seeds: float | None) -> str:
-    """The number of seeds as text: `13`, `no number` where test items alone vary too much, `–` where not known."""
-    return "–" if seeds is None else "no number" if seeds == inf else f"{seeds:.0f}"
+def seeds_text(seeds: float) -> str:
+    """The number of seeds as text: `13`, `no number` where test items alone vary too much."""
+    return "no number" if seeds == inf else f"{seeds:.0f}"

@@ -8,7 +8,7 @@ a scale.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf, sqrt
 
 from csebench.plan.evidence import FULL, names, score_name
@@ -38,13 +38,18 @@ class Variance:
     df: float = inf
     sources: tuple[SeedSource, ...] = ()  # none where the paper prints a deviation, or nothing is trained
 
-    @property
-    def part(self) -> tuple[float, float] | None:
-        return None if self.value is None else (self.value, self.df)
+
+def add(variances: Sequence[Variance]) -> Variance:
+    """The variance of a sum of independent values; not known where that of one is not."""
+    sources = tuple(dict.fromkeys(source for variance in variances for source in variance.sources))
+    known = [(variance.value, variance.df) for variance in variances if variance.value is not None]
+    if not known or len(known) < len(variances):
+        return Variance(None, sources=sources)
+    return Variance(sum(value for value, _ in known), stats.satterthwaite(*known), sources)
 
 
-def row_variances(cells: Sequence[Cell]) -> list[Variance]:
-    """Parts of the variance of the mean of a row's printed cells.
+def row_variance(cells: Sequence[Cell]) -> Variance:
+    """Variance of the mean of a row's printed cells.
 
     Cells of one training set come from one run, so their deviations add up; runs of different sets are independent.
     All tasks that a protocol averages, together, have the spread of their average.
@@ -52,37 +57,25 @@ def row_variances(cells: Sequence[Cell]) -> list[Variance]:
     by_size: dict[str, list[Cell]] = {}
     for cell in cells:
         by_size.setdefault(cell.plan.column.size, []).append(cell)
-    return [_group_variance(group, len(cells)) for group in by_size.values()]
-
-
-def _group_variance(group: list[Cell], count: int) -> Variance:
-    if is_whole_average(group):
-        average = single_run_variance(group[0], "Avg.")
-        return replace(average, value=None if average.value is None else average.value * (len(group) / count) ** 2)
-    variances = [printed_variance(cell) for cell in group]
-    if unknown := missing(variances):
-        return unknown
-    deviation = sum(sqrt(v.value or 0.0) for v in variances) / count
-    return Variance(deviation**2, min(v.df for v in variances), sources_of(variances))
-
-
-def sources_of(variances: Sequence[Variance]) -> tuple[SeedSource, ...]:
-    return tuple(dict.fromkeys(source for variance in variances for source in variance.sources))
-
-
-def missing(variances: Sequence[Variance]) -> Variance | None:
-    """The unknown variance of a sum of which a part is not known."""
-    unknown = [variance for variance in variances if variance.value is None]
-    return Variance(None, sources=sources_of(unknown)) if unknown else None
+    parts = []
+    for group in by_size.values():
+        whole = is_whole_average(group)
+        variances = [single_run_variance(group[0], "Avg.")] if whole else [printed_variance(cell) for cell in group]
+        weight, total = (len(group) if whole else 1) / len(cells), add(variances)
+        if total.value is not None:
+            deviation = weight * sum(sqrt(variance.value or 0.0) for variance in variances)
+            total = Variance(deviation**2, min(variance.df for variance in variances), total.sources)
+        parts.append(total)
+    return add(parts)
 
 
 def is_whole_average(cells: list[Cell]) -> bool:
     """Whether cells are single runs of exactly the tasks that their protocol averages."""
     evaluators = {cell.published_evaluator for cell in cells}
-    if len(evaluators) != 1 or any(c.published is None or c.published.std is not None or c.parts for c in cells):
-        return False
+    single = all(c.published is not None and c.published.std is None and not c.parts for c in cells)
     tasks = [cell.plan.column.task for cell in cells]
-    return len(tasks) > 1 and tasks == list(protocol(evaluators.pop()).declaration.tasks)
+    of_all = len(evaluators) == 1 and tasks == list(protocol(evaluators.pop()).declaration.tasks)
+    return single and len(tasks) > 1 and of_all
 
 
 def printed_variance(cell: Cell) -> Variance:
@@ -93,11 +86,7 @@ def printed_variance(cell: Cell) -> Variance:
         return single_run_variance(cell, cell.plan.column.task)
     if cell.plan.column.delta is None:
         return Variance(None, sources=(SeedSource(f"the {cell.plan.column.label}", encoder_title(cell)),))
-    parts = [printed_variance(part) for part in cell.parts]
-    if unknown := missing(parts):
-        return unknown
-    known = [part.part for part in parts if part.part is not None]
-    return Variance(sum(variance for variance, _ in known), stats.satterthwaite(*known), sources_of(parts))
+    return add([printed_variance(part) for part in cell.parts])
 
 
 def single_run_variance(cell: Cell, task: str | None) -> Variance:
@@ -133,13 +122,12 @@ def nearest_spread(cell: Cell, task: str | None) -> Spread | None:
     if task is None or column.metric is not None or column.size != FULL:
         return None
     score = score_name(cell.published_evaluator, task)
-    if score is None:
-        return None
     method = row.run.method if row.run else None
-    nearest = seed_spread(cell.published_encoder, score, method)
-    if nearest is None or None in (kinds := (training_data(method), training_data(nearest.method))):
-        return nearest
-    return nearest if kinds[0] == kinds[1] else None
+    nearest = None if score is None else seed_spread(cell.published_encoder, score, method)
+    if nearest is None:
+        return None
+    kinds = {training_data(method), training_data(nearest.method)} - {None}
+    return nearest if len(kinds) < 2 else None
 
 
 def training_data(method: str | None) -> str | None:

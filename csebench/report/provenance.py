@@ -20,29 +20,19 @@ CHANGES = "+changes"  # after a commit: files had changes that were not committe
 def page_conditions(page: Page) -> list[list[str]]:
     """Encoder, data, seeds and settings behind all numbers of a page, as (label, text)."""
     scale, runs = read_scale(page.scale), page.runs().values()
-    tables = {"/".join(grid) for grid in page.grids()}
-    others = scale.seeds_by_size | {table: seeds for table, seeds in scale.seeds_by_table.items() if table in tables}
-    few = "; ".join(f"{name}: {', '.join(map(str, seeds))}" for name, seeds in others.items())
     used = {spec.method for spec in runs} | {name for spec in runs for name in spec.components}
-    layers = {"": scale.override, **{n: v for n, v in {**scale.methods, **scale.components}.items() if n in used}}
-    override = "; ".join(
-        (f"{name}: " if name else "") + ", ".join(f"{k} {v}" for k, v in sorted(values.items()))
-        for name, values in layers.items()
-        if values
-    )
-    if scale.steps_factor < 1:
-        override = f"{scale.steps_factor:g} of the steps; {override}".removesuffix("; ")
     kinds = {declaration(spec.method).corpus: spec.method for spec in runs if spec.corpus}
     corpora = {f"Training {kind}": corpus_of(declaration(method), scale) for kind, method in sorted(kinds.items())}
     encoders = "; ".join(f"{role}: `{e.name}` @ {e.revision[:12]}" for role, e in sorted(scale.encoders.items()))
-    dev = dataset(scale.dev)
-    rows = [
-        ["Encoder", encoders],
-        *([["Checkpoints chosen on", f"`{dev.path}`: {dev.note}"]] if any(s.dev_sha256 for s in runs) else []),
-        *([kind, f"`{c.path}` (sha256 {c.sha256[:12]}…); {c.note}"] for kind, c in corpora.items() if c),
+    rows = [["Encoder", encoders]]
+    if any(spec.dev_sha256 for spec in runs):
+        dev = dataset(scale.dev)
+        rows.append(["Checkpoints chosen on", f"`{dev.path}`: {dev.note}"])
+    rows += [[kind, f"`{c.path}` (sha256 {c.sha256[:12]}…); {c.note}"] for kind, c in corpora.items() if c]
+    rows += [
         ["Sentences of a column", ", ".join(f"{label} = {n:,}" for label, n in scale.sizes.items())],
-        ["Seeds", ", ".join(map(str, scale.seeds)) + (f" ({few})" if few else "")],
-        ["Settings of the scale", override or "none: the papers' own settings"],
+        ["Seeds", seeds_text(page)],
+        ["Settings of the scale", changed_settings(page.scale, used) or "none: the papers' own settings"],
         ["Precision, threads", f"{scale.precision}, {scale.threads}; evaluation {scale.evaluation.precision}"],
     ]
     tuned = {name: s for name, s in tuned_settings(page.scale).items() if name.partition("+")[0] in used}
@@ -52,6 +42,25 @@ def page_conditions(page: Page) -> list[list[str]]:
     if substitutes := substitutions(page):
         rows.append(["Substituted at this scale", "; ".join(substitutes)])
     return rows
+
+
+def seeds_text(page: Page) -> str:
+    """`1, 2, 3 (1%: 1)`: the seeds of a page's scale, and the sizes and tables with others."""
+    scale, tables = read_scale(page.scale), {"/".join(grid) for grid in page.grids()}
+    others = scale.seeds_by_size | {table: seeds for table, seeds in scale.seeds_by_table.items() if table in tables}
+    few = "; ".join(f"{name}: {', '.join(map(str, seeds))}" for name, seeds in others.items())
+    return ", ".join(map(str, scale.seeds)) + (f" ({few})" if few else "")
+
+
+def changed_settings(scale_name: str, used: set[str]) -> str:
+    """What a scale sets for all runs, and for the methods and components that are used."""
+    scale = read_scale(scale_name)
+    texts = [f"{scale.steps_factor:g} of the steps"] if scale.steps_factor < 1 else []
+    for name, values in {"": scale.override, **scale.methods, **scale.components}.items():
+        if values and (not name or name in used):
+            settings = ", ".join(f"{key} {value}" for key, value in sorted(values.items()))
+            texts.append(f"{name}: {settings}" if name else settings)
+    return "; ".join(texts)
 
 
 def substitutions(page: Page) -> list[str]:
@@ -69,65 +78,53 @@ def substitutions(page: Page) -> list[str]:
     return [f"{what} by {new}" for what, (old, new) in sorted(replaced.items()) if new not in (old, None)]
 
 
-def commit_label(provenance: dict) -> str:
-    """`0123456789+changes`"""
-    return str(provenance["commit"])[:10] + (CHANGES if provenance["dirty_diff_sha256"] else "")
-
-
 def provenance_lines(page: Page) -> str:
     """How the scores on a page were made, as a list: runs, protocols, commits, hardware."""
     wanted = page.scores()
     shown = [shown_score(spec, evaluator, page.scale) for (_, evaluator), spec in sorted(wanted.items())]
     contents, outdated = [content for content, _ in shown if content], sum(old for _, old in shown)
-    evaluators = sorted({evaluator for _, evaluator in wanted})
-    declared = {e: protocol(e).declaration for e in evaluators}
+    declared = {e: protocol(e).declaration for e in sorted({evaluator for _, evaluator in wanted})}
     drawn_by = "a seed of their own" if any(spec.seeds for spec in wanted.values()) else "the run's seed"
     lines = [
         f"- {scored_text(len(contents), len(wanted), outdated)}; corpus subsets are drawn by {drawn_by}.",
         *(f"- Evaluator {e} version {d.version}, protocol {d.protocol} ({d.source})." for e, d in declared.items()),
         *unversioned_lines(contents),
-        *made_by_lines(contents),
-        f"- Regenerate: `snakemake -j4 {page.path}`.",
     ]
+    if contents:
+        trainings = [content["training"]["provenance"] for content in contents]
+        commits = ", ".join(sorted({commit_label(training) for training in trainings}))
+        if CHANGES in commits:
+            commits += f" ({CHANGES}: the code had changes that were not committed; score files hold their sha256)"
+        versions = ", ".join(sorted({f"torch {content['provenance']['packages']['torch']}" for content in contents}))
+        hardware = ", ".join(sorted({training["gpu"] or training["processor"] for training in trainings}))
+        lines.append(f"- Commit: {commits}; {versions}; hardware: {hardware}.")
+    lines.append(f"- Regenerate: `snakemake -j4 {page.path}`.")
     return "\n".join(lines)
 
 
 def deviation_lines(page: Page) -> list[str]:
     """Where the methods, components and evaluators of a page deviate from papers, as lines of a list."""
-    wanted = page.scores()
-    lines = []
-    for folder, used in (
-        (METHODS, {spec.method for spec in wanted.values()}),
-        (COMPONENTS, {name for spec in wanted.values() for name in spec.components}),
-        (EVALUATORS, {protocol(evaluator).declaration.name for _, evaluator in wanted}),
-    ):
-        lines += [f"- `{n}`: {text}" for n in sorted(used) for text in any_declaration(n, folder).deviations]
-    return lines
+    specs, evaluators = page.scores().values(), {evaluator for _, evaluator in page.scores()}
+    used = {
+        METHODS: {spec.method for spec in specs},
+        COMPONENTS: {name for spec in specs for name in spec.components},
+        EVALUATORS: {protocol(evaluator).declaration.name for evaluator in evaluators},
+    }
+    declared = [(name, any_declaration(name, folder)) for folder, names in used.items() for name in sorted(names)]
+    return [f"- `{name}`: {text}" for name, declaration in declared for text in declaration.deviations]
 
 
-def made_by_lines(contents: list[dict]) -> list[str]:
-    """Commits, versions and hardware behind scores, as a line of a list; nothing where there are no scores."""
-    if not contents:
-        return []
-    trainings = [content["training"]["provenance"] for content in contents]
-    commits = ", ".join(sorted({commit_label(training) for training in trainings}))
-    if CHANGES in commits:
-        commits += f" ({CHANGES}: the code had changes that were not committed; score files hold their sha256)"
-    versions = sorted({f"torch {content['provenance']['packages']['torch']}" for content in contents})
-    hardware = sorted({training["gpu"] or training["processor"] for training in trainings})
-    return [f"- Commit: {commits}; {', '.join(versions)}; hardware: {', '.join(hardware)}."]
+def commit_label(provenance: dict) -> str:
+    """`0123456789+changes`"""
+    return str(provenance["commit"])[:10] + (CHANGES if provenance["dirty_diff_sha256"] else "")
 
 
 def unversioned_lines(contents: list[dict]) -> list[str]:
     """Which scores were made with code that had changed without a new version, as lines of a list."""
-    scores = Counter(
-        unit
-        for content in contents
-        for unit in {
-            *content["provenance"].get("unversioned_code", []),
-            *content["training"]["provenance"].get("unversioned_code", []),
-        }
-    )
+    scores: Counter[str] = Counter()
+    for content in contents:
+        provenances = (content["provenance"], content["training"]["provenance"])
+        scores.update({unit for provenance in provenances for unit in provenance.get("unversioned_code", [])})
     return [
         f"- **Code of {unit} changed without a new version**: {count} of {len(contents)} scores were made with it, and"
         " may differ from those of the version."

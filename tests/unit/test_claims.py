@@ -210,6 +210,12 @@ def test_several_comparisons(project):
     assert average.detail.startswith("+2.05 over B in average")
 
 
+def test_a_missing_limit_is_said_only_of_a_row_that_is_below(project):
+    for column, is_below in (("x", False), ("y", True)):
+        detail = judge(columns=[column], versus=["C"], relation="not worse").published.detail
+        assert ("no limit is stated" in detail) == is_below
+
+
 @pytest.mark.parametrize(
     ("claim", "differences", "direction", "shown"),
     [

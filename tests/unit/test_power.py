@@ -1,0 +1,85 @@
+"""Power against simulations, how many seeds a difference needs, and `csebench power` of tables and of claims."""
+
+import json
+from math import inf, sqrt
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from csebench.cli import main
+from csebench.report.power import Design, noncentrality, seeds_needed, smallest_difference
+from csebench.report.stats import quantile
+
+SIMCSE = Design(0.84 * sqrt(2))  # of the difference of two rows on BERT-base, over 50 seeds of others
+
+
+@pytest.mark.parametrize("seeds", [3, 5, 13])
+@pytest.mark.parametrize("level", [0.05, 0.01])
+def test_the_smallest_difference_is_found_in_four_of_five_simulations(seeds, level):
+    rng, true = np.random.default_rng(seeds), smallest_difference(SIMCSE, seeds, level)
+    first, second = rng.normal(0, 0.84, (2, 40_000, seeds))
+    rejected = scipy.stats.ttest_rel(first + true, second, axis=1).pvalue < level
+    assert rejected.mean() == pytest.approx(0.8, abs=0.01)
+
+
+@pytest.mark.parametrize("seeds", [5, 13])
+def test_test_items_add_to_the_error_of_seeds(seeds):
+    """A mean over seeds, and an item error of known size: the statistic has Satterthwaite's degrees of freedom."""
+    rng, design = np.random.default_rng(seeds), Design(0.8, item_variance=0.3**2)
+    true, (_, df) = smallest_difference(design, seeds), design.error(seeds)
+    of_seeds = true + rng.normal(0, 0.8, (40_000, seeds))
+    difference = of_seeds.mean(axis=1) + rng.normal(0, 0.3, 40_000)
+    error = np.sqrt(of_seeds.var(axis=1, ddof=1) / seeds + 0.3**2)
+    rejected = abs(difference) / error > quantile(0.95, df)
+    assert rejected.mean() == pytest.approx(0.8, abs=0.02)
+
+
+def test_one_seed_shows_nothing_but_by_its_test_items():
+    assert smallest_difference(Design(0.84), 1) == inf
+    assert smallest_difference(Design(0.84, item_variance=0.04), 1) == pytest.approx(2.8 * 0.2, rel=0.01)
+    assert noncentrality(inf) == pytest.approx(noncentrality(1e5), rel=1e-3)
+
+
+@pytest.mark.parametrize("difference", [0.5, 1.0, 5.0])
+@pytest.mark.parametrize("design", [SIMCSE, Design(0.84), Design(0.84, item_variance=0.02)])
+def test_one_seed_less_than_needed_is_too_few(design, difference):
+    seeds = seeds_needed(difference, design)
+    assert smallest_difference(design, seeds) <= difference
+    assert seeds == 2 or smallest_difference(design, seeds - 1) > difference
+
+
+def test_no_number_of_seeds_overcomes_the_error_of_test_items():
+    assert seeds_needed(0.5, Design(0.1, item_variance=0.2**2)) == inf
+    assert seeds_needed(0.0, SIMCSE) == inf
+    assert 2 < seeds_needed(0.6, Design(0.4, item_variance=0.2**2)) < inf
+
+
+# ---------------------------------------------------------------- the verb
+
+
+def power(capsys, *arguments):
+    assert main(["power", *arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_table_needs_the_seeds_of_its_printed_deviations(capsys):
+    """At scale paper, where nothing is scored; twice the difference needs fewer."""
+    rows, larger = (power(capsys, "infocse/table2", "--scale", "paper", *more) for more in ((), ("--difference", "5")))
+    (row,) = [row for row in rows if (row["row"], row["against"]) == ("InfoCSE-BERTbase", "SimCSE-BERTbase")][:1]
+    assert (row["difference"], row["sd"], row["seeds needed"]) == ("2.60", "1.19", "4")
+    assert len(larger) == len(rows) and {row["difference"] for row in larger} == {"5.00"}
+    assert next(new for new in larger if new["row"] == row["row"])["seeds needed"] == "3"
+
+
+def test_a_scored_table_has_the_spread_of_its_scores(capsys):
+    rows = power(capsys, "micse/table2", "--scale", "mini")
+    assert rows and all(row["known from"] == "these scores" for row in rows if row["sd"] != "–")
+
+
+def test_claims_need_the_seeds_that_are_reported(capsys):
+    """miCSE against SimCSE: the few-shot gain is shown with 3 seeds, that on all data with 23 or more."""
+    rows = [r for r in power(capsys, "claims") if r["paper"] == "micse" and r["against"].startswith("SimCSE")]
+    seeds = {(r["column"], r["printed"]): [r["no item error"], r["item error 0.18"]] for r in rows}
+    assert seeds["0.1%", "+5.91"][0] == "3"
+    assert seeds["100%", "+0.73"] == ["23", "42"]
