@@ -82,14 +82,16 @@ def family_sentence(answer: Answer) -> str:
     parts, run = [], [c for c in comparisons if c.relation != NOT_RUN]
     for relation, verb in VERBS.items():
         rows = [c for c in comparisons if c.relation == relation]
-        reasons = dict.fromkeys(c.reason for c in rows if c.reason)
-        if rows and (len(rows) < len(comparisons) or relation in (BETTER, WORSE)):
+        if not rows:
+            continue
+        if len(rows) < len(comparisons) or relation in (BETTER, WORSE):
             verb += names(rows, comparisons if relation == NOT_RUN else run)
-        elif rows:
-            verb = "nothing shown" if relation == NOT_SHOWN else verb
-            verb += f": {', '.join(reasons)}" if reasons else "" if relation == NOT_SHOWN else f" in {count_of(rows)}"
-        bound = f" ({family_bound(rows, equality)})" if relation == NOT_SHOWN and rows else ""
-        parts += [f"{verb}{bound}"] if rows else []
+        elif relation == NOT_SHOWN:
+            verb = "nothing shown"
+        else:
+            reasons = dict.fromkeys(c.reason for c in rows if c.reason)
+            verb += f": {', '.join(reasons)}" if reasons else f" in {count_of(rows)}"
+        parts.append(verb + (f" ({family_bound(rows, equality)})" if relation == NOT_SHOWN else ""))
     tested = [c for c in comparisons if c.estimate]
     if unmatched := [c for c in tested if c.differs]:
         count = count_of(tested) if len(unmatched) == len(tested) else f"{len(unmatched)} of {count_of(tested, False)}"
