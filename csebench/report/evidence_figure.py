@@ -18,7 +18,7 @@ from csebench.report.others import (
     method_title,
     sweeps,
 )
-from csebench.score.drawing import COLOURS, GREY, STYLE, figure_files, write_files
+from csebench.score.drawing import COLOURS, GREY, STYLE, WIDTH, figure_files, write_files
 
 MARKS = {SWEEP: ("o", COLOURS[0], 0), SINGLE: ("s", COLOURS[5], 1.2), LATER: ("^", COLOURS[2], 2.1)}  # and place on x
 BIN = 0.15  # of the score: dots within one stand side by side
@@ -32,9 +32,11 @@ def draw_runs(folder: Path) -> list[Path]:
     panels = sweeps()
     table = [["method", "encoder", "group", "source", "seed", "score", "keeps_last_step", "printed"]]
     with matplotlib.rc_context(STYLE):
-        across = max(len(panels), 1)
-        figure = Figure(figsize=(2.7 * across + 0.8, 4.4), layout="constrained")
-        axes = figure.subplots(1, across, sharey=True, squeeze=False).flat
+        rows = max(-(-len(panels) // 2), 1)
+        figure = Figure(figsize=(WIDTH, 3.3 * rows + 0.4), layout="constrained")
+        axes = figure.subplots(rows, 2, sharey=True, squeeze=False).flat
+        for axis in axes[len(panels) :]:
+            axis.set_visible(False)
         for axis, (key, _, value) in zip(axes, panels, strict=False):
             table += panel(axis, key, value)
         figure.supylabel("average of the seven STS test sets (Spearman x 100)", fontsize=9)
@@ -66,7 +68,7 @@ def panel(axis, key: Key, value: Print) -> list[list]:
     axis.set_xticks([MARKS[runs.kind][2] for runs in drawn], labels)
     axis.set_xlim(-0.6, 2.6)
     reach = f"{drawn[0].reach(line)} of {drawn[0].summary.n} seeds reach print"
-    axis.set_title(f"{method_title(key)}\n{encoder_title(key)}\n{reach}")
+    axis.set_title(f"{method_title(key)}, {encoder_title(key)}\n{reach}")
     return rows
 
 

@@ -25,7 +25,7 @@ from csebench.report.cells import (
     shown_score,
 )
 from csebench.report.panels import draw_rows
-from csebench.score.drawing import GREY, MARKERS, STYLE, figure_files, row_colour, write_files
+from csebench.score.drawing import GREY, MARKERS, STYLE, WIDTH, figure_files, row_colour, write_files
 from csebench.score.store import score, value
 
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
@@ -61,7 +61,7 @@ def draw(paper_name: str, name: str, scale: str) -> list[Path]:
         if not drawn and view.progress[0] and stem.with_suffix(".csv").exists():
             return []  # drawn where the per-item values were, which are not published
         if not drawn:
-            figure, note = Figure(figsize=(7.4, 0.3), layout="constrained"), "nothing to draw: no scores"
+            figure, note = Figure(figsize=(WIDTH, 0.3), layout="constrained"), "nothing to draw: no scores"
         add_title_and_note(figure, view, note)
     return write_files(stem, figure_files(figure, table))
 
@@ -173,22 +173,23 @@ def curves(figure, shown: GridView):
     """A line a row over the sizes of the training set."""
     grid, sentences = shown.figure, read_scale(shown.scale).sizes
     x = [sentences[column.size] for column in grid.columns]
-    figure.set_size_inches(11.4 if grid.baseline else 7.4, 4.2)
-    axes = figure.subplots(1, 2 if grid.baseline else 1, squeeze=False)[0]
+    count = 2 if grid.baseline else 1
+    figure.set_size_inches(WIDTH, 3.6 * count)
+    axes = figure.subplots(count, squeeze=False)[:, 0]
     handles = lines(axes[0], x, marks(shown), grid.rows)
     drawn = bool(handles)
     handles += draw_untrained(axes[0], shown)
-    axes[0].set_ylabel(grid.axis)
+    axes[0].set_ylabel(grid.axis.replace(", ", ",\n"))
     if grid.baseline:
         lines(axes[1], x, changes(shown), grid.rows)
         base = grid.rows[grid.baseline_row]
         axes[1].axhline(0, **row_style(base, grid.baseline_row) | {"marker": "", "linewidth": 1, "zorder": 1})
-        axes[1].set_ylabel(f"{grid.axis},\ndifference to {grid.baseline}, paired by seed")
+        axes[1].set_ylabel(f"difference to {grid.baseline},\npaired by seed")
     for ax in axes:
         sizes(ax, x)
-        ax.set_xlabel("sentences in the training set")
+    axes[-1].set_xlabel("sentences in the training set")
     if drawn:
-        axes[-1].legend(handles=handles, **RIGHT_OF_AXES)
+        axes[0].legend(handles=handles, **RIGHT_OF_AXES)
     return cell_table(shown), cell_note(shown), drawn
 
 
@@ -260,7 +261,7 @@ def dots(figure, shown: GridView):
         axes.get_yticklabels()[place].set_fontweight("bold")
     axes.set_ylim(-max(y, 1) + 0.4, 0.6)
     axes.set_xlabel(grid.axis)
-    figure.set_size_inches(8, 1.2 + 0.26 * max(y, 4))
+    figure.set_size_inches(WIDTH, 1.2 + 0.26 * max(y, 4))
     if handles:
         axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1))
     return cell_table(shown), cell_note(shown), bool(rows)
@@ -269,7 +270,7 @@ def dots(figure, shown: GridView):
 def scatter(figure, shown: GridView):
     """A point a row: x and y; the third column stands in the legend."""
     grid, points, anything = shown.figure, marks(shown), False
-    figure.set_size_inches(7.8, 4.4)
+    figure.set_size_inches(WIDTH, 4.4)
     axes = figure.subplots()
     for i, (row, (x, y, *others)) in enumerate(zip(grid.rows, points, strict=True)):
         style = {"color": row_colour(row, i), "linestyle": ""}
@@ -305,7 +306,7 @@ def title(shown: GridView, column: int) -> str:
 
 def training(figure, shown: GridView):
     """A row is a path in the plane of uniformity and alignment over the evaluated steps, the mean of its seeds."""
-    figure.set_size_inches(7.8, 4.4)
+    figure.set_size_inches(WIDTH, 4.4)
     axes = figure.subplots()
     table: list[list] = [["row", "step", *(f"{key}{of}" for key in CURVE for of in ("", "_std")), "n", "runs"]]
     seeds = []

@@ -13,10 +13,10 @@ from csebench.plan.targets import grid_path
 from csebench.report.cells import GridView
 from csebench.report.compare import Answer, Comparison
 from csebench.report.words import short_label
-from csebench.score.drawing import GREY, STYLE, write_files
+from csebench.score.drawing import GREY, STYLE, WIDTH, write_files
 
 LINE = 0.25  # inches
-WIDTH, LEFT, AXIS = 8.2, 2.9, 3.1  # inches: of the figure, left of the axis, of the axis
+LEFT, AXIS = 2.7, 2.6  # inches: left of the axis, of the axis
 BLUE = "#2F7ED8"
 
 
@@ -30,8 +30,8 @@ def draw_forest(view: GridView, answers: list[Answer], title: str) -> list[Path]
     from matplotlib.figure import Figure
 
     tested = [comparison for _, members in groups for comparison in members]
-    headings = [textwrap.wrap(answer.family.question, 88) for answer, _ in groups]
-    heading = "" if title == groups[0][0].family.question else textwrap.fill(title, 88)
+    headings = [textwrap.wrap(answer.family.question, 84) for answer, _ in groups]
+    heading = "" if title == groups[0][0].family.question else textwrap.fill(title, 84)
     lines = len(tested) + sum(map(len, headings))
     below, above = 0.55, 0.1 + 0.2 * len(heading.splitlines())
     with matplotlib.rc_context(STYLE):
@@ -113,8 +113,7 @@ def row_labels(comparisons: Sequence[Comparison]) -> list[str]:
     for c in comparisons:
         row, against = short_label(c.row), short_label(c.against)
         pair = f"{row} − {against}" if one_row == one_base else f"against {against}" if one_row else row
-        column = "" if one_column else c.columns
-        parts = [pair if (c.row, c.against) != before else "", column]
-        labels.append(textwrap.shorten(", ".join(filter(None, parts)), 42, placeholder=" …"))
+        pair = textwrap.shorten(pair, 35, placeholder=" …") if (c.row, c.against) != before else ""
+        labels.append(", ".join(filter(None, [pair, "" if one_column else c.columns])))
         before = (c.row, c.against)
     return labels

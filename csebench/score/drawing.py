@@ -18,6 +18,7 @@ from csebench.plan.registry import declaration
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#808080", "#B8A900")
 GREY = "#808080"  # of text and axes: readable on white and on black alike
 MARKERS = ("o", "s", "^", "D", "v")
+WIDTH = 7.3  # inches: of a figure on a page of the site, so that its text keeps its size
 STYLE: dict[Any, Any] = {
     "svg.hashsalt": "csebench",
     "font.size": 9,

@@ -12,6 +12,7 @@ from csebench.report.pages.table import printed_lead
 from csebench.report.words import family_sentence, not_matched, sentence
 
 VIEW: Any = None  # of no matter here
+FAMILY = Family(question="?", rows=[("A", "B")])
 RATE = Setting("learning rate", "3e-5", "1e-4")
 
 
@@ -30,7 +31,6 @@ CASES = {
     "A and B are the same runs at this scale.": comparison(compare.SAME_RUNS, estimate=None),
     "A changes nothing here: it stays within 0.02 points of B.": comparison(compare.INACTIVE_HERE, -0.01, 0.01),
     "A scores 0.25 points above B, with one seed: chance is not excluded.": comparison(compare.ONE_SEED, 0.25, 0.25),
-    "A scores 0.25 points below B, with one seed: chance is not excluded.": comparison(compare.ONE_SEED, -0.5, 0),
     "No answer yet: 3 of 10 runs are scored.": comparison(compare.PARTIAL, estimate=None, scored=(3, 10)),
     "No answer: the scores are of older code.": comparison(compare.OUTDATED, estimate=None),
     "Nothing is run here: no data.": comparison(compare.NOT_RUN, estimate=None, reason="no data"),
@@ -64,19 +64,17 @@ FAMILIES = {
     f"Nothing shown {BOUND}.": [OPEN, replace(OPEN, row="C", family_high=0.2)],
     "Not run here: no data.": [NOT_HERE, replace(NOT_HERE, against="C")],
     "Better: A, C. Not matched in 1 of 2 comparisons: learning rate.": [RATED, replace(SHOWN, row="C")],
-    "Better: 5 of 5.": [replace(SHOWN, row=f"M{i}") for i in range(5)],
 }
 
 
 @pytest.mark.parametrize("text", FAMILIES)
 def test_a_family_of_comparisons_is_one_sentence(text):
-    assert family_sentence(Answer(Family(question="?", rows=[("A", "B")]), VIEW, tuple(FAMILIES[text]))) == text
+    assert family_sentence(Answer(FAMILY, VIEW, tuple(FAMILIES[text]))) == text
 
 
 def test_answers_at_the_scale_of_the_paper():
     compared = (SHOWN, comparison(compare.WORSE, -2, -1, printed=2.5), OPEN)
-    family = Family(question="?", rows=[("A", "B")])
-    assert [printed_lead(Answer(family, VIEW, (replace(c, p=0.5),))) for c in compared] == [
+    assert [printed_lead(Answer(FAMILY, VIEW, (replace(c, p=0.5),))) for c in compared] == [
         "A's lead over B (printed +2.50) is shown: +1.50.",
         "A is worse than B (printed +2.50): -1.50.",
         "A's lead over B (printed +2.50) is not shown; a gain above 0.4 points is excluded.",
