@@ -135,9 +135,12 @@ def inputs_of(output: str, scale: str | None = None) -> list[Path]:
 @refusing
 def inputs_of_all(scale: str) -> list[Path]:
     """Every page of a scale, and the scores: a deleted one is made again, though pages are up to date."""
+    from csebench.report.pages import has_picture  # where it is needed: it loads all of the room
+
     names = ["index.md", "claims.md", "audit.md", "scores.csv", "cells.csv", "comparisons.csv"]
     pages = targets.pages(scale)
-    files = [path for page in pages for path in dict.fromkeys((page.path, page.path.with_suffix(".md")))]
+    files = [page.path.with_suffix(".md") for page in pages]
+    files += [p.path for p in pages if p.path.suffix == ".svg" and (p.path.exists() or has_picture(p))]
     files += [catalog.results_folder(scale) / name for name in names]
     return [*files, catalog.RESULTS / "evidence.md", *made_from.scores_of_pages(pages)]
 

@@ -296,18 +296,20 @@ def draw_clouds(
     figure: FigureBase, groups: dict[str, np.ndarray], task: str, source: Source, heading: str, x: str, y: str
 ) -> list[list]:
     """A cloud of (pairs, 2) points for each group, and the distance of their centroids."""
-    from csebench.score.drawing import COLOURS, points
+    from csebench.score.drawing import COLOURS, GREY, points
     from csebench.score.store import value
 
     axes, centroids = figure.subplots(), []
     for place, (group, values) in enumerate(groups.items()):
         points(axes, values[:, 0], values[:, 1], place, label=f"{group} ({len(values):,} pairs)", alpha=0.35)
         centroids.append(values.mean(0))
-        axes.plot(*centroids[-1], "o", c=COLOURS[place], ms=10, mec="black", mew=1.5, zorder=3)
-    axes.annotate("", *centroids, arrowprops={"arrowstyle": "<->", "linewidth": 1.5, "shrinkA": 6, "shrinkB": 6})
+        axes.plot(*centroids[-1], "o", c=COLOURS[place], ms=10, mec=GREY, mew=1.5, zorder=3)
+    axes.annotate(
+        "", *centroids, arrowprops={"arrowstyle": "<->", "color": GREY, "linewidth": 1.5, "shrinkA": 6, "shrinkB": 6}
+    )
     distance = value(source.content, task, "distance")
     axes.set(xlabel=x, ylabel=y, title=f"{source.model}: centroids {distance:.3f} apart\n{heading}")
-    axes.legend(frameon=False, loc="best", markerscale=2)
+    axes.legend(loc="best", markerscale=2)
     rows = [[group, *point] for group, values in groups.items() for point in values]
     return [["pair", "cosine", "mutual_information_nats"], *rows]
 
@@ -324,7 +326,7 @@ def draw_attention_histograms(figure: FigureBase, items: Items, source: Source) 
     norm = LogNorm(joint[joint > 0].min(), joint.max())
     for ax, name, bins, share in zip(axes.flat, names, edges, joint, strict=True):
         mesh = ax.pcolormesh(bins, bins, np.ma.masked_equal(share.T, 0), norm=norm, cmap="cividis", rasterized=True)
-        ax.set_title(name, fontsize=8)
+        ax.set_title(name, fontsize=9)
         ax.set_aspect("equal")
     figure.colorbar(mesh, ax=axes, label="share of the slice's entries", shrink=0.8)
     figure.supxlabel("ln of the attention weight (no unit), view 1", fontsize=9)

@@ -155,23 +155,27 @@ READERS = {"imdb": imdb, "stackoverflow": stackoverflow}
 
 
 def draw_clusters(figure: FigureBase, items: Items, source: Source) -> list[list]:
-    """InforMin-CL Figure 2, MSSE Figure 4: the same points by cluster and by label."""
-    from csebench.score.drawing import points
+    """InforMin-CL Figure 2, MSSE Figure 4: the same points by cluster and by label; the eight largest have colours."""
+    from csebench.score.drawing import GREY, points
     from csebench.score.store import value
 
     shown, coordinates, dataset = items["shown"], items["coordinates"], source.evaluator.split(":")[1]
     cluster, label = items["cluster"][shown], items["label"][shown]
     axes = figure.subplots(1, 2, sharex=True, sharey=True)
     for ax, groups, name in zip(axes, (cluster, label), ("cluster of k-means", "label"), strict=True):
-        for place, group in enumerate(np.unique(groups)):
+        classes, counts = np.unique(groups, return_counts=True)
+        largest = sorted(classes[np.argsort(-counts, kind="stable")[:8]])
+        others = coordinates[~np.isin(groups, largest)]
+        if len(others):
+            points(ax, others[:, 0], others[:, 1], c=GREY, alpha=0.2, label=f"{len(classes) - len(largest)} others")
+        for place, group in enumerate(largest):
             members = coordinates[groups == group]
             points(ax, members[:, 0], members[:, 1], place, label=str(group))
             if groups is cluster:
-                box = {"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.6}
-                ax.text(*np.median(members, axis=0), str(group), fontsize=7, ha="center", va="center", bbox=box)
+                ax.text(*np.median(members, axis=0), str(group), fontweight="bold", ha="center", va="center")
         ax.set(xlabel="t-SNE dimension 1 (no unit)", title=f"by {name}")
     axes[0].set_ylabel("t-SNE dimension 2 (no unit)")
-    axes[1].legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, markerscale=2, fontsize=8)
+    axes[1].legend(loc="center left", bbox_to_anchor=(1, 0.5), markerscale=2)
     count = f"{len(shown):,} of {len(items['cluster']):,} sentences"
     share = value(source.content, dataset, "purity")
     assert share is not None

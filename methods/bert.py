@@ -18,7 +18,7 @@ Language Understanding}, author={Devlin, Jacob and Chang, Ming-Wei and Lee, Kent
 booktitle={NAACL},
 year={2019}}""",
     "trains": "nothing",
-    "colours": {"": "#595959"},
+    "colours": {"": "#707070"},
     "params": {
         "pooler": ("avg_first_last_2021", "the published 56.70: embedding output and last layer (SimCSE issue #285)"),
     },

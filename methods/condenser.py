@@ -35,7 +35,7 @@ Retrieval}, author={Gao, Luyu and Callan, Jamie}, booktitle={EMNLP}, year={2021}
         "tokens": "it has one, masked, view of a sentence, and its own loss over tokens",
     },
     "trains": "encoder, upper layers, masked-LM head",
-    "colours": {"": "#4B5D67"},
+    "colours": {"": "#6F8794"},
     "params": {
         "steps": (7813, "InfoCSE sec. 4.2: 8 epochs at batch 1024, here of 10^6 sentences"),
         "batch_size": (1024, "InfoCSE sec. 4.2"),

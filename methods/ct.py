@@ -33,7 +33,7 @@ DECLARATION = {
 Carlsson, Fredrik and Gyllensten, Amaru Cuba and Gogoulou, Evangelia and
 Hellqvist, Erik Ylip{\\"a}{\\"a} and Sahlgren, Magnus}, booktitle={ICLR}, year={2021}}""",
     "trains": "two encoders",
-    "colours": {"": "#000000", "ami": "#4B0082"},
+    "colours": {"": "#808080", "ami": "#8A5CD6"},
     "params": {
         "steps": (5000, "Training.py: 10 epochs of 500 batches"),
         "batch_size": (16, "Training.py: pairs, 2 of them positive"),

@@ -30,7 +30,7 @@ DECLARATION = {
 Embedding}, author={He, Hongliang and Zhang, Junlei and Lan, Zhenzhong and Zhang, Yue}, booktitle={AAAI},
 year={2023}}""",
     "trains": "encoder, head",
-    "colours": {"": "#9C2F5F"},
+    "colours": {"": "#C24D7F"},
     "params": {
         "steps": (15625, "1 epoch of 10^6 sentences at batch 64"),
         "batch_size": (64, "run_unsup_bert_base.sh"),

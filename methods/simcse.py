@@ -25,7 +25,7 @@ DECLARATION = {
     "citation": """@inproceedings{gao2021simcse, title={{SimCSE}: Simple Contrastive Learning of Sentence Embeddings},
 author={Gao, Tianyu and Yao, Xingcheng and Chen, Danqi}, booktitle={EMNLP}, year={2021}}""",
     "trains": "encoder, head",
-    "colours": {"": "#0072B2", "ami": "#17A2A2", "moco": "#882255"},
+    "colours": {"": "#0072B2", "ami": "#17A2A2", "moco": "#B03A78"},
     "params": {
         "steps": (15625, "1 epoch of 10^6 sentences at batch 64"),
         "batch_size": (64, "README table, run_unsup_example.sh"),

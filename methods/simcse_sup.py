@@ -24,7 +24,7 @@ DECLARATION = {
     "needs": "triplets",
     "trains": "encoder with its pooler",
     "corpus": "triplets",
-    "colours": {"": "#1B3A5C"},
+    "colours": {"": "#4F81BD"},
     "params": {
         "steps": (1617, "run_sup_example.sh: 3 epochs of 275,601 triplets at batch 512"),
         "batch_size": (512, "run_sup_example.sh: 4 GPUs of 128"),

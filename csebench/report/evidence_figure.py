@@ -18,7 +18,7 @@ from csebench.report.others import (
     method_title,
     sweeps,
 )
-from csebench.score.drawing import COLOURS, STYLE, figure_files, write_files
+from csebench.score.drawing import COLOURS, GREY, STYLE, WIDTH, figure_files, write_files
 
 MARKS = {SWEEP: ("o", COLOURS[0], 0), SINGLE: ("s", COLOURS[5], 1.2), LATER: ("^", COLOURS[2], 2.1)}  # and place on x
 BIN = 0.15  # of the score: dots within one stand side by side
@@ -32,13 +32,15 @@ def draw_runs(folder: Path) -> list[Path]:
     panels = sweeps()
     table = [["method", "encoder", "group", "source", "seed", "score", "keeps_last_step", "printed"]]
     with matplotlib.rc_context(STYLE):
-        across = max(len(panels), 1)
-        figure = Figure(figsize=(2.6 * across + 0.8, 4.4), layout="constrained")
-        axes = figure.subplots(1, across, sharey=True, squeeze=False).flat
+        rows = max(-(-len(panels) // 2), 1)
+        figure = Figure(figsize=(WIDTH, 3.3 * rows + 0.4), layout="constrained")
+        axes = figure.subplots(rows, 2, sharey=True, squeeze=False).flat
+        for axis in axes[len(panels) :]:
+            axis.set_visible(False)
         for axis, (key, _, value) in zip(axes, panels, strict=False):
             table += panel(axis, key, value)
         figure.supylabel("average of the seven STS test sets (Spearman x 100)", fontsize=9)
-        figure.supxlabel("hollow: the last checkpoint was the best; bar: mean ± standard deviation", fontsize=8)
+        figure.supxlabel("hollow: the last checkpoint was the best; bar: mean ± standard deviation", fontsize=9)
         return write_files(folder / "evidence", figure_files(figure, table))
 
 
@@ -50,21 +52,23 @@ def panel(axis, key: Key, value: Print) -> list[list]:
         offsets = dodge(runs.values)
         for (e, run), score, offset in zip(runs.runs, runs.values, offsets, strict=True):
             last = run.best_step is not None and run.best_step == e.setup.steps
-            axis.plot(x + offset, score, marker, ms=4, mew=0.9, mec=colour, mfc="white" if last else colour)
+            axis.plot(x + offset, score, marker, ms=4, mew=0.9, mec=colour, mfc="none" if last else colour)
             names = (method_title(key), encoder_title(key), runs.kind, e.name)
             rows.append([*names, run.seed or "", score, int(last), value.value.value])
         if runs.summary.std is not None:
-            bar = {"fmt": "_", "ms": 9, "color": "black", "lw": 1.2, "capsize": 3}
+            bar = {"fmt": "_", "ms": 9, "color": GREY, "lw": 1.2, "capsize": 3}
             axis.errorbar(x + offsets.max() + 0.2, runs.summary.mean, runs.summary.std, **bar)
     line = value.value.value
-    axis.axhline(line, color="black", lw=1.2, ls="--", zorder=0)
-    text = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "ha": "right", "fontsize": 8}
+    axis.axhline(line, color=GREY, lw=1.2, ls="--", zorder=0)
+    text = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "ha": "right"}
     axis.annotate(f"printed {value.value.text}", (1, line), (0, 3), **text)
-    labels = [f"{runs.kind.replace(' in ', chr(10) + 'in ')}\nn = {runs.summary.n}" for runs in drawn]
-    axis.set_xticks([MARKS[runs.kind][2] for runs in drawn], labels, fontsize=7)
+    labels = [
+        f"{runs.kind.replace(' in later ', f'{chr(10)}in later{chr(10)}')}\nn = {runs.summary.n}" for runs in drawn
+    ]
+    axis.set_xticks([MARKS[runs.kind][2] for runs in drawn], labels)
     axis.set_xlim(-0.6, 2.6)
     reach = f"{drawn[0].reach(line)} of {drawn[0].summary.n} seeds reach print"
-    axis.set_title(f"{method_title(key)}\n{encoder_title(key)}\n{reach}")
+    axis.set_title(f"{method_title(key)}, {encoder_title(key)}\n{reach}")
     return rows
 
 

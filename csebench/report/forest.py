@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -13,20 +13,11 @@ from csebench.plan.targets import grid_path
 from csebench.report.cells import GridView
 from csebench.report.compare import Answer, Comparison
 from csebench.report.words import short_label
-from csebench.score.drawing import STYLE, write_files
+from csebench.score.drawing import GREY, STYLE, WIDTH, write_files
 
-LINE = 0.26  # inches
-GREY = "#808080"  # on white and on black alike
+LINE = 0.25  # inches
+LEFT, AXIS = 2.7, 2.6  # inches: left of the axis, of the axis
 BLUE = "#2F7ED8"
-DARK_AND_LIGHT: dict[Any, Any] = {
-    "savefig.transparent": True,
-    "text.color": GREY,
-    "axes.edgecolor": GREY,
-    "axes.labelcolor": GREY,
-    "xtick.color": GREY,
-    "ytick.color": GREY,
-    "svg.fonttype": "none",  # text stays text
-}
 
 
 def draw_forest(view: GridView, answers: list[Answer], title: str) -> list[Path]:
@@ -38,76 +29,91 @@ def draw_forest(view: GridView, answers: list[Answer], title: str) -> list[Path]
     import matplotlib
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context(STYLE | DARK_AND_LIGHT):
-        count = sum(len(tested) + 1 for _, tested in groups)
-        figure = Figure(figsize=(8.6, LINE * count + 1.1), layout="constrained")
-        axes = figure.subplots()
-        reach = axis_reach(
-            [end for answer, tested in groups for c in tested for end in ends(c, answer.family.primary)]
-        )
-        axes.set_xlim(-reach, reach)
+    tested = [comparison for _, members in groups for comparison in members]
+    headings = [textwrap.wrap(answer.family.question, 84) for answer, _ in groups]
+    heading = "" if title == groups[0][0].family.question else textwrap.fill(title, 84)
+    lines = len(tested) + sum(map(len, headings))
+    below, above = 0.55, 0.1 + 0.2 * len(heading.splitlines())
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, LINE * lines + below + above))
+        height = figure.get_figheight()
+        axes = figure.add_axes((LEFT / WIDTH, below / height, AXIS / WIDTH, LINE * lines / height))
+        axes.set_xlim(*axis_limits([end for a, members in groups for c in members for end in ends(c, a)]))
         y, ticks, labels = 0, [], []
-        for answer, tested in groups:
-            axes.annotate(
-                textwrap.shorten(answer.family.question, 80),
-                (0, -y),
-                xycoords=("axes fraction", "data"),
-                xytext=(2, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=9,
-                fontweight="bold",
-            )
-            y += 1
-            for comparison in tested:
-                draw_comparison(axes, -y, comparison, answer.family.primary, reach)
-                ticks.append(-y)
-                labels.append(line_label(comparison, len({c.columns for c in tested}) > 1))
+        for (answer, members), words in zip(groups, headings, strict=True):
+            text = {"xycoords": ("figure fraction", "data"), "va": "center", "fontweight": "bold"}
+            for line in words:
+                axes.annotate(line, (0.01, y), **text)
                 y += 1
-        axes.axvline(0, color=GREY, linewidth=1)
-        axes.set_yticks(ticks, labels, fontsize=9)
-        axes.set_ylim(-y + 0.4, 0.6)
-        axes.set_xlabel("difference in points; more is better")
+            axes.plot([0, 0], [y - 0.5, y + len(members) - 0.5], color=GREY, linewidth=1, zorder=1)
+            for comparison, label in zip(members, row_labels(members), strict=True):
+                draw_comparison(axes, y, comparison, answer)
+                ticks.append(y)
+                labels.append(label)
+                y += 1
+        axes.set_yticks(ticks, labels)
+        axes.set_ylim(y - 0.4, -0.6)
+        counts = sorted({c.estimate.seeds for c in tested if c.estimate})
+        seeds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
+        unmatched = "; open: other settings differ too" if any(c.differs for c in tested) else ""
+        axes.set_xlabel(f"difference in points, 95 % interval; n = {seeds}{unmatched}")
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
-        figure.suptitle(title)
+        figure.suptitle(heading, x=0.01, y=1 - 0.06 / height, ha="left", va="top")
         svg = io.BytesIO()
         figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
     return write_files(grid_path(view.paper, view.name, view.scale, "svg").with_suffix(""), {".svg": svg.getvalue()})
 
 
-def draw_comparison(axes, y: float, comparison: Comparison, primary: bool, reach: float) -> None:
+def draw_comparison(axes, y: float, comparison: Comparison, answer: Answer) -> None:
     """A dot with its interval, open where the rows are not matched; an arrow at the edge where it lies outside."""
-    low, high = ends(comparison, primary)
+    low, high = ends(comparison, answer)
     assert comparison.estimate is not None
-    gain = comparison.estimate.gain
+    gain, (left, right) = comparison.estimate.gain, axes.get_xlim()
     face = BLUE if comparison.matched else "none"
-    style = {"color": BLUE, "markerfacecolor": face, "markersize": 6, "elinewidth": 1.6, "capsize": 2}
-    if abs(gain) < reach:
+    if left < gain < right:
+        style = {"color": BLUE, "markerfacecolor": face, "markersize": 6, "elinewidth": 1.6, "capsize": 2}
         axes.errorbar(gain, y, xerr=[[gain - low], [high - gain]], fmt="o", **style)
     else:
-        axes.plot(
-            0.97 * reach * (1 if gain > 0 else -1), y, ">" if gain > 0 else "<", color=BLUE, markerfacecolor=face
-        )
-    more = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center", "fontsize": 9}
-    text = f"{gain:+.2f}, n = {comparison.estimate.seeds}"
-    text += "" if comparison.matched else f"; other {', '.join(s.name for s in comparison.differs)}"
-    axes.annotate(text, (1, y), xytext=(6, 0), annotation_clip=False, **more)
+        place, marker = (0.02, "<") if gain <= left else (0.98, ">")
+        axes.plot(place, y, marker, color=BLUE, markerfacecolor=face, transform=axes.get_yaxis_transform())
+    text = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center"}
+    axes.annotate(f"{gain:+.2f}{difference_note(comparison)}", (1, y), (6, 0), annotation_clip=False, **text)
 
 
-def ends(comparison: Comparison, primary: bool) -> tuple[float, float]:
+def difference_note(comparison: Comparison) -> str:
+    """`, other learning rate + 2`: what else differs, the first setting by name."""
+    names = [setting.name for setting in comparison.differs]
+    more = f" + {len(names) - 1}" if len(names) > 1 else ""
+    return f", other {names[0]}{more}" if names else ""
+
+
+def ends(comparison: Comparison, answer: Answer) -> tuple[float, float]:
     """The interval that is drawn: of the comparison itself, or the simultaneous one of its family."""
-    low, high = (comparison.low, comparison.high) if primary else (comparison.family_low, comparison.family_high)
+    bounds = comparison.low, comparison.high
+    low, high = bounds if answer.family.primary else (comparison.family_low, comparison.family_high)
     assert low is not None and high is not None
     return low, high
 
 
-def axis_reach(bounds: list[float]) -> float:
-    """Where the axis ends: at twice what three quarters of all bounds need, or at the farthest."""
-    sizes = np.abs(bounds)
-    return float(max(min(1.1 * sizes.max(), 2 * np.quantile(sizes, 0.75)), 0.1))
+def axis_limits(bounds: Sequence[float]) -> tuple[float, float]:
+    """Where the axis begins and ends: 0 and all bounds but those beyond twice what three quarters of them need."""
+    reach = max(2 * float(np.quantile(np.abs(bounds), 0.75)), 0.05)
+    low, high = max(min(*bounds, 0.0), -reach), min(max(*bounds, 0.0), reach)
+    margin = 0.05 * (high - low)
+    return low - margin, high + margin
 
 
-def line_label(comparison: Comparison, with_column: bool) -> str:
-    text = f"{short_label(comparison.row)} − {short_label(comparison.against)}"
-    return f"{text}, {comparison.columns}" if with_column else text
+def row_labels(comparisons: Sequence[Comparison]) -> list[str]:
+    """What tells the comparisons of a question apart: their rows, what one row is compared with, or columns."""
+    one_row, one_base, one_column = (
+        len({getattr(c, key) for c in comparisons}) == 1 for key in ("row", "against", "columns")
+    )
+    labels, before = [], None
+    for c in comparisons:
+        row, against = short_label(c.row), short_label(c.against)
+        pair = f"{row} − {against}" if one_row == one_base else f"against {against}" if one_row else row
+        pair = textwrap.shorten(pair, 35, placeholder=" …") if (c.row, c.against) != before else ""
+        labels.append(", ".join(filter(None, [pair, "" if one_column else c.columns])))
+        before = (c.row, c.against)
+    return labels

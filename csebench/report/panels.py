@@ -1,8 +1,7 @@
-"""Figures of one model, from its scores and per-item values: SVG, PNG and the plotted data as CSV, and texts that
-were retrieved as Markdown. Same scores, same bytes.
+"""What evaluators draw from per-item values: of one model, as figures and texts of its own; of a paper's rows, as
+one figure. Same scores, same bytes.
 
-Evaluators declare what they draw and draw it (evaluators/_template.py). The papers' figures, of many models:
-csebench/report/figures.py.
+Evaluators declare what they draw and draw it (evaluators/_template.py). Figures of cells: csebench/report/figures.py.
 """
 
 from __future__ import annotations
@@ -12,7 +11,9 @@ from pathlib import Path
 from csebench.base.errors import BadInput
 from csebench.base.files import read_json
 from csebench.plan.declarations import Panel, Texts
-from csebench.plan.registry import EVALUATORS, evaluator_declaration, load_drawing, names, protocol
+from csebench.plan.registry import EVALUATORS, evaluator_declaration, load_drawing, names, panels, protocol
+from csebench.plan.targets import score_path
+from csebench.report.cells import Cell, GridView
 from csebench.report.pages.page import escape_cell, escape_html
 from csebench.score import store
 from csebench.score.drawing import STYLE, Source, csv_bytes, figure_files, write_files
@@ -60,6 +61,58 @@ def draw(kind: str, panel: Panel, items: Items, source: Source):
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(panel.width, panel.height), layout="constrained")
         return figure, load_drawing(kind)(figure, items, source)
+
+
+def draw_rows(figure, view: GridView) -> tuple[list[list], str, bool]:
+    """A paper's figure: what an evaluator draws of the run of each row's first seed, one part of the figure a row.
+    Returns what is plotted, a note, and whether anything is."""
+    kind = view.figure.kind
+    (_, panel), draw_panel = panels()[kind], load_drawing(kind)
+    runs = [items_of_first_run(cell, panel, view.scale) for cell, *_ in view.rows]
+    count = max(1, sum(run is not None for run in runs))
+    stacked = panel.width > 6
+    rows, columns = (count, 1) if stacked else (1, count)
+    figure.set_size_inches(max(6.4, columns * panel.width), rows * panel.height)
+    parts = iter(figure.subfigures(rows, columns, squeeze=False).flat)
+    table: list[list] = [["model"]]
+    drawn = []
+    for row, (cell, *_), run in zip(view.figure.rows, view.rows, runs, strict=True):
+        if run is None:
+            table.append([row.label])
+            continue
+        arrays, content = run
+        drawn.append(next(parts))
+        head, *lines = draw_panel(drawn[-1], arrays, Source(cell.plan.evaluator, row.label, content))
+        published = [i for i, name in enumerate(head) if name != "text"]  # sentences belong to others
+        table[0] = ["model", *(head[i] for i in published)]
+        table += [[row.label, *(line[i] for i in published)] for line in lines]
+    if panel.shared_axes:
+        for axes in zip(*(part.axes for part in drawn), strict=True):
+            if axes[0].get_label() != "<colorbar>":
+                same_axes(axes)
+    table = [line + [None] * (len(table[0]) - len(line)) for line in table]
+    return table, "of every row one run, that of the first seed", bool(drawn)
+
+
+def items_of_first_run(cell: Cell, panel: Panel, scale: str) -> tuple[Items, dict] | None:
+    """Per-item values and score JSON of a cell's first run; None where they are not here."""
+    if not cell.plan.specs:
+        return None
+    spec = cell.plan.specs[0]
+    content, _ = store.score(spec, cell.plan.evaluator, scale)
+    if content is None or store.value(content, cell.plan.task, cell.plan.column.metric) is None:
+        return None
+    file = score_path(spec.run_id, cell.plan.evaluator, scale)
+    arrays = (store.items(content, file) or {}).get(cell.plan.evaluator, {})
+    return (arrays, content) if panel.item in arrays else None
+
+
+def same_axes(axes) -> None:
+    """Limits that hold all that each of them shows."""
+    for which in ("xlim", "ylim"):
+        limits = [getattr(ax, f"get_{which}")() for ax in axes]
+        for ax in axes:
+            ax.set(**{which: (min(low for low, _ in limits), max(high for _, high in limits))})
 
 
 def read(scores: Path) -> tuple[dict, dict[str, Items]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from math import ceil, floor
+from math import ceil, floor, inf
 
 from csebench.plan.catalog import DEFAULT_SCALE
 from csebench.report.compare import (
@@ -33,7 +33,8 @@ MOST_NAMES = 4  # of rows that a sentence lists
 def sentence(comparison: Comparison, equality: bool = False) -> str:
     """The answer that a comparison gives, without what is not matched: one sentence."""
     c = comparison
-    row, against = short_label(c.row), short_label(c.against)
+    row, against = subject(c.row), subject(c.against)
+    row = f"{row[:1].upper()}{row[1:]}" if row.startswith("setting") else row
     if c.relation == SAME_RUNS:
         return f"{row} and {against} are the same runs at this scale."
     if c.relation == NOT_ASKED:
@@ -68,62 +69,84 @@ def excluded(comparison: Comparison) -> str:
 
 
 def not_matched(comparison: Comparison) -> str:
-    """`Not matched: learning rate 3e-5 against 1e-4.`; empty where nothing else differs."""
+    """`Not matched: learning rate 3e-5 against 1e-4.`; empty where nothing else differs, or nothing is compared."""
     differs = ", ".join(f"{s.name} {s.here} against {s.there}" for s in comparison.differs)
-    return f"Not matched: {differs}." if differs else ""
+    return f"Not matched: {differs}." if differs and comparison.estimate else ""
 
 
 def family_sentence(answer: Answer) -> str:
     """What the comparisons of a family show together: which rows are better, which worse, what is excluded."""
-    comparisons = answer.comparisons
+    comparisons, equality = answer.comparisons, answer.family.equality
     if len(comparisons) == 1:
-        return " ".join(filter(None, [sentence(comparisons[0], answer.family.equality), not_matched(comparisons[0])]))
-    parts = []
-    for relation, verb in ((BETTER, "better"), (WORSE, "worse")):
-        if rows := [c for c in comparisons if c.relation == relation]:
-            parts.append(f"{verb}: {names(rows, comparisons)}")
-    if unclear := [c for c in comparisons if c.relation == NOT_SHOWN]:
-        bounds = sorted(
-            max(-(c.family_low or 0), c.family_high or 0) if answer.family.equality else (c.family_high or 0)
-            for c in unclear
-        )
-        what = "differences" if answer.family.equality else "gains"
-        low, high = outward(max(bounds[0], 0)), outward(bounds[-1])
-        above = f"above {low}" if low == high else f"above {low} to {high}"
-        count = "nothing shown" if len(unclear) == len(comparisons) else f"not shown: {names(unclear, comparisons)}"
-        parts.append(f"{count} ({what} {above} points are excluded)")
-    for relation, verb in (
-        (INACTIVE_HERE, f"changes nothing (within {INACTIVE:g} points)"),
-        (SAME_RUNS, "the same runs as what they are compared with"),
-        (ONE_SEED, "one seed, so that chance is not excluded"),
-        (NOT_ASKED, "cannot be asked here"),
-        (PARTIAL, "not all runs are scored"),
-        (OUTDATED, "scores of older code"),
-        (NOT_RUN, "not run here"),
-    ):
-        if rows := [c for c in comparisons if c.relation == relation]:
-            parts.append(f"{verb}: {names(rows, comparisons)}")
+        return " ".join(filter(None, [sentence(comparisons[0], equality), not_matched(comparisons[0])]))
+    parts, run = [], [c for c in comparisons if c.relation != NOT_RUN]
+    for relation, verb in VERBS.items():
+        rows = [c for c in comparisons if c.relation == relation]
+        if not rows:
+            continue
+        if len(rows) < len(comparisons) or relation in (BETTER, WORSE):
+            verb += names(rows, comparisons if relation == NOT_RUN else run)
+        elif relation == NOT_SHOWN:
+            verb = "nothing shown"
+        else:
+            reasons = dict.fromkeys(c.reason for c in rows if c.reason)
+            verb += f": {', '.join(reasons)}" if reasons else f" in {count_of(rows)}"
+        parts.append(verb + (f" ({family_bound(rows, equality)})" if relation == NOT_SHOWN else ""))
+    tested = [c for c in comparisons if c.estimate]
+    if unmatched := [c for c in tested if c.differs]:
+        count = count_of(tested) if len(unmatched) == len(tested) else f"{len(unmatched)} of {count_of(tested, False)}"
+        settings = dict.fromkeys(setting.name for c in unmatched for setting in c.differs)
+        parts[-1] += f". Not matched in {count}: {', '.join(settings)}"
     text = "; ".join(parts)
-    unmatched = sum(bool(c.differs) for c in comparisons)
-    if unmatched:
-        text += f". Not matched: {'all' if unmatched == len(comparisons) else unmatched} of {len(comparisons)} pairs"
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def names(comparisons: Sequence[Comparison], of: Sequence[Comparison]) -> str:
-    """What tells comparisons from the others of a family, while they are few: rows, or what one row is compared with;
-    columns where not all of them are meant."""
-    one_row = len({c.row for c in of}) == 1
-    columns = {c.columns for c in of}
+VERBS = {  # of relations, in the order in which a family's sentence has them
+    BETTER: "better",
+    WORSE: "worse",
+    NOT_SHOWN: "not shown",
+    INACTIVE_HERE: f"changes nothing here (within {INACTIVE:g} points)",
+    SAME_RUNS: "the same runs as what they are compared with",
+    ONE_SEED: "one seed, so that chance is not excluded",
+    NOT_ASKED: "cannot be asked here",
+    PARTIAL: "not all runs are scored",
+    OUTDATED: "scores of older code",
+    NOT_RUN: "not run here",
+}
+
+
+def count_of(comparisons: Sequence[Comparison], all_of_them: bool = True) -> str:
+    """`all 4 comparisons`"""
+    number = len(comparisons)
+    return "both comparisons" if all_of_them and number == 2 else f"{'all ' * all_of_them}{number} comparisons"
+
+
+def family_bound(comparisons: Sequence[Comparison], equality: bool) -> str:
+    """What is excluded in each of several comparisons."""
+    highest = max(max(-(c.family_low or 0) if equality else -inf, c.family_high or 0) for c in comparisons)
+    if highest <= 0:
+        return "any gain is excluded"
+    return f"{'differences' if equality else 'gains'} above {outward(highest)} points are excluded"
+
+
+def names(comparisons: Sequence[Comparison], family: Sequence[Comparison]) -> str:
+    """What tells comparisons from the others of a family, while they are few, with the word before it: rows, what one
+    row is compared with, or columns."""
+    rows, bases, columns = ({getattr(c, key) for c in family} for key in ("row", "against", "columns"))
     by_name: dict[str, list[str]] = {}
     for c in comparisons:
-        by_name.setdefault(f"against {short_label(c.against)}" if one_row else short_label(c.row), []).append(
-            c.columns
-        )
-    if len(by_name) > MOST_NAMES:
-        return f"{len(comparisons)} of {len(of)} comparisons"
-    texts = [f"{name} ({', '.join(cols)})" if len(cols) < len(columns) else name for name, cols in by_name.items()]
-    return ", ".join(texts)
+        row, against = short_label(c.row), short_label(c.against)
+        name = against if len(rows) == 1 else row
+        if len(rows) > 1 and len(bases) > 1 and against not in row:
+            name = f"{row} against {against}"
+        by_name.setdefault(name, []).append(c.columns)
+    word, listed = ":", [f"{n} ({', '.join(cols)})" if len(cols) < len(columns) else n for n, cols in by_name.items()]
+    if len(rows) == len(bases) == 1 < len(columns):
+        word, listed = " in", [c.columns for c in comparisons]
+    elif len(rows) == 1:
+        word = " than" if comparisons[0].relation in (BETTER, WORSE) else " against"
+    few = len(listed) <= MOST_NAMES and all(len(cols) < 4 or len(cols) == len(columns) for cols in by_name.values())
+    return f"{word} {', '.join(listed)}" if few else f": {len(comparisons)} of {len(family)}"
 
 
 def comparison_row(comparison: Comparison) -> list[str]:
@@ -161,3 +184,9 @@ def short_label(label: str) -> str:
     """A row's name without the citation that papers print behind it: `SimCSE` for `SimCSE (Gao et al., 2021)`."""
     name, _, behind = label.rpartition(" (")
     return name if "et al" in behind or re.search(r"\b(19|20)\d\d[a-z]?\)$", behind) else label
+
+
+def subject(label: str) -> str:
+    """A row as the subject of a sentence: `setting 0.04` for a row that is called by its number."""
+    short = short_label(label)
+    return f"setting {short}" if re.fullmatch(r"[\d.e%+-]+", short) else short

@@ -15,8 +15,10 @@ from csebench.plan.papers import Row
 from csebench.plan.registry import declaration
 
 # Okabe and Ito's colours, which the colour-blind tell apart; more than eight groups also differ in their marker.
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000", "#B8A900")
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#808080", "#B8A900")
+GREY = "#808080"  # of text and axes: readable on white and on black alike
 MARKERS = ("o", "s", "^", "D", "v")
+WIDTH = 7.3  # inches: of a figure on a page of the site, so that its text keeps its size
 STYLE: dict[Any, Any] = {
     "svg.hashsalt": "csebench",
     "font.size": 9,
@@ -24,7 +26,10 @@ STYLE: dict[Any, Any] = {
     "figure.titlesize": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
-}
+    "savefig.transparent": True,
+    "svg.fonttype": "none",  # text stays text
+    "legend.frameon": False,
+} | dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), GREY)
 
 
 class Source(NamedTuple):
@@ -66,7 +71,8 @@ def figure_files(figure, table: list[list]) -> dict[str, bytes]:
     svg, png, small = io.BytesIO(), io.BytesIO(), io.BytesIO()
     with matplotlib.rc_context(STYLE):  # the resolution of an SVG is that of its clouds of points
         figure.savefig(svg, format="svg", dpi=100, metadata={"Date": None, "Creator": None})
-        figure.savefig(png, format="png", dpi=150, metadata={"Software": None})
+        white = {"transparent": False, "facecolor": "white"}
+        figure.savefig(png, format="png", dpi=150, metadata={"Software": None}, **white)
     pixels = PIL.Image.open(png).convert("RGB")
     pixels.quantize(256, dither=PIL.Image.Dither.NONE).save(small, "PNG", optimize=True)
     return {".csv": csv_bytes(table), ".svg": svg.getvalue(), ".png": small.getvalue()}

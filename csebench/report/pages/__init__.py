@@ -18,7 +18,7 @@ from csebench.report.pages.claims import claims_page
 from csebench.report.pages.evidence import evidence_page
 from csebench.report.pages.index import index_page
 from csebench.report.pages.page import Page
-from csebench.report.pages.table import answer_title, table_page
+from csebench.report.pages.table import answer_title, nothing_to_draw, table_page
 
 PAGES: dict[str, Callable[[str], Page]] = {
     "index": index_page,
@@ -81,7 +81,12 @@ def write_all(scale: str) -> list[Path]:
     for path, text in texts(scale):
         write_text(path, text)
         written.append(path)
-    return written + [path for page in targets.pages(scale) for path in draw(page)]
+    return written + [path for page in targets.pages(scale) if has_picture(page) for path in draw(page)]
+
+
+def has_picture(page: targets.Page) -> bool:
+    """Whether there may be something to draw; not where scored runs lack the scores that a figure shows."""
+    return page.path.suffix != ".svg" or not nothing_to_draw(grid_view(*page.grids()[0], page.scale))
 
 
 def stale_files(scale: str) -> list[Path]:

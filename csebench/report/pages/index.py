@@ -10,7 +10,7 @@ from csebench.plan.catalog import DEFAULT_SCALE, SIDE_BY_SIDE, VARIANTS, paper, 
 from csebench.plan.papers import SettingsTable
 from csebench.plan.targets import grid_label, grid_names, page
 from csebench.report.cells import GridView, grid_view, scored_text
-from csebench.report.compare import BETTER, WORSE, Answer, answer
+from csebench.report.compare import Answer, answer
 from csebench.report.pages.page import Page, Part, Picture, Table
 from csebench.report.pages.table import STALE, scale_line
 from csebench.report.words import family_sentence, not_matched, sentence
@@ -54,13 +54,12 @@ def questions(scale: str, views: list[GridView]) -> str:
 
 
 def answer_text(answered: Answer) -> str:
-    """One sentence per pair while they are few; of many the counts."""
+    """One sentence per pair while they are few; else of all, the first part in bold."""
     if len(answered.comparisons) <= 2:
         said = ((sentence(c, answered.family.equality), not_matched(c)) for c in answered.comparisons)
         return " ".join(f"**{text}** {unmatched}".rstrip() for text, unmatched in said)
-    counts = Counter(c.relation for c in answered.comparisons)
-    count = f"**{counts[BETTER]} of {len(answered.comparisons)} are better, {counts[WORSE]} worse.**"
-    return f"{count} {family_sentence(answered)}"
+    first, more, rest = family_sentence(answered).partition(";")
+    return f"**{first}**{more}{rest}"
 
 
 def label(view: GridView) -> str:

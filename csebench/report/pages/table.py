@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator
 from math import inf
+from pathlib import Path
 
 from csebench.base.project import ROOT
 from csebench.plan import targets
@@ -13,12 +15,11 @@ from csebench.plan.declarations import Scale
 from csebench.plan.grids import recipe_values
 from csebench.plan.papers import Figure, SettingsTable
 from csebench.plan.registry import METHODS, declaration, names, protocol
-from csebench.plan.targets import grid_label
+from csebench.plan.targets import grid_label, grid_path
 from csebench.report import stats
 from csebench.report.cells import PAPER_SCALE, Cell, GridView, grid_view, is_control
 from csebench.report.claims import judged_claims
 from csebench.report.compare import BETTER, WORSE, Answer, answers, averages, best_rows, block
-from csebench.report.others import Others
 from csebench.report.pages.methods import tuning_parts
 from csebench.report.pages.page import Fold, Page, Part, Picture, Table
 from csebench.report.provenance import deviation_lines, page_conditions, provenance_lines
@@ -37,6 +38,7 @@ from csebench.score.store import score
 SOURCES = {"measured": "measured by the authors", "rerun": "re-run by the authors", "copied": "copied"}
 SIGNS = {stats.REPRODUCED: "✓", stats.CLOSE: "≈", stats.LOWER: "↓", stats.HIGHER: "↑", stats.TOO_FEW: "?"}
 STALE = "†"
+MOST_NAMES = 6  # of rows that a legend lists
 CLAIMS_HEAD = ["claim", "on the printed numbers", "here"]
 
 
@@ -46,11 +48,12 @@ def table_page(page: targets.Page) -> Page:
     if len(views) == 1:
         (view,) = views
         tuned = tuning_parts(page.scale) if view.paper == SIDE_BY_SIDE else []
-        parts = [*status_line(view), *view_parts(view), *tuned, *made(page)]
-        return Page(heading(view), scale_line(page), parts)
+        parts = [*status_line(view), *view_parts(view, page.path.parent), *tuned, *made(page)]
+        title = page_title(page) if view.paper in GENERATED else heading(view)
+        return Page(title, scale_line(page), parts)
     parts = [*([variants_legend()] if page.papers == (VARIANTS,) else [])]
     for view in views:
-        parts += [f"## {heading(view)}", *status_line(view), *view_parts(view)]
+        parts += [f"## {heading(view)}", *status_line(view), *view_parts(view, page.path.parent)]
     return Page(page_title(page), scale_line(page), [*parts, *made(page)])
 
 
@@ -69,7 +72,7 @@ def heading(view: GridView) -> str:
 
 
 def scale_line(page: targets.Page) -> str:
-    """`Scale mini: a small encoder … (what this can say).`"""
+    """`Scale mini: BERT of 4 layers, 6,000 sentences a run (what this can say).`"""
     scale, doc = read_scale(page.scale), ROOT / "docs" / f"{page.scale}.md"
     depth = "../" * len(page.path.parent.parts)
     more = f" ([what this can say]({depth}docs/{doc.name}))" if doc.exists() else ""
@@ -80,31 +83,30 @@ def status_line(view: GridView) -> list[str]:
     """How many runs have scores, where some have none or old ones."""
     done, wanted = view.progress if not isinstance(view.grid, SettingsTable) else (0, 0)
     parts = [f"{done} of {wanted} runs are scored"] if 0 < done < wanted else []
-    parts += (
-        [f"{STALE}: {view.outdated} of them with an older code version or other settings"] if view.outdated else []
-    )
+    if view.outdated:
+        parts.append(f"{STALE}: {view.outdated} of them with an older code version or other settings")
     return [f"{'; '.join(parts)}."] if parts else []
 
 
 # ---------------------------------------------------------------- what a table or figure shows
 
 
-def view_parts(view: GridView) -> list[Part]:
-    """Answer, picture, table, legend, folded details."""
+def view_parts(view: GridView, folder: Path) -> list[Part]:
+    """Answer, picture, table, legend, folded details, on a page in a folder."""
     if isinstance(view.grid, SettingsTable):
         return settings_parts(view, view.grid)
     answered = answers(view)
-    parts: list[Part] = [*answer_lines(view, answered), *picture(view, answered)]
+    parts: list[Part] = [*answer_lines(view, answered), *picture(view, answered, folder)]
     shown = [i for i in row_order(view) if any(cell.plan.specs for cell in view.rows[i])]
-    if shown:
-        parts += [*score_tables(view, shown), legend(view)]
+    if shown and (has_values(view) or not isinstance(view.grid, Figure)):
+        parts += [*score_tables(view, shown), *legend(view)]
     parts += printed_fold(view, folded=bool(shown))
     parts += others_fold(view)
     if answered and view.scale != DEFAULT_SCALE:
         rows = [comparison_row(c) for answer in answered for c in answer.comparisons]
         parts.append(Fold(f"Every declared comparison: {len(rows)}", [Table(COMPARISON_HEAD, rows), how_compared()]))
     parts += [*claims_fold(view), *texts_fold(view)]
-    if notes := [*view.grid.notes, *missing_scores(view), *equal_rows(view), *unchanged_rows(view), *not_run(view)]:
+    if notes := [*view.grid.notes, *equal_rows(view), *unchanged_rows(view), *missing_scores(view)]:
         parts.append(Fold("Notes, and rows not run here", ["\n".join(f"- {note}" for note in notes)]))
     return parts
 
@@ -115,9 +117,7 @@ def answer_lines(view: GridView, answered: list[Answer]) -> list[str]:
         return [f"**{SMOKE}**"]
     if not any(cell.plan.specs for row in view.rows for cell in row):
         return [f"**Nothing is run here: {why_nothing(view)}.** The printed values follow."]
-    lines = []
-    if view.scale == PAPER_SCALE:
-        lines.append(f"**{reproduced_text(view)}**")
+    lines = [f"**{reproduced_text(view)}**"] if view.scale == PAPER_SCALE else []
     for answer in answered:
         if answer.family.primary and len(answer.comparisons) == 1:
             (comparison,) = answer.comparisons
@@ -126,17 +126,25 @@ def answer_lines(view: GridView, answered: list[Answer]) -> list[str]:
             lines.append(" ".join(filter(None, [bold, not_matched(comparison)])))
         else:
             lines.append(f"{answer.family.question} {family_sentence(answer)}")
-    if not lines:
-        done, wanted = view.progress
-        lines.append(
-            f"**{'No comparison is declared' if done else 'No answer yet'}: {done} of {wanted} runs are scored.**"
-        )
-    return ["\n\n".join(lines)]
+    done, wanted = view.progress
+    if not lines and not done:
+        lines.append(f"**{nothing_to_draw(view) or f'No answer yet: 0 of {wanted} runs are scored.'}**")
+    return ["\n\n".join(lines)] if lines else []
 
 
 def why_nothing(view: GridView) -> str:
     reasons = {cell.plan.missing for row in view.rows for cell in row if cell.plan.missing}
     return next(iter(reasons)) if len(reasons) == 1 else "no row has a method and data here"
+
+
+def nothing_to_draw(view: GridView) -> str:
+    """Why a figure has nothing to draw though its runs were scored; empty where it has, or they were not."""
+    for cell in (cell for row in view.rows for cell in row if cell.plan.specs and not has_values(view)):
+        needs = protocol(cell.plan.evaluator).declaration.needs
+        if score(cell.plan.specs[0], cell.plan.evaluator, view.scale)[0]:
+            task = f"the runs have no scores of the task {cell.plan.task}"
+            return f"Nothing to draw here: {task} ({cell.plan.evaluator} needs {needs})."
+    return ""
 
 
 def reproduced_text(view: GridView) -> str:
@@ -165,13 +173,19 @@ def printed_lead(answer: Answer) -> str:
     return f"{row}'s lead over {against} (printed {c.printed:+.2f}) is not shown; {excluded(c)}."
 
 
-def picture(view: GridView, answered: list[Answer]) -> list[Picture]:
-    """The figure itself; of a table, the forest plot of its comparisons, where it has any."""
-    title = answer_title(answered)
+def picture(view: GridView, answered: list[Answer], folder: Path) -> list[Picture]:
+    """The figure itself, where it has something to draw; of a table, the forest plot of its comparisons."""
+    file = os.path.relpath(grid_path(view.paper, view.name, view.scale, "svg"), folder)
+    tested = view.scale != DEFAULT_SCALE and any(c.p is not None for answer in answered for c in answer.comparisons)
     if isinstance(view.grid, Figure):
-        return [Picture(f"{view.name}.svg", view.grid.title)]
-    tested = any(c.p is not None for answer in answered for c in answer.comparisons)
-    return [Picture(f"{view.name}.svg", title)] if tested and view.scale != DEFAULT_SCALE else []
+        return [Picture(file, view.grid.title)] if has_values(view) else []
+    return [Picture(file, answer_title(answered))] if tested else []
+
+
+def has_values(view: GridView) -> bool:
+    """Whether a figure has anything to draw."""
+    cells = [cell for row in view.rows for cell in row]
+    return any(cell.values or (cell.published and view.scale == PAPER_SCALE) for cell in cells)
 
 
 def answer_title(answered: list[Answer]) -> str:
@@ -196,24 +210,12 @@ def row_order(view: GridView) -> list[int]:
 def score_tables(view: GridView, shown: list[int]) -> list[Table]:
     """Our scores; rows that learn with labels are a table of their own."""
     columns = view.score_grid.columns
-    bold = {
-        (row, i)
-        for i, column in enumerate(columns)
-        for best in best_rows(view, column)
-        if len(best) == 1
-        for row in best
-    }
-    if view.scale == DEFAULT_SCALE:
-        bold = set()
+    best = [[rows for rows in best_rows(view, column) if len(rows) == 1] for column in columns]
+    bold = {(row, j) for j, sets in enumerate(best) for rows in sets for row in rows if view.scale != DEFAULT_SCALE}
 
     def lines(rows: Iterable[int]) -> list[list[str]]:
-        return [
-            [
-                view.grid.rows[i].label,
-                *(cell_text(cell, (i, j) in bold, view.scale) for j, cell in enumerate(view.rows[i])),
-            ]
-            for i in rows
-        ]
+        texts = {i: [cell_text(c, (i, j) in bold, view.scale) for j, c in enumerate(view.rows[i])] for i in rows}
+        return [[view.grid.rows[i].label, *cells] for i, cells in texts.items()]
 
     with_labels = [i for i in shown if (of := block(view, i)) is not None and of[1] == "triplets"]
     head = ["Model", *(column.label for column in columns)]
@@ -234,8 +236,8 @@ def cell_text(cell: Cell, bold: bool, scale: str) -> str:
     return f"{text} ({cell.published.text.replace('±', ' ± ')}{f' {sign}' if sign else ''})"
 
 
-def legend(view: GridView) -> str:
-    """How to read a cell, and which rows may be best."""
+def legend(view: GridView) -> list[Part]:
+    """How to read a cell, and which rows may be best; folded where that differs by column."""
     cells = [cell for row in view.rows for cell in row]
     metrics = sorted({cell.plan.metric for cell in cells if cell.plan.metric})
     counts = sorted({len(cell.values) for cell in cells if cell.values})
@@ -244,26 +246,28 @@ def legend(view: GridView) -> str:
     parts = [f"Mean ± standard deviation of {seeds} seed{'s' * (counts != [1])}, {', '.join(metrics)}{factor}."]
     if view.scale == PAPER_SCALE:
         parts.append(f"Behind it the printed value: {', '.join(f'{sign} {name}' for name, sign in SIGNS.items())}.")
-    if view.scale != DEFAULT_SCALE:
-        parts += possibly_best(view)
+    any_bold, best = possibly_best(view) if view.scale != DEFAULT_SCALE else (False, {})
+    parts += ["Bold: best at 95 %."] if any_bold else []
+    short = [f"{', '.join(columns)}: {rows}." for rows, columns in best.items()]
+    parts += [f"Possibly best in {text}" for text in short] if len(short) <= 2 else []
     if any(cell.ours is None for cell in cells):
         parts.append("–: no run or no number.")
-    return " ".join([*parts, *sizes_not_seen(view)])
+    folded = [Fold("Possibly best, by column", ["\n".join(f"- {text}" for text in short)])] if len(short) > 2 else []
+    return [" ".join([*parts, *sizes_not_seen(view)]), *folded]
 
 
-def possibly_best(view: GridView) -> list[str]:
-    """The rows that may be best at 95 %, in the columns that sum up the table; a single one is bold."""
-    texts, labels = [], [row.label for row in view.grid.rows]
+def possibly_best(view: GridView) -> tuple[bool, dict[str, list[str]]]:
+    """Whether a row is best at 95 %; and in which of the columns that sum up the table which rows may be."""
+    columns: dict[str, list[str]] = {}
     any_bold = False
     for column in view.score_grid.columns:
         for rows in best_rows(view, column):
             any_bold |= len(rows) == 1
             if len(rows) > 1 and column in averages(view):
-                shown = (
-                    ", ".join(short_label(labels[i]) for i in sorted(rows)) if len(rows) <= 6 else f"{len(rows)} rows"
-                )
-                texts.append(f"Possibly best in column {column.label}: {shown}.")
-    return [*(["Bold: best at 95 %."] if any_bold else []), *texts]
+                labels = [short_label(view.grid.rows[i].label) for i in sorted(rows)]
+                text = ", ".join(labels) if len(labels) <= MOST_NAMES else f"{len(labels)} rows"
+                columns.setdefault(text, []).append(column.label)
+    return any_bold, columns
 
 
 def sizes_not_seen(view: GridView) -> list[str]:
@@ -289,58 +293,47 @@ def how_compared() -> str:
 
 def printed_fold(view: GridView, folded: bool) -> list[Part]:
     """The published values, with where each comes from."""
-    rows = [
-        (row.label, cells)
-        for row, cells in zip(view.grid.rows, view.rows, strict=True)
-        if any(c.published for c in cells)
-    ]
+    table = table_of(view, lambda cell: cell.published and cell.published.text.replace("±", " ± "))
+    if not table.rows:
+        return []
     lines = [
         f"- {row.label}: {SOURCES[row.source]}{f' from {row.origin}' if row.origin else ''}. {row.note or ''}".rstrip()
         for row in view.score_grid.rows
         if any(row.values) or row.note
     ]
-    if not rows:
-        return []
-    table = Table(
-        ["Model", *(column.label for column in view.score_grid.columns)],
-        [
-            [label, *(c.published.text.replace("±", " ± ") if c.published else "–" for c in cells)]
-            for label, cells in rows
-        ],
-    )
-    sources = Fold("Where the printed values come from", ["\n".join(lines)])
     if not folded:
-        return [table, sources]
+        return [table, Fold("Where the printed values come from", ["\n".join(lines)])]
     parts = [] if view.scale == PAPER_SCALE else [table]
     return [Fold(f"Printed on {view.score_grid.encoder}, and where each value comes from", [*parts, "\n".join(lines)])]
 
 
+def table_of(view: GridView, text: Callable[[Cell], str | None]) -> Table:
+    """A text of every cell, of the rows and columns that have one."""
+    rows = [(row.label, [text(c) for c in cells]) for row, cells in zip(view.grid.rows, view.rows, strict=True)]
+    rows = [(label, texts) for label, texts in rows if any(texts)]
+    columns = [i for i in range(len(view.score_grid.columns)) if any(texts[i] for _, texts in rows)]
+    body = [[label, *(texts[i] or "–" for i in columns)] for label, texts in rows]
+    return Table(["Model", *(view.score_grid.columns[i].label for i in columns)], body)
+
+
 def others_fold(view: GridView) -> list[Part]:
     """Scores of runs that other people published, and how these runs differ."""
-    rows = [
-        (row.label, cells)
-        for row, cells in zip(view.grid.rows, view.rows, strict=True)
-        if any(cell.others for cell in cells)
-    ]
-    if not rows:
+    table = table_of(view, others_text)
+    if not table.rows:
         return []
-    columns = [i for i in range(len(view.grid.columns)) if any(cells[i].others for _, cells in rows)]
-    body = [[label, *(others_text(cells[i]) for i in columns)] for label, cells in rows]
-    lines = [
-        f"- {label}: {' / '.join(dict.fromkeys(others_source(cell.others) for cell in cells if cell.others))}"
-        for label, cells in rows
-    ]
-    table = Table(["Model", *(view.grid.columns[i].label for i in columns)], body)
-    text = (
-        "Not mixed with ours; in brackets the printed value, and the verdict on it that follows from these runs alone."
-    )
-    return [Fold("Others' runs on the paper's encoder", [text, table, "\n".join(lines)])]
+    sources: dict[str, dict[str, None]] = {}
+    for row, cells in zip(view.grid.rows, view.rows, strict=True):
+        for others in (cell.others for cell in cells if cell.others):
+            sources.setdefault(row.label, {})[f"{others.kind}, {', '.join(others.sources)}: {others.differs}."] = None
+    lines = "\n".join(f"- {label}: {' / '.join(texts)}" for label, texts in sources.items())
+    text = "Not mixed with ours; in brackets the printed value, and the verdict on it that follows from these runs."
+    return [Fold("Others' runs on the paper's encoder", [text, table, lines])]
 
 
-def others_text(cell: Cell) -> str:
+def others_text(cell: Cell) -> str | None:
     """`75.11 ± 0.84, n = 50 (76.25 ✓)`: others' runs, then the published value with its verdict on them."""
     if cell.others is None:
-        return "–"
+        return None
     summary, verdict = cell.others.summary, cell.others.verdict
     std = "" if summary.std is None else f" ± {cell.number(summary.std)}"
     text = f"{cell.number(summary.mean)}{std}, n = {summary.n}"
@@ -348,11 +341,6 @@ def others_text(cell: Cell) -> str:
         return text
     published = [cell.published.text.replace("±", " ± "), SIGNS.get(verdict.name, "")]
     return f"{text} ({' '.join(filter(None, published))})"
-
-
-def others_source(others: Others) -> str:
-    """Whose runs they are, and how they differ from the authors' and from the row's."""
-    return f"{others.kind}, {', '.join(others.sources)}: {others.differs}."
 
 
 def claims_fold(view: GridView) -> list[Part]:
@@ -384,27 +372,16 @@ def texts_fold(view: GridView) -> list[Part]:
     return [Fold("Retrieved texts", tables)]
 
 
-def not_run(view: GridView) -> Iterator[str]:
-    """Why rows, or some of their columns, have no run."""
+def missing_scores(view: GridView) -> Iterator[str]:
+    """Why rows, or some of their columns, have no run or no score: cells with the same reason on one line."""
     for row, cells in zip(view.score_grid.rows, view.rows, strict=True):
         by_reason: dict[str, list[str]] = {}
         for cell in cells:
-            if cell.plan.missing:
-                by_reason.setdefault(cell.plan.missing, []).append(cell.plan.column.label)
+            for reason in [cell.plan.missing] if cell.plan.missing else cell.reasons:
+                by_reason.setdefault(reason.rstrip("."), []).append(cell.plan.column.label)
         for reason, columns in by_reason.items():
-            whole = len(columns) == sum(cell.plan.column.task is not None for cell in cells) or not row.run
-            yield f"{row.label}{'' if whole else ', ' + ', '.join(columns)}: {reason}."
-
-
-def missing_scores(view: GridView) -> Iterator[str]:
-    """Why planned scores are not there: cells of a row with the same reason on one line."""
-    for row, cells in zip(view.grid.rows, view.rows, strict=False):
-        by_reason: dict[str, list[str]] = {}
-        for cell in cells:
-            for reason in cell.reasons:
-                by_reason.setdefault(reason, []).append(cell.plan.column.label)
-        for reason, labels in by_reason.items():
-            yield f"{row.label}, {', '.join(labels)}: {reason.rstrip('.')}."
+            every = len(columns) == sum(cell.plan.column.task is not None for cell in cells) or not row.run
+            yield f"{row.label}{'' if every else ', ' + ', '.join(columns)}: {reason}."
 
 
 def equal_rows(view: GridView) -> Iterator[str]:
