@@ -136,7 +136,11 @@ MORE |= {  # settings whose declared value hides what they do: 0, 1, or the defa
     "msse, delete": {"method": "msse", "params": {"augmentation": "delete", "layerwise": 0.5}},
     "mirror_bert, span": {"method": "mirror_bert", "params": {"span": 8}},
     "infocse, weighted": {"method": "infocse", "params": {"contrast": 0.5}},
-    "infocse, lower": {"method": "infocse", "components": {"auxiliary_mlm": {"detach": False, "lower_dropout": 0.3}}},
+    "infocse, lower": {
+        "method": "infocse",
+        "components": {"auxiliary_mlm": {"weight": 1.0, "detach": False, "lower_dropout": 0.3}},
+    },
+    "simcse+rtd, weighted": {"method": "simcse", "components": {"rtd": {"weight": 1.0}}},
     "rankcse, weighted": {"method": "rankcse", "params": {"consistency": 0.5}},
     "scd, weighted": {"method": "scd", "params": {"repulsion": 0.5}},
     "esimcse, often": {"method": "esimcse", "params": {"repetition": 0.9}},

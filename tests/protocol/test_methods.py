@@ -163,7 +163,7 @@ def test_inserted_copies_end_at_the_longest_sentence(build):
 def test_repeated_tokens(form, length, most):
     """ESimCSE: up to so many of `length` tokens between [CLS] and [SEP], at a rate of 0.32 of them with both."""
     ids = list(range(100, 100 + length))
-    found = draws(lambda x: double(x, 0.32, form), ids, 1000)
+    found = draws(lambda x: double(x, form=form), ids, 1000)
     assert {len(d) - length for d in found} == set(range(most + 1))
     assert all(sorted(set(d)) == ids and d == sorted(d) for d in found)  # in place, each at most twice
     assert all(d.count(i) <= 2 for d in found for i in ids)
