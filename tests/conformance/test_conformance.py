@@ -131,7 +131,11 @@ RECORDED = Path(__file__).with_name("first_steps.json")
 MORE = {f"{name}+moco": {"method": name, "components": {"moco": {}}} for name in ("ct", "mirror_bert", "simcse_sup")}
 MORE |= {  # settings whose declared value hides what they do: 0, 1, or the default of a loss
     "simcse_sup, weighted": {"method": "simcse_sup", "params": {"hard_weight": 0.7}},
-    "msse+moco, weighted": {"method": "msse", "params": {"contrast": 0.5}, "components": {"moco": {}}},
+    "msse+moco, weighted": {
+        "method": "msse",
+        "params": {"contrast": 0.5, "projector": "linear"},
+        "components": {"moco": {}},
+    },
     "msse, double": {"method": "msse", "params": {"augmentation": "double"}},
     "msse, delete": {"method": "msse", "params": {"augmentation": "delete", "layerwise": 0.5}},
     "mirror_bert, span": {"method": "mirror_bert", "params": {"span": 8}},
