@@ -131,12 +131,20 @@ RECORDED = Path(__file__).with_name("first_steps.json")
 MORE = {f"{name}+moco": {"method": name, "components": {"moco": {}}} for name in ("ct", "mirror_bert", "simcse_sup")}
 MORE |= {  # settings whose declared value hides what they do: 0, 1, or the default of a loss
     "simcse_sup, weighted": {"method": "simcse_sup", "params": {"hard_weight": 0.7}},
-    "msse+moco, weighted": {"method": "msse", "params": {"contrast": 0.5}, "components": {"moco": {}}},
+    "msse+moco, weighted": {
+        "method": "msse",
+        "params": {"contrast": 0.5, "projector": "linear"},
+        "components": {"moco": {}},
+    },
     "msse, double": {"method": "msse", "params": {"augmentation": "double"}},
     "msse, delete": {"method": "msse", "params": {"augmentation": "delete", "layerwise": 0.5}},
     "mirror_bert, span": {"method": "mirror_bert", "params": {"span": 8}},
     "infocse, weighted": {"method": "infocse", "params": {"contrast": 0.5}},
-    "infocse, lower": {"method": "infocse", "components": {"auxiliary_mlm": {"detach": False, "lower_dropout": 0.3}}},
+    "infocse, lower": {
+        "method": "infocse",
+        "components": {"auxiliary_mlm": {"weight": 1.0, "detach": False, "lower_dropout": 0.3}},
+    },
+    "simcse+rtd, weighted": {"method": "simcse", "components": {"rtd": {"weight": 1.0}}},
     "rankcse, weighted": {"method": "rankcse", "params": {"consistency": 0.5}},
     "scd, weighted": {"method": "scd", "params": {"repulsion": 0.5}},
     "esimcse, often": {"method": "esimcse", "params": {"repetition": 0.9}},

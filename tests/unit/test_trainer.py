@@ -177,6 +177,7 @@ def test_weight_decay_leaves_out_biases_and_layernorm(name, every, make_spec, ti
     decayed = {key for key, w in trained.items() if not (w == 1).all()}
     spared = {key for key in trained if "bias" in key or "LayerNorm" in key}
     assert spared and decayed == (set(trained) if every else set(trained) - spared)
+    assert {group["weight_decay"] for group in optimizer.param_groups} == ({0.1} if every else {0.1, 0.0})
 
 
 def test_rmsprop_has_the_defaults_of_tensorflow(tiny_bert):
@@ -232,6 +233,7 @@ def test_each_source_has_a_seed_of_its_own(source, make_spec, train, tmp_path):
         ("ct", "best", [0.1, 0.2, 0.5, 0.4, 0.3, 0.3], (4, 0, 0.5)),
         ("ct", "best", [0.1, 0.2, 0.4, 0.5, 0.3, 0.3], (4, 1, 0.5)),
         ("ct", "last", [0.9, 0.8, 0.7, 0.6, 0.4, 0.5], (6, 1, 0.5)),
+        ("ct", "last", [0.9, 0.8, 0.7, 0.6, 0.5, 0.4], (6, 0, 0.5)),
     ],
 )
 def test_which_weights_are_kept(method, selection, points, best, make_spec, train, tmp_path, monkeypatch):
@@ -346,3 +348,17 @@ def test_momentum_encoder_moves_towards_the_trained_one(tiny_bert, sentences):
         torch.testing.assert_close(now, 0.9 * slow + 0.1 * fast)
     assert all(torch.equal(a, b) for a, b in zip(online, method.encoder.parameters(), strict=True))
     assert moco.momentum.training
+
+
+def test_a_step_compares_with_every_queue(tiny_bert, sentences, monkeypatch):
+    """And tells the method of its end before the components, who enqueue then."""
+    method, seen = make_method("simcse", tiny_bert).train(), []
+    components = [make_component("moco", method), make_component("moco", method)]
+    components[0].queue, components[1].queue = torch.zeros(1, 32), torch.ones(2, 32)
+    loss = method.loss
+    monkeypatch.setattr(method, "loss", lambda views: seen.append(views.queue) or loss(views))
+    monkeypatch.setattr(method, "after_step", lambda: seen.append([len(c.queue) for c in components]))
+    optimizer = trainer.make_optimizer([*method.parameters()], method)
+    trainer.optimise(method, components, optimizer, sentences[:4], "fp32")
+    assert torch.equal(seen[0], torch.tensor([[0.0], [1.0], [1.0]]).expand(3, 32))
+    assert seen[1:] == [[1, 2]] and [len(c.queue) for c in components] == [5, 6]
