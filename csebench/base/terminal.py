@@ -58,9 +58,9 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence], as_json=False,
     return print(table_text(shown, [[record.get(column) for column in shown] for record in found], floatfmt))
 
 
-def print_text(text: str, **more) -> None:
+def print_text(text: str) -> None:
     """Print a text, which may hold tables, with lines that fit the terminal."""
-    print(fold(text), **more)
+    print(fold(text), flush=True)
 
 
 def fold(text: str) -> str:

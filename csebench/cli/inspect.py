@@ -33,7 +33,9 @@ def list_methods(args):
         rows = [[*row[:2], re.sub(r", (sec|App)\.[^;]*", "", row[2]), *row[3:4]] for row in rows]
     print_table(columns, rows, args.json, columns[:4])
     if not args.json:
-        print_text("\n`csebench show NAME` has the settings, sections and variants of one; --json has all fields of all.")
+        print_text(
+            "\n`csebench show NAME` has the settings, sections and variants of one; --json has all fields of all."
+        )
 
 
 def list_evaluators(args):
@@ -62,7 +64,10 @@ def show_power(args):
     from csebench.report.cells import grid_view
 
     if args.target == ["claims"]:
-        head, tables, columns = power.CLAIMS_HEAD, {"": power.claim_rows()}, CLAIMS_COLUMNS
+        head, columns, tables = power.CLAIMS_HEAD, CLAIMS_COLUMNS, {}
+        for row in power.claim_rows():
+            if args.json or power.UNKNOWN not in row:
+                tables.setdefault(row[0], []).append(row)
     else:
         head, columns = power.HEAD, POWER_COLUMNS
         names = dict.fromkeys(grid for page in parse_targets(args) for grid in page.grids())
@@ -73,7 +78,7 @@ def show_power(args):
     print_text(
         f"Scale {args.scale}. In points (0.01 of a score). detects: the smallest true difference that a two-sided test"
         f" at 0.05 detects with {100 * power.POWER:.0f} % power; no number: test items alone vary too much for any"
-        " number of seeds. --json has more columns."
+        " number of seeds. --json has more columns, and claims without published seeds."
     )
     for table, rows in tables.items():
         if rows:
