@@ -5,17 +5,24 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain, product, zip_longest
+from math import sqrt
 
-from tabulate import tabulate
 from tqdm import tqdm
 
 from csebench.base.processes import is_main_process
 
 DELAY_SECONDS = 2
 CLEAR_LINE = "\r\x1b[K"
+GAP = "  "  # between columns
+NUMBER = re.compile(r"([-+]?[\d.,]+( ?± ?[\d.]+)?|–)?")
+LONGEST_WORD = 24  # that a narrow column keeps whole
 
 
 def on_terminal() -> bool:
@@ -42,9 +49,77 @@ def loading(what: str) -> Iterator[None]:
             print(end=CLEAR_LINE, file=sys.stderr, flush=True)
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence], as_json: bool = False, **layout) -> None:
-    """Print rows as a table, or as a JSON list with an object per row; `layout` is for tabulate."""
-    print(json_text(records(columns, rows)) if as_json else tabulate(rows, columns, **layout))
+def print_table(columns: Sequence[str], rows: Iterable[Sequence], as_json=False, shown=(), floatfmt="g") -> None:
+    """Print rows as a table of the columns `shown` (all if empty), or whole as a JSON list with an object per row."""
+    found = records(columns, rows)
+    if as_json:
+        return print(json_text(found))
+    shown = shown or columns
+    return print(table_text(shown, [[record.get(column) for column in shown] for record in found], floatfmt))
+
+
+def print_text(text: str) -> None:
+    """Print a text, which may hold tables, with lines that fit the terminal."""
+    print(fold(text), flush=True)
+
+
+def fold(text: str) -> str:
+    """A text whose lines are broken between words where they are wider than the terminal; no name, path or address is
+    broken."""
+    width = terminal_width()
+    lines = [
+        textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False) if len(line) > width else [line]
+        for line in text.split("\n")
+    ]
+    return "\n".join(line for wrapped in lines for line in wrapped)
+
+
+def table_text(columns: Sequence[str], rows: Iterable[Sequence], floatfmt: str = "g") -> str:
+    """A table that fits the terminal: text is wrapped, numbers stand at the right, `–` is for None; without `columns`
+    it has no head."""
+
+    def text(cell) -> str:
+        return "–" if cell is None else f"{cell:{floatfmt}}" if isinstance(cell, float) else str(cell)
+
+    cells = [*zip_longest(columns, *([text(cell) for cell in row] for row in rows), fillvalue="")]
+    widths = column_widths(cells, terminal_width())
+    aligned = [str.rjust if all(map(NUMBER.fullmatch, column[1:])) else str.ljust for column in cells]
+
+    def lines(row: Sequence[str]) -> list[str]:
+        wrapped = (textwrap.wrap(cell, width) for cell, width in zip(row, widths, strict=True))
+        parts = zip_longest(*wrapped, fillvalue="")
+        return [GAP.join(map(lambda align, *of: align(*of), aligned, part, widths)).rstrip() for part in parts]
+
+    head, *body = (lines(row) for row in zip(*cells, strict=True))
+    if columns:
+        body = [head, [GAP.join("-" * width for width in widths)], *body]
+    return "\n".join(chain(*body))
+
+
+def column_widths(columns: Sequence[Sequence[str]], width: int) -> list[int]:
+    """Widths with which columns of cells fit side by side: the more text in a column, the wider; words and numbers
+    stay whole, long words as far as there is room."""
+    widest = [max(map(len, cells)) for cells in columns]
+    words = [max(len(word) for cell in cells for word in cell.split() or [""]) for cells in columns]
+    share = [sqrt(sum(map(len, cells))) for cells in columns]
+    room = width - len(GAP) * (len(columns) - 1)
+    for whole, most in product((LONGEST_WORD, *range(12, 0, -1)), range(2 * width, 0, -1)):
+        wanted = (int(most * part / max(share)) for part in share)
+        limits = zip(wanted, words, widest, strict=True)
+        widths = [max(1, min(word, whole), min(want, high)) for want, word, high in limits]
+        if sum(widths) <= room:
+            return widths
+    return [1] * len(columns)
+
+
+def terminal_width() -> int:
+    """In columns; 80 where there is no terminal."""
+    return shutil.get_terminal_size((80, 24)).columns
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 run`, `2 runs`, `1,000 runs`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def records(columns: Sequence[str], rows: Iterable[Sequence]) -> list[dict]:

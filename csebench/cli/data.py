@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from csebench.base.errors import BadInput, RunFailed, unknown
 from csebench.base.processes import acquire_gpus
-from csebench.base.terminal import json_text
+from csebench.base.terminal import counted, json_text, print_text
 from csebench.cli.options import parse_targets
 from csebench.data.corpus import read_corpus
 from csebench.plan.where_data_is import sources
@@ -15,7 +15,10 @@ def check(args):
 
     pages = parse_targets(args)
     states = preflight.check(pages)
-    print(json_text(preflight.content(states)) if args.json else preflight.show(states))
+    if args.json:
+        print(json_text(preflight.content(states)))
+    else:
+        print_text(f"Scale {args.scale}.\n{preflight.show(states)}")
     if preflight.lost(pages, states):
         raise RunFailed("some models or data are unavailable; the lines above give the reason and what to do.")
 
@@ -34,12 +37,15 @@ def fetch(args):
         raise unknown("source or target", args.source, [*sources(), "all", "table2", "micse/table2"]) from None
     from csebench.data.preflight import fetch_all
 
+    print(f"Scale {args.scale}.")
     failures = 0
     for line, failed in fetch_all(pages):
         print(line, flush=True)
         failures += failed
     if failures:
-        raise RunFailed(f"{failures} sources of {args.source} cannot be fetched; the lines above give the reasons.")
+        raise RunFailed(
+            f"{counted(failures, 'source')} of {args.source} cannot be fetched; the lines above give the reasons."
+        )
     return None
 
 

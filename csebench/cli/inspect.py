@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 
 from csebench.base.errors import BadInput
-from csebench.base.terminal import json_text, print_table, records
+from csebench.base.terminal import json_text, print_table, print_text, records
 from csebench.cli.options import parse_targets
 from csebench.plan import catalog
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, declaration, evaluator_declaration, names
 from csebench.plan.targets import grid_label
 
+POWER_COLUMNS = ["row", "against", "column", "difference", "sd", "seeds", "detects", "seeds needed"]
+CLAIMS_COLUMNS = ["about", "claim", "against", "printed", "no item error", "item error 0.09", "item error 0.18"]
+
 
 def list_methods(args):
-    """Methods and components: all fields as JSON, for people those that fit into 100 columns."""
+    """Methods and components: all fields as JSON, the first for people."""
     rows = []
     for folder in (METHODS, COMPONENTS):
         for name in names(folder):
@@ -25,24 +29,25 @@ def list_methods(args):
             except BadInput as e:
                 rows.append([name, "BROKEN", str(e)])
     columns = ["name", "kind", "paper", "search", "variants", "encoders", "needs", "trains"]
-    if args.json:
-        return print(json_text(records(columns, rows)))
-    short = [[*row[:2], re.sub(r", (sec|App)\.[^;]*", "", row[2]), *row[3:4]] for row in rows]  # no sections
-    print_table(columns[:4], short, maxcolwidths=[None, None, 33, 39])
-    print("\n`csebench show NAME` has the settings, sections and variants of one; --json has all fields of all.")
+    if not args.json:  # no sections of papers
+        rows = [[*row[:2], re.sub(r", (sec|App)\.[^;]*", "", row[2]), *row[3:4]] for row in rows]
+    print_table(columns, rows, args.json, columns[:4])
+    if not args.json:
+        print_text(
+            "\n`csebench show NAME` has the settings, sections and variants of one; --json has all fields of all."
+        )
 
 
 def list_evaluators(args):
-    """All fields as JSON, for people those that fit into 100 columns."""
+    """All fields as JSON, some for people."""
     rows = []
     for d in (evaluator_declaration(n) for n in names(EVALUATORS)):
         name = f"{d.name}:{d.takes.upper()}" if d.takes else d.name
         rows.append([name, d.version, d.protocol, ", ".join(d.variants), ", ".join(d.tasks), d.needs])
     columns = ["name", "version", "protocol", "variants", "tasks", "needs"]
-    if args.json:
-        return print(json_text(records(columns, rows)))
-    print_table([columns[0], *columns[3:]], [[row[0], *row[3:]] for row in rows], maxcolwidths=[None, None, 40, 28])
-    print("\n`csebench show NAME` has the protocol and settings of one; --json has all fields of all.")
+    print_table(columns, rows, args.json, ["name", *columns[3:]])
+    if not args.json:
+        print("\n`csebench show NAME` has the protocol and settings of one; --json has all fields of all.")
 
 
 def list_papers(args):
@@ -59,17 +64,27 @@ def show_power(args):
     from csebench.report.cells import grid_view
 
     if args.target == ["claims"]:
-        head, rows, widths = power.CLAIMS_HEAD, power.claim_rows(), [8, 8, 20, 10, 10, 8, *[None] * 6]
+        head, columns, tables = power.CLAIMS_HEAD, CLAIMS_COLUMNS, {}
+        for row in power.claim_rows():
+            if args.json or power.UNKNOWN not in row:
+                tables.setdefault(row[0], []).append(row)
     else:
+        head, columns = power.HEAD, POWER_COLUMNS
         names = dict.fromkeys(grid for page in parse_targets(args) for grid in page.grids())
         views = [grid_view(paper, name, args.scale) for paper, name in names]
-        head, rows, widths = power.HEAD, power.table_rows(views, args.difference), [14, 16, 16, 10, *[None] * 6]
-    print_table(head, rows, args.json, **({} if args.json else {"maxcolwidths": widths, "disable_numparse": True}))
-    if not args.json:
-        print(
-            "In points (0.01 of a score). detects: the smallest true difference that a two-sided test at 0.05 detects"
-            f" with {100 * power.POWER:.0f} % power; no number: test items alone vary too much for any number."
-        )
+        tables = {f"{view.paper}/{view.name}": power.table_rows([view], args.difference) for view in views}
+    if args.json:
+        return print_table(head, chain(*tables.values()), as_json=True)
+    print_text(
+        f"Scale {args.scale}. In points (0.01 of a score). detects: the smallest true difference that a two-sided test"
+        f" at 0.05 detects with {100 * power.POWER:.0f} % power; no number: test items alone vary too much for any"
+        " number of seeds. --json has more columns, and claims without published seeds."
+    )
+    for table, rows in tables.items():
+        if rows:
+            print(f"\n{table}")
+            print_table(head, rows, shown=columns)
+    return None
 
 
 def list_claims(args):
@@ -90,8 +105,8 @@ def list_claims(args):
         rows = [[*row, *texts] for row, texts in zip(about, said, strict=True)]
         return print(json_text(records([*columns, "behind it", f"our runs, scale {args.scale}"], rows)))
     print(f"Scale {args.scale}.")
-    rows = [[*row, *short(s)] for row, s in zip(about, judged, strict=True)]
-    print_table([*columns, "here"], rows, maxcolwidths=[9, 9, 30, 13, 15])
+    print_table([*columns, "here"], [[*row, *short(s)] for row, s in zip(about, judged, strict=True)])
+    return None
 
 
 def list_findings(args):
@@ -106,7 +121,7 @@ def list_findings(args):
     about = [f for f in findings() if "all" in args.target or any(map(is_wanted, f.places))]
     rows = [[f.severity, f.kind, "; ".join(map(place_label, f.places)), f.text] for f in about]
     columns = ["severity", "kind", "place", "finding"]
-    print_table(columns, rows, args.json, maxcolwidths=[None, None, 30, 80])
+    print_table(columns, rows, args.json, ["severity", "place", "finding"])
 
 
 def mentions(text: str, grid: str) -> bool:

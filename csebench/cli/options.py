@@ -9,10 +9,12 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from csebench.base.errors import shortened
+from csebench.base.errors import BadInput, shortened, unknown
 from csebench.base.files import check_output
 from csebench.plan import catalog, registry, targets
-from csebench.plan.declarations import LARGEST
+from csebench.plan.declarations import LARGEST, POOLERS
+
+OTHER_NAMES = {"mean": "avg", "average": "avg", "first-last-avg": "avg_first_last_2022"}  # of poolers, in libraries
 
 
 def number(annotation: Any) -> Callable[[str], Any]:
@@ -44,6 +46,15 @@ def output_file(text: str, is_folder: bool = False) -> Path:
 
 def output_folder(text: str) -> Path:
     return output_file(text, is_folder=True)
+
+
+def pooler(text: str) -> str:
+    """The type of an option that names a pooler. Raises BadInput, with the name that other libraries' names mean."""
+    if text in OTHER_NAMES:
+        raise BadInput(f"--pooler: unknown pooler {text!r}. Did you mean {OTHER_NAMES[text]!r}?")
+    if text not in POOLERS:
+        raise unknown("pooler", text, POOLERS, "--pooler")
+    return text
 
 
 def parse_targets(args) -> list[targets.Page]:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from tabulate import tabulate
-
 from csebench.base.errors import BadInput
 from csebench.base.runs import read_report
-from csebench.base.terminal import json_text, records
+from csebench.base.terminal import counted, json_text, print_text, records, table_text
 from csebench.cli.options import parse_targets
 from csebench.plan import catalog, cost, targets
 from csebench.plan.cost import Step, Work
@@ -31,9 +29,9 @@ def show_plan(args):
     if args.json:
         content = {"scale": work.scale.scale, "device": work.device, "tables": records(TABLES, tables)}
         return print(json_text(content | {"runs": records(RUNS, runs_rows)}))
-    parts = [summary(work, runs), hours_table(work), table(TABLES, tables) if tables else "", downloads(work.pages)]
-    parts += [tabulate(runs_rows, RUNS, floatfmt=".1f")] if args.runs else []
-    return print("\n\n".join(filter(None, parts)))
+    parts = [summary(work, runs), hours_table(work), table_text(TABLES, tables) if tables else ""]
+    parts += [downloads(work.pages), table_text(RUNS, runs_rows, ".1f") if args.runs else ""]
+    return print_text("\n\n".join(filter(None, parts)))
 
 
 class PlannedRun(NamedTuple):
@@ -74,17 +72,17 @@ def summary(work: Work, runs: list[PlannedRun]) -> str:
     published = sum(run.state == "done" and run.seconds is None for run in runs)
     shared = sum(not shown.issuperset(run.tables) for run in runs)
     made = sum(not work.steps(scores) for scores in work.cells.values())
-    first = f"{len(runs)} runs at scale {work.scale.scale}, {done} done, {len(runs) - done} missing."
+    first = f"{counted(len(runs), 'run')} at scale {work.scale.scale}, {done} done, {len(runs) - done} missing."
     if apart > len(runs):
         first += f" Without sharing between tables and figures there would be {apart}."
     if shared:
-        first += f" {shared} are shared with other tables."
+        first += f" {shared} {'is' if shared == 1 else 'are'} shared with other tables."
     lines = [first]
     if published:
         lines.append(f"{published} done by scores stored in results/.")
     if stale := len(stale_runs(work.pages)):
-        lines.append(f"{stale} of those missing have scores of an older code version, which pages show with †.")
-    return "\n".join([*lines, *damages, f"{len(work.cells)} cells: {made} complete."])
+        lines.append(f"Missing, with scores of an older code version, which pages show with †: {stale}.")
+    return "\n".join([*lines, *damages, f"{counted(len(work.cells), 'cell')}: {made} complete."])
 
 
 def hours_table(work: Work) -> str:
@@ -99,14 +97,14 @@ def hours_table(work: Work) -> str:
     rows = [[kind, len(of), *_hours(work, of)] for kind, of in sorted(kinds.items())]
     rows.append(["all", "", *_hours(work, steps)])
     device = f"on one {work.device}, one run after the other" if work.device else "measured on no device"
-    lines = [f"Forecast {device}:", table(["still to be made", "number", "hours (range)", "not measured"], rows)]
+    lines = [f"Forecast {device}:", table_text(["still to be made", "number", "hours (range)", "not measured"], rows)]
     trained = [work.encoders[step.run] for step in steps if step.kind == "train"]
     for name in dict.fromkeys(work.encoders.values()):
         if name in trained:
             source = work.times[name].source if name in work.times else "measured on no device"
-            lines.append(f"{name}, {trained.count(name)} runs: {source}")
+            lines.append(f"{name}, {counted(trained.count(name), 'run')}: {source}")
     if others := sorted({times.device for times in cost.step_times()} - {work.device}):
-        lines.append(f"Other devices for --device: {'; '.join(others)}. data/step_times.yaml has them all.")
+        lines.append("\n  ".join(["Other devices for --device, of data/step_times.yaml:", *others]))
     return "\n".join(lines)
 
 
@@ -129,12 +127,6 @@ def tables_rows(work: Work) -> list[list]:
     return rows
 
 
-def table(columns: list[str], rows: list[list]) -> str:
-    """All columns but the first are at the right; `–` stands for None."""
-    alignment = ["left", *["right"] * (len(columns) - 1)]
-    return tabulate(rows, columns, disable_numparse=True, missingval="–", colalign=alignment)
-
-
 def downloads(pages: list[targets.Page]) -> str:
     """What has to be downloaded first, models of the hub and other sources, and what cannot be."""
     from csebench.data import preflight
@@ -142,8 +134,8 @@ def downloads(pages: list[targets.Page]) -> str:
     states = preflight.check(pages, ask=False)
     absent = [s.need for s in states if s.state == preflight.REACHABLE]
     models = sum(need.ref is not None for need in absent)
-    counts = [(models, "models"), (len(absent) - models, "other sources")]
-    named = ", ".join(f"{count} {what}" for count, what in counts if count)
+    counts = [(models, "model"), (len(absent) - models, "other source")]
+    named = ", ".join(counted(count, what) for count, what in counts if count)
     ask = "`csebench check` asks for their sizes."
     lines = [f"To be downloaded: {named}; {ask}" if named else "Nothing is left to be downloaded."]
     return "\n".join([*lines, *(f"Missing: {s.why}" for s in states if s.state == preflight.MISSING)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from csebench.base.errors import BadInput, RunFailed
 from csebench.base.files import write_text
-from csebench.base.terminal import json_text, print_table
+from csebench.base.terminal import json_text, print_table, print_text
 from csebench.cli.options import parse_targets
 from csebench.plan import catalog, targets
 from csebench.plan.made_from import recording
@@ -30,24 +30,20 @@ def compare_rows(args):
         comparison = compare(view, row, against, [grid.columns.index(column) for column in averages(view)])
         if args.json:
             return print(json_text(comparison_record(comparison)))
-        print(f"Scale {scale}. {SMOKE if scale == catalog.DEFAULT_SCALE else sentence(comparison)}")
+        print_text(f"Scale {scale}. {SMOKE if scale == catalog.DEFAULT_SCALE else sentence(comparison)}")
         if comparison.differs:
-            print(not_matched(comparison))
-        return print_table(COMPARISON_HEAD[2:], [comparison_row(comparison)[2:]], disable_numparse=True)
+            print_text(not_matched(comparison))
+        return print_table(COMPARISON_HEAD[2:], [comparison_row(comparison)[2:]])
     if args.json:
         return print(json_text([record for view in views for record in comparison_records(view)]))
     print(f"Scale {scale}.{f' {SMOKE}' if scale == catalog.DEFAULT_SCALE else ''}")
     for view in views:
         for answer in answers(view):
-            print(f"\n{answer.family.question}")
+            print_text(f"\n{answer.family.question}")
             if scale != catalog.DEFAULT_SCALE:
-                print(family_sentence(answer))
-            print_table(
-                COMPARISON_HEAD,
-                map(comparison_row, answer.comparisons),
-                maxcolwidths=[14, 14, 8, 6, 15, 7, 3, 12],
-                disable_numparse=True,
-            )
+                print_text(family_sentence(answer))
+            print_table(COMPARISON_HEAD, map(comparison_row, answer.comparisons))
+    return None
 
 
 def render(args):

@@ -9,7 +9,7 @@ from csebench import run
 from csebench.base.errors import BadInput
 from csebench.base.files import write_text
 from csebench.base.processes import acquire_gpus
-from csebench.base.terminal import json_text, print_table
+from csebench.base.terminal import counted, json_text, print_table
 from csebench.cli.options import distinct_evaluators, parse_targets
 from csebench.data.corpus import read_corpus
 from csebench.plan import cli_spec
@@ -70,7 +70,7 @@ def show_scores(rows: list[dict]) -> None:
         score = [f"{100 * row['value']:.2f}", "%"] if name == FRACTION else [f"{row['value']:.4f}", name]
         table.append([row["evaluator"], row["task"], row["subset"], row["metric"], *score, row["protocol"]])
     columns = ["evaluator", "task", "subset", "metric", "value", "unit", "protocol"]
-    print_table(columns, table, disable_numparse=True, colalign=["left"] * 4 + ["right", "left", "left"])
+    print_table(columns, table)
     print(flush=True)
 
 
@@ -79,7 +79,7 @@ def list_sentences(args):
 
     distinct = sentences(distinct_evaluators(args.evaluators), cli_spec.data_root_or_default(args.data))
     write_text(args.out, "".join(json.dumps(s, ensure_ascii=False) + "\n" for s in distinct))
-    print(f"{len(distinct)} sentences, one JSON string per line: {args.out}")
+    print(f"{counted(len(distinct), 'sentence')}, one JSON string per line: {args.out}")
 
 
 def work(args):
@@ -99,7 +99,8 @@ def publish(args):
 def prune(args):
     from csebench.score.prune import prune_all
 
+    print(f"Scale {args.scale}.")
     freed, kept = prune_all(parse_targets(args))
     for reason, count in Counter(kept.values()).most_common():
         print(f"kept {count}: {reason}")
-    print(f"deleted {len(freed)} models, {sum(freed.values()) / 1e9:.2f} GB")
+    print(f"deleted {counted(len(freed), 'model')}, {sum(freed.values()) / 1e9:.2f} GB")

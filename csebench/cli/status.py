@@ -10,13 +10,10 @@ import time
 from collections import Counter
 from typing import NamedTuple
 
-from tabulate import tabulate
-
 from csebench.base.errors import BadInput
 from csebench.base.runs import PROGRESS, format_duration, has_model, read_progress, read_report
-from csebench.base.terminal import json_text, records
+from csebench.base.terminal import counted, json_text, print_text, records, table_text
 from csebench.cli.options import parse_targets
-from csebench.cli.plan import table
 from csebench.plan import catalog, cost, targets
 from csebench.score.store import failures, stale_runs
 
@@ -54,8 +51,9 @@ def show_status(args):
         while True:
             runs = read_statuses(pages)
             rows = [[name, *(count or None for count in counts)] for name, *counts in tables_rows(pages, runs)]
-            parts = [f"{head}\n{summary(pages, runs)}", *details(runs), table(TABLES, rows)]
-            print((CLEAR_SCREEN if seconds else "") + "\n\n".join(parts), flush=True)
+            parts = [f"{head}\n{summary(pages, runs)}", *details(runs), table_text(TABLES, rows)]
+            print(end=CLEAR_SCREEN if seconds else "")
+            print_text("\n\n".join(parts))
             if seconds is None or all(run.state in ("done", "failed") for run in runs):
                 break
             time.sleep(seconds)
@@ -134,12 +132,12 @@ def summary(pages: list[targets.Page], runs: list[RunStatus]) -> str:
     counts, hours = Counter(run.state for run in runs), {"GPU": 0.0, "CPU": 0.0}
     for run in runs:
         hours["GPU" if run.facts.get("gpu") else "CPU"] += (run.facts.get("seconds") or 0) / 3600
-    lines = [f"{len(runs)} runs: {', '.join(f'{counts[state]} {state}' for state in STATES)}"]
+    lines = [f"{counted(len(runs), 'run')}: {', '.join(f'{counts[state]} {state}' for state in STATES)}"]
     lines.append(f"spent: {hours['GPU']:.2f} GPU hours, {hours['CPU']:.2f} CPU hours")
     if published := sum(run.state == "done" and not run.facts for run in runs):
         lines.append(f"{published} done by scores stored in results/.")
     if stale := len(stale_runs(pages)):
-        lines.append(f"{stale} not yet done have scores of an older code version, which pages show with †.")
+        lines.append(f"Not yet done, with scores of an older code version, which pages show with †: {stale}.")
     if counts["stopped"]:
         lines.append("Start the workflow again to resume stopped runs, from their checkpoint if they have one.")
     return "\n".join(lines)
@@ -161,8 +159,6 @@ def details(runs: list[RunStatus]) -> list[str]:
             failed.append([f"{run.id}: {message}", log if log.exists() else None])
         elif run.state == "done":
             unscored += [[run.id, *failure] for failure in failures(folder).items()]
-    columns = ["running", "step", "loss", "dev", "left", "device", "host"]
-    parts = [table(columns, running)] if running else []
-    parts += [tabulate(failed, ["failed", "log"], missingval="–", maxcolwidths=[100, None])] if failed else []
-    columns = ["score failed", "evaluator", "reason"]
-    return parts + ([tabulate(unscored, columns, maxcolwidths=[None, None, 80])] if unscored else [])
+    heads = (["running", "step", "loss", "dev", "left", "device", "host"], ["failed", "log"])
+    tables = zip((*heads, ["score failed", "evaluator", "reason"]), (running, failed, unscored), strict=True)
+    return [table_text(head, rows) for head, rows in tables if rows]

@@ -15,7 +15,7 @@ from csebench.base.errors import BadInput
 from csebench.base.project import __version__
 from csebench.base.provenance import code_state
 from csebench.cli import data, inspect, plan, report, run, show, status
-from csebench.cli.options import described_names, number, output_file, output_folder, paper_names, whole
+from csebench.cli.options import described_names, number, output_file, output_folder, paper_names, pooler, whole
 from csebench.plan import catalog, tuning
 from csebench.plan.declarations import POOLERS, BatchSize, Precision, Seed, Threads
 from csebench.plan.registry import EVALUATORS, METHODS, names
@@ -23,6 +23,12 @@ from csebench.plan.registry import EVALUATORS, METHODS, names
 DESCRIPTION = """\
 Re-run the experiments behind the tables of four papers on unsupervised sentence embeddings, and compare the results.
 Each verb also works without Snakemake; `csebench VERB --help` lists its options."""
+NEXT = """name a verb, for example:
+  csebench claims micse             is what a paper says supported?
+  csebench show micse/table2        a table, method, evaluator or run
+  csebench compare micse/table2     do its rows differ?
+  csebench plan micse/table2        runs and hours that it takes
+csebench --help lists all verbs, csebench VERB --help their options; docs/tutorial.md begins at the beginning."""
 COMPLETION = 'Completion of verbs, options and names in bash or zsh: eval "$(register-python-argcomplete csebench)"'
 SCALE = catalog.DEFAULT_SCALE  # of verbs that plan or run
 
@@ -50,6 +56,10 @@ class ShowVersion(argparse.Action):
         parser.exit()
 
 
+def without_verb(_):
+    raise BadInput(NEXT)
+
+
 def study() -> str:
     """The scale of verbs that read results: that with published ones, where there is one."""
     return "mini" if "mini" in catalog.scale_names() else SCALE
@@ -58,7 +68,8 @@ def study() -> str:
 def parser() -> Parser:
     top = Parser(prog="csebench", description=DESCRIPTION, epilog=COMPLETION, formatter_class=Help)
     top.add_argument("--version", nargs=0, action=ShowVersion, help="show the version and the commit")
-    verbs = top.add_subparsers(required=True, metavar="VERB", title="verbs")
+    top.set_defaults(run=without_verb)
+    verbs = top.add_subparsers(metavar="VERB", title="verbs")
 
     def verb(name, function, about, *examples, targets=None, scale=None, json=False) -> Parser:
         """Add a verb: `examples` are what stands behind it; `targets` is the `nargs` of its targets, `scale` the
@@ -105,8 +116,11 @@ def add_look(verb):
     verb("papers", inspect.list_papers, "list papers, with their tables and figures", "", json=True)
 
     about = "show everything about a method, component, evaluator, paper, table or run"
-    v = verb("show", show.show_name, about, "micse", "micse/table2", "beir:scifact", scale=SCALE, json=True)
+    cell = "micse/table2 --row miCSE --column 1%"
+    v = verb("show", show.show_name, about, "micse", "micse/table2", "beir:scifact", cell, scale=study(), json=True)
     add_completed(v, described_names, "name", help="a name that methods, evaluators, papers or plan --runs list")
+    v.add_argument("--row", metavar="LABEL", help="with a table or figure: show what is behind the cells of a row")
+    v.add_argument("--column", metavar="LABEL", help="only the cell in this column")
 
     about, examples = "forecast runs and hours of targets", ("micse/table2", "all --scale paper")
     v = verb("plan", plan.show_plan, about, *examples, targets="+", scale=SCALE, json=True)
@@ -163,7 +177,9 @@ def add_run(verb):
     v = verb("evaluate", run.evaluate, "score an encoder of any origin", example, json=True)
     model = "folder, run id, encoder of config/, hub id, or .npz file of embeddings (see the verb sentences)"
     v.add_argument("--model", required=True, help=model)
-    v.add_argument("--pooler", choices=POOLERS, help="how token vectors become one (default: that of the model)")
+    v.add_argument(
+        "--pooler", type=pooler, choices=POOLERS, help="how token vectors become one (default: the model's)"
+    )
     add_evaluators(v)
     length = "tokens per sentence (default: the maximum of the encoder)"
     v.add_argument("--max-length", type=whole(4, 2**20), help=length)

@@ -12,12 +12,10 @@ from operator import attrgetter
 from pathlib import Path
 from urllib.request import Request, urlopen
 
-from tabulate import tabulate
-
 from csebench.base import hub
 from csebench.base.data_root import matches
 from csebench.base.errors import BadInput, RunFailed
-from csebench.base.terminal import bar
+from csebench.base.terminal import bar, table_text
 from csebench.data.fetch import cached_task, fetch_source, load_task, mteb_task, supply, task_source
 from csebench.plan import catalog, recipe
 from csebench.plan.declarations import EncoderRef, Scale
@@ -185,7 +183,7 @@ def content(states: list[State]) -> list[dict]:
 def show(states: list[State]) -> str:
     """One screen: every need with its state, and whether the disk has room for what is to be fetched."""
     rows = [[s.need.kind, s.need.name, s.state, "" if s.size is None else _size(s.size)] for s in states]
-    lines = [tabulate(rows, ["", "name", "state", "size"], disable_numparse=True)]
+    lines = [table_text(["", "name", "state", "size"], rows)]
     lines += [f"- {s.why if s.need.name in s.why else f'{s.need.name}: {s.why}'}" for s in states if s.why]
     fetched, free = sum(s.size or 0 for s in states if s.state == REACHABLE), shutil.disk_usage(".").free
     room = "enough" if fetched < free else "NOT ENOUGH"

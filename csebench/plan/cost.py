@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from pydantic import Field, RootModel
 
 from csebench.base.caches import cached
-from csebench.base.errors import unknown
+from csebench.base.errors import BadInput, did_you_mean
 from csebench.base.files import read_yaml
 from csebench.base.project import ROOT
 from csebench.base.runs import has_model
@@ -232,7 +232,8 @@ class Work:
         self.missing = set().union(*self.cells.values()) - self.made
         known = [times.device for times in step_times()]
         if device is not None and device not in known:
-            raise unknown("device of data/step_times.yaml", device, known)
+            listed = "\n  ".join(["Known, in data/step_times.yaml:", *sorted({*known})])
+            raise BadInput(f"unknown device {device!r}.{did_you_mean(device, known)} {listed}")
         measured = [times for name, _ in Counter(self.encoders.values()).most_common() for times in devices(name)]
         self.device = device or (measured[0].device if measured else None)
         self.times = {times.encoder: times for times in measured if times.device == self.device}
