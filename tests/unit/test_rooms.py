@@ -58,9 +58,10 @@ def test_no_cycle():
         pytest.fail(" -> ".join(error.args[1]))
 
 
-# Lines of Python of each room, docstrings included; arrows between rooms and floors of the whole project. They may only
-# fall: who makes a room smaller lowers its number here.
-CEILINGS = {}
+# Lines of Python of each room, docstrings included; arrows between rooms, and floors, of the whole project. They may
+# only fall: who makes a room smaller lowers its number here.
+CEILINGS = {"base": 1500, "plan": 3324, "data": 731, "model": 1049, "train": 1434}
+CEILINGS |= {"score": 1092, "report": 5002, "run": 204, "workflow": 271, "api": 161, "cli": 1314}
 MOST_ARROWS = 55
 MOST_FLOORS = 7
 
@@ -72,7 +73,7 @@ def test_a_room_does_not_grow(name):
 
 
 def test_the_house_has_few_floors_and_arrows():
-    """Of the project: rooms, modules at the top, and the folders that use them. The package's face names the API lazily."""
+    """Of the project: rooms, modules at the top, and the folders that use them."""
     graph = {}
     for folder in ("csebench", "methods", "evaluators", "benchmarks", "encoders"):
         for path in (ROOT / folder).rglob("*.py"):
