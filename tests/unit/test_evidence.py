@@ -333,6 +333,14 @@ def test_single_values_get_the_spread_of_seeds_that_others_published(name, table
         assert (variance.value, variance.df) == (pytest.approx(nearest.std**2), nearest.n - 1)
 
 
+def test_tasks_of_one_run_vary_together_and_all_of_them_as_their_average():
+    shown = printed_view("infocse", "table2", "smoke")
+    *tasks, average = shown.rows[shown.grid.row("SimCSE-BERTbase")]
+    assert printed_spread.row_variance(tasks).value == pytest.approx(printed_spread.printed_variance(average).value)
+    deviations = [math.sqrt(printed_spread.printed_variance(cell).value) for cell in tasks[:2]]
+    assert printed_spread.row_variance(tasks[:2]).value == pytest.approx(np.mean(deviations) ** 2)
+
+
 @pytest.mark.slow
 def test_print_is_judged_the_same_whatever_a_scale_can_run():
     for name in catalog.paper_names():
