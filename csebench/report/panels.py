@@ -14,7 +14,7 @@ from csebench.plan.declarations import Panel, Texts
 from csebench.plan.registry import EVALUATORS, evaluator_declaration, load_drawing, names, panels, protocol
 from csebench.plan.targets import score_path
 from csebench.report.cells import Cell, GridView
-from csebench.report.pages.page import escape_cell, escape_html
+from csebench.report.markdown import escape_cell, escape_html
 from csebench.score import store
 from csebench.score.drawing import STYLE, Source, csv_bytes, figure_files, write_files
 from csebench.score.score_types import Items
