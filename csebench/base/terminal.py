@@ -62,9 +62,7 @@ def print_text(text: str) -> None:
     """Print a text, which may hold tables; lines that are wider than the terminal are broken, but not within words."""
     width = shutil.get_terminal_size().columns
     for line in text.split("\n"):
-        print(
-            textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False) if len(line) > width else line
-        )
+        print(textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False))
     sys.stdout.flush()
 
 

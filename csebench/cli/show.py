@@ -135,7 +135,9 @@ def cells(name: str, scale: str, row: str | None, column: str | None) -> Iterato
             if others:
                 n, mean, std = others.summary.n, others.summary.mean, others.summary.std
                 theirs = {"kind": others.kind, "n": n, "mean": mean, "std": std, "sources": others.sources}
-                known["others"] = f"{cell.number(mean)}, {counted(n, 'run')}, {others_source(others)}"
+                theirs |= {"values": others.values, "differs": others.differs}
+                spread = "" if std is None else f" ± {cell.number(std)}"
+                known["others"] = f"{cell.number(mean)}{spread}, {counted(n, 'run')}, {others_source(others)}"
             if cell.absent or plan.missing:
                 known["missing"] = plan.missing or "; ".join([counted(cell.absent, "run"), *cell.reasons])
             content = cell_row(view, number, cell)

@@ -132,9 +132,9 @@ def test_a_list_has_a_row_per_line_of_its_table_of_100_columns(verb, capsys):
     assert max(map(len, lines)) <= 100
 
 
-LISTINGS = """plan micse/table2; plan micse --runs --scale paper; papers; methods; evaluators; check micse/table2; audit
-power micse/table2 --scale mini; power claims; status; compare micse/table2; compare micse/table2 miCSE AMI+SimCSE; claims
-show micse; show micse/table2; show ami; show sts; show micse/table1 --row SimCSE"""
+LISTINGS = """plan micse/table2; plan micse --runs --scale paper; papers; methods; evaluators; check micse/table2
+audit; power micse/table2 --scale mini; power claims; status; compare micse/table2; claims
+compare micse/table2 miCSE AMI+SimCSE; show micse; show micse/table2; show ami; show sts; show micse/table1 --row SimCSE"""
 WITHOUT_SCALE = ("papers", "methods", "evaluators", "audit")
 
 
@@ -182,7 +182,9 @@ def test_a_command_without_a_verb_names_some(capsys):
     assert cli.main([]) == 2 and "csebench show micse/table2" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("name", "meant"), [("mean", "avg"), ("first-last-avg", "avg_first_last_2022"), ("clss", "cls")])
+@pytest.mark.parametrize(
+    ("name", "meant"), [("mean", "avg"), ("first-last-avg", "avg_first_last_2022"), ("clss", "cls")]
+)
 def test_poolers_of_other_libraries_are_known(name, meant, capsys):
     assert cli.main(["evaluate", "--model", "x", "--out", "x.json", "--pooler", name]) == 2
     assert f"Did you mean '{meant}'?" in capsys.readouterr().err
