@@ -51,11 +51,11 @@ def loading(what: str) -> Iterator[None]:
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence], as_json=False, shown=(), floatfmt="g") -> None:
     """Print rows as a table of the columns `shown` (all if empty), or whole as a JSON list with an object per row."""
-    found = records(columns, rows)
+    by_column = records(columns, rows)
     if as_json:
-        return print(json_text(found))
+        return print(json_text(by_column))
     shown = shown or columns
-    return print(table_text(shown, [[record.get(column) for column in shown] for record in found], floatfmt))
+    return print(table_text(shown, [[record.get(column) for column in shown] for record in by_column], floatfmt))
 
 
 def print_text(text: str) -> None:

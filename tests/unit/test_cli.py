@@ -134,7 +134,8 @@ def test_a_list_has_a_row_per_line_of_its_table_of_100_columns(verb, capsys):
 
 LISTINGS = """plan micse/table2; plan micse --runs --scale paper; papers; methods; evaluators; check micse/table2
 audit; power micse/table2 --scale mini; power claims; status; compare micse/table2; claims
-compare micse/table2 miCSE AMI+SimCSE; show micse; show micse/table2; show ami; show sts; show micse/table1 --row SimCSE"""
+compare micse/table2 miCSE AMI+SimCSE; show micse
+show micse/table2; show ami; show sts; show micse/table1 --row SimCSE"""
 WITHOUT_SCALE = ("papers", "methods", "evaluators", "audit")
 
 
