@@ -21,7 +21,7 @@ Shown = tuple[str, dict]  # for people, and as JSON
 def show_name(args):
     """Print everything that a name means: micse is a method and a paper."""
     catalog.scale(args.scale)
-    name, scale = args.name, args.scale
+    name, scale = args.name, targets.split_target(args.name, args.scale)[1]
     if args.row or args.column:
         if not (shown := [*cells(name, scale, args.row, args.column)]):
             raise BadInput(f"show: {name} has no such cell; `csebench show {name}` lists its rows and columns.")
@@ -33,6 +33,7 @@ def show_name(args):
     if args.json:
         print(json_text([content for _, content in shown]))
     else:
+        scale = shown[0][1].get("scale", scale)  # that of a run
         print_text(f"Scale {scale}.\n" + "\n\n".join(text for text, _ in shown))
 
 
