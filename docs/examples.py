@@ -75,7 +75,7 @@ def copy_project(folder: Path) -> None:
 def run_in(folder: Path) -> Run:
     """Runs csebench as a user would in a clone, without data and without a network."""
     env = {name: value for name, value in os.environ.items() if name != "CSEBENCH_DATA"}
-    env |= {"PYTHONPATH": str(folder), "HF_HUB_OFFLINE": "1", "COLUMNS": "120", "LC_ALL": "C.UTF-8"}
+    env |= {"PYTHONPATH": str(folder), "HF_HUB_OFFLINE": "1", "COLUMNS": "80", "LC_ALL": "C.UTF-8"}
 
     @cache
     def run(arguments: str) -> str:

@@ -51,27 +51,19 @@ def loading(what: str) -> Iterator[None]:
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence], as_json=False, shown=(), floatfmt="g") -> None:
     """Print rows as a table of the columns `shown` (all if empty), or whole as a JSON list with an object per row."""
-    found = records(columns, rows)
+    by_column = records(columns, rows)
     if as_json:
-        return print(json_text(found))
+        return print(json_text(by_column))
     shown = shown or columns
-    return print(table_text(shown, [[record.get(column) for column in shown] for record in found], floatfmt))
+    return print(table_text(shown, [[record.get(column) for column in shown] for record in by_column], floatfmt))
 
 
 def print_text(text: str) -> None:
-    """Print a text, which may hold tables, with lines that fit the terminal."""
-    print(fold(text), flush=True)
-
-
-def fold(text: str) -> str:
-    """A text whose lines are broken between words where they are wider than the terminal; no name, path or address is
-    broken."""
-    width = terminal_width()
-    lines = [
-        textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False) if len(line) > width else [line]
-        for line in text.split("\n")
-    ]
-    return "\n".join(line for wrapped in lines for line in wrapped)
+    """Print a text, which may hold tables; lines that are wider than the terminal are broken, but not within words."""
+    width = shutil.get_terminal_size().columns
+    for line in text.split("\n"):
+        print(textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False))
+    sys.stdout.flush()
 
 
 def table_text(columns: Sequence[str], rows: Iterable[Sequence], floatfmt: str = "g") -> str:
@@ -82,7 +74,7 @@ def table_text(columns: Sequence[str], rows: Iterable[Sequence], floatfmt: str =
         return "–" if cell is None else f"{cell:{floatfmt}}" if isinstance(cell, float) else str(cell)
 
     cells = [*zip_longest(columns, *([text(cell) for cell in row] for row in rows), fillvalue="")]
-    widths = column_widths(cells, terminal_width())
+    widths = column_widths(cells, shutil.get_terminal_size().columns)
     aligned = [str.rjust if all(map(NUMBER.fullmatch, column[1:])) else str.ljust for column in cells]
 
     def lines(row: Sequence[str]) -> list[str]:
@@ -102,19 +94,14 @@ def column_widths(columns: Sequence[Sequence[str]], width: int) -> list[int]:
     widest = [max(map(len, cells)) for cells in columns]
     words = [max(len(word) for cell in cells for word in cell.split() or [""]) for cells in columns]
     share = [sqrt(sum(map(len, cells))) for cells in columns]
-    room = width - len(GAP) * (len(columns) - 1)
-    for whole, most in product((LONGEST_WORD, *range(12, 0, -1)), range(2 * width, 0, -1)):
-        wanted = (int(most * part / max(share)) for part in share)
+    most_share, room = max(1, *share), width - len(GAP) * (len(columns) - 1)
+    for whole, most in product(range(LONGEST_WORD, 0, -1), range(2 * width, 0, -1)):
+        wanted = (int(most * part / most_share) for part in share)
         limits = zip(wanted, words, widest, strict=True)
         widths = [max(1, min(word, whole), min(want, high)) for want, word, high in limits]
         if sum(widths) <= room:
             return widths
     return [1] * len(columns)
-
-
-def terminal_width() -> int:
-    """In columns; 80 where there is no terminal."""
-    return shutil.get_terminal_size((80, 24)).columns
 
 
 def counted(count: int, noun: str) -> str:

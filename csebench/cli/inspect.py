@@ -6,12 +6,13 @@ import re
 from itertools import chain
 
 from csebench.base.errors import BadInput
-from csebench.base.terminal import json_text, print_table, print_text, records
+from csebench.base.terminal import print_table, print_text
 from csebench.cli.options import parse_targets
 from csebench.plan import catalog
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, declaration, evaluator_declaration, names
 from csebench.plan.targets import grid_label
 
+MORE = "\n`csebench show NAME` has everything about one; --json has all fields of all."
 POWER_COLUMNS = ["row", "against", "column", "difference", "sd", "seeds", "detects", "seeds needed"]
 CLAIMS_COLUMNS = ["about", "claim", "against", "printed", "no item error", "item error 0.09", "item error 0.18"]
 
@@ -29,13 +30,9 @@ def list_methods(args):
             except BadInput as e:
                 rows.append([name, "BROKEN", str(e)])
     columns = ["name", "kind", "paper", "search", "variants", "encoders", "needs", "trains"]
-    if not args.json:  # no sections of papers
-        rows = [[*row[:2], re.sub(r", (sec|App)\.[^;]*", "", row[2]), *row[3:4]] for row in rows]
     print_table(columns, rows, args.json, columns[:4])
     if not args.json:
-        print_text(
-            "\n`csebench show NAME` has the settings, sections and variants of one; --json has all fields of all."
-        )
+        print_text(MORE)
 
 
 def list_evaluators(args):
@@ -47,7 +44,7 @@ def list_evaluators(args):
     columns = ["name", "version", "protocol", "variants", "tasks", "needs"]
     print_table(columns, rows, args.json, ["name", *columns[3:]])
     if not args.json:
-        print("\n`csebench show NAME` has the protocol and settings of one; --json has all fields of all.")
+        print_text(MORE)
 
 
 def list_papers(args):
@@ -90,23 +87,17 @@ def show_power(args):
 def list_claims(args):
     from csebench.report.claims import judge_all
 
-    def here(sentence) -> str:
-        return "–" if args.scale == catalog.DEFAULT_SCALE else sentence.here
-
-    def short(sentence) -> tuple[str, str]:
-        return sentence.published.verdict_and_size, here(sentence).partition(":")[0].replace("*", "")
-
-    wanted = {grid for page in parse_targets(args) for grid in page.grids()}
-    judged = [s for s in judge_all(args.scale) if wanted & {(s.paper, place) for place in s.places}]
-    about = [[s.paper, ", ".join(s.places), s.quote] for s in judged]
-    columns = ["paper", "place", "claim", "printed numbers"]
+    wanted, rows = {grid for page in parse_targets(args) for grid in page.grids()}, []
+    for s in judge_all(args.scale):
+        if wanted & {(s.paper, place) for place in s.places}:
+            about = [s.paper, ", ".join(s.places), s.quote, s.published.verdict_and_size, s.published.detail]
+            here = "–" if args.scale == catalog.DEFAULT_SCALE else s.here
+            rows.append([*about, here, here.partition(":")[0].replace("*", "")])
+    columns = ["paper", "place", "claim", "printed numbers", "behind it", f"our runs, scale {args.scale}"]
     if args.json:
-        said = [[s.published.verdict_and_size, s.published.detail, here(s)] for s in judged]
-        rows = [[*row, *texts] for row, texts in zip(about, said, strict=True)]
-        return print(json_text(records([*columns, "behind it", f"our runs, scale {args.scale}"], rows)))
+        return print_table(columns, rows, as_json=True)
     print(f"Scale {args.scale}.")
-    print_table([*columns, "here"], [[*row, *short(s)] for row, s in zip(about, judged, strict=True)])
-    return None
+    return print_table([*columns, "here"], rows, shown=[*columns[:4], "here"])
 
 
 def list_findings(args):

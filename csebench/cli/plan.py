@@ -30,7 +30,8 @@ def show_plan(args):
         content = {"scale": work.scale.scale, "device": work.device, "tables": records(TABLES, tables)}
         return print(json_text(content | {"runs": records(RUNS, runs_rows)}))
     parts = [summary(work, runs), hours_table(work), table_text(TABLES, tables) if tables else ""]
-    parts += [downloads(work.pages), table_text(RUNS, runs_rows, ".1f") if args.runs else ""]
+    listed = [[*row[:-2], row[-1]] for row in runs_rows] if args.runs else []  # without the count of tables
+    parts += [downloads(work.pages), table_text([*RUNS[:-2], RUNS[-1]], listed, ".1f") if listed else ""]
     return print_text("\n\n".join(filter(None, parts)))
 
 
@@ -81,7 +82,8 @@ def summary(work: Work, runs: list[PlannedRun]) -> str:
     if published:
         lines.append(f"{published} done by scores stored in results/.")
     if stale := len(stale_runs(work.pages)):
-        lines.append(f"Missing, with scores of an older code version, which pages show with †: {stale}.")
+        have = "has" if stale == 1 else "have"
+        lines.append(f"{stale} of those missing {have} scores of an older code version, which pages show with †.")
     return "\n".join([*lines, *damages, f"{counted(len(work.cells), 'cell')}: {made} complete."])
 
 

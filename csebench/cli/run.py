@@ -89,6 +89,7 @@ def work(args):
 
 
 def tune(args):
+    print(f"Scale {args.scale}.", flush=True)
     run.tune(args.method, args.scale, args.trials, lambda line: print(line, flush=True))
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from csebench.base.errors import unknown
+from csebench.base.errors import BadInput, unknown
 from csebench.base.terminal import counted, json_text, print_text, table_text
 from csebench.cli import options
 from csebench.cli.status import read_state
@@ -21,9 +21,10 @@ Shown = tuple[str, dict]  # for people, and as JSON
 def show_name(args):
     """Print everything that a name means: micse is a method and a paper."""
     catalog.scale(args.scale)
-    name, scale = args.name, args.scale
+    name, scale = args.name, targets.split_target(args.name, args.scale)[1]
     if args.row or args.column:
-        shown = [*cells(name, scale, args.row, args.column)]
+        if not (shown := [*cells(name, scale, args.row, args.column)]):
+            raise BadInput(f"show: {name} has no such cell; `csebench show {name}` lists its rows and columns.")
     else:
         shown = [*declarations(name), *papers(name), *pages(name, scale), *runs(name, scale)]
     if not shown:
@@ -32,7 +33,8 @@ def show_name(args):
     if args.json:
         print(json_text([content for _, content in shown]))
     else:
-        print_text("\n\n".join([f"Scale {scale}.", *(text for text, _ in shown)]))
+        scale = shown[0][1].get("scale", scale)  # that of a run
+        print_text(f"Scale {scale}.\n" + "\n\n".join(text for text, _ in shown))
 
 
 def declarations(name: str) -> Iterator[Shown]:
@@ -112,44 +114,41 @@ def pages(name: str, scale: str) -> Iterator[Shown]:
 
 
 def cells(name: str, scale: str, row: str | None, column: str | None) -> Iterator[Shown]:
-    """What is behind the cells of a table or figure in a row, in a column, or in both: our values by seed and their
-    runs, the printed value with its source, and others' runs. Rows may be named without their citation."""
+    """What is behind the cells of a row, a column or both: values by seed and their runs, the printed value with its
+    source, and others' runs. Rows may be named without their citation."""
     from csebench.report.cells import grid_view
-    from csebench.report.csv_tables import cell_row, run_ids
+    from csebench.report.csv_tables import cell_row
     from csebench.report.pages.table import others_source
     from csebench.report.words import short_label
 
-    views = [grid_view(*grid, page.scale) for page in targets.parse_target(name, scale) for grid in page.grids()]
-    found = [(view, number, cell) for view in views for number, of in enumerate(view.rows, 1) for cell in of]
-    for kind, label in (("row", row), ("column", column)):
-        labels = [getattr(cell.plan, kind).label for _, _, cell in found]
-        if label is not None and label not in labels:
-            labels = [short_label(known) for known in labels]
-        if label is not None and label not in labels:
-            raise unknown(f"{kind} of {name}", label, labels)
-        found = [cell for cell, known in zip(found, labels, strict=True) if label in (None, known)]
-    for view, number, cell in found:
-        known, others = cell_row(view, number, cell), cell.others
-        source = " from ".join(filter(None, [cell.plan.row.source, cell.plan.row.origin]))
-        about = {"ours": f"{cell.text}, {counted(len(cell.values), 'seed')}"}
-        if cell.published:
-            about["printed"] = f"{cell.published.text}, {counted(cell.published_seeds, 'seed')}, {source}"
-        if cell.absent or cell.plan.missing:
-            about["missing"] = cell.plan.missing or "; ".join([counted(cell.absent, "run"), *cell.reasons])
-        theirs = {}
-        if others:
-            summary = {"n": others.summary.n, "mean": others.summary.mean, "std": others.summary.std}
-            theirs = {"kind": others.kind, **summary, "sources": others.sources, "differs": others.differs}
-            std = "" if others.summary.std is None else f" ± {cell.number(others.summary.std)}"
-            about["others"] = f"{cell.number(others.summary.mean)}{std}, {others_source(others)}"
-        by_seed = {spec.seed: spec.run_id for spec in cell.plan.specs}
-        rows = [[seed, cell.number(value), by_seed.get(seed)] for seed, value in cell.values.items()]
-        head = f"{view.paper}/{view.name}, row {known['row']}, column {known['column']}"
-        parts = [head, table_text([], about.items()), table_text(["seed", "value", "run"], rows) if rows else ""]
-        if cell.parts:
-            parts.append(f"Made from the runs {', '.join(run_ids(cell, scale))}.")
-        content = {"what": "cell", **known, "values": cell.values, "source": source, "others": theirs or None}
-        yield "\n\n".join(filter(None, parts)), content
+    def is_meant(label: str | None, of: str) -> bool:
+        return label in (None, of, short_label(of))
+
+    for view in [grid_view(*grid, page.scale) for page in targets.parse_target(name, scale) for grid in page.grids()]:
+        for number, cell in ((number, cell) for number, of in enumerate(view.rows, 1) for cell in of):
+            plan, others, printed, theirs = cell.plan, cell.others, cell.published, None
+            if not (is_meant(row, plan.row.label) and is_meant(column, plan.column.label)):
+                continue
+            source = " from ".join(filter(None, [plan.row.source, plan.row.origin]))
+            known = {"ours": f"{cell.text}, {counted(len(cell.values), 'seed')}"}
+            if printed:
+                known["printed"] = f"{printed.text}, {counted(cell.published_seeds, 'seed')}, {source}"
+            if others:
+                n, mean, std = others.summary.n, others.summary.mean, others.summary.std
+                theirs = {"kind": others.kind, "n": n, "mean": mean, "std": std, "sources": others.sources}
+                theirs |= {"values": others.values, "differs": others.differs}
+                spread = "" if std is None else f" ± {cell.number(std)}"
+                known["others"] = f"{cell.number(mean)}{spread}, {counted(n, 'run')}, {others_source(others)}"
+            if cell.absent or plan.missing:
+                known["missing"] = plan.missing or "; ".join([counted(cell.absent, "run"), *cell.reasons])
+            content = cell_row(view, number, cell)
+            runs = {spec.seed: spec.run_id for spec in plan.specs}
+            by_seed = [[seed, cell.number(value), runs.get(seed)] for seed, value in cell.values.items()]
+            parts = [f"{view.paper}/{view.name}, row {plan.row.label}, column {plan.column.label}"]
+            parts += [table_text([], known.items()), table_text(["seed", "value", "run"], by_seed)]
+            parts += [f"Computed from the runs {content['runs']}."] if cell.parts else []
+            content |= {"what": "cell", "values": cell.values, "source": source, "others": theirs}
+            yield "\n\n".join(parts), content
 
 
 def runs(run_id: str, scale: str) -> Iterator[Shown]:

@@ -137,7 +137,8 @@ def summary(pages: list[targets.Page], runs: list[RunStatus]) -> str:
     if published := sum(run.state == "done" and not run.facts for run in runs):
         lines.append(f"{published} done by scores stored in results/.")
     if stale := len(stale_runs(pages)):
-        lines.append(f"Not yet done, with scores of an older code version, which pages show with †: {stale}.")
+        have = "has" if stale == 1 else "have"
+        lines.append(f"{stale} not yet done {have} scores of an older code version, which pages show with †.")
     if counts["stopped"]:
         lines.append("Start the workflow again to resume stopped runs, from their checkpoint if they have one.")
     return "\n".join(lines)

@@ -23,12 +23,12 @@ from csebench.plan.registry import EVALUATORS, METHODS, names
 DESCRIPTION = """\
 Re-run the experiments behind the tables of four papers on unsupervised sentence embeddings, and compare the results.
 Each verb also works without Snakemake; `csebench VERB --help` lists its options."""
-NEXT = """name a verb, for example:
-  csebench claims micse             is what a paper says supported?
-  csebench show micse/table2        a table, method, evaluator or run
-  csebench compare micse/table2     do its rows differ?
-  csebench plan micse/table2        runs and hours that it takes
-csebench --help lists all verbs, csebench VERB --help their options; docs/tutorial.md begins at the beginning."""
+NEXT = """), for example
+  csebench claims micse           is what a paper says supported?
+  csebench show micse/table2      a table, method, evaluator or run
+  csebench compare micse/table2   do its rows differ?
+  csebench plan micse/table2      runs and hours that it takes
+(more: docs/tutorial.md"""
 COMPLETION = 'Completion of verbs, options and names in bash or zsh: eval "$(register-python-argcomplete csebench)"'
 SCALE = catalog.DEFAULT_SCALE  # of verbs that plan or run
 
@@ -43,7 +43,7 @@ class Help(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFo
 
 class Parser(argparse.ArgumentParser):
     def error(self, message):
-        raise BadInput(f"{message} ({self.prog} --help)")
+        raise BadInput(f"{message} ({self.prog} --help{NEXT if message.endswith(' VERB') else ''})")
 
 
 class ShowVersion(argparse.Action):
@@ -56,10 +56,6 @@ class ShowVersion(argparse.Action):
         parser.exit()
 
 
-def without_verb(_):
-    raise BadInput(NEXT)
-
-
 def study() -> str:
     """The scale of verbs that read results: that with published ones, where there is one."""
     return "mini" if "mini" in catalog.scale_names() else SCALE
@@ -68,8 +64,7 @@ def study() -> str:
 def parser() -> Parser:
     top = Parser(prog="csebench", description=DESCRIPTION, epilog=COMPLETION, formatter_class=Help)
     top.add_argument("--version", nargs=0, action=ShowVersion, help="show the version and the commit")
-    top.set_defaults(run=without_verb)
-    verbs = top.add_subparsers(metavar="VERB", title="verbs")
+    verbs = top.add_subparsers(required=True, metavar="VERB", title="verbs")
 
     def verb(name, function, about, *examples, targets=None, scale=None, json=False) -> Parser:
         """Add a verb: `examples` are what stands behind it; `targets` is the `nargs` of its targets, `scale` the

@@ -51,7 +51,8 @@ def publish(scores, scale="paper", **changes):
 # ---------------------------------------------------------------- what is done
 
 
-def test_a_run_is_finished_with_its_model_or_all_its_scores(capsys):
+def test_a_run_is_finished_with_its_model_or_all_its_scores(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "500")
     pages = targets.parse_target("all", "smoke")
     scores = {score for page in pages for score in page.available()}
     run = next(run for run, evaluators in targets.evaluators("smoke").items() if len(evaluators) > 1)
@@ -152,7 +153,7 @@ def test_a_derived_cell_needs_the_cells_that_it_is_computed_from(monkeypatch):
 
 def test_an_unknown_device_is_refused(capsys):
     assert cli.main(["plan", "micse/table3", "--device", "a crad"]) == 2
-    assert "Known: a card" in capsys.readouterr().err
+    assert "Known, in data/step_times.yaml:\n  a card\n" in capsys.readouterr().err
 
 
 def test_no_device_is_said(monkeypatch, capsys):

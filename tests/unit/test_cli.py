@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -14,9 +15,11 @@ from csebench.base import terminal
 from csebench.base.errors import BadInput, unknown
 from csebench.base.project import ROOT
 from csebench.cli import run, verbs
+from csebench.data import preflight
 from csebench.plan import catalog, cli_spec, targets
 
 VERBS = next(action for action in verbs.parser()._actions if action.choices).choices
+SIMCSE = ("SimCSE (Gao et al., 2021)", 76.15, "rerun", 50)  # miCSE's Table 1
 OPTIONS = [
     pytest.param(action, id=f"{name} {'/'.join(action.option_strings) or action.dest}")
     for name, verb in VERBS.items()
@@ -127,6 +130,65 @@ def test_a_list_has_a_row_per_line_of_its_table_of_100_columns(verb, capsys):
     rows, lines = json.loads(printed(capsys, verb, "--json")), printed(capsys, verb).splitlines()
     assert rows and all(any(line.startswith(row["name"]) for line in lines) for row in rows)
     assert max(map(len, lines)) <= 100
+
+
+LISTINGS = """plan micse/table2; plan micse --runs --scale paper; papers; methods; evaluators; check micse/table2
+audit; power micse/table2 --scale mini; power claims; status; compare micse/table2; claims
+compare micse/table2 miCSE AMI+SimCSE; show micse
+show micse/table2; show ami; show sts; show micse/table1 --row SimCSE"""
+WITHOUT_SCALE = ("papers", "methods", "evaluators", "audit")
+
+
+@pytest.mark.parametrize("command", map(str.strip, LISTINGS.replace("\n", ";").split(";")))
+def test_listings_fit_80_columns_and_name_their_scale_first(command, capsys, monkeypatch):
+    """But for an address that is longer; a narrower terminal is met, too, unless a word is as wide."""
+    monkeypatch.setattr(preflight, "remote_size", lambda need: 1)
+    for columns in (80, 60):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        assert cli.main(command.split()) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert not [line for line in lines if len(line) > columns and " " in line.strip()]
+        assert command.startswith(WITHOUT_SCALE) or re.search(r"\bscale \w+", lines[0], re.IGNORECASE)
+
+
+def test_words_and_numbers_of_a_table_stay_whole(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    rows = [["simcse-0123456789", "a long text of several words", -0.123456], ["ct", "one more text", None]]
+    assert terminal.table_text(["run", "what it is about", "gain"], rows).splitlines() == [
+        "run                what it is       gain",
+        "                   about",
+        "-----------------  ----------  ---------",
+        "simcse-0123456789  a long      -0.123456",
+        "                   text of",
+        "                   several",
+        "                   words",
+        "ct                 one more            –",
+        "                   text",
+    ]
+
+
+def test_what_is_behind_a_cell(capsys):
+    """Values by seed with their runs, the printed value and others' runs, for people and as JSON."""
+    command = ["show", "micse/table1", "--row", "SimCSE", "--column", "Avg."]
+    (cell,) = json.loads(printed(capsys, *command, "--json"))
+    assert (cell["row"], cell["published"], cell["source"], cell["others"]["n"]) == SIMCSE
+    assert cell["ours"] == pytest.approx(sum(cell["values"].values()) / len(cell["values"]))
+    text = printed(capsys, *command)
+    assert all(f"{seed}  {value:.2f}  simcse-" in text for seed, value in cell["values"].items())
+    assert all(run in text for run in cell["runs"].split()) and "76.15" in text and "hppRC" in text
+    assert cli.main(["show", "micse/table1", "--row", "nothing"]) == 2
+
+
+def test_a_command_without_a_verb_names_some(capsys):
+    assert cli.main([]) == 2 and "csebench show micse/table2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("mean", "avg"), ("first-last-avg", "avg_first_last_2022"), ("clss", "cls")]
+)
+def test_poolers_of_other_libraries_are_known(name, meant, capsys):
+    assert cli.main(["evaluate", "--model", "x", "--out", "x.json", "--pooler", name]) == 2
+    assert f"Did you mean '{meant}'?" in capsys.readouterr().err
 
 
 def test_claims_of_a_table_are_those_about_it(capsys):

@@ -268,7 +268,8 @@ def test_what_is_no_target_is_refused(target, near):
 # ---------------------------------------------------------------- the command
 
 
-def test_plan_lists_every_run_once_with_the_tables_that_share_it(capsys):
+def test_plan_lists_every_run_once_with_the_tables_that_share_it(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "500")
     assert cli.main(["plan", "all", "--runs"]) == 0
     shown, runs = capsys.readouterr().out, targets.runs("smoke")
     assert f"{len(runs)} runs at scale smoke" in shown
@@ -287,8 +288,9 @@ def test_a_run_is_shown_in_a_table_once():
         assert all(f"{paper}/{name}" in tables[run] for run in targets.page(name, "smoke", paper).available_runs())
 
 
-def test_plan_counts_what_sharing_saves(capsys):
+def test_plan_counts_what_sharing_saves(capsys, monkeypatch):
     """A table and a figure of the same four rows, and the figure's untrained line: the rows' runs count once."""
+    monkeypatch.setenv("COLUMNS", "500")
     cli.main(["plan", "micse/table3"])
     alone = capsys.readouterr().out
     rows = int(alone.split(" ")[0])

@@ -89,6 +89,7 @@ def test_inputs_are_the_same_before_and_after_fetching(given):
 
 def test_a_run_without_its_corpus_is_refused_with_one_message(given, capsys, monkeypatch):
     """By the workflow and by `csebench work`, before anything is written; `csebench plan` says it too."""
+    monkeypatch.setenv("COLUMNS", "500")
     monkeypatch.delenv("CSEBENCH_DATA")
     monkeypatch.setattr(workflow.os, "_exit", lambda code: (_ for _ in ()).throw(SystemExit(code)))
     (page,) = targets.parse_target("micse/table3", "mini")
