@@ -21,7 +21,10 @@ from csebench.plan.declarations import EncoderRef
 from csebench.plan.registry import COMPONENTS, declaration, fill, load
 from csebench.train.augment import copy, delete, double, insert_copies, reverse, shuffle
 from csebench.train.losses import barlow_twins, cos_sim, info_nce, ranking_consistency
-from csebench.train.method import Views
+from csebench.train.method import Views, concat_views
+
+
+BATCH = {"input_ids": 7, "attention_mask": 0, "labels": -100}  # what stands where nothing is
 
 
 @pytest.fixture
@@ -62,6 +65,14 @@ def test_masks_in_place_are_those_of_the_views(build, sentences):
         assert view.ids[~chosen].tolist() == clean[~chosen].tolist()
         assert view.batch["labels"][chosen].tolist() == clean[chosen].tolist()
     component.term(method, Views(one, two)).backward()
+
+
+def test_rows_of_both_views_are_padded_to_the_longer():
+    """With the padding of the tokenizer; what is padded is not restored."""
+    batches = [{key: torch.ones(2, n, dtype=torch.long) for key in BATCH} for n in (2, 3)]
+    batch = concat_views(Views(*(SimpleNamespace(batch=b, ids=b["input_ids"]) for b in batches)), 7)
+    assert {key: value[:, 2].tolist() for key, value in batch.items()} == {k: [v, v, 1, 1] for k, v in BATCH.items()}
+    assert all(len(value) == 4 and (value[:, :2] == 1).all() for value in batch.values())
 
 
 @pytest.mark.parametrize("detach", [True, False])
