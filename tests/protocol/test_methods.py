@@ -23,7 +23,6 @@ from csebench.train.augment import copy, delete, double, insert_copies, reverse,
 from csebench.train.losses import barlow_twins, cos_sim, info_nce, ranking_consistency
 from csebench.train.method import Views, concat_views
 
-
 BATCH = {"input_ids": 7, "attention_mask": 0, "labels": -100}  # what stands where nothing is
 
 
@@ -166,6 +165,14 @@ def test_inserted_copies_end_at_the_longest_sentence(build):
     lengths = {n: {len(d) for d in draws(edit, list(range(100, 100 + n)), 5)} for n in (20, 29, 30)}
     assert lengths == {20: {24}, 29: {30}, 30: {30}}
     assert method.tokenize_edited(["a b c d e f g h i j " * 5], [edit])["input_ids"].shape[1] == method.p.max_length
+
+
+def test_long_sentences_are_cut_and_end_with_sep(build):
+    """At `max_length`, and after an edit at what the encoder reads."""
+    method, _ = build("esimcse", params={"max_length": 100})
+    assert method.tokenize(["a b c " * 60])["input_ids"].shape == (1, 100)
+    (row,) = method.tokenize_edited(["a b c " * 60], [lambda ids: ids.repeat(2)])["input_ids"].tolist()
+    assert len(row) == method.encoder.max_seq_length and row[-1] == method.encoder.tokenizer.sep_token_id
 
 
 @pytest.mark.parametrize(
