@@ -21,7 +21,9 @@ from csebench.plan.declarations import EncoderRef
 from csebench.plan.registry import COMPONENTS, declaration, fill, load
 from csebench.train.augment import copy, delete, double, insert_copies, reverse, shuffle
 from csebench.train.losses import barlow_twins, cos_sim, info_nce, ranking_consistency
-from csebench.train.method import Views
+from csebench.train.method import Views, concat_views
+
+BATCH = {"input_ids": 7, "attention_mask": 0, "labels": -100}  # what stands where nothing is
 
 
 @pytest.fixture
@@ -62,6 +64,14 @@ def test_masks_in_place_are_those_of_the_views(build, sentences):
         assert view.ids[~chosen].tolist() == clean[~chosen].tolist()
         assert view.batch["labels"][chosen].tolist() == clean[chosen].tolist()
     component.term(method, Views(one, two)).backward()
+
+
+def test_rows_of_both_views_are_padded_to_the_longer():
+    """With the padding of the tokenizer; what is padded is not restored."""
+    batches = [{key: torch.ones(2, n, dtype=torch.long) for key in BATCH} for n in (2, 3)]
+    batch = concat_views(Views(*(SimpleNamespace(batch=b, ids=b["input_ids"]) for b in batches)), 7)
+    assert {key: value[:, 2].tolist() for key, value in batch.items()} == {k: [v, v, 1, 1] for k, v in BATCH.items()}
+    assert all(len(value) == 4 and (value[:, :2] == 1).all() for value in batch.values())
 
 
 @pytest.mark.parametrize("detach", [True, False])
@@ -155,6 +165,14 @@ def test_inserted_copies_end_at_the_longest_sentence(build):
     lengths = {n: {len(d) for d in draws(edit, list(range(100, 100 + n)), 5)} for n in (20, 29, 30)}
     assert lengths == {20: {24}, 29: {30}, 30: {30}}
     assert method.tokenize_edited(["a b c d e f g h i j " * 5], [edit])["input_ids"].shape[1] == method.p.max_length
+
+
+def test_long_sentences_are_cut_and_end_with_sep(build):
+    """At `max_length`, and after an edit at what the encoder reads."""
+    method, _ = build("esimcse", params={"max_length": 100})
+    assert method.tokenize(["a b c " * 60])["input_ids"].shape == (1, 100)
+    (row,) = method.tokenize_edited(["a b c " * 60], [lambda ids: ids.repeat(2)])["input_ids"].tolist()
+    assert len(row) == method.encoder.max_seq_length and row[-1] == method.encoder.tokenizer.sep_token_id
 
 
 @pytest.mark.parametrize(

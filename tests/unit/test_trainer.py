@@ -274,6 +274,8 @@ def test_figures_on_dev(tiny_bert):
     spread = [np.exp(-2 * squared(a, b)) for a in texts for b in texts if a != b]
     assert found["alignment"] == pytest.approx((squared("a", "c c") + squared("the b", "a")) / 2, rel=1e-3)
     assert found["uniformity"] == pytest.approx(np.log(np.mean(spread)), rel=1e-3)
+    rounded = trainer.dev_point(encoder, "avg", pairs, "bf16")
+    assert 0 < abs(rounded["alignment"] - found["alignment"]) < 0.05
 
 
 # ---------------------------------------------------------------- attention
