@@ -117,7 +117,7 @@ def cells(name: str, scale: str, row: str | None, column: str | None) -> Iterato
     """What is behind the cells of a row, a column or both: values by seed and their runs, the printed value with its
     source, and others' runs. Rows may be named without their citation."""
     from csebench.report.cells import grid_view
-    from csebench.report.csv_tables import cell_row
+    from csebench.report.csv_tables import cell_rows
     from csebench.report.pages.table import others_source
     from csebench.report.words import short_label
 
@@ -125,7 +125,7 @@ def cells(name: str, scale: str, row: str | None, column: str | None) -> Iterato
         return label in (None, of, short_label(of))
 
     for view in [grid_view(*grid, page.scale) for page in targets.parse_target(name, scale) for grid in page.grids()]:
-        for number, cell in ((number, cell) for number, of in enumerate(view.rows, 1) for cell in of):
+        for content, cell in zip(cell_rows(view), (cell for of in view.rows for cell in of), strict=True):
             plan, others, printed, theirs = cell.plan, cell.others, cell.published, None
             if not (is_meant(row, plan.row.label) and is_meant(column, plan.column.label)):
                 continue
@@ -141,7 +141,6 @@ def cells(name: str, scale: str, row: str | None, column: str | None) -> Iterato
                 known["others"] = f"{cell.number(mean)}{spread}, {counted(n, 'run')}, {others_source(others)}"
             if cell.absent or plan.missing:
                 known["missing"] = plan.missing or "; ".join([counted(cell.absent, "run"), *cell.reasons])
-            content = cell_row(view, number, cell)
             runs = {spec.seed: spec.run_id for spec in plan.specs}
             by_seed = [[seed, cell.number(value), runs.get(seed)] for seed, value in cell.values.items()]
             parts = [f"{view.paper}/{view.name}, row {plan.row.label}, column {plan.column.label}"]
