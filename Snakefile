@@ -16,7 +16,7 @@ wildcard_constraints:
     evaluator=r"[\w.-]+",
     folder=r"(?!partial/)(\w+/)?",
     page=jobs.PAGE,
-    grid=r"(?!partial/)(\w+/){0,2}((table|figure)\w+|methods|variants(/\w+)?)",
+    figure=r"(?!partial/)(\w+/){1,2}figure\w+",
     key=r"[0-9a-f]+",
 
 

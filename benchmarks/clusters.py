@@ -24,6 +24,7 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+from scipy.sparse import eye_array
 from scipy.stats import norm
 from tabulate import tabulate
 
@@ -76,7 +77,7 @@ def coverage(kind: str, sets: int) -> list:
     for _ in range(sets):
         models = simulate(graph(kind, rng), rng)
         differences.append(np.subtract(*(replicates.weighted_spearman(m.values, m.gold, every)[0] for m in models)))
-        units = (replicates.membership(models[:1]), replicates.identity(PAIRS))
+        units = (replicates.membership(models[:1]), eye_array(PAIRS))
         errors.append([standard_error(models, u, replicates.DRAWS) for u in units])
     differences, errors = np.array(differences), np.array(errors)
     inside = np.abs(differences)[:, None] <= norm.ppf(0.975) * errors
@@ -119,7 +120,7 @@ def differences_by_task(models: list[dict[str, Sample]], units, draws: int) -> d
 def real(paths: list[Path]) -> None:
     models = [read(path) for path in paths]
     kinds = {"as used": with_largest(replicates.LARGEST, models), "clusters": with_largest(1.0, models)}
-    kinds |= {"sentences": with_largest(0.0, models), "single": replicates.identity(kinds["clusters"].shape[0])}
+    kinds |= {"sentences": with_largest(0.0, models), "single": eye_array(kinds["clusters"].shape[0], format="csr")}
     errors = {kind: differences_by_task(models, units, ENOUGH_DRAWS) for kind, units in kinds.items()}
     body, start = [], 0
     for task in [*models[0], "Avg."]:

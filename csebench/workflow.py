@@ -22,7 +22,7 @@ from csebench.plan.where_data_is import from_hub, missing, source_of, sources
 from csebench.score.evaluate import evaluation_key
 
 LONGEST_NAME = 200  # of a target
-PAGE = r"(?!partial/)(\w+/){0,2}(table\w+|methods|variants(/\w+)?|index|claims|audit)"  # of the rule page
+PAGE = r"(?!partial/)(\w+/){0,2}((table|figure)\w+|methods|variants(/\w+)?|index|claims|audit)"  # of the rule page
 
 
 def refusing(function):

@@ -41,13 +41,13 @@ use rule page as evidence with:
 
 use rule page as figure with:
     input:
-        inputs("results/{grid}.svg"),
+        inputs("results/{figure}.svg"),
     output:
-        page=listed(update("results/{grid}.svg"), "{grid}"),  # kept where what is drawn is not published
-        png=update("results/{grid}.png"),
-        csv=update("results/{grid}.csv"),
+        page=listed(update("results/{figure}.svg"), "{figure}"),  # kept where what is drawn is not published
+        png=update("results/{figure}.png"),
+        csv=update("results/{figure}.csv"),
     log:
-        "results/.logs/{grid}.log",
+        "results/.logs/{figure}.log",
 
 
 rule csv:

@@ -19,10 +19,9 @@ def test_a_search_its_page_and_a_scale_that_uses_it(tmp_path):
         report = json.loads((project.folder / "runs" / trial["run"] / "train.json").read_text())
         assert (report["best_dev"], report["model_sha256"]) == (trial["dev"], trial["model_sha256"])
 
-    done = project.snakemake("results/tuning.md")
+    done = project.snakemake("results/methods.md")
     assert done.returncode == 0, done.stderr
-    assert search["trials"][1]["run"] in project.read("tuning.md")
-    assert (project.folder / "results" / "tuning.svg").exists()
+    assert search["trials"][1]["run"] in project.read("methods.md")
 
     plan = ("plan", "table2", "--runs", "--json")
     before = project.run(*plan, module="csebench").stdout
