@@ -20,7 +20,7 @@ from pydantic import ConfigDict, SkipValidation, TypeAdapter, ValidationError
 from csebench.base import caches
 from csebench.base.data_root import DataRoot
 from csebench.base.errors import BadInput, shortened
-from csebench.base.project import ROOT
+from csebench.base.project import folders
 from csebench.plan import catalog, targets
 from csebench.plan.registry import protocol
 
@@ -47,7 +47,6 @@ def for_notebooks(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
-        catalog.require_checkout()
         for name, value in signature.bind(*args, **kwargs).arguments.items():
             kind = signature.parameters[name].annotation
             try:
@@ -69,7 +68,7 @@ def scores(scale: str = "mini") -> "pandas.DataFrame":
 
     from csebench.report.csv_tables import SCORES, score_rows
 
-    with chdir(ROOT):  # paths of results are relative to the project
+    with chdir(folders()[-1]):  # paths of results are relative
         catalog.scale(scale)
         return pandas.DataFrame(score_rows(scale), columns=SCORES)
 
@@ -85,7 +84,7 @@ def table(target: str, scale: str = "mini") -> "pandas.DataFrame":
     from csebench.report.cells import grid_view
     from csebench.report.csv_tables import CELLS, cell_rows, printed_unit
 
-    with chdir(ROOT):
+    with chdir(folders()[-1]):
         grids = dict.fromkeys(grid for page in targets.parse_target(target, scale) for grid in page.grids())
         views = [grid_view(*grid, scale) for grid in grids]
         rows = [row for view in views if not isinstance(view.grid, SettingsTable) for row in cell_rows(view)]
@@ -118,7 +117,11 @@ def evaluate(
 
     names = evaluators.split(",") if isinstance(evaluators, str) else evaluators
     named_root = catalog.given_root(catalog.scale("paper"))
-    root = DataRoot((*([named_root] if named_root else []), ROOT / catalog.FETCHED)) if data is None else Path(data)
+    root = (
+        DataRoot((*([named_root] if named_root else []), folders()[-1] / catalog.FETCHED))
+        if data is None
+        else Path(data)
+    )
     for name in names:
         data_sha256(protocol(name), root)  # refuses missing data before a model is loaded
     opened, rows = open_any(model, pooler), []

@@ -12,6 +12,7 @@ from pathlib import Path
 from csebench.base.data_root import DataRoot
 from csebench.base.errors import BadInput, RunFailed, Untrainable, first_line
 from csebench.base.processes import acquire_gpus, is_distributed, is_main_process
+from csebench.base.project import find
 from csebench.base.runs import (
     REPORT,
     Progress,
@@ -127,7 +128,7 @@ def publish(run_id: str, evaluator: str, scale_name: str) -> Path:
 
     protocol(evaluator)  # refuses an unknown name
     spec, scale = targets.run(run_id, scale_name), catalog.scale(scale_name)
-    out = targets.score_path(run_id, evaluator, scale_name)
+    out = targets.score_file(run_id, evaluator, scale_name)
     write_scores(catalog.RUNS / run_id, evaluator, catalog.data_root(scale), scale.evaluation, out, spec.threads)
     if scale.keep == "scores":
         prune(run_id, scale_name)
@@ -146,7 +147,7 @@ def tune(names: list[str], scale_name: str, number: int, log: Callable[[str], No
     made: dict[str, dict[str, Trial]] = {}
     for name, ((_, untuned), *_) in planned.items():
         path = tuning.search_path(name, scale_name)
-        before = tuning.read_search(path) if (catalog.ROOT / path).exists() else None
+        before = tuning.read_search(path) if find(path).exists() else None
         made[name] = {}
         if before is not None and before.spec == untuned:  # else made under other settings than today's
             made[name] = {trial.run: trial for trial in before.trials}

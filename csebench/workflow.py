@@ -12,6 +12,7 @@ from pathlib import Path
 from csebench.base.caches import cached
 from csebench.base.data_root import matches
 from csebench.base.errors import BadInput, MissingFile, shortened, unknown
+from csebench.base.project import ROOT
 from csebench.base.runs import DONE, PRUNED
 from csebench.plan import catalog, cost, made_from, recipe, targets
 from csebench.plan.declarations import Scale
@@ -51,9 +52,8 @@ def partial_hint() -> str:
 @refusing
 def start(scale: str) -> None:
     """Check the project and the scale."""
-    catalog.require_checkout()
-    if {*"{}"} & {*str(catalog.ROOT)}:
-        raise BadInput(f"{catalog.ROOT}: Snakemake takes braces in a path for wildcards; move the checkout.")
+    if {*"{}"} & {*str(ROOT)}:
+        raise BadInput(f"{ROOT}: Snakemake takes braces in a path for wildcards; move the checkout.")
     if not isinstance(scale, str):  # a number from `--config scale=3`, nothing from `scale=`
         raise unknown("scale", str(scale), catalog.scale_names())
     targets.runs(scale)

@@ -5,12 +5,22 @@ import sys
 from pathlib import Path
 
 from csebench import workflow as jobs  # `workflow` is a name of Snakemake
-from csebench.base import processes
+from csebench.base import processes, project
 from csebench.plan import catalog, cost, targets, where_data_is
 
 
 envvars:
     "PATH",
+
+
+# folders that join the project; those of --config are relative to where the workflow was started
+if "project" in config and (
+    workflow.is_main_process or project.VARIABLE not in os.environ
+):
+    project.join(str(config["project"]).split(os.pathsep))
+if project.folders()[1:]:
+
+    workdir: str(project.folders()[-1])
 
 
 # jobs use the python that runs snakemake

@@ -6,13 +6,21 @@ import yaml
 
 from csebench.base import caches
 from csebench.base.project import ROOT
-from csebench.plan import catalog
 
 SCALE = "smoke"
 
 
 def clear():
     caches.clear()
+
+
+def use_project(folder, patch):
+    """Let a folder be the project, with links to the code and encoders that it lacks."""
+    for name in ("methods", "evaluators", "encoders"):
+        if not (folder / name).exists():
+            (folder / name).symlink_to(ROOT / name)
+    patch.setattr("csebench.base.project.ROOT", folder)
+    clear()
 
 
 def made_up(folder, patch, *papers, name=SCALE, **changed):
@@ -27,9 +35,8 @@ def made_up(folder, patch, *papers, name=SCALE, **changed):
         (folder / f"{file}.yaml").write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
     (folder / "data").mkdir(exist_ok=True)
     shutil.copy(ROOT / "data" / "registry.yaml", folder / "data")
-    patch.setattr(catalog, "ROOT", folder)
+    use_project(folder, patch)
     patch.chdir(folder)
-    clear()
 
 
 def table(rows, columns, **more):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
-from csebench.base.project import ROOT
+from csebench.base.project import folders, name_of
 
 MOST_ERRORS = 20  # of one file that a message lists
 MOST_NAMES = 12  # that a message lists
@@ -49,8 +49,9 @@ def first_line(error: BaseException) -> str:
 def place(error: BaseException) -> str:
     """`evaluators/sts.py: line 3`: where an error was raised, the last line of the project on the way there."""
     frames = traceback.extract_tb(error.__traceback__)
-    frame = next((f for f in reversed(frames) if Path(f.filename).is_relative_to(ROOT)), frames[-1])
-    return f"{frame.filename.removeprefix(f'{ROOT}/')}: line {frame.lineno}"
+    known = tuple(f"{folder}/" for folder in folders())
+    frame = next((f for f in reversed(frames) if f.filename.startswith(known)), frames[-1])
+    return f"{name_of(Path(frame.filename))}: line {frame.lineno}"
 
 
 def unknown(kind: str, name: str, known: Iterable, where: str = "", hint: str = "") -> BadInput:

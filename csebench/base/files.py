@@ -10,7 +10,7 @@ import os
 import re
 import uuid
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,7 +22,7 @@ from pydantic_core import from_json
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, MissingFile, explain, field_names, shortened
-from csebench.base.project import ROOT
+from csebench.base.project import folders, name_of
 
 M = TypeVar("M", bound=BaseModel)
 DIGEST = "sha256"  # key of the digest of a JSON file, which is of all other keys
@@ -36,6 +36,16 @@ def read_bytes(path: Path) -> bytes:
         return path.read_bytes()
     except (OSError, ValueError) as e:  # ValueError: a name with a NUL
         raise unreadable(path, e) from None
+
+
+def project_files(folder: str | Path, pattern: str, but: Iterable[str] = ()) -> dict[str, Path]:
+    """Files in a folder of the project, and of those that join it, by their names without suffix: not those of `but`,
+    nor hidden ones, as locks of editors. Raises BadInput for two of one name, with both places."""
+    files: dict[str, Path] = {}
+    for path in (path for base in folders() for path in (base / folder).glob(pattern)):
+        if path.stem not in but and path.name[0] != "." and files.setdefault(path.stem, path) != path:
+            raise BadInput(f"{path}: {files[path.stem]} has this name, too; rename one of them.")
+    return dict(sorted(files.items()))
 
 
 def read_text(path: Path) -> str:
@@ -142,7 +152,7 @@ def read_with_lines(path: Path, model: type[M], as_written: bool = False) -> tup
     Args:
         as_written: take scalars as text, so that 81.10 keeps its digits.
     """
-    file = str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
+    file = name_of(path)
     try:
         loader = Loader(read_text(path), file, as_written)
         top = loader.get_single_node()

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict
 
 from csebench.base.errors import BadInput, RunFailed, first_line
 from csebench.base.files import sha256
-from csebench.base.project import ROOT
+from csebench.base.project import find
 from csebench.base.terminal import on_terminal
 
 # What a model is read from: configuration, tokenizer, weights; also in the folders of sentence-transformers' modules.
@@ -54,7 +54,7 @@ def model_source(ref: EncoderRef, kind: str = "encoder") -> dict:
 
 def local_folder(ref: EncoderRef) -> Path | None:
     """The folder that a name means, below the project or as it is; None for a name of the hub."""
-    return next((path for path in (ROOT / ref.name, Path(ref.name)) if (path / CONFIG).exists()), None)
+    return next((path for path in (find(ref.name), Path(ref.name)) if (path / CONFIG).exists()), None)
 
 
 def fetch_model(ref: EncoderRef, kind: str = "encoder") -> Path:

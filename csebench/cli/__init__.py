@@ -32,15 +32,13 @@ def main(argv: list[str] | None = None) -> int:
 def run_verb(argv: list[str] | None) -> int:
     """Imports here, so that Ctrl-C while they load is caught, too."""
     from csebench.base.errors import BadInput, RunFailed, Stopped, place, shortened
-    from csebench.cli.verbs import parser
-    from csebench.plan import catalog
+    from csebench.cli.project import parse
 
     try:
         for word in sys.argv[1:] if argv is None else argv:
             if any("\ud800" <= letter <= "\udfff" for letter in word):  # the JSON of results has the command line
                 raise BadInput(f"{word!r}: not UTF-8; rename the file.")
-        args = parser().parse_args(argv)
-        catalog.require_checkout()
+        args = parse(argv)
         try:
             args.run(args)
         except SystemExit as e:  # of a method or evaluator: with exit code 0 it would pass for a finished run

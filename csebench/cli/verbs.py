@@ -12,9 +12,9 @@ from typing import Annotated, Any, get_args
 from pydantic import Field
 
 from csebench.base.errors import BadInput
-from csebench.base.project import __version__
+from csebench.base.project import IS_INSTALLED, __version__
 from csebench.base.provenance import code_state
-from csebench.cli import data, inspect, plan, report, run, show, status
+from csebench.cli import data, inspect, plan, project, report, run, show, status
 from csebench.cli.options import described_names, number, output_file, output_folder, paper_names, pooler, whole
 from csebench.plan import catalog, tuning
 from csebench.plan.declarations import POOLERS, BatchSize, Precision, Seed, Threads
@@ -50,7 +50,7 @@ class ShowVersion(argparse.Action):
     """Prints `csebench 0.2.0 (commit 0123456789, with changes)`; git is asked only then, and only in a checkout."""
 
     def __call__(self, parser, *_):
-        code = code_state() if catalog.is_checkout() else {"commit": None}
+        code = {"commit": None} if IS_INSTALLED else code_state()
         changes = ", with changes" if code.get("dirty_diff_sha256") else ""
         print(f"csebench {__version__}" + (f" (commit {code['commit'][:10]}{changes})" if code["commit"] else ""))
         parser.exit()
@@ -73,6 +73,8 @@ def parser() -> Parser:
         epilog = "\n  ".join(["examples:", *examples])
         added = verbs.add_parser(name, help=about, description=about, epilog=epilog, formatter_class=Help)
         added.set_defaults(run=function, examples=examples)
+        text = "folder with methods, papers, scales … of your own, which takes runs and results; may be repeated"
+        added.add_argument("--project", metavar="DIR", help=text)  # read before the others (cli/project.py)
         if targets:
             text = "all, a paper (micse), a table or figure (table2, micse/table2), or the path of a page"
             add_completed(added, target_names, "target", nargs=targets, default=["all"], help=text)
@@ -84,6 +86,7 @@ def parser() -> Parser:
         return added
 
     add_look(verb)
+    add_project(verb)
     add_run(verb)
     add_report(verb)
     add_data(verb)
@@ -140,6 +143,13 @@ def add_look(verb):
     about = "list inconsistencies in the published tables"
     v = verb("audit", inspect.list_findings, about, "micse", targets="*", json=True)
     v.set_defaults(scale=SCALE)  # of no meaning to printed numbers; parse_targets reads it
+
+
+def add_project(verb):
+    v = verb("init", project.init, "make a folder for methods, papers, scales … and results of your own", "work")
+    v.add_argument("folder", type=output_folder, metavar="DIR", help="the folder; what is there stays")
+    about = "print the path of the workflow, for snakemake -s"
+    verb("snakefile", project.snakefile, about, "")
 
 
 def add_run(verb):

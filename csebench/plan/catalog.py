@@ -15,8 +15,8 @@ from pydantic import BaseModel, RootModel, ValidationError
 from csebench.base.caches import cached
 from csebench.base.data_root import DataRoot
 from csebench.base.errors import BadInput, explain, unknown
-from csebench.base.files import read_yaml
-from csebench.base.project import REPOSITORY, ROOT
+from csebench.base.files import project_files, read_yaml
+from csebench.base.project import find, folders
 from csebench.plan.declarations import Dataset, Scale, Training
 from csebench.plan.papers import Column, Family, Paper, Recipe, Row, Table
 from csebench.plan.registry import (
@@ -47,18 +47,6 @@ OVER_ALL = ("index", "claims", "audit")  # pages that are made from all pages of
 RESERVED = {*GENERATED, *OVER_ALL, "all", "cells", "comparisons", "evidence", "figures", "html", "partial", "scores"}
 
 
-def is_checkout() -> bool:
-    """Whether the project's data files are there: an installed package is its code alone."""
-    return all((ROOT / folder).is_dir() for folder in ("config", "data", "papers"))
-
-
-def require_checkout() -> None:
-    """Raises BadInput, with how to get one, where there is no checkout of the project."""
-    if not is_checkout():
-        clone = f"git clone {REPOSITORY} && cd {REPOSITORY.rpartition('/')[2]} && pip install -e ."
-        raise BadInput(f"csebench is installed without its project: {ROOT} has no config/, data/ and papers/: {clone}")
-
-
 def scale_names() -> list[str]:
     """Names of the files of config/. Raises BadInput for one that no scale can have."""
     return _yaml_names("config")
@@ -72,9 +60,8 @@ def paper_names() -> list[str]:
 
 
 def _yaml_names(folder: str) -> list[str]:
-    """Names of the YAML files of a folder, without hidden ones, such as the lock of an editor. They are those of pages
-    or of folders of results/, too."""
-    names = sorted(path.stem for path in (ROOT / folder).glob("[!.]*.yaml"))
+    """Names of the YAML files of a folder, which are those of pages or of folders of results/, too."""
+    names = [*project_files(folder, "*.yaml")]
     for name in names:
         if not re.fullmatch(r"\w+", name):
             raise BadInput(f"{folder}/{name}.yaml: name it with letters, digits and _ only, as its pages are.")
@@ -121,8 +108,15 @@ def scale(name: str = DEFAULT_SCALE) -> Scale:
 
 @cached
 def datasets() -> dict[str, Dataset]:
-    """The datasets of data/registry.yaml by name."""
-    return read_yaml(ROOT / "data" / "registry.yaml", RootModel[dict[str, Dataset]]).root
+    """The datasets of data/registry.yaml by name, with those of folders that join the project. Raises BadInput for
+    one that two of them have."""
+    datasets: dict[str, Dataset] = {}
+    for path in (folder / "data" / "registry.yaml" for folder in folders()):
+        more = read_yaml(path, RootModel[dict[str, Dataset]]).root if path.exists() else {}
+        if both := sorted(datasets.keys() & more.keys()):
+            raise BadInput(f"{path}: {both[0]}: the project has a dataset of this name, too; rename it.")
+        datasets |= more
+    return datasets
 
 
 def dataset(name: str, where: str = "data/registry.yaml") -> Dataset:
@@ -143,7 +137,7 @@ def _read(folder: str, name: str, known: list[str], model: type[M]) -> M:
     """The YAML file of a name, which states the name, too."""
     if name not in known:
         raise unknown(model.__name__.lower(), name, known)
-    content, key = read_yaml(ROOT / folder / f"{name}.yaml", model), "scale" if model is Scale else "name"
+    content, key = read_yaml(project_files(folder, "*.yaml")[name], model), "scale" if model is Scale else "name"
     if (stated := getattr(content, key)) != name:
         raise BadInput(f"{folder}/{name}.yaml: {key}: is {stated!r}, but the file is {name}.yaml; make them agree.")
     return content
@@ -152,16 +146,18 @@ def _read(folder: str, name: str, known: list[str], model: type[M]) -> M:
 def side_by_side() -> Paper:
     """The table of all methods: every file of methods/ is a row, an invalid file with its error as reason."""
     rows, untrained, trained, simcse = [], [], [], ""
+    titles = [declared.title for declared in valid_declarations(METHODS).values()]
     for name in names(METHODS):
         try:
             declared = declaration(name)
         except BadInput as error:
             rows.append((name, str(error)))
             continue
-        rows.append((declared.title, Recipe(method=name)))
-        untrained += [declared.title] * (declared.kind == "untrained")
-        trained += [declared.title] * (declared.kind == "trained" and declared.corpus == "sentences")
-        simcse = declared.title if name == "simcse" else simcse
+        label = declared.title if titles.count(declared.title) == 1 else f"{declared.title} [{name}]"
+        rows.append((label, Recipe(method=name)))
+        untrained += [label] * (declared.kind == "untrained")
+        trained += [label] * (declared.kind == "trained" and declared.corpus == "sentences")
+        simcse = label if name == "simcse" else simcse
     questions = (
         ("Does training beat the untrained encoder?", next(iter(untrained), "")),
         ("Which methods without labels beat SimCSE?", simcse),
@@ -218,7 +214,7 @@ def given_root(scale: Scale) -> Path | None:
     """The folder of benchmark data that the user gives: that of the scale, as a relative path, so that a copied
     checkout does not change the plan; else CSEBENCH_DATA."""
     if scale.data_root:
-        return Path(os.path.relpath(ROOT / scale.data_root))
+        return Path(os.path.relpath(find(scale.data_root)))
     return Path(os.environ["CSEBENCH_DATA"]) if os.environ.get("CSEBENCH_DATA") else None
 
 

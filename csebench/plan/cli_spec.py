@@ -10,8 +10,8 @@ from pydantic import ValidationError
 from csebench.base.data_root import DataRoot
 from csebench.base.errors import BadInput, explain, unknown
 from csebench.base.files import parse_json, read_text, sha256
+from csebench.base.hub import local_folder
 from csebench.base.models import model_sha256
-from csebench.base.project import ROOT
 from csebench.plan import catalog
 from csebench.plan.declarations import Dataset, EncoderRef, RunSettings
 from csebench.plan.papers import Recipe
@@ -106,7 +106,7 @@ def find_model(name: str) -> str:
     if "/" in name and not any(name == ref.name for ref in known_encoders()):
         return name  # of the hub
     ref = find_encoder(name)
-    return ref.name if Path(ref.name).exists() or (ROOT / ref.name).exists() else f"{ref.name}@{ref.revision}"
+    return ref.name if local_folder(ref) else f"{ref.name}@{ref.revision}"
 
 
 def known_encoders() -> list[EncoderRef]:

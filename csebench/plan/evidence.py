@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field, model_validator
 
 from csebench.base.caches import cached
 from csebench.base.errors import unknown
-from csebench.base.files import read_with_lines
+from csebench.base.files import project_files, read_with_lines
+from csebench.base.project import find, folders
 from csebench.plan import catalog, registry
 from csebench.plan.declarations import Pooler, Strict
 from csebench.plan.papers import Erratum, Published, PublishedValue, Row
@@ -29,10 +29,6 @@ BUDGET = ("batch_size", "learning_rate", "steps", "warmup_steps")  # in which a 
 
 
 # ---------------------------------------------------------------- names and scores
-
-
-def folder() -> Path:
-    return catalog.ROOT / "evidence"
 
 
 @cached
@@ -248,24 +244,23 @@ class Checkpoints(Strict):
 @cached
 def sources() -> dict[str, Source]:
     """Every source by the name of its file. Raises BadInput, with file and line, for one that does not fit."""
-    paths = [path for path in sorted(folder().glob("[!.]*.yaml")) if path.stem not in NOT_SOURCES]
-    return {path.stem: read_with_lines(path, Source, as_written=True)[0] for path in paths}
+    paths = project_files("evidence", "*.yaml", NOT_SOURCES)
+    return {name: read_with_lines(path, Source, as_written=True)[0] for name, path in paths.items()}
 
 
 @cached
 def names() -> Names:
     """The names of methods and encoders, and printed values that no row of papers/ has."""
-    if not folder().is_dir():
-        return Names(encoders={}, methods={})
-    return read_with_lines(folder() / "methods.yaml", Names, as_written=True)[0]
+    paths = [path for folder in folders() if (path := folder / "evidence" / "methods.yaml").exists()]
+    parts = [read_with_lines(path, Names, as_written=True)[0] for path in paths]
+    encoders = {name: title for part in parts for name, title in part.encoders.items()}
+    return Names(encoders=encoders, methods={name: method for part in parts for name, method in part.methods.items()})
 
 
 @cached
 def checkpoints() -> list[Checkpoint]:
     """Every released checkpoint."""
-    if not folder().is_dir():
-        return []
-    return read_with_lines(folder() / "checkpoints.yaml", Checkpoints, as_written=True)[0].checkpoints
+    return read_with_lines(find("evidence/checkpoints.yaml"), Checkpoints, as_written=True)[0].checkpoints
 
 
 # ---------------------------------------------------------------- which evidence is of a row

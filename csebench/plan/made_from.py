@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from csebench.base.files import digest, sha256, write_text
-from csebench.base.project import ROOT
+from csebench.base.project import PACKAGE, folders, name_of
 from csebench.plan import catalog, targets, tuning
 from csebench.plan.targets import Page
 
 PARTIAL = catalog.RESULTS / "partial"  # pages that are made from the scores that exist
-CODE = ("csebench/base", "csebench/plan", "csebench/score", "csebench/report")  # what csebench/report/ imports
+CODE = ("base", "plan", "score", "report")  # rooms that csebench/report/ imports
 DATA = ("config", "papers", "evidence", "methods", "evaluators")  # an edited label renders again, and trains nothing
 
 
@@ -53,10 +53,10 @@ def content_hash(output: Path) -> str | None:
     made = made_files(output)
     if not output.is_relative_to(PARTIAL) and not all(path.exists() for path in made):
         return None
-    folders = (*DATA, *CODE, "docs") if output.name == "html" else (*DATA, *CODE)
-    project = [path for folder in folders for path in sorted((ROOT / folder).rglob("[!.]*"))]
-    sources = {path.relative_to(ROOT): path for path in project if "__pycache__" not in path.parts}
-    contents = {path: path for path in made} | sources
+    names = (*DATA, "docs") if output.name == "html" else DATA
+    sources = [*(folder / name for folder in folders() for name in names), *(PACKAGE / room for room in CODE)]
+    project = [path for source in sources for path in sorted(source.rglob("[!.]*")) if "__pycache__" not in path.parts]
+    contents = {path: path for path in made} | {name_of(path): path for path in project}
     return digest({str(name): sha256(path) for name, path in contents.items() if path.is_file()}, 16)
 
 

@@ -15,23 +15,23 @@ from pydantic import ValidationError
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, explain, field_names, unknown
-from csebench.base.files import read_text, unprintable
-from csebench.base.project import ROOT
+from csebench.base.files import project_files, read_text, unprintable
+from csebench.base.project import PACKAGE, find, folders, name_of
 from csebench.plan.declarations import Declaration, EvaluatorDeclaration, Panel, Value
 
-METHODS = ROOT / "methods"
+METHODS = Path("methods")  # of the project, and of every folder that joins it
 COMPONENTS = METHODS / "components"
-EVALUATORS = ROOT / "evaluators"
+EVALUATORS = Path("evaluators")
 
 
 def files(folder: Path) -> dict[str, Path]:
-    """The `.py` files of a folder by name, without those that begin with `_` or are hidden, as locks of editors."""
-    return {path.stem: path for path in sorted(folder.glob("[!._]*.py"))}
+    """The `.py` files of a folder by name, without those that begin with `_`."""
+    return project_files(folder, "[!_]*.py")
 
 
 def names(folder: Path) -> list[str]:
     """Names of the methods, components or evaluators in a folder."""
-    return sorted(files(folder))
+    return [*files(folder)]
 
 
 def read_literal(path: Path, variable: str):
@@ -74,7 +74,8 @@ def with_imports(path: Path, packages: tuple[str, ...] = ("methods.", "evaluator
                 imported |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
                 imported |= {f"{node.module}", *(f"{node.module}.{alias.name}" for alias in node.names)}
-        candidates = (ROOT / (name.replace(".", "/") + ".py") for name in imported if name.startswith(packages))
+        modules = [name.replace(".", "/") + ".py" for name in imported if name.startswith(packages)]
+        candidates = {find(name) for name in modules} | {PACKAGE.parent / name for name in modules}
         waiting += sorted(candidate for candidate in candidates if candidate.is_file())
     return files
 
@@ -118,7 +119,7 @@ def any_declaration(name: str, folder: Path) -> Declaration | EvaluatorDeclarati
     check_name(name, folder)
     model = EvaluatorDeclaration if folder.name == EVALUATORS.name else Declaration
     path = files(folder)[name]
-    where = str(path.relative_to(ROOT))
+    where = name_of(path)
     try:
         declared = model.model_validate(read_literal(path, "DECLARATION"), context=declaration)
         if isinstance(declared, Declaration):
@@ -134,8 +135,9 @@ def load(name: str, folder: Path = METHODS, attribute: str = ""):
     """The class of a method or component, the function of an evaluator, or another attribute of its file; imports
     torch, so only workers call it."""
     any_declaration(name, folder)
-    path = files(folder)[name].relative_to(ROOT).with_suffix("")
-    module = importlib.import_module(".".join(path.parts))
+    package: Any = importlib.import_module(".".join(folder.parts))
+    package.__path__.extend(str(base / folder) for base in folders()[1:] if str(base / folder) not in package.__path__)
+    module = importlib.import_module(f"{package.__name__}.{name}")
     main = {METHODS: "Method", COMPONENTS: "Component", EVALUATORS: "evaluate"}[folder]
     return getattr(module, attribute or main)
 
@@ -187,7 +189,7 @@ class Protocol:
     @property
     def file(self) -> str:
         """The evaluator's source file, below the project."""
-        return str(files(EVALUATORS)[self.declaration.name].relative_to(ROOT))
+        return name_of(files(EVALUATORS)[self.declaration.name])
 
     @property
     def tasks(self) -> list[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, by_number, unknown
+from csebench.base.project import published
 from csebench.base.runs import has_model
 from csebench.plan.catalog import GENERATED, VARIANTS, paper, paper_names, results_folder, scale, scale_names, scales
 from csebench.plan.grids import CellPlan, find_grid, plan_grid, untrained_cell
@@ -207,5 +208,10 @@ def grid_path(paper_name: str, name: str, scale_name: str, ending: str) -> Path:
 
 
 def score_path(run_id: str, evaluator: str, scale_name: str) -> Path:
-    """Path of a published score JSON: `results/scores/<run>.<evaluator>.json`."""
+    """Path of a score JSON, which may be one that the project publishes."""
+    return published(score_file(run_id, evaluator, scale_name))
+
+
+def score_file(run_id: str, evaluator: str, scale_name: str) -> Path:
+    """Path to write a score JSON to: `results/scores/<run>.<evaluator>.json`."""
     return results_folder(scale_name) / "scores" / f"{run_id}.{protocol(evaluator).key}.json"

@@ -17,7 +17,8 @@ from pydantic import Field, model_validator
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, unknown
-from csebench.base.files import read_typed, with_digest, write_json
+from csebench.base.files import project_files, read_typed, with_digest, write_json
+from csebench.base.project import find, folders
 from csebench.plan import catalog
 from csebench.plan.declarations import EncoderRef, Scale, Strict, Value
 from csebench.plan.papers import Recipe
@@ -164,14 +165,14 @@ def search_path(name: str, scale_name: str) -> Path:
 
 
 def search_files(scale_name: str) -> list[Path]:
-    """The files of all searches that were made at a scale: of the checkout, since runs follow from them."""
-    return sorted(path.relative_to(catalog.ROOT) for path in catalog.ROOT.glob(str(search_path("*", scale_name))))
+    """The files of all searches that were made at a scale."""
+    return [search_path(name, scale_name) for name in project_files(search_path("", scale_name).parent, "*.json")]
 
 
 def read_search(path: Path) -> Search:
     """Raises BadInput where the file is not a search, or that of another name."""
     remedy = "Restore the file, or delete it and search again."
-    _, search = read_typed(catalog.ROOT / path, SearchFile, remedy)
+    _, search = read_typed(find(path), SearchFile, remedy)
     if search.name != path.stem:
         raise BadInput(f"{path}: name: is {search.name!r}, but the file is {path.name}. {remedy}")
     return search
@@ -179,7 +180,7 @@ def read_search(path: Path) -> Search:
 
 def write_search(search: Search, scale_name: str) -> None:
     content = search.model_dump(exclude_none=True) | {"chosen": search.chosen}
-    write_json(catalog.ROOT / search_path(search.name, scale_name), with_digest(content))
+    write_json(folders()[-1] / search_path(search.name, scale_name), with_digest(content))
 
 
 # ---------------------------------------------------------------- what a scale takes
@@ -202,7 +203,7 @@ def tuned_settings(scale_name: str) -> Mapping[str, Settings]:
         raise BadInput(f"{key}: no search in {folder}/; `{command(['METHOD'], scale_name)}` makes one.")
     searches = {}
     for path in paths:
-        if not (catalog.ROOT / path).exists():
+        if not find(path).exists():
             raise BadInput(f"{key}: {path}: no such file; `{command([path.stem], scale_name)}` makes it.")
         search = searches[path.stem] = read_search(path)
         if reason := defect(search, scale_name):

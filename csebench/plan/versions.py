@@ -19,8 +19,7 @@ from pydantic import BaseModel, RootModel
 
 from csebench.base.errors import BadInput, unknown
 from csebench.base.files import read_object, write_json
-from csebench.base.project import ROOT
-from csebench.plan.catalog import require_checkout
+from csebench.base.project import PACKAGE, ROOT
 from csebench.plan.declarations import without_text
 from csebench.plan.recipe import back_translation_facts
 from csebench.plan.registry import (
@@ -39,8 +38,8 @@ from csebench.plan.spec import TRAINER_VERSION, Spec, digest
 LOCK = ROOT / "tests" / "version_lock.json"
 DECLARATION = "DECLARATION"
 TRAINER = ("model", "train")  # rooms of csebench/
-TRANSLATE = ROOT / "csebench" / "data" / "translate.py"  # has a version of its own, as replicates do
-REPLICATES = ROOT / "csebench" / "score" / "replicates.py"
+TRANSLATE = PACKAGE / "data" / "translate.py"  # has a version of its own, as replicates do
+REPLICATES = PACKAGE / "score" / "replicates.py"
 
 
 class _Arithmetic(ast.NodeTransformer):
@@ -104,7 +103,7 @@ def code_hash(path: Path, *others: Path) -> str:
 def units(skip_invalid: bool = False) -> dict[str, tuple[int, list[Path]]]:
     """Version and files of every unit. Raises BadInput for a file that is no valid method, component or evaluator, or
     leaves such a unit out (`skip_invalid`)."""
-    rooms = [path for room in TRAINER for path in sorted((ROOT / "csebench" / room).rglob("[!.]*.py"))]
+    rooms = [path for room in TRAINER for path in sorted((PACKAGE / room).rglob("[!.]*.py"))]
     trainer = {file for path in rooms for file in with_imports(path, ("csebench.data.",))}
     units = {"trainer": (TRAINER_VERSION, sorted(trainer))}
     units["translate"] = (back_translation_facts("", "")["version"], [TRANSLATE])
@@ -119,7 +118,7 @@ def units(skip_invalid: bool = False) -> dict[str, tuple[int, list[Path]]]:
 
 def unit_name(name: str, folder: Path) -> str:
     """`methods/simcse`, `methods/components/ami`, `evaluators/sts`"""
-    return f"{folder.relative_to(ROOT)}/{name}"
+    return f"{folder}/{name}"
 
 
 def current(skip_invalid: bool = False) -> dict[str, dict]:
@@ -180,7 +179,6 @@ def units_of_score(evaluator: str) -> Iterator[str]:
 
 def main(arguments: list[str]) -> None:
     """Bring the lock up to date. Refuses a unit whose code changed and whose version did not, unless it is blessed."""
-    require_checkout()
     blessed, now = arguments[arguments.index("--bless") + 1 :] if "--bless" in arguments else [], current()
     if strange := [unit for unit in blessed if unit not in now]:
         raise unknown("unit", strange[0], now, "--bless")

@@ -8,12 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from made_up import use_project
 
 from csebench import cli
 from csebench.base import caches
 from csebench.base.project import ROOT
-from csebench.cli import inspect, run, show, verbs
-from csebench.plan import catalog, cli_spec, evidence, grids, recipe, registry, targets
+from csebench.cli import run, verbs
+from csebench.plan import catalog, cli_spec, evidence, registry, targets
 
 SMOKE = ROOT / "data" / "smoke"
 CORPUS = SMOKE / "wiki" / "smoke.txt"
@@ -61,7 +62,7 @@ def project(tmp_path, monkeypatch):
         shutil.copytree(ROOT / folder, copy / folder)
     (copy / "data").mkdir()
     shutil.copy(ROOT / "data" / "registry.yaml", copy / "data")
-    monkeypatch.setattr(catalog, "ROOT", copy)
+    use_project(copy, monkeypatch)
     caches.clear()
     yield copy
     caches.clear()
@@ -486,15 +487,9 @@ BROKEN = {
 
 @pytest.mark.parametrize(("content", "parts"), [(c, p) for c, *p in BROKEN.values()], ids=BROKEN)
 def test_a_broken_method_file_is_named_and_hides_no_other(content, parts, tmp_path, monkeypatch, capsys, refused):
-    methods = shutil.copytree(ROOT / "methods", tmp_path / "copy" / "methods")
-    evaluators = shutil.copytree(ROOT / "evaluators", tmp_path / "copy" / "evaluators")
-    (methods / "broken.py").write_text(content)
-    for name, folder in (("METHODS", methods), ("COMPONENTS", methods / "components"), ("EVALUATORS", evaluators)):
-        for module in (registry, catalog, grids, recipe, inspect, show):
-            if hasattr(module, name):
-                monkeypatch.setattr(module, name, folder)
-    monkeypatch.setattr(registry, "ROOT", methods.parent)
-    monkeypatch.setattr(registry.declaration, "__defaults__", (methods,))
+    (tmp_path / "mine" / "methods").mkdir(parents=True)
+    (tmp_path / "mine" / "methods" / "broken.py").write_text(content)
+    monkeypatch.setenv("CSEBENCH_PROJECT", str(tmp_path / "mine"))
     caches.clear()
     try:
         refused(["show", "broken"], "methods/broken.py", *parts)

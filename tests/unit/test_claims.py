@@ -388,7 +388,7 @@ def test_an_unknown_name_is_refused_by_file_and_claim(project, claim):
 def no_runs(tmp_path, monkeypatch):
     """The papers themselves, without a score on disk."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(catalog, "ROOT", ROOT)
+    monkeypatch.setattr("csebench.base.project.ROOT", ROOT)
     clear()
     yield
     monkeypatch.undo()

@@ -1,8 +1,7 @@
 """The package: what it says of itself, and what it does where it is installed without its checkout."""
 
-import argparse
+import os
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -15,32 +14,14 @@ import csebench
 from csebench import cli
 from csebench.base.project import REPOSITORY, ROOT
 from csebench.cli import verbs
-from csebench.plan import catalog
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-VERBS = next(a for a in verbs.parser()._actions if isinstance(a, argparse._SubParsersAction)).choices
-
-
-def required(verb):
-    """Arguments without which a verb cannot be parsed."""
-    actions = [action for action in VERBS[verb]._actions if action.required]
-    return [text for action in actions for text in (*action.option_strings[:1], "1")]
-
-
-@pytest.mark.parametrize("verb", VERBS)
-def test_outside_a_checkout_a_verb_says_how_to_get_one(verb, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(catalog, "ROOT", tmp_path)
-    monkeypatch.chdir(tmp_path)
-    assert cli.main([verb, *required(verb)]) == 2
-    out, err = capsys.readouterr()
-    assert out == "" and f"git clone {PROJECT['urls']['Repository']} && cd csebench" in err
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("checkout, suffix", [(True, " (commit 0123456789, with changes)"), (False, "")])
-def test_version_names_the_commit_of_a_checkout(checkout, suffix, tmp_path, capsys, monkeypatch):
+def test_version_names_the_commit_of_a_checkout(checkout, suffix, capsys, monkeypatch):
     monkeypatch.setattr(verbs, "code_state", lambda: {"commit": "0123456789abcdef", "dirty_diff_sha256": "ab"})
-    monkeypatch.setattr(catalog, "ROOT", ROOT if checkout else tmp_path)
+    monkeypatch.setattr(verbs, "IS_INSTALLED", not checkout)
     with pytest.raises(SystemExit) as ended:
         cli.main(["--version"])
     assert ended.value.code == 0
@@ -62,19 +43,29 @@ def test_before_a_commit_runs_checks_of_ci():
 
 
 @pytest.mark.slow
-def test_a_wheel_holds_every_room_and_says_that_it_is_no_checkout(tmp_path):
-    source, site, rooms = tmp_path / "source", tmp_path / "site", ("csebench", "methods", "evaluators")
-    for name in rooms:
-        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-q", "-w", str(tmp_path), "."]
-    subprocess.run(build, cwd=source, check=True)
+def test_a_wheel_is_enough_for_a_folder_of_ones_own(tmp_path):
+    """Without a clone: a table from the published scores, a table of smoke, and a model that is scored."""
+    build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "-q", "-w", str(tmp_path), str(ROOT)]
+    subprocess.run(build, check=True)
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(site)
-    files = [path for name in rooms for path in (source / name).rglob("*") if path.is_file()]
-    assert not [path for path in files if not (site / path.relative_to(source)).is_file()]
-    command = [sys.executable, "-m", "csebench", "methods"]
-    done = subprocess.run(command, cwd=tmp_path, env={"PYTHONPATH": str(site)}, capture_output=True, text=True)
-    assert done.returncode == 2 and "git clone" in done.stderr and done.stdout == ""
+        archive.extractall(site := tmp_path / "site")
+    env = {**os.environ, "PYTHONPATH": str(site), "HF_HUB_OFFLINE": "1"}
+    before, work = {*site.rglob("*")}, tmp_path / "work"
+
+    def run(*command, folder=work):
+        return subprocess.run(
+            [sys.executable, "-B", "-m", *command], cwd=folder, env=env, capture_output=True, text=True
+        )
+
+    assert run("csebench", "init", "work", folder=tmp_path).returncode == 0
+    done = run("csebench", "render", "micse/table2", "--scale", "mini")
+    assert done.stdout == (ROOT / "results" / "mini" / "micse" / "table2.md").read_text(), done.stderr
+    snakefile = run("csebench", "snakefile").stdout.strip()
+    done = run("snakemake", "-s", snakefile, "-j2", "results/micse/table4.md")
+    assert done.returncode == 0 and (work / "results" / "micse" / "table4.md").exists(), done.stderr
+    data = str(site / "csebench" / "_project" / "data" / "smoke")
+    scored = ("--model", "bert-mini-wiki", "--pooler", "avg", "--evaluators", "sts", "--data", data)
+    done = run("csebench", "evaluate", *scored, "--out", "scores.json")
+    assert done.returncode == 0 and (work / "scores.json").exists(), done.stderr
+    assert {path for path in site.rglob("*") if "__pycache__" not in path.parts} <= before

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from made_up import clear
+from made_up import clear, use_project
 from score_files import edit_score_file, write_scores
 
 from csebench.base.errors import BadInput
@@ -65,7 +65,7 @@ def project(tmp_path, monkeypatch):
         shutil.copy(GOLDEN / source, tmp_path / target)
     (tmp_path / "data").mkdir()
     shutil.copy(ROOT / "data" / "registry.yaml", tmp_path / "data" / "registry.yaml")
-    monkeypatch.setattr(catalog, "ROOT", tmp_path)
+    use_project(tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     clear()
     for (name, scale), rows in MEASURED.items():
@@ -251,10 +251,11 @@ def test_rendering_imports_nothing_heavy(project):
     code = f"""
 import sys
 from pathlib import Path
+from csebench.base import project
 from csebench.plan import catalog, grids, targets
 from csebench.report.pages import PAGES
 from csebench.report.pages.table import table_page
-catalog.ROOT = Path({str(project)!r})
+project.ROOT = Path({str(project)!r})
 for page in targets.pages("tiny"):
     if page.name not in catalog.GENERATED:
         table_page(page).write("markdown")

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from made_up import use_project
 
 from csebench import workflow
 from csebench.base import caches
@@ -154,7 +155,7 @@ def test_mini_runs_on_public_data_as_the_docs_say(given, tmp_path, monkeypatch):
     for folder in ("data", "papers", "results"):
         (tmp_path / folder).symlink_to(ROOT / folder)
     subprocess.run(f"{sed} config/mini.yaml > config/{name}.yaml", shell=True, check=True)
-    monkeypatch.setattr(catalog, "ROOT", tmp_path)
+    use_project(tmp_path, monkeypatch)
     (page,) = targets.parse_target("micse/table3", name)
     assert page.runs() and not {*page.runs()} & {*targets.parse_target("micse/table3", "mini")[0].runs()}
     for run_id in page.runs():

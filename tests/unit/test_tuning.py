@@ -4,9 +4,11 @@ import json
 import re
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import yaml
+from made_up import use_project
 
 from csebench import cli, run
 from csebench.base import caches
@@ -33,7 +35,7 @@ def project(tmp_path, monkeypatch):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     (tmp_path / "data").mkdir()
     shutil.copy(ROOT / "data" / "registry.yaml", tmp_path / "data")
-    monkeypatch.setattr(catalog, "ROOT", tmp_path)
+    use_project(tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     write_scale(tuned=True)
     yield tmp_path
@@ -44,7 +46,7 @@ def write_scale(**changes):
     """config/tuned.yaml: scale smoke with some settings changed."""
     content = yaml.safe_load((ROOT / "config" / "smoke.yaml").read_text())
     content |= {"scale": SCALE, "data_root": str(ROOT / "data" / "smoke")} | changes
-    (catalog.ROOT / "config" / f"{SCALE}.yaml").write_text(yaml.safe_dump(content))
+    (Path("config") / f"{SCALE}.yaml").write_text(yaml.safe_dump(content))
     caches.clear()
 
 

@@ -1,0 +1,109 @@
+"""A folder of one's own that joins the project: what is found in it, refused, and written to it."""
+
+import json
+import shutil
+
+import pytest
+import yaml
+
+from csebench import cli
+from csebench.base import caches
+from csebench.base.errors import BadInput
+from csebench.base.project import ROOT, folders, name_of
+from csebench.plan import catalog, evidence, registry, targets
+
+PAPER = {
+    "name": "own",
+    "title": "My paper",
+    "reference": "Me",
+    "tables": {
+        "2": {
+            "title": "mine",
+            "columns": [{"label": "1%", "size": "1%", "task": "Avg."}],
+            "rows": [
+                {"label": label, "run": {"method": method}, "source": "measured", "values": [None]}
+                for label, method in (("SimCSE", "simcse"), ("Mine", "mine"))
+            ],
+        }
+    },
+}
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A folder that joins the project, with a method, a paper, a scale and a dataset; not the current one."""
+    folder = tmp_path / "own"
+    for name in ("methods", "papers", "config", "data"):
+        (folder / name).mkdir(parents=True)
+    code = (ROOT / "methods" / "simcse.py").read_text()
+    (folder / "methods" / "mine.py").write_text(code.replace('"name": "simcse"', '"name": "mine"'))
+    (folder / "papers" / "own.yaml").write_text(yaml.safe_dump(PAPER, sort_keys=False))
+    mini = yaml.safe_load((ROOT / "config" / "mini.yaml").read_text())
+    small = {key: mini[key] for key in mini if key not in ("tuned", "seeds_by_table")} | {"scale": "own_scale"}
+    (folder / "config" / "own_scale.yaml").write_text(yaml.safe_dump(small | {"corpus": "own"}))
+    known = yaml.safe_load((ROOT / "data" / "registry.yaml").read_text())
+    (folder / "data" / "registry.yaml").write_text(yaml.safe_dump({"own": known["wiki1m-github"]}))
+    monkeypatch.setenv("CSEBENCH_PROJECT", str(folder))
+    monkeypatch.chdir(tmp_path)
+    caches.clear()
+    yield folder
+    caches.clear()
+
+
+def test_what_is_in_it_is_the_projects(own):
+    assert folders() == [ROOT, own]
+    assert registry.load("mine").__module__ == "methods.mine" and "simcse" in registry.names(registry.METHODS)
+    assert {"micse", "own"} <= {*catalog.paper_names()} and catalog.scale("own_scale").corpus == "own"
+    assert name_of(registry.files(registry.METHODS)["mine"]) == "methods/mine.py"
+    (own / "evidence").mkdir()
+    shutil.copy(ROOT / "evidence" / "Echo.yaml", own / "evidence" / "more.yaml")
+    caches.clear()
+    assert {"Echo", "more"} <= evidence.sources().keys()
+
+
+@pytest.mark.parametrize("name", ["methods/simcse.py", "papers/micse.yaml", "config/mini.yaml", "evidence/Echo.yaml"])
+def test_a_name_that_the_project_has_is_refused_with_both_places(name, own):
+    (own / name).parent.mkdir(exist_ok=True)
+    shutil.copy(ROOT / name, own / name)
+    caches.clear()
+    with pytest.raises(BadInput) as refused:
+        registry.names(registry.METHODS), catalog.paper_names(), evidence.sources()
+    assert str(own / name) in str(refused.value) and str(ROOT / name) in str(refused.value)
+
+
+def test_a_dataset_that_the_project_has_is_refused(own):
+    shutil.copy(ROOT / "data" / "registry.yaml", own / "data")
+    caches.clear()
+    with pytest.raises(BadInput, match=r"own/data/registry\.yaml"):
+        catalog.datasets()
+
+
+def test_published_scores_are_the_projects_and_new_ones_are_its_own(own, monkeypatch):
+    monkeypatch.chdir(own)
+    paths = [targets.score_path(*key, "mini") for key in targets.page("table2", "mini", "own").scores()]
+    assert {path.is_absolute() for path in paths} == {True, False}  # SimCSE's, and those of one's own method
+    assert all(path.exists() and path.is_relative_to(ROOT) for path in paths if path.is_absolute())
+
+
+def test_results_are_written_to_it_and_paths_are_of_the_current_folder(own, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("CSEBENCH_PROJECT", "")  # which the option sets
+    assert cli.main(["render", "own/table2", "--project", "own", "--scale", "mini", "--out", "page.md"]) == 0
+    assert (tmp_path / "page.md").exists()
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["render", "all", "--project", "own", "--scale", "own_scale"]) == 0
+    assert (own / "results" / "own_scale" / "own" / "table2.md").exists() and not (tmp_path / "results").exists()
+
+
+def test_a_folder_that_is_made_joins_while_it_is_the_current_one(tmp_path, monkeypatch, capsys):
+    assert cli.main(["init", str(tmp_path / "work")]) == 0
+    assert folders() == [ROOT]
+    monkeypatch.chdir(tmp_path / "work")
+    assert folders() == [ROOT, tmp_path / "work"]
+    capsys.readouterr()
+    assert cli.main(["papers", "--json"]) == 0 and "micse" in json.dumps(json.loads(capsys.readouterr().out))
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["plan", "table2", "--project", "nowhere"]) == 2
+    assert "--project: nowhere: no such folder" in capsys.readouterr().err
