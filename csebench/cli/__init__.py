@@ -8,11 +8,15 @@ Exit codes: 0 done; 1 a run failed; 2 bad input, with one clear message and noth
 
 from __future__ import annotations
 
+import argparse
 import errno
 import gc
 import io
 import os
 import sys
+from pathlib import Path
+
+PATHS = ("encoder", "model", "spec")  # arguments that are the path of a file, or another name
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -32,7 +36,6 @@ def main(argv: list[str] | None = None) -> int:
 def run_verb(argv: list[str] | None) -> int:
     """Imports here, so that Ctrl-C while they load is caught, too."""
     from csebench.base.errors import BadInput, RunFailed, Stopped, place, shortened
-    from csebench.cli.project import parse
 
     try:
         for word in sys.argv[1:] if argv is None else argv:
@@ -59,3 +62,27 @@ def run_verb(argv: list[str] | None) -> int:
         print(f"csebench: {shortened(str(e.filename or 'a file'))}: {e.strerror}. {notes}".rstrip(), file=sys.stderr)
         return 2 if e.errno in (errno.ENAMETOOLONG, errno.ELOOP) else 1  # a name that no file can have
     return 0
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    """The arguments of a verb, in the folder that results are written to: the last one that joins the project. Paths
+    among the arguments are those of the folder before."""
+    from csebench.base.errors import BadInput
+    from csebench.base.project import ROOT, folders, join
+
+    first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    first.add_argument("--project", action="append", default=[])
+    known, rest = first.parse_known_args(argv)
+    if missing := [name for name in known.project if not Path(name).is_dir()]:
+        raise BadInput(f"--project: {missing[0]}: no such folder; `csebench init {missing[0]}` makes it.")
+    if known.project:
+        join(known.project)
+    from csebench.cli.verbs import parser  # what it offers depends on the folders
+
+    args = parser().parse_args(rest)
+    if (folder := folders()[-1]) not in (ROOT, Path.cwd()):
+        for key, value in vars(args).items():
+            if isinstance(value, Path) or (key in PATHS and value and Path(value).exists()):
+                setattr(args, key, type(value)(Path(value).absolute()))
+        os.chdir(folder)
+    return args

@@ -74,7 +74,7 @@ def parser() -> Parser:
         added = verbs.add_parser(name, help=about, description=about, epilog=epilog, formatter_class=Help)
         added.set_defaults(run=function, examples=examples)
         text = "folder with methods, papers, scales … of your own, which takes runs and results; may be repeated"
-        added.add_argument("--project", metavar="DIR", help=text)  # read before the others (cli/project.py)
+        added.add_argument("--project", metavar="DIR", help=text)  # read before the others (cli/__init__.py)
         if targets:
             text = "all, a paper (micse), a table or figure (table2, micse/table2), or the path of a page"
             add_completed(added, target_names, "target", nargs=targets, default=["all"], help=text)

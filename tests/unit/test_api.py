@@ -52,7 +52,7 @@ def test_scores_are_those_of_the_csv_and_read_anew(tmp_path, monkeypatch):
     for run in sorted({path.name.partition(".")[0] for path in (MINI / "scores").glob("*.json")})[:3]:
         for path in (MINI / "scores").glob(f"{run}.*"):
             shutil.copy(path, tmp_path / path.relative_to(ROOT))
-    monkeypatch.setattr("csebench.api.ROOT", tmp_path)
+    monkeypatch.setattr("csebench.api.folders", lambda: [tmp_path])
     frame, csv = csebench.scores("mini"), pandas.read_csv(MINI / "scores.csv", low_memory=False)
     csv = csv[csv["run"].isin(frame["run"])]
     assert len(frame) and list(frame.columns) == list(csv.columns)
