@@ -20,7 +20,7 @@ DECLARATION = {
     "citation": "see methods/msse.py",
     "needs": "triplets",
     "trains": "encoder, decoder",
-    "corpus": "triplets",
+    "kind": "supervised",
     "colours": {"": "#8A5A00"},
     "params": {
         "steps": (1617, "ours: 3 epochs of 275,601 triplets, SimCSE's; the paper does not say"),

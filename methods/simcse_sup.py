@@ -23,7 +23,7 @@ DECLARATION = {
     "citation": "see methods/simcse.py",
     "needs": "triplets",
     "trains": "encoder with its pooler",
-    "corpus": "triplets",
+    "kind": "supervised",
     "colours": {"": "#4F81BD"},
     "params": {
         "steps": (1617, "run_sup_example.sh: 3 epochs of 275,601 triplets at batch 512"),

@@ -25,7 +25,6 @@ from csebench.plan.registry import (
     METHODS,
     check_name,
     declaration,
-    fill,
     names,
     protocol,
     valid_declarations,
@@ -99,19 +98,22 @@ def scale(name: str = DEFAULT_SCALE) -> Scale:
     for label, size in scale.sizes.items():
         if size > holds:
             raise BadInput(f"{file}: sizes: {label} is {size:,} sentences, but {scale.corpus} holds {holds:,}.")
-    try:
-        Training.model_validate(scale.override)
-    except ValidationError as e:
-        raise explain(e, f"{file}: override", Training.model_fields) from None
-    for key, folder, settings in (("methods", METHODS, scale.methods), ("components", COMPONENTS, scale.components)):
-        for method, values in settings.items():
-            check_name(method, folder, f"{file}: {key}")
-            if (declared := valid_declarations(folder).get(method)) is not None:
-                fill(declared, values, f"{file}: {key}.{method}")
+    declared = [d for folder in (METHODS, COMPONENTS) for d in valid_declarations(folder).values()]
+    params = {name for d in declared for name in d.hyperparameters.model_fields}
     tables = [f"{p}/table{n}" for p in paper_names() for n in paper(p).tables] if scale.seeds_by_table else []
-    for kind, key, known in (("size", "seeds_by_size", scale.sizes), ("table", "seeds_by_table", tables)):
-        if strange := [label for label in getattr(scale, key) if label not in known]:
-            raise unknown(kind, strange[0], known, f"{file}: {key}")
+    checks = [("size", "seeds_by_size", scale.seeds_by_size, scale.sizes)]
+    checks += [("table", "seeds_by_table", scale.seeds_by_table, tables)]
+    checks += [("parameter", "substitutes", scale.substitutes, params)]
+    checks += [("parameter", f"kinds.{kind}", settings, params) for kind, settings in scale.kinds.items()]
+    for what, key, named, known in checks:
+        if strange := [label for label in named if label not in known]:
+            raise unknown(what, strange[0], known, f"{file}: {key}")
+    for key, settings in [("override", scale.override), *((f"kinds.{kind}", s) for kind, s in scale.kinds.items())]:
+        of_all = settings if key == "override" else {k: v for k, v in settings.items() if k in Training.model_fields}
+        try:
+            Training.model_validate(of_all)
+        except ValidationError as e:
+            raise explain(e, f"{file}: {key}", Training.model_fields) from None
     for evaluator, substitute in scale.evaluators.items():
         check_name(evaluator.partition(":")[0], EVALUATORS, f"{file}: evaluators")
         if substitute is not None:
@@ -160,7 +162,7 @@ def side_by_side() -> Paper:
             continue
         rows.append((declared.title, Recipe(method=name)))
         untrained += [declared.title] * (declared.kind == "untrained")
-        trained += [declared.title] * (declared.kind == "trained" and declared.corpus == "sentences")
+        trained += [declared.title] * (declared.is_trained and declared.corpus == "sentences")
         simcse = declared.title if name == "simcse" else simcse
     questions = (
         ("Does training beat the untrained encoder?", next(iter(untrained), "")),

@@ -79,6 +79,21 @@ def with_imports(path: Path, packages: tuple[str, ...] = ("methods.", "evaluator
     return files
 
 
+def base_method(path: Path) -> str | None:
+    """The method whose class that of a method's file extends; None where that is the engine's."""
+    tree, origins = parse_python(path), {}
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom):
+            origins |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Method"]
+    for base in (ast.unparse(base) for node in classes for base in node.bases):
+        first, dot, rest = base.partition(".")
+        package, _, name = (origins.get(first, first) + dot + rest).partition(".")
+        if package == METHODS.name and (name := name.partition(".")[0]) in names(METHODS) and name != path.stem:
+            return name
+    return None
+
+
 def check_name(name: str, folder: Path, where: str = "") -> None:
     """Raises BadInput for an unknown method, component or evaluator; `where` (file: key) begins the message."""
     if name not in names(folder):
@@ -119,8 +134,11 @@ def any_declaration(name: str, folder: Path) -> Declaration | EvaluatorDeclarati
     model = EvaluatorDeclaration if folder.name == EVALUATORS.name else Declaration
     path = files(folder)[name]
     where = str(path.relative_to(ROOT))
+    literal = read_literal(path, "DECLARATION")
+    if folder == METHODS and isinstance(literal, dict) and (base := base_method(path)):
+        literal = {"kind": declaration(base).kind} | literal
     try:
-        declared = model.model_validate(read_literal(path, "DECLARATION"), context=declaration)
+        declared = model.model_validate(literal, context=declaration)
         if isinstance(declared, Declaration):
             declared.hyperparameters()
     except ValidationError as e:
@@ -244,6 +262,6 @@ def fill(declared: Declaration, values: dict, where: str) -> dict[str, Any]:
         filled = model.model_validate(values).model_dump()
     except ValidationError as e:
         raise explain(e, where, model.model_fields) from None
-    if declared.kind not in ("trained", "component"):
+    if not declared.is_trained and declared.kind != "component":
         filled = {key: value for key, value in filled.items() if key in declared.params or key == "pooler"}
     return {key: value for key, value in filled.items() if declared.unstated.get(key, ...) != value}
