@@ -127,7 +127,9 @@ def plan_trials(name: str, scale_name: str, number: int) -> list[tuple[Settings,
     smaller one. Raises BadInput where there is nothing to try."""
     space, untuned = search_space(name), plan_trial(name, {}, scale_name)
     if not space:
-        taken = f"; it takes what searches chose for {' and '.join(before)}" if (before := searches_before(name)) else ""
+        taken = (
+            f"; it takes what searches chose for {' and '.join(before)}" if (before := searches_before(name)) else ""
+        )
         raise BadInput(f"tune: {name} has nothing to try{taken}. Methods that have: {', '.join(tunable())}.")
     first = {key: untuned.settings[key] for key in space}
     grid = [dict(zip(space, values, strict=True)) for values in product(*space.values())]
