@@ -98,22 +98,21 @@ def scale(name: str = DEFAULT_SCALE) -> Scale:
     for label, size in scale.sizes.items():
         if size > holds:
             raise BadInput(f"{file}: sizes: {label} is {size:,} sentences, but {scale.corpus} holds {holds:,}.")
+    try:
+        Training.model_validate(scale.override)
+    except ValidationError as e:
+        raise explain(e, f"{file}: override", Training.model_fields) from None
     declared = [d for folder in (METHODS, COMPONENTS) for d in valid_declarations(folder).values()]
     params = {name for d in declared for name in d.hyperparameters.model_fields}
     tables = [f"{p}/table{n}" for p in paper_names() for n in paper(p).tables] if scale.seeds_by_table else []
-    checks = [("size", "seeds_by_size", scale.seeds_by_size, scale.sizes)]
-    checks += [("table", "seeds_by_table", scale.seeds_by_table, tables)]
-    checks += [("parameter", "substitutes", scale.substitutes, params)]
-    checks += [("parameter", f"kinds.{kind}", settings, params) for kind, settings in scale.kinds.items()]
-    for what, key, named, known in checks:
-        if strange := [label for label in named if label not in known]:
-            raise unknown(what, strange[0], known, f"{file}: {key}")
-    for key, settings in [("override", scale.override), *((f"kinds.{kind}", s) for kind, s in scale.kinds.items())]:
-        of_all = settings if key == "override" else {k: v for k, v in settings.items() if k in Training.model_fields}
-        try:
-            Training.model_validate(of_all)
-        except ValidationError as e:
-            raise explain(e, f"{file}: {key}", Training.model_fields) from None
+    for kind, key, named, known in (
+        ("size", "seeds_by_size", scale.seeds_by_size, scale.sizes),
+        ("table", "seeds_by_table", scale.seeds_by_table, tables),
+        ("parameter", "substitutes", scale.substitutes, params),
+        *(("parameter", f"kinds.{kind}", settings, params) for kind, settings in scale.kinds.items()),
+    ):
+        if strange := [name for name in named if name not in known]:
+            raise unknown(kind, strange[0], known, f"{file}: {key}")
     for evaluator, substitute in scale.evaluators.items():
         check_name(evaluator.partition(":")[0], EVALUATORS, f"{file}: evaluators")
         if substitute is not None:

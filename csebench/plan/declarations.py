@@ -351,7 +351,7 @@ class Scale(RunSettings):
     keep: Literal["model", "scores"] = "scores"  # of a finished run; `scores`: csebench/score/prune.py
     evaluators: dict[str, str | None] = {}  # evaluator of a table, or its name -> its substitute here; None: none
     sweeps: dict[str, dict[str, Value | None]] = {}  # swept parameter: value -> its substitute here; None: none
-    tuned: bool | list[str] = False  # take what searches chose, all of them or these (csebench/plan/tuning.py)
+    tuned: bool = False  # take what searches chose (csebench/plan/tuning.py)
 
     @model_validator(mode="after")
     def settings_agree(self):

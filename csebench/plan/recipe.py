@@ -74,8 +74,8 @@ def make_spec(recipe: Recipe, encoder: EncoderRef, size: int, seed: int, given: 
         params = fill(component, values, f"{where}: {name}")
         components[name] = ComponentSpec(version=component.version, params=params)
     params = variant | recipe.params
-    stated = fill(method, params, f"{where}: {method.name}")
-    params |= shortened(stated, of_scale.steps_factor) | of_scale.changes(method, stated)
+    filled = fill(method, params, f"{where}: {method.name}")
+    params |= shortened(filled, of_scale.steps_factor) | of_scale.changes(method, filled)
     params = fill(method, params | chosen.get("", {}) | recipe.sweep, f"{where}: {method.name}")
     stage = pretraining(params, encoder, given, where)
     corpus = given.corpora.get(method.corpus) if method.needs_corpus else None
@@ -153,9 +153,8 @@ def by_component(settings: Mapping[str, Value]) -> dict[str, dict[str, Value]]:
 
 
 def shortened(params: dict[str, Any], factor: float) -> dict[str, Value]:
-    """The schedule of a method with a fraction of its steps, of 50 at least, and of its warm-up steps; empty where
-    nothing is trained. STS-B dev is evaluated after as many steps as before, or once after the last where there are
-    fewer steps."""
+    """The schedule of a method with a fraction of its steps, but 50 at least, and of its warm-up; empty where nothing is
+    trained. STS-B dev is evaluated after as many steps as before, or once after the last where there are fewer."""
     if factor == 1 or "steps" not in params:
         return {}
     steps = max(min(50, params["steps"]), round(factor * params["steps"]))

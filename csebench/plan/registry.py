@@ -81,17 +81,12 @@ def with_imports(path: Path, packages: tuple[str, ...] = ("methods.", "evaluator
 
 def base_method(path: Path) -> str | None:
     """The method whose class that of a method's file extends; None where that is the engine's."""
-    tree, origins = parse_python(path), {}
-    for node in tree.body:
-        if isinstance(node, ast.ImportFrom):
-            origins |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
-    classes = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Method"]
-    for base in (ast.unparse(base) for node in classes for base in node.bases):
-        first, dot, rest = base.partition(".")
-        package, _, name = (origins.get(first, first) + dot + rest).partition(".")
-        if package == METHODS.name and (name := name.partition(".")[0]) in names(METHODS) and name != path.stem:
-            return name
-    return None
+    body = parse_python(path).body
+    imports = [node for node in body if isinstance(node, ast.ImportFrom) and node.module]
+    modules = {alias.asname or alias.name: node.module for node in imports for alias in node.names}
+    classes = [node for node in body if isinstance(node, ast.ClassDef) and node.name == "Method"]
+    bases = [modules.get(ast.unparse(base), "").removeprefix("methods.") for node in classes for base in node.bases]
+    return next((base for base in bases if base != path.stem and base in names(METHODS)), None)
 
 
 def check_name(name: str, folder: Path, where: str = "") -> None:

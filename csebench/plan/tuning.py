@@ -127,9 +127,7 @@ def plan_trials(name: str, scale_name: str, number: int) -> list[tuple[Settings,
     smaller one. Raises BadInput where there is nothing to try."""
     space, untuned = search_space(name), plan_trial(name, {}, scale_name)
     if not space:
-        taken = (
-            f"; it takes what searches chose for {' and '.join(before)}" if (before := searches_before(name)) else ""
-        )
+        taken = f" but what it takes from {' and '.join(before)}" if (before := searches_before(name)) else ""
         raise BadInput(f"tune: {name} has nothing to try{taken}. Methods that have: {', '.join(tunable())}.")
     first = {key: untuned.settings[key] for key in space}
     grid = [dict(zip(space, values, strict=True)) for values in product(*space.values())]
@@ -210,28 +208,21 @@ def tuned_conditions(scale: Scale, encoder: EncoderRef) -> Conditions:
 
 @cached
 def tuned_settings(scale_name: str) -> Mapping[str, Settings]:
-    """What searches chose, by name, of those that `tuned` in config/<scale>.yaml asks for; empty without it. Raises
-    BadInput: nothing can be taken from a search, or searches have different numbers of trials."""
-    wanted, key = catalog.scale(scale_name).tuned, f"config/{scale_name}.yaml: tuned"
-    listed = [] if isinstance(wanted, bool) else [n for name in wanted for n in (*searches_before(name), name)]
-    names = [path.stem for path in search_files(scale_name)] if wanted is True else listed
-    if wanted and not names:
+    """What searches chose, by name; empty for a scale that is not `tuned`. Raises BadInput: nothing can be taken from a
+    search, or searches have different numbers of trials."""
+    if not catalog.scale(scale_name).tuned:
+        return {}
+    key, searches = f"config/{scale_name}.yaml: tuned", [read_search(path) for path in search_files(scale_name)]
+    if not searches:
         folder = search_path("", scale_name).parent
         raise BadInput(f"{key}: no search in {folder}/; `{command(['METHOD'], scale_name)}` makes one.")
-    searches = {}
-    for name in names:
-        path, search = search_path(name, scale_name), made_search(name, scale_name)
-        if search is None:
-            raise BadInput(f"{key}: {path}: no such file; `{command([name], scale_name)}` makes it.")
-        searches[name] = search
+    for search in searches:
         if reason := defect(search, scale_name):
-            raise BadInput(
-                f"{path}: {reason}; `{command([name], scale_name, search.planned)}` makes it again, or leave"
-                f" {name} out of `tuned` in config/{scale_name}.yaml."
-            )
-    if numbers := unequal_numbers(searches.values()):
+            path, again = search_path(search.name, scale_name), command([search.name], scale_name, search.planned)
+            raise BadInput(f"{path}: {reason}; `{again}` makes it again.")
+    if numbers := unequal_numbers(searches):
         raise BadInput(f"{key}: different numbers of trials ({numbers}); `csebench tune` all with one --trials.")
-    return {name: search.chosen or {} for name, search in searches.items()}
+    return {search.name: search.chosen or {} for search in searches}
 
 
 def unequal_numbers(searches: Collection[Search]) -> str:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
 
 from csebench.plan.catalog import dataset
 from csebench.plan.catalog import scale as read_scale
-from csebench.plan.declarations import Declaration
 from csebench.plan.grids import find_grid, substitute, substitute_sweep
 from csebench.plan.papers import SettingsTable
 from csebench.plan.recipe import corpus_of
@@ -22,9 +20,9 @@ CHANGES = "+changes"  # after a commit: files had changes that were not committe
 def page_conditions(page: Page) -> list[list[str]]:
     """Encoder, data, seeds and settings behind all numbers of a page, as (label, text)."""
     scale, runs = read_scale(page.scale), page.runs().values()
-    methods = {spec.method: declaration(spec.method) for spec in runs}
-    trained = sorted((method for method in methods.values() if method.needs_corpus), key=lambda method: method.corpus)
-    corpora = {f"Training {method.corpus}": corpus_of(method, scale) for method in trained}
+    methods = {spec.method for spec in runs}
+    kinds = {declaration(spec.method).corpus: spec.method for spec in runs if spec.corpus}
+    corpora = {f"Training {kind}": corpus_of(declaration(method), scale) for kind, method in sorted(kinds.items())}
     encoders = "; ".join(f"{role}: `{e.name}` @ {e.revision[:12]}" for role, e in sorted(scale.encoders.items()))
     rows = [["Encoder", encoders]]
     if any(spec.dev_sha256 for spec in runs):
@@ -34,7 +32,7 @@ def page_conditions(page: Page) -> list[list[str]]:
     rows += [
         ["Sentences of a column", ", ".join(f"{label} = {n:,}" for label, n in scale.sizes.items())],
         ["Seeds", seeds_text(page)],
-        ["Settings of the scale", changed_settings(page.scale, methods.values()) or "none: the papers' own settings"],
+        ["Settings of the scale", changed_settings(page) or "none: the papers' own settings"],
         ["Precision, threads", f"{scale.precision}, {scale.threads}; evaluation {scale.evaluation.precision}"],
     ]
     searched = {*methods, *(search for method in methods for search in searches_before(method))}
@@ -55,24 +53,26 @@ def seeds_text(page: Page) -> str:
     return ", ".join(map(str, scale.seeds)) + (f" ({few})" if few else "")
 
 
-def changed_settings(scale_name: str, methods: Collection[Declaration]) -> str:
+def changed_settings(page: Page) -> str:
     """What a scale sets for all runs, for the kinds of methods that are used, and what some of these keep."""
-    scale, kinds = read_scale(scale_name), {method.kind for method in methods}
+    scale, methods = read_scale(page.scale), [declaration(m) for m in sorted({s.method for s in page.runs().values()})]
     texts = [f"{scale.steps_factor:g} of the steps"] if scale.steps_factor < 1 else []
     for kind, values in {"": scale.override, **scale.kinds}.items():
-        if values and (not kind or kind in kinds):
+        if values and (not kind or any(method.kind == kind for method in methods)):
             settings = ", ".join(f"{key} {value}" for key, value in sorted(values.items()))
             texts.append(f"{kind}: {settings}" if kind else settings)
     kept = {m.name: [key for key in m.keeps if key in scale.settings_of(m)] for m in methods}
-    return "; ".join(texts + [f"{name} keeps its {' and '.join(keys)}" for name, keys in sorted(kept.items()) if keys])
+    return "; ".join(texts + [f"{name} keeps its {' and '.join(keys)}" for name, keys in kept.items() if keys])
 
 
 def substitutions(page: Page) -> list[str]:
     """`evaluator transfer by transfer:fasttest`: what the page's scale replaces: evaluators, values, swept values."""
     scale, replaced = read_scale(page.scale), {}
-    used = {(key.rpartition(".")[2], value) for spec in page.runs().values() for key, value in spec.settings.items()}
-    for key, values in scale.substitutes.items():
-        replaced |= {f"{key} {old}": (old, new) for old, new in values.items() if (key, new) in used}
+    for spec in page.runs().values():
+        keeps = declaration(spec.method).keeps
+        used = {(k.rpartition(".")[2], v) for k, v in spec.settings.items() if k in keeps or k not in scale.override}
+        for key, values in scale.substitutes.items():
+            replaced |= {f"{key} {old}": (old, new) for old, new in values.items() if (key, new) in used}
     for paper_name, name in page.grids():
         table = find_grid(paper_name, name)
         if isinstance(table, SettingsTable):

@@ -21,8 +21,8 @@ def tuning_parts(scale_name: str) -> list[Part]:
         return []
     scale, most = read_scale(scale_name), max(search.planned for search in searches)
     parts: list[Part] = [
-        f"{gains_text(searches)} Every search gets the same number of trials, or all that its values give: the first has"
-        " the settings without it, the others are drawn at random from the values that are declared. All train on"
+        f"{gains_text(searches)} Every search gets the same number of trials, or all that its values give: the first"
+        " has the settings without it, the others are drawn at random from the declared values. All train on"
         f" {scale.sizes[tuning.SIZE]:,} sentences, with a subset and a seed that no table uses"
         f" ({tuning.trial_seed(scale)}). A score is Spearman × 100 on STS-B dev, the set that chose the settings, so"
         " part of a gain is chance.",
