@@ -157,9 +157,8 @@ def search(name: str, scale: Scale, number: int, log: Callable[[str], None]) -> 
     """Run the trials of one search that are not made; its file, which keeps the others, is written after each."""
     planned, before = tuning.plan_trials(name, scale.scale, number), tuning.made_search(name, scale.scale)
     (settings, untuned), path = planned[0], tuning.search_path(name, scale.scale)
-    made: dict[str, Trial] = {}
-    if before and before.spec == untuned and before.trials[0].settings == settings:  # else made otherwise than today
-        made = {trial.run: trial for trial in before.trials}
+    is_current = before and before.spec == untuned and before.trials[0].settings == settings
+    made = {trial.run: trial for trial in before.trials} if before and is_current else {}
     stage = recipe.pretraining(untuned.params, scale.encoders[tuning.ENCODER], recipe.conditions(scale), name)
     if stage and any(spec.run_id not in made for _, spec in planned):
         trained(Job(stage, scale), needs_model=True)
@@ -167,7 +166,7 @@ def search(name: str, scale: Scale, number: int, log: Callable[[str], None]) -> 
         if spec.run_id not in made:
             made[spec.run_id] = run_trial(settings, Job(spec, scale))
         trials = [*made.values()]
-        count, chosen = max(len(planned), len(trials)), tuning.chosen_settings(trials)
+        count, chosen = max(number, len(trials)), tuning.chosen_settings(trials)
         content = tuning.Search(name=name, planned=count, spec=untuned, trials=trials, chosen=chosen)
         tuning.write_search(content, scale.scale)
         log(f"{name}: trial {number} of {len(planned)}: {trial_label(made[spec.run_id])}")

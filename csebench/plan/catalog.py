@@ -173,7 +173,7 @@ def side_by_side() -> Paper:
         if against and (pairs := [(title, against) for title in trained if title != against])
     ]
     caption = "Spearman x 100 on the STS test sets; each method's default variant on 1 % of the corpus."
-    table = _sts_table("All methods", caption, rows, baseline=next(iter(untrained), ""), compare=families)
+    table = _sts_table("All methods", caption, rows, baseline=next(iter(untrained), None), compare=families)
     return Paper(name=SIDE_BY_SIDE, title="Methods", reference="csebench", tables={SIDE_BY_SIDE: table})
 
 
@@ -187,32 +187,18 @@ def variants() -> Paper:
             rows = [(label, Recipe(method=method, variant=name)) for label, (name, _) in read.items()]
             notes = [f"{label}: {variant.difference}." for label, (_, variant) in read.items()]
             caption = f"{declared.paper}. Trained on 1 % of the corpus."
-            tables[method] = _sts_table(f"{declared.title} ({method})", caption, rows, notes)
+            tables[method] = _sts_table(f"{declared.title} ({method})", caption, rows, notes=notes)
     return Paper(name=VARIANTS, title="Papers and released code", reference="csebench", tables=tables)
 
 
-def _sts_table(
-    title: str,
-    caption: str,
-    runs: Sequence[tuple],
-    notes: Sequence[str] = (),
-    baseline: str = "",
-    compare: Sequence[Family] = (),
-) -> Table:
+def _sts_table(title: str, caption: str, runs: Sequence[tuple], **more: Any) -> Table:
     """Labels with recipes, or with the reason why there is none, scored on the STS test sets after training on 1 % of
-    the corpus. A last column shows the differences to the row with the label `baseline`."""
+    the corpus. With a `baseline`, the label of a row, a last column shows the differences to it."""
     columns = [Column(label=c, task=c, size="1%") for c in STS_COLUMNS]
-    columns += [Column(label="gain over untrained", delta="Avg.")] if baseline else []
+    columns += [Column(label="gain over untrained", delta="Avg.")] if more.get("baseline") else []
     filled: dict[str, Any] = {"source": "measured", "values": [None] * len(columns)}
     rows = [Row(label=label, **{"missing" if isinstance(run, str) else "run": run}, **filled) for label, run in runs]
-    shown: dict[str, Any] = {
-        "columns": columns,
-        "rows": rows,
-        "compare": [*compare],
-        "notes": [*notes],
-        "baseline": baseline or None,
-    }
-    return Table(title=title, caption=caption, **shown)
+    return Table(title=title, caption=caption, columns=columns, rows=rows, **more)
 
 
 def given_root(scale: Scale) -> Path | None:

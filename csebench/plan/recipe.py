@@ -153,8 +153,8 @@ def by_component(settings: Mapping[str, Value]) -> dict[str, dict[str, Value]]:
 
 
 def shortened(params: dict[str, Any], factor: float) -> dict[str, Value]:
-    """The schedule of a method with a fraction of its steps, but 50 at least, and of its warm-up; empty where nothing is
-    trained. STS-B dev is evaluated after as many steps as before, or once after the last where there are fewer."""
+    """The schedule of a method with a fraction of its steps, but 50 at least, and of its warm-up; empty where nothing
+    is trained. STS-B dev is evaluated after as many steps as before, or once after the last if there are fewer."""
     if factor == 1 or "steps" not in params:
         return {}
     steps = max(min(50, params["steps"]), round(factor * params["steps"]))

@@ -82,8 +82,8 @@ def with_imports(path: Path, packages: tuple[str, ...] = ("methods.", "evaluator
 def base_method(path: Path) -> str | None:
     """The method whose class that of a method's file extends; None where that is the engine's."""
     body = parse_python(path).body
-    imports = [node for node in body if isinstance(node, ast.ImportFrom) and node.module]
-    modules = {alias.asname or alias.name: node.module for node in imports for alias in node.names}
+    imports = [node for node in body if isinstance(node, ast.ImportFrom)]
+    modules = {alias.asname or alias.name: f"{node.module}" for node in imports for alias in node.names}
     classes = [node for node in body if isinstance(node, ast.ClassDef) and node.name == "Method"]
     bases = [modules.get(ast.unparse(base), "").removeprefix("methods.") for node in classes for base in node.bases]
     return next((base for base in bases if base != path.stem and base in names(METHODS)), None)

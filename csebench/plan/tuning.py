@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain, count, product
 from pathlib import Path
@@ -54,7 +54,7 @@ class Search(Strict):
     """results/<scale>/tuning/<name>.json."""
 
     name: str  # `micse`, or `ct+ami` for a method with components that it does not have by itself
-    planned: int = Field(ge=1)  # trials
+    planned: int = Field(ge=1)  # trials; there are fewer where the values to try give fewer
     spec: Spec  # of the first trial; the others differ from it in their settings only
     trials: list[Trial] = Field(min_length=1)
     chosen: Settings | None  # those of the best trial, of several the first; None: all trials failed
@@ -208,8 +208,8 @@ def tuned_conditions(scale: Scale, encoder: EncoderRef) -> Conditions:
 
 @cached
 def tuned_settings(scale_name: str) -> Mapping[str, Settings]:
-    """What searches chose, by name; empty for a scale that is not `tuned`. Raises BadInput: nothing can be taken from a
-    search, or searches have different numbers of trials."""
+    """What searches chose, by name; empty for a scale that is not `tuned`. Raises BadInput: there is no search, one
+    does not fit, or they have different numbers of trials."""
     if not catalog.scale(scale_name).tuned:
         return {}
     key, searches = f"config/{scale_name}.yaml: tuned", [read_search(path) for path in search_files(scale_name)]
@@ -220,17 +220,10 @@ def tuned_settings(scale_name: str) -> Mapping[str, Settings]:
         if reason := defect(search, scale_name):
             path, again = search_path(search.name, scale_name), command([search.name], scale_name, search.planned)
             raise BadInput(f"{path}: {reason}; `{again}` makes it again.")
-    if numbers := unequal_numbers(searches):
+    if len({search.planned for search in searches}) > 1:
+        numbers = ", ".join(f"{search.name} {search.planned}" for search in searches)
         raise BadInput(f"{key}: different numbers of trials ({numbers}); `csebench tune` all with one --trials.")
     return {search.name: search.chosen or {} for search in searches}
-
-
-def unequal_numbers(searches: Collection[Search]) -> str:
-    """`ct 3, simcse 6`, where a search has fewer trials than others, and than its values give; else nothing."""
-    most = max((search.planned for search in searches), default=0)
-    if all(s.planned >= min(most, math.prod(map(len, search_space(s.name).values()))) for s in searches):
-        return ""
-    return ", ".join(f"{search.name} {search.planned}" for search in searches)
 
 
 def defect(search: Search, scale_name: str) -> str | None:
@@ -243,7 +236,7 @@ def defect(search: Search, scale_name: str) -> str | None:
     for key, value in (setting for trial in search.trials[1:] for setting in trial.settings.items()):
         if key in space and value not in space[key]:
             return f"{key} {value} is no value that `csebench tune` tries"
-    if len(search.trials) < search.planned:
+    if len(search.trials) < min(search.planned, math.prod(map(len, space.values()))):
         return f"{len(search.trials)} of {search.planned} trials are made"
     return "every trial failed" if search.chosen is None else None
 

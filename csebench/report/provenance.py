@@ -35,8 +35,8 @@ def page_conditions(page: Page) -> list[list[str]]:
         ["Settings of the scale", changed_settings(page) or "none: the papers' own settings"],
         ["Precision, threads", f"{scale.precision}, {scale.threads}; evaluation {scale.evaluation.precision}"],
     ]
-    searched = {*methods, *(search for method in methods for search in searches_before(method))}
-    tuned = {name: s for name, s in tuned_settings(page.scale).items() if name.partition("+")[0] in searched}
+    before = {search for method in methods for search in searches_before(method)}
+    tuned = {n: s for n, s in tuned_settings(page.scale).items() if n in before or n.partition("+")[0] in methods}
     if tuned:
         text = "; ".join(f"{name}: {settings_text(settings)}" for name, settings in tuned.items())
         rows.append(["Chosen on STS-B dev", f"{text}; not where a row, variant or sweep sets the same parameter"])
