@@ -187,8 +187,8 @@ def test_a_variant_leaves_out_a_component_that_a_recipe_may_bring_back():
 
 def test_later_layers_override_earlier_ones():
     """Recipe, scale, what a search chose of what neither variant nor recipe sets, what a table varies."""
-    scale = {"override": {"learning_rate": 1e-4}, "methods": {"simcse": {"batch_size": 16}}}
-    scale |= {"components": {"ami": {"samples": 7}}}
+    scale = {"override": {"learning_rate": 1e-4}, "kinds": {"two_views": {"batch_size": 16}}}
+    scale |= {"substitutes": {"samples": {"150": 7}}}
     tuned = {"simcse+ami": {"temperature": 0.5, "learning_rate": 0.5, "batch_size": 32, "ami.weight": 0.5}}
     made = spec(
         params={"learning_rate": 3e-3, "temperature": 0.1},
