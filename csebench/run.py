@@ -162,14 +162,14 @@ def search(name: str, scale: Scale, number: int, log: Callable[[str], None]) -> 
     stage = recipe.pretraining(untuned.params, scale.encoders[tuning.ENCODER], recipe.conditions(scale), name)
     if stage and any(spec.run_id not in made for _, spec in planned):
         trained(Job(stage, scale), needs_model=True)
-    for number, (settings, spec) in enumerate(planned, 1):
+    for position, (settings, spec) in enumerate(planned, 1):
         if spec.run_id not in made:
             made[spec.run_id] = run_trial(settings, Job(spec, scale))
         trials = [*made.values()]
         count, chosen = max(number, len(trials)), tuning.chosen_settings(trials)
         content = tuning.Search(name=name, planned=count, spec=untuned, trials=trials, chosen=chosen)
         tuning.write_search(content, scale.scale)
-        log(f"{name}: trial {number} of {len(planned)}: {trial_label(made[spec.run_id])}")
+        log(f"{name}: trial {position} of {len(planned)}: {trial_label(made[spec.run_id])}")
     best = tuning.best_trial([*made.values()])
     if best is None:
         raise RunFailed(f"{name}: every trial failed; {path} has the reasons.")
