@@ -13,7 +13,7 @@ from csebench import cli
 from csebench.base import caches
 from csebench.base.project import ROOT
 from csebench.cli import inspect, run, show, verbs
-from csebench.plan import catalog, cli_spec, evidence, grids, recipe, registry, targets
+from csebench.plan import catalog, cli_spec, evidence, grids, recipe, registry, targets, tuning
 
 SMOKE = ROOT / "data" / "smoke"
 CORPUS = SMOKE / "wiki" / "smoke.txt"
@@ -492,7 +492,7 @@ def test_a_broken_method_file_is_named_and_hides_no_other(content, parts, tmp_pa
     evaluators = shutil.copytree(ROOT / "evaluators", tmp_path / "copy" / "evaluators")
     (methods / "broken.py").write_text(content)
     for name, folder in (("METHODS", methods), ("COMPONENTS", methods / "components"), ("EVALUATORS", evaluators)):
-        for module in (registry, catalog, grids, recipe, inspect, show):
+        for module in (registry, catalog, grids, recipe, tuning, inspect, show):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, folder)
     monkeypatch.setattr(registry, "ROOT", methods.parent)
