@@ -230,8 +230,8 @@ def defect(search: Search, scale_name: str) -> str | None:
     """Why nothing can be taken from a search; None where it can. One that covers shared settings that are inherited
     today, or those of the method where a component is added, stays what it is."""
     space = search_space(search.name)
-    own = {key: value for key, value in search.trials[0].settings.items() if key not in space}
-    if changed := differences(search.spec, plan_trial(search.name, own, scale_name)):
+    inherited_today = {key: value for key, value in search.trials[0].settings.items() if key not in space}
+    if changed := differences(search.spec, plan_trial(search.name, inherited_today, scale_name)):
         return f"made under other settings ({', '.join(changed)})"
     for key, value in (setting for trial in search.trials[1:] for setting in trial.settings.items()):
         if key in space and value not in space[key]:
