@@ -166,7 +166,7 @@ def search(name: str, scale: Scale, number: int, log: Callable[[str], None]) -> 
         if spec.run_id not in made:
             made[spec.run_id] = run_trial(settings, Job(spec, scale))
         trials = [*made.values()]
-        count, chosen = max(number, len(trials)), tuning.chosen_settings(trials)
+        count, chosen = max(len(planned), len(trials)), tuning.chosen_settings(trials)
         content = tuning.Search(name=name, planned=count, spec=untuned, trials=trials, chosen=chosen)
         tuning.write_search(content, scale.scale)
         log(f"{name}: trial {position} of {len(planned)}: {trial_label(made[spec.run_id])}")

@@ -54,7 +54,7 @@ class Search(Strict):
     """results/<scale>/tuning/<name>.json."""
 
     name: str  # `micse`, or `ct+ami` for a method with components that it does not have by itself
-    planned: int = Field(ge=1)  # trials; there are fewer where the values to try give fewer
+    planned: int = Field(ge=1)  # trials
     spec: Spec  # of the first trial; the others differ from it in their settings only
     trials: list[Trial] = Field(min_length=1)
     chosen: Settings | None  # those of the best trial, of several the first; None: all trials failed
@@ -220,10 +220,19 @@ def tuned_settings(scale_name: str) -> Mapping[str, Settings]:
         if reason := defect(search, scale_name):
             path, again = search_path(search.name, scale_name), command([search.name], scale_name, search.planned)
             raise BadInput(f"{path}: {reason}; `{again}` makes it again.")
-    if len({search.planned for search in searches}) > 1:
-        numbers = ", ".join(f"{search.name} {search.planned}" for search in searches)
+    if numbers := unequal_numbers(searches):
         raise BadInput(f"{key}: different numbers of trials ({numbers}); `csebench tune` all with one --trials.")
     return {search.name: search.chosen or {} for search in searches}
+
+
+def unequal_numbers(searches: list[Search]) -> str:
+    """`ct 3, simcse 6`, where a search has fewer trials than another and than its values give; else nothing."""
+    most = max(search.planned for search in searches)
+    if all(
+        search.planned >= min(most, math.prod(map(len, search_space(search.name).values()))) for search in searches
+    ):
+        return ""
+    return ", ".join(f"{search.name} {search.planned}" for search in searches)
 
 
 def defect(search: Search, scale_name: str) -> str | None:
@@ -236,7 +245,7 @@ def defect(search: Search, scale_name: str) -> str | None:
     for key, value in (setting for trial in search.trials[1:] for setting in trial.settings.items()):
         if key in space and value not in space[key]:
             return f"{key} {value} is no value that `csebench tune` tries"
-    if len(search.trials) < min(search.planned, math.prod(map(len, space.values()))):
+    if len(search.trials) < search.planned:
         return f"{len(search.trials)} of {search.planned} trials are made"
     return "every trial failed" if search.chosen is None else None
 
