@@ -58,7 +58,7 @@ def declaration_text(d) -> str:
         values = "; ".join(f"{key}: {', '.join(map(str, tried))}" for key, tried in space.items())
         parts[0] += f"\n{d.paper}"
         parts.append(table_text(["parameter", "value", "source"], rows))
-        parts.append(f"csebench tune tries {values or 'nothing: no `search` is declared'}")
+        parts.append(f"csebench tune tries {values or 'nothing of its own'}")
     else:
         parts[0] += f"\nprotocol {d.protocol}; tasks {', '.join(d.tasks)}; {d.source}"
         parts[0] += f"\nsettings: {d.params}" if d.params else ""

@@ -227,12 +227,9 @@ def tuned_settings(scale_name: str) -> Mapping[str, Settings]:
 
 def unequal_numbers(searches: list[Search]) -> str:
     """`ct 3, simcse 6`, where a search has fewer trials than another and than its values give; else nothing."""
-    most = max(search.planned for search in searches)
-    if all(
-        search.planned >= min(most, math.prod(map(len, search_space(search.name).values()))) for search in searches
-    ):
-        return ""
-    return ", ".join(f"{search.name} {search.planned}" for search in searches)
+    numbers, most = ", ".join(f"{s.name} {s.planned}" for s in searches), max(s.planned for s in searches)
+    values = {search.name: math.prod(map(len, search_space(search.name).values())) for search in searches}
+    return numbers if any(search.planned < min(most, values[search.name]) for search in searches) else ""
 
 
 def defect(search: Search, scale_name: str) -> str | None:
