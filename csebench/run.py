@@ -12,7 +12,6 @@ from pathlib import Path
 from csebench.base.data_root import DataRoot
 from csebench.base.errors import BadInput, RunFailed, Untrainable, first_line
 from csebench.base.processes import acquire_gpus, is_distributed, is_main_process
-from csebench.base.project import find
 from csebench.base.runs import (
     REPORT,
     Progress,
@@ -139,38 +138,38 @@ def publish(run_id: str, evaluator: str, scale_name: str) -> Path:
 
 
 def tune(names: list[str], scale_name: str, number: int, log: Callable[[str], None]) -> None:
-    """Search for the settings of methods, with the same number of trials for each. Trials that a file of a search or
-    runs/ has are kept, so a search that was stopped goes on where it was. Raises BadInput, before anything is trained,
-    where a method has no search space or too small a one, or its file is damaged; RunFailed where every trial of a
-    method failed by its own loss, or a run stopped for any other reason; Stopped at SIGTERM or SIGINT."""
-    planned = {name: tuning.plan_trials(name, scale_name, number) for name in dict.fromkeys(names)}
-    made: dict[str, dict[str, Trial]] = {}
-    for name, ((_, untuned), *_) in planned.items():
-        path = tuning.search_path(name, scale_name)
-        before = tuning.read_search(path) if find(path).exists() else None
-        made[name] = {}
-        if before is not None and before.spec == untuned:  # else made under other settings than today's
-            made[name] = {trial.run: trial for trial in before.trials}
-    for name, trials in planned.items():
-        search(name, catalog.scale(scale_name), trials, made[name], log)
+    """Search for the settings of methods, with the same number of trials for each; first the searches that they start
+    from, where there is no file of these. Trials that a file of a search or runs/ has are kept, so a search that was
+    stopped goes on where it was. Raises BadInput, before anything is trained, where a method has nothing to try, or a
+    file is damaged; RunFailed where every trial of a method failed by its own loss, or a run stopped for any other
+    reason; Stopped at SIGTERM or SIGINT."""
+    before = [search for name in names for search in tuning.searches_before(name)]
+    first = [search for search in before if search in names or tuning.made_search(search, scale_name) is None]
+    wanted = dict.fromkeys([*first, *names])
+    for name in wanted:
+        tuning.plan_trials(name, scale_name, number)
+        tuning.made_search(name, scale_name)
+    for name in wanted:
+        search(name, catalog.scale(scale_name), number, log)
 
 
-def search(
-    name: str, scale: Scale, planned: list[tuple[Settings, Spec]], made: dict[str, Trial], log: Callable[[str], None]
-) -> None:
+def search(name: str, scale: Scale, number: int, log: Callable[[str], None]) -> None:
     """Run the trials of one search that are not made; its file, which keeps the others, is written after each."""
-    untuned, path = planned[0][1], tuning.search_path(name, scale.scale)
+    planned, before = tuning.plan_trials(name, scale.scale, number), tuning.made_search(name, scale.scale)
+    (settings, untuned), path = planned[0], tuning.search_path(name, scale.scale)
+    is_current = before and before.spec == untuned and before.trials[0].settings == settings
+    made = {trial.run: trial for trial in before.trials} if before and is_current else {}
     stage = recipe.pretraining(untuned.params, scale.encoders[tuning.ENCODER], recipe.conditions(scale), name)
     if stage and any(spec.run_id not in made for _, spec in planned):
         trained(Job(stage, scale), needs_model=True)
-    for number, (settings, spec) in enumerate(planned, 1):
+    for position, (settings, spec) in enumerate(planned, 1):
         if spec.run_id not in made:
             made[spec.run_id] = run_trial(settings, Job(spec, scale))
         trials = [*made.values()]
         count, chosen = max(len(planned), len(trials)), tuning.chosen_settings(trials)
         content = tuning.Search(name=name, planned=count, spec=untuned, trials=trials, chosen=chosen)
         tuning.write_search(content, scale.scale)
-        log(f"{name}: trial {number} of {len(planned)}: {trial_label(made[spec.run_id])}")
+        log(f"{name}: trial {position} of {len(planned)}: {trial_label(made[spec.run_id])}")
     best = tuning.best_trial([*made.values()])
     if best is None:
         raise RunFailed(f"{name}: every trial failed; {path} has the reasons.")

@@ -25,7 +25,8 @@ DECLARATION = {
         # name: (the paper's value, where it is stated); steps, batch_size, learning_rate … may be given too
         "temperature": (0.05, "sec. 3"),
     },
-    "search": {"learning_rate": (1e-5, 3e-5), "temperature": (0.02, 0.05, 0.1)},  # what `csebench tune` tries
+    # "kind": "supervised",  # two_views, token_level or supervised; else as the class that it extends. Optional.
+    # "search": {"weight": (0.1, 1.0)},  # values of its own parameters that `csebench tune` tries. Optional.
     # "below": [("neighbours", "buffer")],  # the first must be less than the second. Optional.
     "deviations": [],
 }

@@ -26,6 +26,7 @@ DECLARATION = {
     "name": "condenser",
     "version": 2,
     "title": "Condenser pre-training",
+    "kind": "token_level",
     "paper": "Gao & Callan 2021 (EMNLP), sec. 3; Wu et al. 2022 (Findings of EMNLP), sec. 3.1 and 4.2",
     "citation": """@inproceedings{gao2021condenser, title={{Condenser}: a Pre-training Architecture for Dense
 Retrieval}, author={Gao, Luyu and Callan, Jamie}, booktitle={EMNLP}, year={2021}}""",

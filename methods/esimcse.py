@@ -38,7 +38,7 @@ and Wang, Zhongyuan and Hu, Songlin}, booktitle={COLING}, year={2022}}""",
         "repetition": (0.32, "run.sh: dup_rate; 0.30 and 0.28 for RoBERTa"),
         "form": ("paper", "paper: at most max(2, rate·N) tokens; code: fewer than min(10, rate·N) (train.py:498-530)"),
     },
-    "search": {"learning_rate": (1e-5, 3e-5, 1e-4), "temperature": (0.02, 0.05, 0.1), "repetition": (0.2, 0.32, 0.4)},
+    "search": {"repetition": (0.2, 0.32, 0.4)},
     "choices": {"negatives": ["batch", "zeroed", "none"], "form": ["paper", "code"]},
     "components": {"moco": {"queue": 160, "momentum": 0.995, "dropout": 0.0}},
     "variants": {

@@ -41,7 +41,6 @@ booktitle={Findings of EMNLP}, year={2022}}""",
         "projector": ("mlp", "the paper names none, so SimCSE's; batchnorm: --batchnorm of both scripts"),
         "contrast": (1.0, "weight of InfoNCE; 0 is Table 5's `w/o contrastive loss`"),
     },
-    "search": {"learning_rate": (7e-6, 3e-5, 1e-4), "temperature": (0.02, 0.05, 0.1)},
     "choices": {
         "negatives": ["batch", "zeroed", "none"],
         "pretraining": ["condenser", "none"],

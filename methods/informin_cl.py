@@ -38,11 +38,7 @@ booktitle={COLING}, year={2022}}""",
         "projector": ("mlp", "sec. 4.1: in training only; none: the script, whose pooler is cls_before_pooler"),
         "form": ("paper", "paper: Eq. 8 of unit vectors; raw: not normalised; code: 2/D of it (models.py:227-230)"),
     },
-    "search": {
-        "learning_rate": (1e-5, 3e-5, 1e-4),
-        "temperature": (0.02, 0.05, 0.1),
-        "reconstruction": (0.1, 0.4, 1.0, 4.0),
-    },
+    "search": {"reconstruction": (0.1, 0.4, 1.0, 4.0)},
     "choices": {
         "negatives": ["batch", "zeroed", "none"],
         "projector": ["mlp", "none"],

@@ -33,7 +33,6 @@ Sentence Embeddings}, author={Klein, Tassilo and Nabi, Moin}, booktitle={ACL}, y
         "temperature": (0.05, "sec. 3.1"),
         "negatives": ("batch", "Eq. 2"),
     },
-    "search": {"learning_rate": (1e-5, 3e-5, 1e-4), "temperature": (0.02, 0.05, 0.1)},
     "choices": {"negatives": ["batch", "zeroed", "none"]},
     "components": {"ami": {}, "moco": {}},
     "variants": {

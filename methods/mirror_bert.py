@@ -43,7 +43,7 @@ Collier, Nigel}, booktitle={EMNLP}, year={2021}}""",
         "span": (5, "data_loader.py: characters masked in the second view"),
         "mean_over_padding": (False, "True: as the code's `mean`, which averages all 50 positions, padding included"),
     },
-    "search": {"learning_rate": (1e-5, 2e-5, 5e-5, 1e-4), "temperature": (0.02, 0.04, 0.1)},
+    "keeps": ["pooler"],  # no head: the mean of what the last layer gives
     "variants": {
         "default": (
             "as printed",

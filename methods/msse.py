@@ -52,7 +52,7 @@ Sentence Embedding Enhancement}, booktitle={ICASSP}, year={2025}}""",
         "released_pairing": (False, "True: sentence 2i is paired with 2i+1, as model.py:264-266 does by mistake"),
         "layerwise": (0.0, "0.8 in the code: a term over thirds of the layers that the paper has not"),
     },
-    "search": {"learning_rate": (1e-5, 3e-5, 1e-4), "temperature": (0.02, 0.05, 0.1), "dimensions": (0.2, 0.8, 2.0)},
+    "search": {"dimensions": (0.2, 0.8, 2.0)},
     "choices": {
         "augmentation": ["back_translation", "copy", "shuffle", "reverse", "delete", "insert_copies", "double"],
         "form": ["paper", "literal", "code"],

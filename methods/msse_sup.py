@@ -20,7 +20,7 @@ DECLARATION = {
     "citation": "see methods/msse.py",
     "needs": "triplets",
     "trains": "encoder, decoder",
-    "corpus": "triplets",
+    "kind": "supervised",
     "colours": {"": "#8A5A00"},
     "params": {
         "steps": (1617, "ours: 3 epochs of 275,601 triplets, SimCSE's; the paper does not say"),
@@ -39,11 +39,7 @@ DECLARATION = {
         "released_pairing": (False, "as in msse"),
         "layerwise": (0.0, "as in msse"),
     },
-    "search": {
-        "learning_rate": (1e-5, 3e-5, 5e-5, 1e-4),
-        "temperature": (0.02, 0.05, 0.1),
-        "dimensions": (0.2, 0.8, 2.0),
-    },
+    "search": {"dimensions": (0.2, 0.8, 2.0)},
     "choices": {"form": ["paper", "literal", "code"], "projector": ["none", "linear"]},
     "components": {"compensation": {}},
     "variants": {

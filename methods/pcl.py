@@ -45,7 +45,6 @@ Jiang, Daxin}, booktitle={EMNLP}, year={2022}}""",
         "temperature": (0.05, "README"),
         "edits": ("shuffle reverse delete insert_copies shuffle reverse delete insert_copies", "train.py:127"),
     },
-    "search": {"learning_rate": (1e-5, 3e-5, 1e-4), "temperature": (0.02, 0.05, 0.1)},
     "variants": {
         "default": (
             "as printed",

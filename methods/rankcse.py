@@ -39,7 +39,7 @@ Zhao, Dongyan and Wang, Ran Lucien and Yan, Rui}, booktitle={ACL}, year={2023}}"
         "consistency": (1.0, "run_rankcse.sh: beta, which the code never multiplies by"),
         "form": ("js", "js: sec. 3.2; entropy: what the community code computes (models.py:60)"),
     },
-    "search": {"learning_rate": (1e-5, 3e-5, 1e-4), "temperature": (0.02, 0.05, 0.1), "consistency": (0.1, 1.0, 10.0)},
+    "search": {"consistency": (0.1, 1.0, 10.0)},
     "choices": {"negatives": ["batch", "zeroed", "none"], "form": ["js", "entropy"]},
     "variants": {
         "default": (

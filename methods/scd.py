@@ -43,11 +43,8 @@ author={Klein, Tassilo and Nabi, Moin}, booktitle={ACL}, year={2022}}""",
         "off_diagonal": (0.012, "README: task_lambda"),
         "projector": (4096, "train.py:174-175: width of its three layers"),
     },
-    "search": {
-        "learning_rate": (1e-5, 3e-5, 1e-4),
-        "repulsion": (0.3, 1.0, 3.0),
-        "decorrelation": (0.001, 0.005225, 0.02),
-    },
+    "keeps": ["temperature"],  # scales how views are repelled; other methods' contrasts them with negatives
+    "search": {"repulsion": (0.3, 1.0, 3.0), "decorrelation": (0.001, 0.005225, 0.02)},
     "below": [("second_dropout", 1)],
     "deviations": [
         "the best step is chosen on STS-B dev; the official command takes SICK-R dev",

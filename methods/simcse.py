@@ -36,7 +36,11 @@ author={Gao, Tianyu and Yao, Xingcheng and Chen, Danqi}, booktitle={EMNLP}, year
         "temperature": (0.05, "sec. 3, run_unsup_example.sh"),
         "negatives": ("batch", "sec. 3; zeroed: miCSE's `diag_only` (models.py:320-321); none: -cos/τ alone"),
     },
-    "search": {"learning_rate": (1e-5, 3e-5, 1e-4), "temperature": (0.02, 0.05, 0.1)},
+    "search": {
+        "learning_rate": (1e-5, 3e-5, 1e-4),
+        "temperature": (0.02, 0.05, 0.1),
+        "pooler": ("cls_before_pooler", "avg", "avg_first_last_2021"),
+    },
     "choices": {"negatives": ["batch", "zeroed", "none"]},
     "variants": {
         "default": (

@@ -23,7 +23,7 @@ DECLARATION = {
     "citation": "see methods/simcse.py",
     "needs": "triplets",
     "trains": "encoder with its pooler",
-    "corpus": "triplets",
+    "kind": "supervised",
     "colours": {"": "#4F81BD"},
     "params": {
         "steps": (1617, "run_sup_example.sh: 3 epochs of 275,601 triplets at batch 512"),
@@ -35,7 +35,11 @@ DECLARATION = {
         "temperature": (0.05, "run_sup_example.sh"),
         "hard_weight": (0.0, "run_sup_example.sh: hard_negative_weight, the logarithm of the paper's α"),
     },
-    "search": {"learning_rate": (1e-5, 3e-5, 5e-5, 1e-4), "temperature": (0.02, 0.05, 0.1)},
+    "search": {
+        "learning_rate": (1e-5, 3e-5, 5e-5, 1e-4),
+        "temperature": (0.02, 0.05, 0.1),
+        "pooler": ("cls", "avg", "avg_first_last_2021"),
+    },
     "variants": {
         "default": (
             "as released",

@@ -3,7 +3,7 @@
 import shutil
 
 import pytest
-from tiny_runs import TINY, TINY_COMPONENTS, TINY_METHODS
+from tiny_runs import TINY, TINY_PARAMS, TINY_SUBSTITUTES
 
 from csebench.base.project import ROOT
 
@@ -78,12 +78,13 @@ def make_spec(tiny_bert):
     from csebench.plan.recipe import make_spec as build
 
     def make(method, variant=None, components=None, params=None, seed=1, size=None, encoder=tiny_bert, file=None):
-        recipe = Recipe(method=method, variant=variant, params={**TINY, **(params or {})}, components=components or {})
+        params = {**TINY, **TINY_PARAMS.get(method, {}), **(params or {})}
+        recipe = Recipe(method=method, variant=variant, params=params, components=components or {})
         corpora = {"sentences": catalog.dataset("smoke"), "triplets": catalog.dataset("nli-smoke")}
         if file is not None:
             corpora = dict.fromkeys(corpora, Dataset(path=file.name, sha256=sha256(file)))
         dev = catalog.dataset("stsb-dev-smoke").sha256
-        given = Conditions(corpora, dev, RunSettings(methods=TINY_METHODS, components=TINY_COMPONENTS))
+        given = Conditions(corpora, dev, RunSettings(substitutes=TINY_SUBSTITUTES))
         ref = EncoderRef(name=str(encoder), revision=sha256(encoder / "model.safetensors"))
         whole = 400 if file is None else file.read_bytes().count(b"\n")
         return build(recipe, ref, size or whole, seed, given, "tests")

@@ -51,7 +51,7 @@ def new_project(folder: Path, paper: str, methods: str = "", scales: str = "") -
     """The project in a new folder; `paper` takes the place of its papers.
 
     Args:
-        methods: names of those that are kept; then scale smoke says nothing about others.
+        methods: names of those that are kept; then scale smoke substitutes nothing, as others have what it does.
         scales: names of those that are kept: others may name methods that are not there.
     """
     ignored = shutil.ignore_patterns(".git", ".venv", "runs", "results", ".snakemake", "__pycache__", "*.egg-info")
@@ -71,7 +71,7 @@ def new_project(folder: Path, paper: str, methods: str = "", scales: str = "") -
                 path.unlink()
     if methods:
         smoke = folder / "config" / "smoke.yaml"
-        smoke.write_text(smoke.read_text().partition("methods:")[0])
+        smoke.write_text(smoke.read_text().partition("substitutes:")[0])
     return Project(folder)
 
 

@@ -1,12 +1,15 @@
 """Settings of runs that a test can pay, for the fixtures and for processes that a test starts."""
 
-# Steps that a test can pay, and a queue that fills within them.
+# Steps that a test can pay.
 TINY = {"steps": 4, "batch_size": 8, "evaluate_every": 2, "warmup_steps": 0}
-TINY_COMPONENTS = {"moco": {"queue": 12}, "rtd": {"generator": "self"}}  # DistilBERT is on the hub
-TINY_METHODS = {
-    "msse": {"augmentation": "insert_copies"},
-    "infocse": {"pretraining": "none", "dropout": 0.02},
-    "iscse": {"buffer": 12, "neighbours": 3},
-    "diffcse": {"dropout": 0.02},  # batch normalisation over a few rows of a random encoder magnifies dropout
-    "scd": {"projector": 64},
+TINY_SUBSTITUTES = {  # what is filled within these steps, and needs no model of the hub
+    "augmentation": {"back_translation": "insert_copies"},
+    "buffer": {"1024": 12},
+    "generator": {"distilbert/distilbert-base-uncased@12040accade4e8a0f71eabdb258fecc2e7e948be": "self"},
+    "neighbours": {"16": 3},
+    "pretraining": {"condenser": "none"},
+    "projector": {"4096": 64},
+    "queue": {"160": 12, "384": 12},
 }
+# Batch normalisation over a few rows of a random encoder magnifies dropout.
+TINY_PARAMS = {"diffcse": {"dropout": 0.02}, "infocse": {"dropout": 0.02}}

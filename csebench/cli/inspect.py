@@ -8,7 +8,7 @@ from itertools import chain
 from csebench.base.errors import BadInput
 from csebench.base.terminal import print_table, print_text
 from csebench.cli.options import parse_targets
-from csebench.plan import catalog
+from csebench.plan import catalog, tuning
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, declaration, evaluator_declaration, names
 from csebench.plan.targets import grid_label
 
@@ -25,8 +25,9 @@ def list_methods(args):
             try:
                 d = declaration(name, folder)
                 encoders = {"untrained": "any", "fitted": "any", "control": "-"}.get(d.kind, "BERT, RoBERTa")
-                search, variants = ", ".join(d.search), ", ".join(d.variant_params)
-                rows.append([name, d.kind, d.paper, search, variants, encoders, d.needs, d.trains])
+                search = tuning.search_space(name) if folder == METHODS else d.search
+                variants = ", ".join(d.variant_params)
+                rows.append([name, d.kind, d.paper, ", ".join(search), variants, encoders, d.needs, d.trains])
             except BadInput as e:
                 rows.append([name, "BROKEN", str(e)])
     columns = ["name", "kind", "paper", "search", "variants", "encoders", "needs", "trains"]

@@ -36,7 +36,7 @@ def train(args):
 def corpus_size(args) -> int:
     """Sentences to draw from the corpus that the options name: --size, or all; 0 for a method that reads none."""
     method = declaration(args.method)
-    if args.corpus is None or method.kind not in ("trained", "fitted"):
+    if args.corpus is None or not method.needs_corpus:
         return args.size or 0
     holds = len(read_corpus(args.corpus, kind=method.corpus))
     if (args.size or 0) > holds:

@@ -54,11 +54,11 @@ def declaration_text(d) -> str:
     parts = [f"{d.name} (version {d.version}): {d.title}"]
     if hasattr(d, "hyperparameters"):
         rows = [[key, value, source(d, key)] for key, value in dict(d.hyperparameters()).items()]
-        space = tuning.search_space(d.name) if d.kind != "component" and d.search else d.search
+        space = tuning.search_space(d.name) if d.kind != "component" else d.search
         values = "; ".join(f"{key}: {', '.join(map(str, tried))}" for key, tried in space.items())
         parts[0] += f"\n{d.paper}"
         parts.append(table_text(["parameter", "value", "source"], rows))
-        parts.append(f"csebench tune tries {values or 'nothing: no `search` is declared'}")
+        parts.append(f"csebench tune tries {values or 'nothing of its own'}")
     else:
         parts[0] += f"\nprotocol {d.protocol}; tasks {', '.join(d.tasks)}; {d.source}"
         parts[0] += f"\nsettings: {d.params}" if d.params else ""

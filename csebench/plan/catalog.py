@@ -25,7 +25,6 @@ from csebench.plan.registry import (
     METHODS,
     check_name,
     declaration,
-    fill,
     names,
     protocol,
     valid_declarations,
@@ -90,14 +89,16 @@ def scale(name: str = DEFAULT_SCALE) -> Scale:
         Training.model_validate(scale.override)
     except ValidationError as e:
         raise explain(e, f"{file}: override", Training.model_fields) from None
-    for key, folder, settings in (("methods", METHODS, scale.methods), ("components", COMPONENTS, scale.components)):
-        for method, values in settings.items():
-            check_name(method, folder, f"{file}: {key}")
-            if (declared := valid_declarations(folder).get(method)) is not None:
-                fill(declared, values, f"{file}: {key}.{method}")
+    declared = [d for folder in (METHODS, COMPONENTS) for d in valid_declarations(folder).values()]
+    params = {name for d in declared for name in d.hyperparameters.model_fields}
     tables = [f"{p}/table{n}" for p in paper_names() for n in paper(p).tables] if scale.seeds_by_table else []
-    for kind, key, known in (("size", "seeds_by_size", scale.sizes), ("table", "seeds_by_table", tables)):
-        if strange := [label for label in getattr(scale, key) if label not in known]:
+    for kind, key, named, known in (
+        ("size", "seeds_by_size", scale.seeds_by_size, scale.sizes),
+        ("table", "seeds_by_table", scale.seeds_by_table, tables),
+        ("parameter", "substitutes", scale.substitutes, params),
+        *(("parameter", f"kinds.{kind}", settings, params) for kind, settings in scale.kinds.items()),
+    ):
+        if strange := [name for name in named if name not in known]:
             raise unknown(kind, strange[0], known, f"{file}: {key}")
     for evaluator, substitute in scale.evaluators.items():
         check_name(evaluator.partition(":")[0], EVALUATORS, f"{file}: evaluators")
@@ -156,7 +157,7 @@ def side_by_side() -> Paper:
         label = declared.title if titles.count(declared.title) == 1 else f"{declared.title} [{name}]"
         rows.append((label, Recipe(method=name)))
         untrained += [label] * (declared.kind == "untrained")
-        trained += [label] * (declared.kind == "trained" and declared.corpus == "sentences")
+        trained += [label] * (declared.is_trained and declared.corpus == "sentences")
         simcse = label if name == "simcse" else simcse
     questions = (
         ("Does training beat the untrained encoder?", next(iter(untrained), "")),
@@ -168,7 +169,7 @@ def side_by_side() -> Paper:
         if against and (pairs := [(title, against) for title in trained if title != against])
     ]
     caption = "Spearman x 100 on the STS test sets; each method's default variant on 1 % of the corpus."
-    table = _sts_table("All methods", caption, rows, baseline=next(iter(untrained), ""), compare=families)
+    table = _sts_table("All methods", caption, rows, baseline=next(iter(untrained), None), compare=families)
     return Paper(name=SIDE_BY_SIDE, title="Methods", reference="csebench", tables={SIDE_BY_SIDE: table})
 
 
@@ -182,32 +183,18 @@ def variants() -> Paper:
             rows = [(label, Recipe(method=method, variant=name)) for label, (name, _) in read.items()]
             notes = [f"{label}: {variant.difference}." for label, (_, variant) in read.items()]
             caption = f"{declared.paper}. Trained on 1 % of the corpus."
-            tables[method] = _sts_table(f"{declared.title} ({method})", caption, rows, notes)
+            tables[method] = _sts_table(f"{declared.title} ({method})", caption, rows, notes=notes)
     return Paper(name=VARIANTS, title="Papers and released code", reference="csebench", tables=tables)
 
 
-def _sts_table(
-    title: str,
-    caption: str,
-    runs: Sequence[tuple],
-    notes: Sequence[str] = (),
-    baseline: str = "",
-    compare: Sequence[Family] = (),
-) -> Table:
+def _sts_table(title: str, caption: str, runs: Sequence[tuple], **more: Any) -> Table:
     """Labels with recipes, or with the reason why there is none, scored on the STS test sets after training on 1 % of
-    the corpus. A last column shows the differences to the row with the label `baseline`."""
+    the corpus. With a `baseline`, the label of a row, a last column shows the differences to it."""
     columns = [Column(label=c, task=c, size="1%") for c in STS_COLUMNS]
-    columns += [Column(label="gain over untrained", delta="Avg.")] if baseline else []
+    columns += [Column(label="gain over untrained", delta="Avg.")] if more.get("baseline") else []
     filled: dict[str, Any] = {"source": "measured", "values": [None] * len(columns)}
     rows = [Row(label=label, **{"missing" if isinstance(run, str) else "run": run}, **filled) for label, run in runs]
-    shown: dict[str, Any] = {
-        "columns": columns,
-        "rows": rows,
-        "compare": [*compare],
-        "notes": [*notes],
-        "baseline": baseline or None,
-    }
-    return Table(title=title, caption=caption, **shown)
+    return Table(title=title, caption=caption, columns=columns, rows=rows, **more)
 
 
 def given_root(scale: Scale) -> Path | None:

@@ -43,7 +43,7 @@ def spec_from(args: Namespace, size: int) -> Spec:
         hint = "--set pretraining=none; without that run, --set pretraining=none alone"
         raise BadInput(f"train: {args.method} starts from a run of {method.stages[0]}: {first} {hint}.")
     corpus = Dataset(path=args.corpus.name, sha256=sha256(args.corpus)) if method.needs_corpus else None
-    dev = sha256(data_root_or_default(args.data) / catalog.STSB_DEV) if method.kind == "trained" else None
+    dev = sha256(data_root_or_default(args.data) / catalog.STSB_DEV) if method.is_trained else None
     recipe = Recipe(method=args.method, variant=args.variant, params=params, components=components)
     settings = RunSettings(precision=args.precision, threads=args.threads)
     given = Conditions({method.corpus: corpus}, dev, settings)
@@ -61,8 +61,8 @@ def read_spec(text: str) -> Spec:
         raise explain(e, where, Spec.model_fields) from None
     method = declaration(spec.method)
     if (spec.corpus is not None) != method.needs_corpus:
-        raise BadInput(f"{where}: corpus: a {method.kind} method needs {'one' if method.needs_corpus else 'none'}.")
-    if (spec.dev_sha256 is not None) != (method.kind == "trained"):
+        raise BadInput(f"{where}: corpus: {spec.method} needs {'one' if method.needs_corpus else 'none'}.")
+    if (spec.dev_sha256 is not None) != method.is_trained:
         raise BadInput(f"{where}: dev_sha256: a trained method needs one, any other none.")
     components = {name: (used, declaration(name, COMPONENTS)) for name, used in spec.components.items()}
     for key, given, current in (

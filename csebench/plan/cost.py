@@ -160,13 +160,13 @@ def step_seconds(name: str, times: StepTimes) -> float | None:
 
 def training(spec: Spec, times: StepTimes) -> Estimate | None:
     """Forecast of a run without its scores; None where its step cannot be derived."""
-    kind, start = declaration(spec.method).kind, Estimate.within(START_SECONDS, times.factor)
-    if kind == "fitted":
+    method, start = declaration(spec.method), Estimate.within(START_SECONDS, times.factor)
+    if method.kind == "fitted":
         embedded = embedding(int(spec.number("fit_sentences")), times)
         return None if embedded is None else start + embedded
-    if kind != "trained":
+    if not method.is_trained:
         return start
-    name = recipe_name(declaration(spec.method), spec.components)
+    name = recipe_name(method, spec.components)
     if (step := step_seconds(name, times)) is None:
         return None
     size = spec.number("batch_size") * spec.number("max_length") / (times.batch_size * times.max_length)

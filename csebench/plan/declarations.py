@@ -24,6 +24,7 @@ Precision = Literal["fp32", "bf16"]
 Averages = Literal["avg", "avg_top2", "avg_first_last_2021", "avg_first_last_2022"]
 Pooler = Literal["cls", "cls_before_pooler", Averages, "mask", "mask_bare"]  # csebench/model/pooling.py defines each
 POOLERS: tuple[Pooler, ...] = get_args(Pooler)
+TrainedKind = Literal["two_views", "token_level", "supervised"]  # what a method's loss compares; labelled triplets
 Reading = Literal["as printed", "as released", "released, repaired"]  # of a method: its paper, its public code
 
 
@@ -33,8 +34,8 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-# Keys of a declaration for readers, or for `csebench tune`: they cannot change the score of a run.
-FOR_READERS = {"title", "paper", "citation", "needs", "colours", "trains", "search", "below", "deviations"}  # methods
+# Keys of a declaration for readers, scales or `csebench tune`: they cannot change the score of a run.
+FOR_READERS = {"title", "paper", "citation", "needs", "colours", "trains", "search", "keeps", "below", "deviations"}
 FOR_READERS |= {"counts", "published_as", "ordered", "units", "bounds", "panels", "texts", "source"}  # of evaluators
 Colour = Annotated[str, Field(pattern="^#[0-9A-F]{6}$")]
 
@@ -94,14 +95,14 @@ class Declaration(Strict):
     title: str
     paper: str
     citation: str
-    kind: Literal["trained", "fitted", "untrained", "control", "component"] = "trained"
+    kind: TrainedKind | Literal["fitted", "untrained", "control", "component"] = "two_views"  # else of the base class
     needs: str = ""  # required besides an encoder and a corpus of sentences
     colours: dict[str, Colour] = {}  # in figures, alone (``) and with components (`ami`)
     trains: str = "encoder"  # modules whose weights the optimiser updates
     params: dict[str, tuple[Value, str]] = {}  # name: (the paper's value, its source)
-    corpus: Literal["sentences", "triplets"] = "sentences"  # kind of data that it trains on
     choices: dict[str, Annotated[list[str], Field(min_length=1)]] = {}  # allowed values of a text parameter
     search: dict[str, list[Value]] = {}  # parameter: values that `csebench tune` tries
+    keeps: list[str] = []  # parameters that no scale overrides and no search on another method chooses
     components: dict[str, dict[str, Value]] = {}  # plug-ins that are part of the method
     asks: list[Literal["queue", "attention", "tokens"]] = []  # what a component needs of its method
     refuses: dict[Literal["queue", "attention", "tokens"], str] = {}  # what a method lacks, with the reason
@@ -136,12 +137,13 @@ class Declaration(Strict):
 
     @model_validator(mode="after")
     def names_are_declared(self):
-        for side in (side for pair in self.below for side in pair):
-            if isinstance(side, str) and side not in self.params:
-                raise ValueError(f"below: unknown parameter {side!r}; known: {', '.join(self.params)}")
+        sides = [side for pair in self.below for side in pair if isinstance(side, str)]
+        for key, names in (("below", sides), ("keeps", self.keeps)):
+            if strange := [name for name in names if name not in self.params]:
+                raise ValueError(f"{key}: unknown parameter {strange[0]!r}; known: {', '.join(self.params)}")
         return self
 
-    @property
+    @cached_property
     def unstated(self) -> dict[str, Value]:
         """Values that runs have without stating them, by hyper-parameter."""
         fields = self.hyperparameters.model_fields.items()
@@ -153,8 +155,17 @@ class Declaration(Strict):
         return {name: variant.params for name, variant in self.variants.items() if name != "default"}
 
     @property
+    def is_trained(self) -> bool:
+        return self.kind in get_args(TrainedKind)
+
+    @property
     def needs_corpus(self) -> bool:
-        return self.kind in ("trained", "fitted")
+        return self.is_trained or self.kind == "fitted"
+
+    @property
+    def corpus(self) -> Literal["sentences", "triplets"]:
+        """The kind of data that it trains on."""
+        return "triplets" if self.kind == "supervised" else "sentences"
 
     @property
     def stages(self) -> list[str]:
@@ -302,8 +313,23 @@ class RunSettings(Strict):
     threads: Threads = 1
     steps_factor: float = Field(default=1.0, gt=0, le=1)  # of the steps of every recipe (recipe.shortened)
     override: dict[str, Value] = {}  # hyper-parameters of every method
-    methods: dict[str, dict[str, Value]] = {}  # of one method
-    components: dict[str, dict[str, Value]] = {}
+    kinds: dict[TrainedKind, dict[str, Value]] = {}  # of the methods of a kind that have them
+    substitutes: dict[str, dict[str, Value]] = {}  # parameter of a method or component: value -> its substitute
+
+    def settings_of(self, declared: Declaration) -> dict[str, Value]:
+        """What is set for every method, and for the kind of this one where it has it; nothing for a component."""
+        of_kind = next((settings for kind, settings in self.kinds.items() if kind == declared.kind), {})
+        settings = {} if declared.kind == "component" else self.override | of_kind
+        return {key: value for key, value in settings.items() if key in declared.hyperparameters.model_fields}
+
+    def changes(self, declared: Declaration, stated: dict[str, Value]) -> dict[str, Value]:
+        """What is set in place of the values that a method or component has by itself or in a recipe (`stated`)."""
+        changed = {key: value for key, value in self.settings_of(declared).items() if key not in declared.keeps}
+        for key, substitutes in self.substitutes.items():
+            value = changed.get(key, stated.get(key))
+            if str(value) in substitutes:
+                changed[key] = substitutes[str(value)]
+        return changed
 
 
 class Scale(RunSettings):
@@ -325,7 +351,7 @@ class Scale(RunSettings):
     keep: Literal["model", "scores"] = "scores"  # of a finished run; `scores`: csebench/score/prune.py
     evaluators: dict[str, str | None] = {}  # evaluator of a table, or its name -> its substitute here; None: none
     sweeps: dict[str, dict[str, Value | None]] = {}  # swept parameter: value -> its substitute here; None: none
-    tuned: bool | list[str] = False  # take what searches chose, all of them or these (csebench/plan/tuning.py)
+    tuned: bool = False  # take what searches chose (csebench/plan/tuning.py)
 
     @model_validator(mode="after")
     def settings_agree(self):

@@ -1,8 +1,8 @@
 """From a recipe (a row of a table, a command line) to its run, with every hyper-parameter typed and filled in.
 
 Values come in layers, later ones override: the method's declaration, its variant, the recipe, the fraction of its
-steps that a scale makes, the scale's settings, what a search chose of parameters that neither variant nor recipe sets,
-what the table sweeps.
+steps that a scale makes, the scale's settings, what searches chose of parameters that neither variant nor recipe sets
+(`choices`), what the table sweeps.
 """
 
 from __future__ import annotations
@@ -13,12 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from csebench.base.caches import cached
 from csebench.base.errors import BadInput, unknown
 from csebench.plan.catalog import POSITIVES, data_root, dataset
 from csebench.plan.declarations import Dataset, Declaration, EncoderRef, RunSettings, Scale, Value
 from csebench.plan.papers import Recipe
-from csebench.plan.registry import COMPONENTS, declaration, fill
+from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill, valid_declarations
 from csebench.plan.spec import ComponentSpec, CorpusSpec, Spec, digest
+
+SHARED = ("learning_rate", "temperature", "pooler")  # settings that are searched once for the methods of a kind
+HOSTS = ("simcse", "simcse_sup")
 
 
 @dataclass(frozen=True)
@@ -58,27 +62,26 @@ def make_spec(recipe: Recipe, encoder: EncoderRef, size: int, seed: int, given: 
     used = sorted({name for layer in plugins for name in layer} - left_out)
     stated = {*variant, *recipe.params}
     stated |= {f"{name}.{key}" for layer in plugins[1:] for name, params in layer.items() for key in params}
-    tuned = given.tuned.get(recipe_name(method, used), given.tuned.get(method.name, {}))
+    tuned = choices(method, used, given.tuned)
     chosen = by_component({key: value for key, value in tuned.items() if key not in stated})
-    plugins += [of_scale.components, chosen]
     components = {}
     for name in used:
         component = declaration(name, COMPONENTS)
         if reason := refusal(method, component):
             raise BadInput(f"{where}: {method.name} cannot take component {name}: {reason}.")
         values = {key: value for layer in plugins for key, value in layer.get(name, {}).items()}
+        values |= of_scale.changes(component, fill(component, values, f"{where}: {name}")) | chosen.get(name, {})
         params = fill(component, values, f"{where}: {name}")
         components[name] = ComponentSpec(version=component.version, params=params)
     params = variant | recipe.params
-    params |= shortened(fill(method, params, f"{where}: {method.name}"), of_scale.steps_factor)
-    params |= of_scale.override | of_scale.methods.get(method.name, {}) | chosen.get("", {}) | recipe.sweep
-    params = fill(method, params, f"{where}: {method.name}")
+    filled = fill(method, params, f"{where}: {method.name}")
+    params |= shortened(filled, of_scale.steps_factor) | of_scale.changes(method, filled)
+    params = fill(method, params | chosen.get("", {}) | recipe.sweep, f"{where}: {method.name}")
     stage = pretraining(params, encoder, given, where)
     corpus = given.corpora.get(method.corpus) if method.needs_corpus else None
     if method.needs_corpus and corpus is None:
         raise BadInput(f"{where}: no {method.corpus} to train {method.name} on.")
     sample = corpus and CorpusSpec(name=Path(corpus.path).name, sha256=corpus.sha256, size=size, subset_seed=seed)
-    trained = method.kind == "trained"
     spec = Spec(
         method=method.name,
         method_version=method.version,
@@ -86,9 +89,9 @@ def make_spec(recipe: Recipe, encoder: EncoderRef, size: int, seed: int, given: 
         components=components,
         encoder=stage.model if stage else encoder,
         corpus=sample,
-        dev_sha256=given.dev_sha256 if trained else None,
+        dev_sha256=given.dev_sha256 if method.is_trained else None,
         seed=0 if method.kind == "untrained" else seed,  # a fitted method draws its sentences by seed
-        precision=of_scale.precision if trained else "fp32",
+        precision=of_scale.precision if method.is_trained else "fp32",
         threads=of_scale.threads,
     )
     refuse_contradictions(spec, where)
@@ -117,6 +120,29 @@ def recipe_name(method: Declaration, components: Iterable[str]) -> str:
     return "+".join([method.name, *sorted({*components} - {*method.components})])
 
 
+@cached
+def host(kind: str) -> str:
+    """The method on which the shared settings of a kind are searched: SimCSE, supervised where the kind is, else the
+    first with a search; empty where there is none."""
+    searched = [name for name, d in valid_declarations(METHODS).items() if d.kind == kind and d.search]
+    return min(searched, key=lambda name: name not in HOSTS, default="")
+
+
+def inherited(method: Declaration) -> list[str]:
+    """The shared settings that a method takes from the search on the host of its kind: those that it does not keep."""
+    if host(method.kind) in ("", method.name):
+        return []
+    return [key for key in SHARED if key in method.hyperparameters.model_fields and key not in method.keeps]
+
+
+def choices(method: Declaration, components: Iterable[str], tuned: Mapping[str, dict[str, Value]]) -> dict[str, Value]:
+    """What searches chose for a method with components: shared settings on the host of its kind, over them what its
+    own search chose, over them that with the components that it does not have by itself."""
+    of_host = tuned.get(host(method.kind), {})
+    shared = {key: of_host[key] for key in inherited(method) if key in of_host}
+    return shared | tuned.get(method.name, {}) | tuned.get(recipe_name(method, components), {})
+
+
 def by_component(settings: Mapping[str, Value]) -> dict[str, dict[str, Value]]:
     """Settings such as `learning_rate` and `ami.weight` by component; those of the method under the empty name."""
     parts: dict[str, dict[str, Value]] = {}
@@ -127,11 +153,11 @@ def by_component(settings: Mapping[str, Value]) -> dict[str, dict[str, Value]]:
 
 
 def shortened(params: dict[str, Any], factor: float) -> dict[str, Value]:
-    """The schedule of a method with a fraction of its steps and warm-up steps; empty where nothing is trained. STS-B
-    dev is evaluated after as many steps as before, or once after the last where there are fewer steps."""
+    """The schedule of a method with a fraction of its steps, but 50 at least, and of its warm-up; empty where nothing
+    is trained. STS-B dev is evaluated after as many steps as before, or once after the last if there are fewer."""
     if factor == 1 or "steps" not in params:
         return {}
-    steps = max(1, round(factor * params["steps"]))
+    steps = max(min(50, params["steps"]), round(factor * params["steps"]))
     every = min(steps, params["evaluate_every"])
     return {"steps": steps, "warmup_steps": round(factor * params["warmup_steps"]), "evaluate_every": every}
 

@@ -80,6 +80,16 @@ def with_imports(path: Path, packages: tuple[str, ...] = ("methods.", "evaluator
     return files
 
 
+def base_method(path: Path) -> str | None:
+    """The method whose class that of a method's file extends; None where that is the engine's."""
+    body = parse_python(path).body
+    imports = [node for node in body if isinstance(node, ast.ImportFrom)]
+    modules = {alias.asname or alias.name: f"{node.module}" for node in imports for alias in node.names}
+    classes = [node for node in body if isinstance(node, ast.ClassDef) and node.name == "Method"]
+    bases = [modules.get(ast.unparse(base), "").removeprefix("methods.") for node in classes for base in node.bases]
+    return next((base for base in bases if base != path.stem and base in names(METHODS)), None)
+
+
 def check_name(name: str, folder: Path, where: str = "") -> None:
     """Raises BadInput for an unknown method, component or evaluator; `where` (file: key) begins the message."""
     if name not in names(folder):
@@ -120,8 +130,11 @@ def any_declaration(name: str, folder: Path) -> Declaration | EvaluatorDeclarati
     model = EvaluatorDeclaration if folder.name == EVALUATORS.name else Declaration
     path = files(folder)[name]
     where = name_of(path)
+    literal = read_literal(path, "DECLARATION")
+    if folder == METHODS and isinstance(literal, dict) and (base := base_method(path)):
+        literal = {"kind": declaration(base).kind} | literal
     try:
-        declared = model.model_validate(read_literal(path, "DECLARATION"), context=declaration)
+        declared = model.model_validate(literal, context=declaration)
         if isinstance(declared, Declaration):
             declared.hyperparameters()
     except ValidationError as e:
@@ -246,6 +259,6 @@ def fill(declared: Declaration, values: dict, where: str) -> dict[str, Any]:
         filled = model.model_validate(values).model_dump()
     except ValidationError as e:
         raise explain(e, where, model.model_fields) from None
-    if declared.kind not in ("trained", "component"):
+    if not declared.is_trained and declared.kind != "component":
         filled = {key: value for key, value in filled.items() if key in declared.params or key == "pooler"}
     return {key: value for key, value in filled.items() if declared.unstated.get(key, ...) != value}

@@ -1,12 +1,14 @@
 """Tuning on STS-B dev: the trials of a search, the file that holds them, and the settings that a scale takes from it.
 
-A trial is an ordinary run, with a seed and a subset of the corpus that no table uses. The first has the settings that
-the scale gives the method without tuning; the others are drawn, without repetition, from the grid of the values that
-the method and its components declare as `search`. csebench/run.py runs them.
+A trial is an ordinary run, with a seed and a subset of the corpus that no table uses. The first has the settings of a
+method that is not searched; the others are drawn, without repetition, from the grid of the values to try. The shared
+settings of a kind (csebench/plan/recipe.py: SHARED) are searched on its host alone, those of a method without added
+components: every other search starts from what these chose, and covers the rest. csebench/run.py runs the trials.
 """
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Mapping
 from dataclasses import replace
@@ -22,7 +24,7 @@ from csebench.base.project import find, folders
 from csebench.plan import catalog
 from csebench.plan.declarations import EncoderRef, Scale, Strict, Value
 from csebench.plan.papers import Recipe
-from csebench.plan.recipe import Conditions, conditions, make_spec, recipe_name
+from csebench.plan.recipe import Conditions, conditions, host, inherited, make_spec, recipe_name
 from csebench.plan.registry import COMPONENTS, METHODS, declaration, valid_declarations
 from csebench.plan.spec import Spec
 
@@ -96,44 +98,49 @@ def chosen_settings(trials: list[Trial]) -> Settings | None:
 
 
 def search_space(name: str) -> dict[str, list[Value]]:
-    """The values to try, by parameter, of a method with its components. Raises BadInput where none is declared."""
+    """The values to try, by parameter: of a method what it does not inherit, with its components; of added components
+    theirs alone. A weight of a component is tried at 0, too. Empty where there is nothing to try."""
     method, *added = name.split("+")
-    space = dict(declaration(method).search)
-    for component in sorted({*declaration(method).components, *added}):
-        searched = declaration(component, COMPONENTS).search
-        space |= {f"{component}.{key}": values for key, values in searched.items()}
-    if not space:
-        raise BadInput(
-            f"methods/{method}.py: {name} has no search space: its declaration has no `search` (docs/methods.md)."
-            f" Methods that have one: {', '.join(tunable())}."
-        )
+    declared, space = declaration(method), {}
+    if not added:
+        space = {key: values for key, values in declared.search.items() if key not in inherited(declared)}
+    for component in sorted(added or declared.components):
+        for key, values in declaration(component, COMPONENTS).search.items():
+            space[f"{component}.{key}"] = [0.0, *values] if key == "weight" else values
     return space
 
 
+def searches_before(name: str) -> list[str]:
+    """The searches that one starts from: on the host of its kind; of the method without the added components."""
+    method, *added = name.split("+")
+    declared = declaration(method)
+    before = [host(declared.kind)] if inherited(declared) else []
+    return before + [method] * bool(added and search_space(method))
+
+
 def tunable() -> list[str]:
-    """Methods that declare values to try."""
-    return [name for name, declared in valid_declarations(METHODS).items() if declared.search]
+    """Methods that have something to try."""
+    return [name for name in valid_declarations(METHODS) if search_space(name)]
 
 
 def plan_trials(name: str, scale_name: str, number: int) -> list[tuple[Settings, Spec]]:
-    """The settings and the run of each trial; a larger number adds trials to those of a smaller one. Raises BadInput
-    where the grid has fewer."""
+    """The settings and the run of each trial, or of all that the grid has; a larger number adds trials to those of a
+    smaller one. Raises BadInput where there is nothing to try."""
     space, untuned = search_space(name), plan_trial(name, {}, scale_name)
+    if not space:
+        taken = f" but what it takes from {' and '.join(before)}" if (before := searches_before(name)) else ""
+        raise BadInput(f"tune: {name} has nothing to try{taken}. Methods that have: {', '.join(tunable())}.")
     first = {key: untuned.settings[key] for key in space}
     grid = [dict(zip(space, values, strict=True)) for values in product(*space.values())]
     random.Random(name).shuffle(grid)
     others = [settings for settings in grid if settings != first]
-    if number > (most := len(others) + 1):
-        raise BadInput(
-            f"tune: {name} has {most} different trials; every method gets as many: --trials {most} at most, or more"
-            f" values in `search` of methods/{name.partition('+')[0]}.py."
-        )
     drawn = [plan_trial(name, settings, scale_name) for settings in others[: number - 1]]
     return [({key: spec.settings[key] for key in space}, spec) for spec in (untuned, *drawn)]
 
 
 def plan_trial(name: str, settings: Settings, scale_name: str) -> Spec:
-    """The run of a trial. Raises BadInput as `make_spec` does, or where the scale lacks the encoder or the size."""
+    """The run of a trial, with what the searches before chose. Raises BadInput as `make_spec` does, or where the scale
+    lacks the encoder or the size."""
     scale, (method, *added) = catalog.scale(scale_name), name.split("+")
     for kind, key, known in (("encoder", ENCODER, scale.encoders), ("size", SIZE, scale.sizes)):
         if key not in known:
@@ -142,7 +149,9 @@ def plan_trial(name: str, settings: Settings, scale_name: str) -> Spec:
     if name != (canonical := recipe_name(declared, {*declared.components, *added})):
         raise BadInput(f"tune: {name}: write {canonical}.")
     recipe = Recipe(method=method, components={component: {} for component in added})
-    given = replace(conditions(scale), tuned={name: settings})
+    searches = [search for base in searches_before(name) if (search := made_search(base, scale_name))]
+    tuned = {search.name: search.chosen or {} for search in searches} | {name: settings}
+    given = replace(conditions(scale), tuned=tuned)
     return make_spec(recipe, scale.encoders[ENCODER], scale.sizes[SIZE], trial_seed(scale), given, f"tune: {name}")
 
 
@@ -178,6 +187,12 @@ def read_search(path: Path) -> Search:
     return search
 
 
+def made_search(name: str, scale_name: str) -> Search | None:
+    """The search that was made of a name at a scale; None where there is no file of it. Raises as `read_search`."""
+    path = search_path(name, scale_name)
+    return read_search(path) if find(path).exists() else None
+
+
 def write_search(search: Search, scale_name: str) -> None:
     content = search.model_dump(exclude_none=True) | {"chosen": search.chosen}
     write_json(folders()[-1] / search_path(search.name, scale_name), with_digest(content))
@@ -194,36 +209,39 @@ def tuned_conditions(scale: Scale, encoder: EncoderRef) -> Conditions:
 
 @cached
 def tuned_settings(scale_name: str) -> Mapping[str, Settings]:
-    """What searches chose, by name, of those that `tuned` in config/<scale>.yaml asks for; empty without it. Raises
-    BadInput: nothing can be taken from a search, or searches have different numbers of trials."""
-    wanted, key = catalog.scale(scale_name).tuned, f"config/{scale_name}.yaml: tuned"
-    paths = search_files(scale_name) if wanted is True else [search_path(name, scale_name) for name in wanted or ()]
-    if wanted and not paths:
+    """What searches chose, by name; empty for a scale that is not `tuned`. Raises BadInput: there is no search, one
+    does not fit, or they have different numbers of trials."""
+    if not catalog.scale(scale_name).tuned:
+        return {}
+    key, searches = f"config/{scale_name}.yaml: tuned", [read_search(path) for path in search_files(scale_name)]
+    if not searches:
         folder = search_path("", scale_name).parent
         raise BadInput(f"{key}: no search in {folder}/; `{command(['METHOD'], scale_name)}` makes one.")
-    searches = {}
-    for path in paths:
-        if not find(path).exists():
-            raise BadInput(f"{key}: {path}: no such file; `{command([path.stem], scale_name)}` makes it.")
-        search = searches[path.stem] = read_search(path)
+    for search in searches:
         if reason := defect(search, scale_name):
-            raise BadInput(
-                f"{path}: {reason}; `{command([search.name], scale_name, search.planned)}` makes it again, or leave"
-                f" {search.name} out of `tuned` in config/{scale_name}.yaml."
-            )
-    if len({search.planned for search in searches.values()}) > 1:
-        numbers = ", ".join(f"{name} {search.planned}" for name, search in searches.items())
+            path, again = search_path(search.name, scale_name), command([search.name], scale_name, search.planned)
+            raise BadInput(f"{path}: {reason}; `{again}` makes it again.")
+    if numbers := unequal_numbers(searches):
         raise BadInput(f"{key}: different numbers of trials ({numbers}); `csebench tune` all with one --trials.")
-    return {name: search.chosen or {} for name, search in searches.items()}
+    return {search.name: search.chosen or {} for search in searches}
+
+
+def unequal_numbers(searches: list[Search]) -> str:
+    """`ct 3, simcse 6`, where a search has fewer trials than another and than its values give; else nothing."""
+    numbers, most = ", ".join(f"{s.name} {s.planned}" for s in searches), max(s.planned for s in searches)
+    values = {search.name: math.prod(map(len, search_space(search.name).values())) for search in searches}
+    return numbers if any(search.planned < min(most, values[search.name]) for search in searches) else ""
 
 
 def defect(search: Search, scale_name: str) -> str | None:
-    """Why nothing can be taken from a search; None where it can."""
-    if changed := differences(search.spec, plan_trial(search.name, {}, scale_name)):
-        return f"made under other settings ({', '.join(changed)})"
+    """Why nothing can be taken from a search; None where it can. One that covers shared settings that are inherited
+    today, or those of the method where a component is added, stays what it is."""
     space = search_space(search.name)
+    inherited_today = {key: value for key, value in search.trials[0].settings.items() if key not in space}
+    if changed := differences(search.spec, plan_trial(search.name, inherited_today, scale_name)):
+        return f"made under other settings ({', '.join(changed)})"
     for key, value in (setting for trial in search.trials[1:] for setting in trial.settings.items()):
-        if value not in space.get(key, []):
+        if key in space and value not in space[key]:
             return f"{key} {value} is no value that `csebench tune` tries"
     if len(search.trials) < search.planned:
         return f"{len(search.trials)} of {search.planned} trials are made"

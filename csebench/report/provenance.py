@@ -11,7 +11,7 @@ from csebench.plan.papers import SettingsTable
 from csebench.plan.recipe import corpus_of
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, any_declaration, declaration, protocol
 from csebench.plan.targets import Page
-from csebench.plan.tuning import settings_text, tuned_settings
+from csebench.plan.tuning import searches_before, settings_text, tuned_settings
 from csebench.report.cells import scored_text, shown_score
 
 CHANGES = "+changes"  # after a commit: files had changes that were not committed
@@ -20,7 +20,7 @@ CHANGES = "+changes"  # after a commit: files had changes that were not committe
 def page_conditions(page: Page) -> list[list[str]]:
     """Encoder, data, seeds and settings behind all numbers of a page, as (label, text)."""
     scale, runs = read_scale(page.scale), page.runs().values()
-    used = {spec.method for spec in runs} | {name for spec in runs for name in spec.components}
+    methods = {spec.method for spec in runs}
     kinds = {declaration(spec.method).corpus: spec.method for spec in runs if spec.corpus}
     corpora = {f"Training {kind}": corpus_of(declaration(method), scale) for kind, method in sorted(kinds.items())}
     encoders = "; ".join(f"{role}: `{e.name}` @ {e.revision[:12]}" for role, e in sorted(scale.encoders.items()))
@@ -32,10 +32,11 @@ def page_conditions(page: Page) -> list[list[str]]:
     rows += [
         ["Sentences of a column", ", ".join(f"{label} = {n:,}" for label, n in scale.sizes.items())],
         ["Seeds", seeds_text(page)],
-        ["Settings of the scale", changed_settings(page.scale, used) or "none: the papers' own settings"],
+        ["Settings of the scale", changed_settings(page) or "none: the papers' own settings"],
         ["Precision, threads", f"{scale.precision}, {scale.threads}; evaluation {scale.evaluation.precision}"],
     ]
-    tuned = {name: s for name, s in tuned_settings(page.scale).items() if name.partition("+")[0] in used}
+    before = {search for method in methods for search in searches_before(method)}
+    tuned = {n: s for n, s in tuned_settings(page.scale).items() if n in before or n.partition("+")[0] in methods}
     if tuned:
         text = "; ".join(f"{name}: {settings_text(settings)}" for name, settings in tuned.items())
         rows.append(["Chosen on STS-B dev", f"{text}; not where a row, variant or sweep sets the same parameter"])
@@ -52,20 +53,26 @@ def seeds_text(page: Page) -> str:
     return ", ".join(map(str, scale.seeds)) + (f" ({few})" if few else "")
 
 
-def changed_settings(scale_name: str, used: set[str]) -> str:
-    """What a scale sets for all runs, and for the methods and components that are used."""
-    scale = read_scale(scale_name)
+def changed_settings(page: Page) -> str:
+    """What a scale sets for all runs, for the kinds of methods that are used, and what some of these keep."""
+    scale, methods = read_scale(page.scale), [declaration(m) for m in sorted({s.method for s in page.runs().values()})]
     texts = [f"{scale.steps_factor:g} of the steps"] if scale.steps_factor < 1 else []
-    for name, values in {"": scale.override, **scale.methods, **scale.components}.items():
-        if values and (not name or name in used):
+    for kind, values in {"": scale.override, **scale.kinds}.items():
+        if values and (not kind or any(method.kind == kind for method in methods)):
             settings = ", ".join(f"{key} {value}" for key, value in sorted(values.items()))
-            texts.append(f"{name}: {settings}" if name else settings)
-    return "; ".join(texts)
+            texts.append(f"{kind}: {settings}" if kind else settings)
+    kept = {m.name: [key for key in m.keeps if key in scale.settings_of(m)] for m in methods}
+    return "; ".join(texts + [f"{name} keeps its {' and '.join(keys)}" for name, keys in kept.items() if keys])
 
 
 def substitutions(page: Page) -> list[str]:
-    """`evaluator transfer by transfer:fasttest`: evaluators and swept values that the page's scale replaces."""
+    """`evaluator transfer by transfer:fasttest`: what the page's scale replaces: evaluators, values, swept values."""
     scale, replaced = read_scale(page.scale), {}
+    for spec in page.runs().values():
+        keeps = declaration(spec.method).keeps
+        used = {(k.rpartition(".")[2], v) for k, v in spec.settings.items() if k in keeps or k not in scale.override}
+        for key, values in scale.substitutes.items():
+            replaced |= {f"{key} {old}": (old, new) for old, new in values.items() if (key, new) in used}
     for paper_name, name in page.grids():
         table = find_grid(paper_name, name)
         if isinstance(table, SettingsTable):

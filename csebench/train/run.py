@@ -54,10 +54,10 @@ def train(
         encoder, transform, modules, report = load_encoder(spec), None, {}, {}
         if is_main_process():
             write_json(out / "spec.json", spec.model_dump())  # nothing is written before every input has been read
-        kind = declaration(spec.method).kind
-        if encoder is not None and kind == "fitted":
+        method = declaration(spec.method)
+        if encoder is not None and method.kind == "fitted":
             transform = fit_transform(spec, encoder, inputs)
-        if encoder is not None and kind == "trained":
+        if encoder is not None and method.is_trained:
             with Progress(out, spec.run_id) as progress, stop_signals() as stop:
                 report, modules = fit(spec, out, encoder, inputs, progress, stop, checkpoint_seconds, chunk_size)
         parallel.stop()
@@ -73,11 +73,11 @@ def train(
 
 def load_encoder(spec: Spec) -> Encoder | None:
     """The encoder that a run starts from; None for a control."""
-    kind, params = declaration(spec.method).kind, dict[str, Any](spec.params)
-    if kind == "control":
+    method, params = declaration(spec.method), dict[str, Any](spec.params)
+    if method.kind == "control":
         return None
     with_pooler = params.get("pooler") == "cls"
-    encoder = Encoder.load(spec.encoder, params.get("dropout"), with_pooler, new_pooler=kind == "trained")
+    encoder = Encoder.load(spec.encoder, params.get("dropout"), with_pooler, new_pooler=method.is_trained)
     check_length(params.get("max_length", 0), encoder.max_seq_length, spec.encoder.name, "max_length")
     if not encoder.tokenizer.is_fast:
         kind = type(encoder.tokenizer).__name__

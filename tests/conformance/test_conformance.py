@@ -49,14 +49,14 @@ def code_path(name, variant):
     changed = dict(method.variant_params[variant]) if variant else {}
     components = {part: {} for part in method.components} | changed.pop("components", {})
     components = {part: params for part, params in components.items() if params is not None}
-    settings = [fill(method, changed, name) if method.kind == "trained" else changed]
+    settings = [fill(method, changed, name) if method.is_trained else changed]
     settings += [fill(declaration(part, COMPONENTS), params, part) for part, params in components.items()]
     branches = [sorted((k, v) for k, v in s.items() if isinstance(v, str | bool) or v == 0) for s in settings]
     return name, str(sorted(components)), str(branches)
 
 
 RUNS = all_runs()
-TRAINED = [k for k, v in RUNS.items() if declaration(v["method"]).kind == "trained"]
+TRAINED = [k for k, v in RUNS.items() if declaration(v["method"]).is_trained]
 PLAIN = [k for k in TRAINED if not RUNS[k].get("variant")]
 KINDS = ["simcse", "bert", "whitening", "random"]  # what is done with a finished run depends on no more
 

@@ -9,7 +9,7 @@ from csebench.plan.recipe import refusal
 from csebench.plan.registry import COMPONENTS, METHODS, declaration, names
 from csebench.train import trainer
 
-TRAINED = [name for name in names(METHODS) if declaration(name).kind == "trained"]
+TRAINED = [name for name in names(METHODS) if declaration(name).is_trained]
 PAIRS = [(method, component) for method in TRAINED for component in names(COMPONENTS)]
 REASONS = {pair: refusal(declaration(pair[0]), declaration(pair[1], COMPONENTS)) for pair in PAIRS}
 

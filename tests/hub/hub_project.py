@@ -30,8 +30,13 @@ CUT = {
     "seeds": [48],
     "sweeps": {"batch_size": {"32": 4, "64": 6, "128": 8, "256": 10, "512": 12}},
     "override": {"steps": 2, "batch_size": 8, "evaluate_every": 1, "warmup_steps": 0},
-    "components": {"moco": {"queue": 12}},
-    "methods": {"iscse": {"buffer": 12, "neighbours": 3}, "scd": {"projector": 64}},
+    "substitutes": {
+        "batch_size": {"16": 8},
+        "buffer": {"1024": 12},
+        "neighbours": {"16": 3},
+        "projector": {"4096": 64},
+        "queue": {"160": 12, "384": 12},
+    },
 }
 
 

@@ -10,12 +10,12 @@ import sys
 import pytest
 import torch
 from safetensors.numpy import load_file
-from tiny_runs import TINY, TINY_METHODS
+from tiny_runs import TINY, TINY_SUBSTITUTES
 
 from csebench.base.project import ROOT
 from csebench.data.corpus import read_corpus
 from csebench.model.encoder import Encoder
-from csebench.plan.declarations import EncoderRef
+from csebench.plan.declarations import EncoderRef, RunSettings
 from csebench.plan.registry import COMPONENTS, declaration, fill
 from csebench.train import parallel, trainer
 
@@ -41,8 +41,9 @@ def three_steps(case, encoder, chunk_size):
     """Losses of three steps and norms of their gradients, without anything random."""
     name, *plugins = case.split("+")
     more = {"msse": {"augmentation": "reverse"}, "scd": {"second_dropout": 0.0}, "ct": {"batch_size": 16}}
-    params = TINY_METHODS.get(name, {}) | TINY | {"dropout": 0.0} | more.get(name, {})
-    params = fill(declaration(name), params, case)
+    declared, settings = declaration(name), RunSettings(substitutes=TINY_SUBSTITUTES)
+    params = TINY | {"dropout": 0.0} | more.get(name, {})
+    params = fill(declared, params | settings.changes(declared, fill(declared, params, case)), case)
     components = {n: fill(declaration(n, COMPONENTS), GIVEN[n], case) for n in plugins}
     torch.manual_seed(0)
     loaded = Encoder.load(EncoderRef(name=str(encoder), revision="local"), 0.0, params["pooler"] == "cls")
@@ -55,7 +56,7 @@ def three_steps(case, encoder, chunk_size):
     optimizer.register_step_pre_hook(
         lambda *_: norms.append(float(torch.cat([w.grad.flatten() for w in weights]).norm()))
     )
-    method, kind = state["method"], declaration(name).corpus
+    method, kind = state["method"], declared.corpus
     sentences = read_corpus(SMOKE / ("nli/smoke.csv" if kind == "triplets" else "wiki/smoke.txt"), kind=kind)
     for number in range(3):
         batch = trainer.batch_at(number, sentences, method.sentences_per_step(), 1)

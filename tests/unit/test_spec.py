@@ -5,9 +5,10 @@ import json
 import pytest
 from pydantic import ValidationError
 
+from csebench.base import caches
 from csebench.base.errors import BadInput
 from csebench.base.project import ROOT
-from csebench.plan import recipe
+from csebench.plan import catalog, recipe, registry, tuning
 from csebench.plan.cli_spec import read_spec
 from csebench.plan.declarations import Dataset, Declaration, EncoderRef, RunSettings
 from csebench.plan.papers import Recipe
@@ -187,8 +188,8 @@ def test_a_variant_leaves_out_a_component_that_a_recipe_may_bring_back():
 
 def test_later_layers_override_earlier_ones():
     """Recipe, scale, what a search chose of what neither variant nor recipe sets, what a table varies."""
-    scale = {"override": {"learning_rate": 1e-4}, "methods": {"simcse": {"batch_size": 16}}}
-    scale |= {"components": {"ami": {"samples": 7}}}
+    scale = {"override": {"learning_rate": 1e-4}, "kinds": {"two_views": {"batch_size": 16}}}
+    scale |= {"substitutes": {"samples": {"150": 7}}}
     tuned = {"simcse+ami": {"temperature": 0.5, "learning_rate": 0.5, "batch_size": 32, "ami.weight": 0.5}}
     made = spec(
         params={"learning_rate": 3e-3, "temperature": 0.1},
@@ -205,13 +206,67 @@ def test_later_layers_override_earlier_ones():
     assert of_variant.params["contrast"] == 0.0
 
 
+@pytest.fixture
+def drop_in(monkeypatch):
+    """`drop_in(text)`: as if methods/mine.py held this text."""
+    files, read_text = registry.files, registry.read_text
+
+    def dropped(text):
+        mine = {METHODS: {"mine": METHODS / "mine.py"}}
+        monkeypatch.setattr(registry, "files", lambda folder: files(folder) | mine.get(folder, {}))
+        monkeypatch.setattr(registry, "read_text", lambda path: text if path.stem == "mine" else read_text(path))
+        caches.clear()
+
+    yield dropped
+    monkeypatch.undo()
+    caches.clear()
+
+
+@pytest.mark.parametrize("name", catalog.scale_names())
+def test_a_method_that_is_dropped_in_gets_what_simcse_gets(name, drop_in):
+    """SimCSE under another name: at scale mini also what the search on SimCSE chose."""
+    drop_in((METHODS / "simcse.py").read_text().replace('"name": "simcse"', '"name": "mine"'))
+    scale = catalog.scale(name)
+    encoder = scale.encoders["bert-base"]
+    of_scale = tuning.tuned_conditions(scale, encoder)
+    simcse, mine = (spec(method, given=of_scale, encoder=encoder) for method in ("simcse", "mine"))
+    assert mine.model_copy(update={"method": "simcse"}) == simcse
+
+
+def test_a_method_is_of_the_kind_of_the_class_that_it_extends(drop_in):
+    literal = {**LITERAL, "name": "mine"}
+    for imported, kind in (("methods.simcse_sup", "supervised"), ("csebench.train.method", "two_views")):
+        drop_in(f"from {imported} import Method as Base\nDECLARATION = {literal}\nclass Method(Base): pass\n")
+        assert declaration("mine").kind == kind
+    assert declaration("diffcse").kind == "two_views" and declaration("msse_sup").corpus == "triplets"
+
+
+def test_a_scale_sets_what_a_method_of_the_kind_has_and_does_not_keep():
+    kinds = {"two_views": {"temperature": 0.5, "pooler": "avg_top2", "batch_size": 24}, "supervised": {"steps": 7}}
+    simcse, ct = (spec(method, given=given(kinds=kinds)) for method in ("simcse", "ct"))
+    assert [simcse.params[key] for key in kinds["two_views"]] == [*kinds["two_views"].values()]
+    assert ct.run_id == spec("ct").run_id and simcse.params["steps"] == spec().params["steps"]
+
+
+def test_a_scale_substitutes_a_value_of_any_method_or_component_but_no_other_value():
+    settings = given(substitutes={"queue": {"160": 24}, "projector": {"4096": 64}})
+    assert spec("esimcse", given=settings).settings["moco.queue"] == 24
+    assert spec("micse", given=settings).settings["moco.queue"] == 384
+    assert spec("scd", given=settings).params["projector"] == 64
+    assert spec("infocse", params={"pretraining": "none"}, given=settings).params["projector"] == "mlp"
+    assert spec("scd", sweep={"projector": 4096}, given=settings).params["projector"] == 4096
+
+
 def test_a_scale_makes_a_fraction_of_the_steps():
-    """STS-B dev is evaluated as often, or once at the end."""
+    """STS-B dev is evaluated as often, or once at the end; of 50 steps none is left out."""
     params = {"steps": 1001, "warmup_steps": 10, "evaluate_every": 125}
     names = ("steps", "warmup_steps", "evaluate_every")
     for factor, schedule in ((0.2, [200, 2, 125]), (0.0999, [100, 1, 100]), (1.0, [1001, 10, 125])):
         made = spec(params=params, given=given(steps_factor=factor))
         assert [made.params[name] for name in names] == schedule
+    for steps, every, schedule in ((300, 25, [50, 25]), (40, 125, [40, 40])):
+        made = spec(params={"steps": steps, "evaluate_every": every}, given=given(steps_factor=0.1))
+        assert [made.params["steps"], made.params["evaluate_every"]] == schedule
 
 
 # ---------------------------------------------------------------- refusals

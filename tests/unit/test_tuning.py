@@ -1,6 +1,7 @@
 """Tuning on STS-B dev: which trials there are, what a search keeps, what a scale takes from it, and the page."""
 
 import json
+import math
 import re
 import shutil
 from dataclasses import replace
@@ -53,6 +54,7 @@ def write_scale(**changes):
 def write_search(name, chosen, planned=2, made=None):
     """A search of two or more trials, of which the second is the best and has the chosen settings."""
     (first, spec), *others = tuning.plan_trials(name, SCALE, 6)
+    chosen = {**first, **chosen}
     tried = [first, chosen, *(settings for settings, _ in others if settings != chosen)][: made or planned]
     runs = [spec.with_settings(settings).run_id for settings in tried]
     scored = zip(tried, runs, [0.60, 0.65, 0.50, 0.50], strict=False)
@@ -72,12 +74,13 @@ def specs(paper, table, label, scale=SCALE):
 
 @pytest.mark.parametrize("name", tuning.tunable())
 def test_trials_differ_in_declared_values_alone_and_no_table_has_them(name):
-    """At a scale with a study: six trials, the first as the scale trains the method; fewer are the first of these."""
-    trials = tuning.plan_trials(name, "mini", 6)
+    """At a scale with a study: six trials, or as many as there are values; the first is the method without its search;
+    fewer are the first of these."""
+    trials, space = tuning.plan_trials(name, "mini", 6), tuning.search_space(name)
     (first, untuned), *others = trials
-    space = tuning.search_space(name)
     assert first == {key: untuned.settings[key] for key in space}
-    assert len({spec.run_id for _, spec in trials}) == 6 and trials[:3] == tuning.plan_trials(name, "mini", 3)
+    assert len({spec.run_id for _, spec in trials}) == len(trials) >= min(6, math.prod(map(len, space.values())))
+    assert trials[:3] == tuning.plan_trials(name, "mini", 3)
     for settings, spec in others:
         assert all(settings[key] in values for key, values in space.items())
         assert {*tuning.differences(spec, untuned)} <= {*space}
@@ -94,8 +97,8 @@ def test_no_seed_of_a_table_is_taken(project):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["whitening", "--trials", "2"], "whitening has no search space.*Methods that have one: ct"),
-        (["ct", "--trials", "8"], "--trials 7 at most"),
+        (["whitening", "--trials", "2"], "whitening has nothing to try. Methods that have: ct"),
+        (["pcl", "--trials", "2"], "pcl has nothing to try but what it takes from simcse"),
         (["simce", "--trials", "2"], "Did you mean 'simcse'"),
         (["simcse+moca", "--trials", "2"], "Did you mean 'moco'"),
         (["micse+ami", "--trials", "2"], "write micse"),
@@ -180,8 +183,9 @@ def test_a_fault_stops_a_search_and_a_repeat_makes_what_is_missing(fault, traine
 
 def test_a_fresh_clone_repeats_no_trial(trained):
     """Nor the pre-training that trials start from, which comes first; a further trial needs it."""
+    search(3)
     search(3, "infocse")
-    assert trained[0].startswith("condenser-")
+    assert [run.partition("-")[0] for run in trained[3:]] == ["condenser", *["infocse"] * 3]
     file, before = tuning.search_path("infocse", "smoke"), len(trained)
     content = file.read_bytes()
     shutil.rmtree(catalog.RUNS)
@@ -189,6 +193,17 @@ def test_a_fresh_clone_repeats_no_trial(trained):
     assert len(trained) == before and file.read_bytes() == content
     search(4, "infocse")
     assert len(trained) == before + 2
+
+
+def test_the_host_is_searched_first_and_once(trained):
+    """A method with nothing to try but its term gets as many trials as that has values."""
+    result, lines = search(6, "micse")
+    host = tuning.read_search(tuning.search_path("simcse", "smoke"))
+    assert len(host.trials) == 6 and len(result.trials) == 4 and lines[0].startswith("simcse: trial 1 of 6")
+    assert all(result.spec.settings[key] == value for key, value in host.chosen.items())
+    before = len(trained)
+    search(6, "rankcse")
+    assert not [run for run in trained[before:] if run.startswith("simcse-")]
 
 
 def test_a_damaged_file_is_refused_before_any_search(trained):
@@ -213,25 +228,61 @@ def test_trials_of_an_older_method_are_made_again(trained):
 def test_rows_train_with_what_their_search_chose(project):
     write_search("simcse", FAST)
     write_search("ct", {"learning_rate": 1e-4})
-    write_search("ct+ami", {"learning_rate": 1e-6, "ami.weight": 0.025})
+    write_search("ct+ami", {"ami.weight": 0.025})
     moco = specs("micse", "table3", "MoCo+SimCSE")[0].params
     assert (moco["learning_rate"], moco["temperature"]) == (1e-4, 0.1)
     assert specs("micse", "table2", "CT (Carlsson et al., 2021)")[0].params["learning_rate"] == 1e-4
     with_ami = specs("micse", "table2", "AMI+CT")[0]
-    assert (with_ami.params["learning_rate"], with_ami.components["ami"].params["weight"]) == (1e-6, 0.025)
+    assert (with_ami.params["learning_rate"], with_ami.components["ami"].params["weight"]) == (1e-4, 0.025)
     (run,) = {spec.cell_id for spec in specs("methods", "methods", "SimCSE (unsupervised)")}
     assert run == tuning.plan_trial("simcse", FAST, SCALE).cell_id  # which differs in seed and subset alone
 
 
+def test_shared_settings_are_those_of_the_host_and_a_method_chooses_its_own(project):
+    """So a method, and a component on a host, differ from SimCSE in what is theirs: here in a term that may be 0."""
+    write_search("simcse", FAST | {"pooler": "avg"})
+    write_search("micse", {"ami.weight": 0.0})
+    write_search("simcse+ami", {"ami.weight": 0.025})
+    shared = {**FAST, "pooler": "avg"}
+    rows = {
+        name: tuning.plan_trial(name, {}, SCALE).settings for name in ("simcse+ami", "micse", "pcl", "mirror_bert")
+    }
+    assert all(rows["simcse+ami"][key] == rows["micse"][key] == rows["pcl"][key] == shared[key] for key in shared)
+    assert [rows["mirror_bert"][key] for key in shared] == [*FAST.values(), "avg"]  # it keeps its pooler
+    miCSE = specs("micse", "table3", "miCSE")[0].settings
+    assert {key: miCSE[key] for key in [*shared, "ami.weight"]} == {**shared, "ami.weight": 0.0}
+    assert specs("methods", "methods", "Contrastive Tension")[0].params["learning_rate"] == 1e-5  # it keeps that, too
+
+
+def test_a_search_that_covers_shared_settings_stays_what_it_is(project):
+    """One that was made before these were searched on the host: its choices win, and no value is refused."""
+    write_search("simcse", FAST)
+    untuned = tuning.plan_trial("micse", {}, SCALE)
+    tried = [{"ami.weight": 0.0025, "learning_rate": rate, "temperature": 0.05} for rate in (3e-5, 1e-5)]
+    trials = [
+        tuning.Trial(settings=settings, run=untuned.with_settings(settings).run_id, dev=dev)
+        for settings, dev in zip(tried, (0.6, 0.7), strict=True)
+    ]
+    spec = untuned.with_settings(tried[0])
+    made = tuning.Search(name="micse", planned=2, spec=spec, trials=trials, chosen=tried[1])
+    tuning.write_search(made, SCALE)
+    caches.clear()
+    assert specs("micse", "table3", "miCSE")[0].params["learning_rate"] == 1e-5
+
+
+def test_a_search_is_outdated_where_the_host_chooses_otherwise(project):
+    write_search("simcse", FAST)
+    write_search("micse", {"ami.weight": 0.0})
+    write_search("simcse", {"learning_rate": 1e-5})
+    with pytest.raises(BadInput, match=r"micse.json: made under other settings \(learning_rate, temperature\)"):
+        targets.runs(SCALE)
+
+
 def test_a_scale_that_does_not_ask_takes_nothing(project):
-    """Nor does one that asks for other methods."""
     write_scale()
     before = specs("methods", "methods", "SimCSE (unsupervised)")
     write_search("simcse", FAST)
-    write_search("ct", {"learning_rate": 1e-4})
-    for tuned in (False, ["ct"]):
-        write_scale(tuned=tuned)
-        assert specs("methods", "methods", "SimCSE (unsupervised)") == before
+    assert specs("methods", "methods", "SimCSE (unsupervised)") == before
 
 
 @pytest.mark.parametrize(
@@ -256,7 +307,8 @@ def test_rows_on_another_encoder_are_not_tuned(project):
     encoder = {"name": "encoders/bert-mini-wiki", "revision": "0" * 64}
     smoke = yaml.safe_load((ROOT / "config" / "smoke.yaml").read_text())
     write_scale(tuned=True, encoders={**smoke["encoders"], "roberta-base": encoder})
-    write_search("informin_cl", {**FAST, "reconstruction": 4.0})
+    write_search("simcse", FAST)
+    write_search("informin_cl", {"reconstruction": 4.0})
     spec = specs("informin_cl", "table2", "InforMin-CL-RoBERTa_base")[0]
     assert spec.params["temperature"] == 0.05
 
@@ -269,7 +321,6 @@ def test_rows_on_another_encoder_are_not_tuned(project):
         (lambda: write_search("simcse", FAST | {"temperature": 9.0}), ["simcse.json: temperature 9.0 is no value"]),
         (lambda: fail_all("simcse"), ["simcse.json: every trial failed"]),
         (lambda: write_search("ct", {"learning_rate": 1e-4}, planned=3), ["(ct 3, simcse 2)"]),
-        (lambda: write_scale(tuned=["simcse", "ct"]), ["config/tuned.yaml: tuned: ", "ct.json: no such file"]),
         (lambda: shutil.rmtree("results"), ["config/tuned.yaml: tuned: no search in results/tuned/tuning/"]),
     ],
 )
@@ -349,7 +400,7 @@ def test_the_page_of_methods_names_searches_that_do_not_fit(project):
     assert methods.tuning_parts(SCALE) == []
     write_search("simcse", FAST, planned=3, made=2)
     write_search("ct", {"learning_rate": 1e-4})
-    write_scale(tuned=["simcse"], precision="bf16")
+    write_scale(precision="bf16")
     text = texts_of(methods.tuning_parts(SCALE))
     assert "- ct: made under other settings (precision)" in text
     assert "Not the same number of trials for each" in text

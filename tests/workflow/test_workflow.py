@@ -189,7 +189,7 @@ def test_the_steps_by_hand_in_readme(project):
 def test_a_dropped_file_is_a_method_in_a_table_and_a_faulty_one_harms_no_other(project):
     template = (project.folder / "methods" / "_template.py").read_text()
     (project.folder / "methods" / "dropped.py").write_text(template.replace('"template"', '"dropped"'))
-    assert re.search(r"^dropped +trained", project.run("methods", module="csebench").stdout, re.M)
+    assert re.search(r"^dropped +two_views", project.run("methods", module="csebench").stdout, re.M)
     done = project.snakemake("results/methods.md")
     assert done.returncode == 0, done.stderr
     assert re.search(r"\| Template +\| (\*\*)?\d+\.\d\d", project.read("methods.md"))

@@ -19,17 +19,17 @@ def tuning_parts(scale_name: str) -> list[Part]:
     searches = [tuning.read_search(path) for path in tuning.search_files(scale_name)]
     if not searches:
         return []
-    scale, counts = read_scale(scale_name), sorted({search.planned for search in searches})
+    scale, most = read_scale(scale_name), max(search.planned for search in searches)
     parts: list[Part] = [
-        f"{gains_text(searches)} Every method gets the same number of trials: the first has the settings of the scale,"
-        " the others are drawn at random from the values that the method declares. All train on"
+        f"{gains_text(searches)} Every search gets the same number of trials, or all that its values give: the first"
+        " has the settings without it, the others are drawn at random from the declared values. All train on"
         f" {scale.sizes[tuning.SIZE]:,} sentences, with a subset and a seed that no table uses"
         f" ({tuning.trial_seed(scale)}). A score is Spearman × 100 on STS-B dev, the set that chose the settings, so"
         " part of a gain is chance.",
         Table(HEAD, [summary_row(search) for search in searches]),
     ]
-    if len(counts) > 1:
-        parts.append(f"**Not the same number of trials for each**: {', '.join(map(str, counts))}.")
+    if numbers := tuning.unequal_numbers(searches):
+        parts.append(f"**Not the same number of trials for each**: {numbers}.")
     if defects := [f"- {s.name}: {reason}." for s in searches if (reason := tuning.defect(s, scale_name))]:
         parts += ["Settings that no scale takes until the search is made again:", "\n".join(defects)]
     rows = [
@@ -37,7 +37,7 @@ def tuning_parts(scale_name: str) -> list[Part]:
         for search in searches
         for t in search.trials
     ]
-    again = tuning.command([search.name for search in searches], scale_name, counts[-1])
+    again = tuning.command([search.name for search in searches], scale_name, most)
     trials = Fold("All trials", [Table(["method", "settings", "STS-B dev", "run"], rows)])
     return [Fold("What tuning chose for each method, and gained", [*parts, trials, f"Search again: `{again}`."])]
 
