@@ -24,14 +24,17 @@ from csebench.base import caches
 from csebench.base.errors import BadInput, RunFailed
 from csebench.base.files import write_text
 from csebench.base.project import ROOT, folders, join
+from csebench.base.runs import read_report
 from csebench.base.terminal import counted
 from csebench.plan import catalog, cost, targets, tuning
 from csebench.plan.papers import Recipe
 from csebench.plan.recipe import conditions, corpus_path, make_spec, positives_path, recipe_name
 from csebench.plan.registry import COMPONENTS, METHODS, check_name, declaration, protocol
+from csebench.plan.spec import Spec
 
 CHECKED_STEPS = 2
-REPORT = "results_of_check"
+SAME_TRAINING = "Both have the same losses, bit for bit: what is new has no effect."
+SPREADS = {"seed_sd": "deviation over seeds", "item_se": "error of test items"}
 Log = Callable[[str], None]
 
 
@@ -73,10 +76,8 @@ def opened(file: Path, is_component: bool = False, **settings) -> Attempt:
     file = file.resolve()
     project = file.parents[len(folder.parts)] if len(file.parents) > len(folder.parts) else file.parent
     if file != project / folder / file.name or not file.is_file():
-        where = "no such file" if not file.exists() else f"is not in a folder {folder}/"
-        raise BadInput(
-            f"try: {file}: {where}; `csebench new {'component' if is_component else 'method'} NAME` makes one."
-        )
+        kind, where = folder.name.rstrip("s"), f"is not in a folder {folder}/" if file.exists() else "no such file"
+        raise BadInput(f"try: {file}: {where}; `csebench new {kind} NAME` makes one.")
     if project not in folders():
         join([*map(str, folders()[1:]), str(project)])
         os.chdir(project)
@@ -125,14 +126,9 @@ def write_paper(attempt: Attempt) -> None:
             "rows": rows,
             "compare": families,
         }
-    content = {
-        "name": attempt.paper,
-        "label": f"Try {title}",
-        "title": title,
-        "reference": "one's own",
-        "tables": tables,
-    }
-    text = f"# Written by `csebench try`.\n{yaml.safe_dump(content, sort_keys=False, allow_unicode=True)}"
+    content = {"name": attempt.paper, "label": f"Try {title}", "title": title, "reference": "one's own"}
+    content = yaml.safe_dump(content | {"tables": tables}, sort_keys=False, allow_unicode=True)
+    text = f"# Written by `csebench try`.\n{content}"
     path = folders()[-1] / "papers" / f"{attempt.paper}.yaml"
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         write_text(path, text)
@@ -148,24 +144,33 @@ def budget(attempt: Attempt, trials: int | None) -> int:
 
 
 def forecast(attempt: Attempt, trials: int) -> list[str]:
-    """What is left to do and its hours, in lines."""
+    """What is left to do and its hours, in lines; a step that nobody has measured counts as one of the first method
+    that it is compared with."""
     work = cost.Work(attempt.pages)
     steps = work.steps(work.missing)
-    hours, unknown = work.cost(steps)
-    trained = sum(step.kind == "train" for step in steps)
-    lines = [f"To train: {counted(trained, 'run')}; to score: {counted(len(steps) - trained, 'file')}."]
-    for name in attempt.searches():
-        planned = tuning.plan_trials(name, attempt.scale, trials)
-        before = tuning.made_search(name, attempt.scale)
-        made = {trial.run for trial in before.trials} if before else set()
-        left = [spec for _, spec in planned if spec.run_id not in made]
-        prices = [price for spec in left for times in work.times.values() if (price := cost.training(spec, times))]
-        hours += sum(prices, cost.Estimate())
-        unknown += len(left) - len(prices)
-        lines.append(f"To search the settings of {name}: {counted(len(left), 'trial')}.")
-    unmeasured = f", without {counted(unknown, 'step')} that nobody has measured" if unknown else ""
+    trained = [work.specs[step.run] for step in steps if step.kind == "train"]
+    searched = [spec for name in attempt.searches() for spec in left_to_search(name, attempt.scale, trials)]
+    scored = [step for step in steps if step.kind == "score"]
+    estimate, unknown = work.cost(scored)
+    times = work.times.get(catalog.scale(attempt.scale).encoders[tuning.ENCODER].name)
+    for spec in [*trained, *searched]:
+        known = spec.model_copy(update={"method": attempt.against[0], "components": {}})
+        prices = [cost.training(either, times) for either in (spec, known)] if times else []
+        price = next(filter(None, prices), None)
+        unknown += price is None
+        estimate += price or cost.Estimate()
+    unmeasured = f", without {counted(unknown, 'part')} that nobody has measured" if unknown else ""
     device = f"on one {work.device}" if work.device else "on a device that nobody has measured"
-    return [*lines, f"Forecast: {hours.hours} {device}{unmeasured}."]
+    numbers = {"trial": searched, "run": trained, "score": scored}
+    left = ", ".join(counted(len(of), what) for what, of in numbers.items())
+    return [f"Left to make: {left}.", f"Forecast: {estimate.hours} {device}{unmeasured}."]
+
+
+def left_to_search(name: str, scale: str, trials: int) -> list[Spec]:
+    """The trials of a search that are not made."""
+    before = tuning.made_search(name, scale)
+    made = {trial.run for trial in before.trials} if before else set()
+    return [spec for _, spec in tuning.plan_trials(name, scale, trials) if spec.run_id not in made]
 
 
 def check(attempt: Attempt) -> None:
@@ -176,15 +181,8 @@ def check(attempt: Attempt) -> None:
     recipe = recipe.model_copy(update={"params": recipe.params | {"steps": CHECKED_STEPS, "evaluate_every": 1}})
     size, given = min(scale.sizes.values()), conditions(scale)
     spec = make_spec(recipe, scale.encoders[tuning.ENCODER], size, scale.seeds[0], given, f"try: {attempt.name}")
-    command = [
-        sys.executable,
-        "-m",
-        "csebench",
-        "train",
-        spec.model_dump_json(),
-        "--data",
-        str(catalog.given_root(scale)),
-    ]
+    data = str(catalog.data_root(scale))
+    command = [sys.executable, "-m", "csebench", "train", spec.model_dump_json(), "--data", data]
     for option, path in (("--corpus", corpus_path(spec, scale)), ("--positives", positives_path(spec))):
         command += [option, str(path)] if path else []
     weights = []
@@ -193,9 +191,8 @@ def check(attempt: Attempt) -> None:
             done = subprocess.run([*command, "--out", str(out)], capture_output=True, text=True)
             if done.returncode:
                 reason = (done.stderr.strip().splitlines() or ["it ended without a message"])[-1]
-                raise RunFailed(
-                    f"try: {attempt.name}: two steps of training fail: {reason.removeprefix('csebench: ')}"
-                )
+                reason = reason.removeprefix("csebench: ")
+                raise RunFailed(f"try: {attempt.name}: {CHECKED_STEPS} steps of training fail: {reason}")
             weights.append(json.loads((out / "train.json").read_text(encoding="utf-8"))["model_sha256"])
     if len({*weights}) > 1:
         raise RunFailed(f"try: {attempt.name}: two runs of one seed differ; draw random numbers with torch alone.")
@@ -212,18 +209,49 @@ def train_and_score(attempt: Attempt) -> None:
 
 
 def results(attempt: Attempt) -> list[dict]:
-    """The comparisons of an attempt: as of `csebench compare --json`, with the page and what to do next."""
+    """The comparisons of an attempt: as of `csebench compare --json`, with the page, the seconds that training took
+    here, and what to do next."""
     from csebench.report.cells import grid_view
     from csebench.report.compare import answers
     from csebench.report.csv_tables import comparison_record
+    from csebench.report.words import SMOKE
 
     records = []
+    reports = [read_report(catalog.RUNS / run_id) for page in attempt.pages for run_id in page.runs()]
+    seconds = sum(report["provenance"]["seconds"] for report in reports if report)
     for page in attempt.pages:
-        for answer in answers(grid_view(attempt.paper, page.name, attempt.scale)):
+        view = grid_view(attempt.paper, page.name, attempt.scale)
+        for answer in answers(view):
             (comparison,) = answer.comparisons
             record = {"question": answer.family.question, **comparison_record(comparison)}
-            records.append(record | {"page": str(page.path), "next": what_next(comparison)})
+            if attempt.scale == catalog.DEFAULT_SCALE:
+                record["sentence"] = SMOKE
+            same = curves(view, comparison.row) == curves(view, comparison.against)
+            following = SAME_TRAINING if comparison.estimate and same else what_next(comparison)
+            records.append(record | {"page": str(page.path), "training_seconds": seconds, "next": following})
     return records
+
+
+def curves(view: Any, label: str) -> list:
+    """Loss and scores on STS-B dev over training, of each run of a row."""
+    (cell, *_) = view.rows[view.grid.row(label)]
+    paths = [targets.score_path(spec.run_id, cell.plan.evaluator, view.scale) for spec in cell.plan.specs]
+    contents = [json.loads(path.read_text(encoding="utf-8")) for path in paths if path.exists()]
+    return [content["training"]["curve"] for content in contents]
+
+
+def details(record: dict) -> list[str]:
+    """What is behind the sentence of a comparison, in lines."""
+    lines = []
+    if record["differs"]:
+        lines.append(f"Not matched: {record['differs']}.")
+    if record["gain"] != "":
+        spread = ", ".join(f"{name} {record[key]:.2f}" for key, name in SPREADS.items() if record[key] != "")
+        known = f", 95 % interval {record['low']:+.2f} to {record['high']:+.2f}" if record["low"] != "" else ""
+        seeds = counted(record["seeds"], "seed")
+        lines.append(f"Difference {record['gain']:+.2f} points{known}; {seeds}{f' ({spread})' if spread else ''}.")
+    lines.append(f"Training took {record['training_seconds'] / 60:.1f} minutes here.")
+    return [*lines, *filter(None, [record["next"]]), f"Page: {record['page']}"]
 
 
 def what_next(comparison: Any) -> str:

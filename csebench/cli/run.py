@@ -6,10 +6,11 @@ import json
 from collections import Counter
 
 from csebench import run
+from csebench import try_method as try_own
 from csebench.base.errors import BadInput
 from csebench.base.files import write_text
 from csebench.base.processes import acquire_gpus
-from csebench.base.terminal import counted, json_text, print_table
+from csebench.base.terminal import counted, json_text, print_table, print_text
 from csebench.cli.options import distinct_evaluators, parse_targets
 from csebench.data.corpus import read_corpus
 from csebench.plan import cli_spec
@@ -91,6 +92,19 @@ def work(args):
 def tune(args):
     print(f"Scale {args.scale}.", flush=True)
     run.tune(args.method, args.scale, args.trials, lambda line: print(line, flush=True))
+
+
+def try_method(args):
+    """Print the comparisons of one's own method in words, with interval, cost and what to do next."""
+    records = try_own.try_method(
+        args.file, args.against, args.scale, args.seeds, args.trials, args.evaluators, args.component, plan=args.plan
+    )
+    if args.json:
+        return print(json_text(records))
+    for record in records:
+        print_text(f"Scale {args.scale}. {record['question']} {record['sentence']}")
+        print_text("\n".join(f"  {line}" for line in try_own.details(record)))
+    return None
 
 
 def publish(args):

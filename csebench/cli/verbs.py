@@ -215,6 +215,17 @@ def add_run(verb):
     trials = "for each method; the first trial has the settings of the scale"
     v.add_argument("--trials", type=whole(1), required=True, help=trials)
 
+    about = "compare a method or component of your own with others: search, train, score, and say what it shows"
+    v = verb("try", run.try_method, about, "methods/mine.py --plan", "methods/mine.py", scale=study(), json=True)
+    v.add_argument("file", type=Path, help="in a folder methods/, or methods/components/ with --component")
+    hosts = "methods to compare with; with --component those that it is plugged into"
+    add_completed(v, lambda: names(METHODS), "--against", default="simcse", metavar="NAMES", help=hosts)
+    v.add_argument("--component", action="store_true", help="the file is a component")
+    v.add_argument("--seeds", type=whole(1, 100), default=5, help="runs of each row")
+    v.add_argument("--trials", type=whole(1), help="of its search (default: as many as the others had)")
+    v.add_argument("--evaluators", default="sts", help="comma-separated; a table for each")
+    v.add_argument("--plan", action="store_true", help="say what it costs, and stop")
+
     about = "copy the scores of a finished run into results/, as a job of the workflow does"
     v = verb("publish", run.publish, about, "RUN beir:scifact --scale mini", scale=SCALE)
     v.add_argument("run_id", help="id of a run, as `csebench plan --runs` lists it")

@@ -353,6 +353,14 @@ class Scale(RunSettings):
     sweeps: dict[str, dict[str, Value | None]] = {}  # swept parameter: value -> its substitute here; None: none
     tuned: bool = False  # take what searches chose (csebench/plan/tuning.py)
 
+    def seeds_of(self, table: str, number: int | None = None) -> list[int]:
+        """The seeds of a table (micse/table2). A number of seeds are the first of the longest list that a table has,
+        whose scores other tables share, and the seeds after it."""
+        if number is None:
+            return self.seeds_by_table.get(table, self.seeds)
+        longest = max([self.seeds, *self.seeds_by_table.values()], key=len)
+        return [*longest, *range(max(longest) + 1, max(longest) + 1 + number)][:number]
+
     @model_validator(mode="after")
     def settings_agree(self):
         shares = sorted((float(name[:-1]), name) for name in self.sizes if re.fullmatch(r"[\d.]*\d%", name))

@@ -57,7 +57,7 @@ def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan
             rows.append([CellPlan(row, column, missing=missing) for column in grid.columns])
         else:
             settings = scale(scale_name)
-            seeds = settings.seeds_by_table.get(f"{paper_name}/{name}", settings.seeds)
+            seeds = settings.seeds_of(f"{paper_name}/{name}", grid.run_seeds)
             rows.append([_plan_cell(grid, row, row.run, column, settings, seeds, where) for column in grid.columns])
     return rows
 

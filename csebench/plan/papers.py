@@ -135,6 +135,7 @@ class Grid(Strict):
     encoder: str = "bert-base"  # role of the encoder, for rows that name none
     evaluator: str = "sts"  # for columns that name none
     seeds: PrintedSeeds = 1  # behind a published value
+    run_seeds: int | None = Field(default=None, ge=1)  # of ours; None: those of the scale
     factor: Factor = 100  # printed value / score
     digits: Digits = 2  # printed after the decimal point
     baseline: str | None = None  # label of the row that is subtracted in differences
