@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 
-from csebench import run
-from csebench import try_method as try_own
+from csebench import attempt, run
 from csebench.base.errors import BadInput
 from csebench.base.files import write_text
 from csebench.base.processes import acquire_gpus
@@ -96,14 +95,14 @@ def tune(args):
 
 def try_method(args):
     """Print the comparisons of one's own method in words, with interval, cost and what to do next."""
-    records = try_own.try_method(
+    records = attempt.try_method(
         args.file, args.against, args.scale, args.seeds, args.trials, args.evaluators, args.component, plan=args.plan
     )
     if args.json:
         return print(json_text(records))
     for record in records:
         print_text(f"Scale {args.scale}. {record['question']} {record['sentence']}")
-        print_text("\n".join(f"  {line}" for line in try_own.details(record)))
+        print_text("\n".join(f"  {line}" for line in attempt.details(record)))
     return None
 
 

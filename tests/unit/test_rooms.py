@@ -11,7 +11,7 @@ from csebench.base.project import ROOT
 from csebench.plan import made_from
 
 ROOMS = ("base", "plan", "data", "model", "train", "score", "report")
-TOP = ("run", "workflow", "versions", "api", "cli", "__main__")  # modules that stand above all rooms
+TOP = ("run", "attempt", "workflow", "versions", "api", "cli", "__main__")  # modules that stand above all rooms
 ORDER = [*ROOMS, *TOP]
 HEAVY = ("torch", "transformers", "mteb", "beir")
 LIGHT_ROOMS = ("plan", "report")  # that never import them

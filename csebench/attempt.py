@@ -13,7 +13,6 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +34,6 @@ from csebench.plan.spec import Spec
 CHECKED_STEPS = 2
 SAME_TRAINING = "Both have the same losses, bit for bit: what is new has no effect."
 SPREADS = {"seed_sd": "deviation over seeds", "item_se": "error of test items"}
-Log = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -203,7 +201,7 @@ def train_and_score(attempt: Attempt) -> None:
     pages = [str(page.path) for page in attempt.pages]
     command = [sys.executable, "-m", "snakemake", "-s", str(ROOT / "Snakefile"), "-j", str(os.cpu_count() or 1)]
     command += ["--quiet", "rules", "host", "--config", f"scale={attempt.scale}", "--", *pages]
-    if subprocess.run(command, stdout=sys.stderr).returncode:
+    if subprocess.run(command, stdout=2).returncode:  # 2: stderr, also in a notebook
         raise RunFailed(f"try: {attempt.name}: the workflow failed; its last lines say why. The same command resumes.")
     caches.clear()
 
@@ -279,7 +277,7 @@ def try_method(
     trials: int | None = None,
     evaluators: str = "sts",
     component: bool = False,
-    log: Log = partial(print, file=sys.stderr, flush=True),
+    log: Callable[[str], None] | None = None,
     plan: bool = False,
 ) -> list[dict]:
     """Compare one's own method with others, matched and paired by seed; returns the comparisons, one per evaluator and
@@ -293,6 +291,7 @@ def try_method(
         seeds: of each row; the first ones are those of the scale's tables, whose scores may be published.
         trials: of the search for what is the method's own; as many as the others had, without it.
     """
+    log = log or (lambda line: print(line, file=sys.stderr, flush=True))
     distinct = {"against": against, "evaluators": evaluators}
     lists = {key: tuple(dict.fromkeys(text.split(","))) for key, text in distinct.items()}
     attempt = opened(Path(file), component, scale=scale, seeds=seeds, **lists)
