@@ -89,7 +89,7 @@ def scale(name: str = DEFAULT_SCALE) -> Scale:
         Training.model_validate(scale.override)
     except ValidationError as e:
         raise explain(e, f"{file}: override", Training.model_fields) from None
-    declared = [d for folder in (METHODS, COMPONENTS) for d in valid_declarations(folder).values()]
+    declared = [*valid_declarations(METHODS).values(), *valid_declarations(COMPONENTS).values()]
     params = {name for d in declared for name in d.hyperparameters.model_fields}
     tables = [f"{p}/table{n}" for p in paper_names() for n in paper(p).tables] if scale.seeds_by_table else []
     for kind, key, named, known in (

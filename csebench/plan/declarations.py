@@ -316,20 +316,14 @@ class RunSettings(Strict):
     kinds: dict[TrainedKind, dict[str, Value]] = {}  # of the methods of a kind that have them
     substitutes: dict[str, dict[str, Value]] = {}  # parameter of a method or component: value -> its substitute
 
-    def settings_of(self, declared: Declaration) -> dict[str, Value]:
-        """What is set for every method, and for the kind of this one where it has it; nothing for a component."""
-        of_kind = next((settings for kind, settings in self.kinds.items() if kind == declared.kind), {})
-        settings = {} if declared.kind == "component" else self.override | of_kind
-        return {key: value for key, value in settings.items() if key in declared.hyperparameters.model_fields}
-
     def changes(self, declared: Declaration, stated: dict[str, Value]) -> dict[str, Value]:
         """What is set in place of the values that a method or component has by itself or in a recipe (`stated`)."""
-        changed = {key: value for key, value in self.settings_of(declared).items() if key not in declared.keeps}
-        for key, substitutes in self.substitutes.items():
-            value = changed.get(key, stated.get(key))
-            if str(value) in substitutes:
-                changed[key] = substitutes[str(value)]
-        return changed
+        of_kind = next((settings for kind, settings in self.kinds.items() if kind == declared.kind), {})
+        settings = {} if declared.kind == "component" else self.override | of_kind
+        known = {*declared.hyperparameters.model_fields} - {*declared.keeps}
+        changed = {key: value for key, value in settings.items() if key in known}
+        values = {key: str(changed.get(key, stated.get(key))) for key in self.substitutes}
+        return changed | {k: self.substitutes[k][value] for k, value in values.items() if value in self.substitutes[k]}
 
 
 class Scale(RunSettings):

@@ -61,7 +61,8 @@ def changed_settings(page: Page) -> str:
         if values and (not kind or any(method.kind == kind for method in methods)):
             settings = ", ".join(f"{key} {value}" for key, value in sorted(values.items()))
             texts.append(f"{kind}: {settings}" if kind else settings)
-    kept = {m.name: [key for key in m.keeps if key in scale.settings_of(m)] for m in methods}
+    named = {*scale.override, *(key for settings in scale.kinds.values() for key in settings)}
+    kept = {method.name: [key for key in method.keeps if key in named] for method in methods}
     return "; ".join(texts + [f"{name} keeps its {' and '.join(keys)}" for name, keys in kept.items() if keys])
 
 
