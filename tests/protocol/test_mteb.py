@@ -24,7 +24,6 @@ from evaluators.mteb import DECLARATION, evaluate, read
 from evaluators.sts import evaluate as evaluate_sts
 
 OFFLINE = list(DECLARATION["files"])
-CLASSES = ("Banking77Classification", "AmazonCounterfactualClassification")
 REAL = Path(os.environ.get("CSEBENCH_DATA", "no data root"))
 
 
@@ -238,37 +237,8 @@ def test_unknown_task():
         protocol("mteb:Banking77")
 
 
-BANKING, COUNTERFACTUAL = "misc/banking77/train.csv", "misc/amazon_counterfactual/EN_test.tsv"
 STSB, SICK = "misc/sts_raw/STSBenchmark/sts-test.csv", "misc/sts_raw/SICK/SICK_trial.txt"
 SICK_HEADER = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
-
-
-COLUMNS = "sentence\tis_counterfactual"
-MALFORMED = [  # task, file, its content, and what the message names
-    (CLASSES[0], BANKING, "text,category\nhm?,card_arrival\nhm?,nonsense\n", r"line 3: .*'hm\? | nonsense'"),
-    (CLASSES[0], BANKING, "text,category\nwell, hm?,card_arrival\n", "line 2: expected a sentence and its class"),
-    (CLASSES[0], BANKING, "text\nhm?\n", "line 1: columns are text, expected text, category"),
-    (CLASSES[0], BANKING, 'text,category\n"hm?,card_arrival\n', "line 2: .*unexpected end of data"),
-    (CLASSES[0], BANKING, "text,category\n", "holds no example"),
-    (CLASSES[0], BANKING, "", "line 1: columns are none"),
-    (CLASSES[0], "misc/banking77/categories.json", "[", "not valid JSON"),
-    (CLASSES[0], "misc/banking77/categories.json", "[1]", "not a list of names"),
-    (CLASSES[1], COUNTERFACTUAL, f"{COLUMNS}\nhm\t2\n", "line 2: expected a sentence and its class"),
-    ("STSBenchmark", STSB, "a\tb\tc\td\t2.5\tone\n", "line 1: expected two sentences and their score"),
-    ("STSBenchmark", STSB, "a\tb\tc\td\t2.5\tone\ttwo\na\tb\tc\td\tnan\tone\ttwo\n", "line 2: expected"),
-    ("SICK-R", SICK, "1\tone\ttwo\t3\tNEUTRAL\n", "line 1: columns are 1, one, two, 3, NEUTRAL, expected pair_ID"),
-    ("SICK-R", SICK, f"{SICK_HEADER}\n1\tone\ttwo\t7\tNEUTRAL\n", "line 2: expected two sentences"),
-    ("SICK-R", SICK, f"{SICK_HEADER}\n1\tone\ttwo\t-1\tNEUTRAL\n", "line 2: expected two sentences"),
-]
-
-
-@pytest.mark.parametrize(("task", "file", "content", "message"), MALFORMED)
-def test_malformed_file(task, file, content, message, data):
-    path = data / file
-    path.write_text(content)
-    with pytest.raises(BadInput, match=message) as refused:
-        evaluate(random(), data, task)
-    assert str(refused.value).startswith(f"{path}: ") and "\n" not in str(refused.value)
 
 
 def test_published_data_are_as_many_as_mtebs(data):

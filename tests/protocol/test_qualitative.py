@@ -2,7 +2,6 @@
 
 import csv
 import json
-import shutil
 import sys
 from pathlib import Path
 
@@ -98,21 +97,6 @@ def test_images_are_drawn_whole_and_the_printed_ones_always(smoke_data, encoder)
     assert items["searched"].tolist() != again["searched"].tolist()
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        (["1.jpg#0 no tab"], "line 1: expected IMAGE#NUMBER, a tab, a caption"),
-        (["1.jpg#0\tA man .", "1.jpg\tA dog ."], "line 2: expected"),
-        (["1.jpg#0\tA man .", "2.jpg#0\tA dog ."], "too few captions to find 3"),
-        (["1.jpg#0\tA man .", "1.jpg#1\tA man ."], "too few captions to find 3"),
-    ],
-)
-def test_captions_that_cannot_be_searched(rows, message, tmp_path):
-    with pytest.raises(BadInput, match=message) as error:
-        neighbours.evaluate(Words(A=(1, 0), Two=(1, 1)), captions(tmp_path, *rows), **params("neighbours"))
-    assert "captions.token" in str(error.value) and "\n" not in str(error.value)
-
-
 # ---------------------------------------------------------------- clusters
 
 
@@ -150,24 +134,6 @@ def test_what_is_clustered(encoder, smoke_data):
 def test_an_unknown_dataset():
     with pytest.raises(BadInput, match=r"unknown dataset of clusters 'imbd'\. Did you mean 'imdb'\?"):
         protocol("clusters:imbd")
-
-
-@pytest.mark.parametrize(
-    ("dataset", "file", "content", "message"),
-    [
-        ("stackoverflow", "stackoverflow/label_StackOverflow.txt", "3\n", "1 labels for 40 titles"),
-        ("stackoverflow", "stackoverflow/label_StackOverflow.txt", "3\n" * 39 + "21\n", "line 40: expected a title"),
-        ("imdb", "imdb/train.tsv", "", "expected the columns label, id, rating, text"),
-        ("imdb", "imdb/train.tsv", "label\tid\trating\ttext\n2\t1\t1\tgood\n", "line 2: expected 0 or 1"),
-        ("imdb", "imdb/train.tsv", "label\tid\trating\ttext\n1\tgood\n", "line 2: expected 0 or 1"),
-    ],
-)
-def test_malformed_files(dataset, file, content, message, encoder, smoke_data, tmp_path):
-    data = shutil.copytree(smoke_data, tmp_path / "data")
-    (data / "misc" / file).write_text(content)
-    with pytest.raises(BadInput, match=message) as error:
-        clusters.evaluate(encoder, data, dataset, **params("clusters"))
-    assert file in str(error.value) and "\n" not in str(error.value)
 
 
 # ---------------------------------------------------------------- attention

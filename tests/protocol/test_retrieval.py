@@ -147,25 +147,6 @@ def test_shards_change_nothing_and_a_killed_search_goes_on(random, smoke_data, m
     assert scores != whole and embedded == 16 + 48  # another model trusts none of the shards
 
 
-@pytest.mark.parametrize(
-    ("file", "content", "message"),
-    [
-        ("corpus.jsonl", '{"_id": 7, "text": "x"}\n', "corpus.jsonl: line 1: `_id` is 7, not a text"),
-        ("corpus.jsonl", '{"_id": "1", "text": "x"}\n{"_id": 2\n', "corpus.jsonl: line 2: not valid JSON"),
-        ("queries.jsonl", '{"text": "x"}\n', "queries.jsonl: line 1: not a JSON object"),
-        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nnobody\ta\t1\n", "'nobody' that queries.jsonl has not"),
-        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\ta\n", "expected a header, then query, document and grade"),
-        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\n", "expected a header, then query, document and grade"),
-        ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\ta\t40000\n", "a grade is out of range"),
-        ("queries.jsonl", '{"_id": "q1", "text": "x"}\n{"_id": "q1", "text": "y"}\n', "queries.jsonl: line 2: `_id`"),
-    ],
-)
-def test_malformed(file, content, message, tiny):
-    (tiny / "beir/tiny" / file).write_text(content)
-    with pytest.raises(BadInput, match=message):
-        retrieval.evaluate(Known(BY_HAND), tiny, "tiny", "cos")
-
-
 # ---------------------------------------------------------------- STS-B
 
 

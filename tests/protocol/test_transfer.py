@@ -158,22 +158,6 @@ def test_folds_are_cut_by_length_then_class_then_file():
     assert items.labels.tolist() == [1, 1, 1, 0, 1]
 
 
-@pytest.mark.parametrize(
-    ("reader", "content", "message"),
-    [
-        ("sst", b"good\t1\nbad\n", r"line 2: expected a sentence, a tab, 0 or 1 \(got 'bad'\)"),
-        ("sst", b"good\t2\n", "line 1: expected a sentence"),
-        ("trec", b"WHAT:x Who ?\n", "line 1: expected CLASS:kind"),
-        ("mrpc", b"1\t2\t3\tonly one\n", "line 1: expected label, two ids and two sentences"),
-        ("mrpc", b"\xff", "not utf-8"),
-    ],
-)
-def test_malformed_lines(reader, content, message, tmp_path):
-    (tmp_path / "file").write_bytes(content)
-    with pytest.raises(BadInput, match=message):
-        getattr(transfer, reader)(tmp_path / "file")
-
-
 def test_a_bad_file_of_the_last_task_is_refused_before_any_fit(smoke_data, tmp_path, monkeypatch):
     data = shutil.copytree(smoke_data, tmp_path / "data")
     file = data / "downstream/MRPC/msr_paraphrase_test.txt"

@@ -19,8 +19,7 @@ SMOKE = ROOT / "data" / "smoke"
 CORPUS = SMOKE / "wiki" / "smoke.txt"
 TRIPLETS = SMOKE / "nli" / "smoke.csv"
 ENCODER = ROOT / "encoders" / "bert-mini-wiki"
-STS = "downstream/STS/STS"
-STSB = f"{STS}Benchmark/sts-dev.csv"
+STSB = "downstream/STS/STSBenchmark/sts-dev.csv"
 FILES = {  # of the working directory
     "file": b"x",
     "empty.txt": b"\n\n",
@@ -364,55 +363,6 @@ def test_a_name_of_other_pages(file, name, project, refused, no_torch):
 def test_a_scale_that_is_no_text_or_empty(content, part, project, refused, no_torch):
     (project / "config" / "smoke.yaml").write_bytes(content)
     refused(["plan", "table2"], part)
-
-
-# ---------------------------------------------------------------- benchmark data
-
-
-def change_first(**values):
-    """A function that changes keys of the first line of a JSONL file; of None, that repeats the line."""
-
-    def change(path):
-        first, *rest = path.read_text().splitlines()
-        changed = [json.dumps(json.loads(first) | values)] if values else [first, first]
-        path.write_text("\n".join([*changed, *rest]) + "\n")
-
-    return change
-
-
-def append(text):
-    return lambda path: path.write_text(path.read_text() + text)
-
-
-DATA = {  # what is run, the file that is damaged, how, and where the message finds it
-    "dev set": (training, STSB, append("only one column\n"), f"{STSB}: line 33"),
-    "scores without pairs": (evaluation, f"{STS}14-en-test/STS.gs.images.txt", append("3.0\n"), "images.txt"),
-    "scores that are equal": (
-        evaluation,
-        f"{STS}12-en-test/STS.gs.MSRvid.txt",
-        lambda path: path.write_text("3.0\n" * len(path.read_text().splitlines())),
-        "STS.input.MSRvid.txt: ",
-    ),
-}
-for _file in ("corpus.jsonl", "queries.jsonl"):
-    _path = f"beir/smoke/{_file}"
-    DATA |= {
-        f"id twice in {_file}": (evaluation, _path, change_first(), f"{_file}: line 2: `_id`"),
-        f"no text in {_file}": (evaluation, _path, change_first(text=None), f"{_file}: line 1: `text` is None"),
-        f"list in {_file}": (evaluation, _path, change_first(text=["a"]), f"{_file}: line 1: `text` is ['a']"),
-        f"number in {_file}": (evaluation, _path, change_first(title=3), f"{_file}: line 1: `title` is 3"),
-        f"depth in {_file}": (evaluation, _path, lambda p: p.write_text("[" * 10**5), f"{_file}: line 1: not valid"),
-    }
-
-
-@pytest.mark.parametrize("name", DATA)
-def test_damaged_data_is_named_by_file_and_line(name, tmp_path, refused):
-    command, file, damage, part = DATA[name]
-    data = shutil.copytree(SMOKE, tmp_path / "data")
-    damage(data / file)
-    evaluator = "beir:smoke" if file.startswith("beir") else "sts"
-    scoring = [] if command is training else ["--pooler", "avg", "--evaluators", evaluator]
-    assert " model" not in refused(command(*scoring, data=data), part)
 
 
 # ---------------------------------------------------------------- the system, and files of runs

@@ -24,10 +24,7 @@ COUNTS = yaml.safe_load((SMOKE / "counts.yaml").read_text())
 YEARS = ["STS12", "STS13", "STS14", "STS15", "STS16"]
 TASKS = [*YEARS, "STS-B", "SICK-R"]
 REAL = Path(os.environ.get("CSEBENCH_DATA", ROOT.parent / "shared" / "data"))
-
-needs_real_data = pytest.mark.skipif(
-    not (REAL / "downstream" / "STS").is_dir(), reason=f"no SentEval data at {REAL} (set CSEBENCH_DATA)"
-)
+needs_real_data = pytest.mark.skipif(not (REAL / "downstream/STS").is_dir(), reason=f"no SentEval data at {REAL}")
 
 
 def subsets(task, counts=COUNTS):
@@ -73,9 +70,6 @@ def data(tmp_path):
     return shutil.copytree(SMOKE, tmp_path / "data")
 
 
-# ---------------------------------------------------------------- what is read
-
-
 @pytest.mark.parametrize("task", TASKS)
 def test_every_scored_pair_with_its_text(task):
     """Tokens joined by single blanks, nothing else changed: no case folding, no quoting."""
@@ -109,76 +103,10 @@ def test_another_layout_is_the_same_text(layout, task, data):
     assert list(map(content, read_sts(data, task))) == list(map(content, read_sts(SMOKE, task)))
 
 
-@needs_real_data
-@pytest.mark.parametrize("task", TASKS)
-def test_published_counts_hold(task):
-    for split, subset in subsets(task, PUBLISHED_COUNTS):
-        assert PUBLISHED_COUNTS[task][subset] in [len(p) for p in read_sts(REAL, task, split) if p.subset == subset]
-
-
 def test_published_totals():
     """The sizes that the papers' own sources print (SentEval's table; STS12 3108 ... STS16 1186)."""
     totals = {task: sum(PUBLISHED_COUNTS[task].values()) for task in YEARS}
     assert totals == {"STS12": 3108, "STS13": 1500, "STS14": 3750, "STS15": 3000, "STS16": 1186}
-
-
-# ---------------------------------------------------------------- what is refused
-
-
-def set_line(number, text):
-    """An edit of lines: one of them is another."""
-    return lambda lines: [*lines[: number - 1], text, *lines[number:]]
-
-
-def set_score(number, column, score):
-    def edit(lines):
-        fields = lines[number - 1].split("\t")
-        fields[column] = score
-        return set_line(number, "\t".join(fields))(lines)
-
-    return edit
-
-
-def cut(lines):
-    return lines[:-1]
-
-
-REFUSED = {  # task, subset, edits of its files, what the message holds besides the name of the file
-    "truncated input": ("STS14", "images", [cut, None], ["STS.gs.images.txt", "5", "6"]),
-    "too many scores": ("STS14", "images", [None, lambda lines: [*lines, "3.0"]], ["STS.gs.images.txt", "6", "7"]),
-    "both files cut": ("STS14", "images", [cut, cut], ["STS14 images: 5 scored pairs", "expected 6"]),
-    "one score for all": ("STS14", "images", [None, lambda lines: ["2"] * len(lines)], ["the score 2"]),
-    "a score that is no number": ("STS16", "headlines", [None, set_score(3, 0, "four")], ["line 3", "'four'"]),
-    "a score that is NaN": ("STS16", "headlines", [None, set_score(1, 0, "nan")], ["line 1"]),
-    "an endless score": ("STS16", "headlines", [None, set_score(1, 0, "inf")], ["line 1"]),
-    "no tab": ("STS12", "MSRpar", [set_line(2, "only one sentence"), None], ["line 2"]),
-    "no input": ("STS13", "OnWN", [False, None], ["no such file"]),
-    "no scores": ("STS13", "OnWN", [None, False], ["no such file"]),
-    "dev cut": ("STS-B", "dev", [cut], [f"{COUNTS['STS-B']['dev'] - 1} scored pairs"]),
-    "test cut": ("STS-B", "test", [cut], [f"expected {COUNTS['STS-B']['test']}"]),
-    "STS-B's score is no number": ("STS-B", "test", [set_score(7, 4, "four")], ["line 7", "'four'"]),
-    "STS-B without columns": ("STS-B", "test", [set_line(2, "only one sentence")], ["line 2"]),
-    "STS-B is empty": ("STS-B", "test", [lambda lines: []], []),
-    "SICK cut": ("SICK-R", "test", [cut], [f"{COUNTS['SICK-R']['test'] - 1} scored pairs"]),
-    "SICK's score is no number": ("SICK-R", "test", [set_score(2, 3, "four")], ["line 2", "'four'"]),
-    "SICK without columns": ("SICK-R", "test", [set_line(2, "only one sentence")], ["line 2"]),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_a_malformed_file_is_named(name, data):
-    task, subset, edits, parts = REFUSED[name]
-    paths = files(data, task, subset)
-    for path, edit in zip(paths, edits, strict=True):
-        if edit is False:
-            path.unlink()
-        elif edit:
-            path.write_bytes("".join(f"{line}\n" for line in edit(raw(path))).encode())
-    with pytest.raises(BadInput) as caught:
-        read_sts(data, task, "test" if task in YEARS else subset)
-    message = str(caught.value)
-    assert "\n" not in message and any(str(path) in message for path in paths)
-    assert all(part in message for part in parts), message
 
 
 # ---------------------------------------------------------------- corpora
@@ -223,9 +151,8 @@ def test_a_corpus_that_is_not_the_pinned_one(corpus):
 
 
 def test_a_line_of_1_MB_and_a_mark_inside_a_line_are_text(corpus):
-    sentences = ["x" * 10**6, "a\ufeffb"]
-    corpus.write_text("\n".join(sentences), encoding="utf-8")
-    assert list(read_corpus(corpus)) == sentences
+    corpus.write_text(f"{'x' * 10**6}\na\ufeffb", encoding="utf-8")
+    assert list(read_corpus(corpus)) == ["x" * 10**6, "a\ufeffb"]
 
 
 TRIPLETS = b"sent0,sent1,hard_neg\na,b,d\na,b,c\n"
@@ -243,10 +170,7 @@ NO_CORPUS = {  # content, and what the message holds
 }
 NO_TRIPLETS = {
     **{name: damage for name, damage in NO_CORPUS.items() if "line" in damage[1]},
-    "a column is missing": (
-        b"sent0,sent1\na,b\n",
-        "line 1: columns are sent0, sent1, expected sent0, sent1,",
-    ),
+    "a column is missing": (b"sent0,sent1\na,b\n", "line 1: columns are sent0, sent1, expected sent0, sent1,"),
     "a column twice": (b"sent0,sent1,hard_neg,sent0\na,b,c,d\n", "line 1: columns are"),
     "empty": (b"", "line 1: columns are none"),
     "no row": (b"sent0,sent1,hard_neg\n", "row 2: fewer than 3 columns"),
@@ -269,15 +193,6 @@ def test_a_corpus_that_cannot_be_used(kind, content, part, corpus):
 def test_triplets_may_be_quoted_and_fewer_than_are_drawn(corpus):
     corpus.write_text('sent0,sent1,hard_neg\n"a, a","say ""b""",c\n')
     assert read_corpus(corpus, kind="triplets", size=3) == [("a, a", 'say "b"', "c")]
-
-
-@needs_real_data
-@pytest.mark.parametrize(
-    ("file", "kind", "count"),
-    [("wiki/wiki1m_github.txt", "sentences", 1_000_000), ("nli/nli_triplets.csv", "triplets", 10_746)],
-)
-def test_the_public_corpora_are_read(file, kind, count):
-    assert len(read_corpus(REAL / file, kind=kind)) == count
 
 
 # ---------------------------------------------------------------- the protocol
@@ -320,9 +235,10 @@ def plain_scores(root, counts):
     return found, items
 
 
-@pytest.mark.parametrize(
-    ("root", "counts"), [(SMOKE, COUNTS), pytest.param(REAL, PUBLISHED_COUNTS, marks=needs_real_data)]
-)
+REAL_SETS = pytest.param(REAL, PUBLISHED_COUNTS, marks=needs_real_data)
+
+
+@pytest.mark.parametrize(("root", "counts"), [(SMOKE, COUNTS), REAL_SETS])
 def test_protocol_parity(root, counts):
     rows, items = sts.evaluate(Plane(), root)
     ours = {(row.task, row.subset): row.value for row in rows}
