@@ -199,17 +199,9 @@ def set_seconds(content):
 KEPT = {  # of a run: a file, how it is damaged, and what the message says
     "scores that cannot be": ("scores/sts-*[0-9a-f].json", lambda p: edit(p, set_average), r"scores: Avg\., printed"),
     "edited scores": ("scores/sts-*[0-9a-f].json", lambda p: edit(p, set_average, fits=False), "edited since"),
-    "an edited report": (
-        "train.json",
-        lambda p: edit(p, set_seconds, fits=False),
-        "edited since .* Delete ",
-    ),
+    "an edited report": ("train.json", lambda p: edit(p, set_seconds, fits=False), "edited since .* Delete "),
     "an edited model": ("model/training.json", lambda p: edit(p, set_seconds, fits=False), "edited since it was"),
-    "items cut short": (
-        "scores/*.npz",
-        lambda p: p.write_bytes(p.read_bytes()[:-9]),
-        "it was changed. Restore",
-    ),
+    "items cut short": ("scores/*.npz", lambda p: p.write_bytes(p.read_bytes()[:-9]), "it was changed. Restore"),
     "longer items": ("scores/*.npz", lambda p: p.write_bytes(p.read_bytes() + b"0"), "it was changed"),
 }
 

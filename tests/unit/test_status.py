@@ -118,11 +118,6 @@ def test_a_run_whose_scores_are_all_published_is_done(runs, capsys):
     assert all(set(row["missing"]).isdisjoint({"sts"}) for row in listed.values())
 
 
-def test_scores_of_older_code_are_counted(runs, monkeypatch, capsys):
-    monkeypatch.setattr(status, "stale_runs", lambda pages: {*runs[:3]})
-    assert "3 not yet done have scores of an older code version" in shown(capsys)
-
-
 def test_watching_ends_when_nothing_is_left_to_be_done(runs, monkeypatch, capsys):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     slept = []
