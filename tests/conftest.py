@@ -131,6 +131,11 @@ def finished(tmp_path_factory, make_spec, smoke_data):
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def pytest_collection_modifyitems(items):
+    """End-to-end runs first, so that none of them is left for one worker at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true", help="write golden files anew; read the diff")
 

@@ -1,4 +1,4 @@
-"""The papers as data: every published number against a second transcription, the claims, and what the schema refuses.
+"""The papers as data: every published number against a second transcription, and what the schema refuses.
 
 tests/protocol/published/*.tsv were made from the papers by another person than papers/*.yaml, blocks of `# table N`.
 """
