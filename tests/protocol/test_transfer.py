@@ -151,13 +151,6 @@ def test_rows_as_senteval_reads_them(name, tmp_path):
     assert getattr(transfer, name.partition(" ")[0])(tmp_path / "file") == rows
 
 
-def test_folds_are_cut_by_length_then_class_then_file():
-    found = [("b b", None, 1), ("a a", None, 0), ("c", None, 1), ("d", None, 1), ("", None, 1)]
-    items = _senteval.ordered(found)
-    assert items.sentences == ["", "c", "d", "a a", "b b"]
-    assert items.labels.tolist() == [1, 1, 1, 0, 1]
-
-
 def test_a_bad_file_of_the_last_task_is_refused_before_any_fit(smoke_data, tmp_path, monkeypatch):
     data = shutil.copytree(smoke_data, tmp_path / "data")
     file = data / "downstream/MRPC/msr_paraphrase_test.txt"
@@ -178,12 +171,3 @@ def test_published_counts_where_the_data_are_there():
         pytest.skip("CSEBENCH_DATA names no folder with SentEval's data")
     sizes = {task: sum(len(s.labels) for s in transfer.read(Path(root), task).values()) for task in transfer.COUNTS}
     assert sizes["MR"] == 10662 and sizes["SUBJ"] == 10000 and sizes["SST"] == 70042
-
-
-def test_pairs_are_difference_and_product(monkeypatch):
-    class Two:
-        def embed(self, sentences, truth):
-            return np.array([[1.0, -2.0]]) if sentences == ["u"] else np.array([[3.0, 5.0]])
-
-    pair = transfer.Labelled(["u"], np.array([1]), ["v"])
-    assert _senteval.embed(Two(), "MRPC", "train", pair).tolist() == [[2.0, 7.0, 3.0, -10.0]]
