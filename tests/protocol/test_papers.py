@@ -24,9 +24,6 @@ SETTINGS = [
 ]
 
 
-# ---------------------------------------------------------------- every published number
-
-
 def transcription(name):
     """{number: (labels of columns, labels of rows, numbers of rows)} of a paper, oriented as in papers/."""
     blocks, path = {}, ROOT / "tests" / "protocol" / "published" / f"{name}.tsv"
@@ -115,9 +112,6 @@ def test_a_setting_may_be_of_a_component(monkeypatch):
             grids.recipe_values("msse", "table5", wrong)
 
 
-# ---------------------------------------------------------------- what there is
-
-
 def test_every_numbered_table_and_data_figure_is_there():
     papers = {name: catalog.paper(name) for name in TABLES}
     assert {n: sorted(map(int, paper.tables)) for n, paper in papers.items()} == {n: [*k] for n, k in TABLES.items()}
@@ -130,9 +124,6 @@ def test_a_table_says_what_it_is_of(name, grid):
     found = grids.find_grid(name, grid)
     assert found.title and found.caption
     assert found.axis if grid.startswith("figure") else found.section
-
-
-# ---------------------------------------------------------------- what the schema refuses
 
 
 SMALL = """

@@ -108,9 +108,6 @@ def test_sts_is_sentevals_on_the_whole_sets():
     check(MINI, REAL, SETS, scores_of(MINI, REAL))
 
 
-# ---------------------------------------------------------------- ties
-
-
 @pytest.mark.parametrize("size", [3, 64, 768])
 def test_pairs_of_equal_and_nearly_equal_vectors_tie(size):
     """Exactly, whatever their vector and its length; in SentEval's arithmetic they take one of a few values. Nearly:

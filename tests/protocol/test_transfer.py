@@ -77,9 +77,6 @@ def one_by_one(x, y, classes, folds, decay, settings):
     return torch.stack(weights).unflatten(0, shape), np.array(accuracy).reshape(shape)
 
 
-# ---------------------------------------------------------------- the classifier
-
-
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_senteval_to_the_digit(setting, smoke_data):
     """golden/transfer.json: what the official code printed for the control `random` (seed 1, 64 numbers) on
@@ -120,9 +117,6 @@ def test_the_first_of_equal_regularisers_wins():
     """Means are compared as SentEval prints them, to two decimals of a percent."""
     assert _senteval.choose(np.array([[0.5, 0.50003, 0.4]])) == (0, 0.5)
     assert _senteval.choose(np.array([[0.5, 0.5002, 0.4], [0.5, 0.5, 0.9]])) == (2, 0.65)
-
-
-# ---------------------------------------------------------------- readers
 
 
 READ = {  # reader: bytes of a file, and its rows

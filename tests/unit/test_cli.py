@@ -27,9 +27,6 @@ def printed(capsys, *arguments):
     return capsys.readouterr().out
 
 
-# ---------------------------------------------------------------- help
-
-
 @pytest.mark.parametrize("verb", VERBS)
 def test_help_explains_every_option_and_its_examples_can_be_typed(verb, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -42,9 +39,6 @@ def test_help_explains_every_option_and_its_examples_can_be_typed(verb, tmp_path
         program, *arguments = shlex.split(example)
         assert program == "csebench" and arguments[0] == verb
         verbs.parser().parse_args(arguments)
-
-
-# ---------------------------------------------------------------- names
 
 
 NAMES = {"micse": ["method", "paper"], "beir:scifact": ["evaluator"], "table1": ["table"] * 3}
@@ -91,9 +85,6 @@ def test_a_mistyped_model_is_refused_before_torch_is_imported(tmp_path, monkeypa
     monkeypatch.setitem(sys.modules, "torch", None)
     assert cli.main(["evaluate", "--model", "bert-mini-wik", "--out", "scores.json"]) == 2
     assert "Did you mean 'encoders/bert-mini-wiki'" in capsys.readouterr().err
-
-
-# ---------------------------------------------------------------- output
 
 
 def test_a_page_is_named_by_its_path_too(capsys):

@@ -38,9 +38,6 @@ def runs_by_size(paper, label, scale):
     return {cell.column.size: {s.run_id for s in cell.specs} for cell in cells}
 
 
-# ---------------------------------------------------------------- papers as data
-
-
 def test_a_copied_row_says_where_from():
     for r in (r for grid in CELLS for r in grids.find_grid(*grid).rows):
         assert (r.source == "copied") == (r.origin is not None), f"{r.label}: copied from where?"
@@ -78,9 +75,6 @@ def test_pretraining_is_one_run_that_comes_first(scale):
     assert set(before) <= set(needed.available_runs()) and not set(before) & {run for run, _ in needed.scores()}
 
 
-# ---------------------------------------------------------------- broken files
-
-
 def test_a_broken_method_leaves_other_tables_alone(monkeypatch):
     def declaration(name, folder=registry.METHODS):
         if name == "ct":
@@ -95,9 +89,6 @@ def test_a_broken_method_leaves_other_tables_alone(monkeypatch):
     assert all(c.specs for c in cells[row("micse", "miCSE")]) and targets.runs("paper")
     assert "methods/ct.py: version: broken" in table_page(targets.page("table2", "paper", "micse")).write("markdown")
     caches.clear()
-
-
-# ---------------------------------------------------------------- sharing
 
 
 def test_a_figure_has_the_line_of_the_untrained_encoder_where_it_shows_one_score(monkeypatch):
@@ -131,9 +122,6 @@ def test_a_table_with_seeds_of_its_own(monkeypatch):
     assert conditions["Seeds"] == "48, 49 (10%: 48; 100%: 48; micse/table2: 7, 8, 9)"
     assert {s.seed for s in targets.page("table3", "smoke", "micse").runs().values()} <= {48, 49}
     caches.clear()
-
-
-# ---------------------------------------------------------------- targets
 
 
 @pytest.mark.parametrize(
@@ -184,9 +172,6 @@ def test_what_is_no_target_is_refused(target, near):
         targets.parse_target(target, "smoke")
 
 
-# ---------------------------------------------------------------- the command
-
-
 def test_a_run_is_shown_in_a_table_once():
     """The page of all papers' Table 9 is InfoCSE's Table 9 again, and is not counted beside it."""
     tables = {run.spec.run_id: run.tables for run in plan.planned_runs(targets.parse_target("all", "smoke"))}
@@ -216,8 +201,6 @@ def test_plan_forecasts_hours(capsys):
     spec = grids.plan_grid("micse", "table2", "paper")[row("micse", "miCSE")][3].specs[0]
     assert cost.training(spec, times).seconds == pytest.approx(1.5 * 3600, abs=5)
 
-
-# ---------------------------------------------------------------- nothing heavy is imported
 
 CODE = """
 from csebench import cli
@@ -250,8 +233,6 @@ def test_the_workflow_plans_without_anything_heavy():
     assert "csebench.plan.targets" in imported
     assert not imported & set(HEAVY)
 
-
-# ---------------------------------------------------------------- data
 
 SHIPPED = ["smoke", "stsb-dev-smoke"]
 REAL = Path(os.environ.get("CSEBENCH_DATA", ROOT.parent / "shared" / "data"))

@@ -185,9 +185,6 @@ def test_another_data_set_of_one_evaluator(path):
     refused(renamed, "scores: of evaluator beir, another than")
 
 
-# ---------------------------------------------------------------- what stays with the run
-
-
 def set_average(content):
     find(content, "Avg.", "printed").update(value=0.99)
 

@@ -39,9 +39,6 @@ def put(root: Path, name: str, text: str = "text\n") -> Path:
     return path
 
 
-# ---------------------------------------------------------------- several roots as one
-
-
 def test_a_file_is_taken_from_the_first_root_that_has_it(tmp_path):
     """For `wiki/*.txt`, whatever the user put there, a fetched corpus must not change what is read."""
     first, second = put(tmp_path / "a", "x/one.txt"), put(tmp_path / "b", "x/two.txt")
@@ -63,9 +60,6 @@ def test_evaluators_read_two_folders_as_they_read_one(smoke_data, tmp_path):
     assert data_sha256(protocol("sts"), root) == data_sha256(protocol("sts"), smoke_data)
     for task in ("STS13", "SICK-R"):
         assert [p.left for p in read_sts(root, task)] == [p.left for p in read_sts(smoke_data, task)]
-
-
-# ---------------------------------------------------------------- what jobs of the workflow wait for
 
 
 def test_a_partial_data_root_leaves_the_rest_to_be_fetched(given):
@@ -161,9 +155,6 @@ def test_mini_runs_on_public_data_as_the_docs_say(given, tmp_path, monkeypatch):
         assert all(path.is_relative_to(catalog.FETCHED) for path in workflow.run_data(run_id, name))
 
 
-# ---------------------------------------------------------------- what has no source
-
-
 def test_what_cannot_be_had_plans_no_training_and_keeps_its_identity(given):
     (page,) = targets.parse_target("msse/table8", "paper")
     assert page.runs() and not page.available() and not page.available_runs()
@@ -201,9 +192,6 @@ def test_a_task_of_mteb_comes_from_its_hub_where_none_of_its_files_are_there(giv
     put(given, "misc/banking77/categories.json")
     caches.clear()
     assert "misc/banking77/t*.csv" in targets.unavailable(task, "paper")
-
-
-# ---------------------------------------------------------------- what is scored
 
 
 def test_a_run_is_scored_by_what_the_wanted_pages_show():

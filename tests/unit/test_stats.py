@@ -20,9 +20,6 @@ def seeds(mean, std, n):
     return mean + std * values / values.std(ddof=1)
 
 
-# ---------------------------------------------------------------- verdicts
-
-
 def half(verdict):
     """Half the width of its interval."""
     return (verdict.high - verdict.low) / 2
@@ -103,9 +100,6 @@ def test_many_runs_have_an_interval_of_order_statistics():
     assert stats.verdict(np.linspace(0, 1, 79), printed("0.9900")).high == pytest.approx(1 - 1 / 78 + 0.00005)
 
 
-# ---------------------------------------------------------------- two rows
-
-
 def estimate(differences, item_variance=None):
     differences = np.asarray(differences, dtype=float)
     sd = differences.std(ddof=1) if len(differences) > 1 else None
@@ -136,9 +130,6 @@ def test_paired_at_its_edges():
     assert estimate([0.3]).p() is None
     assert (estimate([0.0, 0.0]).p(), estimate([0.5, 0.5]).p()) == (1.0, 0.0)
     assert estimate([0.5, 0.5]).interval() == (0.5, 0.5)
-
-
-# ---------------------------------------------------------------- many rows
 
 
 def test_holm_by_hand():

@@ -56,9 +56,6 @@ def dead_pid():
     return gone.pid
 
 
-# ---------------------------------------------------------------- states
-
-
 @pytest.mark.parametrize(
     ("changed", "state"),
     [
@@ -137,9 +134,6 @@ def test_watching_ends_when_nothing_is_left_to_be_done(runs, monkeypatch, capsys
 def test_a_file_gets_the_state_once(runs, monkeypatch, capsys):
     monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("watched"))
     assert status.CLEAR_SCREEN not in shown(capsys, "--watch")
-
-
-# ---------------------------------------------------------------- a run's own progress
 
 
 def written(folder):
