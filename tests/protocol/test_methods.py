@@ -290,3 +290,11 @@ def test_what_the_controls_know():
     assert both == pytest.approx(2 * one + 0.5 * two) and set(np.abs(one)) == {1.0} and abs(one @ two) < len(one) / 2
     (a, b), again, other = (load("random")({"dimensions": 8}, seed).embed(sentences) for seed in (1, 1, 2))
     assert again.shape == (2, 8) and [*again[0]] == [*a] != [*b] and not (other == again).any()
+
+
+def test_mirror_bert_masks_a_span_of_texts_from_30_characters_on():
+    from methods.mirror_bert import mask_span
+
+    text = "".join(chr(ord("a") + i % 26) for i in range(30))
+    for length, masked in ((29, False), (30, True)):
+        assert (mask_span(text[:length], lambda high: 2, 5) != text[:length]) == masked

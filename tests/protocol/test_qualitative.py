@@ -105,21 +105,6 @@ def test_purity_by_hand():
     assert clusters.purity(list("aabbbcc"), np.array([0, 0, 0, 1, 1, 1, 5])) == pytest.approx(5 / 7)
 
 
-@pytest.fixture
-def control(finished):
-    return lambda name: open_model(str(finished(name) / "model"))
-
-
-def test_controls_on_reviews(control, smoke_data):
-    """Of the other data set, tests/conformance/test_evaluators.py asks the same."""
-    d = evaluator_declaration("clusters")
-    best, random = (
-        clusters.evaluate(control(name), smoke_data, "imdb", **d.params)[0] for name in ("oracle", "random")
-    )
-    assert {r.metric: r.value for r in best} == pytest.approx(d.best)
-    assert all(low <= r.value <= high for r in random for low, high in [d.chance[r.metric]])
-
-
 def test_what_is_clustered(encoder, smoke_data):
     """Small data has a cluster for four sentences; all are clustered, some are shown; reviews lose their markup."""
     _, items = clusters.evaluate(encoder, smoke_data, "stackoverflow", points=20, seed=3)
@@ -233,9 +218,9 @@ def test_other_encoders_and_poolers(pooler, tiny_roberta, smoke_data):
     assert centre["positive", "mutual information"] > centre["negative", "mutual information"]
 
 
-def test_a_model_without_attention(control, smoke_data):
+def test_a_model_without_attention(finished, smoke_data):
     with pytest.raises(BadInput, match="needs a model with attention maps: an encoder of the kinds bert, roberta"):
-        attention.evaluate(control("random"), smoke_data, **params("attention"))
+        attention.evaluate(open_model(str(finished("random") / "model")), smoke_data, **params("attention"))
 
 
 # ---------------------------------------------------------------- figures

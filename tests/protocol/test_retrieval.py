@@ -101,12 +101,6 @@ def test_metrics_by_hand(tiny):
     assert items["ndcg@10"][1] == pytest.approx(1 / log[2], abs=1e-6)
 
 
-def test_dot_goes_by_length(tiny):
-    longer = Known(BY_HAND | {"far": [9, 9, 0]})
-    cos, dot = (retrieval.evaluate(longer, tiny, "tiny", similarity)[1]["map"][0] for similarity in ("cos", "dot"))
-    assert cos < dot == pytest.approx((1 + 2 / 3) / 2)
-
-
 def test_a_title_comes_first(tmp_path):
     file = tmp_path / "corpus.jsonl"
     file.write_text(

@@ -1,5 +1,8 @@
-"""Where data come from: the given folder first, what was fetched second, file by file; and what has no source."""
+"""Where data come from: the given folder first, what was fetched second, file by file; what has no source; and hashes of
+what is given, which planning keeps on disk."""
 
+import json
+import os
 import re
 import shutil
 import subprocess
@@ -8,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from csebench import workflow
-from csebench.base import caches
+from csebench.base import caches, files
 from csebench.base.data_root import DataRoot, matches
 from csebench.base.project import ROOT
 from csebench.cli import main
@@ -137,6 +140,38 @@ def test_the_hash_of_given_data_changes_with_a_file(given):
         caches.clear()
         hashes.add(where_data_is.given_data("attention", "paper"))
     assert len(hashes - {""}) == 2
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return put(tmp_path, "sts.csv", "one\n")
+
+
+def hashed(file):
+    return where_data_is.kept_hashes({"sts.csv": file})["sts.csv"]
+
+
+def test_a_file_is_read_once(file, monkeypatch):
+    first = hashed(file)
+    monkeypatch.setattr(where_data_is, "sha256", lambda path: pytest.fail("was read again"))
+    assert hashed(file) == first == files.sha256(file)
+
+
+def test_a_changed_file_of_the_same_size_and_time_is_read_again(file):
+    first, times = hashed(file), (file.stat().st_atime_ns, file.stat().st_mtime_ns)
+    file.write_text("two\n")
+    os.utime(file, ns=times)
+    files._sha256.cache_clear()  # of this process, which knows size and time only
+    assert hashed(file) != first
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"PATH": 3}', '{"PATH": [1, 2]}', "\udcff"])
+def test_a_damaged_file_of_hashes_is_made_again(file, content):
+    where_data_is.HASHES.parent.mkdir(parents=True)
+    where_data_is.HASHES.write_bytes(content.replace("PATH", str(file)).encode("utf-8", "surrogateescape"))
+    assert hashed(file) == files.sha256(file)
+    assert json.loads(where_data_is.HASHES.read_text())[str(file)][1] == files.sha256(file)
 
 
 def test_mini_runs_on_public_data_as_the_docs_say(given, tmp_path, monkeypatch):
