@@ -1,4 +1,4 @@
-"""Where data come from: the given folder first, what was fetched second, file by file; what has no source; and hashes of
+"""Where data come from: the given folder first, what was fetched second, file by file; what has no source; hashes of
 what is given, which planning keeps on disk."""
 
 import json
