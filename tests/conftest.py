@@ -13,6 +13,12 @@ def smoke_data():
     return ROOT / "data" / "smoke"
 
 
+@pytest.fixture
+def data(smoke_data, tmp_path):
+    """A copy of the smoke data to damage."""
+    return shutil.copytree(smoke_data, tmp_path / "data")
+
+
 @pytest.fixture(scope="session")
 def corpus(smoke_data):
     return smoke_data / "wiki" / "smoke.txt"

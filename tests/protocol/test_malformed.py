@@ -1,7 +1,6 @@
 """Malformed benchmark data: every evaluator refuses the file by its name and line."""
 
 import re
-import shutil
 
 import pytest
 
@@ -102,8 +101,7 @@ CASES = [  # evaluator, file, its damage, and what the message says
 
 
 @pytest.mark.parametrize(("evaluator", "file", "damage", "message"), CASES)
-def test_a_malformed_file_is_named(evaluator, file, damage, message, smoke_data, tmp_path):
-    data = shutil.copytree(smoke_data, tmp_path / "data")
+def test_a_malformed_file_is_named(evaluator, file, damage, message, data):
     path = data / file
     if damage is None:
         path.unlink()

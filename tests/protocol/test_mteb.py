@@ -1,7 +1,6 @@
 """MTEB's tasks through the real mteb: its scores, its result files, our data."""
 
 import os
-import shutil
 from pathlib import Path
 
 import mteb
@@ -40,11 +39,6 @@ class Words(Embedder):
             for word in sentence.lower().split():
                 vector[sum(map(ord, word)) * len(word) % 4096] += 1
         return vectors
-
-
-@pytest.fixture
-def data(smoke_data, tmp_path):
-    return shutil.copytree(smoke_data, tmp_path / "data")
 
 
 # ---------------------------------------------------------------- scores

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from matplotlib.figure import Figure
 
 from csebench.base.errors import BadInput
 from csebench.base.files import sha256, with_digest, write_json
@@ -16,7 +15,6 @@ from csebench.data.sts import read_sts
 from csebench.model.embedder import Embedder
 from csebench.plan.registry import evaluator_declaration, protocol
 from csebench.report.panels import plot
-from csebench.score.drawing import Source
 from csebench.score.evaluate import evaluate
 from csebench.score.models import open_model
 from csebench.train.losses import RHO2_MAX, ami_paper
@@ -281,16 +279,6 @@ def test_every_figure_with_its_data(scores, smoke_data, tmp_path):
         page = (drawn / "neighbours.md").read_text()
         assert all(s in page for s in items["neighbours/neighbours"].flat) and page.count("Query:") == 4
         assert "| RankCSE (paper) | MSSE (paper) |" in page
-
-
-def test_clusters_are_drawn_by_cluster_and_by_label():
-    """Of the sentences that are shown."""
-    items = {"cluster": np.array([0, 1, 2]), "label": np.array(["a", "b", "c"]), "text": np.array(["x", "y", "z"])}
-    items |= {"shown": np.array([2, 0]), "coordinates": np.array([[0.5, 1.5], [2.5, 3.5]])}
-    row = {"task": "imdb", "subset": "all", "metric": "purity", "value": 0.5}
-    source = Source("clusters:imdb", "a-model", {"run": "x", "scores": [row]})
-    _, *rows = clusters.draw_clusters(Figure(), items, source)
-    assert rows == [[2, 0.5, 1.5, 2, "c", "z"], [0, 2.5, 3.5, 0, "a", "x"]]
 
 
 def test_nothing_to_plot(scores, tmp_path):

@@ -3,7 +3,6 @@
 import copy
 import json
 import os
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -145,8 +144,7 @@ def test_rows_as_senteval_reads_them(name, tmp_path):
     assert getattr(transfer, name.partition(" ")[0])(tmp_path / "file") == rows
 
 
-def test_a_bad_file_of_the_last_task_is_refused_before_any_fit(smoke_data, tmp_path, monkeypatch):
-    data = shutil.copytree(smoke_data, tmp_path / "data")
+def test_a_bad_file_of_the_last_task_is_refused_before_any_fit(data, monkeypatch):
     file = data / "downstream/MRPC/msr_paraphrase_test.txt"
     file.write_text(file.read_text(encoding="utf-8-sig").replace("1\t", "2\t", 1), encoding="utf-8")
     monkeypatch.setattr(transfer, "SOLVERS", {})

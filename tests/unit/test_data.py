@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -62,12 +61,6 @@ def plain_pairs(root, task, subset):
 
 def content(pairs):
     return list(zip(pairs.left, pairs.right, pairs.gold.tolist(), strict=True))
-
-
-@pytest.fixture
-def data(tmp_path):
-    """A copy of the smoke data to damage."""
-    return shutil.copytree(SMOKE, tmp_path / "data")
 
 
 @pytest.mark.parametrize("task", TASKS)
