@@ -1,13 +1,10 @@
-"""Reading of STS data and corpora, what is refused, and parity of the STS protocol with a plain re-computation."""
+"""Reading of STS data and corpora, which corpora are refused, and metrics."""
 
 import hashlib
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
-from scipy.spatial.distance import cosine as cosine_distance
 from scipy.spatial.distance import pdist
 from scipy.stats import spearmanr
 
@@ -16,19 +13,16 @@ from csebench.base.project import ROOT
 from csebench.data.corpus import draw_subset, read_corpus
 from csebench.data.sts import PUBLISHED_COUNTS, read_sts
 from csebench.model import metrics
-from evaluators import sts
 
 SMOKE = ROOT / "data" / "smoke"
 COUNTS = yaml.safe_load((SMOKE / "counts.yaml").read_text())
 YEARS = ["STS12", "STS13", "STS14", "STS15", "STS16"]
 TASKS = [*YEARS, "STS-B", "SICK-R"]
-REAL = Path(os.environ.get("CSEBENCH_DATA", ROOT.parent / "shared" / "data"))
-needs_real_data = pytest.mark.skipif(not (REAL / "downstream/STS").is_dir(), reason=f"no SentEval data at {REAL}")
 
 
-def subsets(task, counts=COUNTS):
+def subsets(task):
     """(split to ask for, subset) of every part of a task."""
-    return [("test" if task in YEARS else part, part) for part in counts[task]]
+    return [("test" if task in YEARS else part, part) for part in COUNTS[task]]
 
 
 def files(root, task, subset):
@@ -186,63 +180,6 @@ def test_a_corpus_that_cannot_be_used(kind, content, part, corpus):
 def test_triplets_may_be_quoted_and_fewer_than_are_drawn(corpus):
     corpus.write_text('sent0,sent1,hard_neg\n"a, a","say ""b""",c\n')
     assert read_corpus(corpus, kind="triplets", size=3) == [("a, a", 'say "b"', "c")]
-
-
-# ---------------------------------------------------------------- the protocol
-
-
-class Plane:
-    """A model whose cosine for a pair is known: overlap of words, told apart by a hash of the pair."""
-
-    @staticmethod
-    def angle(left, right):
-        one, two = set(left.lower().split()), set(right.lower().split())
-        overlap = len(one & two) / len(one | two)
-        noise = int(hashlib.sha256(f"{left}\n{right}".encode()).hexdigest()[:8], 16) / 2**32
-        return 0.1 + 1.2 * (1 - overlap) + 0.2 * noise
-
-    def pairs(self, pairs):
-        angles = np.array([self.angle(*both) for both in zip(pairs.left, pairs.right, strict=True)])
-        left = np.stack([np.full(len(angles), 3.0), np.zeros(len(angles))], 1)
-        return left, 0.5 * np.stack([np.cos(angles), np.sin(angles)], 1)
-
-
-def plain_scores(root, counts):
-    """`{(task, subset): value}` by loops (SimCSE's "all" is one correlation over the concatenated subsets), and items:
-    cosines and gold scores."""
-    found, items = {}, {}
-    for task in TASKS:
-        parts = counts[task] if task in YEARS else ["test"]
-        for subset in parts:
-            pairs = plain_pairs(root, task, subset)
-            angles = [Plane.angle(left, right) for left, right, _ in pairs]
-            cosines = [1 - cosine_distance([1, 0], [np.cos(angle), np.sin(angle)]) for angle in angles]
-            items[task, subset] = cosines, [gold for *_, gold in pairs]
-            found[task, subset] = spearmanr(*items[task, subset])[0]
-        found[task, "mean"] = sum(found[task, subset] for subset in parts) / len(parts)
-        every = [np.concatenate([items[task, subset][side] for subset in parts]) for side in (0, 1)]
-        found[task, "all"] = spearmanr(*every)[0]
-    of_tasks = [found[task, "all"] for task in TASKS]
-    found["Avg.", "all"] = sum(of_tasks) / 7
-    found["Avg.", "printed"] = sum(float(f"{100 * v:.2f}") for v in of_tasks) / 7 / 100
-    return found, items
-
-
-REAL_SETS = pytest.param(REAL, PUBLISHED_COUNTS, marks=needs_real_data)
-
-
-@pytest.mark.parametrize(("root", "counts"), [(SMOKE, COUNTS), REAL_SETS])
-def test_protocol_parity(root, counts):
-    rows, items = sts.evaluate(Plane(), root)
-    ours = {(row.task, row.subset): row.value for row in rows}
-    plain, plain_items = plain_scores(root, counts)
-    assert ours.keys() == plain.keys() and {row.metric for row in rows} == {"spearman"}
-    assert {k: ours[k] for k in plain} == pytest.approx(plain, abs=2e-6)  # ours are cosines in float32
-    assert 0.1 < ours["Avg.", "all"] < 0.999, "a comparison of correlations that say something"
-    assert any(abs(ours[t, "all"] - ours[t, "mean"]) > 1e-3 for t in YEARS), "all and mean must differ"
-    for (task, subset), (cosines, gold) in plain_items.items():
-        assert items[f"{task}/{subset}"] == pytest.approx(cosines, abs=1e-6)
-        assert items[f"gold/{task}/{subset}"].tolist() == gold
 
 
 # ---------------------------------------------------------------- metrics
