@@ -145,9 +145,3 @@ def test_a_derived_cell_needs_the_cells_that_it_is_computed_from(monkeypatch):
 def test_an_unknown_device_is_refused(capsys):
     assert cli.main(["plan", "micse/table3", "--device", "a crad"]) == 2
     assert "Known, in data/step_times.yaml:\n  a card\n" in capsys.readouterr().err
-
-
-def test_no_device_is_said(monkeypatch, capsys):
-    monkeypatch.setattr(cost, "step_times", lambda: [])
-    assert cli.main(["plan", "micse/table3"]) == 0
-    assert "measured on no device" in capsys.readouterr().out

@@ -121,11 +121,6 @@ def test_components_of_the_recipe_are_added_not_those_of_the_method():
     assert cost.training(spec("micse"), fast) is None  # not SimCSE's with AMI and MoCo
 
 
-def test_a_run_that_starts_from_another_is_of_its_encoder():
-    started = spec("infocse")
-    assert started.run_before and targets.base_encoder(started, "paper") == BASE
-
-
 def test_minutes_asked_of_a_cluster():
     """Three times the forecast and an hour, doubled by attempt; a day at most, or where nothing is known."""
     assert [cost.job_minutes(601, attempt) for attempt in (1, 2, 3)] == [91, 182, 364]
