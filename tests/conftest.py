@@ -13,6 +13,12 @@ def smoke_data():
     return ROOT / "data" / "smoke"
 
 
+@pytest.fixture
+def data(smoke_data, tmp_path):
+    """A copy of the smoke data to damage."""
+    return shutil.copytree(smoke_data, tmp_path / "data")
+
+
 @pytest.fixture(scope="session")
 def corpus(smoke_data):
     return smoke_data / "wiki" / "smoke.txt"
@@ -130,6 +136,11 @@ def finished(tmp_path_factory, make_spec, smoke_data):
     yield run
     for folder in kept.values():
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def pytest_collection_modifyitems(items):
+    """End-to-end runs first, so that none of them is left for one worker at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 def pytest_addoption(parser):

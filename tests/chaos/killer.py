@@ -51,10 +51,7 @@ class Chaos:
         self.random = random.Random(seed)
         self.disk, self.reference, self.log = folder / "disk", folder / "reference", folder / "log"
         self.kills, self.events = Counter(), Counter()  # kills by victim and signal; spoilt disks and second workers
-        self.losses, self.unequal = (
-            [],
-            [],
-        )  # wrong ends of commands, models trained twice; files with other bits
+        self.losses, self.unequal = ([], [])  # wrong ends of commands, models trained twice; files with other bits
         self.disk.mkdir(parents=True)
         mount = ["mount", "-t", "tmpfs", "-o", "size=1g", "tmpfs", self.disk]
         self.mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0

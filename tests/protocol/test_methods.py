@@ -1,4 +1,5 @@
-"""What single methods and components promise beyond the conformance suite."""
+"""What single methods and components promise beyond the conformance suite, whose first_steps.json holds the losses and
+gradients of their first steps."""
 
 from math import exp, log
 from types import SimpleNamespace
@@ -13,14 +14,13 @@ from scipy.stats import entropy
 from torch.nn.functional import normalize
 
 from csebench.base.errors import BadInput
-from csebench.data.corpus import read_corpus
 from csebench.data.sts import Pairs
 from csebench.model.encoder import Encoder
 from csebench.model.pooling import pool
 from csebench.plan.declarations import EncoderRef
-from csebench.plan.registry import COMPONENTS, declaration, fill, load
+from csebench.plan.registry import COMPONENTS, load
 from csebench.train.augment import copy, delete, double, insert_copies, reverse, shuffle
-from csebench.train.losses import barlow_twins, cos_sim, info_nce, ranking_consistency
+from csebench.train.losses import barlow_twins, cos_sim, ranking_consistency
 from csebench.train.method import Views, concat_views
 
 BATCH = {"input_ids": 7, "attention_mask": 0, "labels": -100}  # what stands where nothing is
@@ -41,52 +41,12 @@ def build(make_spec, tiny_bert):
     return made
 
 
-def test_clean_masks_leave_the_views_alone(build, sentences):
-    method, component = build("simcse", components={"mlm": {}})
-    one, two = method.views(sentences[:8])
-    clean = method.encoder.tokenize(sentences[:8], method.p.max_length)["input_ids"]
-    assert one.ids.tolist() == two.ids.tolist() == clean.tolist()
-    masked = component.mask(one.batch)
-    assert masked["input_ids"].tolist() != clean.tolist()
-    assert one.ids.tolist() == clean.tolist()
-    component.term(method, Views(one, two)).backward()
-
-
-def test_masks_in_place_are_those_of_the_views(build, sentences):
-    """The contrastive views see the masks, each its own, and the loss restores just them."""
-    method, component = build("simcse", components={"mlm": {"form": "in_place"}})
-    clean = method.encoder.tokenize(sentences[:8], method.p.max_length)["input_ids"]
-    one, two = method.views(sentences[:8])
-    assert one.ids.tolist() != two.ids.tolist()
-    for view in (one, two):
-        chosen = view.batch["labels"] != -100
-        assert chosen.any()
-        assert view.ids[~chosen].tolist() == clean[~chosen].tolist()
-        assert view.batch["labels"][chosen].tolist() == clean[chosen].tolist()
-    component.term(method, Views(one, two)).backward()
-
-
 def test_rows_of_both_views_are_padded_to_the_longer():
     """With the padding of the tokenizer; what is padded is not restored."""
     batches = [{key: torch.ones(2, n, dtype=torch.long) for key in BATCH} for n in (2, 3)]
     batch = concat_views(Views(*(SimpleNamespace(batch=b, ids=b["input_ids"]) for b in batches)), 7)
     assert {key: value[:, 2].tolist() for key, value in batch.items()} == {k: [v, v, 1, 1] for k, v in BATCH.items()}
     assert all(len(value) == 4 and (value[:, :2] == 1).all() for value in batch.values())
-
-
-@pytest.mark.parametrize("detach", [True, False])
-def test_gradient_of_the_auxiliary_network(detach, build, sentences):
-    """It reaches the encoder through the sentence vector, and the lower layers only where they are not detached."""
-    method, component = build("infocse", components={"auxiliary_mlm": {"detach": detach}})
-    one, two = method.views(sentences[:8])
-    component.term(method, Views(one, two)).backward()
-    assert len(component.lower.model.encoder.layer) == 1  # of 3
-    assert any(w.grad is not None for w in component.lower.parameters()) != detach
-    assert encoder_bias(method).grad.abs().sum() > 0
-
-
-def encoder_bias(method):
-    return method.encoder.model.encoder.layer[0].output.dense.bias
 
 
 def test_pretraining_hands_its_layers_over(finished, build, make_spec, train, tmp_path):
@@ -103,32 +63,6 @@ def test_pretraining_hands_its_layers_over(finished, build, make_spec, train, tm
             assert torch.equal(value, stored[f"{name}.{key}"])
     spec = make_spec("infocse", params={"steps": 2}, encoder=folder)
     assert train(spec, tmp_path / "run")["steps"] == 2
-
-
-def test_the_auxiliary_network_without_pretraining(build):
-    """InfoCSE Table 4: its upper layers are the last ones of BERT itself; `new`: they are not."""
-    _, component = build("infocse")
-    method, new = build("infocse", components={"auxiliary_mlm": {"upper": "new"}})
-    last = method.encoder.stack[-2:].state_dict()
-    assert all((value == last[key]).all() for key, value in component.upper.layers.state_dict().items())
-    assert any((value != last[key]).any() for key, value in new.upper.layers.state_dict().items())
-
-
-def test_replaced_tokens(build, sentences):
-    """Position 0 and padding count as not replaced; the discriminator starts from the checkpoint; the generator,
-    which is not trained, gets no gradient, the encoder does."""
-    method, component = build("diffcse")
-    for a, b in zip(method.encoder.parameters(), component.discriminator.parameters(), strict=True):
-        assert torch.equal(a, b)
-    one, two = method.views(sentences[:8])
-    edited, replaced = component.edit(one.batch)
-    assert replaced.any()
-    assert not replaced[:, 0].any() and edited[:, 0].tolist() == one.ids[:, 0].tolist()
-    assert not replaced[~one.mask].any() and not edited[~one.mask].any()
-    assert ((edited != one.ids) & one.mask).long().tolist() == replaced.tolist()
-    component.term(method, Views(one, two)).backward()
-    assert encoder_bias(method).grad.abs().sum() > 0
-    assert all(w.grad is None for w in component.generator.parameters())
 
 
 def test_generator_with_another_vocabulary(build, tiny_roberta):
@@ -318,45 +252,6 @@ def test_consistency_of_rankings():
     assert ranking_consistency(z1, z2, 0.05, "entropy") == pytest.approx(by_hand)
 
 
-def test_pairs_of_msse_are_back_translations(build):
-    method, _ = build("msse", params={"dropout": 0.0})
-    method.p.augmentation = "back_translation"
-    one, two = method.views([("a river", "the hill"), ("the town", "an old mill")])
-    assert one.ids.tolist() == method.tokenize(["a river", "the town"])["input_ids"].tolist()
-    assert two.ids.tolist() == method.tokenize(["the hill", "an old mill"])["input_ids"].tolist()
-
-
-@pytest.fixture
-def triplets(smoke_data):
-    return read_corpus(smoke_data / "nli" / "smoke.csv", kind="triplets")[:6]
-
-
-@pytest.mark.parametrize("name", ["simcse_sup", "msse_sup"])
-def test_triplets_become_three_views(name, build, triplets):
-    """Anchors against positives, with the hard negatives as further columns."""
-    method, *_ = build(name, params={"dropout": 0.0, "pooler": "avg"})
-    views = method.views(triplets)
-    for view, sentences in zip((*views, views.hard), zip(*triplets, strict=True), strict=True):
-        shown = method.encoder.tokenizer.batch_decode(view.ids, skip_special_tokens=True)
-        assert [s.split() for s in shown] == [
-            method.encoder.tokenizer.decode(ids, skip_special_tokens=True).split()
-            for ids in method.encoder.ids(list(sentences), 32)
-        ]
-    method.p.dimensions = 0.0
-    wanted = info_nce(views.z1, views.z2, 0.05, hard=views.hard.z)
-    assert float(method.loss(views).detach()) == pytest.approx(float(wanted.detach()))
-
-
-@pytest.mark.parametrize("name", ["simcse_sup", "simcse"])
-def test_the_head_that_stays_at_test_is_a_new_pooler(name, tiny_bert):
-    """Not the checkpoint's."""
-    encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local"), with_pooler=True)
-    before = encoder.model.pooler.dense.weight.clone()
-    load(name)(encoder, fill(declaration(name), {"pooler": "cls"}, "here"))
-    assert not (encoder.model.pooler.dense.weight == before).any()
-    assert not encoder.model.pooler.dense.bias.any()
-
-
 @pytest.mark.parametrize("causal", [True, False])
 def test_a_causal_decoder_does_not_look_ahead(causal, build, sentences, monkeypatch):
     """What it says of a token may depend on the tokens before, not on itself or on what comes after."""
@@ -373,38 +268,6 @@ def test_a_causal_decoder_does_not_look_ahead(causal, build, sentences, monkeypa
     changed = (~torch.isclose(said[0], said[1], atol=1e-6)).any(-1).nonzero().flatten().tolist()
     # logits of a causal decoder: of tokens 1, 2, …; token 5 is read first when 6 is said
     assert min(changed) == at if causal else 0 in changed
-
-
-def test_groups_of_contrastive_tension(build):
-    """Of 15 sentences one is in both views, the others make 7 pairs of different ones."""
-    (method,) = build("ct", params={"batch_size": 16})
-    words = [
-        f"{a} {b}" for a in ("a", "the", "an", "old", "in", "of") for b in ("river", "hill", "town", "mill", "sea")
-    ]
-    assert method.sentences_per_step() == len(words) == 30
-    seen = []
-    method.view = lambda texts, encoder: seen.append(texts) or SimpleNamespace(same=None)
-    same = method.views(words).view1.same
-    assert same.tolist() == [True, *[False] * 7] * 2
-    assert [left == right for left, right in zip(*seen, strict=True)] == same.tolist()
-    assert {*seen[0], *seen[1]} == {*words}
-    assert [method.learning_rate_factor(step) for step in (0, 1, 2, 3)] == pytest.approx([1.0, 0.6, 0.2, 0.2])
-
-
-def test_views_of_mirror_bert(build):
-    """Texts from 30 characters on are masked; `mean_over_padding` pads to `max_length` and averages everything."""
-    from methods.mirror_bert import mask_span
-
-    drawn = []
-    for length, masked in ((29, False), (30, True)):
-        text = "".join(chr(ord("a") + i % 26) for i in range(length))
-        assert (mask_span(text, lambda high: drawn.append(high) or 2, 5) != text) == masked
-    assert drawn == [25]
-    (method,) = build("mirror_bert", params={"mean_over_padding": True, "max_length": 20, "dropout": 0.0})
-    view = method.view(["a river", "the hill and the town"])
-    assert view.ids.shape[1] == 20
-    states = method.encoder(view.batch, "avg").output.last_hidden_state
-    torch.testing.assert_close(view.z, states.mean(1))
 
 
 def test_whitening_makes_the_covariance_the_identity():
@@ -427,3 +290,11 @@ def test_what_the_controls_know():
     assert both == pytest.approx(2 * one + 0.5 * two) and set(np.abs(one)) == {1.0} and abs(one @ two) < len(one) / 2
     (a, b), again, other = (load("random")({"dimensions": 8}, seed).embed(sentences) for seed in (1, 1, 2))
     assert again.shape == (2, 8) and [*again[0]] == [*a] != [*b] and not (other == again).any()
+
+
+def test_mirror_bert_masks_a_span_of_texts_from_30_characters_on():
+    from methods.mirror_bert import mask_span
+
+    text = "".join(chr(ord("a") + i % 26) for i in range(30))
+    for length, masked in ((29, False), (30, True)):
+        assert (mask_span(text[:length], lambda high: 2, 5) != text[:length]) == masked

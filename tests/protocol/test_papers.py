@@ -1,4 +1,4 @@
-"""The papers as data: every published number against a second transcription, the claims, and what the schema refuses.
+"""The papers as data: every published number against a second transcription, and what the schema refuses.
 
 tests/protocol/published/*.tsv were made from the papers by another person than papers/*.yaml, blocks of `# table N`.
 """
@@ -12,7 +12,6 @@ from csebench.base.files import read_yaml
 from csebench.base.project import ROOT
 from csebench.plan import catalog, grids, targets
 from csebench.plan.papers import Paper, Recipe, Row, SettingsTable
-from csebench.report.claims import judge
 
 TABLES = {"micse": range(1, 5), "infocse": range(1, 13), "informin_cl": range(2, 8), "msse": range(1, 9)}
 FIGURES = {"micse": range(3, 10), "infocse": (), "informin_cl": (2, 3), "msse": range(4, 9)}
@@ -20,13 +19,9 @@ NO_NUMBERS = {("msse", "8")}  # tables of texts
 EXCHANGED = {("infocse", "3"), ("infocse", "7"), ("infocse", "8"), ("informin_cl", "7")}  # rows and columns
 BLOCKS = {("msse", "6")}  # pairs of lines below one another, settings and their values
 LETTERS = {"λ": "lambda", "β": "beta", "τ": "tau", "Δ": "delta"}
-CLAIMS = [(p, claim) for p in catalog.paper_names() for claim in catalog.paper(p).claims]
 SETTINGS = [
     (p, f"table{n}") for p in TABLES for n, t in catalog.paper(p).tables.items() if isinstance(t, SettingsTable)
 ]
-
-
-# ---------------------------------------------------------------- every published number
 
 
 def transcription(name):
@@ -117,9 +112,6 @@ def test_a_setting_may_be_of_a_component(monkeypatch):
             grids.recipe_values("msse", "table5", wrong)
 
 
-# ---------------------------------------------------------------- what there is
-
-
 def test_every_numbered_table_and_data_figure_is_there():
     papers = {name: catalog.paper(name) for name in TABLES}
     assert {n: sorted(map(int, paper.tables)) for n, paper in papers.items()} == {n: [*k] for n, k in TABLES.items()}
@@ -132,38 +124,6 @@ def test_a_table_says_what_it_is_of(name, grid):
     found = grids.find_grid(name, grid)
     assert found.title and found.caption
     assert found.axis if grid.startswith("figure") else found.section
-
-
-# ---------------------------------------------------------------- claims
-
-
-def test_claims_there_are():
-    assert {p for p, _ in CLAIMS} == set(TABLES)
-    assert len({(p, claim.model_dump_json()) for p, claim in CLAIMS}) == len(CLAIMS) >= 40
-
-
-@pytest.mark.parametrize(("name", "claim"), CLAIMS, ids=lambda v: v if isinstance(v, str) else v.quote[:30])
-def test_a_claim_names_what_exists(name, claim):
-    assert 0 < len(claim.quote.strip()) <= 120 and claim.section
-    here = grids.find_grid(name, claim.place)
-    there = catalog.paper(name).tables[claim.versus_table] if claim.versus_table else here
-    here.row(claim.row)
-    assert claim.columns and claim.versus_rows(there, here is there)
-    for label in claim.columns:
-        here.column(label)
-        there.column(claim.versus_column or label)
-    assert not (claim.exclude and claim.versus != "others"), "`exclude` leaves out of `others`"
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_claims_of_printed_numbers_are_judged_on_them(name):
-    """Those of figures are not: their values are drawn, not printed."""
-    judged = [judge(name, claim, "smoke") for claim in catalog.paper(name).claims]
-    untested = {j.claim.place for j in judged if j.published.detail == "no numbers to compare"}
-    assert all(place.startswith("figure") or (name, place[5:]) in NO_NUMBERS for place in untested), untested
-
-
-# ---------------------------------------------------------------- what the schema refuses
 
 
 SMALL = """

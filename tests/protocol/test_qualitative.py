@@ -2,14 +2,12 @@
 
 import csv
 import json
-import shutil
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from matplotlib.figure import Figure
 
 from csebench.base.errors import BadInput
 from csebench.base.files import sha256, with_digest, write_json
@@ -17,7 +15,6 @@ from csebench.data.sts import read_sts
 from csebench.model.embedder import Embedder
 from csebench.plan.registry import evaluator_declaration, protocol
 from csebench.report.panels import plot
-from csebench.score.drawing import Source
 from csebench.score.evaluate import evaluate
 from csebench.score.models import open_model
 from csebench.train.losses import RHO2_MAX, ami_paper
@@ -98,42 +95,12 @@ def test_images_are_drawn_whole_and_the_printed_ones_always(smoke_data, encoder)
     assert items["searched"].tolist() != again["searched"].tolist()
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        (["1.jpg#0 no tab"], "line 1: expected IMAGE#NUMBER, a tab, a caption"),
-        (["1.jpg#0\tA man .", "1.jpg\tA dog ."], "line 2: expected"),
-        (["1.jpg#0\tA man .", "2.jpg#0\tA dog ."], "too few captions to find 3"),
-        (["1.jpg#0\tA man .", "1.jpg#1\tA man ."], "too few captions to find 3"),
-    ],
-)
-def test_captions_that_cannot_be_searched(rows, message, tmp_path):
-    with pytest.raises(BadInput, match=message) as error:
-        neighbours.evaluate(Words(A=(1, 0), Two=(1, 1)), captions(tmp_path, *rows), **params("neighbours"))
-    assert "captions.token" in str(error.value) and "\n" not in str(error.value)
-
-
 # ---------------------------------------------------------------- clusters
 
 
 def test_purity_by_hand():
     """Cluster 0: a, a, b; cluster 1: b, b, c; cluster 5: c."""
     assert clusters.purity(list("aabbbcc"), np.array([0, 0, 0, 1, 1, 1, 5])) == pytest.approx(5 / 7)
-
-
-@pytest.fixture
-def control(finished):
-    return lambda name: open_model(str(finished(name) / "model"))
-
-
-def test_controls_on_reviews(control, smoke_data):
-    """Of the other data set, tests/conformance/test_evaluators.py asks the same."""
-    d = evaluator_declaration("clusters")
-    best, random = (
-        clusters.evaluate(control(name), smoke_data, "imdb", **d.params)[0] for name in ("oracle", "random")
-    )
-    assert {r.metric: r.value for r in best} == pytest.approx(d.best)
-    assert all(low <= r.value <= high for r in random for low, high in [d.chance[r.metric]])
 
 
 def test_what_is_clustered(encoder, smoke_data):
@@ -150,24 +117,6 @@ def test_what_is_clustered(encoder, smoke_data):
 def test_an_unknown_dataset():
     with pytest.raises(BadInput, match=r"unknown dataset of clusters 'imbd'\. Did you mean 'imdb'\?"):
         protocol("clusters:imbd")
-
-
-@pytest.mark.parametrize(
-    ("dataset", "file", "content", "message"),
-    [
-        ("stackoverflow", "stackoverflow/label_StackOverflow.txt", "3\n", "1 labels for 40 titles"),
-        ("stackoverflow", "stackoverflow/label_StackOverflow.txt", "3\n" * 39 + "21\n", "line 40: expected a title"),
-        ("imdb", "imdb/train.tsv", "", "expected the columns label, id, rating, text"),
-        ("imdb", "imdb/train.tsv", "label\tid\trating\ttext\n2\t1\t1\tgood\n", "line 2: expected 0 or 1"),
-        ("imdb", "imdb/train.tsv", "label\tid\trating\ttext\n1\tgood\n", "line 2: expected 0 or 1"),
-    ],
-)
-def test_malformed_files(dataset, file, content, message, encoder, smoke_data, tmp_path):
-    data = shutil.copytree(smoke_data, tmp_path / "data")
-    (data / "misc" / file).write_text(content)
-    with pytest.raises(BadInput, match=message) as error:
-        clusters.evaluate(encoder, data, dataset, **params("clusters"))
-    assert file in str(error.value) and "\n" not in str(error.value)
 
 
 # ---------------------------------------------------------------- attention
@@ -267,9 +216,9 @@ def test_other_encoders_and_poolers(pooler, tiny_roberta, smoke_data):
     assert centre["positive", "mutual information"] > centre["negative", "mutual information"]
 
 
-def test_a_model_without_attention(control, smoke_data):
+def test_a_model_without_attention(finished, smoke_data):
     with pytest.raises(BadInput, match="needs a model with attention maps: an encoder of the kinds bert, roberta"):
-        attention.evaluate(control("random"), smoke_data, **params("attention"))
+        attention.evaluate(open_model(str(finished("random") / "model")), smoke_data, **params("attention"))
 
 
 # ---------------------------------------------------------------- figures
@@ -330,16 +279,6 @@ def test_every_figure_with_its_data(scores, smoke_data, tmp_path):
         page = (drawn / "neighbours.md").read_text()
         assert all(s in page for s in items["neighbours/neighbours"].flat) and page.count("Query:") == 4
         assert "| RankCSE (paper) | MSSE (paper) |" in page
-
-
-def test_clusters_are_drawn_by_cluster_and_by_label():
-    """Of the sentences that are shown."""
-    items = {"cluster": np.array([0, 1, 2]), "label": np.array(["a", "b", "c"]), "text": np.array(["x", "y", "z"])}
-    items |= {"shown": np.array([2, 0]), "coordinates": np.array([[0.5, 1.5], [2.5, 3.5]])}
-    row = {"task": "imdb", "subset": "all", "metric": "purity", "value": 0.5}
-    source = Source("clusters:imdb", "a-model", {"run": "x", "scores": [row]})
-    _, *rows = clusters.draw_clusters(Figure(), items, source)
-    assert rows == [[2, 0.5, 1.5, 2, "c", "z"], [0, 2.5, 3.5, 0, "a", "x"]]
 
 
 def test_nothing_to_plot(scores, tmp_path):

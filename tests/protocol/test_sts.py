@@ -1,7 +1,6 @@
 """STS against SentEval's protocol, written here from its definition: batches, poolers, cosine in float32, ranks."""
 
 import os
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -108,9 +107,6 @@ def test_sts_is_sentevals_on_the_whole_sets():
     check(MINI, REAL, SETS, scores_of(MINI, REAL))
 
 
-# ---------------------------------------------------------------- ties
-
-
 @pytest.mark.parametrize("size", [3, 64, 768])
 def test_pairs_of_equal_and_nearly_equal_vectors_tie(size):
     """Exactly, whatever their vector and its length; in SentEval's arithmetic they take one of a few values. Nearly:
@@ -129,9 +125,8 @@ def test_a_vector_of_zeros_has_the_cosine_0():
         assert cosine(u, v)[0] == senteval_cosine(u[0], v[0]) == 0
 
 
-def test_identical_sentences_tie_in_the_score(smoke_data, tmp_path):
+def test_identical_sentences_tie_in_the_score(data):
     """Their items are equal, and the rank correlation of the items is the score to the bit."""
-    data = shutil.copytree(smoke_data, tmp_path / "data")
     file = data / "downstream/STS/STS12-en-test/STS.input.MSRvid.txt"
     texts = [line.split("\t")[0] for line in file.read_text(encoding="utf-8").splitlines()]
     file.write_text("".join(f"{text}\t{text}\n" for text in texts), encoding="utf-8")

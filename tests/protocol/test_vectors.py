@@ -353,14 +353,6 @@ def views():
     return torch.randn(5, 6), torch.randn(5, 6), torch.randn(7, 6)
 
 
-def test_negatives_from_the_queue_alone(views):
-    z1, z2, queue = views
-    positive, negative = (losses.cos_sim(z1, z) / 0.05 for z in (z2, queue))
-    positive = positive.diagonal()
-    wanted = torch.cat([positive[:, None], negative], 1).logsumexp(1) - positive
-    torch.testing.assert_close(losses.info_nce(z1, z2, 0.05, queue, in_batch_negatives=False), wanted.mean())
-
-
 @pytest.mark.parametrize("loss", [losses.info_nce, losses.nt_xent])
 def test_no_gradient_reaches_the_queue_and_autocast_does_not_round_cosines(loss, views):
     """bf16 has 8 bits: at temperature 0.02 a cosine rounded to them moves a logit by up to 0.1."""
@@ -413,56 +405,6 @@ def test_mutual_information_at_its_ends():
     assert torch.autograd.grad(equal.sum(), x)[0].isfinite().all()  # CT starts from two equal encoders
     some = losses.gaussian_mi(x, y, torch.arange(8) < torch.tensor([[8], [1], [0]]))
     assert some[0] > 1e-9 > some[1:].abs().max()
-
-
-def test_positions_are_drawn_among_the_valid_ones():
-    """Each once without replacement; a slice without any draws from everywhere."""
-    torch.manual_seed(0)
-    valid = torch.tensor([[True, False, True, True], [False] * 4])
-    assert [*map(set, losses.sample_positions(valid, 900, replacement=True).tolist())] == [{0, 2, 3}, {0, 1, 2, 3}]
-    assert sorted(losses.sample_positions(valid, 3, replacement=False)[0].tolist()) == [0, 2, 3]
-
-
-@pytest.fixture
-def attention():
-    """Maps of both views: 2 layers of (3, 3, 4, 4); attention dropout left out a fifth of the entries."""
-    torch.manual_seed(0)
-    maps = torch.rand(2, 2, 3, 3, 4, 4, dtype=torch.float64) + 1e-3
-    return maps * (torch.rand(maps.shape) > 0.2)
-
-
-def test_ami_of_the_paper(attention):
-    """Draws are with replacement, so that many come near all entries; padding, zeros and an odd last head are out."""
-    one, two = attention
-    real = torch.tensor([[True] * 4, [True] * 3 + [False], [True] * 4])
-    exact = losses.ami_paper(one, two, real, samples=None)
-    torch.manual_seed(0)
-    torch.testing.assert_close(losses.ami_paper(one, two, real, samples=20000), exact, rtol=0.1, atol=0)
-    one[:, 1, :, 3], one[:, 1, :, :, 3], two[:, :, 2] = 0.7, 0.3, 0.5  # padding of the second sentence, third head
-    torch.testing.assert_close(losses.ami_paper(one, two, real, samples=None), exact)
-    shuffled = lambda valid, samples: torch.randperm(samples).expand(*valid.shape[:-1], samples)  # noqa: E731
-    drawn = losses.ami_paper(one, two, real, samples=32, sampler=shuffled)  # every entry once, in another order
-    torch.testing.assert_close(drawn, exact, rtol=1e-9, atol=0)
-
-
-def test_ami_of_the_code_drops_slices_of_few_entries():
-    """With as many draws as entries each is drawn once. Where no slice has enough, the smallest count is drawn."""
-    torch.manual_seed(0)
-    one, two = torch.rand(2, 2, 2, 1, 3, 3, dtype=torch.float64) + 1e-3
-    full = losses.gaussian_mi(losses.slices_code(one), losses.slices_code(two)).mean() * (1 + 1e-6)
-    torch.testing.assert_close(losses.ami_code(one, two, 9), full)
-    one[0, 0, 0, 0, 0], one[1, 0, 0, :2] = 0, 0  # of the four slices two have 9 entries, one 8, one 3
-    seen = []
-
-    def sampler(valid, samples):
-        seen.append((valid.sum(-1).tolist(), samples))
-        return losses.sample_positions(valid, samples, replacement=False)
-
-    for samples in (8, 9, 20):
-        losses.ami_code(one, two, samples, sampler)
-    assert [samples for _, samples in seen] == [8, 9, 3]
-    assert [sorted(counts) for counts, _ in seen] == [[8, 9, 9], [9, 9], [3, 8, 9, 9]]
-    assert losses.ami_code(one.requires_grad_(), two * 0, 9).requires_grad
 
 
 # ---------------------------------------------------------------- masks

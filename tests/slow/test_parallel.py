@@ -117,9 +117,6 @@ def test_two_processes_of_any_method_also_in_chunks(tiny_bert, tmp_path):
     assert_equal(run(2, tmp_path / "chunks", tiny_bert, cases, chunk_size=3), one, cases)
 
 
-# ---------------------------------------------------------------- from the command line
-
-
 def launch(processes, spec, corpus, data, out):
     """`csebench train` under torchrun."""
     (out.parent / "spec.json").write_text(spec.model_dump_json())

@@ -41,11 +41,6 @@ def test_import_loads_neither_pandas_nor_torch_and_tables_load_no_torch(tmp_path
     assert done.stdout.split("\n")[:2] == ["[]", "False"], done.stderr
 
 
-def test_an_unknown_attribute_is_one():
-    with pytest.raises(AttributeError, match="no attribute 'score_s'"):
-        csebench.score_s  # noqa: B018
-
-
 def test_scores_are_those_of_the_csv_and_read_anew(tmp_path, monkeypatch):
     """Of a few runs, in a project that is not the current folder."""
     (tmp_path / "results" / "mini" / "scores").mkdir(parents=True)
@@ -66,10 +61,7 @@ def test_a_table_has_a_row_per_cell_with_units():
     frame = csebench.table("infocse/table4", scale="mini")
     assert list(frame["row"].unique()) == ["InfoCSE", "w/o pre-training"] and set(frame["unit"]) == {"fraction x 100"}
     assert frame["published"].dtype == float and frame["n"].max() == 3
-
-
-def test_a_table_of_settings_has_no_cells():
-    assert len(csebench.table("informin_cl/table3", scale="smoke")) == 0
+    assert len(csebench.table("informin_cl/table3", scale="smoke")) == 0  # of settings
 
 
 @pytest.mark.parametrize("wrong", [{"target": "micse/table99"}, {"target": "table2", "scale": "minni"}])

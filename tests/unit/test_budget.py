@@ -48,9 +48,6 @@ def publish(scores, scale="paper", **changes):
         write_score_file(targets.score_path(spec.run_id, evaluator, scale), content)
 
 
-# ---------------------------------------------------------------- what is done
-
-
 def test_a_run_is_finished_with_its_model_or_all_its_scores(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "500")
     pages = targets.parse_target("all", "smoke")
@@ -92,9 +89,6 @@ def test_published_scores_are_done_in_a_fresh_clone(verb, of_what, capsys):
     assert cli.main([verb, "micse/table3"]) == 0
     shown = capsys.readouterr().out
     assert f" {runs} done" in shown and f"{runs} done by scores stored in results/" in shown
-
-
-# ---------------------------------------------------------------- what is to be paid
 
 
 def test_a_score_needs_its_run_and_the_run_that_it_starts_from():
@@ -148,15 +142,6 @@ def test_a_derived_cell_needs_the_cells_that_it_is_computed_from(monkeypatch):
     assert not work("msse/table4").cells
 
 
-# ---------------------------------------------------------------- the command
-
-
 def test_an_unknown_device_is_refused(capsys):
     assert cli.main(["plan", "micse/table3", "--device", "a crad"]) == 2
     assert "Known, in data/step_times.yaml:\n  a card\n" in capsys.readouterr().err
-
-
-def test_no_device_is_said(monkeypatch, capsys):
-    monkeypatch.setattr(cost, "step_times", lambda: [])
-    assert cli.main(["plan", "micse/table3"]) == 0
-    assert "measured on no device" in capsys.readouterr().out

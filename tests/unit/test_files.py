@@ -56,9 +56,6 @@ def test_an_error_of_the_system_names_the_file(tmp_path):
         assert (error.value.errno, error.value.filename) == (errno.ENOSPC, str(tmp_path / "state.pt"))
 
 
-# ---------------------------------------------------------------- several processes (threads stand for them)
-
-
 def in_turns(work, workers=3):
     """Calls `work(enter)` in several threads; `enter` must be called by one at a time."""
     inside = []

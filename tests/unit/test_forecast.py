@@ -32,9 +32,6 @@ def spec(method, **recipe):
     )
 
 
-# ---------------------------------------------------------------- one run
-
-
 def test_seconds_of_a_run_by_hand():
     """The start of the job, 15,625 steps of twice the measured tokens, 125 evaluations on STS-B dev."""
     steps, start = 15_625 * 0.1 * (64 * 32) / (32 * 32), cost.START_SECONDS
@@ -60,9 +57,6 @@ def test_a_score_is_embedding_and_the_rest(monkeypatch):
     assert cost.scoring("beir:nq", fast) is None
 
 
-# ---------------------------------------------------------------- ranges
-
-
 def test_what_was_not_measured_has_the_wider_range():
     """A factor of 2 is stated for the device; a step that follows from another device's has 1.5 times that."""
     measured, derived = cost.training(spec("simcse"), fast), cost.training(spec("pcl"), fast)
@@ -76,9 +70,6 @@ def test_hours_are_printed_with_their_range():
     assert cost.Estimate.within(36_000, 2).hours == "10.0 h (5.0 to 20.0)"
     assert cost.Estimate.within(3_600_000, 4).hours == "1,000 h (250 to 4,000)"
     assert cost.Estimate().hours == "0 h"
-
-
-# ---------------------------------------------------------------- encoders that were not measured
 
 
 def test_an_encoder_takes_the_time_of_one_of_the_same_shape():
@@ -102,9 +93,6 @@ def test_the_device_of_a_forecast_is_the_fastest_that_was_measured(monkeypatch):
     assert devices == {"mini": "slow", "paper": "faster"}
     monkeypatch.setattr(cost, "step_times", lambda: [fast])
     assert cost.Work(targets.parse_target("micse/table3", "mini")).device is None
-
-
-# ---------------------------------------------------------------- steps
 
 
 @pytest.mark.parametrize(
@@ -131,11 +119,6 @@ def test_components_of_the_recipe_are_added_not_those_of_the_method():
     with_ami = cost.training(spec("simcse", components={"ami": {}}), fast).seconds
     assert with_ami - cost.training(spec("simcse"), fast).seconds == pytest.approx(15_625 * 0.03 * 2)
     assert cost.training(spec("micse"), fast) is None  # not SimCSE's with AMI and MoCo
-
-
-def test_a_run_that_starts_from_another_is_of_its_encoder():
-    started = spec("infocse")
-    assert started.run_before and targets.base_encoder(started, "paper") == BASE
 
 
 def test_minutes_asked_of_a_cluster():

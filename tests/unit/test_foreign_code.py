@@ -114,19 +114,17 @@ OF_SENTENCE_TRANSFORMERS = [
 ASKS = r": \w+: ('evil\.|'torchevil|'other/repository|True)"
 
 
-@pytest.mark.parametrize(("file", "content"), OF_ENCODERS, ids=str)
-def test_an_encoder_that_asks_for_code_is_refused_by_file_and_entry(file, content, encoder):
-    edit(encoder / file, **content)
-    with pytest.raises(BadInput, match=file + ASKS):
-        load(encoder)
+ASKING = [("encoder", *asks) for asks in OF_ENCODERS] + [("model", *asks) for asks in OF_SENTENCE_TRANSFORMERS]
+OPENERS = {"encoder": load, "model": open_model}
 
 
-@pytest.mark.parametrize(("file", "content"), OF_SENTENCE_TRANSFORMERS, ids=str)
-def test_a_sentence_transformers_model_that_asks_for_code_is_refused_by_file_and_entry(file, content, model):
-    (model / file).parent.mkdir(exist_ok=True)
-    edit(model / file, **content)
+@pytest.mark.parametrize(("kind", "file", "content"), ASKING, ids=str)
+def test_what_asks_for_code_is_refused_by_file_and_entry(kind, file, content, request):
+    folder = request.getfixturevalue(kind)
+    (folder / file).parent.mkdir(exist_ok=True)
+    edit(folder / file, **content)
     with pytest.raises(BadInput, match=file + ASKS):
-        open_model(model)
+        OPENERS[kind](folder)
 
 
 def test_a_translator_that_asks_for_code_is_refused(encoder):
@@ -153,12 +151,12 @@ def test_code_that_nothing_asks_for_is_no_reason_to_refuse(encoder, model):
     assert open_model(model).embed(["a b"]).shape == (1, 8)
 
 
-@pytest.mark.parametrize(("kind", "opener"), [("encoder", load), ("model", open_model)])
-def test_weights_that_call_functions_are_refused(kind, opener, ran, request):
+@pytest.mark.parametrize("kind", OPENERS)
+def test_weights_that_call_functions_are_refused(kind, ran, request):
     folder = request.getfixturevalue(kind)
     pickle_weights(folder, ran)
     with pytest.raises(BadInput, match=r"\.bin file of weights .* could run code"):
-        opener(folder)
+        OPENERS[kind](folder)
 
 
 @pytest.mark.parametrize("nested", [False, True])

@@ -58,9 +58,6 @@ def test_copies_of_every_item_leave_the_error_as_it_is():
     assert changes_of(often._replace(sentences=None)).std() < changes_of(once).std() / 2
 
 
-# ---------------------------------------------------------------- units
-
-
 def units_of(*sentences):
     samples = [Sample(np.zeros(len(ids)), None, np.array(ids)) for ids in sentences]
     return [sorted(row.nonzero()[0].tolist()) for row in replicates.membership(samples).toarray()]
@@ -100,8 +97,6 @@ def test_signs_are_balanced_and_of_different_units_uncorrelated(units):
     assert set(products) <= {-1.0, 0.0, 1.0} and abs(products.mean()) < 1e-3
     assert np.abs(products).mean() == (0 if units == 127 else pytest.approx(1 / 127, rel=0.2))
 
-
-# ---------------------------------------------------------------- what is published
 
 RULE = ItemScore(values="{task}", score="spearman", gold="gold/{task}", sentences="sentences/{task}")
 

@@ -3,7 +3,6 @@
 import ast
 import json
 import re
-from pathlib import Path
 
 import pytest
 from made_up import clear, made_up
@@ -95,15 +94,3 @@ def test_no_file_that_is_read_can_run_code(path):
     called = {id(call.func) for call in calls}  # so that no call hides behind another name
     named = [node for node in nodes if getattr(node, "attr", getattr(node, "id", "")) in LOADERS]
     assert not [f"line {node.lineno}" for node in named if id(node) not in called]
-
-
-def test_every_place_that_the_threat_model_names_exists():
-    text = (ROOT / "docs" / "security.md").read_text()
-    places = re.findall(r"`((?:csebench|rules|tests|evaluators|methods|config)/[\w./-]+)(?::(\w+))?`", text)
-    assert len(places) > 10
-    for name, function in places:
-        path = ROOT / Path(name)
-        assert path.exists(), name
-        assert not function or re.search(rf"^\s*(def|class) {function}\b|^{function} =", path.read_text(), re.M), (
-            function
-        )

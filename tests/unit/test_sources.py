@@ -1,5 +1,8 @@
-"""Where data come from: the given folder first, what was fetched second, file by file; and what has no source."""
+"""Where data come from: the given folder first, what was fetched second, file by file; what has no source; hashes of
+what is given, which planning keeps on disk."""
 
+import json
+import os
 import re
 import shutil
 import subprocess
@@ -9,7 +12,7 @@ import pytest
 from made_up import use_project
 
 from csebench import workflow
-from csebench.base import caches
+from csebench.base import caches, files
 from csebench.base.data_root import DataRoot, matches
 from csebench.base.project import ROOT
 from csebench.cli import main
@@ -40,9 +43,6 @@ def put(root: Path, name: str, text: str = "text\n") -> Path:
     return path
 
 
-# ---------------------------------------------------------------- several roots as one
-
-
 def test_a_file_is_taken_from_the_first_root_that_has_it(tmp_path):
     """For `wiki/*.txt`, whatever the user put there, a fetched corpus must not change what is read."""
     first, second = put(tmp_path / "a", "x/one.txt"), put(tmp_path / "b", "x/two.txt")
@@ -64,9 +64,6 @@ def test_evaluators_read_two_folders_as_they_read_one(smoke_data, tmp_path):
     assert data_sha256(protocol("sts"), root) == data_sha256(protocol("sts"), smoke_data)
     for task in ("STS13", "SICK-R"):
         assert [p.left for p in read_sts(root, task)] == [p.left for p in read_sts(smoke_data, task)]
-
-
-# ---------------------------------------------------------------- what jobs of the workflow wait for
 
 
 def test_a_partial_data_root_leaves_the_rest_to_be_fetched(given):
@@ -146,6 +143,38 @@ def test_the_hash_of_given_data_changes_with_a_file(given):
     assert len(hashes - {""}) == 2
 
 
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return put(tmp_path, "sts.csv", "one\n")
+
+
+def hashed(file):
+    return where_data_is.kept_hashes({"sts.csv": file})["sts.csv"]
+
+
+def test_a_file_is_read_once(file, monkeypatch):
+    first = hashed(file)
+    monkeypatch.setattr(where_data_is, "sha256", lambda path: pytest.fail("was read again"))
+    assert hashed(file) == first == files.sha256(file)
+
+
+def test_a_changed_file_of_the_same_size_and_time_is_read_again(file):
+    first, times = hashed(file), (file.stat().st_atime_ns, file.stat().st_mtime_ns)
+    file.write_text("two\n")
+    os.utime(file, ns=times)
+    files._sha256.cache_clear()  # of this process, which knows size and time only
+    assert hashed(file) != first
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"PATH": 3}', '{"PATH": [1, 2]}', "\udcff"])
+def test_a_damaged_file_of_hashes_is_made_again(file, content):
+    where_data_is.HASHES.parent.mkdir(parents=True)
+    where_data_is.HASHES.write_bytes(content.replace("PATH", str(file)).encode("utf-8", "surrogateescape"))
+    assert hashed(file) == files.sha256(file)
+    assert json.loads(where_data_is.HASHES.read_text())[str(file)][1] == files.sha256(file)
+
+
 def test_mini_runs_on_public_data_as_the_docs_say(given, tmp_path, monkeypatch):
     """The scale that docs/data.md makes has runs of its own, all of whose data rules fetch."""
     command = r"^ +(sed .*) config/mini.yaml > config/(\w+).yaml$"
@@ -160,9 +189,6 @@ def test_mini_runs_on_public_data_as_the_docs_say(given, tmp_path, monkeypatch):
     assert page.runs() and not {*page.runs()} & {*targets.parse_target("micse/table3", "mini")[0].runs()}
     for run_id in page.runs():
         assert all(path.is_relative_to(catalog.FETCHED) for path in workflow.run_data(run_id, name))
-
-
-# ---------------------------------------------------------------- what has no source
 
 
 def test_what_cannot_be_had_plans_no_training_and_keeps_its_identity(given):
@@ -202,9 +228,6 @@ def test_a_task_of_mteb_comes_from_its_hub_where_none_of_its_files_are_there(giv
     put(given, "misc/banking77/categories.json")
     caches.clear()
     assert "misc/banking77/t*.csv" in targets.unavailable(task, "paper")
-
-
-# ---------------------------------------------------------------- what is scored
 
 
 def test_a_run_is_scored_by_what_the_wanted_pages_show():

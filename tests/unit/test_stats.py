@@ -20,31 +20,22 @@ def seeds(mean, std, n):
     return mean + std * values / values.std(ddof=1)
 
 
-# ---------------------------------------------------------------- verdicts
-
-
 def half(verdict):
     """Half the width of its interval."""
     return (verdict.high - verdict.low) / 2
 
 
-@pytest.mark.parametrize(("n", "half_width"), [(3, 2.48), (5, 1.52), (10, 1.19)])
-def test_half_width_of_one_published_run(n, half_width):
-    """t(.975, n-1) · 0.5 · √(1 + 1/n), and half a printed unit."""
-    found = half(stats.verdict(seeds(78, 0.5, n), printed("78.00")))
-    assert found - 0.005 == pytest.approx(half_width, abs=0.005)
-    assert found - 0.005 == pytest.approx(scipy.stats.t.ppf(0.975, n - 1) * 0.5 * sqrt(1 + 1 / n))
-
-
+@pytest.mark.parametrize("n", [3, 10])
 @pytest.mark.parametrize("side", [1, -1])
 @pytest.mark.parametrize(("text", "half_unit"), [("78.0", 0.05), ("78.00", 0.005)])
 @pytest.mark.parametrize(
     ("level", "inside", "outside"), [(0.95, stats.REPRODUCED, stats.CLOSE), (0.99, stats.CLOSE, None)]
 )
-def test_verdict_changes_at_the_interval(level, inside, outside, text, half_unit, side):
-    off = scipy.stats.t.ppf((1 + level) / 2, 4) * 0.3 * sqrt(1 + 1 / 5) + half_unit
+def test_verdict_changes_at_the_interval(level, inside, outside, text, half_unit, side, n):
+    """t(n-1) · std · √(1 + 1/n), and half a printed unit."""
+    off = scipy.stats.t.ppf((1 + level) / 2, n - 1) * 0.3 * sqrt(1 + 1 / n) + half_unit
     for change, expected in ((-1e-6, inside), (1e-6, outside or (stats.HIGHER if side > 0 else stats.LOWER))):
-        assert stats.verdict(seeds(78 + side * (off + change), 0.3, 5), printed(text)).name == expected
+        assert stats.verdict(seeds(78 + side * (off + change), 0.3, n), printed(text)).name == expected
 
 
 @pytest.mark.parametrize("n", [1, 2])
@@ -109,9 +100,6 @@ def test_many_runs_have_an_interval_of_order_statistics():
     assert stats.verdict(np.linspace(0, 1, 79), printed("0.9900")).high == pytest.approx(1 - 1 / 78 + 0.00005)
 
 
-# ---------------------------------------------------------------- two rows
-
-
 def estimate(differences, item_variance=None):
     differences = np.asarray(differences, dtype=float)
     sd = differences.std(ddof=1) if len(differences) > 1 else None
@@ -144,20 +132,7 @@ def test_paired_at_its_edges():
     assert estimate([0.5, 0.5]).interval() == (0.5, 0.5)
 
 
-# ---------------------------------------------------------------- many rows
-
-
 def test_holm_by_hand():
     """0.005 · 4, 0.01 · 3, 0.03 · 2, and 0.04 · 1, which may not fall below the one before it."""
     assert stats.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert stats.holm([0.7, 0.6]) == [1.0, 1.0] and stats.holm([]) == []
-
-
-def test_holm_keeps_the_order_and_lowers_nothing():
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        p = np.round(rng.random(9) ** 3, 2)  # some are equal
-        adjusted = np.array(stats.holm(list(p)))
-        assert (adjusted >= p).all() and (adjusted <= np.minimum(1, len(p) * p)).all()
-        assert (np.diff(adjusted[np.argsort(p)]) >= 0).all()
-        assert all(len(set(adjusted[p == value])) == 1 for value in p)
+    assert stats.holm([0.7, 0.6]) == [1.0, 1.0] and stats.holm([0.01, 0.01]) == [0.02, 0.02] and stats.holm([]) == []

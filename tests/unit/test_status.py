@@ -56,9 +56,6 @@ def dead_pid():
     return gone.pid
 
 
-# ---------------------------------------------------------------- states
-
-
 @pytest.mark.parametrize(
     ("changed", "state"),
     [
@@ -118,11 +115,6 @@ def test_a_run_whose_scores_are_all_published_is_done(runs, capsys):
     assert all(set(row["missing"]).isdisjoint({"sts"}) for row in listed.values())
 
 
-def test_scores_of_older_code_are_counted(runs, monkeypatch, capsys):
-    monkeypatch.setattr(status, "stale_runs", lambda pages: {*runs[:3]})
-    assert "3 not yet done have scores of an older code version" in shown(capsys)
-
-
 def test_watching_ends_when_nothing_is_left_to_be_done(runs, monkeypatch, capsys):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     slept = []
@@ -142,9 +134,6 @@ def test_watching_ends_when_nothing_is_left_to_be_done(runs, monkeypatch, capsys
 def test_a_file_gets_the_state_once(runs, monkeypatch, capsys):
     monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("watched"))
     assert status.CLEAR_SCREEN not in shown(capsys, "--watch")
-
-
-# ---------------------------------------------------------------- a run's own progress
 
 
 def written(folder):

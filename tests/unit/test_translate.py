@@ -99,11 +99,7 @@ def test_killed_and_resumed(small, tmp_path, monkeypatch):
     assert Turning.calls == 3 + 4
 
 
-REFUSED = {
-    "one": "give two names",
-    "/no/a /no/b": "translator /no/a",
-    "another begun": "another translation",
-}
+REFUSED = {"one": "give two names", "/no/a /no/b": "translator /no/a", "another begun": "another translation"}
 
 
 @pytest.mark.parametrize(("translators", "message"), REFUSED.items())

@@ -33,18 +33,6 @@ def test_the_page_states_every_difference():
         assert declaration(method).title in variants_legend()
 
 
-def test_rows_that_a_scale_makes_equal_are_named():
-    """Scale smoke sets the batch and the steps, in which PCL's script differs."""
-    text = table_page(targets.page("pcl", "smoke", catalog.VARIANTS)).write("markdown")
-    assert "as printed (default) and as released (script): the same runs here" in text
-
-
-def test_the_released_micse_has_ami_and_no_queue():
-    by_label = {row[0].row.label: row[0].specs[0] for row in rows("micse")}
-    assert sorted(by_label["as released (released)"].components) == ["ami"]
-    assert sorted(by_label["as printed (default)"].components) == ["ami", "moco"]
-
-
 def test_a_reading_is_one_of_three():
     with pytest.raises(ValidationError, match="'as printed', 'as released' or 'released, repaired'"):
         Declaration.model_validate({**LITERAL, "variants": {"code": ("released", "another loss", {})}})

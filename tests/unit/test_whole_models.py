@@ -85,9 +85,6 @@ def encoder(tiny_bert, tmp_path):
     return shutil.copytree(tiny_bert, tmp_path / "encoder")
 
 
-# ---------------------------------------------------------------- any encoder
-
-
 @pytest.mark.parametrize(("damage", "message"), DAMAGE.values(), ids=DAMAGE)
 def test_a_damaged_encoder_is_not_loaded(damage, message, encoder):
     damage(encoder)
@@ -186,9 +183,6 @@ def test_a_control_that_cannot_be_is_not_opened(facts, message, tmp_path):
     (tmp_path / "csebench.json").write_text(json.dumps(facts))
     with pytest.raises(BadInput, match=message):
         open_model(tmp_path)
-
-
-# ---------------------------------------------------------------- finished runs
 
 
 @pytest.fixture

@@ -87,24 +87,16 @@ def test_page_csv_and_scores(project):
     assert "tiny,table2,2,SimCSE,0.1%,67.94,1.16," in project.read("cells.csv")
 
 
-def test_everything_is_written(project):
+def test_everything_is_written_and_links_to_what_there_is(project):
+    folder = project.folder / "results"
     for name in (*PAGES, *DRAWN, *REPORTS):
-        assert (project.folder / "results" / name).stat().st_size > 0, name
-    assert "<svg" in project.read("tiny/figure1.svg")
-    drawn = project.read("tiny/figure1.csv").splitlines()
-    assert len(drawn) == 1 + 2 * 2 and sum(line.startswith("SimCSE,") for line in drawn) == 2
+        assert (folder / name).stat().st_size > 0, name
+        links = re.findall(r"\]\(([^)#]+)\)", project.read(name)) if name.endswith(".md") else []
+        for link in links:
+            assert link.startswith("http") or ((folder / name).parent / link).exists(), f"{name}: {link}"
     assert "[complete: 3 of 3 runs scored](tiny/table2.md)" in project.read("index.md")
     assert "[complete: 4 of 4 runs scored](tiny/figure1.svg)" in project.read("index.md")
-    assert "“far above BERT” (sec. 4)" in project.read("claims.md") and "(claimed: +36.5)" in project.read("claims.md")
-    assert "[figure1](tiny/figure1.svg)" in project.read("claims.md")
-    assert "## Tiny: 0" in project.read("audit.md")
-
-
-def test_pages_link_to_what_there_is(project):
-    folder = project.folder / "results"
-    for name in (*PAGES, "index.md", "claims.md", "audit.md"):
-        for link in re.findall(r"\]\(([^)#]+)\)", project.read(name)):
-            assert link.startswith("http") or ((folder / name).parent / link).exists(), f"{name}: {link}"
+    assert "(claimed: +36.5)" in project.read("claims.md") and "## Tiny: 0" in project.read("audit.md")
 
 
 @pytest.mark.parametrize("data", ["in the scale's folder", "given"])

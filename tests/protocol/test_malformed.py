@@ -1,0 +1,107 @@
+"""Malformed benchmark data: every evaluator refuses the file by its name and line.
+
+Files that are missing, empty or garbage: tests/conformance/test_evaluators.py.
+"""
+
+import re
+
+import pytest
+
+from csebench.base.errors import BadInput
+from csebench.plan.registry import load
+from csebench.score.evaluate import run_evaluator
+
+STS, STSB = "downstream/STS/STS", "downstream/STS/STSBenchmark/sts-test.csv"
+SST, TREC = "downstream/SST/binary/sentiment-dev", "downstream/TREC/TREC_10.label"
+MRPC, STSB_RAW = "downstream/MRPC/msr_paraphrase_test.txt", "misc/sts_raw/STSBenchmark/sts-test.csv"
+SICK, SICK_RAW = "downstream/SICK/SICK_test_annotated.txt", "misc/sts_raw/SICK/SICK_trial.txt"
+IMAGES, HEADLINES = f"{STS}14-en-test/STS.gs.images.txt", f"{STS}16-en-test/STS.gs.headlines.txt"
+BANKING77, AMAZON = "mteb:Banking77Classification", "mteb:AmazonCounterfactualClassification"
+BANKING, CATEGORIES = "misc/banking77/train.csv", "misc/banking77/categories.json"
+COUNTERFACTUAL = "misc/amazon_counterfactual/EN_test.tsv"
+CORPUS, QUERIES, QRELS = (f"beir/smoke/{name}" for name in ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv"))
+FLICKR, TITLES = "misc/flickr30k/captions.token", "misc/stackoverflow/label_StackOverflow.txt"
+IMDB = "misc/imdb/train.tsv"
+
+
+def put(number, text):
+    """Another text in a line."""
+    return lambda lines: [*lines[: number - 1], text, *lines[number:]]
+
+
+def whole(*lines):
+    return lambda _: lines
+
+
+def cut(lines):
+    return lines[:-1]
+
+
+def again(lines):
+    return [lines[0], *lines]
+
+
+CASES = [  # evaluator, file, its damage, and what the message says
+    ("sts", IMAGES, cut, "STS.input.images.txt: 6 lines, but STS.gs.images.txt has 5"),
+    ("sts", IMAGES, again, "STS.input.images.txt: 6 lines, but STS.gs.images.txt has 7"),
+    ("sts", IMAGES, put(1, ""), "STS.input.images.txt: STS14 images: 5 scored pairs, expected 6"),
+    ("sts", IMAGES, whole(*"222222"), "STS.input.images.txt: .*the score 2"),
+    ("sts", HEADLINES, put(3, "four"), "headlines.txt: line 3: .*'four'"),
+    ("sts", HEADLINES, put(1, "nan"), "headlines.txt: line 1"),
+    ("sts", HEADLINES, put(1, "inf"), "headlines.txt: line 1"),
+    ("sts", f"{STS}12-en-test/STS.input.MSRpar.txt", put(2, "one sentence"), "STS.input.MSRpar.txt: line 2"),
+    ("stsb_dev", STSB.replace("test", "dev"), cut, "sts-dev.csv: .*31 scored pairs, expected 32"),
+    ("sts", STSB, put(7, "a\tb\tc\td\tfour\tone\ttwo"), "sts-test.csv: line 7: .*'four'"),
+    ("sts", STSB, put(2, "a\tb\tc\td\t2.5\tone"), "sts-test.csv: line 2: 6 columns, expected at least 7"),
+    ("sts", SICK, cut, "SICK_test_annotated.txt: .*27 scored pairs"),
+    ("sts", SICK, put(2, "1\tone\ttwo\tfour"), "SICK_test_annotated.txt: line 2: .*'four'"),
+    ("sts", SICK, put(2, "1\tone\ttwo"), "SICK_test_annotated.txt: line 2: 3 columns"),
+    ("transfer", SST, put(2, "bad"), r"sentiment-dev: line 2: .* \(got 'bad'\)"),
+    ("transfer", SST, put(1, "good\t2"), "sentiment-dev: line 1: expected a sentence"),
+    ("transfer", TREC, put(1, "WHAT:x Who ?"), "TREC_10.label: line 1: expected CLASS:kind"),
+    ("transfer", MRPC, put(2, "1\t2\t3\tone"), "test.txt: line 2: .*two sentences"),
+    ("transfer", "downstream/MR/rt-polarity.pos", cut, "rt-polarity.pos: 35 items, expected 36"),
+    (BANKING77, BANKING, put(3, "hm?,nonsense"), r"train.csv: line 3: .*'hm\? | nonsense'"),
+    (BANKING77, BANKING, put(2, "well, hm?,card_arrival"), "train.csv: line 2: .*its class"),
+    (BANKING77, BANKING, put(1, "text"), "train.csv: line 1: columns are text, expected text, cat"),
+    (BANKING77, BANKING, whole("text,category", '"hm?'), "line 2: .*unexpected end of data"),
+    (BANKING77, BANKING, whole("text,category"), "train.csv: holds no example"),
+    (BANKING77, CATEGORIES, whole("[1]"), "not a list of names"),
+    (AMAZON, COUNTERFACTUAL, put(2, "hm\t2"), "EN_test.tsv: line 2: .*its class"),
+    ("mteb:STSBenchmark", STSB_RAW, put(1, "a\tb\tc\td\t2.5\tone"), "csv: line 1"),
+    ("mteb:STSBenchmark", STSB_RAW, put(2, "\t\t\t\tnan\ta\tb"), "csv: line 2"),
+    ("mteb:SICK-R", SICK_RAW, put(1, "1\tone\ttwo\t3\tNEUTRAL"), "trial.txt: line 1: columns are 1, one, two"),
+    ("mteb:SICK-R", SICK_RAW, put(2, "1\tone\ttwo\t7\tNEUTRAL"), "trial.txt: line 2: expected two sentences"),
+    ("mteb:SICK-R", SICK_RAW, put(2, "1\tone\ttwo\t-1\tNEUTRAL"), "trial.txt: line 2: expected two sentences"),
+    ("beir:smoke", CORPUS, put(1, '{"_id": 7, "text": "x"}'), "corpus.jsonl: line 1: `_id` is 7, not a text"),
+    ("beir:smoke", CORPUS, put(2, '{"_id": 2'), "corpus.jsonl: line 2: not valid JSON"),
+    ("beir:smoke", CORPUS, again, "corpus.jsonl: line 2: `_id` .* is that of line 1, too"),
+    ("beir:smoke", CORPUS, put(1, '{"_id": "1", "title": 3, "text": "x"}'), "corpus.jsonl: line 1: `title` is 3"),
+    ("beir:smoke", CORPUS, whole("[" * 10**5), "corpus.jsonl: line 1: not valid"),
+    ("beir:smoke", QUERIES, put(1, '{"text": "x"}'), "queries.jsonl: line 1: not a JSON object"),
+    ("beir:smoke", QUERIES, put(1, '{"_id": "1", "text": ["a"]}'), r"queries.jsonl: line 1: `text` is \['a'\]"),
+    ("beir:smoke", QUERIES, again, "queries.jsonl: line 2: `_id`"),
+    ("beir:smoke", QRELS, put(2, "nobody\ta\t1"), "'nobody' that queries.jsonl has not"),
+    ("beir:smoke", QRELS, put(2, "q1\ta"), "qrels/test.tsv: expected a header, then query, document and grade"),
+    ("beir:smoke", QRELS, lambda lines: lines[:1], "qrels/test.tsv: expected a header"),
+    ("beir:smoke", QRELS, lambda lines: [lines[0], f"{lines[1]}00000"], "qrels/test.tsv: a grade is out of range"),
+    ("neighbours", FLICKR, put(1, "1.jpg#0 no tab"), "captions.token: line 1: expected IMAGE#NUMBER"),
+    ("neighbours", FLICKR, put(2, "1.jpg\tA dog ."), "captions.token: line 2: expected"),
+    ("neighbours", FLICKR, whole("1.jpg#0\tA man .", "2.jpg#0\tA dog ."), "too few captions to find 3"),
+    ("neighbours", FLICKR, whole("1.jpg#0\tA man .", "1.jpg#1\tA man ."), "too few captions to find 3"),
+    ("clusters:stackoverflow", TITLES, whole("3"), "label_StackOverflow.txt: 1 labels for 40 titles"),
+    ("clusters:stackoverflow", TITLES, put(40, "21"), "label_StackOverflow.txt: line 40: expected a title"),
+    ("clusters:imdb", IMDB, put(2, "2\t1\t1\tgood"), "train.tsv: line 2: expected 0 or 1"),
+    ("clusters:imdb", IMDB, put(2, "1\tgood"), "train.tsv: line 2: expected 0 or 1"),
+]
+
+
+@pytest.mark.parametrize(("evaluator", "file", "damage", "message"), CASES)
+def test_a_malformed_file_is_named(evaluator, file, damage, message, data):
+    path = data / file
+    lines = path.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
+    path.write_text("".join(f"{line}\n" for line in damage(lines)), encoding="utf-8")
+    with pytest.raises(BadInput) as refused:
+        run_evaluator(evaluator, load("random")({"dimensions": 8}, 1), data)
+    assert str(data) in str(refused.value) and "\n" not in str(refused.value)
+    assert re.search(message, str(refused.value)), refused.value
