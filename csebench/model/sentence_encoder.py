@@ -34,14 +34,8 @@ class SentenceEncoder(Embedder):
         self.encoder, self.pooler, self.transform, self.evaluation = encoder, pooler, transform, evaluation
         check_length(evaluation.max_length or 0, encoder.max_seq_length, "this encoder")
 
-    def vectors(self, sentences: list[str]) -> np.ndarray:
-        if self.encoder.compiled:  # for the shapes of training
-            with torch.compiler.set_stance("force_eager"):
-                return self._vectors(sentences)
-        return self._vectors(sentences)
-
     @torch.inference_mode()
-    def _vectors(self, sentences: list[str]) -> np.ndarray:
+    def vectors(self, sentences: list[str]) -> np.ndarray:
         encoder, training = self.encoder, self.encoder.training
         encoder.eval()
         settings = self.evaluation
