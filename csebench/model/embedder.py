@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 
 from csebench.base.errors import BadInput, Untrainable
 from csebench.base.files import UNREADABLE_NPZ, replacing
+from csebench.plan.declarations import Evaluation, Precision
 
 SHARD = 8192  # texts of a corpus that are embedded, and kept on disk, at a time
 PROBE = "a sentence longer than any model reads, whose vector tells models and settings apart " * 50
@@ -36,13 +38,14 @@ class Embedder:
     it stands for, by name, or several of them with weights.
 
     Attributes:
+        evaluation: the settings with which it embeds.
         seconds: spent in embedding so far.
         embedded: sentences embedded so far.
         cache_dir: where `stream` keeps its shards; None: nowhere.
         artifacts_dir: where an evaluator may leave files that go with its scores.
     """
 
-    seconds, embedded = 0.0, 0
+    seconds, embedded, evaluation = 0.0, 0, Evaluation()
     cache_dir: Path | None = None
     artifacts_dir: Path | None = None
 
@@ -66,6 +69,15 @@ class Embedder:
         """Vectors of the left and right sentences of graded pairs (csebench.data.sts.Pairs)."""
         return self.embed(pairs.left), self.embed(pairs.right)
 
+    @contextmanager
+    def in_precision(self, precision: Precision | None) -> Iterator[None]:
+        """Embed in another precision than the evaluation's, if one is given, and remember none of it."""
+        before = self.evaluation, self.known
+        if precision is not None and precision != self.evaluation.precision:
+            self.evaluation, self.known = self.evaluation.model_copy(update={"precision": precision}), {}
+        yield
+        self.evaluation, self.known = before
+
     def _timed(self, sentences: list[str]) -> np.ndarray:
         started = time.perf_counter()
         vectors = self.vectors(sentences)
@@ -80,7 +92,7 @@ class Embedder:
         Every shard is kept below `cache_dir` under a hash of its texts, of the model and of its settings, so that a
         killed evaluation goes on behind the last one, and a second search of the corpus embeds nothing.
         """
-        model = f"{getattr(self, 'evaluation', '')} {hashlib.sha256(self.vectors([PROBE]).tobytes()).hexdigest()}"
+        model = f"{self.evaluation} {hashlib.sha256(self.vectors([PROBE]).tobytes()).hexdigest()}"
         for number, shard in enumerate(shards(texts)):
             if self.cache_dir is None:
                 yield self._timed(shard)

@@ -262,13 +262,11 @@ class Encoder(nn.Module):
             assert dropout is not None
             self.set_dropout(dropout)
         every = pooler is None or pooler in TWO_LAYERS
-        replaced = self.model.embeddings.register_forward_hook(partial(replace_first, first))
-        try:
+        replace = lambda _, __, x: x if first is None else torch.cat([first.unsqueeze(1).to(x.dtype), x[:, 1:]], 1)  # noqa: E731
+        with self.model.embeddings.register_forward_hook(replace):
             if not self.stack:
                 return self.model(input_ids=ids, attention_mask=mask, output_hidden_states=every), ()
             states = self.model.embeddings(input_ids=ids)
-        finally:
-            replaced.remove()
         encoded = Encoded(None, ids, mask.bool(), self.tokenizer.mask_token_id)
         run_layer = self.compiled_layer if self.compiled_layer and self.training else bert_layer
         hidden, maps, added = [states] if every else [], [], additive(mask)
@@ -278,15 +276,10 @@ class Encoder(nn.Module):
                 run_layer, select = bert_layer, partial(at_position, position=encoded.position(pooler))
             states, attention = run_layer(layer, states, added, number in self.attention_layers, select)
             hidden += [states] if every else []
-            maps += [] if attention is None else [attention]
+            maps += [attention] if number in self.attention_layers else []
         pooled = None if self.model.pooler is None else self.model.pooler(states)
         output = BaseModelOutputWithPooling(states, pooled, tuple(hidden) if every else None)
         return output, tuple(maps)
-
-
-def replace_first(first: torch.Tensor | None, _, __, states: torch.Tensor) -> torch.Tensor:
-    """(N, D), (N, T, D) -> (N, T, D): a hook that replaces the states at position 0, if there is anything to take."""
-    return states if first is None else torch.cat([first.unsqueeze(1).to(states.dtype), states[:, 1:]], dim=1)
 
 
 def head_of(masked_lm) -> nn.Module:

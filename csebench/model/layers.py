@@ -82,17 +82,12 @@ def can_compile() -> bool:
 
 
 def bert_layer(layer, states, mask, keeps: bool = False, select: Callable | None = None):
-    """One layer of a BERT or RoBERTa, with its attention map on request. A function of the layer, so that one
-    compilation serves all layers; the layers of transformers return no map, and hooks that take it break the graph.
+    """One layer of a BERT or RoBERTa: (N, T, D), (N, 1, 1, T) -> (N, T, D) and, if it `keeps` it, the attention map
+    (N, H, T, T) after dropout. A function of the layer, so that one compiled graph serves all layers; hooks into the
+    layers of transformers, which return no map, break the graph.
 
     Args:
-        states: (N, T, D)
-        mask: (N, 1, 1, T), of `additive`.
-        keeps: whether the map is returned.
         select: of the states behind the attention, those that the rest of the layer works on.
-
-    Returns:
-        states (N, T, D), and the map (N, H, T, T) after dropout, or None.
     """
     attend = partial(fp32_attention, layer.attention.self) if keeps else layer.attention.self
     context, attention = attend(states, mask)
