@@ -75,8 +75,10 @@ class Embedder:
         before = self.evaluation, self.known
         if precision is not None and precision != self.evaluation.precision:
             self.evaluation, self.known = self.evaluation.model_copy(update={"precision": precision}), {}
-        yield
-        self.evaluation, self.known = before
+        try:
+            yield
+        finally:
+            self.evaluation, self.known = before
 
     def _timed(self, sentences: list[str]) -> np.ndarray:
         started = time.perf_counter()

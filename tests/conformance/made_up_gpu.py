@@ -33,7 +33,7 @@ COPIES = (ATEN._to_copy.default, ATEN.copy_.default)
 READS = {ATEN._local_scalar_dense.default: lambda x: 1e9, ATEN.unique_dim.default: lambda x, *_: (x, x, x)}
 AUTOCAST = {torch.bfloat16: ("linear", "matmul", "bmm", "scaled_dot_product_attention")}  # as PyTorch does for CUDA
 AUTOCAST |= {torch.float32: ("softmax.int", "log_softmax.int", "layer_norm", "cross_entropy_loss", "log", "exp")}
-NO_KERNELS = ("empty", "detach", "alias")
+NO_KERNELS = ("prim::", "aten::empty", "aten::detach", "aten::_unsafe_view")
 
 
 class Waits(Exception):
@@ -53,7 +53,7 @@ class Gpu(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if torch.is_inference_mode_enabled() and func._can_decompose():  # else autograd has done so
+        if func.namespace == "aten" and func._can_decompose():  # of tensors without autograd, which has done so else
             with self:
                 return func.decompose(*args, **kwargs)
         tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
@@ -72,7 +72,7 @@ class Gpu(TorchDispatchMode):
                 return torch.ones(args[0].shape, dtype=kwargs.get("dtype") or args[0].dtype)
             if not (to_device and (kwargs.get("non_blocking") or True in args[2:])):
                 raise Waits(f"{func} {[tuple(x.shape) for x in tensors]}: the host waits, or devices are mixed")
-        self.kernels += not (func.is_view or func.name().removeprefix("aten::").startswith(NO_KERNELS))
+        self.kernels += not (func.is_view or func.name().startswith(NO_KERNELS))
         args, kwargs = tree_map_only(torch.Tensor, self.faked, (args, kwargs))
         with self.fake:
             made = func(*args, **kwargs)
@@ -116,6 +116,7 @@ def libraries():
 @pytest.fixture
 def gpu(libraries, monkeypatch):
     monkeypatch.setattr("transformers.masking_utils.is_tracing", lambda *_: False)  # as of tensors with data
+    monkeypatch.setattr("torch.nn.utils.clip_grad._has_foreach_support", lambda *_: True)  # as of a GPU
     return Gpu()
 
 
@@ -161,7 +162,7 @@ def test_the_dev_point_waits_for_its_results_alone(precision, gpu, make_spec, sm
     assert len(gpu.waits) == 4
 
 
-KERNELS = {"simcse": 0, "micse": 0, "diffcse": 0, "infocse": 0, "msse": 0, "simcse+ami": 0}
+KERNELS = {"simcse": 393, "micse": 665, "diffcse": 904, "infocse": 695, "msse": 1034, "simcse+ami": 500}  # of 3 layers
 
 
 @pytest.mark.parametrize("run", KERNELS)
