@@ -5,11 +5,9 @@ import sys
 
 import pytest
 import torch
-from test_conformance import assembled
 
 from csebench.base.project import ROOT
 from csebench.model.encoder import Encoder
-from csebench.model.layers import Dropout, bert_layer
 from csebench.model.sentence_encoder import SentenceEncoder
 from csebench.model.tokens import Tokens
 from csebench.plan.declarations import EncoderRef
@@ -41,47 +39,6 @@ def test_compiled_layers_give_the_same_losses(make_spec, sentences):
         vectors = SentenceEncoder(encoder, "cls_before_pooler").embed(sentences[:5])
         losses[compiled] += vectors[:, 0].tolist()
     assert losses[True] == pytest.approx(losses[False], rel=1e-3)
-
-
-GRAPHS = {  # settings: graphs after one length, after several
-    "simcse": ({"method": "simcse"}, (1, 2)),
-    "all hidden states": ({"method": "condenser"}, (1, 2)),
-    "maps of AMI": ({"method": "simcse", "params": {"pooler": "avg"}, "components": {"ami": {}}}, (2, 4)),
-    "momentum": ({"method": "simcse", "components": {"moco": {}}}, (2, 4)),
-    "another dropout": ({"method": "scd"}, (2, 4)),
-    "chunks": ({"method": "simcse"}, (2, 4)),  # the last of them is smaller
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("case", GRAPHS)
-def test_one_graph_serves_all_layers(case, make_spec, sentences, monkeypatch):
-    """And all lengths but the first; a compiled layer is one graph, not several."""
-    graphs, calls = [], []
-
-    def backend(graph, _):
-        graphs.append(graph)
-        return lambda *args: calls.append(graph) or graph.forward(*args)
-
-    monkeypatch.setattr(Dropout, "forward", torch.nn.Dropout.forward)  # as on a GPU
-    monkeypatch.setattr(torch._dynamo.config, "recompile_limit", 64)
-    torch._dynamo.reset()
-    settings, wanted = GRAPHS[case]
-    modules, optimizer = assembled(make_spec(**settings), chunk_size=5 if case == "chunks" else None)
-    layers = []
-    for encoder in trainer.encoders(modules):
-        compiled = torch.compile(bert_layer, backend=backend)
-        encoder.compiled_layer = lambda *args, compiled=compiled: layers.append(1) or compiled(*args)
-    found = []
-    for batch in (
-        sentences[:8],
-        [s[:20] for s in sentences[8:16]],
-        sentences[16:24],
-        [s[:60] for s in sentences[24:32]],
-    ):
-        trainer.optimise(modules["method"], modules["components"], optimizer, batch, "bf16")
-        found.append(len(graphs))
-    assert (found[0], found[-1]) == wanted and len(calls) == len(layers) > 0
 
 
 def test_rows_are_the_tokenizers(tiny_bert, sentences):
