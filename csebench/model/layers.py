@@ -99,11 +99,13 @@ def bert_layer(layer, states, mask, keeps: bool = False, select: Callable | None
 def fp32_attention(module, states, mask):
     """Self-attention with scores in fp32, under autocast, too: who reads the map takes its logarithm, and bf16 scores
     around 8 are 0.06 apart. (N, T, D), (N, 1, 1, T) -> (N, T, D), (N, H, T, T)"""
-    projected = [project(states) for project in (module.query, module.key, module.value)]
-    heads = [x.unflatten(-1, (-1, module.attention_head_size)).transpose(1, 2).float() for x in projected]
+    query, key, value = [  # projected under autocast
+        project(states).unflatten(-1, (-1, module.attention_head_size)).transpose(1, 2).float()
+        for project in (module.query, module.key, module.value)
+    ]
     dropout = module.dropout.p if module.training else 0.0
     with torch.autocast(states.device.type, enabled=False):
-        context, attention = eager_attention_forward(module, *heads, mask, scaling=module.scaling, dropout=dropout)
+        context, attention = eager_attention_forward(module, query, key, value, mask, module.scaling, dropout)
     return context.flatten(2), attention
 
 

@@ -13,6 +13,7 @@ Relations: as auxiliary_mlm, another network whose task needs the sentence vecto
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
+from transformers import PreTrainedModel
 
 from csebench.base.errors import BadInput
 from csebench.model.chunks import in_chunks
@@ -57,11 +58,12 @@ class Component(Base):
         super().__init__(method, params)
         encoder = method.encoder
         self.tokenizer = encoder.tokenizer
-        self.generator = freeze(self.masked_lm(encoder))
+        self.generator = self.masked_lm(encoder)
+        freeze(self.generator)
         self.discriminator = encoder.copy()
         self.classify = nn.Linear(encoder.size, 2)
 
-    def masked_lm(self, encoder: Encoder) -> nn.Module:
+    def masked_lm(self, encoder: Encoder) -> PreTrainedModel:
         if self.p.generator == "self":
             return encoder.masked_lm()
         ref = EncoderRef.parse(self.p.generator)

@@ -14,6 +14,7 @@ GRAPHS = {}  # after a batch of one length, and of several; (1, 2) where nothing
 
 
 @pytest.mark.slow
+@torch._dynamo.config.patch(recompile_limit=64)
 @pytest.mark.parametrize("case", CASES)
 def test_one_graph_serves_all_layers(case, make_spec, sentences, monkeypatch):
     """Of all encoders, and another for all further lengths; without a break: a layer is one call. More where passes
@@ -25,7 +26,6 @@ def test_one_graph_serves_all_layers(case, make_spec, sentences, monkeypatch):
         return lambda *args: calls.append(graph) or graph.forward(*args)
 
     monkeypatch.setattr(Dropout, "forward", torch.nn.Dropout.forward)  # as on a GPU
-    monkeypatch.setattr(torch._dynamo.config, "recompile_limit", 64)
     torch._dynamo.reset()
     settings, chunk_size = CASES[case]
     spec = make_spec(**settings)
