@@ -15,6 +15,7 @@ Relations: `stsb_retrieval` searches STS-B's sentences; `mteb:QuoraRetrieval` is
 
 import csv
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -91,7 +92,7 @@ def evaluate(
     root = data_root / f"beir/{dataset}"
     folders = {str(path.parent.relative_to(root)): path.parent for path in sorted(root.glob("**/corpus.jsonl"))}
     corpora = {name: read(folder) for name, folder in folders.items()}
-    with model.in_precision(precision):
+    with embedding_in(model, precision or model.evaluation.precision):
         by_forum = {name: values_of(model, folder, *corpora[name], similarity) for name, folder in folders.items()}
     means = {name: {m: float(np.mean(items[m])) for m in METRICS} for name, items in by_forum.items()}
     rows = [Score(dataset, "all", m, float(np.mean([values[m] for values in means.values()]))) for m in METRICS]
@@ -99,6 +100,18 @@ def evaluate(
         return rows, next(iter(by_forum.values()))
     rows += [Score(dataset, name, m, value) for name, values in means.items() for m, value in values.items()]
     return rows, {f"{name}/{item}": array for name, items in by_forum.items() for item, array in items.items()}
+
+
+@contextmanager
+def embedding_in(model: Embedder, precision: Precision) -> Iterator[None]:
+    """Let a model embed in a precision; what it remembers of another is not used meanwhile."""
+    before = model.evaluation, model.known
+    if precision != model.evaluation.precision:
+        model.evaluation, model.known = model.evaluation.model_copy(update={"precision": precision}), {}
+    try:
+        yield
+    finally:
+        model.evaluation, model.known = before
 
 
 def values_of(model: Embedder, folder: Path, ids: list[str], queries: Queries, qrels: Qrels, similarity: str) -> Items:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy as np
 
 from csebench.base.errors import BadInput, Untrainable
 from csebench.base.files import UNREADABLE_NPZ, replacing
-from csebench.plan.declarations import Evaluation, Precision
+from csebench.plan.declarations import Evaluation
 
 SHARD = 8192  # texts of a corpus that are embedded, and kept on disk, at a time
 PROBE = "a sentence longer than any model reads, whose vector tells models and settings apart " * 50
@@ -68,17 +67,6 @@ class Embedder:
     def pairs(self, pairs) -> tuple[np.ndarray, np.ndarray]:
         """Vectors of the left and right sentences of graded pairs (csebench.data.sts.Pairs)."""
         return self.embed(pairs.left), self.embed(pairs.right)
-
-    @contextmanager
-    def in_precision(self, precision: Precision | None) -> Iterator[None]:
-        """Embed in another precision than the evaluation's, if one is given, and remember none of it."""
-        before = self.evaluation, self.known
-        if precision is not None and precision != self.evaluation.precision:
-            self.evaluation, self.known = self.evaluation.model_copy(update={"precision": precision}), {}
-        try:
-            yield
-        finally:
-            self.evaluation, self.known = before
 
     def _timed(self, sentences: list[str]) -> np.ndarray:
         started = time.perf_counter()

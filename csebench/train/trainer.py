@@ -55,8 +55,8 @@ class Training:
         batch = parallel.shard(batch, self.method.group)
         with contextlib.suppress(torch.OutOfMemoryError):  # what it holds is free behind it
             return optimise(self.method, self.components, self.optimizer, batch, self.precision, check=step == 0)
-        advice = "take a smaller `batch_size` or `max_length`."
-        if size := self.fitting_chunk(batch):
+        size, advice = self.fitting_chunk(batch), "take a smaller `batch_size` or `max_length`."
+        if size is not None:
             advice = f"give --chunk-size {size}, which fits (to Snakemake: --set-resources train:chunk_size={size})."
         raise RunFailed(f"{self.name}: {len(batch)} sentences do not fit in the memory of the GPU; {advice}")
 
