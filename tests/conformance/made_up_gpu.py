@@ -167,7 +167,7 @@ KERNELS = {"simcse": 393, "micse": 665, "diffcse": 904, "infocse": 695, "msse": 
 
 @pytest.mark.parametrize("run", KERNELS)
 def test_kernels_of_a_step(run, gpu, make_spec, sentences):
-    """Launches cost the host a third of a step of BERT-base; their number, uncompiled, may only fall."""
+    """Each launch costs the host time; their number, uncompiled, may only fall."""
     spec = make_spec(**RUNS[run])
     state, optimizer = on_the_device(spec, gpu)
     first, second, _ = batches(spec, sentences, state["method"])
