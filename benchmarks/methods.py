@@ -24,8 +24,8 @@ from csebench.base.provenance import code_state, processor
 from csebench.base.terminal import bar
 from csebench.data.corpus import read_corpus
 from csebench.data.sts import read_sts
+from csebench.plan.catalog import scale
 from csebench.plan.cost import device_name
-from csebench.plan.declarations import Evaluation
 from csebench.plan.registry import COMPONENTS, METHODS, declaration, names
 from csebench.score.models import open_model
 from csebench.train.trainer import optimise
@@ -118,10 +118,10 @@ def save(entry):
 
 
 def embedding_rate(args):
-    """Sentences per second of an evaluation, on the sentences of STS-B test."""
+    """Sentences per second of an evaluation as a scale of this device runs it, on the sentences of STS-B test."""
     (pairs,) = read_sts(ROOT / "data/smoke", "STS-B")
     texts = [f"{s} {i}" for i in range(4 if args.quick else 20) for s in (*pairs.left, *pairs.right)]
-    model = open_model(args.encoder, "avg", Evaluation(precision=args.precision))
+    model = open_model(args.encoder, "avg", scale("paper" if CUDA else "mini").evaluation)
     model.embed(texts[:128])  # which it remembers
     return len(texts[128:]) / timed(model.embed, texts[128:])
 

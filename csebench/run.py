@@ -11,7 +11,7 @@ from pathlib import Path
 
 from csebench.base.data_root import DataRoot
 from csebench.base.errors import BadInput, RunFailed, Untrainable, first_line
-from csebench.base.processes import acquire_gpus, is_distributed, is_main_process
+from csebench.base.processes import acquire_gpus, is_distributed
 from csebench.base.runs import (
     REPORT,
     Progress,
@@ -103,7 +103,7 @@ def train_and_score(job: Job) -> None:
 
             corpus, positives = recipe.corpus_path(spec, job.scale), recipe.positives_path(spec)
             train(spec, job.folder, corpus, data_root, positives=positives, chunk_size=job.chunk_size)
-        if is_main_process():
+        if not is_distributed():  # else the GPUs of all processes would wait: `publish` makes the scores, on one
             ready = [evaluator for evaluator in in_order(job.evaluators, data_root) if has_data(evaluator, data_root)]
             settings, threads = job.scale.evaluation, spec.threads
             evaluate_run(job.folder, ready, data_root, settings, job.runs_per_gpu, keep_going=True, threads=threads)

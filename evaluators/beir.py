@@ -15,6 +15,7 @@ Relations: `stsb_retrieval` searches STS-B's sentences; `mteb:QuoraRetrieval` is
 
 import csv
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ from beir.retrieval.evaluation import pytrec_eval
 from csebench.base.errors import BadInput, shortened
 from csebench.base.files import parse_json
 from csebench.model.embedder import Embedder
+from csebench.plan.declarations import Precision
 from csebench.score.score_types import Items, Score
 
 DECLARATION = {
@@ -57,7 +59,7 @@ DECLARATION = {
     ],
     "fetched": "beir/{dataset}/source.json",
     "params": {"similarity": "cos"},
-    "variants": {"dot": {"similarity": "dot"}},
+    "variants": {"dot": {"similarity": "dot"}, "bf16": {"precision": "bf16"}},
     "best": {"ndcg@10": 1.0, "map": 1.0, "recall@100": 1.0},
     "chance": {"ndcg@10": (0.0, 0.35), "map": (0.0, 0.35)},
     "items": {"values": "**/{metric}", "score": "mean"},
@@ -74,12 +76,15 @@ Queries = dict[str, str]  # text by id
 Qrels = dict[str, dict[str, int]]  # grades of documents, by query and document
 
 
-def evaluate(model: Embedder, data_root: Path, dataset: str, similarity: str) -> tuple[list[Score], Items]:
+def evaluate(
+    model: Embedder, data_root: Path, dataset: str, similarity: str, precision: Precision | None = None
+) -> tuple[list[Score], Items]:
     """Scores of a model on one dataset.
 
     Args:
         dataset: folder below `beir/`: corpus.jsonl, queries.jsonl and qrels/test.tsv, or folders of such (forums).
         similarity: `cos` or `dot`.
+        precision: in which texts are embedded; None: that of the evaluation.
 
     Returns:
         rows, the mean over queries, subset `all`, of several forums also each forum's; items (module docstring).
@@ -87,13 +92,26 @@ def evaluate(model: Embedder, data_root: Path, dataset: str, similarity: str) ->
     root = data_root / f"beir/{dataset}"
     folders = {str(path.parent.relative_to(root)): path.parent for path in sorted(root.glob("**/corpus.jsonl"))}
     corpora = {name: read(folder) for name, folder in folders.items()}
-    by_forum = {name: values_of(model, folder, *corpora[name], similarity) for name, folder in folders.items()}
+    with embedding_in(model, precision or model.evaluation.precision):
+        by_forum = {name: values_of(model, folder, *corpora[name], similarity) for name, folder in folders.items()}
     means = {name: {m: float(np.mean(items[m])) for m in METRICS} for name, items in by_forum.items()}
     rows = [Score(dataset, "all", m, float(np.mean([values[m] for values in means.values()]))) for m in METRICS]
     if len(by_forum) == 1:
         return rows, next(iter(by_forum.values()))
     rows += [Score(dataset, name, m, value) for name, values in means.items() for m, value in values.items()]
     return rows, {f"{name}/{item}": array for name, items in by_forum.items() for item, array in items.items()}
+
+
+@contextmanager
+def embedding_in(model: Embedder, precision: Precision) -> Iterator[None]:
+    """Let a model embed in a precision; what it remembers of another is not used meanwhile."""
+    before = model.evaluation, model.known
+    if precision != model.evaluation.precision:
+        model.evaluation, model.known = model.evaluation.model_copy(update={"precision": precision}), {}
+    try:
+        yield
+    finally:
+        model.evaluation, model.known = before
 
 
 def values_of(model: Embedder, folder: Path, ids: list[str], queries: Queries, qrels: Qrels, similarity: str) -> Items:

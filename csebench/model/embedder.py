@@ -13,6 +13,7 @@ import numpy as np
 
 from csebench.base.errors import BadInput, Untrainable
 from csebench.base.files import UNREADABLE_NPZ, replacing
+from csebench.plan.declarations import Evaluation
 
 SHARD = 8192  # texts of a corpus that are embedded, and kept on disk, at a time
 PROBE = "a sentence longer than any model reads, whose vector tells models and settings apart " * 50
@@ -36,13 +37,14 @@ class Embedder:
     it stands for, by name, or several of them with weights.
 
     Attributes:
+        evaluation: the settings with which it embeds.
         seconds: spent in embedding so far.
         embedded: sentences embedded so far.
         cache_dir: where `stream` keeps its shards; None: nowhere.
         artifacts_dir: where an evaluator may leave files that go with its scores.
     """
 
-    seconds, embedded = 0.0, 0
+    seconds, embedded, evaluation = 0.0, 0, Evaluation()
     cache_dir: Path | None = None
     artifacts_dir: Path | None = None
 
@@ -80,7 +82,7 @@ class Embedder:
         Every shard is kept below `cache_dir` under a hash of its texts, of the model and of its settings, so that a
         killed evaluation goes on behind the last one, and a second search of the corpus embeds nothing.
         """
-        model = f"{getattr(self, 'evaluation', '')} {hashlib.sha256(self.vectors([PROBE]).tobytes()).hexdigest()}"
+        model = f"{self.evaluation} {hashlib.sha256(self.vectors([PROBE]).tobytes()).hexdigest()}"
         for number, shard in enumerate(shards(texts)):
             if self.cache_dir is None:
                 yield self._timed(shard)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import inspect
 import itertools
+import os
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -16,17 +17,27 @@ from safetensors.numpy import load_file
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from transformers import MODEL_MAPPING, AutoConfig, AutoModel, AutoModelForMaskedLM, AutoTokenizer
+from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils import logging
 
 from csebench.base.errors import BadInput
 from csebench.base.hub import local_folder, model_source
 from csebench.base.models import check_foreign, check_model, check_revision, check_vocabulary, unreadable
 from csebench.model.chunks import in_chunks
-from csebench.model.layers import Layers, additive, at_position, can_compile, to_device, use_cheap_dropout
+from csebench.model.layers import (
+    Layers,
+    additive,
+    at_position,
+    bert_layer,
+    can_compile,
+    to_device,
+    use_cheap_dropout,
+)
 from csebench.model.pooling import ONE_POSITION, TEMPLATES, TWO_LAYERS, Encoded
 from csebench.model.tokens import Tokens
 from csebench.model.weights import check_architecture, check_tokenizer, check_weights
 from csebench.plan.declarations import EncoderRef
+from csebench.plan.spec import RUNS
 
 logging.set_verbosity_error()  # else every load reports the masked-LM head that we do not want
 logging.disable_progress_bar()
@@ -45,7 +56,7 @@ class Encoder(nn.Module):
         self.source = source or {}  # where `from_pretrained` found it
         use_cheap_dropout(model)
         self.attention_layers: set[int] = set()  # whose attention maps `forward` returns
-        self.compiled = False
+        self.compiled_layer: Callable | None = None  # of `bert_layer`, for training
         self.dropout: float | None = None  # as set last; None: as the model has it
         self.chunk_size: int | None = None  # sentences that are in memory at a time, in training; None: the batch
         self.tokens: Tokens | None = None  # where sentences are seen again
@@ -184,14 +195,11 @@ class Encoder(nn.Module):
         return self.model.encoder.layer if self.model.config.model_type in BERTS else nn.ModuleList()
 
     def compile_layers(self) -> None:
-        """Let torch.compile fuse the layers whose internals are not read: not those whose attention is kept, and not
-        the last, which may work on one position only. Layers have equal code, so one is compiled for all of them."""
-        if not can_compile():
-            return
-        for number, layer in enumerate(self.stack[:-1]):
-            if number not in self.attention_layers:
-                layer.compile()
-                self.compiled = True
+        """Let torch.compile fuse the layers in training, but the last where it works on one position only. Layers have
+        equal code, so one is compiled for all of them, and for all jobs: the compiler's cache is in runs/."""
+        if self.stack and can_compile():
+            os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str((RUNS / ".inductor").resolve()))
+            self.compiled_layer = torch.compile(bert_layer)
 
     def ids(self, sentences: list[str], max_length: int | None = None) -> list[list[int]]:
         """Token ids, cut at `max_length`, else at what the encoder can read."""
@@ -250,29 +258,28 @@ class Encoder(nn.Module):
         Args:
             dropout: as `set_dropout` had it in the forward pass.
         """
-        encoded = Encoded(None, ids, mask.bool(), self.tokenizer.mask_token_id)
         if dropout != self.dropout:  # computed again, after another view had set its own
             assert dropout is not None
             self.set_dropout(dropout)
-        maps, hooks = {}, []
-        for i in sorted(self.attention_layers):
-            keep = lambda _, __, out, i=i: maps.__setitem__(i, out[1])  # noqa: E731
-            hooks.append(self.stack[i].attention.self.register_forward_hook(keep))
-        if pooler in ONE_POSITION and self.stack:
-            position = encoded.position(pooler)
-            select = lambda _, states: tuple(at_position(s, position) for s in states)  # noqa: E731
-            hooks.append(self.stack[-1].attention.output.register_forward_pre_hook(select))
-        if first is not None:
-            replace = lambda _, __, out: torch.cat([first.unsqueeze(1).to(out.dtype), out[:, 1:]], dim=1)  # noqa: E731
-            hooks.append(self.model.embeddings.register_forward_hook(replace))
         every = pooler is None or pooler in TWO_LAYERS
-        try:
-            attention_mask = additive(encoded.mask) if self.stack else mask
-            output = self.model(input_ids=ids, attention_mask=attention_mask, output_hidden_states=every)
-        finally:
-            for hook in hooks:
-                hook.remove()
-        return output, tuple(maps[i] for i in sorted(maps))
+        replace = lambda _, __, x: x if first is None else torch.cat([first.unsqueeze(1).to(x.dtype), x[:, 1:]], 1)  # noqa: E731
+        with self.model.embeddings.register_forward_hook(replace):
+            if not self.stack:
+                return self.model(input_ids=ids, attention_mask=mask, output_hidden_states=every), ()
+            states = self.model.embeddings(input_ids=ids)
+        encoded = Encoded(None, ids, mask.bool(), self.tokenizer.mask_token_id)
+        run_layer = self.compiled_layer if self.compiled_layer and self.training else bert_layer
+        hidden, maps, added = [states] if every else [], [], additive(mask)
+        for number, layer in enumerate(self.stack):
+            select = None
+            if pooler in ONE_POSITION and layer is self.stack[-1]:
+                run_layer, select = bert_layer, partial(at_position, position=encoded.position(pooler))
+            states, attention = run_layer(layer, states, added, number in self.attention_layers, select)
+            hidden += [states] if every else []
+            maps += [attention] if number in self.attention_layers else []
+        pooled = None if self.model.pooler is None else self.model.pooler(states)
+        output = BaseModelOutputWithPooling(states, pooled, tuple(hidden) if every else None)
+        return output, tuple(maps)
 
 
 def head_of(masked_lm) -> nn.Module:

@@ -1,4 +1,5 @@
-"""Figures of merit of sentence vectors: Spearman of cosine, alignment, uniformity."""
+"""Figures of merit of sentence vectors: Spearman of cosine, alignment, uniformity; of arrays, or of tensors
+where they are, those of the host as arrays."""
 
 from __future__ import annotations
 
@@ -7,19 +8,23 @@ import numpy as np
 BLOCK = 1024  # rows of distances at a time
 
 
-def unit(vectors: np.ndarray) -> np.ndarray:
-    vectors = vectors.astype(np.float64)
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+def unit(vectors):
+    """(N, D) -> (N, D) float64 of length 1."""
+    if getattr(vectors, "is_cpu", False):
+        vectors = vectors.numpy()
+    vectors = vectors.astype(np.float64) if isinstance(vectors, np.ndarray) else vectors.double()
+    return vectors / ((vectors * vectors).sum(1) ** 0.5).clip(1e-12)[:, None]
 
 
-def cosine(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+def cosine(left, right) -> np.ndarray:
     """(pairs, D), (pairs, D) -> (pairs,) float32, the precision of SentEval's cosine (senteval/utils.py).
 
     Its rounding makes pairs of nearly equal vectors tie in a ranking. Computed in float64 and rounded once, so that
     pairs of equal vectors have exactly 1 and tie, too: in float32 throughout, their norms leave 1 or one of its
     neighbours. A vector of zeros has the cosine 0 with every other.
     """
-    return (unit(left) * unit(right)).sum(1).astype(np.float32)
+    cosines = (unit(left) * unit(right)).sum(1)
+    return (cosines if isinstance(cosines, np.ndarray) else cosines.cpu().numpy()).astype(np.float32)
 
 
 def spearman(predicted: np.ndarray, gold: np.ndarray) -> float:
@@ -35,26 +40,26 @@ def ranks(values: np.ndarray) -> np.ndarray:
     return (np.cumsum(size) - (size - 1) / 2)[group]
 
 
-def alignment(left: np.ndarray, right: np.ndarray) -> float:
+def alignment(left, right) -> float:
     """Mean squared distance of positive pairs, L2-normalised (Wang & Isola 2020; SimCSE sec. 2.3)."""
-    return float(np.square(unit(left) - unit(right)).sum(1).mean())
+    return float(((unit(left) - unit(right)) ** 2).sum(1).mean())
 
 
-def uniformity(vectors: np.ndarray) -> float:
+def uniformity(vectors) -> float:
     """log mean exp(-2 squared distance) over all distinct pairs, L2-normalised (Wang & Isola 2020).
 
     In float64, on the GPU if there is one: training asks for it at every evaluation.
     """
     import torch
 
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    x, total = torch.from_numpy(unit(vectors)).to(device), 0.0
+    x, total = torch.as_tensor(unit(vectors)), 0.0
+    x = x.cuda() if torch.cuda.is_available() else x
     squares, n = x.square().sum(1), len(vectors)
     for start in range(0, n, BLOCK):
         rows = slice(start, start + BLOCK)
         distances = squares[rows, None] + squares - 2 * x[rows] @ x.T
-        total += float(distances.mul_(-2).exp_().sum())
-    return float(np.log((total - n) / (n * (n - 1))))
+        total = total + distances.mul_(-2).exp_().sum()
+    return float(np.log((float(total) - n) / (n * (n - 1))))
 
 
 def averages(values: list[float]) -> tuple[float, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -16,15 +17,27 @@ from csebench.base.models import check_foreign, check_vocabulary, unreadable
 from csebench.base.terminal import bar, on_terminal
 from csebench.model.embedder import Embedder
 from csebench.model.encoder import Encoder
+from csebench.model.layers import to_device
 from csebench.model.pooling import pool
 from csebench.model.weights import check_architecture, check_tokenizer, check_weights
 from csebench.plan.declarations import EncoderRef, Evaluation
+
+BATCH_TOKENS = 128 * 512  # of a batch: attention scores of BERT-base take 1.6 GB in fp32 at length 512
 
 
 def check_length(wanted: int, max_seq_length: int, name: str, setting: str = "--max-length") -> None:
     """Raises BadInput where the model cannot read so many tokens: a run id or protocol would name a wrong length."""
     if wanted > max_seq_length:
         raise BadInput(f"{setting} {wanted}: {name} reads {max_seq_length} tokens at most.")
+
+
+def split(lengths: list[int], batch_size: int) -> list[slice]:
+    """Batches of rows sorted by length: of `batch_size` rows, or fewer, as many as have BATCH_TOKENS with padding."""
+    ends, start = [0], 0
+    for row, length in enumerate(lengths):
+        if row - start == batch_size or (row > start and (row + 1 - start) * length > BATCH_TOKENS):
+            ends.append(start := row)
+    return [slice(*pair) for pair in pairwise([*ends, len(lengths)])]
 
 
 class SentenceEncoder(Embedder):
@@ -35,26 +48,32 @@ class SentenceEncoder(Embedder):
         check_length(evaluation.max_length or 0, encoder.max_seq_length, "this encoder")
 
     def vectors(self, sentences: list[str]) -> np.ndarray:
-        if self.encoder.compiled:  # for the shapes of training
-            with torch.compiler.set_stance("force_eager"):
-                return self._vectors(sentences)
-        return self._vectors(sentences)
+        vectors = self.on_device(sentences).cpu().numpy()
+        return vectors if self.transform is None else self.transform(vectors)
 
     @torch.inference_mode()
-    def _vectors(self, sentences: list[str]) -> np.ndarray:
+    def on_device(self, sentences: list[str]) -> torch.Tensor:
+        """(sentences, D) float32 where the encoder is, before a fitted map; the host does not wait for them."""
         encoder, training = self.encoder, self.encoder.training
         encoder.eval()
         settings = self.evaluation
         ids = encoder.in_template(encoder.ids(sentences, settings.max_length), self.pooler)
         order = np.argsort([len(i) for i in ids], kind="stable")
-        vectors = np.empty((len(sentences), encoder.size), dtype=np.float32)
+        batches = split([len(ids[i]) for i in order], settings.batch_size)
         with torch.autocast(encoder.device.type, torch.bfloat16, enabled=settings.precision == "bf16"):
-            for start in bar(range(0, len(order), settings.batch_size), "embedding", "batch"):
-                index = order[start : start + settings.batch_size]
-                out = encoder(encoder.pad([ids[i] for i in index]), self.pooler)
-                vectors[index] = pool(self.pooler, out).float().cpu().numpy()
+            parts = [self.pooled([ids[i] for i in order[batch]]) for batch in bar(batches, "embedding", "batch")]
         encoder.train(training)
-        return vectors if self.transform is None else self.transform(vectors)
+        return torch.cat(parts)[to_device(torch.from_numpy(np.argsort(order)), encoder.device)]
+
+    def pooled(self, rows: list[list[int]]) -> torch.Tensor:
+        """(rows, D) float32 of rows of token ids; by halves where the memory of the device is too small."""
+        try:
+            return pool(self.pooler, self.encoder(self.encoder.pad(rows), self.pooler)).float()
+        except torch.OutOfMemoryError:
+            if len(rows) == 1:
+                raise
+        torch.cuda.empty_cache()
+        return torch.cat([self.pooled(rows[: len(rows) // 2]), self.pooled(rows[len(rows) // 2 :])])
 
 
 class SentenceTransformerEmbedder(Embedder):

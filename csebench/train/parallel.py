@@ -10,10 +10,16 @@ batch: replaced-token detection, and the noise of MSSE's released layer-wise ter
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
 import torch
 import torch.distributed as dist
+from torch import nn
 
 from csebench.base.processes import end_with_parent, is_distributed, rank
+
+BUCKET = 25 * 2**20  # bytes of gradients that are sent at a time, as in DistributedDataParallel
 
 
 def start() -> None:
@@ -86,10 +92,44 @@ def mean_weight(items: int, device) -> torch.Tensor | float:
     return count / mean(count)
 
 
-def average_gradients(parameters: list[torch.nn.Parameter]) -> None:
+@contextmanager
+def averaged_gradients(modules: Iterable[nn.Module]) -> Iterator[None]:
+    """Average the gradients of a backward pass over the processes, in buckets of BUCKET bytes, while the pass goes on.
+
+    A bucket is sent when all its gradients are there, the buckets before it too, so that every process sends the same
+    ones in the same order. Weights that a process did not use, as where its share has no masked token, have the
+    gradient 0 there. A weight's gradient is complete when it appears, in chunks, too.
+    """
     if world_size() == 1:
+        yield
         return
-    gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
-    parts = mean(torch.cat([g.flatten() for g in gradients])).split([g.numel() for g in gradients])
-    for p, part in zip(parameters, parts, strict=True):
-        p.grad = part.view_as(p)
+    weights = dict.fromkeys(w for module in modules for w in module.parameters() if w.requires_grad)
+    buckets: list[list[nn.Parameter]] = [[]]
+    for weight in reversed(weights):  # nearly in the order of the backward pass
+        if sum(w.nbytes for w in buckets[-1]) >= BUCKET:
+            buckets.append([])
+        buckets[-1].append(weight)
+    there, sent = set(), []
+
+    def send(bucket: list[nn.Parameter]) -> None:
+        flat = torch.cat([(torch.zeros_like(w) if w.grad is None else w.grad).flatten() for w in bucket])
+        flat /= world_size()
+        for weight, part in zip(bucket, flat.split([w.numel() for w in bucket]), strict=True):
+            weight.grad = part.view_as(weight)
+        sent.append(dist.all_reduce(flat, async_op=True))
+
+    def note(weight: nn.Parameter) -> None:
+        there.add(weight)
+        while buckets and there.issuperset(buckets[0]):
+            send(buckets.pop(0))
+
+    hooks = [weight.register_post_accumulate_grad_hook(note) for weight in weights]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+    for bucket in buckets:
+        send(bucket)
+    for work in sent:
+        work.wait()

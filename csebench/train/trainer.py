@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -10,13 +11,14 @@ import numpy as np
 import torch
 from torch import nn
 
-from csebench.base.errors import BadInput, Untrainable, shortened
+from csebench.base.errors import BadInput, RunFailed, Untrainable, shortened
 from csebench.base.processes import rank
 from csebench.base.runs import Progress
 from csebench.data.sts import Pairs
 from csebench.model import metrics
+from csebench.model.embedder import check_finite
 from csebench.model.encoder import Encoder
-from csebench.model.layers import Layers
+from csebench.model.layers import Layers, to_device
 from csebench.model.sentence_encoder import SentenceEncoder
 from csebench.model.tokens import Tokens
 from csebench.plan.declarations import Evaluation, Precision
@@ -51,7 +53,24 @@ class Training:
     def make_step(self, step: int) -> torch.Tensor:
         batch = batch_at(step, self.sentences, self.method.sentences_per_step(), self.seed, self.least)
         batch = parallel.shard(batch, self.method.group)
-        return optimise(self.method, self.components, self.optimizer, batch, self.precision, check=step == 0)
+        with contextlib.suppress(torch.OutOfMemoryError):  # what it holds is free behind it
+            return optimise(self.method, self.components, self.optimizer, batch, self.precision, check=step == 0)
+        size, advice = self.fitting_chunk(batch), "take a smaller `batch_size` or `max_length`."
+        if size is not None:
+            advice = f"give --chunk-size {size}, which fits (to Snakemake: --set-resources train:chunk_size={size})."
+        raise RunFailed(f"{self.name}: {len(batch)} sentences do not fit in the memory of the GPU; {advice}")
+
+    def fitting_chunk(self, batch: list) -> int | None:
+        """The largest chunk size, by halves, with which a step fits in memory. It is tried: the run has ended."""
+        size = self.method.encoder.chunk_size or 2 * len(batch)
+        while parallel.world_size() == 1 and (size := size // 2):
+            self.optimizer.zero_grad()
+            torch.cuda.empty_cache()
+            with contextlib.suppress(torch.OutOfMemoryError):
+                use_chunks(nn.ModuleList([self.method, self.components]), size)
+                optimise(self.method, self.components, self.optimizer, batch, self.precision)
+                return size
+        return None
 
     def evaluates(self, step: int) -> bool:
         return step % self.p.evaluate_every == 0 or step == self.steps
@@ -66,7 +85,7 @@ class Training:
             score = point["spearman"]
             newer = keeps_last and state.step > state.best.get("step", 0)
             if score is not None and (newer or score > state.best["score"]):
-                weights = {key: v.detach().cpu().clone() for key, v in encoder.model.state_dict().items()}
+                weights = {key: v.detach().to("cpu", copy=True) for key, v in encoder.model.state_dict().items()}
                 state.best = {"score": score, "step": state.step, "encoder": number, "weights": weights}
 
 
@@ -125,13 +144,17 @@ def assemble(
     method = load(name)(encoder, declaration(name).unstated | params)
     components = nn.ModuleList(load(plugin, COMPONENTS)(method, values) for plugin, values in plugins.items())
     modules = nn.ModuleDict({"method": method, "components": components}).to(encoder.device).train()
-    for module in modules.modules():
-        if isinstance(module, Encoder | Layers):
-            module.use_chunks(chunk_size)
+    use_chunks(modules, chunk_size)
     if encoder.device.type == "cuda":
         for module in encoders(modules):
             module.compile_layers()
     return modules, make_optimizer([w for w in modules.parameters() if w.requires_grad], method)
+
+
+def use_chunks(modules: nn.Module, size: int | None) -> None:
+    for module in modules.modules():
+        if isinstance(module, Encoder | Layers):
+            module.use_chunks(size)
 
 
 def optimise(method, components, optimizer, batch: list, precision: str, check: bool = False) -> torch.Tensor:
@@ -151,11 +174,11 @@ def optimise(method, components, optimizer, batch: list, precision: str, check: 
             if check:
                 check_scalar(term, component, "term(method, views)", may_be_zero=True)
             loss = loss + term
-    loss.backward()
+    with parallel.averaged_gradients([method, *components]):
+        loss.backward()
     if check:
         check_gradient(method, loss)
     weights = [w for group in optimizer.param_groups for w in group["params"]]
-    parallel.average_gradients(weights)
     torch.nn.utils.clip_grad_norm_(weights, method.p.clip)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
@@ -244,10 +267,19 @@ def dev_point(encoder: Encoder, pooler: str, dev: Pairs | None, precision: Preci
     """STS-B dev: Spearman of cosine, alignment of pairs graded above 4, uniformity over all sentences."""
     assert dev is not None
     settings = Evaluation(precision=precision, **({"batch_size": 512} if encoder.device.type == "cuda" else {}))
-    left, right = SentenceEncoder(encoder, pooler, evaluation=settings).pairs(dev)
-    close = dev.gold > 4
+    model, first = SentenceEncoder(encoder, pooler, evaluation=settings), dict.fromkeys(dev.left)
+    second = [sentence for sentence in dict.fromkeys(dev.right) if sentence not in first]
+    vectors = torch.cat([model.on_device(sentences) for sentences in ([*first], second) if sentences])
+    places = {sentence: place for place, sentence in enumerate((*first, *second))}
+
+    def rows(sentences: Sequence[str]) -> torch.Tensor:
+        return vectors[to_device(torch.tensor([places[s] for s in sentences]), vectors.device)]
+
+    cosines = metrics.cosine(rows(dev.left), rows(dev.right))
+    check_finite(cosines)  # which they are not where a vector is not
+    close = np.flatnonzero(dev.gold > 4)
     return {
-        "spearman": metrics.spearman(metrics.cosine(left, right), dev.gold),
-        "alignment": metrics.alignment(left[close], right[close]),
-        "uniformity": metrics.uniformity(np.unique(np.concatenate([left, right]), axis=0)),
+        "spearman": metrics.spearman(cosines, dev.gold),
+        "alignment": metrics.alignment(*(rows([side[i] for i in close]) for side in (dev.left, dev.right))),
+        "uniformity": metrics.uniformity(torch.unique(vectors, dim=0)),
     }

@@ -1,10 +1,11 @@
-"""A step of every method, and of pre-training, on a made-up GPU. `pytest tests/conformance/made_up_gpu.py -k NAME`.
+"""A step of every method, the dev point and an evaluation on a made-up GPU: what the host waits for, what is launched,
+what is in memory. `pytest tests/conformance/made_up_gpu.py -k NAME`.
 
 tests/slow/test_gpu_path.py runs this file in a process of its own: PyTorch counts devices at the first backward
 pass of a process.
 
-`Gpu` lets every operation on a device of PyTorch's own for extensions go by without data, and raises where the host
-would wait for it or a tensor of the host would be mixed with one of the device.
+`Gpu` lets every operation on a device of PyTorch's own for extensions go by without data, and raises, or counts, where
+the host would wait for it or a tensor of the host would be mixed with one of the device.
 """
 
 from contextlib import nullcontext
@@ -14,14 +15,25 @@ import torch
 from test_conformance import RUNS, TRAINED, assembled, batches, runs
 from torch._subclasses import FakeTensor, FakeTensorMode
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
+from transformers import AutoTokenizer, BertConfig, BertModel
 
+from csebench.data.sts import read_sts
+from csebench.model.encoder import Encoder
+from csebench.model.sentence_encoder import SentenceEncoder
+from csebench.plan.declarations import EncoderRef, Evaluation
 from csebench.train import trainer
 
 DEVICE = "madeup"
-COPIES = (torch.ops.aten._to_copy.default, torch.ops.aten.copy_.default)
+ATEN = torch.ops.aten
+COPIES = (ATEN._to_copy.default, ATEN.copy_.default)
+READS = {ATEN._local_scalar_dense.default: lambda x: 1e9, ATEN.unique_dim.default: lambda x, *_: (x, x, x)}
+AUTOCAST = {torch.bfloat16: ("linear", "matmul", "bmm", "scaled_dot_product_attention")}  # as PyTorch does for CUDA
+AUTOCAST |= {torch.float32: ("softmax.int", "log_softmax.int", "layer_norm", "cross_entropy_loss", "log", "exp")}
+NO_KERNELS = ("prim::", "aten::empty", "aten::detach", "aten::_unsafe_view")
 
 
 class Waits(Exception):
@@ -35,43 +47,90 @@ class Gpu(TorchDispatchMode):
         super().__init__()
         self.fake = FakeTensorMode(allow_non_fake_inputs=True)
         self.setting_up = False  # then waiting is fine
+        self.waits: list | None = None  # what the host waited for; None: nothing may be waited for
+        self.kernels = 0  # launched
+        self.live, self.peak = {}, 0  # storages on the device, and the most bytes that they had
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        if func.namespace == "aten" and func._can_decompose():  # of tensors without autograd, which has done so else
+            with self:
+                return func.decompose(*args, **kwargs)
         tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
         places = {x.device.type for x in tensors if x.dim() or x.device.type == DEVICE}
         if kwargs.get("device") is not None:
             places.add(kwargs["device"].type)
         if DEVICE not in places:
             return func(*args, **kwargs)
+        if self.waits is not None and func in READS:
+            self.waits.append(func)
+            return READS[func](*args)
         if len(places) == 2 and not self.setting_up:
             to_device = func in COPIES and (args[0].device.type == DEVICE) == (func is COPIES[1])
+            if self.waits is not None and func is COPIES[0] and not to_device:
+                self.waits.append(func)
+                return torch.ones(args[0].shape, dtype=kwargs.get("dtype") or args[0].dtype)
             if not (to_device and (kwargs.get("non_blocking") or True in args[2:])):
                 raise Waits(f"{func} {[tuple(x.shape) for x in tensors]}: the host waits, or devices are mixed")
+        self.kernels += not (func.is_view or func.name().startswith(NO_KERNELS))
         args, kwargs = tree_map_only(torch.Tensor, self.faked, (args, kwargs))
         with self.fake:
-            return func(*args, **kwargs)
+            made = func(*args, **kwargs)
+        for x in tree_leaves(made):
+            if isinstance(x, torch.Tensor):
+                storage = x.untyped_storage()
+                self.live[storage._cdata] = (StorageWeakRef(storage), storage.nbytes())
+        self.live = {key: value for key, value in self.live.items() if not value[0].expired()}
+        self.peak = max(self.peak, sum(size for _, size in self.live.values()))
+        return made
 
     def faked(self, tensor):
         return tensor if isinstance(tensor, FakeTensor) else self.fake.from_tensor(tensor)
 
 
+def cast(name, dtype):
+    """An operation as autocast has it, which PyTorch leaves to the backend."""
+    operation, key = getattr(ATEN, name.partition(".")[0]), torch._C.DispatchKey.AutocastPrivateUse1
+
+    def run(*args, **kwargs):
+        with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(key)):
+            floats = lambda x: x.to(dtype) if x.is_floating_point() else x  # noqa: E731
+            return operation(*tree_map_only(torch.Tensor, floats, args), **kwargs)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def libraries():
+    """The device with its autocast; what is registered ends with what this gives."""
+    _setup_privateuseone_for_python_backend(DEVICE)
+    getattr(torch, DEVICE).get_amp_supported_dtype = lambda: [torch.bfloat16]
+    others, named = torch.library.Library("_", "IMPL"), torch.library.Library("aten", "IMPL")
+    others.fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")
+    for dtype, names in AUTOCAST.items():
+        for name in names:
+            named.impl(name, cast(name, dtype), "AutocastPrivateUse1")
+    return others, named
+
+
 @pytest.fixture
-def gpu(monkeypatch):
-    if not hasattr(torch, DEVICE):
-        _setup_privateuseone_for_python_backend(DEVICE)
-        getattr(torch, DEVICE).get_amp_supported_dtype = lambda: [torch.bfloat16]
+def gpu(libraries, monkeypatch):
     monkeypatch.setattr("transformers.masking_utils.is_tracing", lambda *_: False)  # as of tensors with data
+    monkeypatch.setattr("torch.nn.utils.clip_grad._has_foreach_support", lambda *_: True)  # as of a GPU
     return Gpu()
 
 
-def on_the_device(spec, gpu):
-    """A run's method, components and optimiser on the made-up device."""
-    state, _ = assembled(spec)
+def moved(module, gpu):
     gpu.setting_up = True
     with gpu:
-        state.to(DEVICE)
+        module.to(DEVICE)
     gpu.setting_up = False
+    return module
+
+
+def on_the_device(spec, gpu, chunk_size=None):
+    """A run's method, components and optimiser on the made-up device."""
+    state = moved(assembled(spec, chunk_size)[0], gpu)
     assert {t.device.type for t in (*state.parameters(), *state.buffers())} == {DEVICE}
     return state, trainer.make_optimizer([w for w in state.parameters() if w.requires_grad], state["method"])
 
@@ -81,12 +140,51 @@ def waits(spec) -> bool:
     return "ami" in spec.components and spec.components["ami"].params["form"] == "code"
 
 
+@pytest.mark.parametrize(("precision", "chunk_size"), [("fp32", None), ("bf16", None), ("bf16", 5)])
 @runs(TRAINED)
-def test_no_step_waits_for_the_device(run, gpu, make_spec, sentences):
+def test_no_step_waits_for_the_device(run, precision, chunk_size, gpu, make_spec, sentences):
     spec = make_spec(**RUNS[run])
-    state, optimizer = on_the_device(spec, gpu)
+    state, optimizer = on_the_device(spec, gpu, chunk_size)
     method, components = state["method"], state["components"]
     seen = pytest.raises((Waits, DataDependentOutputException, DynamicOutputShapeException))
     with seen if waits(spec) else nullcontext(), gpu:
         for batch in batches(spec, sentences, method)[:2]:  # the second with a queue
-            trainer.optimise(method, components, optimizer, batch, "fp32")
+            trainer.optimise(method, components, optimizer, batch, precision)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_the_dev_point_waits_for_its_results_alone(precision, gpu, make_spec, smoke_data):
+    """Cosines, alignment, which vectors are distinct, uniformity: not for each batch."""
+    state, _ = on_the_device(make_spec("simcse"), gpu)
+    gpu.waits, (dev,) = [], read_sts(smoke_data, "STS-B", "dev")
+    with gpu:
+        trainer.dev_point(state["method"].encoder, "cls_before_pooler", dev, precision)
+    assert len(gpu.waits) == 4
+
+
+KERNELS = {"simcse": 393, "micse": 665, "diffcse": 904, "infocse": 695, "msse": 1034, "simcse+ami": 500}  # of 3 layers
+
+
+@pytest.mark.parametrize("run", KERNELS)
+def test_kernels_of_a_step(run, gpu, make_spec, sentences):
+    """Each launch costs the host time; their number, uncompiled, may only fall."""
+    spec = make_spec(**RUNS[run])
+    state, optimizer = on_the_device(spec, gpu)
+    first, second, _ = batches(spec, sentences, state["method"])
+    with gpu:
+        trainer.optimise(state["method"], state["components"], optimizer, first, "bf16")
+        before = gpu.kernels
+        trainer.optimise(state["method"], state["components"], optimizer, second, "bf16")
+    assert gpu.kernels - before <= KERNELS[run]
+
+
+def test_memory_of_an_evaluation(gpu, tiny_bert, tmp_path):
+    """512 sentences of 512 tokens under eager attention in fp32: scores of all at once would be 6.4 GB a tensor."""
+    tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
+    BertModel(BertConfig(vocab_size=len(tokenizer), num_hidden_layers=2)).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    encoder = moved(Encoder.load(EncoderRef(name=str(tmp_path), revision="local")), gpu)
+    gpu.waits = []
+    with gpu:
+        SentenceEncoder(encoder, "avg", evaluation=Evaluation(batch_size=512)).vectors(["a b " * 300] * 512)
+    assert gpu.peak < 6e9 and len(gpu.waits) == 1

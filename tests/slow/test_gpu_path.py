@@ -34,8 +34,6 @@ def test_compiled_layers_give_the_same_losses(make_spec, sentences):
         state, optimizer = trainer.assemble("simcse", encoder, spec.params, {})
         if compiled:
             encoder.compile_layers()
-            assert [hasattr(layer, "_compiled_call_impl") for layer in encoder.stack] == [True] * 3
-            assert [layer._compiled_call_impl is not None for layer in encoder.stack] == [True, True, False]
         batches = [sentences[:8], sentences[8:16], [s[:20] for s in sentences[16:24]], sentences[24:28]]
         losses[compiled] = [float(trainer.optimise(state["method"], [], optimizer, b, "fp32")) for b in batches]
         vectors = SentenceEncoder(encoder, "cls_before_pooler").embed(sentences[:5])

@@ -70,6 +70,7 @@ def three_steps(case, encoder, chunk_size):
 def work(rank, processes, folder, encoder, cases, chunk_size):
     """One process of several, forked: it has imported everything already."""
     torch.set_num_threads(1)
+    parallel.BUCKET = 4096  # so that there are many
     if processes > 1:
         os.environ.update(RANK=str(rank), WORLD_SIZE=str(processes))
         rendezvous = f"file://{folder}/rendezvous"

@@ -10,7 +10,9 @@ from csebench import cli
 from csebench.base.errors import BadInput
 from csebench.base.files import read_json, write_json
 from csebench.base.processes import use_threads
-from csebench.plan.declarations import Evaluation
+from csebench.model.encoder import Encoder
+from csebench.model.sentence_encoder import SentenceEncoder, split
+from csebench.plan.declarations import EncoderRef, Evaluation
 from csebench.score import evaluate as module
 from csebench.score.evaluate import evaluate_run, has_data, publish
 from csebench.score.score_types import Score
@@ -89,6 +91,35 @@ def test_scores_of_other_weights_are_not_published_for_a_retrained_run(
     for content in published:
         assert content["evaluations"][0]["model_sha256"] == content["training"]["model_sha256"]
         assert {row["evaluator"] for row in content["scores"]} == {"sts"}
+
+
+# ---------------------------------------------------------------- memory
+
+
+@pytest.mark.parametrize(
+    ("lengths", "rows"),
+    [
+        ([512] * 300, [128, 128, 44]),
+        ([8] * 300, [200, 100]),
+        ([8] * 10 + [7000] * 10, [10, 9, 1]),
+        ([10**6] * 2, [1, 1]),
+    ],
+)
+def test_a_batch_has_no_more_tokens_than_fit(lengths, rows):
+    assert [batch.stop - batch.start for batch in split(lengths, 200)] == rows
+
+
+def test_what_does_not_fit_in_memory_is_embedded_by_halves(tiny_bert, sentences, monkeypatch):
+    encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local"))
+    wanted, run = SentenceEncoder(encoder, "avg").embed(sentences[:20]), Encoder._run
+
+    def limited(self, pooler, dropout, ids, *rest):
+        if len(ids) > 3:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return run(self, pooler, dropout, ids, *rest)
+
+    monkeypatch.setattr(Encoder, "_run", limited)
+    np.testing.assert_allclose(SentenceEncoder(encoder, "avg").embed(sentences[:20]), wanted, atol=1e-5)
 
 
 # ---------------------------------------------------------------- evaluators that fail
