@@ -121,9 +121,9 @@ def answer_lines(view: GridView, answered: list[Answer]) -> list[str]:
     for answer in answered:
         if answer.family.primary and len(answer.comparisons) == 1:
             (comparison,) = answer.comparisons
-            said = printed_lead(answer) if view.judged else sentence(comparison, answer.family.equality)
-            bold = said if view.judged else f"**{said}**"
-            lines.append(" ".join(filter(None, [bold, not_matched(comparison)])))
+            bold = f"**{sentence(comparison, answer.family.equality)}**"
+            said = printed_lead(answer) if view.judged else bold
+            lines.append(" ".join(filter(None, [said, not_matched(comparison)])))
         else:
             lines.append(f"{answer.family.question} {family_sentence(answer)}")
     done, wanted = view.progress
@@ -149,7 +149,7 @@ def nothing_to_draw(view: GridView) -> str:
 
 def reproduced_text(view: GridView) -> str:
     """`30 of 36 printed values are reproduced; 3 close, 3 lower, 0 higher, 0 untested.`"""
-    cells = [c for row in view.rows for c in row if c.judged and c.published and c.plan.specs]
+    cells = (c for row in view.rows for c in row if c.judged and c.published and c.plan.specs)
     verdicts = [c.verdict.name if c.verdict else "" for c in cells]
     counts = [verdicts.count(name) for name in (stats.CLOSE, stats.LOWER, stats.HIGHER)]
     reproduced = verdicts.count(stats.REPRODUCED)
