@@ -12,9 +12,13 @@ from operator import attrgetter
 from pathlib import Path
 from urllib.request import Request, urlopen
 
+from pydantic import RootModel
+
 from csebench.base import hub
 from csebench.base.data_root import matches
 from csebench.base.errors import BadInput, RunFailed
+from csebench.base.files import read_yaml, sha256
+from csebench.base.project import ROOT
 from csebench.base.terminal import bar, table_text
 from csebench.data.fetch import cached_task, fetch_source, load_task, mteb_task, supply, task_source
 from csebench.plan import catalog, recipe
@@ -155,7 +159,10 @@ def fetch_all(pages: list[Page]) -> Iterator[tuple[str, bool]]:
                 raise RunFailed(state.why)
             if state.state == REACHABLE:
                 bring(need)
-            yield f"{need.kind} {need.name}: {'here' if state.state == HERE else 'fetched'}", False
+            yield (
+                f"{need.kind} {need.name}: {'here' if state.state == HERE else 'fetched' + weights_note(need)}",
+                False,
+            )
         except (BadInput, RunFailed) as error:
             yield f"{need.kind} {need.name}: {error}", need.name not in by_hand
 
@@ -168,6 +175,17 @@ def bring(need: Need) -> None:
         load_task(mteb_task(need.name))
     else:
         fetch_source(need.name, Path(catalog.FETCHED))
+
+
+def weights_note(need: Need) -> str:
+    """Whether the weights of a fetched model are those of data/weights.yaml; empty where that has none."""
+    stated = read_yaml(ROOT / "data" / "weights.yaml", RootModel[dict[str, str]]).root.get(need.name)
+    if need.ref is None or stated is None:
+        return ""
+    actual = sha256(hub.fetch_model(need.ref, need.kind) / "pytorch_model.bin")
+    if actual == stated:
+        return "; its weights are those of data/weights.yaml"
+    return f"; its weights have sha256 {actual}, not that of data/weights.yaml: correct the entry"
 
 
 # ---------------------------------------------------------------- what is shown

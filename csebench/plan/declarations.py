@@ -331,7 +331,7 @@ class Scale(RunSettings):
 
     scale: str
     purpose: str
-    differs: str = "another encoder, other data, fewer steps"  # from the papers; none of scale paper's settings does
+    differs: str = "another encoder, other data, fewer steps"  # from the papers; empty: printed values are judged
     data_root: str | None = None  # None: CSEBENCH_DATA, else what rules/data.smk fetches
     corpus: str  # a name in data/registry.yaml
     triplets: str | None = None  # a name there, of the data that supervised methods train on

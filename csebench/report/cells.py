@@ -40,6 +40,7 @@ class Cell:
     published_seeds: int = 1  # behind the published value
     published_encoder: str = ""  # role of the encoder behind the published value, whatever a scale uses
     published_evaluator: str = ""
+    judged: bool = False  # whether runs of this scale can be judged by the published value
     parts: tuple[Cell, ...] = ()  # cells that a derived one is the mean or the difference of
     verdict: stats.Verdict | None = None
     others: Others | None = None  # runs by other people with the paper's encoder, never mixed with ours
@@ -79,6 +80,11 @@ class GridView:
     scale: str
     grid: Grid | SettingsTable
     rows: list[list[Cell]]
+
+    @property
+    def judged(self) -> bool:
+        """Whether any printed value is judged by our runs."""
+        return any(cell.judged and cell.published for row in self.rows for cell in row)
 
     @property
     def score_grid(self) -> Grid:
@@ -160,7 +166,8 @@ def printed_view(paper_name: str, name: str, scale: str) -> GridView:
 def _printed_cells(grid: Grid, paper_name: str, name: str, scale: str) -> list[list[Cell]]:
     rows = []
     for plans in plan_grid(paper_name, name, scale):
-        row = []
+        row, role = [], published_encoder(grid, plans[0].row)
+        judged = not why_not_judged(role, scale)
         for cell, published in zip(plans, plans[0].row.values, strict=True):
             factor, digits = grid.column_factor(cell.column), grid.column_digits(cell.column)
             row.append(
@@ -171,8 +178,9 @@ def _printed_cells(grid: Grid, paper_name: str, name: str, scale: str) -> list[l
                     {},
                     published=published,
                     published_seeds=cell.column.seeds or grid.seeds,
-                    published_encoder=published_encoder(grid, cell.row),
+                    published_encoder=role,
                     published_evaluator=grid.column_evaluator(cell.column),
+                    judged=judged,
                 )
             )
         rows.append(row)
@@ -182,6 +190,16 @@ def _printed_cells(grid: Grid, paper_name: str, name: str, scale: str) -> list[l
 def published_encoder(grid: Grid, row: Row) -> str:
     """The role of the encoder behind a row's published values."""
     return (row.evidence and row.evidence.encoder) or (row.run and row.run.encoder) or grid.encoder
+
+
+def why_not_judged(role: str, scale_name: str) -> str:
+    """Why runs of a scale cannot be judged by values that were printed for an encoder, which config/paper.yaml names;
+    empty where they can."""
+    scale = read_scale(scale_name)
+    if scale.differs:
+        return scale.differs
+    same = scale.encoders.get(role) == read_scale(PAPER_SCALE).encoders.get(role)
+    return "" if same else f"another encoder than {role}"
 
 
 def _with_scores(cell: Cell, scale: str) -> Cell:
@@ -306,8 +324,8 @@ def is_comparable(cell: Cell) -> bool:
 def _with_verdict(cell: Cell, scale: str) -> Cell:
     if cell.published is None or not cell.values or cell.plan.column.delta is not None:
         return cell
-    if scale != PAPER_SCALE:
-        reason = f"scale {scale}: {read_scale(scale).differs}"
+    if not cell.judged:
+        reason = f"scale {scale}: {why_not_judged(cell.published_encoder, scale)}"
         return replace(cell, verdict=stats.Verdict(stats.NOT_COMPARABLE, reason=reason))
     if cell.absent or cell.stale:
         return replace(cell, verdict=stats.Verdict(stats.NOT_COMPARABLE, reason="runs are missing or stale"))

@@ -17,7 +17,6 @@ from csebench.plan.papers import Row
 from csebench.plan.targets import grid_path
 from csebench.report import stats
 from csebench.report.cells import (
-    PAPER_SCALE,
     Cell,
     GridView,
     combine_by_seed,
@@ -68,7 +67,7 @@ def draw(paper_name: str, name: str, scale: str) -> list[Path]:
 
 def add_title_and_note(figure, view: GridView, note: str) -> None:
     """A figure's title, with its scale, and the note below it, for which it grows."""
-    apart = "" if view.scale == PAPER_SCALE else ", not comparable with the paper"
+    apart = "" if view.judged else ", not comparable with the paper"
     columns = int(14 * figure.get_figwidth())  # characters that fit
     above, below = (textwrap.fill(text, columns) for text in (f"{view.grid.title} (scale {view.scale}{apart})", note))
     width, height = figure.get_size_inches()
@@ -101,7 +100,7 @@ def changes(shown: GridView) -> list[list[Mark]]:
 
 
 def mark(values, published, shown: GridView) -> Mark:
-    drawn = (published.value, published.std) if published and shown.scale == PAPER_SCALE else None
+    drawn = (published.value, published.std) if published and shown.judged else None
     return Mark(stats.summarise(values.values()) if values else None, drawn)
 
 

@@ -1,7 +1,8 @@
 """Small models under the real names and commits, in the formats of the real repositories; weights are random.
 
-BERT base and large as the original checkpoints (`gamma` and `beta`, a masked-LM head, a pooler), RoBERTa with a
-byte-level BPE and no pooler, DistilBERT with its own masked-LM head, MarianMT with sentencepiece.
+BERT base and large as the original checkpoints (`gamma` and `beta`, a masked-LM head, a pooler), Google's small BERTs
+as of 2020 (pytorch_model.bin in PyTorch's format of before 1.6, vocab.txt, config.json), RoBERTa with a byte-level BPE
+and no pooler, DistilBERT with its own masked-LM head, MarianMT with sentencepiece.
 """
 
 from __future__ import annotations
@@ -45,8 +46,12 @@ def models(tiny_bert: Path, tiny_roberta: Path, sentences: list[str]) -> list[Re
     made = {}
     for ref in catalog.scale("paper").encoders.values():
         num_layers = 4 if "large" in ref.name else 3
-        is_roberta = "roberta" in ref.name
-        made[ref] = roberta(tiny_roberta, num_layers) if is_roberta else bert(wordpiece, tiny_bert, num_layers)
+        if "roberta" in ref.name:
+            made[ref] = roberta(tiny_roberta, num_layers)
+        elif ref.name.startswith("google/bert_uncased_"):
+            made[ref] = small_bert(wordpiece, tiny_bert, *map(int, re.findall(r"-(\d+)", ref.name)))
+        else:
+            made[ref] = bert(wordpiece, tiny_bert, num_layers)
     generator = declaration("rtd", COMPONENTS).params["generator"][0]
     made[EncoderRef.parse(generator)] = distilbert(wordpiece)
     for name in declaration("msse").params["translators"][0].split():
@@ -72,6 +77,16 @@ def bert(tokenizer: dict[str, bytes], folder: Path, num_layers: int) -> dict[str
         weights[re.sub(r"LayerNorm\.bias$", "LayerNorm.beta", name)] = tensor
     facts = config.to_dict() | {"architectures": ["BertForMaskedLM"], "gradient_checkpointing": False}
     return {**tokenizer, "config.json": to_json(facts), **formats(weights)}
+
+
+def small_bert(tokenizer: dict[str, bytes], folder: Path, layers: int, hidden: int, heads: int) -> dict[str, bytes]:
+    """In its real shape, but for a small vocabulary; the masked-LM head shares the word embeddings' storage."""
+    shape = {"num_hidden_layers": layers, "hidden_size": hidden, "num_attention_heads": heads}
+    config = BertConfig.from_pretrained(folder, **shape, intermediate_size=4 * hidden, max_position_embeddings=512)
+    facts = {key: value for key, value in config.to_diff_dict().items() if key != "architectures"}
+    file = io.BytesIO()
+    torch.save(BertForPreTraining(config).state_dict(), file, _use_new_zipfile_serialization=False)
+    return {"vocab.txt": tokenizer["vocab.txt"], "config.json": to_json(facts), "pytorch_model.bin": file.getvalue()}
 
 
 def roberta(folder: Path, num_layers: int) -> dict[str, bytes]:

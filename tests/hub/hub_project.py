@@ -1,9 +1,9 @@
-"""A copy of the project that runs scale paper against the hub on this machine.
+"""A copy of the project that runs a scale against the hub on this machine.
 
 Recipes (papers/, methods/, evaluators/), encoders and their commits are what they are. In the copy's config and data
 files, and nowhere else, these are cut or pointed elsewhere:
 
-- config/paper.yaml: steps, sizes, seeds, batches, and parameters that must be filled within so few steps (CUT);
+- config/SCALE.yaml: steps, sizes, seeds, batches, and parameters that must be filled within so few steps (CUT);
 - data/registry.yaml, data/sources.yaml: sums of the small files, and the URLs;
 - data/official/counts.yaml: how many items the small files have.
 """
@@ -48,10 +48,10 @@ def small_sums() -> dict[str, str]:
 class Project:
     """The copy, with the cache of a machine that has fetched nothing yet."""
 
-    def __init__(self, folder: Path, hub: Hub):
-        self.folder, self.hub = folder, hub
+    def __init__(self, folder: Path, hub: Hub, scale: str = "paper"):
+        self.folder, self.hub, self.scale = folder, hub, scale
         shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*IGNORED))
-        self.edit("config/paper.yaml", CUT)
+        self.edit(f"config/{scale}.yaml", CUT)
         self.edit("data/registry.yaml", {name: {"sha256": value} for name, value in small_sums().items()})
         served = {name: source.model_dump(exclude_defaults=True) for name, source in hub_data.served(hub).items()}
         self.edit("data/sources.yaml", {"sources": served})
@@ -75,14 +75,14 @@ class Project:
         return subprocess.run([sys.executable, *command], cwd=self.folder, env=env, capture_output=True, text=True)
 
     def csebench(self, *command: str) -> subprocess.CompletedProcess:
-        return self.run("-m", "csebench", *command, "--scale", "paper")
+        return self.run("-m", "csebench", *command, "--scale", self.scale)
 
     def snakemake(self, *arguments: str, env: dict | None = None) -> subprocess.CompletedProcess:
-        return self.run("-m", "snakemake", *arguments, "-j2", "--config", "scale=paper", env=env)
+        return self.run("-m", "snakemake", *arguments, "-j2", "--config", f"scale={self.scale}", env=env)
 
     def rehearse(self, *targets: str) -> dict:
         """What rehearse.py prints, after a run that ended well."""
-        done = self.run(str(Path(__file__).with_name("rehearse.py")), *targets)
+        done = self.run(str(Path(__file__).with_name("rehearse.py")), self.scale, *targets)
         assert done.returncode == 0, done.stderr[-3000:]
         return json.loads(done.stdout.splitlines()[-1])
 

@@ -1,4 +1,4 @@
-"""Everything that pages of scale paper need, by the verbs that the rules of the workflow call, in one process: one for
+"""Everything that pages of a scale need, by the verbs that the rules of the workflow call, in one process: one for
 each job would import torch hundreds of times. Run in a copy of the project; prints a JSON with what failed, and with
 the state of every page."""
 
@@ -14,11 +14,9 @@ from csebench import cli
 from csebench.plan import catalog, recipe, targets
 from csebench.report.cells import grid_view
 
-SCALE = "paper"
 
-
-def main(wanted: list[str]) -> None:
-    pages = [page for target in wanted for page in targets.parse_target(target, SCALE)]
+def main(scale: str, wanted: list[str]) -> None:
+    pages = [page for target in wanted for page in targets.parse_target(target, scale)]
     runs = {run_id: spec for page in pages for run_id, spec in page.available_runs().items()}
     scores = sorted({pair for page in pages for pair in page.available()})
     failed = {}
@@ -30,26 +28,26 @@ def main(wanted: list[str]) -> None:
                 failed[" ".join(command)] = said.getvalue()
 
     for target in wanted:
-        do("fetch", target, "--scale", SCALE)
+        do("fetch", target, "--scale", scale)
     for key in sorted({recipe.positives_path(spec).stem for spec in runs.values() if spec.back_translated}):
-        corpus, translators = targets.back_translation(key, SCALE)
+        corpus, translators = targets.back_translation(key, scale)
         out = str(catalog.POSITIVES / f"{key}.txt")
         do("back-translate", str(corpus), "--translators", translators, "--out", out)
     for run_id in sorted(runs, key=lambda run_id: runs[run_id].run_before is not None):
         (catalog.RUNS / run_id).mkdir(parents=True, exist_ok=True)  # as Snakemake does for the log
         only = ",".join(evaluator for run, evaluator in scores if run == run_id)
-        do("work", run_id, "--scale", SCALE, f"--evaluators={only}")
+        do("work", run_id, "--scale", scale, f"--evaluators={only}")
     for run_id, evaluator in scores:
         if (catalog.RUNS / run_id / "train.json").exists():
-            do("publish", run_id, evaluator, "--scale", SCALE)
+            do("publish", run_id, evaluator, "--scale", scale)
     states = {}
     for page in pages:
         path = str(page.path)
-        if all(targets.score_path(run_id, evaluator, SCALE).exists() for run_id, evaluator in page.available()):
+        if all(targets.score_path(run_id, evaluator, scale).exists() for run_id, evaluator in page.available()):
             do("render", path, *(() if path.endswith(".svg") else ("--out", path)))
         elif not path.endswith(".svg"):
             do("render", path, "--out", path.replace("results/", "results/partial/", 1))
-        views = [grid_view(*grid, SCALE) for grid in page.grids()]
+        views = [grid_view(*grid, scale) for grid in page.grids()]
         states[path] = {
             "states": [view.state for view in views],
             "written": page.path.exists(),
@@ -60,4 +58,4 @@ def main(wanted: list[str]) -> None:
 
 if __name__ == "__main__":
     os.environ.setdefault("TQDM_DISABLE", "1")
-    main(sys.argv[1:])
+    main(sys.argv[1], sys.argv[2:])

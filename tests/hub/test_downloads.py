@@ -27,6 +27,7 @@ from csebench.plan.registry import COMPONENTS, declaration
 
 BERT = next(ref for ref in catalog.scale("paper").encoders.values() if ref.name == "google-bert/bert-base-uncased")
 ROBERTA = next(ref for ref in catalog.scale("paper").encoders.values() if ref.name == "FacebookAI/roberta-base")
+MINI = catalog.scale("small").encoders["bert-mini"]
 OTHER = EncoderRef(name="somebody/encoder", revision="1" * 40)  # which a test makes
 SIMCSE = "princeton-nlp/datasets-for-simcse"
 FILES = ("config.json", "vocab.txt", "tokenizer.json", "tokenizer_config.json", "model.safetensors")
@@ -100,6 +101,16 @@ def test_weights_are_those_of_the_checkpoint(ref, hub):
     }
     assert all(value.equal(stored[key]) for key, value in weights.items() if key in stored)
     assert all(key.endswith(("position_ids", "token_type_ids")) for key in weights.keys() - stored)
+
+
+def test_fetched_weights_confirm_or_correct_the_stated_sum(hub, tmp_path, monkeypatch):
+    need = preflight.Need("encoder", MINI.name, MINI)
+    assert "not that of data/weights.yaml" in preflight.weights_note(need)
+    content = hub.find("models", MINI.name).files["pytorch_model.bin"]
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "weights.yaml").write_text(f"{MINI.name}: {hashlib.sha256(content).hexdigest()}\n")
+    monkeypatch.setattr(preflight, "ROOT", tmp_path)
+    assert preflight.weights_note(need) == "; its weights are those of data/weights.yaml"
 
 
 def test_distilbert_has_a_masked_lm_head_and_no_module_file():

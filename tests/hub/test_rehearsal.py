@@ -1,4 +1,5 @@
-"""Scale paper from an empty cache to its pages, against the loopback hub: recipes unchanged, steps and sizes cut."""
+"""Scales paper and small from an empty cache to their pages, against the loopback hub: recipes unchanged, steps and
+sizes cut."""
 
 import json
 import re
@@ -30,6 +31,25 @@ def test_every_page_of_every_paper(project):
     assert not {name: left for name, left in states.items() if left}
     assert FLICKR in project.read("paper/msse/table8.md")
     assert not list(project.folder.glob(f"runs/*/{FLICKR}"))
+
+
+def test_small_judges_what_is_printed_on_its_encoders(hub, tmp_path):
+    """Every page is planned. ConGen's rows, one run on each small BERT a seed, get verdicts; InfoCSE's, which print
+    BERT-base, get none."""
+    from hub_project import Project
+
+    project = Project(tmp_path / "csebench", hub, "small")
+    project.edit("config/small.yaml", {"seeds": [48, 49, 50]})
+    planned = project.csebench("plan", "all")
+    assert planned.returncode == 0, planned.stderr
+    result = project.rehearse("congen/table1", "infocse/table4")
+    assert not result["failed"] and not hub.unknown
+    rows = re.findall(
+        r"^\| (\w+-SimCSE-BERT-\w+) \| .* \(\d\d\.\d\d [✓≈↓↑]\) \|$", project.read("small/congen/table1.md"), re.M
+    )
+    assert rows == [f"{kind}-SimCSE-BERT-{size}" for kind in ("Unsup", "Sup") for size in ("Tiny", "Mini", "Small")]
+    page = project.read("small/infocse/table4.md")
+    assert "reproduced" not in page and not re.search("[✓≈↓↑]\\)", page)
 
 
 def test_the_workflow_leaves_only_what_a_fault_touches(project):

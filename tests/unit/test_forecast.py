@@ -131,8 +131,9 @@ def test_minutes_asked_of_a_cluster():
 def test_a_cluster_is_asked_for_the_fastest_device_with_all_that_is_known(monkeypatch):
     slower = fast.model_copy(update={"device": "slower", "seconds": {"simcse": 0.5}})
     monkeypatch.setattr(cost, "step_times", lambda: [slower, *TIMES])
-    run, evaluators = next((r, e) for r, e in targets.evaluators("paper").items() if r.startswith("simcse-") and e)
-    planned = targets.run(run, "paper")
+    every = targets.runs("paper").values()
+    planned = next(run for run in every if run.method == "simcse" and run.encoder.name == fast.encoder)
+    evaluators = targets.evaluators("paper")[planned.run_id]
     times = cost.devices(targets.base_encoder(planned, "paper"))[0]
     scores = [score for e in evaluators if (score := cost.scoring(e, times)) is not None]
     assert scores

@@ -17,7 +17,7 @@ from csebench.plan.papers import Figure, SettingsTable
 from csebench.plan.registry import METHODS, declaration, names, protocol
 from csebench.plan.targets import grid_label, grid_path
 from csebench.report import stats
-from csebench.report.cells import PAPER_SCALE, Cell, GridView, grid_view, is_control
+from csebench.report.cells import Cell, GridView, grid_view, is_control
 from csebench.report.claims import judged_claims
 from csebench.report.compare import BETTER, WORSE, Answer, answers, averages, best_rows, block
 from csebench.report.pages.methods import tuning_parts
@@ -117,13 +117,13 @@ def answer_lines(view: GridView, answered: list[Answer]) -> list[str]:
         return [f"**{SMOKE}**"]
     if not any(cell.plan.specs for row in view.rows for cell in row):
         return [f"**Nothing is run here: {why_nothing(view)}.** The printed values follow."]
-    lines = [f"**{reproduced_text(view)}**"] if view.scale == PAPER_SCALE else []
+    lines = [f"**{reproduced_text(view)}**"] if view.judged else []
     for answer in answered:
         if answer.family.primary and len(answer.comparisons) == 1:
             (comparison,) = answer.comparisons
-            said = printed_lead(answer) if view.scale == PAPER_SCALE else sentence(comparison, answer.family.equality)
-            bold = said if view.scale == PAPER_SCALE else f"**{said}**"
-            lines.append(" ".join(filter(None, [bold, not_matched(comparison)])))
+            bold = f"**{sentence(comparison, answer.family.equality)}**"
+            said = printed_lead(answer) if view.judged else bold
+            lines.append(" ".join(filter(None, [said, not_matched(comparison)])))
         else:
             lines.append(f"{answer.family.question} {family_sentence(answer)}")
     done, wanted = view.progress
@@ -149,7 +149,8 @@ def nothing_to_draw(view: GridView) -> str:
 
 def reproduced_text(view: GridView) -> str:
     """`30 of 36 printed values are reproduced; 3 close, 3 lower, 0 higher, 0 untested.`"""
-    verdicts = [c.verdict.name if c.verdict else "" for row in view.rows for c in row if c.published and c.plan.specs]
+    cells = (c for row in view.rows for c in row if c.judged and c.published and c.plan.specs)
+    verdicts = [c.verdict.name if c.verdict else "" for c in cells]
     counts = [verdicts.count(name) for name in (stats.CLOSE, stats.LOWER, stats.HIGHER)]
     reproduced = verdicts.count(stats.REPRODUCED)
     close, lower, higher = counts
@@ -161,7 +162,7 @@ def reproduced_text(view: GridView) -> str:
 
 
 def printed_lead(answer: Answer) -> str:
-    """At the papers' own scale: whether the printed difference of two rows is shown."""
+    """Where printed values are judged: whether the printed difference of two rows is shown."""
     (c,) = answer.comparisons
     if c.estimate is None or c.p is None or c.printed is None:
         return sentence(c, answer.family.equality)
@@ -185,7 +186,7 @@ def picture(view: GridView, answered: list[Answer], folder: Path) -> list[Pictur
 def has_values(view: GridView) -> bool:
     """Whether a figure has anything to draw."""
     cells = [cell for row in view.rows for cell in row]
-    return any(cell.values or (cell.published and view.scale == PAPER_SCALE) for cell in cells)
+    return any(cell.values or (cell.published and cell.judged) for cell in cells)
 
 
 def answer_title(answered: list[Answer]) -> str:
@@ -214,7 +215,7 @@ def score_tables(view: GridView, shown: list[int]) -> list[Table]:
     bold = {(row, j) for j, sets in enumerate(best) for rows in sets for row in rows if view.scale != DEFAULT_SCALE}
 
     def lines(rows: Iterable[int]) -> list[list[str]]:
-        texts = {i: [cell_text(c, (i, j) in bold, view.scale) for j, c in enumerate(view.rows[i])] for i in rows}
+        texts = {i: [cell_text(c, (i, j) in bold) for j, c in enumerate(view.rows[i])] for i in rows}
         return [[view.grid.rows[i].label, *cells] for i, cells in texts.items()]
 
     with_labels = [i for i in shown if (of := block(view, i)) is not None and of[1] == "triplets"]
@@ -225,12 +226,12 @@ def score_tables(view: GridView, shown: list[int]) -> list[Table]:
     return [Table(head, lines(without)), Table(head, lines(with_labels), "Trained with labels")]
 
 
-def cell_text(cell: Cell, bold: bool, scale: str) -> str:
-    """`78.41 ± 0.31`; at the papers' scale with the published value and its verdict, `(78.13 ✓)`."""
+def cell_text(cell: Cell, bold: bool) -> str:
+    """`78.41 ± 0.31`; where printed values are judged, with the published one and its verdict, `(78.13 ✓)`."""
     text = f"**{cell.text}**" if bold else cell.text
     text += STALE if cell.stale else ""
     text += f" [{cell.absent} missing]" if cell.absent and cell.values else ""
-    if scale != PAPER_SCALE or cell.published is None:
+    if not cell.judged or cell.published is None:
         return text
     sign = SIGNS.get(cell.verdict.name, "") if cell.verdict else ""
     return f"{text} ({cell.published.text.replace('±', ' ± ')}{f' {sign}' if sign else ''})"
@@ -244,7 +245,7 @@ def legend(view: GridView) -> list[Part]:
     seeds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1])))) if counts else "no"
     factor = " × 100" if view.score_grid.factor == 100 else ""
     parts = [f"Mean ± standard deviation of {seeds} seed{'s' * (counts != [1])}, {', '.join(metrics)}{factor}."]
-    if view.scale == PAPER_SCALE:
+    if view.judged:
         parts.append(f"Behind it the printed value: {', '.join(f'{sign} {name}' for name, sign in SIGNS.items())}.")
     any_bold, best = possibly_best(view) if view.scale != DEFAULT_SCALE else (False, {})
     parts += ["Bold: best at 95 %."] if any_bold else []
@@ -303,7 +304,7 @@ def printed_fold(view: GridView, folded: bool) -> list[Part]:
     ]
     if not folded:
         return [table, Fold("Where the printed values come from", ["\n".join(lines)])]
-    parts = [] if view.scale == PAPER_SCALE else [table]
+    parts = [] if view.judged else [table]
     return [Fold(f"Printed on {view.score_grid.encoder}, and where each value comes from", [*parts, "\n".join(lines)])]
 
 
