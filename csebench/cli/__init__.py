@@ -40,6 +40,8 @@ def run_verb(argv: list[str] | None) -> int:
             if any("\ud800" <= letter <= "\udfff" for letter in word):  # the JSON of results has the command line
                 raise BadInput(f"{word!r}: not UTF-8; rename the file.")
         args = parser().parse_args(argv)
+        if getattr(args, "device", None) == "cpu":
+            os.environ["CUDA_VISIBLE_DEVICES"] = ""  # before torch is imported
         catalog.require_checkout()
         try:
             args.run(args)
