@@ -11,6 +11,7 @@ from contextlib import nullcontext
 
 import pytest
 import torch
+from host_random import HostRandom, is_random
 from test_conformance import RUNS, TRAINED, assembled, batches, runs
 from torch._subclasses import FakeTensor, FakeTensorMode
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
@@ -35,6 +36,7 @@ class Gpu(TorchDispatchMode):
         super().__init__()
         self.fake = FakeTensorMode(allow_non_fake_inputs=True)
         self.setting_up = False  # then waiting is fine
+        self.drawn = set()  # random operations on the device
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -44,6 +46,8 @@ class Gpu(TorchDispatchMode):
             places.add(kwargs["device"].type)
         if DEVICE not in places:
             return func(*args, **kwargs)
+        if is_random(func):
+            self.drawn.add(str(func))
         if len(places) == 2 and not self.setting_up:
             to_device = func in COPIES and (args[0].device.type == DEVICE) == (func is COPIES[1])
             if not (to_device and (kwargs.get("non_blocking") or True in args[2:])):
@@ -90,3 +94,15 @@ def test_no_step_waits_for_the_device(run, gpu, make_spec, sentences):
     with seen if waits(spec) else nullcontext(), gpu:
         for batch in batches(spec, sentences, method)[:2]:  # the second with a queue
             trainer.optimise(method, components, optimizer, batch, "fp32")
+
+
+@runs([run for run in TRAINED if run != "micse-code"])
+def test_nothing_is_drawn_on_the_device_where_the_host_draws(run, gpu, make_spec, sentences):
+    """As test_real_gpu.py compares steps: else masks of CPU and GPU would differ."""
+    spec = make_spec(**RUNS[run])
+    state, optimizer = on_the_device(spec, gpu)
+    gpu.setting_up = True  # what a draw depends on is read
+    with gpu, HostRandom(DEVICE) as host:
+        for batch in batches(spec, sentences, state["method"])[:2]:
+            trainer.optimise(state["method"], state["components"], optimizer, batch, "fp32")
+    assert host.moved and not gpu.drawn
