@@ -96,13 +96,16 @@ def test_no_step_waits_for_the_device(run, gpu, make_spec, sentences):
             trainer.optimise(method, components, optimizer, batch, "fp32")
 
 
-@runs([run for run in TRAINED if run != "micse-code"])
+@runs(TRAINED)
 def test_nothing_is_drawn_on_the_device_where_the_host_draws(run, gpu, make_spec, sentences):
     """As test_real_gpu.py compares steps: else masks of CPU and GPU would differ."""
     spec = make_spec(**RUNS[run])
+    if waits(spec):
+        pytest.skip("its step reads what a made-up device does not have")
     state, optimizer = on_the_device(spec, gpu)
     gpu.setting_up = True  # what a draw depends on is read
     with gpu, HostRandom(DEVICE) as host:
         for batch in batches(spec, sentences, state["method"])[:2]:
             trainer.optimise(state["method"], state["components"], optimizer, batch, "fp32")
-    assert host.moved and not gpu.drawn
+    assert not gpu.drawn
+    assert host.moved or not spec.params["dropout"]
