@@ -176,7 +176,7 @@ def acquire_gpus(count: int = 0, sharing: int = 1, needed_mb: int = 0) -> None:
         allowed = os.environ.get("CUDA_VISIBLE_DEVICES", "not set")
         raise BadInput(
             f"GPUs requested: {count or 1}, available: {len(gpus)} (PyTorch {version('torch')}, CUDA_VISIBLE_DEVICES:"
-            f" {allowed}). Compare `nvidia-smi -L`. For the CPU: `--device cpu`, in Snakemake the resource gpu=0."
+            f" {allowed}). Compare `nvidia-smi -L`. For the CPU: `--device cpu`; in a SLURM profile, gpu: 0."
         )
     size = f", each with {needed_mb:,} MiB of memory" if needed_mb else ""
     line = f"waiting for {count or 1} of {len(gpus)} GPUs to be free{size}\n"
