@@ -16,12 +16,15 @@ import pytest
 
 from csebench import cli
 from csebench import run as planned
-from csebench.base import processes
+from csebench.base import files, processes
 from csebench.base.errors import BadInput, RunFailed
 from csebench.base.processes import acquire_gpus, device_type
 from csebench.base.project import ROOT
-from csebench.base.runs import REPORT, lock_run
+from csebench.base.provenance import Stopwatch
+from csebench.base.runs import DONE, REPORT, lock_run
 from csebench.plan import catalog, targets
+from csebench.plan.declarations import Evaluation
+from csebench.score.evaluate import evaluate_run
 
 
 class Process:
@@ -271,6 +274,15 @@ def test_scoring_waits_for_no_seeds_that_share_but_for_a_run_alone(hold, machine
     assert alone.line() == "GPU-one" and waits(hold(0, 0))
 
 
+def test_publishing_waits_for_no_seeds_that_share(hold, machine, finished, smoke_data, monkeypatch, tmp_path):
+    machine(TWO[:1])
+    monkeypatch.setattr("csebench.model.encoder.device_type", lambda: "cpu")
+    run = shutil.copytree(finished("bert"), tmp_path / "run")
+    assert [hold(1, 2).line() for _ in range(2)] == ["GPU-one", "GPU-one"]
+    assert evaluate_run(run, ["sts"], smoke_data, Evaluation())["sts"].exists()
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "GPU-one"
+
+
 @pytest.mark.parametrize("replaced", [False, True])
 def test_several_gpus_for_one_run(replaced, hold):
     both = hold(2, work=become_another_program)
@@ -297,6 +309,17 @@ def test_a_gpu_with_too_little_free_memory_is_not_chosen(hold, machine):
     assert hold(1, 1, 20_000).line() == "GPU-two"
     assert waits(hold(1, 1, 20_000))
     assert hold(1, 1, 90_000).line() == "GPU-one"
+
+
+def test_a_run_needs_the_memory_that_its_other_seeds_needed(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    cells = {}
+    for spec in targets.runs("smoke").values():
+        cells.setdefault(spec.cell_id, []).append(spec)
+    (first, second, *_), (other, *_) = sorted(cells.values(), key=len, reverse=True)[:2]
+    for spec, peak in ((second, 5000), (other, 9000)):
+        files.write_json(tmp_path / "runs" / spec.run_id / DONE, {"provenance": {"peak_gpu_mb": peak}})
+    assert planned.memory_of_other_seeds(first, "smoke") == 5000
 
 
 VISIBLE = {
@@ -342,6 +365,15 @@ def test_a_promised_gpu_that_is_not_there_ends_the_run(count, allowed, machine, 
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", allowed)
     with pytest.raises(BadInput, match=rf"requested: {count or 1}, available: .*_DEVICES: {allowed or ''}"):
         acquire_gpus(count)
+
+
+def test_a_job_without_its_gpu_says_so_and_writes_nothing(machine, monkeypatch, tmp_path, capsys):
+    """As SLURM's: the profile asks for a GPU, and the job sees none."""
+    run = next(iter(targets.runs("smoke")))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    assert cli.main(["work", run, "--processes", "1"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1 and not (tmp_path / "runs" / run).exists()
 
 
 def test_several_processes_are_not_put_on_slices(machine):
@@ -424,6 +456,10 @@ def test_a_finished_run_waits_for_no_gpu(done, machine, monkeypatch, tmp_path):
     monkeypatch.setattr(processes, "_lock_gpus", lambda *given: asked.append(given[1:]) or lock(*given))
     assert cli.main(["work", run, "--runs-per-gpu", "4"]) == 0
     assert (seen, asked) == ([None], []) if done else (["GPU-one"], [(1, 4, 0)])
+
+
+def test_provenance_has_the_driver(machine):
+    assert Stopwatch().record()["driver"] == "570.1"
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root gives a folder away")
