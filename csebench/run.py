@@ -40,7 +40,6 @@ class Job:
     spec: Spec
     scale: Scale
     evaluators: tuple[str, ...] = ()  # that score it
-    runs_per_gpu: int = 1  # that may be on one GPU at a time
     chunk_size: int | None = None  # sentences that an encoder in training has in memory at a time; None: the batch
 
     @property
@@ -50,14 +49,15 @@ class Job:
 
 def train_spec(spec: Spec, out: Path, *inputs, **settings) -> None:
     """Train a run that no page needs; arguments as of csebench/train/run.py: train."""
-    with lock_run(out), acquire_gpus():
+    with lock_run(out):
+        acquire_gpus()
         with loading("PyTorch"):
             from csebench.train.run import train
 
         train(spec, out, *inputs, **settings)
 
 
-def work(run_id: str, scale_name: str, only: list[str] | None = None, processes: int = 1, **settings) -> None:
+def work(run_id: str, scale_name: str, only: list[str] | None, processes: int, runs_per_gpu: int, **settings) -> None:
     """Train a planned run and score it by what pages show. The run is done when it is trained: an evaluator that
     fails leaves its reason, and the other scores are made (`publish` tries again, and fails). While another process
     works on the run, waits for it, and then does what is left. Raises BadInput where no page of the scale needs the
@@ -65,8 +65,9 @@ def work(run_id: str, scale_name: str, only: list[str] | None = None, processes:
 
     Args:
         only: evaluators that the pages show that are wanted; None: those of every page of the scale.
-        processes: that share every batch, each on a GPU of its own.
-        settings: runs_per_gpu and chunk_size of Job.
+        processes: that share every batch, each on a GPU of its own; 0: one, on a GPU if there is one.
+        runs_per_gpu: that may be on one GPU at a time.
+        settings: chunk_size of Job.
     """
     for evaluator in only or ():
         protocol(evaluator)  # refuses an unknown name
@@ -79,16 +80,22 @@ def work(run_id: str, scale_name: str, only: list[str] | None = None, processes:
             if not (catalog.data_root(scale) / name).exists():
                 raise BadInput(no_file(name, scale))
     with lock_run(job.folder):
-        if trained_model.exists():  # only a missing score waits for a GPU
-            return train_and_score(job)
-        with acquire_gpus(max(1, processes), job.runs_per_gpu):
+        if not trained_model.exists():  # only a missing score waits for a GPU
+            acquire_gpus(processes, runs_per_gpu, memory_of_other_seeds(spec, scale_name))
             if processes > 1 and not is_distributed():
                 torchrun = ["torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", "-m"]
                 command = [sys.executable, "-m", *torchrun, "csebench", "work", run_id, "--scale", scale_name]
                 command += [] if only is None else ["--evaluators", ",".join(only)]
                 command += [] if job.chunk_size is None else ["--chunk-size", str(job.chunk_size)]
                 os.execv(sys.executable, command)
-            return train_and_score(job)
+        train_and_score(job)
+
+
+def memory_of_other_seeds(spec: Spec, scale_name: str) -> int:
+    """MiB that the run allocated on a GPU with other seeds, at most, as their reports state; 0 where none was run."""
+    runs = (run_id for run_id, other in targets.runs(scale_name).items() if other.cell_id == spec.cell_id)
+    reports = (read_report(catalog.RUNS / run_id) for run_id in runs)
+    return max((r.get("provenance", {}).get("peak_gpu_mb") or 0 for r in reports if r is not None), default=0)
 
 
 def train_and_score(job: Job) -> None:
@@ -106,7 +113,7 @@ def train_and_score(job: Job) -> None:
         if not is_distributed():  # else the GPUs of all processes would wait: `publish` makes the scores, on one
             ready = [evaluator for evaluator in in_order(job.evaluators, data_root) if has_data(evaluator, data_root)]
             settings, threads = job.scale.evaluation, spec.threads
-            evaluate_run(job.folder, ready, data_root, settings, job.runs_per_gpu, keep_going=True, threads=threads)
+            evaluate_run(job.folder, ready, data_root, settings, keep_going=True, threads=threads)
 
 
 def in_order(evaluators: Iterable[str], data_root: Path | DataRoot) -> list[str]:
@@ -191,7 +198,8 @@ def run_trial(settings: Settings, job: Job) -> Trial:
 def trained(job: Job, needs_model: bool = False) -> dict:
     """Train a run unless it is done, or, with `needs_model`, unless its model is there; returns its report."""
     if training_report(job.folder) is None or (needs_model and not has_model(job.folder)):
-        with lock_run(job.folder), acquire_gpus():
+        with lock_run(job.folder):
+            acquire_gpus()
             train_and_score(job)
     report = read_report(job.folder)
     assert report is not None, job.folder

@@ -13,22 +13,24 @@ import ctypes
 import errno
 import fcntl
 import os
-import shutil
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from importlib.metadata import version
+from itertools import takewhile
 from pathlib import Path
 
-from csebench.base.errors import BadInput
+from csebench.base.errors import BadInput, RunFailed
 
 PR_SET_PDEATHSIG = 1  # of Linux's prctl
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # from a file system without locks
 NOW = fcntl.LOCK_EX | fcntl.LOCK_NB  # or not at all
 POLL_SECONDS = 1
-_held: list[int] = []  # file descriptors of the locks of GPUs that this process has
+_held: list[int] = []  # open files of the locks of this process's GPUs
 
 
 def is_distributed() -> bool:
@@ -112,54 +114,81 @@ def take(lock: Path, kind: int = NOW) -> int | None:
 # ---------------------------------------------------------------- GPUs
 
 
+def nvidia_smi(*options: str) -> str:
+    """What nvidia-smi prints; nothing where there is no such program."""
+    try:
+        return subprocess.run(["nvidia-smi", *options], capture_output=True, text=True, check=False).stdout
+    except OSError:
+        return ""
+
+
+def gpu_is_promised() -> bool:
+    """Whether CUDA_VISIBLE_DEVICES names a GPU; SLURM writes NoDevFiles where it assigned none."""
+    return os.environ.get("CUDA_VISIBLE_DEVICES", "") not in ("", "-1", "NoDevFiles")
+
+
+def device_type() -> str:
+    """`cuda` or `cpu`. Raises RunFailed where torch cannot use a GPU that this process was given."""
+    import torch
+
+    if not torch.cuda.is_available() and gpu_is_promised():
+        gpu = os.environ["CUDA_VISIBLE_DEVICES"]
+        raise RunFailed(f"PyTorch {torch.__version__} cannot use GPU {gpu}; `--device cpu` computes on the CPU.")
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
 def visible_gpus() -> list[str]:
-    """UUIDs of the GPUs that this process may use: those in CUDA_VISIBLE_DEVICES if it is set, else all."""
-    if shutil.which("nvidia-smi") is None:
-        return []
-    query = ["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader"]
-    printed = subprocess.run(query, capture_output=True, text=True, check=False).stdout.split()
-    installed = [uuid for uuid in printed if uuid.startswith("GPU-")]  # without a GPU it prints an error message
+    """UUIDs of the GPUs that this process may use, or of the MIG slices that a GPU is cut into; none where PyTorch is
+    built without CUDA. As in CUDA, CUDA_VISIBLE_DEVICES ends at the first name of no GPU; a number is that of
+    nvidia-smi, which CUDA's own may differ from where cards differ."""
+    named, of_gpu = {}, []  # UUIDs by number and UUID of a GPU, and by UUID of a slice
+    for number, uuid in re.findall(r"^(?:GPU (\d+))?.*\(UUID: (.+)\)", nvidia_smi("-L"), re.M):
+        if number:
+            named[number] = named[uuid] = of_gpu = [uuid]
+        else:
+            of_gpu[:] = [*(other for other in of_gpu if other.startswith("MIG-")), uuid]
+            named[uuid] = [uuid]
     allowed = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if allowed is None:
-        return installed
-    names = [name.strip() for name in allowed.split(",") if name.strip()]
-    return [installed[int(n)] if n.isdigit() and int(n) < len(installed) else n for n in names]
+    names = filter(str.isdigit, named) if allowed is None else map(str.strip, allowed.split(","))
+    known = [] if version("torch").endswith("+cpu") else takewhile(named.__contains__, names)
+    return [uuid for name in known for uuid in named[name]]
 
 
-@contextlib.contextmanager
-def acquire_gpus(count: int = 1, sharing: int = 1) -> Iterator[None]:
-    """Wait until `count` GPUs are free, lock them until the block ends, and name them in CUDA_VISIBLE_DEVICES, which
-    torch reads once: so before it is imported, and a later block of this process waits for the same GPUs.
+def acquire_gpus(count: int = 0, sharing: int = 1, needed_mb: int = 0) -> None:
+    """Wait until GPUs are free, lock them until this process ends, for CUDA stays on them as long, and name them in
+    CUDA_VISIBLE_DEVICES, which CUDA reads once: so before torch is imported. Does nothing in a process that has GPUs
+    or that torchrun started. A SLURM job without an assigned GPU sees none.
 
-    Does nothing on a machine without GPUs, in a process that torchrun started, and inside another such block. A SLURM
-    job without an assigned GPU sees none. Raises BadInput where the machine has fewer GPUs.
+    Raises BadInput where fewer are visible than asked for, or none of those that CUDA_VISIBLE_DEVICES names.
 
     Args:
-        sharing: runs that may be on one GPU at a time; a run that shares never joins one that does not.
+        count: GPUs; 0: one, or the CPU where there is none.
+        sharing: runs that may be on one GPU at a time; a run that shares never joins one that does not. 0: one more
+            beside those that share, which it does not wait for.
+        needed_mb: memory that a GPU must have free, if it has as much at all.
     """
+    if is_distributed() or _held:
+        return
     if "SLURM_JOB_ID" in os.environ:
         os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
-    gpus = [] if is_distributed() or _held else visible_gpus()
-    if not gpus:
-        yield
-        return
-    if count > len(gpus):
-        raise BadInput(f"{count} GPUs requested, {len(gpus)} available: {', '.join(gpus)}; ask for fewer processes.")
-    if (mine := _lock_gpus(gpus, count, sharing)) is None:
-        print(f"waiting for {count} of {len(gpus)} GPUs to be free", file=sys.stderr, flush=True)
-    while mine is None:
+    gpus = [gpu for gpu in visible_gpus() if count <= 1 or not gpu.startswith("MIG-")]  # NCCL connects no slices
+    if len(gpus) < (count or gpu_is_promised()):
+        allowed = os.environ.get("CUDA_VISIBLE_DEVICES", "not set")
+        raise BadInput(
+            f"GPUs requested: {count or 1}, available: {len(gpus)} (PyTorch {version('torch')}, CUDA_VISIBLE_DEVICES:"
+            f" {allowed}). Compare `nvidia-smi -L`. For the CPU: `--device cpu`; in a SLURM profile, gpu: 0."
+        )
+    size = f", each with {needed_mb:,} MiB of memory" if needed_mb else ""
+    line = f"waiting for {count or 1} of {len(gpus)} GPUs to be free{size}\n"
+    while gpus and not _lock_gpus(gpus, count or 1, sharing, needed_mb):
+        print(line, end="", file=sys.stderr, flush=True)
+        line = ""
         time.sleep(POLL_SECONDS)
-        mine = _lock_gpus(gpus, count, sharing)
-    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(mine)
-    try:
-        yield
-    finally:
-        _release()
 
 
-def _lock_gpus(gpus: list[str], count: int, sharing: int) -> list[str] | None:
-    """The first `count` free GPUs, locked; None where fewer are free. A GPU has one lock, exclusive or shared, and one
-    per place for the runs that share it, all in a folder of this user in the temporary folder."""
+def _lock_gpus(gpus: list[str], count: int, sharing: int, needed_mb: int) -> bool:
+    """Lock so many free GPUs, those with the most free memory, if there are so many. A GPU has one lock, exclusive or
+    shared, and one per place for those that share it, all in a folder of this user in the temporary folder."""
     folder = Path(tempfile.gettempdir()) / f"csebench-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.lstat().st_uid != os.getuid():
@@ -170,21 +199,26 @@ def _lock_gpus(gpus: list[str], count: int, sharing: int) -> list[str] | None:
         _held.extend([] if file is None else [file])
         return file is not None
 
-    free = []
-    for gpu in gpus:
-        held_before = len(_held)
-        places = (f"{gpu}.{place}" for place in range(sharing))
-        if lock(gpu, fcntl.LOCK_SH if sharing > 1 else fcntl.LOCK_EX) and any(lock(p, fcntl.LOCK_EX) for p in places):
-            free.append(gpu)
+    listed = nvidia_smi("--query-gpu=uuid,memory.free,memory.total", "--format=csv,noheader,nounits")  # no slices
+    memory = dict.fromkeys(gpus, (0, 0))  # MiB free, and in all
+    memory |= {gpu: (int(free), int(whole)) for gpu, free, whole in re.findall(r"(\S+), (\d+), (\d+)", listed)}
+    mine = []
+    for gpu in sorted(gpus, key=lambda gpu: -memory[gpu][0]):
+        held_before, fits = len(_held), not memory[gpu][0] < needed_mb <= memory[gpu][1]
+        places = (f"{gpu}.{place}" for place in range(sharing) or ["beside"])
+        kind = fcntl.LOCK_EX if sharing == 1 else fcntl.LOCK_SH
+        if fits and len(mine) < count and lock(gpu, kind) and any(lock(p, fcntl.LOCK_EX) for p in places):
+            mine.append(gpu)
         else:
             _release(held_before)
-        if len(free) == count:
-            return free
-    _release()
-    return None
+    if len(mine) < count:
+        _release(0)
+        return False
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(mine)
+    return True
 
 
-def _release(keep: int = 0) -> None:
+def _release(keep: int) -> None:
     """Release the locks of this process but the first `keep`."""
     while len(_held) > keep:
         os.close(_held.pop())

@@ -15,6 +15,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from csebench.base.processes import nvidia_smi
 from csebench.base.project import ROOT
 
 PACKAGES = ("csebench", "torch", "transformers", "tokenizers", "numpy", "scipy", "pydantic", "safetensors")
@@ -97,6 +98,10 @@ class Stopwatch:
             "processor": processor(),
             "cores": os.cpu_count(),
             "gpu": torch.cuda.get_device_name() if gpu else None,
+            "driver": nvidia_smi("--query-gpu=driver_version", "--format=csv,noheader").partition("\n")[0],
+            "cuda": torch.version.cuda,
+            "cudnn": torch.backends.cudnn.version(),
+            "fp32_matmul": torch.get_float32_matmul_precision(),  # highest: no TF32
             "threads": torch.get_num_threads(),
             "blas_threads": sorted({lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}),
             "cpu_capability": torch.backends.cpu.get_cpu_capability(),

@@ -42,6 +42,8 @@ def run_verb(argv: list[str] | None) -> int:
             if any("\ud800" <= letter <= "\udfff" for letter in word):  # the JSON of results has the command line
                 raise BadInput(f"{word!r}: not UTF-8; rename the file.")
         args = parse(argv)
+        if getattr(args, "device", None) == "cpu":
+            os.environ["CUDA_VISIBLE_DEVICES"] = ""  # before torch is imported
         try:
             args.run(args)
         except SystemExit as e:  # of a method or evaluator: with exit code 0 it would pass for a finished run

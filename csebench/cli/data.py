@@ -51,7 +51,7 @@ def fetch(args):
 
 def back_translate(args):
     read_corpus(args.corpus, least=1)
-    with acquire_gpus():
-        from csebench.data.translate import back_translate as run
+    acquire_gpus()
+    from csebench.data.translate import back_translate as run
 
-        run(args.corpus, args.out, args.translators, args.batch_size)
+    run(args.corpus, args.out, args.translators, args.batch_size)

@@ -48,11 +48,11 @@ def evaluate(args):
     settings = Evaluation(precision=args.precision, batch_size=args.batch_size, max_length=args.max_length)
     evaluators, data_root = distinct_evaluators(args.evaluators), cli_spec.data_root_or_default(args.data)
     model = cli_spec.find_model(args.model)
-    with acquire_gpus():
-        from csebench.score import evaluate as scoring
+    acquire_gpus()
+    from csebench.score import evaluate as scoring
 
-        report = (lambda rows: None) if args.json else show_scores
-        result = scoring.evaluate(model, evaluators, data_root, args.out, args.pooler, settings, report)
+    report = (lambda rows: None) if args.json else show_scores
+    result = scoring.evaluate(model, evaluators, data_root, args.out, args.pooler, settings, report)
     if args.json:
         return print(json_text(result["scores"]))
     timings = [[name, *timing.values()] for name, timing in result["timings"].items()]
@@ -84,8 +84,8 @@ def list_sentences(args):
 
 def work(args):
     only = None if args.evaluators is None else [name for name in args.evaluators.split(",") if name]
-    settings = {"runs_per_gpu": args.runs_per_gpu, "chunk_size": args.chunk_size or None}
-    run.work(args.run_id, args.scale, only, args.processes, **settings)
+    chunk_size = args.chunk_size or None
+    run.work(args.run_id, args.scale, only, args.processes, args.runs_per_gpu, chunk_size=chunk_size)
 
 
 def tune(args):

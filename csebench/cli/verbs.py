@@ -66,7 +66,7 @@ def parser() -> Parser:
     top.add_argument("--version", nargs=0, action=ShowVersion, help="show the version and the commit")
     verbs = top.add_subparsers(required=True, metavar="VERB", title="verbs")
 
-    def verb(name, function, about, *examples, targets=None, scale=None, json=False) -> Parser:
+    def verb(name, function, about, *examples, targets=None, scale=None, json=False, device=False) -> Parser:
         """Add a verb: `examples` are what stands behind it; `targets` is the `nargs` of its targets, `scale` the
         default of `--scale`, where it has one."""
         examples = [f"csebench {name} {words}".rstrip() for words in examples]
@@ -83,6 +83,9 @@ def parser() -> Parser:
             add_completed(added, catalog.scale_names, "--scale", default=scale, help=text)
         if json:
             added.add_argument("--json", action="store_true", help="print JSON in place of tables")
+        if device:
+            text = "cpu: use no GPU (default: wait for a free GPU, if there is one)"
+            added.add_argument("--device", choices=["cpu"], help=text)
         return added
 
     add_look(verb)
@@ -159,7 +162,7 @@ def add_run(verb):
         "--method simcse --with ami --set steps=20 ami.weight=1e-3 --encoder bert-mini-wiki"
         " --corpus data/smoke/wiki/smoke.txt --data data/smoke --out runs/mine"
     )
-    v = verb("train", run.train, about, short, long)
+    v = verb("train", run.train, about, short, long, device=True)
     v.add_argument("spec", nargs="?", help="JSON file or JSON text; without it, --method and the options below")
     add_completed(v, lambda: names(METHODS), "--method", help="name of a method")
     v.add_argument("--variant", help="variant of the method (default: its declared settings)")
@@ -179,7 +182,7 @@ def add_run(verb):
     add_out(v, "folder of the run; the model is in OUT/model", output_folder)
 
     example = "--model encoders/bert-mini-wiki --pooler avg --data data/smoke --out scores.json"
-    v = verb("evaluate", run.evaluate, "score an encoder of any origin", example, json=True)
+    v = verb("evaluate", run.evaluate, "score an encoder of any origin", example, json=True, device=True)
     model = "folder, run id, encoder of config/, hub id, or .npz file of embeddings (see the verb sentences)"
     v.add_argument("--model", required=True, help=model)
     v.add_argument(
@@ -200,16 +203,16 @@ def add_run(verb):
     add_out(v, "file with one JSON string per line")
 
     about = "train and score a planned run, as a job of the workflow does"
-    v = verb("work", run.work, about, "RUN --scale mini", scale=SCALE)
+    v = verb("work", run.work, about, "RUN --scale mini", scale=SCALE, device=True)
     v.add_argument("run_id", help="id of a run, as `csebench plan --runs` lists it")
-    processes = "processes that share each batch, one per GPU"
-    v.add_argument("--processes", type=whole(0, 64), default=1, help=processes)
+    processes = "processes that share each batch, one per GPU; 0: one, on a GPU if there is one"
+    v.add_argument("--processes", type=whole(0, 64), default=0, help=processes)
     v.add_argument("--runs-per-gpu", type=whole(1), default=1, help="runs that may share a GPU")
     add_chunk_size(v)
     v.add_argument("--evaluators", help="comma-separated: score with these only (default: with all that pages show)")
 
     about = "search for the settings of methods on STS-B dev, with as many trials for each"
-    v = verb("tune", run.tune, about, "simcse ct+ami --scale mini --trials 6", scale=SCALE)
+    v = verb("tune", run.tune, about, "simcse ct+ami --scale mini --trials 6", scale=SCALE, device=True)
     searched = "method with a search space (`csebench methods`: column search), also with components: ct+ami"
     add_completed(v, tuning.tunable, "method", nargs="+", help=searched)
     trials = "for each method; the first trial has the settings of the scale"
@@ -227,7 +230,7 @@ def add_run(verb):
     v.add_argument("--plan", action="store_true", help="say what it costs, and stop")
 
     about = "copy the scores of a finished run into results/, as a job of the workflow does"
-    v = verb("publish", run.publish, about, "RUN beir:scifact --scale mini", scale=SCALE)
+    v = verb("publish", run.publish, about, "RUN beir:scifact --scale mini", scale=SCALE, device=True)
     v.add_argument("run_id", help="id of a run, as `csebench plan --runs` lists it")
     v.add_argument("evaluator", help="an evaluator with its settings, as in beir:scifact")
 
@@ -272,7 +275,7 @@ def add_data(verb):
 
     about = "translate every sentence of a corpus to another language and back"
     example = "corpus.txt --translators 'models/en-de models/de-en' --out translated.txt"
-    v = verb("back-translate", data.back_translate, about, example)
+    v = verb("back-translate", data.back_translate, about, example, device=True)
     v.add_argument("corpus", type=Path, help="one sentence per line")
     models = "two MarianMT models (ID@COMMIT or folders) in one argument, separated by a space"
     v.add_argument("--translators", required=True, help=models)

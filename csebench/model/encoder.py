@@ -23,6 +23,7 @@ from transformers.utils import logging
 from csebench.base.errors import BadInput
 from csebench.base.hub import local_folder, model_source
 from csebench.base.models import check_foreign, check_model, check_revision, check_vocabulary, unreadable
+from csebench.base.processes import device_type
 from csebench.model.chunks import in_chunks
 from csebench.model.layers import (
     Layers,
@@ -71,7 +72,7 @@ class Encoder(nn.Module):
             new_pooler: a pooler that the checkpoint lacks is new, to be trained.
 
         Raises:
-            BadInput: there is none, it cannot be read, or it is not whole; RunFailed: the hub cannot be reached.
+            BadInput: there is none, it cannot be read, or it is not whole; RunFailed: no hub, or a GPU without CUDA.
         """
         source = model_source(ref)
         if (folder := local_folder(ref)) is not None:
@@ -103,7 +104,7 @@ class Encoder(nn.Module):
         check_architecture(config, what)
         check_vocabulary(tokenizer, config, what)
         check_weights(model, loading, what, () if with_pooler and not new_pooler else ("pooler",))
-        return cls(model, tokenizer, source).to("cuda" if torch.cuda.is_available() else "cpu")
+        return cls(model, tokenizer, source).to(device_type())
 
     @property
     def size(self) -> int:

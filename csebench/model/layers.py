@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import sys
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import torch
 from torch import nn
 from transformers.models.bert.modeling_bert import eager_attention_forward
 
+from csebench.base.errors import first_line
 from csebench.model.chunks import in_chunks
 
 
@@ -73,11 +75,23 @@ def additive(mask, dtype=torch.float32):
 
 
 def can_compile() -> bool:
-    """Whether torch.compile can be used, with a line on stderr where it cannot; makes room for the shapes of a run."""
+    """Whether torch.compile can be tried, with a line on stderr where it cannot. Where it fails, as without Python's
+    headers, there is a line, too, and layers run as they are. Makes room for the shapes of a run."""
     if not (shutil.which("cc") or shutil.which("gcc")):
         print("no C compiler, which torch.compile needs: layers run as they are, slower", file=sys.stderr)
         return False
     torch._dynamo.config.recompile_limit = 64  # lengths, last batches, with and without gradient
+    torch._dynamo.config.suppress_errors = True
+    logging.getLogger("torch._dynamo.convert_frame").addFilter(_give_up)
+    return True
+
+
+def _give_up(record: logging.LogRecord) -> bool:
+    """Puts the reason of a failed compilation in place of its traceback, and compiles no more."""
+    if record.exc_info and (error := record.exc_info[1]):
+        torch._dynamo.config.disable = True
+        reason = first_line(getattr(error, "inner_exception", error))
+        record.msg, record.exc_info = f"torch.compile failed, layers run as they are, slower: {reason}", None
     return True
 
 

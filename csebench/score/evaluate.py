@@ -211,7 +211,6 @@ def evaluate_run(
     evaluators: list[str],
     data_root: Path | DataRoot,
     evaluation: Evaluation,
-    sharing: int = 1,
     keep_going: bool = False,
     threads: int | None = None,
 ) -> dict[str, Path]:
@@ -219,7 +218,6 @@ def evaluate_run(
     not there are made, from one model that embeds a sentence once for all of them; torch is loaded only then.
 
     Args:
-        sharing: runs that may be on the GPU at a time.
         keep_going: where an evaluator fails, the others are made; the reason is noted beside the scores.
         threads: of the CPU, as the run was trained; None: as many as the environment says.
     """
@@ -236,7 +234,8 @@ def evaluate_run(
 
     if not missing():
         return kept
-    with lock_run(run), acquire_gpus(sharing=sharing):
+    with lock_run(run):
+        acquire_gpus(sharing=0)
         from csebench.score.models import open_model
 
         if threads is not None:

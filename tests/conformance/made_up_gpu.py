@@ -12,6 +12,7 @@ from contextlib import nullcontext
 
 import pytest
 import torch
+from host_random import HostRandom, is_random
 from test_conformance import RUNS, TRAINED, assembled, batches, runs
 from torch._subclasses import FakeTensor, FakeTensorMode
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
@@ -50,6 +51,7 @@ class Gpu(TorchDispatchMode):
         self.waits: list | None = None  # what the host waited for; None: nothing may be waited for
         self.kernels = 0  # launched
         self.live, self.peak = {}, 0  # storages on the device, and the most bytes that they had
+        self.drawn = set()  # random operations on the device
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -65,6 +67,8 @@ class Gpu(TorchDispatchMode):
         if self.waits is not None and func in READS:
             self.waits.append(func)
             return READS[func](*args)
+        if is_random(func):
+            self.drawn.add(str(func))
         if len(places) == 2 and not self.setting_up:
             to_device = func in COPIES and (args[0].device.type == DEVICE) == (func is COPIES[1])
             if self.waits is not None and func is COPIES[0] and not to_device:
@@ -188,3 +192,18 @@ def test_memory_of_an_evaluation(gpu, tiny_bert, tmp_path):
     with gpu:
         SentenceEncoder(encoder, "avg", evaluation=Evaluation(batch_size=512)).vectors(["a b " * 300] * 512)
     assert gpu.peak < 6e9 and len(gpu.waits) == 1
+
+
+@runs(TRAINED)
+def test_nothing_is_drawn_on_the_device_where_the_host_draws(run, gpu, make_spec, sentences):
+    """As test_real_gpu.py compares steps: else masks of CPU and GPU would differ."""
+    spec = make_spec(**RUNS[run])
+    if waits(spec):
+        pytest.skip("its step reads what a made-up device does not have")
+    state, optimizer = on_the_device(spec, gpu)
+    gpu.setting_up = True  # what a draw depends on is read
+    with gpu, HostRandom(DEVICE) as host:
+        for batch in batches(spec, sentences, state["method"])[:2]:
+            trainer.optimise(state["method"], state["components"], optimizer, batch, "fp32")
+    assert not gpu.drawn
+    assert host.moved or not spec.params["dropout"]

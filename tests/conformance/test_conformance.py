@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from host_random import HostRandom
 from scipy.stats import spearmanr
 from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, AutoTokenizer
@@ -208,6 +209,17 @@ def test_loss_falls_on_a_repeated_batch(run, make_spec, train, tmp_path, monkeyp
     values = np.array([loss for _, loss in train(spec, tmp_path / "run")["losses"]])
     assert len(values) == 40 and np.isfinite(values).all()
     assert values[20:].mean() < values[:3].mean(), values  # single steps jump: batch normalisation, drawn masks
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_dropout_that_gpus_fuse_is_the_cpus_where_the_host_draws(dtype):
+    """As test_real_gpu.py needs it."""
+    x = torch.randn(3, 4, 5, dtype=dtype).transpose(0, 1)
+    torch.manual_seed(0)
+    plain = torch.nn.functional.dropout(x, 0.3)
+    torch.manual_seed(0)
+    with HostRandom("cpu"):
+        assert torch.equal(torch.native_dropout(x, 0.3, True)[0], plain)
 
 
 @runs(TRAINED)

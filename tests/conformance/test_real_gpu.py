@@ -1,53 +1,48 @@
-"""On a real GPU: a step of every method and component, and of pre-training, gives the CPU's loss and gradients.
+"""On a real GPU: a step of every method and component gives the CPU's loss and gradients; so do chunks, bf16 with
+compiled layers, a resumed run, and the point on STS-B dev.
 
-`pytest tests/conformance/test_real_gpu.py`; without a GPU every test is skipped. Random numbers that are drawn on the
-device are drawn on the host here, the same for both. Matrix products are in fp32, not TF32 (PyTorch's default), and
-layers are not compiled (tests/slow/test_gpu_path.py compares those).
+`pytest tests/conformance/test_real_gpu.py`; without a GPU every test is skipped. Where the CPU's numbers are expected,
+what is random on the device is drawn on the host (host_random.py). Matrix products are in fp32, not TF32 (PyTorch's
+default).
 """
 
 import copy
+import subprocess
+import sys
 
 import pytest
 import torch
-from test_conformance import RUNS, TRAINED, assembled, batches, runs
+from host_random import HostRandom
+from test_chunks import CHUNK, turn_dropout_off, two_steps
+from test_conformance import PLAIN, RUNS, TRAINED, assembled, batches, runs
 
-from csebench.model.encoder import Encoder
+from csebench.base.project import ROOT
 from csebench.model.layers import Dropout
 from csebench.train import trainer
+from csebench.train.inputs import gather
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch finds no CUDA GPU on this machine")
 
 DEVICE = "cuda"
 LOSS = {"rel": 1e-4, "abs": 1e-5}  # fp32 sums in another order
 GRADIENT = 1e-3  # ‖gpu - cpu‖ / ‖cpu‖ over all parameters
+BF16 = {"rel": 0.3, "abs": 0.02}  # as of test_conformance.py: test_bf16_moves_the_loss_little
 
 
-def host_dropout(x, p=0.5, training=True, inplace=False):
-    """Dropout whose mask is drawn on the host, so that it is the same for every device."""
-    if not training or p == 0:
-        return x
-    return x * (torch.rand(x.shape) >= p).to(x.device) / (1 - p)
+@pytest.fixture
+def on_cpu(monkeypatch):
+    """`on_cpu(spec)`: a run's method and components as they are on a machine without a GPU."""
+
+    def make(spec):
+        with monkeypatch.context() as patch:
+            patch.setattr(torch.cuda, "is_available", lambda: False)
+            patch.setenv("CUDA_VISIBLE_DEVICES", "")
+            return assembled(spec)[0]
+
+    return make
 
 
-@pytest.fixture(autouse=True)
-def same_on_both(monkeypatch):
-    monkeypatch.setattr(torch.nn.functional, "dropout", host_dropout)
-    monkeypatch.setattr(Dropout, "forward", torch.nn.Dropout.forward)
-    monkeypatch.setattr(Encoder, "compile_layers", lambda self: None)
-    randn, multinomial = torch.randn, torch.multinomial
-    monkeypatch.setattr(torch, "randn", lambda *size, device: randn(*size).to(device))
-    monkeypatch.setattr(torch, "multinomial", lambda w, *a, **k: multinomial(w.cpu(), *a, **k).to(w.device))
-
-
-def on_cpu(spec, monkeypatch):
-    """A run's method and components as they are on a machine without a GPU."""
-    with monkeypatch.context() as patch:
-        patch.setattr(torch.cuda, "is_available", lambda: False)
-        state, _ = assembled(spec)
-    return state
-
-
-def loss_and_gradients(state, steps):
+def loss_and_gradients(state, steps, precision="fp32"):
     """Losses of the steps, and all gradients of the last as one vector on the CPU. Learns nothing: rate 0."""
     kept = []
     optimizer = torch.optim.SGD([w for w in state.parameters() if w.requires_grad], lr=0.0)
@@ -61,7 +56,7 @@ def loss_and_gradients(state, steps):
     losses = []
     for batch in steps:
         torch.manual_seed(1)  # masks, edits and augmentations are drawn on the host
-        loss = trainer.optimise(state["method"], state["components"], optimizer, batch, "fp32")
+        loss = trainer.optimise(state["method"], state["components"], optimizer, batch, precision)
         losses.append(loss.item())
     return losses, kept[0]
 
@@ -74,10 +69,68 @@ def assert_equal(cpu, gpu):
 
 
 @runs(TRAINED)
-def test_a_step_is_the_cpus(run, make_spec, sentences, monkeypatch):
+def test_a_step_is_the_cpus(run, on_cpu, make_spec, sentences, monkeypatch):
     """Of any method or component; the second of two steps, which has a queue where there is one."""
+    monkeypatch.setattr(Dropout, "forward", torch.nn.Dropout.forward)  # not the CPU's cheaper masks
     spec = make_spec(**RUNS[run])
-    state = on_cpu(spec, monkeypatch)
+    state = on_cpu(spec)
     steps = batches(spec, sentences, state["method"])[:2]
     on_gpu = copy.deepcopy(state).to(DEVICE)
-    assert_equal(loss_and_gradients(state, steps), loss_and_gradients(on_gpu, steps))
+    with HostRandom(DEVICE):
+        assert_equal(loss_and_gradients(state, steps), loss_and_gradients(on_gpu, steps))
+
+
+@runs(PLAIN)
+def test_a_compiled_step_in_bf16_is_near_the_cpus(run, on_cpu, make_spec, sentences):
+    """Without dropout, since compiled kernels draw their own masks."""
+    spec = make_spec(**RUNS[run])
+    state, (on_gpu, _) = on_cpu(spec), assembled(spec)
+    steps = batches(spec, sentences, state["method"])[:2]
+    for modules in (state, on_gpu):
+        turn_dropout_off(modules)
+    (cpu, _), (gpu, _) = loss_and_gradients(state, steps), loss_and_gradients(on_gpu, steps, "bf16")
+    assert gpu == pytest.approx(cpu, **BF16)
+
+
+@runs(TRAINED)
+def test_chunks_have_the_loss_of_the_whole_batch(run, make_spec, sentences):
+    spec = make_spec(**RUNS[run])
+    (whole, _), (chunks, _) = (two_steps(spec, sentences, size, dropout=False) for size in (None, CHUNK))
+    torch.testing.assert_close(chunks, whole, rtol=LOSS["rel"], atol=LOSS["abs"])
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_killed_run_goes_on_with_the_same_masks(precision, make_spec, train, tmp_path, monkeypatch):
+    """To rounding: bits are promised for the CPU alone, as sums on a GPU have no fixed order."""
+    spec = make_spec("simcse", params={"steps": 12, "evaluate_every": 3}).model_copy(update={"precision": precision})
+    whole, batch_at = train(spec, tmp_path / "whole"), trainer.batch_at
+
+    def killed(step, *args):
+        if step == 7:
+            raise KeyboardInterrupt
+        return batch_at(step, *args)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(trainer, "batch_at", killed)
+        train(spec, tmp_path / "killed", checkpoint_seconds=0)
+    resumed = train(spec, tmp_path / "killed")
+    assert resumed["resumed_at"] == 6
+    losses = [[loss for _, loss in report["losses"]] for report in (resumed, whole)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-2)
+
+
+def test_the_point_on_the_dev_set_is_the_cpus(on_cpu, make_spec, corpus, smoke_data):
+    spec = make_spec("simcse")
+    state, dev = on_cpu(spec), gather(spec, corpus, smoke_data, None).dev
+    points = []
+    for encoder in (state["method"].encoder, copy.deepcopy(state)["method"].encoder.to(DEVICE)):
+        points.append(trainer.dev_point(encoder, spec.params["pooler"], dev, "fp32"))
+    assert points[1] == pytest.approx(points[0], abs=1e-4)
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="PyTorch finds fewer than two GPUs")
+def test_two_processes_over_nccl():
+    """What they do over gloo without GPUs: the model of one process, to rounding, and a resumed run."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/slow/test_parallel.py"]
+    done = subprocess.run([*command, "-k", "run_of_two_processes"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-5000:]

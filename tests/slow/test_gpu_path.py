@@ -41,6 +41,29 @@ def test_compiled_layers_give_the_same_losses(make_spec, sentences):
     assert losses[True] == pytest.approx(losses[False], rel=1e-3)
 
 
+@pytest.mark.slow
+def test_a_failed_compilation_is_a_line_and_the_step_is_made(make_spec, sentences, monkeypatch, caplog):
+    """As without Python's headers."""
+
+    def fail(*_, **__):
+        raise RuntimeError("Python.h: No such file or directory\ncompilation terminated.")
+
+    monkeypatch.setattr("torch._inductor.compile_fx.compile_fx", fail)
+    monkeypatch.setattr("torch._dynamo.config.disable", False)  # so that it is restored
+    losses = {}
+    for compiled in (False, True):
+        torch.manual_seed(0)
+        encoder = Encoder.load(make_spec("simcse").encoder, 0.0)
+        state, optimizer = trainer.assemble("simcse", encoder, make_spec("simcse").params, {})
+        if compiled:
+            encoder.compile_layers()
+        losses[compiled] = float(trainer.optimise(state["method"], [], optimizer, sentences[:8], "fp32"))
+    torch._dynamo.reset()
+    assert losses[True] == losses[False]
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "torch._dynamo.convert_frame"]
+    assert "layers run as they are" in line and line.endswith("Python.h: No such file or directory")
+
+
 def test_rows_are_the_tokenizers(tiny_bert, sentences):
     """Cut at any length as the tokenizer cuts, also from memory."""
     encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local"))

@@ -118,12 +118,29 @@ def test_two_processes_of_any_method_also_in_chunks(tiny_bert, tmp_path):
     assert_equal(run(2, tmp_path / "chunks", tiny_bert, cases, chunk_size=3), one, cases)
 
 
-def launch(processes, spec, corpus, data, out):
-    """`csebench train` under torchrun."""
+# ---------------------------------------------------------------- from the command line
+
+
+STOPPED = """import os, signal, sys
+from csebench import cli
+from csebench.train import trainer
+batch_at = trainer.batch_at
+def stopping(step, *args):
+    if step == 5 and os.environ["RANK"] == "1":
+        os.kill(os.getpid(), signal.SIGTERM)
+    return batch_at(step, *args)
+trainer.batch_at = stopping
+sys.exit(cli.main())
+"""  # csebench, whose second process gets SIGTERM at step 5
+
+
+def launch(processes, spec, corpus, data, out, program=("-m", "csebench")):
+    """`csebench train` under torchrun; on the CPU where each process could not have a GPU."""
     (out.parent / "spec.json").write_text(spec.model_dump_json())
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", processes]
-    command += ["-m", "csebench", "train", out.parent / "spec.json", "--corpus", corpus, "--data", data, "--out", out]
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", processes, *program]
+    command += ["train", out.parent / "spec.json", "--corpus", corpus, "--data", data, "--out", out]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    env |= {} if torch.cuda.device_count() >= processes else {"CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run([*map(str, command)], capture_output=True, text=True, env=env)
     return done.returncode, done.stderr
 
@@ -141,6 +158,23 @@ def test_a_run_of_two_processes(make_spec, corpus, smoke_data, train, tmp_path):
     assert losses[0] == pytest.approx(losses[1], rel=1e-3)
     one, two = (load_file(tmp_path / f / "model/model.safetensors") for f in ("alone", "both"))
     assert all(two[name] == pytest.approx(one[name], abs=1e-4) for name in one)
+
+
+@pytest.mark.slow
+def test_a_stopped_run_of_two_processes_goes_on(make_spec, corpus, smoke_data, tmp_path):
+    """One gets SIGTERM, both stop where losses are read, and the model is that of a run that was not stopped."""
+    spec = make_spec("simcse", params={"dropout": 0.0, "steps": 8, "evaluate_every": 3})
+    (tmp_path / "stopped.py").write_text(STOPPED)
+    code, printed = launch(2, spec, corpus, smoke_data, tmp_path / "run", [tmp_path / "stopped.py"])
+    assert code != 0 and "stopped by SIGTERM after step 6" in printed, printed[-3000:]
+    for out in ("run", "whole"):
+        code, printed = launch(2, spec, corpus, smoke_data, tmp_path / out)
+        assert code == 0, printed[-3000:]
+    resumed, whole = (json.loads((tmp_path / out / "train.json").read_text()) for out in ("run", "whole"))
+    assert (resumed["resumed_at"], resumed["processes"]) == (6, 2)
+    losses = [[loss for _, loss in report["losses"]] for report in (resumed, whole)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    assert torch.cuda.device_count() >= 2 or resumed["model_sha256"] == whole["model_sha256"]
 
 
 @pytest.mark.slow

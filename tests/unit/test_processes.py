@@ -1,6 +1,7 @@
 """One process at a time works on a run, and GPUs of a simulated nvidia-smi are assigned by lock files. The other
 processes are forks, which start in no time."""
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -15,12 +16,15 @@ import pytest
 
 from csebench import cli
 from csebench import run as planned
-from csebench.base import processes
-from csebench.base.errors import BadInput
-from csebench.base.processes import acquire_gpus
+from csebench.base import files, processes
+from csebench.base.errors import BadInput, RunFailed
+from csebench.base.processes import acquire_gpus, device_type
 from csebench.base.project import ROOT
-from csebench.base.runs import REPORT, lock_run
-from csebench.plan import targets
+from csebench.base.provenance import Stopwatch
+from csebench.base.runs import DONE, REPORT, lock_run
+from csebench.plan import catalog, targets
+from csebench.plan.declarations import Evaluation
+from csebench.score.evaluate import evaluate_run
 
 
 class Process:
@@ -188,27 +192,46 @@ def test_a_process_of_torchrun_ends_with_it():
 
 # ---------------------------------------------------------------- GPUs
 
+TWO = ["GPU 0: NVIDIA H100 (UUID: GPU-one)", "GPU 1: NVIDIA H100 (UUID: GPU-two)"]
+SLICED = [TWO[0], "  MIG 3g.40gb Device 0: (UUID: MIG-a)", "  MIG 3g.40gb Device 1: (UUID: MIG-b)", TWO[1]]
+
 
 @pytest.fixture
-def nvidia_smi(tmp_path, monkeypatch):
-    """A machine with two GPUs, and lock files of its own."""
+def machine(tmp_path, monkeypatch):
+    """`machine(lines of nvidia-smi -L, lines of its memory)`; two GPUs to begin with, and lock files of its own."""
     program = tmp_path / "nvidia-smi"
-    program.write_text("#!/bin/sh\necho GPU-one\necho GPU-two\n")
-    program.chmod(0o755)
+
+    def make(listed, memory=()):
+        lines = {"-L": listed, "*memory*": memory, "*driver*": ["570.1"]}
+        cases = (f"{options})\ncat <<.\n{os.linesep.join([*printed, ''])}.\n;;" for options, printed in lines.items())
+        program.write_text("\n".join(["#!/bin/sh", 'case "$*" in', *cases, "esac"]))
+        program.chmod(0o755)
+        return program
+
+    make(TWO)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     monkeypatch.setattr(processes, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(processes, "version", lambda package: "2.13.0")
     for name in ("CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID", "WORLD_SIZE"):
         monkeypatch.setenv(name, "")  # so that it is restored
         monkeypatch.delenv(name)
-    return program
+    yield make
+    processes._release(0)
+
+
+@contextlib.contextmanager
+def with_gpus(*arguments):
+    processes._held.clear()  # those of the process that this one is a fork of
+    acquire_gpus(*arguments)
+    yield
 
 
 @pytest.fixture
-def hold(start, nvidia_smi):
+def hold(start, machine):
     """Starts a process that holds GPUs."""
-    return partial(start, acquire_gpus)
+    return partial(start, with_gpus)
 
 
 def waits(process):
@@ -236,6 +259,30 @@ def test_seeds_share_a_gpu_but_not_with_others(hold):
     assert alone.line() == "GPU-one" and hold(1, 2).line() == "GPU-two"
 
 
+def test_scoring_waits_for_no_seeds_that_share_but_for_a_run_alone(hold, machine):
+    machine(TWO[:1])
+    seeds = [hold(1, 2), hold(1, 2)]
+    scoring, next_score = hold(0, 0), hold(0, 0)
+    assert {process.line() for process in (*seeds, scoring)} == {"GPU-one"}
+    assert waits(next_score)
+    for process in (*seeds, scoring):
+        process.kill()
+    assert next_score.line() == "GPU-one"
+    alone = hold()
+    assert waits(alone)
+    next_score.kill()
+    assert alone.line() == "GPU-one" and waits(hold(0, 0))
+
+
+def test_publishing_waits_for_no_seeds_that_share(hold, machine, finished, smoke_data, monkeypatch, tmp_path):
+    machine(TWO[:1])
+    monkeypatch.setattr("csebench.model.encoder.device_type", lambda: "cpu")
+    run = shutil.copytree(finished("bert"), tmp_path / "run")
+    assert [hold(1, 2).line() for _ in range(2)] == ["GPU-one", "GPU-one"]
+    assert evaluate_run(run, ["sts"], smoke_data, Evaluation())["sts"].exists()
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "GPU-one"
+
+
 @pytest.mark.parametrize("replaced", [False, True])
 def test_several_gpus_for_one_run(replaced, hold):
     both = hold(2, work=become_another_program)
@@ -255,74 +302,169 @@ def test_what_is_too_much_locks_nothing(hold):
     assert hold().line() == "GPU-two"
 
 
-def test_more_gpus_than_the_machine_has(nvidia_smi):
-    with pytest.raises(BadInput, match="3 GPUs requested, 2 available"), acquire_gpus(3):
-        pass
+def test_a_gpu_with_too_little_free_memory_is_not_chosen(hold, machine):
+    """Where another user is on it; a run that no GPU could ever hold waits for none."""
+    machine(TWO, ["GPU-one, 9000, 80000", "GPU-two, 40000, 80000"])
+    assert hold(1, 1, 50_000).line().startswith("waiting for 1 of 2 GPUs to be free, each with 50,000 MiB")
+    assert hold(1, 1, 20_000).line() == "GPU-two"
+    assert waits(hold(1, 1, 20_000))
+    assert hold(1, 1, 90_000).line() == "GPU-one"
 
 
-@pytest.mark.parametrize("visible", ["1", "GPU-two"])
-def test_only_visible_gpus_are_used(visible, nvidia_smi, monkeypatch, capsys):
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    with acquire_gpus():
-        assert os.environ["CUDA_VISIBLE_DEVICES"] == "GPU-two"
-        with acquire_gpus():  # an evaluation inside of a run
-            assert os.environ["CUDA_VISIBLE_DEVICES"] == "GPU-two"
-    assert capsys.readouterr().err == ""  # it has waited for nothing
+def test_a_run_needs_the_memory_that_its_other_seeds_needed(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    cells = {}
+    for spec in targets.runs("smoke").values():
+        cells.setdefault(spec.cell_id, []).append(spec)
+    (first, second, *_), (other, *_) = sorted(cells.values(), key=len, reverse=True)[:2]
+    for spec, peak in ((second, 5000), (other, 9000)):
+        files.write_json(tmp_path / "runs" / spec.run_id / DONE, {"provenance": {"peak_gpu_mb": peak}})
+    assert planned.memory_of_other_seeds(first, "smoke") == 5000
 
 
-def test_a_process_keeps_the_gpu_that_it_got_first(hold):
-    """Its torch has seen no other."""
-    first = hold()
-    first.line()
-    with acquire_gpus():
-        pass
-    first.kill()
-    with acquire_gpus():
-        assert os.environ["CUDA_VISIBLE_DEVICES"] == "GPU-two"
+VISIBLE = {
+    None: ["GPU-one", "GPU-two"],
+    "1": ["GPU-two"],
+    "GPU-two": ["GPU-two"],
+    "1, 0": ["GPU-two", "GPU-one"],
+    "": [],
+    "-1": [],
+    "NoDevFiles": [],
+    "7": [],
+    "0,9": ["GPU-one"],
+    "0,-1,1": ["GPU-one"],
+}
+OF_SLICES = {
+    None: ["MIG-a", "MIG-b", "GPU-two"],
+    "0": ["MIG-a", "MIG-b"],
+    "MIG-b": ["MIG-b"],
+    "1,MIG-a,MIG-c": ["GPU-two", "MIG-a"],
+}
 
 
-def test_what_torchrun_has_assigned_is_left_alone(nvidia_smi, monkeypatch):
+@pytest.mark.parametrize(
+    ("listed", "allowed", "gpus"),
+    [(listed, *case) for listed, cases in ((TWO, VISIBLE), (SLICED, OF_SLICES)) for case in cases.items()],
+)
+def test_the_gpus_that_cuda_would_show(listed, allowed, gpus, machine, monkeypatch):
+    machine(listed)
+    if allowed is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", allowed)
+    assert processes.visible_gpus() == gpus
+
+
+def test_a_pytorch_without_cuda_sees_no_gpu(machine, monkeypatch):
+    monkeypatch.setattr(processes, "version", lambda package: "2.13.0+cpu")
+    assert processes.visible_gpus() == []
+
+
+@pytest.mark.parametrize(("count", "allowed"), [(3, None), (2, "0,9"), (1, ""), (0, "7"), (0, "GPU-three")])
+def test_a_promised_gpu_that_is_not_there_ends_the_run(count, allowed, machine, monkeypatch):
+    """In place of days on the CPU."""
+    if allowed is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", allowed)
+    with pytest.raises(BadInput, match=rf"requested: {count or 1}, available: .*_DEVICES: {allowed or ''}"):
+        acquire_gpus(count)
+
+
+def test_a_job_without_its_gpu_says_so_and_writes_nothing(machine, monkeypatch, tmp_path, capsys):
+    """As SLURM's: the profile asks for a GPU, and the job sees none."""
+    run = next(iter(targets.runs("smoke")))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    assert cli.main(["work", run, "--processes", "1"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1 and not (tmp_path / "runs" / run).exists()
+
+
+def test_several_processes_are_not_put_on_slices(machine):
+    machine(SLICED)
+    with pytest.raises(BadInput, match="requested: 2, available: 1"):
+        acquire_gpus(2)
+
+
+@pytest.mark.parametrize("allowed", ["", "-1", "NoDevFiles"])
+def test_hidden_gpus_mean_the_cpu(allowed, machine, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", allowed)
+    acquire_gpus()
+    assert device_type() == "cpu" and os.environ["CUDA_VISIBLE_DEVICES"] == allowed
+
+
+def test_a_gpu_that_pytorch_cannot_use_ends_the_run(monkeypatch):
+    """As with a driver that is too old for it."""
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-one")
+    with pytest.raises(RunFailed, match="cannot use GPU GPU-one; `--device cpu`"):
+        device_type()
+
+
+def test_the_option_device_leaves_gpus_alone(machine, monkeypatch):
+    monkeypatch.setattr(planned, "publish", lambda *_: acquire_gpus())
+    assert cli.main(["publish", "run", "sts", "--device", "cpu"]) == 0
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "" and not processes._held
+
+
+def test_a_search_keeps_the_gpu_of_its_first_trial(hold, monkeypatch, tmp_path):
+    """Its CUDA stays there: between two trials no other process gets it, and it takes no other."""
+    monkeypatch.chdir(tmp_path)
+    seen, scale = [], catalog.scale("smoke")
+    first, second = [planned.Job(spec, scale) for spec in targets.runs("smoke").values()][:2]
+    monkeypatch.setattr(planned, "train_and_score", lambda job: seen.append(os.environ["CUDA_VISIBLE_DEVICES"]))
+    monkeypatch.setattr(planned, "read_report", lambda folder: {})
+    other = hold()
+    assert other.line() == "GPU-one"
+    planned.trained(first)
+    assert waits(hold())
+    other.kill()
+    planned.trained(second)
+    assert seen == ["GPU-two", "GPU-two"]
+
+
+def test_what_torchrun_has_assigned_is_left_alone(machine, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with acquire_gpus():
-        assert "CUDA_VISIBLE_DEVICES" not in os.environ
+    acquire_gpus()
+    assert "CUDA_VISIBLE_DEVICES" not in os.environ
 
 
 @pytest.mark.parametrize(("assigned", "seen"), [("1", "GPU-two"), (None, "")])
-def test_a_job_of_slurm_sees_what_it_was_assigned(assigned, seen, nvidia_smi, monkeypatch):
+def test_a_job_of_slurm_sees_what_it_was_assigned(assigned, seen, machine, monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     if assigned:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", assigned)
-    with acquire_gpus():
-        assert os.environ["CUDA_VISIBLE_DEVICES"] == seen
+    acquire_gpus()
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == seen
 
 
 @pytest.mark.parametrize("has_driver", [True, False])
-def test_no_gpu(has_driver, nvidia_smi, tmp_path):
-    if has_driver:
-        nvidia_smi.write_text("#!/bin/sh\necho No devices were found\nexit 6\n")
-    else:
-        nvidia_smi.unlink()
-    with acquire_gpus(4):
-        assert "CUDA_VISIBLE_DEVICES" not in os.environ
+def test_no_gpu(has_driver, machine, tmp_path):
+    program = machine(["No devices were found"], ["No devices were found"])
+    if not has_driver:
+        program.unlink()
+    acquire_gpus()
+    assert "CUDA_VISIBLE_DEVICES" not in os.environ
     assert not list(tmp_path.rglob("*.lock"))
 
 
 @pytest.mark.parametrize("done", [True, False])
-def test_a_finished_run_waits_for_no_gpu(done, nvidia_smi, monkeypatch, tmp_path):
+def test_a_finished_run_waits_for_no_gpu(done, machine, monkeypatch, tmp_path):
     run, seen, asked = next(iter(targets.runs("smoke"))), [], []
     if done:
         (tmp_path / "runs" / run / "model").mkdir(parents=True)
         (tmp_path / "runs" / run / "model" / REPORT).touch()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(planned, "train_and_score", lambda *_: seen.append(os.environ.get("CUDA_VISIBLE_DEVICES")))
-    monkeypatch.setattr(processes, "_lock_gpus", lambda gpus, count, sharing: asked.append(sharing) or ["GPU-two"])
+    lock = processes._lock_gpus
+    monkeypatch.setattr(processes, "_lock_gpus", lambda *given: asked.append(given[1:]) or lock(*given))
     assert cli.main(["work", run, "--runs-per-gpu", "4"]) == 0
-    assert (seen, asked) == ([None], []) if done else (["GPU-two"], [4])
+    assert (seen, asked) == ([None], []) if done else (["GPU-one"], [(1, 4, 0)])
+
+
+def test_provenance_has_the_driver(machine):
+    assert Stopwatch().record()["driver"] == "570.1"
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root gives a folder away")
 @pytest.mark.parametrize("kind", ["folder", "link"])
-def test_a_folder_of_locks_that_another_user_made_is_not_used(kind, nvidia_smi, tmp_path):
+def test_a_folder_of_locks_that_another_user_made_is_not_used(kind, machine, tmp_path):
     """In a temporary folder that everybody may write."""
     folder = tmp_path / f"csebench-{os.getuid()}"
     if kind == "folder":
@@ -331,6 +473,6 @@ def test_a_folder_of_locks_that_another_user_made_is_not_used(kind, nvidia_smi, 
         (tmp_path / "elsewhere").mkdir()
         folder.symlink_to(tmp_path / "elsewhere")
     os.chown(folder, 12345, 12345, follow_symlinks=False)
-    with pytest.raises(BadInput, match="belongs to another user"), acquire_gpus():
-        pass
+    with pytest.raises(BadInput, match="belongs to another user"):
+        acquire_gpus()
     assert not list(tmp_path.rglob("*.lock"))
