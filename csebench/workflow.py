@@ -99,6 +99,13 @@ def report_failures(logs: Iterable[str]) -> None:
 
 
 @refusing
+def report_left_out(scale: str) -> None:
+    """Print a line per paper, table or figure that is broken and has no pages."""
+    for broken in targets.left_out(scale):
+        print(f"csebench: left out: {broken}", file=sys.stderr, flush=True)
+
+
+@refusing
 def report_unversioned_code() -> None:
     """Print a line where the code of a unit changed and its version did not."""
     if changed := unversioned_code():

@@ -15,7 +15,7 @@ from pydantic import BaseModel, RootModel, ValidationError
 from csebench.base.caches import cached
 from csebench.base.data_root import DataRoot
 from csebench.base.errors import BadInput, explain, unknown
-from csebench.base.files import read_yaml
+from csebench.base.files import read_with_lines, read_yaml
 from csebench.base.project import REPOSITORY, ROOT
 from csebench.plan.declarations import Dataset, Scale, Training
 from csebench.plan.papers import Column, Family, Paper, Recipe, Row, Table
@@ -25,6 +25,8 @@ from csebench.plan.registry import (
     METHODS,
     check_name,
     declaration,
+    defect,
+    evaluator_defect,
     fill,
     names,
     protocol,
@@ -61,26 +63,48 @@ def require_checkout() -> None:
 
 def scale_names() -> list[str]:
     """Names of the files of config/. Raises BadInput for one that no scale can have."""
-    return _yaml_names("config")
+    for name in (names := _yaml_names("config")):
+        check_file_name("config", name)
+    return names
+
+
+def paper_files() -> list[str]:
+    """Names of the files of papers/, valid or not."""
+    return _yaml_names("papers")
+
+
+@cached
+def broken_papers() -> dict[str, str]:
+    """What is wrong with the files of papers/ that are not valid, by name. They have no pages."""
+    broken = {}
+    for name in paper_files():
+        try:
+            check_file_name("papers", name)
+            paper(name)
+        except BadInput as error:
+            broken[name] = str(error)
+    return broken
 
 
 def paper_names() -> list[str]:
-    """Names of the files of papers/. Raises BadInput for one that no paper can have."""
-    if both := sorted({*(names := _yaml_names("papers"))} & {*scale_names()}):
-        raise BadInput(f"papers/{both[0]}.yaml: config/ has this name, too, and so the folder of results/; rename it.")
-    return names
+    """Names of the valid files of papers/."""
+    return [name for name in paper_files() if name not in broken_papers()]
+
+
+def check_file_name(folder: str, name: str) -> None:
+    """Raises BadInput for a name that no paper or no scale can have, as its pages or their folder have it, too."""
+    file = f"{folder}/{name}.yaml"
+    if not re.fullmatch(r"\w+", name):
+        raise BadInput(f"{file}: name it with letters, digits and _ only, as its pages are.")
+    if re.fullmatch(r"(table|figure)\w+", name) or name in RESERVED:
+        raise BadInput(f"{file}: {name!r} is reserved: it means other pages; name it otherwise.")
+    if folder == "papers" and name in _yaml_names("config"):
+        raise BadInput(f"{file}: config/ has this name, too, and so the folder of results/; rename it.")
 
 
 def _yaml_names(folder: str) -> list[str]:
-    """Names of the YAML files of a folder, without hidden ones, such as the lock of an editor. They are those of pages
-    or of folders of results/, too."""
-    names = sorted(path.stem for path in (ROOT / folder).glob("[!.]*.yaml"))
-    for name in names:
-        if not re.fullmatch(r"\w+", name):
-            raise BadInput(f"{folder}/{name}.yaml: name it with letters, digits and _ only, as its pages are.")
-        if re.fullmatch(r"(table|figure)\w+", name) or name in RESERVED:
-            raise BadInput(f"{folder}/{name}.yaml: {name!r} is reserved: it means other pages; name it otherwise.")
-    return names
+    """Names of the YAML files of a folder, without templates and hidden ones, such as the lock of an editor."""
+    return sorted(path.stem for path in (ROOT / folder).glob("[!._]*.yaml"))
 
 
 def scales(first: str) -> list[str]:
@@ -106,15 +130,17 @@ def scale(name: str = DEFAULT_SCALE) -> Scale:
     for key, folder, settings in (("methods", METHODS, scale.methods), ("components", COMPONENTS, scale.components)):
         for method, values in settings.items():
             check_name(method, folder, f"{file}: {key}")
-            if (declared := valid_declarations(folder).get(method)) is not None:
-                fill(declared, values, f"{file}: {key}.{method}")
-    tables = [f"{p}/table{n}" for p in paper_names() for n in paper(p).tables] if scale.seeds_by_table else []
-    for kind, key, known in (("size", "seeds_by_size", scale.sizes), ("table", "seeds_by_table", tables)):
-        if strange := [label for label in getattr(scale, key) if label not in known]:
+            if defect(method, folder) is None:
+                fill(declaration(method, folder), values, f"{file}: {key}.{method}")
+    seeded = [key for key in scale.seeds_by_table if key.partition("/")[0] not in broken_papers()]
+    tables = [f"{p}/table{n}" for p in paper_names() for n in paper(p).tables] if seeded else []
+    sizes = ("size", "seeds_by_size", scale.seeds_by_size, scale.sizes)
+    for kind, key, labels, known in (sizes, ("table", "seeds_by_table", seeded, tables)):
+        if strange := [label for label in labels if label not in known]:
             raise unknown(kind, strange[0], known, f"{file}: {key}")
     for evaluator, substitute in scale.evaluators.items():
         check_name(evaluator.partition(":")[0], EVALUATORS, f"{file}: evaluators")
-        if substitute is not None:
+        if substitute is not None and evaluator_defect(substitute, f"{file}: evaluators") is None:
             protocol(substitute, f"{file}: evaluators")
     return scale
 
@@ -136,16 +162,19 @@ def dataset(name: str, where: str = "data/registry.yaml") -> Dataset:
 def paper(name: str) -> Paper:
     """The paper of `papers/<name>.yaml`, or one that is generated: `methods`, `variants`. Raises BadInput."""
     generated = {SIDE_BY_SIDE: side_by_side, VARIANTS: variants}
-    return generated[name]() if name in generated else _read("papers", name, paper_names(), Paper)
+    return generated[name]() if name in generated else _read("papers", name, paper_files(), Paper)
 
 
 def _read(folder: str, name: str, known: list[str], model: type[M]) -> M:
     """The YAML file of a name, which states the name, too."""
     if name not in known:
         raise unknown(model.__name__.lower(), name, known)
-    content, key = read_yaml(ROOT / folder / f"{name}.yaml", model), "scale" if model is Scale else "name"
+    check_file_name(folder, name)
+    content, lines = read_with_lines(ROOT / folder / f"{name}.yaml", model)
+    key = "scale" if model is Scale else "name"
     if (stated := getattr(content, key)) != name:
-        raise BadInput(f"{folder}/{name}.yaml: {key}: is {stated!r}, but the file is {name}.yaml; make them agree.")
+        where, _ = lines.locate((key,))
+        raise BadInput(f"{where}: {key}: is {stated!r}, but the file is {name}.yaml; make them agree.")
     return content
 
 
@@ -153,11 +182,10 @@ def side_by_side() -> Paper:
     """The table of all methods: every file of methods/ is a row, an invalid file with its error as reason."""
     rows, untrained, trained, simcse = [], [], [], ""
     for name in names(METHODS):
-        try:
-            declared = declaration(name)
-        except BadInput as error:
-            rows.append((name, str(error)))
+        if broken := defect(name, METHODS):
+            rows.append((name, broken))
             continue
+        declared = declaration(name)
         rows.append((declared.title, Recipe(method=name)))
         untrained += [declared.title] * (declared.kind == "untrained")
         trained += [declared.title] * (declared.kind == "trained" and declared.corpus == "sentences")
@@ -202,8 +230,7 @@ def _sts_table(
     the corpus. A last column shows the differences to the row with the label `baseline`."""
     columns = [Column(label=c, task=c, size="1%") for c in STS_COLUMNS]
     columns += [Column(label="gain over untrained", delta="Avg.")] if baseline else []
-    filled: dict[str, Any] = {"source": "measured", "values": [None] * len(columns)}
-    rows = [Row(label=label, **{"missing" if isinstance(run, str) else "run": run}, **filled) for label, run in runs]
+    rows = [Row(label=label, **{"missing" if isinstance(run, str) else "run": run}) for label, run in runs]
     shown: dict[str, Any] = {
         "columns": columns,
         "rows": rows,

@@ -6,13 +6,22 @@ from dataclasses import dataclass
 from itertools import chain
 
 from csebench.base.caches import cached
-from csebench.base.errors import BadInput, unknown
+from csebench.base.errors import unknown
 from csebench.plan import tuning
 from csebench.plan.catalog import SIDE_BY_SIDE, paper, scale
 from csebench.plan.declarations import Scale, Value
-from csebench.plan.papers import FIGURES_OF_SCORES, Column, Figure, Grid, Recipe, Row, SettingsTable, Table
+from csebench.plan.papers import FIGURES_OF_SCORES, Column, Figure, Grid, Recipe, Row, SettingsTable, Table, pick_grid
 from csebench.plan.recipe import conditions, corpus_of, make_spec, pretraining
-from csebench.plan.registry import COMPONENTS, METHODS, check_name, declaration, panels, protocol
+from csebench.plan.registry import (
+    COMPONENTS,
+    METHODS,
+    check_name,
+    declaration,
+    defect,
+    evaluator_defect,
+    panels,
+    protocol,
+)
 from csebench.plan.spec import Spec
 
 
@@ -43,11 +52,11 @@ def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan
     if isinstance(grid, SettingsTable):
         return []
     for column in grid.columns:
-        if column.task is not None:
-            evaluator = grid.column_evaluator(column)
-            tasks = protocol(evaluator, where).tasks
-            if column.task not in tasks:
-                raise unknown(f"task of {evaluator}", column.task, tasks, f"{where}: {column.label}")
+        evaluator = grid.column_evaluator(column)
+        if column.task is None or evaluator_defect(evaluator, where):
+            continue
+        if column.task not in (tasks := protocol(evaluator, where).tasks):
+            raise unknown(f"task of {evaluator}", column.task, tasks, f"{where}: {column.label}")
     if isinstance(grid, Figure) and grid.kind not in FIGURES_OF_SCORES and grid.kind not in panels():
         raise unknown("kind of figure", grid.kind, [*FIGURES_OF_SCORES, *panels()], f"{where}: kind")
     rows = []
@@ -79,6 +88,8 @@ def _plan_cell(
     evaluator = substitute(requested, scale)
     if evaluator is None:
         return CellPlan(row, column, missing=f"no {requested} at scale {scale.scale}")
+    if broken := evaluator_defect(evaluator, where):
+        return CellPlan(row, column, missing=broken)
     sweep, absent = substitute_sweep(recipe.sweep | column.sweep, scale)
     if absent:
         return CellPlan(row, column, missing=absent)
@@ -137,10 +148,9 @@ def _defect(recipe: Recipe, where: str) -> str | None:
     needed = [(recipe.method, METHODS), *((name, COMPONENTS) for name in recipe.components)]
     for name, folder in needed:
         check_name(name, folder, where)
-        try:
-            declared = declaration(name, folder)
-        except BadInput as error:
-            return str(error)
+        if broken := defect(name, folder):
+            return broken
+        declared = declaration(name, folder)
         needed += [(component, COMPONENTS) for component in declared.components]
         needed += [(stage, METHODS) for stage in declared.stages]
     return None
@@ -149,11 +159,7 @@ def _defect(recipe: Recipe, where: str) -> str | None:
 def find_grid(paper_name: str, name: str) -> Table | SettingsTable | Figure:
     """`table2` or `figure3` of a paper; `methods` of the paper `methods` is the table of all methods, `micse` of
     `variants` that of miCSE's variants."""
-    kind = "figure" if name.startswith("figure") else "table"
-    known = paper(paper_name).figures if kind == "figure" else paper(paper_name).tables
-    if (key := name.removeprefix(kind)) not in known:
-        raise unknown(f"{kind} of {paper_name}", key, known)
-    return known[key]
+    return pick_grid(dict(paper(paper_name)), name, f" of {paper_name}")
 
 
 def recipe_values(paper_name: str, name: str, param: str) -> list[Value]:

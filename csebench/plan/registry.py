@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 import importlib
 import re
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from pydantic import ValidationError
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, explain, field_names, unknown
-from csebench.base.files import read_text, unprintable
+from csebench.base.files import Lines, read_text, unprintable
 from csebench.base.project import ROOT
 from csebench.plan.declarations import Declaration, EvaluatorDeclaration, Panel, Value
 
@@ -37,17 +36,37 @@ def names(folder: Path) -> list[str]:
 def read_literal(path: Path, variable: str):
     """The value of a module-level literal, read without running the file. Raises BadInput: the file is not valid
     Python, or has no such literal."""
+    return literal_with_lines(path, variable)[0]
+
+
+def literal_with_lines(path: Path, variable: str) -> tuple[Any, Lines]:
+    """The same, and where its keys are."""
     for node in parse_python(path).body:
         if not isinstance(node, ast.Assign) or all(getattr(t, "id", None) != variable for t in node.targets):
             continue
         for part in ast.walk(node.value):
             if isinstance(part, ast.Constant) and isinstance(part.value, str) and (why := unprintable(part.value)):
                 raise BadInput(f"{path}: line {part.lineno}: {why}")
+        lines = Lines(str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path))
+        note_lines(node.value, (), lines.numbers)
         try:
-            return ast.literal_eval(node.value)
+            return ast.literal_eval(node.value), lines
         except (ValueError, TypeError, RecursionError):  # TypeError: a key that is a list
             raise BadInput(f"{path}: line {node.lineno}: {variable} must be a literal, without names.") from None
     raise BadInput(f"{path}: no {variable} = {{...}} at the top of the file; copy methods/_template.py.")
+
+
+def note_lines(node: ast.expr, place: tuple, numbers: dict[tuple, int]) -> None:
+    """Note the line of a literal, and of its keys and items, by the path of keys that leads there."""
+    numbers[place] = node.lineno
+    if isinstance(node, ast.Dict):
+        for key, value in zip(node.keys, node.values, strict=True):
+            if isinstance(key, ast.Constant):
+                note_lines(value, (*place, key.value), numbers)
+                numbers[*place, key.value] = key.lineno
+    elif isinstance(node, ast.List | ast.Tuple):
+        for index, item in enumerate(node.elts):
+            note_lines(item, (*place, index), numbers)
 
 
 def parse_python(path: Path) -> ast.Module:
@@ -87,6 +106,15 @@ def check_name(name: str, folder: Path, where: str = "") -> None:
         raise unknown(kind, name, names(folder), where, f"`csebench {verb}` lists all.")
 
 
+def defect(name: str, folder: Path) -> str | None:
+    """What is wrong with the file of a method, component or evaluator; None where it is valid."""
+    try:
+        any_declaration(name, folder)
+    except BadInput as error:
+        return str(error)
+    return None
+
+
 def declaration(name: str, folder: Path = METHODS) -> Declaration:
     """The checked declaration of a method or component. Raises BadInput as `any_declaration` does."""
     declared = any_declaration(name, folder)
@@ -97,11 +125,12 @@ def declaration(name: str, folder: Path = METHODS) -> Declaration:
 def valid_declarations(folder: Path) -> dict[str, Declaration]:
     """The declarations of methods or components by name, without those of invalid files: what needs one of these gets
     the error, and the page of all methods shows it."""
-    valid = {}
-    for name in names(folder):
-        with contextlib.suppress(BadInput):
-            valid[name] = declaration(name, folder)
-    return valid
+    return {name: declaration(name, folder) for name in names(folder) if defect(name, folder) is None}
+
+
+def valid_evaluators() -> dict[str, EvaluatorDeclaration]:
+    """The declarations of evaluators by name, without those of invalid files."""
+    return {name: evaluator_declaration(name) for name in names(EVALUATORS) if defect(name, EVALUATORS) is None}
 
 
 def evaluator_declaration(name: str) -> EvaluatorDeclaration:
@@ -117,15 +146,15 @@ def any_declaration(name: str, folder: Path) -> Declaration | EvaluatorDeclarati
     or an invalid declaration."""
     check_name(name, folder)
     model = EvaluatorDeclaration if folder.name == EVALUATORS.name else Declaration
-    path = files(folder)[name]
-    where = str(path.relative_to(ROOT))
+    literal, lines = literal_with_lines(files(folder)[name], "DECLARATION")
     try:
-        declared = model.model_validate(read_literal(path, "DECLARATION"), context=declaration)
+        declared = model.model_validate(literal, context=declaration)
         if isinstance(declared, Declaration):
             declared.hyperparameters()
     except ValidationError as e:
-        raise explain(e, where, field_names(model)) from None
+        raise explain(e, lines.file, field_names(model), lines.locate) from None
     if declared.name != name:
+        where, _ = lines.locate(("name",))
         raise BadInput(f"{where}: name: is {declared.name!r} but the file is {name}.py; make them agree.")
     return declared
 
@@ -140,16 +169,20 @@ def load(name: str, folder: Path = METHODS, attribute: str = ""):
     return getattr(module, attribute or main)
 
 
+def evaluator_defect(text: str, where: str) -> str | None:
+    """What is wrong with the file of an evaluator, named with or without settings (`beir:scifact`); None where it is
+    valid. Raises BadInput for an unknown name."""
+    name = text.partition(":")[0]
+    check_name(name, EVALUATORS, where)
+    return defect(name, EVALUATORS)
+
+
 @cached
 def panels() -> dict[str, tuple[str, Panel]]:
     """(evaluator, panel) by the kind of figure that the evaluator draws. A broken file has none; what needs it fails.
     Raises BadInput: two evaluators declare one kind."""
     by_kind = {}
-    for name in names(EVALUATORS):
-        try:
-            declared = evaluator_declaration(name)
-        except BadInput:
-            continue
+    for name, declared in valid_evaluators().items():
         for kind, panel in declared.panels.items():
             if kind in by_kind:
                 raise BadInput(f"evaluators {by_kind[kind][0]} and {name}: panels: both declare the kind {kind!r}.")
