@@ -15,7 +15,7 @@ from pydantic import BaseModel, RootModel, ValidationError
 from csebench.base.caches import cached
 from csebench.base.data_root import DataRoot
 from csebench.base.errors import BadInput, explain, unknown
-from csebench.base.files import read_with_lines, read_yaml
+from csebench.base.files import Lines, read_with_lines, read_yaml
 from csebench.base.project import REPOSITORY, ROOT
 from csebench.plan.declarations import Dataset, Scale, Training
 from csebench.plan.papers import Column, Family, Paper, Recipe, Row, Table
@@ -116,7 +116,7 @@ def scales(first: str) -> list[str]:
 def scale(name: str = DEFAULT_SCALE) -> Scale:
     """The scale of `config/<name>.yaml`; everything that it names is checked to exist. Raises BadInput: no such scale,
     or its file names a dataset, method, parameter, size, table or evaluator that does not exist."""
-    scale, file = _read("config", name, scale_names(), Scale), f"config/{name}.yaml"
+    scale, file = _read("config", name, Scale)[0], f"config/{name}.yaml"
     for key in ("triplets", "dev") if scale.triplets else ("dev",):
         dataset(getattr(scale, key), f"{file}: {key}")
     holds = dataset(scale.corpus, f"{file}: corpus").sentences or math.inf
@@ -162,12 +162,23 @@ def dataset(name: str, where: str = "data/registry.yaml") -> Dataset:
 def paper(name: str) -> Paper:
     """The paper of `papers/<name>.yaml`, or one that is generated: `methods`, `variants`. Raises BadInput."""
     generated = {SIDE_BY_SIDE: side_by_side, VARIANTS: variants}
-    return generated[name]() if name in generated else _read("papers", name, paper_files(), Paper)
+    return generated[name]() if name in generated else _read("papers", name, Paper)[0]
 
 
-def _read(folder: str, name: str, known: list[str], model: type[M]) -> M:
-    """The YAML file of a name, which states the name, too."""
-    if name not in known:
+def place_in_paper(paper_name: str, grid_name: str, *keys) -> str:
+    """`papers/micse.yaml: line 28: tables.2.rows.3`, of keys below a table or figure; of a generated one its name."""
+    if paper_name in GENERATED:
+        return grid_name
+    kind = "figure" if grid_name.startswith("figure") else "table"
+    _, lines = _read("papers", paper_name, Paper)
+    where, found = lines.locate((f"{kind}s", grid_name.removeprefix(kind), *keys))
+    return f"{where}: {'.'.join(map(str, found))}"
+
+
+@cached
+def _read(folder: str, name: str, model: type[M]) -> tuple[M, Lines]:
+    """The YAML file of a name, which states the name, too, and its lines."""
+    if name not in (known := _yaml_names(folder)):
         raise unknown(model.__name__.lower(), name, known)
     check_file_name(folder, name)
     content, lines = read_with_lines(ROOT / folder / f"{name}.yaml", model)
@@ -175,7 +186,7 @@ def _read(folder: str, name: str, known: list[str], model: type[M]) -> M:
     if (stated := getattr(content, key)) != name:
         where, _ = lines.locate((key,))
         raise BadInput(f"{where}: {key}: is {stated!r}, but the file is {name}.yaml; make them agree.")
-    return content
+    return content, lines
 
 
 def side_by_side() -> Paper:

@@ -8,7 +8,7 @@ from itertools import chain
 from csebench.base.caches import cached
 from csebench.base.errors import unknown
 from csebench.plan import tuning
-from csebench.plan.catalog import SIDE_BY_SIDE, paper, scale
+from csebench.plan.catalog import SIDE_BY_SIDE, paper, place_in_paper, scale
 from csebench.plan.declarations import Scale, Value
 from csebench.plan.papers import FIGURES_OF_SCORES, Column, Figure, Grid, Recipe, Row, SettingsTable, Table, pick_grid
 from csebench.plan.recipe import conditions, corpus_of, make_spec, pretraining
@@ -48,19 +48,22 @@ class CellPlan:
 def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan]]:
     """The rows of cells of `table2` or `figure3`; empty for a table of settings. Raises BadInput: a row or column
     names something that does not exist."""
-    grid, where = find_grid(paper_name, name), f"papers/{paper_name}.yaml: {name}"
+    grid = find_grid(paper_name, name)
     if isinstance(grid, SettingsTable):
         return []
-    for column in grid.columns:
+    for index, column in enumerate(grid.columns):
+        where = place_in_paper(paper_name, name, "columns", index)
         evaluator = grid.column_evaluator(column)
         if column.task is None or evaluator_defect(evaluator, where):
             continue
         if column.task not in (tasks := protocol(evaluator, where).tasks):
             raise unknown(f"task of {evaluator}", column.task, tasks, f"{where}: {column.label}")
     if isinstance(grid, Figure) and grid.kind not in FIGURES_OF_SCORES and grid.kind not in panels():
-        raise unknown("kind of figure", grid.kind, [*FIGURES_OF_SCORES, *panels()], f"{where}: kind")
+        where = place_in_paper(paper_name, name, "kind")
+        raise unknown("kind of figure", grid.kind, [*FIGURES_OF_SCORES, *panels()], where)
     rows = []
-    for row in grid.rows:
+    for index, row in enumerate(grid.rows):
+        where = place_in_paper(paper_name, name, "rows", index)
         missing = _defect(row.run, f"{where}: {row.label}") if row.run else row.missing
         if row.run is None or missing:
             rows.append([CellPlan(row, column, missing=missing) for column in grid.columns])
@@ -166,8 +169,9 @@ def recipe_values(paper_name: str, name: str, param: str) -> list[Value]:
     """The value of a parameter in the recipe of each column of a table of settings, at scale paper."""
     table, paper_scale, values = find_grid(paper_name, name), scale("paper"), []
     assert isinstance(table, SettingsTable), name
-    for column in table.columns:
-        role, where = column.run.encoder or table.encoder, f"papers/{paper_name}.yaml: {name}: {column.label}"
+    for index, column in enumerate(table.columns):
+        role = column.run.encoder or table.encoder
+        where = f"{place_in_paper(paper_name, name, 'columns', index)}: {column.label}"
         for kind, key, known in (("encoder", role, paper_scale.encoders), ("size", "100%", paper_scale.sizes)):
             if key not in known:
                 raise unknown(f"{kind} of config/paper.yaml", key, known, where)

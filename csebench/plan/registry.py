@@ -122,12 +122,14 @@ def declaration(name: str, folder: Path = METHODS) -> Declaration:
     return declared
 
 
+@cached
 def valid_declarations(folder: Path) -> dict[str, Declaration]:
     """The declarations of methods or components by name, without those of invalid files: what needs one of these gets
     the error, and the page of all methods shows it."""
     return {name: declaration(name, folder) for name in names(folder) if defect(name, folder) is None}
 
 
+@cached
 def valid_evaluators() -> dict[str, EvaluatorDeclaration]:
     """The declarations of evaluators by name, without those of invalid files."""
     return {name: evaluator_declaration(name) for name in names(EVALUATORS) if defect(name, EVALUATORS) is None}
@@ -167,6 +169,12 @@ def load(name: str, folder: Path = METHODS, attribute: str = ""):
     module = importlib.import_module(".".join(path.parts))
     main = {METHODS: "Method", COMPONENTS: "Component", EVALUATORS: "evaluate"}[folder]
     return getattr(module, attribute or main)
+
+
+def tasks_of(text: str) -> list[str]:
+    """The tasks that the average of an evaluator is over; none where its file is broken."""
+    declared = valid_evaluators().get(text.partition(":")[0])
+    return declared.tasks if declared else []
 
 
 def evaluator_defect(text: str, where: str) -> str | None:

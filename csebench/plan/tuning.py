@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, unknown
 from csebench.base.files import read_typed, with_digest, write_json
-from csebench.plan import catalog
+from csebench.plan import catalog, registry
 from csebench.plan.declarations import EncoderRef, Scale, Strict, Value
 from csebench.plan.papers import Recipe
 from csebench.plan.recipe import Conditions, conditions, make_spec, recipe_name
@@ -164,8 +164,10 @@ def search_path(name: str, scale_name: str) -> Path:
 
 
 def search_files(scale_name: str) -> list[Path]:
-    """The files of all searches that were made at a scale: of the checkout, since runs follow from them."""
-    return sorted(path.relative_to(catalog.ROOT) for path in catalog.ROOT.glob(str(search_path("*", scale_name))))
+    """The files of all searches that were made at a scale: of the checkout, since runs follow from them; without those
+    of methods and components whose files are broken."""
+    paths = catalog.ROOT.glob(str(search_path("*", scale_name)))
+    return sorted(path.relative_to(catalog.ROOT) for path in paths if not is_broken(path.stem))
 
 
 def read_search(path: Path) -> Search:
@@ -196,7 +198,7 @@ def tuned_settings(scale_name: str) -> Mapping[str, Settings]:
     """What searches chose, by name, of those that `tuned` in config/<scale>.yaml asks for; empty without it. Raises
     BadInput: nothing can be taken from a search, or searches have different numbers of trials."""
     wanted, key = catalog.scale(scale_name).tuned, f"config/{scale_name}.yaml: tuned"
-    paths = search_files(scale_name) if wanted is True else [search_path(name, scale_name) for name in wanted or ()]
+    paths = search_files(scale_name) if wanted is True else [search_path(n, scale_name) for n in wanted or ()]
     if wanted and not paths:
         folder = search_path("", scale_name).parent
         raise BadInput(f"{key}: no search in {folder}/; `{command(['METHOD'], scale_name)}` makes one.")
@@ -214,6 +216,12 @@ def tuned_settings(scale_name: str) -> Mapping[str, Settings]:
         numbers = ", ".join(f"{name} {search.planned}" for name, search in searches.items())
         raise BadInput(f"{key}: different numbers of trials ({numbers}); `csebench tune` all with one --trials.")
     return {name: search.chosen or {} for name, search in searches.items()}
+
+
+def is_broken(name: str) -> bool:
+    """Whether the file of a method, or of a component with it, is not valid: `ct+ami`."""
+    method, *added = name.split("+")
+    return any([registry.defect(method, METHODS), *(registry.defect(part, COMPONENTS) for part in added)])
 
 
 def defect(search: Search, scale_name: str) -> str | None:

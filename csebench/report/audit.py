@@ -18,7 +18,7 @@ from csebench.plan import evidence
 from csebench.plan.catalog import DEFAULT_SCALE, paper, paper_names
 from csebench.plan.grids import find_grid
 from csebench.plan.papers import Column, Grid, Published, Row, SettingsTable
-from csebench.plan.registry import protocol
+from csebench.plan.registry import tasks_of, valid_evaluators
 from csebench.plan.targets import grid_label, grid_names
 from csebench.report import claims
 
@@ -189,7 +189,7 @@ def is_average(grid: Grid, column: Column, before: list[Column]) -> bool:
     if column.mean:
         return True
     same_run = {(c.evaluator, c.size) for c in before} == {(column.evaluator, column.size)}
-    tasks = protocol(grid.column_evaluator(column)).declaration.tasks
+    tasks = tasks_of(grid.column_evaluator(column))
     return column.task == "Avg." and same_run and [c.task for c in before] == tasks
 
 
@@ -198,7 +198,8 @@ def check_shares() -> Iterator[tuple[tuple, Finding]]:
     """An accuracy or recall that no count of correct items gives."""
     for cell in printed_cells():
         grid, printed = cell.grid, cell.value
-        items = protocol(grid.column_evaluator(cell.column)).declaration.counts.get(cell.column.task or "")
+        declared = valid_evaluators().get(grid.column_evaluator(cell.column).partition(":")[0])
+        items = declared.counts.get(cell.column.task or "") if declared else None
         if items is None or printed.std is not None:
             continue
         correct = printed.value / grid.factor * items

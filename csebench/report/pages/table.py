@@ -14,7 +14,7 @@ from csebench.plan.catalog import scale as read_scale
 from csebench.plan.declarations import Scale
 from csebench.plan.grids import recipe_values
 from csebench.plan.papers import Figure, SettingsTable
-from csebench.plan.registry import METHODS, declaration, names, protocol
+from csebench.plan.registry import METHODS, protocol, valid_declarations
 from csebench.plan.targets import grid_label, grid_path
 from csebench.report import stats
 from csebench.report.cells import PAPER_SCALE, Cell, GridView, grid_view, is_control
@@ -435,7 +435,7 @@ def settings_parts(view: GridView, table: SettingsTable) -> list[Part]:
 
 def variants_legend() -> str:
     """What the rows of the page of variants are, and which methods have none."""
-    without = [declaration(name).title for name in names(METHODS) if name not in paper(VARIANTS).tables]
+    without = [d.title for name, d in valid_declarations(METHODS).items() if name not in paper(VARIANTS).tables]
     return (
         "Where a method's public code differs from its paper, it has a table: *as printed* is the paper, *as released*"
         " the code with what it does by mistake, *released, repaired* the code where it would not run, or is not what"
