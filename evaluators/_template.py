@@ -1,4 +1,4 @@
-"""NAME: one line on what is measured. Copy this file to evaluators/<name>.py; nothing else needs to be touched.
+"""Template: one line on what is measured.
 
 Idea: what is asked of the vectors, and what a good model does.
 Score: how a number is made: metric, subsets, averages.

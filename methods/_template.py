@@ -1,4 +1,4 @@
-"""NAME: one line on what it does. Copy this file to methods/<name>.py; nothing else needs to be touched.
+"""Template: one line on what it does.
 
 Idea: what is pulled together, what is pushed apart, and why that should help.
 
@@ -27,7 +27,7 @@ DECLARATION = {
     },
     "search": {"learning_rate": (1e-5, 3e-5), "temperature": (0.02, 0.05, 0.1)},  # what `csebench tune` tries
     # "below": [("neighbours", "buffer")],  # the first must be less than the second. Optional.
-    "deviations": [],
+    "deviations": [],  # from the paper, and what it leaves open and you chose
 }
 
 

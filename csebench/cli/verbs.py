@@ -14,10 +14,10 @@ from pydantic import Field
 from csebench.base.errors import BadInput
 from csebench.base.project import __version__
 from csebench.base.provenance import code_state
-from csebench.cli import data, inspect, plan, report, run, show, status
+from csebench.cli import data, inspect, new, plan, report, run, show, status
 from csebench.cli.options import described_names, number, output_file, output_folder, paper_names, pooler, whole
 from csebench.plan import catalog, tuning
-from csebench.plan.declarations import POOLERS, BatchSize, Precision, Seed, Threads
+from csebench.plan.declarations import POOLERS, BatchSize, Name, Precision, Seed, Threads
 from csebench.plan.registry import EVALUATORS, METHODS, names
 
 DESCRIPTION = """\
@@ -84,6 +84,7 @@ def parser() -> Parser:
         return added
 
     add_look(verb)
+    add_new(verb)
     add_run(verb)
     add_report(verb)
     add_data(verb)
@@ -140,6 +141,15 @@ def add_look(verb):
     about = "list inconsistencies in the published tables"
     v = verb("audit", inspect.list_findings, about, "micse", targets="*", json=True)
     v.set_defaults(scale=SCALE)  # of no meaning to printed numbers; parse_targets reads it
+
+
+def add_new(verb):
+    about = "write a file of your own that works at once: a method, component, evaluator or paper"
+    v = verb("new", new.new, about, "method mine", "paper mine --from table.tsv")
+    v.add_argument("kind", choices=new.KINDS, help="what the file is")
+    v.add_argument("name", type=number(Name), help="its name: small letters, digits and _")
+    table = "published table of a paper, with tabs between cells, as pasted from a spreadsheet"
+    v.add_argument("--from", dest="table", type=Path, metavar="TABLE.tsv", help=table)
 
 
 def add_run(verb):

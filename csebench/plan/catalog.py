@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -192,15 +193,17 @@ def _read(folder: str, name: str, model: type[M]) -> tuple[M, Lines]:
 def side_by_side() -> Paper:
     """The table of all methods: every file of methods/ is a row, an invalid file with its error as reason."""
     rows, untrained, trained, simcse = [], [], [], ""
+    titles = Counter(declared.title for declared in valid_declarations(METHODS).values())
     for name in names(METHODS):
         if broken := defect(name, METHODS):
             rows.append((name, broken))
             continue
         declared = declaration(name)
-        rows.append((declared.title, Recipe(method=name)))
-        untrained += [declared.title] * (declared.kind == "untrained")
-        trained += [declared.title] * (declared.kind == "trained" and declared.corpus == "sentences")
-        simcse = declared.title if name == "simcse" else simcse
+        label = declared.title if titles[declared.title] == 1 else f"{declared.title} ({name})"
+        rows.append((label, Recipe(method=name)))
+        untrained += [label] * (declared.kind == "untrained")
+        trained += [label] * (declared.kind == "trained" and declared.corpus == "sentences")
+        simcse = label if name == "simcse" else simcse
     questions = (
         ("Does training beat the untrained encoder?", next(iter(untrained), "")),
         ("Which methods without labels beat SimCSE?", simcse),

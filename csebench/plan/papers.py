@@ -27,7 +27,8 @@ class Published(Strict):
         return 10.0 ** -len(self.text.split("±")[0].strip().partition(".")[2])
 
 
-def _parse_published(text) -> Published:
+def parse_published(text) -> Published:
+    """`78.13`, or `78.13 ± 0.31`. Raises ValueError."""
     if isinstance(text, Published):
         return text
     match = re.fullmatch(r"(-?\d+(?:\.\d+)?)(?:\s*±\s*(\d+(?:\.\d+)?))?", str(text).strip())
@@ -36,7 +37,7 @@ def _parse_published(text) -> Published:
     return Published(value=float(match[1]), std=float(match[2]) if match[2] else None, text=str(text).strip())
 
 
-PublishedValue = Annotated[Published, BeforeValidator(_parse_published)]
+PublishedValue = Annotated[Published, BeforeValidator(parse_published)]
 PrintedSeeds = Annotated[int, Field(ge=1, le=10_000)]
 Factor = Annotated[float, Field(gt=0)]
 Digits = Annotated[int, Field(ge=0, le=9)]

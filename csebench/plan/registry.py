@@ -53,7 +53,7 @@ def literal_with_lines(path: Path, variable: str) -> tuple[Any, Lines]:
             return ast.literal_eval(node.value), lines
         except (ValueError, TypeError, RecursionError):  # TypeError: a key that is a list
             raise BadInput(f"{path}: line {node.lineno}: {variable} must be a literal, without names.") from None
-    raise BadInput(f"{path}: no {variable} = {{...}} at the top of the file; copy methods/_template.py.")
+    raise BadInput(f"{path}: no {variable} = {{...}} at the top of the file; `csebench new` writes one.")
 
 
 def note_lines(node: ast.expr, place: tuple, numbers: dict[tuple, int]) -> None:
