@@ -6,12 +6,24 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, ValidationInfo, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationInfo,
+    WithJsonSchema,
+    model_validator,
+)
 
 from csebench.base.errors import BadInput, unknown
 from csebench.plan.declarations import Strict, Url, Value
 
 SEEDS_NEEDED = 3  # of our runs, for a verdict on a published value
+
+
+PRINTED = r"(-?\d+(?:\.\d+)?)(?:\s*±\s*(\d+(?:\.\d+)?))?"
 
 
 class Published(Strict):
@@ -31,13 +43,14 @@ def parse_published(text) -> Published:
     """`78.13`, or `78.13 ± 0.31`. Raises ValueError."""
     if isinstance(text, Published):
         return text
-    match = re.fullmatch(r"(-?\d+(?:\.\d+)?)(?:\s*±\s*(\d+(?:\.\d+)?))?", str(text).strip())
+    match = re.fullmatch(PRINTED, str(text).strip())
     if match is None:
         raise ValueError(f"not a number, nor a number ± a number: {text!r}")
     return Published(value=float(match[1]), std=float(match[2]) if match[2] else None, text=str(text).strip())
 
 
-PublishedValue = Annotated[Published, BeforeValidator(parse_published)]
+IN_YAML = WithJsonSchema({"type": ["string", "number"], "pattern": f"^{PRINTED}$"})
+PublishedValue = Annotated[Published, BeforeValidator(parse_published), IN_YAML]
 PrintedSeeds = Annotated[int, Field(ge=1, le=10_000)]
 Factor = Annotated[float, Field(gt=0)]
 Digits = Annotated[int, Field(ge=0, le=9)]
