@@ -149,12 +149,14 @@ def any_declaration(name: str, folder: Path) -> Declaration | EvaluatorDeclarati
     check_name(name, folder)
     model = EvaluatorDeclaration if folder.name == EVALUATORS.name else Declaration
     literal, lines = literal_with_lines(files(folder)[name], "DECLARATION")
+    above = ()  # keys of the part that is checked
     try:
         declared = model.model_validate(literal, context=declaration)
         if isinstance(declared, Declaration):
+            above = ("params",)
             declared.hyperparameters()
     except ValidationError as e:
-        raise explain(e, lines.file, field_names(model), lines.locate) from None
+        raise explain(e, lines.file, field_names(model), lambda place: lines.locate((*above, *place))) from None
     if declared.name != name:
         where, _ = lines.locate(("name",))
         raise BadInput(f"{where}: name: is {declared.name!r} but the file is {name}.py; make them agree.")

@@ -211,7 +211,7 @@ def parse_target(target: str, scale_name: str) -> list[Page]:
     if target == "all":
         return list(pages(scale_name))
     parts, scale_name = split_target(target, scale_name)
-    if broken := broken_papers().get(parts[0]):
+    if broken := broken_papers().get("".join(parts[:1])):
         raise BadInput(broken)
     match parts:
         case [name] if name in GENERATED or re.fullmatch(r"table\w+", name):
