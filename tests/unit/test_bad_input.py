@@ -282,7 +282,7 @@ def test_a_spec_that_does_not_fit(changes, parts, refused, here, no_torch):
         ("papers/micse.yaml", 'task: "Avg."', 'task: "Awg."', ["task of sts 'Awg.'", "'Avg.'"]),
         ("papers/micse.yaml", '["73.68±0.89", ', "[", ["tables.2", "miCSE: 3 values for 4 columns"]),
         ("papers/micse.yaml", "evaluator: attention", "evaluator: atention", ["'atention'", "'attention'"]),
-        ("papers/micse.yaml", "sweep: {negatives: zeroed}", "sweep: {negative: zeroed}", ["table4", "'negatives'"]),
+        ("papers/micse.yaml", "sweep: {negatives: zeroed}", "sweep: {negative: zeroed}", ["tables.4", "'negatives'"]),
         ("papers/micse.yaml", "name: micse", "name: infocse", ["name: is 'infocse'", "micse.yaml"]),
         ("papers/micse.yaml", "    caption:", "    digits: -1\n    caption:", ["digits", "greater than or equal"]),
         ("papers/micse.yaml", "    caption:", "    factor: 0\n    caption:", ["factor", "greater than 0"]),
