@@ -26,7 +26,6 @@ jobs.start(SCALE)
 run_title = jobs.RunTitle(SCALE)  # of messages
 
 if workflow.is_main_process:  # not a job, which reads this file again
-    jobs.report_left_out(SCALE)
     jobs.report_unversioned_code()
 
 

@@ -41,6 +41,15 @@ class Stopped(RunFailed):
         self.interrupted = interrupted
 
 
+def problem_of(function: Callable, *args) -> str | None:
+    """The message of the BadInput that a call raises; None where it raises none."""
+    try:
+        function(*args)
+    except BadInput as error:
+        return str(error)
+    return None
+
+
 def first_line(error: BaseException) -> str:
     """First line of a message; of errors without one, their kind."""
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")

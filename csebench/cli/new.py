@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections import Counter
@@ -12,10 +11,10 @@ from pathlib import Path
 import yaml
 
 from csebench.base.errors import BadInput
-from csebench.base.files import check_output, read_text, write_text
+from csebench.base.files import read_text, write_text
 from csebench.base.project import ROOT
 from csebench.plan import catalog
-from csebench.plan.papers import Grid, SettingsTable, parse_published
+from csebench.plan.papers import PRINTED, Grid, SettingsTable
 from csebench.plan.registry import METHODS, valid_declarations, valid_evaluators
 
 PROJECT = ROOT  # the folder that new files are written to
@@ -26,7 +25,7 @@ KINDS = {  # its template, and what to do next
     "evaluator": ("evaluators/_template.py", CHECKS % "evaluators"),
     "paper": ("papers/_template.yaml", "csebench show {0}\ncsebench plan {0}"),
 }
-EVALUATOR, ENCODER = (Grid.model_fields[key].default for key in ("evaluator", "encoder"))  # of a table that names none
+EVALUATOR = Grid.model_fields["evaluator"].default
 MARKS = re.compile(r"\\[a-zA-Z]+|[{}$*†‡§¶∗⋆★♠♣♥♦♢♡♯△▽]")  # of bold, footnotes and TeX
 EMPTY = ("", "-", "–", "—", "n/a")  # cells
 
@@ -39,7 +38,6 @@ def new(args):
         catalog.check_file_name("papers", name)
     if any((folder / file).exists() for folder in (PROJECT, ROOT)):
         raise BadInput(f"{file}: exists; choose another name.")
-    check_output(PROJECT / file)
     text, title = read_text(ROOT / template), name.replace("_", " ").capitalize()
     text = text.replace("template", name).replace("Template", title)
     if args.table is not None:
@@ -80,24 +78,20 @@ def table_text(number: str, lines: list[list[str]], unread: list[str]) -> str:
     evaluator, columns = known_columns(labels)
     if not columns and known_columns([label for label, *_ in body])[1]:
         return table_text(number, [*map(list, zip_longest(*lines, fillvalue=""))], unread)
-    recipes, rows = known_recipes(), []
     unread += [f"table {number}: column {label!r}: no known task" for label in labels if label not in columns]
-    if not columns:
-        return ""
-    for label, *cells in body:
-        run, values = find_recipe(label, recipes), []
-        if run is None:
+    recipes, rows = known_recipes(), []
+    for label, *cells in body if columns else []:
+        if not (run := find_recipe(label, recipes)):
             unread.append(f"table {number}: row {label!r}: no known method")
-        for column, cell in zip(labels, [*cells, *[""] * len(labels)], strict=False):
-            if column in columns:
-                values.append(printed_number(cell))
-                if values[-1] is None and cell.lower() not in EMPTY:
-                    unread.append(f"table {number}: row {label!r}, column {column!r}: {cell!r} is no number")
-        row = {"label": label, "run": run} if run else {"label": label, "missing": "no recipe yet"}
-        rows.append(row | ({"values": values} if any(values) else {}))
+        cells = dict(zip_longest(labels, cells[: len(labels)], fillvalue=""))
+        values = {column: printed_number(cells[column]) for column in columns}
+        for column in (column for column, value in values.items() if not value and cells[column].lower() not in EMPTY):
+            unread.append(f"table {number}: row {label!r}, column {column!r}: {cells[column]!r} is no number")
+        row = {"label": label, **({"run": run} if run else {"missing": "no recipe yet"})}
+        rows.append(row | ({"values": [*values.values()]} if any(values.values()) else {}))
     head = [f'  "{number}":', f'    title: "Table {number}"', f"    evaluator: {evaluator}", "    columns:"]
     items = [f"      - {flow(column)}" for column in columns.values()]
-    return "\n".join([*head, *items, "    rows:", *(f"      - {flow(row)}" for row in rows), ""])
+    return "\n".join([*head, *items, "    rows:", *(f"      - {flow(row)}" for row in rows), ""]) if columns else ""
 
 
 def without_marks(cell: str) -> str:
@@ -107,10 +101,8 @@ def without_marks(cell: str) -> str:
 
 def printed_number(cell: str) -> str | None:
     """`78.13±0.4` as papers/*.yaml has it; None where a cell holds no number."""
-    try:
-        return parse_published(re.sub(r"±\s*\.", "±0.", re.sub(r"[_^%]", "", cell))).text
-    except ValueError:
-        return None
+    text = re.sub(r"±\s*\.", "±0.", re.sub(r"[_^%]", "", cell)).strip()
+    return text if re.fullmatch(PRINTED, text) else None
 
 
 def plain(label: str) -> str:
@@ -120,51 +112,43 @@ def plain(label: str) -> str:
 
 def known_columns(labels: list[str]) -> tuple[str, dict[str, dict[str, str]]]:
     """The evaluator of most columns, and the columns by label: tasks of evaluators, and sizes of the training set."""
-    tasks: dict[str, dict[str, str]] = {}  # by label and evaluator
+    known: dict[str, dict[str, dict[str, str]]] = {}  # by label and evaluator
     for name, declared in valid_evaluators().items():
         for task in [*declared.tasks, *["Avg."] * declared.average]:
-            tasks.setdefault(plain(task), {})[f"{name}:{task}" if declared.takes else name] = task
-    found = {label: {"average": tasks["avg"]}.get(plain(label), tasks.get(plain(label), {})) for label in labels}
+            known.setdefault(plain(task), {})[f"{name}:{task}" if declared.takes else name] = {"task": task}
+    known |= {plain(size): {EVALUATOR: {"task": "Avg.", "size": size}} for size in catalog.scale("paper").sizes}
+    found = {label: known[key] for label in labels if (key := plain(label).replace("average", "avg")) in known}
     counts = Counter(evaluator for by_evaluator in found.values() for evaluator in by_evaluator)
     main = max(counts or [EVALUATOR], key=lambda evaluator: (counts[evaluator], evaluator == EVALUATOR))
     columns = {}
     for label, by_evaluator in found.items():
-        if label in catalog.scale("paper").sizes:
-            columns[label] = {"label": label, "task": "Avg.", "size": label}
-        elif by_evaluator:
-            evaluator = main if main in by_evaluator else next(iter(by_evaluator))
-            columns[label] = {"label": label, "task": by_evaluator[evaluator]}
-            columns[label] |= {} if evaluator == main else {"evaluator": evaluator}
+        evaluator = main if main in by_evaluator else next(iter(by_evaluator))
+        columns[label] = {"label": label} | by_evaluator[evaluator]
+        columns[label] |= {} if evaluator == main else {"evaluator": evaluator}
     return main, columns
 
 
 def known_recipes() -> dict[str, dict]:
-    """Recipes by row label: what most rows of that label in papers/ have; and methods by name and title."""
-    counts: dict[str, Counter[str]] = {}
+    """Recipes by label: methods by name and title, and the rows of papers/."""
+    methods = valid_declarations(METHODS).items()
+    recipes = {plain(label): {"method": name} for name, d in methods for label in (d.title, name)}
     tables = [t for name in catalog.paper_names() for t in catalog.paper(name).tables.values()]
     for row in (row for table in tables if not isinstance(table, SettingsTable) for row in table.rows):
         if row.run and not row.run.sweep and re.search("[a-z]{2}", plain(row.label)):
-            recipe = json.dumps(row.run.model_dump(exclude_defaults=True))
-            counts.setdefault(plain(row.label), Counter())[recipe] += 1
-    methods = valid_declarations(METHODS).items()
-    by_name = {plain(label): {"method": name} for name, d in methods for label in (d.title, name)}
-    return {label: json.loads(recipes.most_common(1)[0][0]) for label, recipes in counts.items()} | by_name
+            recipes.setdefault(plain(row.label), row.run.model_dump(exclude_defaults=True))
+    return recipes
 
 
 def find_recipe(label: str, recipes: dict[str, dict]) -> dict | None:
     """The recipe of a row by its label, which may end with an encoder: `SimCSE-BERT_base`."""
-    name = plain(label)
-    if name in recipes:
-        return recipes[name]
-    for role in catalog.scale("paper").encoders:
-        method = recipes.get(name.removesuffix(plain(role)), {})
-        if method and name.endswith(plain(role)):
-            return method if role == ENCODER else method | {"encoder": role}
+    name, encoders = plain(label), {plain(role): {"encoder": role} for role in catalog.scale("paper").encoders}
+    for end, encoder in {"": {}, **encoders}.items():
+        if name.endswith(end) and (recipe := recipes.get(name.removesuffix(end))):
+            return recipe | encoder
     return None
 
 
 def flow(content: dict) -> str:
-    """A line of YAML."""
-    return yaml.safe_dump(
-        content, default_flow_style=True, width=math.inf, sort_keys=False, allow_unicode=True
-    ).strip()
+    """Content on one line of YAML."""
+    shape = {"default_flow_style": True, "width": math.inf, "sort_keys": False, "allow_unicode": True}
+    return yaml.safe_dump(content, **shape).strip()

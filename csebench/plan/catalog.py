@@ -15,7 +15,7 @@ from pydantic import BaseModel, RootModel, ValidationError
 
 from csebench.base.caches import cached
 from csebench.base.data_root import DataRoot
-from csebench.base.errors import BadInput, explain, unknown
+from csebench.base.errors import BadInput, explain, problem_of, unknown
 from csebench.base.files import Lines, read_with_lines, read_yaml
 from csebench.base.project import REPOSITORY, ROOT
 from csebench.plan.declarations import Dataset, Scale, Training
@@ -27,7 +27,6 @@ from csebench.plan.registry import (
     check_name,
     declaration,
     defect,
-    evaluator_defect,
     fill,
     names,
     protocol,
@@ -77,14 +76,8 @@ def paper_files() -> list[str]:
 @cached
 def broken_papers() -> dict[str, str]:
     """What is wrong with the files of papers/ that are not valid, by name. They have no pages."""
-    broken = {}
-    for name in paper_files():
-        try:
-            check_file_name("papers", name)
-            paper(name)
-        except BadInput as error:
-            broken[name] = str(error)
-    return broken
+    reasons = {name: problem_of(_read, "papers", name, Paper) for name in paper_files()}
+    return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
 def paper_names() -> list[str]:
@@ -133,15 +126,14 @@ def scale(name: str = DEFAULT_SCALE) -> Scale:
             check_name(method, folder, f"{file}: {key}")
             if defect(method, folder) is None:
                 fill(declaration(method, folder), values, f"{file}: {key}.{method}")
-    seeded = [key for key in scale.seeds_by_table if key.partition("/")[0] not in broken_papers()]
-    tables = [f"{p}/table{n}" for p in paper_names() for n in paper(p).tables] if seeded else []
-    sizes = ("size", "seeds_by_size", scale.seeds_by_size, scale.sizes)
-    for kind, key, labels, known in (sizes, ("table", "seeds_by_table", seeded, tables)):
-        if strange := [label for label in labels if label not in known]:
+    tables = [f"{p}/table{n}" for p in paper_names() for n in paper(p).tables] if scale.seeds_by_table else []
+    tables += [label for label in scale.seeds_by_table if label.partition("/")[0] in broken_papers()]
+    for kind, key, known in (("size", "seeds_by_size", scale.sizes), ("table", "seeds_by_table", tables)):
+        if strange := [label for label in getattr(scale, key) if label not in known]:
             raise unknown(kind, strange[0], known, f"{file}: {key}")
     for evaluator, substitute in scale.evaluators.items():
         check_name(evaluator.partition(":")[0], EVALUATORS, f"{file}: evaluators")
-        if substitute is not None and evaluator_defect(substitute, f"{file}: evaluators") is None:
+        if substitute is not None and defect(substitute, EVALUATORS, f"{file}: evaluators") is None:
             protocol(substitute, f"{file}: evaluators")
     return scale
 

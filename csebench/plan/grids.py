@@ -12,16 +12,7 @@ from csebench.plan.catalog import SIDE_BY_SIDE, paper, place_in_paper, scale
 from csebench.plan.declarations import Scale, Value
 from csebench.plan.papers import FIGURES_OF_SCORES, Column, Figure, Grid, Recipe, Row, SettingsTable, Table, pick_grid
 from csebench.plan.recipe import conditions, corpus_of, make_spec, pretraining
-from csebench.plan.registry import (
-    COMPONENTS,
-    METHODS,
-    check_name,
-    declaration,
-    defect,
-    evaluator_defect,
-    panels,
-    protocol,
-)
+from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, declaration, defect, panels, protocol
 from csebench.plan.spec import Spec
 
 
@@ -54,7 +45,7 @@ def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan
     for index, column in enumerate(grid.columns):
         where = place_in_paper(paper_name, name, "columns", index)
         evaluator = grid.column_evaluator(column)
-        if column.task is None or evaluator_defect(evaluator, where):
+        if column.task is None or defect(evaluator, EVALUATORS, where):
             continue
         if column.task not in (tasks := protocol(evaluator, where).tasks):
             raise unknown(f"task of {evaluator}", column.task, tasks, f"{where}: {column.label}")
@@ -91,7 +82,7 @@ def _plan_cell(
     evaluator = substitute(requested, scale)
     if evaluator is None:
         return CellPlan(row, column, missing=f"no {requested} at scale {scale.scale}")
-    if broken := evaluator_defect(evaluator, where):
+    if broken := defect(evaluator, EVALUATORS, where):
         return CellPlan(row, column, missing=broken)
     sweep, absent = substitute_sweep(recipe.sweep | column.sweep, scale)
     if absent:
@@ -150,8 +141,7 @@ def _defect(recipe: Recipe, where: str) -> str | None:
     """What is wrong with a declaration that a recipe needs, or None. Raises BadInput for an unknown name."""
     needed = [(recipe.method, METHODS), *((name, COMPONENTS) for name in recipe.components)]
     for name, folder in needed:
-        check_name(name, folder, where)
-        if broken := defect(name, folder):
+        if broken := defect(name, folder, where):
             return broken
         declared = declaration(name, folder)
         needed += [(component, COMPONENTS) for component in declared.components]

@@ -4,25 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Discriminator,
-    Field,
-    Tag,
-    ValidationInfo,
-    WithJsonSchema,
-    model_validator,
-)
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, ValidationInfo, model_validator
 
 from csebench.base.errors import BadInput, unknown
 from csebench.plan.declarations import Strict, Url, Value
 
 SEEDS_NEEDED = 3  # of our runs, for a verdict on a published value
-
-
 PRINTED = r"(-?\d+(?:\.\d+)?)(?:\s*±\s*(\d+(?:\.\d+)?))?"
 
 
@@ -38,9 +27,12 @@ class Published(Strict):
         """One unit of the last printed digit: 0.01 for `78.13`."""
         return 10.0 ** -len(self.text.split("±")[0].strip().partition(".")[2])
 
+    @classmethod
+    def __get_pydantic_json_schema__(cls, *_):
+        return {"type": ["string", "number"], "pattern": f"^{PRINTED}$"}  # as YAML files have it
 
-def parse_published(text) -> Published:
-    """`78.13`, or `78.13 ± 0.31`. Raises ValueError."""
+
+def _parse_published(text) -> Published:
     if isinstance(text, Published):
         return text
     match = re.fullmatch(PRINTED, str(text).strip())
@@ -49,8 +41,7 @@ def parse_published(text) -> Published:
     return Published(value=float(match[1]), std=float(match[2]) if match[2] else None, text=str(text).strip())
 
 
-IN_YAML = WithJsonSchema({"type": ["string", "number"], "pattern": f"^{PRINTED}$"})
-PublishedValue = Annotated[Published, BeforeValidator(parse_published), IN_YAML]
+PublishedValue = Annotated[Published, BeforeValidator(_parse_published)]
 PrintedSeeds = Annotated[int, Field(ge=1, le=10_000)]
 Factor = Annotated[float, Field(gt=0)]
 Digits = Annotated[int, Field(ge=0, le=9)]
@@ -116,19 +107,13 @@ class Column(Strict):
         return self
 
 
-R = TypeVar("R", Row, "SettingsRow")
-
-
-def _fits_columns(row: R, info: ValidationInfo) -> R:
+def _fits_columns(row, info: ValidationInfo):
     """The check of a row: it has a value per column, or none at all, which is completed here."""
     columns = info.data.get("columns", row.values)  # without those that are invalid
     if row.values and len(row.values) != len(columns):
         raise ValueError(f"{row.label}: {len(row.values)} values for {len(columns)} columns")
     row.values.extend([None] * (len(columns) - len(row.values)))
     return row
-
-
-FitsColumns = AfterValidator(_fits_columns)
 
 
 class Family(Strict):
@@ -163,7 +148,7 @@ class Grid(Strict):
     digits: Digits = 2  # printed after the decimal point
     baseline: str | None = None  # label of the row that is subtracted in differences
     columns: list[Column]
-    rows: list[Annotated[Row, FitsColumns]]
+    rows: list[Annotated[Row, AfterValidator(_fits_columns)]]
     compare: list[Family] = []
     notes: list[str] = []
 
@@ -252,7 +237,7 @@ class SettingsTable(Strict):
     section: str | None = None
     encoder: str = "bert-base"
     columns: list[SettingsColumn]
-    rows: list[Annotated[SettingsRow, FitsColumns]]
+    rows: list[Annotated[SettingsRow, AfterValidator(_fits_columns)]]
     notes: list[str] = []
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from csebench.base.caches import cached
-from csebench.base.errors import BadInput, explain, field_names, unknown
+from csebench.base.errors import BadInput, explain, field_names, problem_of, unknown
 from csebench.base.files import Lines, read_text, unprintable
 from csebench.base.project import ROOT
 from csebench.plan.declarations import Declaration, EvaluatorDeclaration, Panel, Value
@@ -57,16 +57,14 @@ def literal_with_lines(path: Path, variable: str) -> tuple[Any, Lines]:
 
 
 def note_lines(node: ast.expr, place: tuple, numbers: dict[tuple, int]) -> None:
-    """Note the line of a literal, and of its keys and items, by the path of keys that leads there."""
-    numbers[place] = node.lineno
+    """Note the lines of a literal, and of all that is in it, by the path of keys that leads there."""
+    numbers[place], parts = node.lineno, []
     if isinstance(node, ast.Dict):
-        for key, value in zip(node.keys, node.values, strict=True):
-            if isinstance(key, ast.Constant):
-                note_lines(value, (*place, key.value), numbers)
-                numbers[*place, key.value] = key.lineno
+        parts = [(k.value, v) for k, v in zip(node.keys, node.values, strict=True) if isinstance(k, ast.Constant)]
     elif isinstance(node, ast.List | ast.Tuple):
-        for index, item in enumerate(node.elts):
-            note_lines(item, (*place, index), numbers)
+        parts = enumerate(node.elts)
+    for key, part in parts:
+        note_lines(part, (*place, key), numbers)
 
 
 def parse_python(path: Path) -> ast.Module:
@@ -106,13 +104,12 @@ def check_name(name: str, folder: Path, where: str = "") -> None:
         raise unknown(kind, name, names(folder), where, f"`csebench {verb}` lists all.")
 
 
-def defect(name: str, folder: Path) -> str | None:
-    """What is wrong with the file of a method, component or evaluator; None where it is valid."""
-    try:
-        any_declaration(name, folder)
-    except BadInput as error:
-        return str(error)
-    return None
+def defect(text: str, folder: Path, where: str = "") -> str | None:
+    """What is wrong with the file of a method, component or evaluator, which may have settings: `beir:scifact`; None
+    where it is valid. Raises BadInput for an unknown name."""
+    name = text.partition(":")[0]
+    check_name(name, folder, where)
+    return problem_of(any_declaration, name, folder)
 
 
 def declaration(name: str, folder: Path = METHODS) -> Declaration:
@@ -177,14 +174,6 @@ def tasks_of(text: str) -> list[str]:
     """The tasks that the average of an evaluator is over; none where its file is broken."""
     declared = valid_evaluators().get(text.partition(":")[0])
     return declared.tasks if declared else []
-
-
-def evaluator_defect(text: str, where: str) -> str | None:
-    """What is wrong with the file of an evaluator, named with or without settings (`beir:scifact`); None where it is
-    valid. Raises BadInput for an unknown name."""
-    name = text.partition(":")[0]
-    check_name(name, EVALUATORS, where)
-    return defect(name, EVALUATORS)
 
 
 @cached

@@ -8,19 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from csebench.base.caches import cached
-from csebench.base.errors import BadInput, by_number, unknown
+from csebench.base.errors import BadInput, by_number, problem_of, unknown
 from csebench.base.runs import has_model
-from csebench.plan.catalog import (
-    GENERATED,
-    VARIANTS,
-    broken_papers,
-    paper,
-    paper_names,
-    results_folder,
-    scale,
-    scale_names,
-    scales,
-)
+from csebench.plan import catalog
+from csebench.plan.catalog import GENERATED, VARIANTS, paper, paper_names, results_folder, scale, scale_names, scales
 from csebench.plan.grids import CellPlan, find_grid, plan_grid, untrained_cell
 from csebench.plan.papers import Figure
 from csebench.plan.recipe import corpus_path, positives_path
@@ -170,11 +161,7 @@ def pages(scale_name: str) -> tuple[Page, ...]:
 @cached
 def defect(paper_name: str, name: str, scale_name: str) -> str | None:
     """Why a table or figure has no page at a scale: its file names what does not exist; None where it has one."""
-    try:
-        plan_grid(paper_name, name, scale_name)
-    except BadInput as error:
-        return str(error)
-    return None
+    return problem_of(plan_grid, paper_name, name, scale_name)
 
 
 def planned_grids(scale_name: str) -> list[tuple[str, str]]:
@@ -185,7 +172,7 @@ def planned_grids(scale_name: str) -> list[tuple[str, str]]:
 def left_out(scale_name: str) -> list[str]:
     """What is wrong with papers, and with tables and figures, that have no pages at a scale."""
     defects = [defect(p, name, scale_name) for p in paper_names() for name in grid_names(p)]
-    return [*broken_papers().values(), *filter(None, defects)]
+    return [*catalog.broken_papers().values(), *filter(None, defects)]
 
 
 def grid_names(paper_name: str) -> list[str]:
@@ -211,7 +198,7 @@ def parse_target(target: str, scale_name: str) -> list[Page]:
     if target == "all":
         return list(pages(scale_name))
     parts, scale_name = split_target(target, scale_name)
-    if broken := broken_papers().get("".join(parts[:1])):
+    if broken := catalog.broken_papers().get("".join(parts[:1])):
         raise BadInput(broken)
     match parts:
         case [name] if name in GENERATED or re.fullmatch(r"table\w+", name):

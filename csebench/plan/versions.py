@@ -135,8 +135,8 @@ class Locked(BaseModel):
 
 
 def locked() -> dict[str, dict]:
-    """Every unit's version and hash as they are in the lock; without drafts, which the lock of the last commit has not.
-    Raises BadInput where it is damaged."""
+    """Every unit's version and hash as they are in the lock; without drafts, which the lock of the last commit has
+    not. Raises BadInput where it is damaged."""
     if not LOCK.exists():
         return {}
     noted = read_object(LOCK, RootModel[dict[str, Locked]], "Restore it: `git checkout` of this file.")
