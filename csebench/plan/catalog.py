@@ -236,7 +236,7 @@ def _sts_table(
     the corpus. A last column shows the differences to the row with the label `baseline`."""
     columns = [Column(label=c, task=c, size="1%") for c in STS_COLUMNS]
     columns += [Column(label="gain over untrained", delta="Avg.")] if baseline else []
-    rows = [Row(label=label, **{"missing" if isinstance(run, str) else "run": run}) for label, run in runs]
+    rows = [Row(label=r[0], missing=r[1]) if isinstance(r[1], str) else Row(label=r[0], run=r[1]) for r in runs]
     shown: dict[str, Any] = {
         "columns": columns,
         "rows": rows,

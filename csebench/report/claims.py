@@ -149,15 +149,13 @@ class JudgedSentence(Judged):
 
 def judge_all(scale: str) -> list[JudgedSentence]:
     """Every sentence of every paper, on the printed numbers and on ours."""
-    return [judge_quote(name, quote, scale) for name, quote, _ in quotes(scale)]
+    return [judge_quote(name, quote, scale) for name, quote, _ in stated_quotes(scale)]
 
 
-def quotes(scale: str) -> list[tuple[str, str, list[Claim]]]:
+def stated_quotes(scale: str) -> list[tuple[str, str, list[Claim]]]:
     """(paper, sentence, its claims) of all papers, without those about a table or figure that is broken."""
-    planned, stated = (
-        {*planned_grids(scale)},
-        [(n, *of) for n in paper_names() for of in paper(n).claims_by_quote().items()],
-    )
+    stated = [(name, *of) for name in paper_names() for of in paper(name).claims_by_quote().items()]
+    planned = {*planned_grids(scale)}
     return [of for of in stated if planned.issuperset((of[0], place) for claim in of[2] for place in claim.places)]
 
 
