@@ -123,11 +123,8 @@ def run_variance(cell: Cell) -> float | None:
 def claim_rows() -> list[list]:
     """Whether each claim can be tested at all at the papers' own scale, as under CLAIMS_HEAD: the seeds that would
     show its printed difference, without an error over test items and with three sizes of it."""
-    rows = []
-    claims_above = [
-        (n, c) for n, _, of_quote in claims.stated_quotes("paper") for c in of_quote if c.relation == "above"
-    ]
-    for name, claim in claims_above:
+    rows, stated = [], claims.stated_quotes("paper")
+    for name, claim in [(n, c) for n, _, of_quote in stated for c in of_quote if c.relation == "above"]:
         here, there = (printed_view(name, claim.places[index], "paper") for index in (0, -1))
         for versus, column, pairs in claims.pair_cells(claim, here, there):
             contrast = claims.contrast_printed(claim, here, versus, column, pairs)

@@ -82,10 +82,8 @@ def test_broken_declarations_stop_no_other(command, declarations, capsys, monkey
 
 
 def test_a_cell_of_a_broken_file_has_its_message(declarations):
-    cells = {
-        name: grids.plan_grid(*name.split("/"), "paper")
-        for name in ("micse/table1", "micse/table2", "infocse/table10")
-    }
+    names = ("micse/table1", "micse/table2", "infocse/table10")
+    cells = {name: grids.plan_grid(*name.split("/"), "paper") for name in names}
     row = grids.find_grid("micse", "table1").row("ESimCSE (Wu et al., 2021)")
     assert all(cell.missing.startswith("methods/esimcse.py: line ") for cell in cells["micse/table1"][row])
     scored = [cell for row in cells["infocse/table10"] for cell in row if cell.row.run]
@@ -99,6 +97,5 @@ def test_a_message_has_the_keys_of_the_file(papers, capsys):
     caches.clear()
     assert cli.main(["papers", "--json"]) == 0
     (row,) = [row for row in json.loads(capsys.readouterr().out) if row["name"] == "msse"]
-    assert re.fullmatch(
-        r"BROKEN: papers/msse\.yaml: line (\d+): tables\.\d\.rows\.\d+\.values\.\d: .*'80,15'\)\.", row["paper"]
-    )
+    place = r"papers/msse\.yaml: line \d+: tables\.\d\.rows\.\d+\.values\.\d"
+    assert re.fullmatch(rf"BROKEN: {place}: .*'80,15'\)\.", row["paper"])
