@@ -12,7 +12,7 @@ from csebench.plan.catalog import SIDE_BY_SIDE, paper, place_in_paper, scale
 from csebench.plan.declarations import Scale, Value
 from csebench.plan.papers import FIGURES_OF_SCORES, Column, Figure, Grid, Recipe, Row, SettingsTable, Table, pick_grid
 from csebench.plan.recipe import conditions, corpus_of, make_spec, pretraining
-from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, declaration, defect, panels, protocol
+from csebench.plan.registry import EVALUATORS, declaration, defect, panels, protocol, recipe_defect
 from csebench.plan.spec import Spec
 
 
@@ -55,13 +55,15 @@ def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan
     rows = []
     for index, row in enumerate(grid.rows):
         where = place_in_paper(paper_name, name, "rows", index)
-        missing = _defect(row.run, f"{where}: {row.label}") if row.run else row.missing
-        if row.run is None or missing:
+        run, missing = row.run, row.missing
+        if run is not None:
+            missing = recipe_defect(run.method, run.components, f"{where}: {row.label}")
+        if run is None or missing:
             rows.append([CellPlan(row, column, missing=missing) for column in grid.columns])
         else:
             settings = scale(scale_name)
             seeds = settings.seeds_by_table.get(f"{paper_name}/{name}", settings.seeds)
-            rows.append([_plan_cell(grid, row, row.run, column, settings, seeds, where) for column in grid.columns])
+            rows.append([_plan_cell(grid, row, run, column, settings, seeds, where) for column in grid.columns])
     return rows
 
 
@@ -135,18 +137,6 @@ def substitute_sweep(sweep: dict[str, Value], scale: Scale) -> tuple[dict[str, V
     absent = [f"no {key} {sweep[key]} at scale {scale.scale}" for key, value in values.items() if value is None]
     available = {key: value for key, value in values.items() if value is not None}
     return available, "; ".join(absent) or None
-
-
-def _defect(recipe: Recipe, where: str) -> str | None:
-    """What is wrong with a declaration that a recipe needs, or None. Raises BadInput for an unknown name."""
-    needed = [(recipe.method, METHODS), *((name, COMPONENTS) for name in recipe.components)]
-    for name, folder in needed:
-        if broken := defect(name, folder, where):
-            return broken
-        declared = declaration(name, folder)
-        needed += [(component, COMPONENTS) for component in declared.components]
-        needed += [(stage, METHODS) for stage in declared.stages]
-    return None
 
 
 def find_grid(paper_name: str, name: str) -> Table | SettingsTable | Figure:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -110,6 +110,18 @@ def defect(text: str, folder: Path, where: str = "") -> str | None:
     name = text.partition(":")[0]
     check_name(name, folder, where)
     return problem_of(any_declaration, name, folder)
+
+
+def recipe_defect(method: str, components: Iterable[str], where: str = "") -> str | None:
+    """What is wrong with a file that a method with added components needs, or None. Raises BadInput as `defect`."""
+    needed = [(method, METHODS), *((name, COMPONENTS) for name in components)]
+    for name, folder in needed:
+        if broken := defect(name, folder, where):
+            return broken
+        declared = declaration(name, folder)
+        needed += [(component, COMPONENTS) for component in declared.components]
+        needed += [(stage, METHODS) for stage in declared.stages]
+    return None
 
 
 def declaration(name: str, folder: Path = METHODS) -> Declaration:

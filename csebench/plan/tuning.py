@@ -18,11 +18,11 @@ from pydantic import Field, model_validator
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, unknown
 from csebench.base.files import read_typed, with_digest, write_json
-from csebench.plan import catalog, registry
+from csebench.plan import catalog
 from csebench.plan.declarations import EncoderRef, Scale, Strict, Value
 from csebench.plan.papers import Recipe
 from csebench.plan.recipe import Conditions, conditions, make_spec, recipe_name
-from csebench.plan.registry import COMPONENTS, METHODS, declaration, valid_declarations
+from csebench.plan.registry import COMPONENTS, METHODS, declaration, recipe_defect, valid_declarations
 from csebench.plan.spec import Spec
 
 ENCODER = "bert-base"  # role in config/; rows on another encoder keep their settings
@@ -219,9 +219,9 @@ def tuned_settings(scale_name: str) -> Mapping[str, Settings]:
 
 
 def is_broken(name: str) -> bool:
-    """Whether the file of a method, or of a component with it, is not valid: `ct+ami`."""
+    """Whether a file that `ct+ami` needs is not valid."""
     method, *added = name.split("+")
-    return any([registry.defect(method, METHODS), *(registry.defect(part, COMPONENTS) for part in added)])
+    return recipe_defect(method, added) is not None
 
 
 def defect(search: Search, scale_name: str) -> str | None:
