@@ -65,7 +65,8 @@ def pasted_tables(path: Path) -> dict[str, list[list[str]]]:
             tables[match[1]] = []
         else:
             lines = tables[next(reversed(tables))] if tables else tables.setdefault("1", [])
-            lines.append([without_marks(cell) for cell in line.split("\t")])
+            line = MARKS.sub("", re.sub(r"\\pm\b|\+/-", "±", line).replace("−", "-"))
+            lines.append([cell.strip() for cell in line.split("\t")])
     if not tables or any(len(lines) < 2 or len(lines[0]) < 2 for lines in tables.values()):
         raise BadInput(f"{path}: needs a line with the labels of columns and a line per row, with tabs between cells.")
     return tables
@@ -92,11 +93,6 @@ def table_text(number: str, lines: list[list[str]], unread: list[str]) -> str:
     head = [f'  "{number}":', f'    title: "Table {number}"', f"    evaluator: {evaluator}", "    columns:"]
     items = [f"      - {flow(column)}" for column in columns.values()]
     return "\n".join([*head, *items, "    rows:", *(f"      - {flow(row)}" for row in rows), ""]) if columns else ""
-
-
-def without_marks(cell: str) -> str:
-    """A cell without bold and footnote marks, with `±` and `-` however they are written."""
-    return MARKS.sub("", re.sub(r"\\pm\b|\+/-", "±", cell).replace("−", "-")).strip()
 
 
 def printed_number(cell: str) -> str | None:

@@ -84,7 +84,6 @@ def parser() -> Parser:
         return added
 
     add_look(verb)
-    add_new(verb)
     add_run(verb)
     add_report(verb)
     add_data(verb)
@@ -143,7 +142,7 @@ def add_look(verb):
     v.set_defaults(scale=SCALE)  # of no meaning to printed numbers; parse_targets reads it
 
 
-def add_new(verb):
+def add_run(verb):
     about = "write a file of your own that works at once: a method, component, evaluator or paper"
     v = verb("new", new.new, about, "method mine", "paper mine --from table.tsv")
     v.add_argument("kind", choices=new.KINDS, help="what the file is")
@@ -151,8 +150,6 @@ def add_new(verb):
     table = "published table of a paper, with tabs between cells, as pasted from a spreadsheet"
     v.add_argument("--from", dest="table", type=Path, metavar="TABLE.tsv", help=table)
 
-
-def add_run(verb):
     about = "train one run, from a spec or from options"
     short = "--method simcse --encoder bert-mini-wiki --corpus sentences.txt --out runs/mine"
     long = (
