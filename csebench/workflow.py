@@ -11,7 +11,7 @@ from pathlib import Path
 
 from csebench.base.caches import cached
 from csebench.base.data_root import matches
-from csebench.base.errors import BadInput, MissingFile, shortened, unknown
+from csebench.base.errors import BadInput, MissingFile, problem_of, shortened, unknown
 from csebench.base.project import ROOT
 from csebench.base.runs import DONE, PRUNED
 from csebench.plan import catalog, cost, made_from, recipe, targets
@@ -61,8 +61,8 @@ def start(scale: str) -> None:
 
 @refusing
 def check_targets(words: list[str], rules: Iterable[str], scale: str) -> None:
-    """Refuse a page that does not exist, and the name of one in place of its path, before Snakemake looks for a rule:
-    `words` are those of the command line, `rules` names that are targets as well."""
+    """Refuse a page that does not exist, and the name of one in place of its path, before Snakemake looks for a rule,
+    and print what is broken: `words` are those of the command line, `rules` names that are targets as well."""
     if suspects := {word for word in words if word not in rules and is_suspect(word)}:
         from snakemake.cli import get_argument_parser  # takes half a second
 
@@ -70,6 +70,8 @@ def check_targets(words: list[str], rules: Iterable[str], scale: str) -> None:
             if word in suspects:
                 paths = [str(page.path) for page in targets.parse_target(word, scale)]
                 raise BadInput(f"{word}: Snakemake takes the path of a page: snakemake -j4 {' '.join(paths[:3])}")
+    for broken in targets.left_out(scale):
+        print(f"csebench: left out: {broken}", file=sys.stderr, flush=True)
 
 
 def is_suspect(word: str) -> bool:
@@ -81,10 +83,7 @@ def is_suspect(word: str) -> bool:
         return not path.suffix
     if path.suffix not in ("", ".md", ".svg") or path.stem in catalog.RESERVED:
         return False
-    try:
-        return not targets.parse_target(word, catalog.DEFAULT_SCALE)
-    except BadInput:
-        return True
+    return problem_of(targets.parse_target, word, catalog.DEFAULT_SCALE) is not None
 
 
 def report_failures(logs: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""NAME: one line on what is measured. Copy this file to evaluators/<name>.py; nothing else needs to be touched.
+"""Template: one line on what is measured.
 
 Idea: what is asked of the vectors, and what a good model does.
 Score: how a number is made: metric, subsets, averages.
@@ -64,7 +64,7 @@ def evaluate(model: Embedder, data_root: Path, shown: int) -> tuple[list[Score],
         `shown` (shown,) numbers of pairs.
     """
     (pairs,) = read_sts(data_root, "STS-B", "dev")
-    left, right = model.embed(pairs.left), model.embed(pairs.right)  # (pairs, D) each
+    left, right = model.pairs(pairs)  # (pairs, D) each; `model.embed(sentences, truth)` of what are no graded pairs
     cosines = cosine(left, right)
     rows = [Score("STS-B", "all", "spearman", spearman(cosines, pairs.gold))]
     items = {"STS-B/dev": cosines, "gold/STS-B/dev": pairs.gold}

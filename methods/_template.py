@@ -1,4 +1,4 @@
-"""NAME: one line on what it does. Copy this file to methods/<name>.py; nothing else needs to be touched.
+"""Template: one line on what it does.
 
 Idea: what is pulled together, what is pushed apart, and why that should help.
 
@@ -28,7 +28,7 @@ DECLARATION = {
     # "kind": "supervised",  # two_views, token_level or supervised; else as the class that it extends. Optional.
     # "search": {"weight": (0.1, 1.0)},  # values of its own parameters that `csebench tune` tries. Optional.
     # "below": [("neighbours", "buffer")],  # the first must be less than the second. Optional.
-    "deviations": [],
+    "deviations": [],  # from the paper, and what it leaves open and you chose
 }
 
 

@@ -41,6 +41,15 @@ class Stopped(RunFailed):
         self.interrupted = interrupted
 
 
+def problem_of(function: Callable, *args) -> str | None:
+    """The message of the BadInput that a call raises; None where it raises none."""
+    try:
+        function(*args)
+    except BadInput as error:
+        return str(error)
+    return None
+
+
 def first_line(error: BaseException) -> str:
     """First line of a message; of errors without one, their kind."""
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
@@ -75,16 +84,20 @@ def by_number(name: str) -> tuple:
     return tuple((not part.isdigit(), int(part) if part.isdigit() else part) for part in re.findall(r"\d+|\D+", name))
 
 
-def explain(error: ValidationError, file: str, known=(), where: Callable[..., str] | None = None) -> BadInput:
+def explain(
+    error: ValidationError, file: str, known=(), locate: Callable[[tuple], tuple[str, tuple]] | None = None
+) -> BadInput:
     """A pydantic error as lines of `file: key: what is wrong`.
 
     Args:
         known: keys, of which the nearest is named where a key is unknown.
-        where: gives `file: line 3` for a path of keys.
+        locate: gives `file: line 3`, and the keys that are in the file, for a path of keys (`files.Lines`).
     """
     lines, errors = [], error.errors(include_url=False)
     for e in errors[:MOST_ERRORS]:
-        begin = f"{where(*e['loc']) if where else file}: {'.'.join(map(str, e['loc'])) or '(top level)'}:"
+        where, keys = locate(e["loc"]) if locate else (file, e["loc"])
+        keys = (*keys, e["loc"][-1]) if locate and e["type"] == "missing" else keys
+        begin = f"{where}: {'.'.join(map(str, keys)) or '(top level)'}:"
         if e["type"] == "extra_forbidden":
             lines.append(f"{begin} unknown key.{did_you_mean(str(e['loc'][-1]), known)}")
         else:

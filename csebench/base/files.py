@@ -93,15 +93,18 @@ def read_typed(path: Path, model: type[M], remedy: str = "") -> tuple[dict[str, 
 
 @dataclass(frozen=True)
 class Lines:
-    """Where the keys and items of a YAML file are."""
+    """Where the keys and items of a YAML file, or of a literal in Python, are."""
 
     file: str
     numbers: dict[tuple, int] = field(default_factory=dict)  # by keys and positions: ("experiments", 0, "runs", 3)
 
-    def where(self, *place) -> str:
-        """`evidence/x.yaml: line 12`; of a place inside an alias, the line of the alias."""
-        inner = next((place[:n] for n in range(len(place), -1, -1) if place[:n] in self.numbers), None)
-        return f"{self.file}: line {self.numbers[inner]}" if inner is not None else self.file
+    def locate(self, place: tuple) -> tuple[str, tuple]:
+        """`evidence/x.yaml: line 12`, and the keys of a place that are in the file: a schema adds its own, such as the
+        kind of a table. Of a place inside an alias, those of the alias."""
+        keys = ()
+        for key in place:
+            keys = (*keys, key) if (*keys, key) in self.numbers else keys
+        return (f"{self.file}: line {self.numbers[keys]}" if keys in self.numbers else self.file), keys
 
 
 FastLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # that of libyaml is four times as fast
@@ -135,7 +138,7 @@ class Loader(FastLoader):
                 content[key.value] = self.value(inner, (*place, key.value))
             return content
         if isinstance(node, yaml.ScalarNode) and (problem := unprintable(node.value)) is not None:
-            raise BadInput(f"{self.lines.where(*place)}: {problem}")
+            raise BadInput(f"{self.lines.locate(place)[0]}: {problem}")
         is_text = self.as_written and isinstance(node, yaml.ScalarNode) and node.tag != "tag:yaml.org,2002:null"
         return node.value if is_text else self.construct_object(node, deep=True)
 
@@ -165,7 +168,7 @@ def read_with_lines(path: Path, model: type[M], as_written: bool = False) -> tup
     try:
         return model.model_validate(content), loader.lines
     except ValidationError as e:
-        raise explain(e, file, field_names(model), loader.lines.where) from None
+        raise explain(e, file, field_names(model), loader.lines.locate) from None
 
 
 def unprintable(text: str) -> str | None:

@@ -36,6 +36,7 @@ def main(argv: list[str] | None = None) -> int:
 def run_verb(argv: list[str] | None) -> int:
     """Imports here, so that Ctrl-C while they load is caught, too."""
     from csebench.base.errors import BadInput, RunFailed, Stopped, place, shortened
+    from csebench.plan import targets
 
     try:
         for word in sys.argv[1:] if argv is None else argv:
@@ -49,6 +50,9 @@ def run_verb(argv: list[str] | None) -> int:
         except SystemExit as e:  # of a method or evaluator: with exit code 0 it would pass for a finished run
             raise RunFailed(f"{place(e)}: ends the process (exit); raise an error instead.") from None
         sys.stdout.flush()
+        if "all" in getattr(args, "target", ()):
+            for broken in targets.left_out(args.scale):
+                print(f"csebench: left out: {broken}", file=sys.stderr)
     except BadInput as e:
         print(f"csebench: {e}", file=sys.stderr)
         return 2

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from itertools import chain
 
-from csebench.base.errors import BadInput
 from csebench.base.terminal import print_table, print_text
 from csebench.cli.options import parse_targets
 from csebench.plan import catalog, tuning
-from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, declaration, evaluator_declaration, names
+from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, declaration, defect, evaluator_declaration, names
 from csebench.plan.targets import grid_label
 
+BROKEN = "BROKEN"  # a file that is not valid; the reason stands beside it
 MORE = "\n`csebench show NAME` has everything about one; --json has all fields of all."
 POWER_COLUMNS = ["row", "against", "column", "difference", "sd", "seeds", "detects", "seeds needed"]
 CLAIMS_COLUMNS = ["about", "claim", "against", "printed", "no item error", "item error 0.09", "item error 0.18"]
@@ -22,14 +22,14 @@ def list_methods(args):
     rows = []
     for folder in (METHODS, COMPONENTS):
         for name in names(folder):
-            try:
-                d = declaration(name, folder)
-                encoders = {"untrained": "any", "fitted": "any", "control": "-"}.get(d.kind, "BERT, RoBERTa")
-                search = tuning.search_space(name) if folder == METHODS else d.search
-                variants = ", ".join(d.variant_params)
-                rows.append([name, d.kind, d.paper, ", ".join(search), variants, encoders, d.needs, d.trains])
-            except BadInput as e:
-                rows.append([name, "BROKEN", str(e)])
+            if broken := defect(name, folder):
+                rows.append([name, BROKEN, broken])
+                continue
+            d = declaration(name, folder)
+            encoders = {"untrained": "any", "fitted": "any", "control": "-"}.get(d.kind, "BERT, RoBERTa")
+            search = ", ".join(tuning.search_space(name) if folder == METHODS else d.search)
+            variants = ", ".join(d.variant_params)
+            rows.append([name, d.kind, d.paper, search, variants, encoders, d.needs, d.trains])
     columns = ["name", "kind", "paper", "search", "variants", "encoders", "needs", "trains"]
     print_table(columns, rows, args.json, columns[:4])
     if not args.json:
@@ -39,7 +39,11 @@ def list_methods(args):
 def list_evaluators(args):
     """All fields as JSON, some for people."""
     rows = []
-    for d in (evaluator_declaration(n) for n in names(EVALUATORS)):
+    for name in names(EVALUATORS):
+        if broken := defect(name, EVALUATORS):
+            rows.append([name, None, None, BROKEN, broken])
+            continue
+        d = evaluator_declaration(name)
         name = f"{d.name}:{d.takes.upper()}" if d.takes else d.name
         rows.append([name, d.version, d.protocol, ", ".join(d.variants), ", ".join(d.tasks), d.needs])
     columns = ["name", "version", "protocol", "variants", "tasks", "needs"]
@@ -50,10 +54,11 @@ def list_evaluators(args):
 
 def list_papers(args):
     papers = {name: catalog.paper(name) for name in catalog.paper_names()}
-    rows = [
+    rows: list[list] = [
         [n, p.reference, ", ".join(p.tables), ", ".join(p.figures), len(p.claims_by_quote())]
         for n, p in papers.items()
     ]
+    rows += [[name, f"{BROKEN}: {why}"] for name, why in catalog.broken_papers().items()]
     print_table(["name", "paper", "tables", "figures", "claims"], rows, args.json)
 
 

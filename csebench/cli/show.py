@@ -78,7 +78,7 @@ def source(declared: Declaration, param: str) -> str:
 
 
 def papers(name: str) -> Iterator[Shown]:
-    if name not in catalog.paper_names():
+    if name not in catalog.paper_files():
         return
     paper, rows = catalog.paper(name), []
     for key in targets.grid_names(name):

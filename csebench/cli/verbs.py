@@ -14,10 +14,10 @@ from pydantic import Field
 from csebench.base.errors import BadInput
 from csebench.base.project import IS_INSTALLED, __version__
 from csebench.base.provenance import code_state
-from csebench.cli import data, inspect, plan, project, report, run, show, status
+from csebench.cli import data, inspect, new, plan, project, report, run, show, status
 from csebench.cli.options import described_names, number, output_file, output_folder, paper_names, pooler, whole
 from csebench.plan import catalog, tuning
-from csebench.plan.declarations import POOLERS, BatchSize, Precision, Seed, Threads
+from csebench.plan.declarations import POOLERS, BatchSize, Name, Precision, Seed, Threads
 from csebench.plan.registry import EVALUATORS, METHODS, names
 
 DESCRIPTION = """\
@@ -156,6 +156,13 @@ def add_project(verb):
 
 
 def add_run(verb):
+    about = "write a file of your own that works at once: a method, component, evaluator or paper"
+    v = verb("new", new.new, about, "method mine", "paper mine --from table.tsv")
+    v.add_argument("kind", choices=new.KINDS, help="what the file is")
+    v.add_argument("name", type=number(Name), help="its name: small letters, digits and _")
+    table = "published table of a paper, with tabs between cells, as pasted from a spreadsheet"
+    v.add_argument("--from", dest="table", type=Path, metavar="TABLE.tsv", help=table)
+
     about = "train one run, from a spec or from options"
     short = "--method simcse --encoder bert-mini-wiki --corpus sentences.txt --out runs/mine"
     long = (

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,8 +15,8 @@ from pydantic import BaseModel, RootModel, ValidationError
 
 from csebench.base.caches import cached
 from csebench.base.data_root import DataRoot
-from csebench.base.errors import BadInput, explain, unknown
-from csebench.base.files import project_files, read_yaml
+from csebench.base.errors import BadInput, explain, problem_of, unknown
+from csebench.base.files import Lines, project_files, read_with_lines, read_yaml
 from csebench.base.project import find, folders
 from csebench.plan.declarations import Dataset, Scale, Training
 from csebench.plan.papers import Column, Family, Paper, Recipe, Row, Table
@@ -25,6 +26,7 @@ from csebench.plan.registry import (
     METHODS,
     check_name,
     declaration,
+    defect,
     names,
     protocol,
     valid_declarations,
@@ -48,25 +50,42 @@ RESERVED = {*GENERATED, *OVER_ALL, "all", "cells", "comparisons", "evidence", "f
 
 def scale_names() -> list[str]:
     """Names of the files of config/. Raises BadInput for one that no scale can have."""
-    return _yaml_names("config")
+    for name in (names := _yaml_names("config")):
+        check_file_name("config", name)
+    return names
+
+
+def paper_files() -> list[str]:
+    """Names of the files of papers/, valid or not."""
+    return _yaml_names("papers")
+
+
+@cached
+def broken_papers() -> dict[str, str]:
+    """What is wrong with the files of papers/ that are not valid, by name. They have no pages."""
+    reasons = {name: problem_of(_read, "papers", name, Paper) for name in paper_files()}
+    return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
 def paper_names() -> list[str]:
-    """Names of the files of papers/. Raises BadInput for one that no paper can have."""
-    if both := sorted({*(names := _yaml_names("papers"))} & {*scale_names()}):
-        raise BadInput(f"papers/{both[0]}.yaml: config/ has this name, too, and so the folder of results/; rename it.")
-    return names
+    """Names of the valid files of papers/."""
+    return [name for name in paper_files() if name not in broken_papers()]
+
+
+def check_file_name(folder: str, name: str) -> None:
+    """Raises BadInput for a name that no paper or no scale can have, as its pages or their folder have it, too."""
+    file = f"{folder}/{name}.yaml"
+    if not re.fullmatch(r"\w+", name):
+        raise BadInput(f"{file}: name it with letters, digits and _ only, as its pages are.")
+    if re.fullmatch(r"(table|figure)\w+", name) or name in RESERVED:
+        raise BadInput(f"{file}: {name!r} is reserved: it means other pages; name it otherwise.")
+    if folder == "papers" and name in _yaml_names("config"):
+        raise BadInput(f"{file}: config/ has this name, too, and so the folder of results/; rename it.")
 
 
 def _yaml_names(folder: str) -> list[str]:
-    """Names of the YAML files of a folder, which are those of pages or of folders of results/, too."""
-    names = [*project_files(folder, "*.yaml")]
-    for name in names:
-        if not re.fullmatch(r"\w+", name):
-            raise BadInput(f"{folder}/{name}.yaml: name it with letters, digits and _ only, as its pages are.")
-        if re.fullmatch(r"(table|figure)\w+", name) or name in RESERVED:
-            raise BadInput(f"{folder}/{name}.yaml: {name!r} is reserved: it means other pages; name it otherwise.")
-    return names
+    """Names of the YAML files of a folder, without templates."""
+    return [*project_files(folder, "[!_]*.yaml")]
 
 
 def scales(first: str) -> list[str]:
@@ -78,7 +97,7 @@ def scales(first: str) -> list[str]:
 def scale(name: str = DEFAULT_SCALE) -> Scale:
     """The scale of `config/<name>.yaml`; everything that it names is checked to exist. Raises BadInput: no such scale,
     or its file names a dataset, method, parameter, size, table or evaluator that does not exist."""
-    scale, file = _read("config", name, scale_names(), Scale), f"config/{name}.yaml"
+    scale, file = _read("config", name, Scale)[0], f"config/{name}.yaml"
     for key in ("triplets", "dev") if scale.triplets else ("dev",):
         dataset(getattr(scale, key), f"{file}: {key}")
     holds = dataset(scale.corpus, f"{file}: corpus").sentences or math.inf
@@ -92,6 +111,7 @@ def scale(name: str = DEFAULT_SCALE) -> Scale:
     declared = [*valid_declarations(METHODS).values(), *valid_declarations(COMPONENTS).values()]
     params = {name for d in declared for name in d.hyperparameters.model_fields}
     tables = [f"{p}/table{n}" for p in paper_names() for n in paper(p).tables] if scale.seeds_by_table else []
+    tables += [label for label in scale.seeds_by_table if label.partition("/")[0] in broken_papers()]
     for kind, key, named, known in (
         ("size", "seeds_by_size", scale.seeds_by_size, scale.sizes),
         ("table", "seeds_by_table", scale.seeds_by_table, tables),
@@ -102,7 +122,7 @@ def scale(name: str = DEFAULT_SCALE) -> Scale:
             raise unknown(kind, strange[0], known, f"{file}: {key}")
     for evaluator, substitute in scale.evaluators.items():
         check_name(evaluator.partition(":")[0], EVALUATORS, f"{file}: evaluators")
-        if substitute is not None:
+        if substitute is not None and defect(substitute, EVALUATORS, f"{file}: evaluators") is None:
             protocol(substitute, f"{file}: evaluators")
     return scale
 
@@ -131,30 +151,43 @@ def dataset(name: str, where: str = "data/registry.yaml") -> Dataset:
 def paper(name: str) -> Paper:
     """The paper of `papers/<name>.yaml`, or one that is generated: `methods`, `variants`. Raises BadInput."""
     generated = {SIDE_BY_SIDE: side_by_side, VARIANTS: variants}
-    return generated[name]() if name in generated else _read("papers", name, paper_names(), Paper)
+    return generated[name]() if name in generated else _read("papers", name, Paper)[0]
 
 
-def _read(folder: str, name: str, known: list[str], model: type[M]) -> M:
-    """The YAML file of a name, which states the name, too."""
-    if name not in known:
+def place_in_paper(paper_name: str, grid_name: str, *keys) -> str:
+    """`papers/micse.yaml: line 28: tables.2.rows.3`, of keys below a table or figure; of a generated one its name."""
+    if paper_name in GENERATED:
+        return grid_name
+    kind = "figure" if grid_name.startswith("figure") else "table"
+    _, lines = _read("papers", paper_name, Paper)
+    where, found = lines.locate((f"{kind}s", grid_name.removeprefix(kind), *keys))
+    return f"{where}: {'.'.join(map(str, found))}"
+
+
+@cached
+def _read(folder: str, name: str, model: type[M]) -> tuple[M, Lines]:
+    """The YAML file of a name, which states the name, too, and its lines."""
+    if name not in (known := _yaml_names(folder)):
         raise unknown(model.__name__.lower(), name, known)
-    content, key = read_yaml(project_files(folder, "*.yaml")[name], model), "scale" if model is Scale else "name"
+    check_file_name(folder, name)
+    content, lines = read_with_lines(project_files(folder, "[!_]*.yaml")[name], model)
+    key = "scale" if model is Scale else "name"
     if (stated := getattr(content, key)) != name:
-        raise BadInput(f"{folder}/{name}.yaml: {key}: is {stated!r}, but the file is {name}.yaml; make them agree.")
-    return content
+        where, _ = lines.locate((key,))
+        raise BadInput(f"{where}: {key}: is {stated!r}, but the file is {name}.yaml; make them agree.")
+    return content, lines
 
 
 def side_by_side() -> Paper:
     """The table of all methods: every file of methods/ is a row, an invalid file with its error as reason."""
     rows, untrained, trained, simcse = [], [], [], ""
-    titles = [declared.title for declared in valid_declarations(METHODS).values()]
+    titles = Counter(declared.title for declared in valid_declarations(METHODS).values())
     for name in names(METHODS):
-        try:
-            declared = declaration(name)
-        except BadInput as error:
-            rows.append((name, str(error)))
+        if broken := defect(name, METHODS):
+            rows.append((name, broken))
             continue
-        label = declared.title if titles.count(declared.title) == 1 else f"{declared.title} [{name}]"
+        declared = declaration(name)
+        label = declared.title if titles[declared.title] == 1 else f"{declared.title} ({name})"
         rows.append((label, Recipe(method=name)))
         untrained += [label] * (declared.kind == "untrained")
         trained += [label] * (declared.is_trained and declared.corpus == "sentences")
@@ -192,8 +225,7 @@ def _sts_table(title: str, caption: str, runs: Sequence[tuple], **more: Any) -> 
     the corpus. With a `baseline`, the label of a row, a last column shows the differences to it."""
     columns = [Column(label=c, task=c, size="1%") for c in STS_COLUMNS]
     columns += [Column(label="gain over untrained", delta="Avg.")] if more.get("baseline") else []
-    filled: dict[str, Any] = {"source": "measured", "values": [None] * len(columns)}
-    rows = [Row(label=label, **{"missing" if isinstance(run, str) else "run": run}, **filled) for label, run in runs]
+    rows = [Row(label=r[0], missing=r[1]) if isinstance(r[1], str) else Row(label=r[0], run=r[1]) for r in runs]
     return Table(title=title, caption=caption, columns=columns, rows=rows, **more)
 
 

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model,
 
 from csebench.base.hub import EncoderRef
 
+Name = Annotated[str, Field(pattern=r"^[a-z]\w*$", max_length=20)]  # of a file, and a column of listings
 Value = bool | int | float | str
 Seed = Annotated[int, Field(strict=True, ge=0, lt=2**32)]  # numpy's generators take no other
 Threads = Annotated[int, Field(strict=True, ge=1, le=1024)]
@@ -90,7 +91,7 @@ class Variant(NamedTuple):
 class Declaration(Strict):
     """The literal `DECLARATION` at the top of a method or component file."""
 
-    name: str
+    name: Name
     version: int = Field(ge=1)  # increase it when a change of the code changes a number
     title: str
     paper: str
@@ -235,7 +236,7 @@ class Texts(Strict):
 class EvaluatorDeclaration(Strict):
     """The literal `DECLARATION` at the top of an evaluator file."""
 
-    name: str
+    name: Name
     version: int = Field(ge=1)
     title: str
     protocol: str  # name of the protocol's variant, as forks differ silently; may contain {settings}

@@ -5,7 +5,7 @@ docs/evidence.md says how to contribute a source; what needs arithmetic is check
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
@@ -18,7 +18,7 @@ from csebench.base.project import find, folders
 from csebench.plan import catalog, registry
 from csebench.plan.declarations import Pooler, Strict
 from csebench.plan.papers import Erratum, Published, PublishedValue, Row
-from csebench.plan.registry import EVALUATORS, METHODS, declaration, evaluator_declaration
+from csebench.plan.registry import EVALUATORS, METHODS
 
 NOT_SOURCES = ("checkpoints", "methods")
 FULL = "100%"  # of the training set
@@ -34,31 +34,31 @@ BUDGET = ("batch_size", "learning_rate", "steps", "warmup_steps")  # in which a 
 @cached
 def tasks() -> dict[str, list[str]]:
     """The tasks of STS and of transfer, by what their average is called (`published_as` of evaluators)."""
-    declared = [evaluator_declaration(name) for name in registry.names(EVALUATORS)]
+    declared = registry.valid_evaluators().values()
     return {d.published_as: d.tasks for d in declared if d.published_as and d.average}
 
 
-def score_names() -> list[str]:
-    """What a score may be called."""
+def score_names() -> list[str] | None:
+    """What a score may be called; None, for any name, while the file of an evaluator is broken."""
+    if len(registry.valid_evaluators()) < len(registry.names(EVALUATORS)):
+        return None
     return [*(name for average, of in tasks().items() for name in (*of, average)), *DEV]
 
 
 def score_name(evaluator: str, task: str) -> str | None:
     """What a task of an evaluator is called in evidence; None where evidence has none of it."""
-    if evaluator not in registry.names(EVALUATORS):  # such as `transfer:fasttest`, another protocol
-        return None
-    declared = evaluator_declaration(evaluator)
-    if declared.published_as is None or task not in (*declared.tasks, "Avg."):
+    declared = registry.valid_evaluators().get(evaluator)  # None: such as `transfer:fasttest`, another protocol
+    if declared is None or declared.published_as is None or task not in (*declared.tasks, "Avg."):
         return None
     return declared.published_as if task == "Avg." or not declared.average else task
 
 
-def one_of(kind: str, known: Callable[[], Iterable[str]]) -> AfterValidator:
+def one_of(kind: str, known: Callable[[], Collection[str] | None]) -> AfterValidator:
     """The check of a name whose known values other files state."""
 
     def check(name: str) -> str:
-        if name not in known():
-            raise ValueError(str(unknown(kind, name, known())).rstrip("."))
+        if (names := known()) is not None and name not in names:
+            raise ValueError(str(unknown(kind, name, names)).rstrip("."))
         return name
 
     return AfterValidator(check)
@@ -67,7 +67,7 @@ def one_of(kind: str, known: Callable[[], Iterable[str]]) -> AfterValidator:
 def in_percent(scores: dict[str, Published]) -> dict[str, Published]:
     """The check of scores: Spearman x 100, accuracies in percent."""
     for task, score in scores.items():
-        lowest = 0 if task in (TRANSFER, *tasks()[TRANSFER]) else -100
+        lowest = 0 if task in (TRANSFER, *tasks().get(TRANSFER, [])) else -100
         if not lowest <= score.value <= 100:
             raise ValueError(f"{task}: {score.text} is out of range ({lowest} to 100)")
     if all(abs(score.value) <= 1 for score in scores.values()):
@@ -171,7 +171,7 @@ class Source(Strict):
     commit: str | None = Field(None, pattern=r"^[0-9a-f]{8,40}$")
     path: str | None = None
     thread: int | None = Field(None, ge=1)  # number of the issue
-    paper: Annotated[str, one_of("paper", catalog.paper_names)] | None = None
+    paper: Annotated[str, one_of("paper", catalog.paper_files)] | None = None
     tables: list[str] = []
     licence: str | None = None
     date: str
@@ -318,10 +318,9 @@ def key_of_row(row: Row, encoder: str) -> Key | None:
 
 @cached
 def default_pooler(method: str) -> str | None:
-    """The pooler of a method's file; None where methods/ has none."""
-    if method not in registry.names(METHODS):
-        return None
-    return declaration(method).hyperparameters.model_fields["pooler"].default
+    """The pooler of a method's file; None where methods/ has none, or a broken one."""
+    declared = registry.valid_declarations(METHODS).get(method)
+    return declared and declared.hyperparameters.model_fields["pooler"].default
 
 
 def key_of(named: Experiment | Checkpoint) -> Key:
@@ -337,7 +336,7 @@ def evidence_of(key: Key, score: str, size: str = FULL) -> list[Evidence]:
         score: one of `score_names`. Of a transfer task, scores on dev folds do not count.
         size: of the training set, as in the columns of few-shot tables.
     """
-    of_transfer = score in (TRANSFER, *tasks()[TRANSFER])
+    of_transfer = score in (TRANSFER, *tasks().get(TRANSFER, []))
     return [
         evidence
         for evidence in all_evidence()

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from itertools import chain
 
 from csebench.base.caches import cached
-from csebench.base.errors import BadInput, unknown
+from csebench.base.errors import unknown
 from csebench.plan import tuning
-from csebench.plan.catalog import SIDE_BY_SIDE, paper, scale
+from csebench.plan.catalog import SIDE_BY_SIDE, paper, place_in_paper, scale
 from csebench.plan.declarations import Scale, Value
-from csebench.plan.papers import FIGURES_OF_SCORES, Column, Figure, Grid, Recipe, Row, SettingsTable, Table
+from csebench.plan.papers import FIGURES_OF_SCORES, Column, Figure, Grid, Recipe, Row, SettingsTable, Table, pick_grid
 from csebench.plan.recipe import conditions, corpus_of, make_spec, pretraining
-from csebench.plan.registry import COMPONENTS, METHODS, check_name, declaration, panels, protocol
+from csebench.plan.registry import EVALUATORS, declaration, defect, panels, protocol, recipe_defect
 from csebench.plan.spec import Spec
 
 
@@ -39,26 +39,31 @@ class CellPlan:
 def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan]]:
     """The rows of cells of `table2` or `figure3`; empty for a table of settings. Raises BadInput: a row or column
     names something that does not exist."""
-    grid, where = find_grid(paper_name, name), f"papers/{paper_name}.yaml: {name}"
+    grid = find_grid(paper_name, name)
     if isinstance(grid, SettingsTable):
         return []
-    for column in grid.columns:
-        if column.task is not None:
-            evaluator = grid.column_evaluator(column)
-            tasks = protocol(evaluator, where).tasks
-            if column.task not in tasks:
-                raise unknown(f"task of {evaluator}", column.task, tasks, f"{where}: {column.label}")
+    for index, column in enumerate(grid.columns):
+        where = place_in_paper(paper_name, name, "columns", index)
+        evaluator = grid.column_evaluator(column)
+        if column.task is None or defect(evaluator, EVALUATORS, where):
+            continue
+        if column.task not in (tasks := protocol(evaluator, where).tasks):
+            raise unknown(f"task of {evaluator}", column.task, tasks, f"{where}: {column.label}")
     if isinstance(grid, Figure) and grid.kind not in FIGURES_OF_SCORES and grid.kind not in panels():
-        raise unknown("kind of figure", grid.kind, [*FIGURES_OF_SCORES, *panels()], f"{where}: kind")
+        where = place_in_paper(paper_name, name, "kind")
+        raise unknown("kind of figure", grid.kind, [*FIGURES_OF_SCORES, *panels()], where)
     rows = []
-    for row in grid.rows:
-        missing = _defect(row.run, f"{where}: {row.label}") if row.run else row.missing
-        if row.run is None or missing:
+    for index, row in enumerate(grid.rows):
+        where = place_in_paper(paper_name, name, "rows", index)
+        run, missing = row.run, row.missing
+        if run is not None:
+            missing = recipe_defect(run.method, run.components, f"{where}: {row.label}")
+        if run is None or missing:
             rows.append([CellPlan(row, column, missing=missing) for column in grid.columns])
         else:
             settings = scale(scale_name)
             seeds = settings.seeds_of(f"{paper_name}/{name}", grid.run_seeds)
-            rows.append([_plan_cell(grid, row, row.run, column, settings, seeds, where) for column in grid.columns])
+            rows.append([_plan_cell(grid, row, run, column, settings, seeds, where) for column in grid.columns])
     return rows
 
 
@@ -79,6 +84,8 @@ def _plan_cell(
     evaluator = substitute(requested, scale)
     if evaluator is None:
         return CellPlan(row, column, missing=f"no {requested} at scale {scale.scale}")
+    if broken := defect(evaluator, EVALUATORS, where):
+        return CellPlan(row, column, missing=broken)
     sweep, absent = substitute_sweep(recipe.sweep | column.sweep, scale)
     if absent:
         return CellPlan(row, column, missing=absent)
@@ -132,36 +139,19 @@ def substitute_sweep(sweep: dict[str, Value], scale: Scale) -> tuple[dict[str, V
     return available, "; ".join(absent) or None
 
 
-def _defect(recipe: Recipe, where: str) -> str | None:
-    """What is wrong with a declaration that a recipe needs, or None. Raises BadInput for an unknown name."""
-    needed = [(recipe.method, METHODS), *((name, COMPONENTS) for name in recipe.components)]
-    for name, folder in needed:
-        check_name(name, folder, where)
-        try:
-            declared = declaration(name, folder)
-        except BadInput as error:
-            return str(error)
-        needed += [(component, COMPONENTS) for component in declared.components]
-        needed += [(stage, METHODS) for stage in declared.stages]
-    return None
-
-
 def find_grid(paper_name: str, name: str) -> Table | SettingsTable | Figure:
     """`table2` or `figure3` of a paper; `methods` of the paper `methods` is the table of all methods, `micse` of
     `variants` that of miCSE's variants."""
-    kind = "figure" if name.startswith("figure") else "table"
-    known = paper(paper_name).figures if kind == "figure" else paper(paper_name).tables
-    if (key := name.removeprefix(kind)) not in known:
-        raise unknown(f"{kind} of {paper_name}", key, known)
-    return known[key]
+    return pick_grid(dict(paper(paper_name)), name, f" of {paper_name}")
 
 
 def recipe_values(paper_name: str, name: str, param: str) -> list[Value]:
     """The value of a parameter in the recipe of each column of a table of settings, at scale paper."""
     table, paper_scale, values = find_grid(paper_name, name), scale("paper"), []
     assert isinstance(table, SettingsTable), name
-    for column in table.columns:
-        role, where = column.run.encoder or table.encoder, f"papers/{paper_name}.yaml: {name}: {column.label}"
+    for index, column in enumerate(table.columns):
+        role = column.run.encoder or table.encoder
+        where = f"{place_in_paper(paper_name, name, 'columns', index)}: {column.label}"
         for kind, key, known in (("encoder", role, paper_scale.encoders), ("size", "100%", paper_scale.sizes)):
             if key not in known:
                 raise unknown(f"{kind} of config/paper.yaml", key, known, where)

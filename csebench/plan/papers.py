@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, ValidationInfo, model_validator
 
+from csebench.base.errors import BadInput, unknown
 from csebench.plan.declarations import Strict, Url, Value
 
 SEEDS_NEEDED = 3  # of our runs, for a verdict on a published value
+PRINTED = r"(-?\d+(?:\.\d+)?)(?:\s*±\s*(\d+(?:\.\d+)?))?"
 
 
 class Published(Strict):
@@ -24,11 +27,15 @@ class Published(Strict):
         """One unit of the last printed digit: 0.01 for `78.13`."""
         return 10.0 ** -len(self.text.split("±")[0].strip().partition(".")[2])
 
+    @classmethod
+    def __get_pydantic_json_schema__(cls, *_):
+        return {"type": ["string", "number"], "pattern": f"^{PRINTED}$"}  # as YAML files have it
+
 
 def _parse_published(text) -> Published:
     if isinstance(text, Published):
         return text
-    match = re.fullmatch(r"(-?\d+(?:\.\d+)?)(?:\s*±\s*(\d+(?:\.\d+)?))?", str(text).strip())
+    match = re.fullmatch(PRINTED, str(text).strip())
     if match is None:
         raise ValueError(f"not a number, nor a number ± a number: {text!r}")
     return Published(value=float(match[1]), std=float(match[2]) if match[2] else None, text=str(text).strip())
@@ -65,10 +72,10 @@ class Row(Strict):
     run: Recipe | None = None
     missing: str | None = None  # why nothing is run
     evidence: EvidenceKey | None = None  # where the recipe does not tell whose evidence is of the row
-    source: Literal["measured", "copied", "rerun"]  # how the authors obtained the values
+    source: Literal["measured", "copied", "rerun"] = "measured"  # how the authors obtained the values
     origin: str | None = Field(default=None, alias="from")  # paper that copied values come from
     note: str | None = None
-    values: list[PublishedValue | None]  # one per column
+    values: list[PublishedValue | None] = []  # one per column; none where nothing is published
 
     @model_validator(mode="after")
     def is_run_or_missing(self):
@@ -100,11 +107,13 @@ class Column(Strict):
         return self
 
 
-def _values_fit(table):
-    for row in table.rows:
-        if len(row.values) != len(table.columns):
-            raise ValueError(f"{row.label}: {len(row.values)} values for {len(table.columns)} columns")
-    return table
+def _fits_columns(row, info: ValidationInfo):
+    """The check of a row: it has a value per column, or none at all, which is completed here."""
+    columns = info.data.get("columns", row.values)  # without those that are invalid
+    if row.values and len(row.values) != len(columns):
+        raise ValueError(f"{row.label}: {len(row.values)} values for {len(columns)} columns")
+    row.values.extend([None] * (len(columns) - len(row.values)))
+    return row
 
 
 class Family(Strict):
@@ -140,10 +149,9 @@ class Grid(Strict):
     digits: Digits = 2  # printed after the decimal point
     baseline: str | None = None  # label of the row that is subtracted in differences
     columns: list[Column]
-    rows: list[Row]
+    rows: list[Annotated[Row, AfterValidator(_fits_columns)]]
     compare: list[Family] = []
     notes: list[str] = []
-    values_fit = model_validator(mode="after")(_values_fit)
 
     @model_validator(mode="after")
     def families_fit(self):
@@ -218,7 +226,7 @@ class SettingsRow(Strict):
 
     label: str
     param: str  # of the method; `ami.weight` of a component
-    values: list[str | None]  # as printed
+    values: list[str | None] = []  # as printed
 
 
 class SettingsTable(Strict):
@@ -230,9 +238,8 @@ class SettingsTable(Strict):
     section: str | None = None
     encoder: str = "bert-base"
     columns: list[SettingsColumn]
-    rows: list[SettingsRow]
+    rows: list[Annotated[SettingsRow, AfterValidator(_fits_columns)]]
     notes: list[str] = []
-    values_fit = model_validator(mode="after")(_values_fit)
 
 
 def _kind(table) -> str | None:
@@ -321,6 +328,11 @@ class Claim(Strict):
         """Name of the table or figure: `table2`, `figure3`."""
         return f"table{self.table}" if self.table else f"figure{self.figure}"
 
+    @property
+    def places(self) -> list[str]:
+        """Those of the cells that are compared."""
+        return [self.place, f"table{self.versus_table}"] if self.versus_table else [self.place]
+
 
 Finding = Literal["found by reading", "sentence against table", "impossible value", "inconsistent value"]
 
@@ -345,6 +357,32 @@ def _file_name(key):
 Key = Annotated[str, BeforeValidator(_file_name)]  # of a table or figure
 
 
+def _names_cells(claim: Claim, info: ValidationInfo) -> Claim:
+    """The check of a claim: tables, rows and columns that it names are there."""
+    if {"tables", "figures"} <= {*info.data}:  # valid ones
+        try:
+            here, there = (pick_grid(info.data, claim.places[index]) for index in (0, -1))
+            if isinstance(here, SettingsTable) or isinstance(there, SettingsTable):
+                raise ValueError("a table of settings has no values to compare")
+            here.row(claim.row)
+            claim.versus_rows(there, here is there)
+            for label in claim.columns:
+                here.column(label)
+                there.column(claim.versus_column or label)
+        except (BadInput, ValueError) as error:
+            raise ValueError(f"{claim.quote!r}: {str(error).rstrip('.')}") from None
+    return claim
+
+
+def pick_grid(fields: Mapping[str, Any], name: str, whose: str = "") -> Table | SettingsTable | Figure:
+    """`table2` or `figure3` of a paper's fields; a name without a kind is the key of a table. Raises BadInput where
+    there is none of that name."""
+    kind = "figure" if name.startswith("figure") else "table"
+    if (key := name.removeprefix(kind)) not in (known := fields[f"{kind}s"]):
+        raise unknown(f"{kind}{whose}", key, known)
+    return known[key]
+
+
 class Paper(Strict):
     name: str
     label: str = ""  # short name of the method
@@ -353,7 +391,7 @@ class Paper(Strict):
     url: Url | None = None
     tables: dict[Key, Annotated[AnyTable, Discriminator(_kind)]]
     figures: dict[Key, Figure] = {}
-    claims: list[Claim] = []
+    claims: list[Annotated[Claim, AfterValidator(_names_cells)]] = []
     errata: list[Erratum] = []
 
     def claims_by_quote(self) -> dict[str, list[Claim]]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 import importlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from csebench.base.caches import cached
-from csebench.base.errors import BadInput, explain, field_names, unknown
-from csebench.base.files import project_files, read_text, unprintable
+from csebench.base.errors import BadInput, explain, field_names, problem_of, unknown
+from csebench.base.files import Lines, project_files, read_text, unprintable
 from csebench.base.project import PACKAGE, find, folders, name_of
 from csebench.plan.declarations import Declaration, EvaluatorDeclaration, Panel, Value
 
@@ -37,17 +36,35 @@ def names(folder: Path) -> list[str]:
 def read_literal(path: Path, variable: str):
     """The value of a module-level literal, read without running the file. Raises BadInput: the file is not valid
     Python, or has no such literal."""
+    return literal_with_lines(path, variable)[0]
+
+
+def literal_with_lines(path: Path, variable: str) -> tuple[Any, Lines]:
+    """The same, and where its keys are."""
     for node in parse_python(path).body:
         if not isinstance(node, ast.Assign) or all(getattr(t, "id", None) != variable for t in node.targets):
             continue
         for part in ast.walk(node.value):
             if isinstance(part, ast.Constant) and isinstance(part.value, str) and (why := unprintable(part.value)):
                 raise BadInput(f"{path}: line {part.lineno}: {why}")
+        lines = Lines(name_of(path))
+        note_lines(node.value, (), lines.numbers)
         try:
-            return ast.literal_eval(node.value)
+            return ast.literal_eval(node.value), lines
         except (ValueError, TypeError, RecursionError):  # TypeError: a key that is a list
             raise BadInput(f"{path}: line {node.lineno}: {variable} must be a literal, without names.") from None
-    raise BadInput(f"{path}: no {variable} = {{...}} at the top of the file; copy methods/_template.py.")
+    raise BadInput(f"{path}: no {variable} = {{...}} at the top of the file; `csebench new` writes one.")
+
+
+def note_lines(node: ast.expr, place: tuple, numbers: dict[tuple, int]) -> None:
+    """Note the lines of a literal, and of all that is in it, by the path of keys that leads there."""
+    numbers[place], parts = node.lineno, []
+    if isinstance(node, ast.Dict):
+        parts = [(k.value, v) for k, v in zip(node.keys, node.values, strict=True) if isinstance(k, ast.Constant)]
+    elif isinstance(node, ast.List | ast.Tuple):
+        parts = enumerate(node.elts)
+    for key, part in parts:
+        note_lines(part, (*place, key), numbers)
 
 
 def parse_python(path: Path) -> ast.Module:
@@ -98,6 +115,26 @@ def check_name(name: str, folder: Path, where: str = "") -> None:
         raise unknown(kind, name, names(folder), where, f"`csebench {verb}` lists all.")
 
 
+def defect(text: str, folder: Path, where: str = "") -> str | None:
+    """What is wrong with the file of a method, component or evaluator, which may have settings: `beir:scifact`; None
+    where it is valid. Raises BadInput for an unknown name."""
+    name = text.partition(":")[0]
+    check_name(name, folder, where)
+    return problem_of(any_declaration, name, folder)
+
+
+def recipe_defect(method: str, components: Iterable[str], where: str = "") -> str | None:
+    """What is wrong with a file that a method with added components needs, or None. Raises BadInput as `defect`."""
+    needed = [(method, METHODS), *((name, COMPONENTS) for name in components)]
+    for name, folder in needed:
+        if broken := defect(name, folder, where):
+            return broken
+        declared = declaration(name, folder)
+        needed += [(component, COMPONENTS) for component in declared.components]
+        needed += [(stage, METHODS) for stage in declared.stages]
+    return None
+
+
 def declaration(name: str, folder: Path = METHODS) -> Declaration:
     """The checked declaration of a method or component. Raises BadInput as `any_declaration` does."""
     declared = any_declaration(name, folder)
@@ -105,14 +142,17 @@ def declaration(name: str, folder: Path = METHODS) -> Declaration:
     return declared
 
 
+@cached
 def valid_declarations(folder: Path) -> dict[str, Declaration]:
     """The declarations of methods or components by name, without those of invalid files: what needs one of these gets
     the error, and the page of all methods shows it."""
-    valid = {}
-    for name in names(folder):
-        with contextlib.suppress(BadInput):
-            valid[name] = declaration(name, folder)
-    return valid
+    return {name: declaration(name, folder) for name in names(folder) if defect(name, folder) is None}
+
+
+@cached
+def valid_evaluators() -> dict[str, EvaluatorDeclaration]:
+    """The declarations of evaluators by name, without those of invalid files."""
+    return {name: evaluator_declaration(name) for name in names(EVALUATORS) if defect(name, EVALUATORS) is None}
 
 
 def evaluator_declaration(name: str) -> EvaluatorDeclaration:
@@ -129,17 +169,19 @@ def any_declaration(name: str, folder: Path) -> Declaration | EvaluatorDeclarati
     check_name(name, folder)
     model = EvaluatorDeclaration if folder.name == EVALUATORS.name else Declaration
     path = files(folder)[name]
-    where = name_of(path)
-    literal = read_literal(path, "DECLARATION")
+    literal, lines = literal_with_lines(path, "DECLARATION")
     if folder == METHODS and isinstance(literal, dict) and (base := base_method(path)):
         literal = {"kind": declaration(base).kind} | literal
+    above = ()  # keys of the part that is checked
     try:
         declared = model.model_validate(literal, context=declaration)
         if isinstance(declared, Declaration):
+            above = ("params",)
             declared.hyperparameters()
     except ValidationError as e:
-        raise explain(e, where, field_names(model)) from None
+        raise explain(e, lines.file, field_names(model), lambda place: lines.locate((*above, *place))) from None
     if declared.name != name:
+        where, _ = lines.locate(("name",))
         raise BadInput(f"{where}: name: is {declared.name!r} but the file is {name}.py; make them agree.")
     return declared
 
@@ -155,16 +197,18 @@ def load(name: str, folder: Path = METHODS, attribute: str = ""):
     return getattr(module, attribute or main)
 
 
+def tasks_of(text: str) -> list[str]:
+    """The tasks that the average of an evaluator is over; none where its file is broken."""
+    declared = valid_evaluators().get(text.partition(":")[0])
+    return declared.tasks if declared else []
+
+
 @cached
 def panels() -> dict[str, tuple[str, Panel]]:
     """(evaluator, panel) by the kind of figure that the evaluator draws. A broken file has none; what needs it fails.
     Raises BadInput: two evaluators declare one kind."""
     by_kind = {}
-    for name in names(EVALUATORS):
-        try:
-            declared = evaluator_declaration(name)
-        except BadInput:
-            continue
+    for name, declared in valid_evaluators().items():
         for kind, panel in declared.panels.items():
             if kind in by_kind:
                 raise BadInput(f"evaluators {by_kind[kind][0]} and {name}: panels: both declare the kind {kind!r}.")

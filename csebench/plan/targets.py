@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from csebench.base.caches import cached
-from csebench.base.errors import BadInput, by_number, unknown
+from csebench.base.errors import BadInput, by_number, problem_of, unknown
 from csebench.base.project import published
 from csebench.base.runs import has_model
+from csebench.plan import catalog
 from csebench.plan.catalog import GENERATED, VARIANTS, paper, paper_names, results_folder, scale, scale_names, scales
 from csebench.plan.grids import CellPlan, find_grid, plan_grid, untrained_cell
 from csebench.plan.papers import Figure
@@ -144,17 +145,35 @@ def page(name: str, scale_name: str, paper_name: str | None = None) -> Page:
     known = [key for p in paper_names() for key in paper(p).tables]
     if (key := name.removeprefix("table")) not in known:
         raise unknown("table", key, known)
-    papers = tuple(p for p in paper_names() if key in paper(p).tables)
-    return Page(name, papers, scale_name, results_folder(scale_name) / f"{name}.md")
+    having = [p for p in paper_names() if key in paper(p).tables]
+    papers = [p for p in having if defect(p, name, scale_name) is None] or having
+    return Page(name, tuple(papers), scale_name, results_folder(scale_name) / f"{name}.md")
 
 
 @cached
 def pages(scale_name: str) -> tuple[Page, ...]:
-    """Every page of a scale: tables over all papers, generated ones, then each paper's tables and figures."""
-    keys = sorted({key for name in paper_names() for key in paper(name).tables}, key=by_number)
-    of_papers = [page(grid, scale_name, name) for name in paper_names() for grid in grid_names(name)]
-    over_all = [page(name, scale_name) for name in (*(f"table{key}" for key in keys), *GENERATED)]
-    return (*over_all, *of_papers)
+    """Every page of a scale: tables over all papers, generated ones, then each paper's tables and figures; without
+    broken ones (`left_out`)."""
+    of_papers = [page(name, scale_name, of_paper) for of_paper, name in planned_grids(scale_name)]
+    tables = sorted({page.name for page in of_papers if page.name.startswith("table")}, key=by_number)
+    return (*(page(name, scale_name) for name in (*tables, *GENERATED)), *of_papers)
+
+
+@cached
+def defect(paper_name: str, name: str, scale_name: str) -> str | None:
+    """Why a table or figure has no page at a scale: its file names what does not exist; None where it has one."""
+    return problem_of(plan_grid, paper_name, name, scale_name)
+
+
+def planned_grids(scale_name: str) -> list[tuple[str, str]]:
+    """(paper, name) of every table and figure of papers/ that has a page at a scale."""
+    return [(p, name) for p in paper_names() for name in grid_names(p) if defect(p, name, scale_name) is None]
+
+
+def left_out(scale_name: str) -> list[str]:
+    """What is wrong with papers, and with tables and figures, that have no pages at a scale."""
+    defects = [defect(p, name, scale_name) for p in paper_names() for name in grid_names(p)]
+    return [*catalog.broken_papers().values(), *filter(None, defects)]
 
 
 def grid_names(paper_name: str) -> list[str]:
@@ -180,6 +199,8 @@ def parse_target(target: str, scale_name: str) -> list[Page]:
     if target == "all":
         return list(pages(scale_name))
     parts, scale_name = split_target(target, scale_name)
+    if broken := catalog.broken_papers().get("".join(parts[:1])):
+        raise BadInput(broken)
     match parts:
         case [name] if name in GENERATED or re.fullmatch(r"table\w+", name):
             return [page(name, scale_name)]

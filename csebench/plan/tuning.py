@@ -25,7 +25,7 @@ from csebench.plan import catalog
 from csebench.plan.declarations import EncoderRef, Scale, Strict, Value
 from csebench.plan.papers import Recipe
 from csebench.plan.recipe import Conditions, conditions, host, inherited, make_spec, recipe_name
-from csebench.plan.registry import COMPONENTS, METHODS, declaration, valid_declarations
+from csebench.plan.registry import COMPONENTS, METHODS, declaration, recipe_defect, valid_declarations
 from csebench.plan.spec import Spec
 
 ENCODER = "bert-base"  # role in config/; rows on another encoder keep their settings
@@ -174,8 +174,10 @@ def search_path(name: str, scale_name: str) -> Path:
 
 
 def search_files(scale_name: str) -> list[Path]:
-    """The files of all searches that were made at a scale."""
-    return [search_path(name, scale_name) for name in project_files(search_path("", scale_name).parent, "*.json")]
+    """The files of all searches that were made at a scale, without those of methods and components whose files are
+    broken."""
+    names = project_files(search_path("", scale_name).parent, "*.json")
+    return [search_path(name, scale_name) for name in names if not is_broken(name)]
 
 
 def read_search(path: Path) -> Search:
@@ -231,6 +233,12 @@ def unequal_numbers(searches: list[Search]) -> str:
     numbers, most = ", ".join(f"{s.name} {s.planned}" for s in searches), max(s.planned for s in searches)
     values = {search.name: math.prod(map(len, search_space(search.name).values())) for search in searches}
     return numbers if any(search.planned < min(most, values[search.name]) for search in searches) else ""
+
+
+def is_broken(name: str) -> bool:
+    """Whether a file that `ct+ami` needs is not valid."""
+    method, *added = name.split("+")
+    return recipe_defect(method, added) is not None
 
 
 def defect(search: Search, scale_name: str) -> str | None:

@@ -18,8 +18,9 @@ from pathlib import Path
 from pydantic import BaseModel, RootModel
 
 from csebench.base.errors import BadInput, unknown
-from csebench.base.files import read_object, write_json
+from csebench.base.files import parse_json, read_object, write_json
 from csebench.base.project import PACKAGE, ROOT
+from csebench.base.provenance import run_git
 from csebench.plan.declarations import without_text
 from csebench.plan.recipe import back_translation_facts
 from csebench.plan.registry import (
@@ -133,10 +134,14 @@ class Locked(BaseModel):
 
 
 def locked() -> dict[str, dict]:
-    """Every unit's version and hash as they are in the lock. Raises BadInput where it is damaged."""
+    """Every unit's version and hash as they are in the lock; without drafts, which the lock of the last commit has
+    not. Raises BadInput where it is damaged."""
     if not LOCK.exists():
         return {}
-    return read_object(LOCK, RootModel[dict[str, Locked]], "Restore it: `git checkout` of this file.")
+    noted = read_object(LOCK, RootModel[dict[str, Locked]], "Restore it: `git checkout` of this file.")
+    committed = run_git("show", f"HEAD:./{LOCK.relative_to(ROOT)}") if LOCK.is_relative_to(ROOT) else None
+    known = noted if committed is None else parse_json(committed, str(LOCK))
+    return {unit: content for unit, content in noted.items() if unit in known}
 
 
 def changed_without_bump(skip_invalid: bool = False) -> list[str]:

@@ -18,7 +18,7 @@ from csebench.plan import evidence
 from csebench.plan.catalog import DEFAULT_SCALE, paper, paper_names
 from csebench.plan.grids import find_grid
 from csebench.plan.papers import Column, Grid, Published, Row, SettingsTable
-from csebench.plan.registry import protocol
+from csebench.plan.registry import tasks_of, valid_evaluators
 from csebench.plan.targets import grid_label, grid_names
 from csebench.report import claims
 
@@ -189,7 +189,7 @@ def is_average(grid: Grid, column: Column, before: list[Column]) -> bool:
     if column.mean:
         return True
     same_run = {(c.evaluator, c.size) for c in before} == {(column.evaluator, column.size)}
-    tasks = protocol(grid.column_evaluator(column)).declaration.tasks
+    tasks = tasks_of(grid.column_evaluator(column))
     return column.task == "Avg." and same_run and [c.task for c in before] == tasks
 
 
@@ -198,7 +198,8 @@ def check_shares() -> Iterator[tuple[tuple, Finding]]:
     """An accuracy or recall that no count of correct items gives."""
     for cell in printed_cells():
         grid, printed = cell.grid, cell.value
-        items = protocol(grid.column_evaluator(cell.column)).declaration.counts.get(cell.column.task or "")
+        declared = valid_evaluators().get(grid.column_evaluator(cell.column).partition(":")[0])
+        items = declared.counts.get(cell.column.task or "") if declared else None
         if items is None or printed.std is not None:
             continue
         correct = printed.value / grid.factor * items
@@ -212,21 +213,20 @@ def check_shares() -> Iterator[tuple[tuple, Finding]]:
 
 def check_claims() -> Iterator[Finding]:
     """Sentences of the text that the printed numbers reverse, or whose stated size differs."""
-    for name in paper_names():
-        for quote, rows in paper(name).claims_by_quote().items():
-            judged = [(claim, claims.judge_print(name, claim, DEFAULT_SCALE)) for claim in rows]
-            wrong = [(claim, j) for claim, j in judged if j.verdict == claims.CONTRADICTED or j.size == claims.OTHER]
-            if not wrong:
-                continue
-            serious = any(
-                (j.direction != claims.AGREES and j.shown == claims.YES)
-                or (j.size == claims.OTHER and claim.less_than is None)
-                for claim, j in wrong
-            )
-            places = dict.fromkeys(f"sec. {claim.section} on {claim.place}" for claim, _ in wrong)
-            details = [f"{claim.row}: {j.detail}" if len(rows) > 1 else j.detail for claim, j in wrong]
-            text = f"“{quote}”: " + "; ".join(dict.fromkeys(details))
-            yield Finding(SENTENCE, SERIOUS if serious else NOTABLE, tuple(Place(name, p) for p in places), text)
+    for name, quote, rows in claims.stated_quotes(DEFAULT_SCALE):
+        judged = [(claim, claims.judge_print(name, claim, DEFAULT_SCALE)) for claim in rows]
+        wrong = [(claim, j) for claim, j in judged if j.verdict == claims.CONTRADICTED or j.size == claims.OTHER]
+        if not wrong:
+            continue
+        serious = any(
+            (j.direction != claims.AGREES and j.shown == claims.YES)
+            or (j.size == claims.OTHER and claim.less_than is None)
+            for claim, j in wrong
+        )
+        places = dict.fromkeys(f"sec. {claim.section} on {claim.place}" for claim, _ in wrong)
+        details = [f"{claim.row}: {j.detail}" if len(rows) > 1 else j.detail for claim, j in wrong]
+        text = f"“{quote}”: " + "; ".join(dict.fromkeys(details))
+        yield Finding(SENTENCE, SERIOUS if serious else NOTABLE, tuple(Place(name, p) for p in places), text)
 
 
 def check_repeated_settings() -> Iterator[Finding]:

@@ -18,10 +18,10 @@ from math import inf, sqrt
 import numpy as np
 
 from csebench.base.caches import cached, cached_by_folder
-from csebench.base.errors import BadInput
 from csebench.plan.catalog import paper, paper_names
-from csebench.plan.papers import Claim, Published, SettingsTable
+from csebench.plan.papers import Claim, Published
 from csebench.plan.spec import Spec
+from csebench.plan.targets import planned_grids
 from csebench.report import stats
 from csebench.report.cells import PAPER_SCALE, Cell, GridView, grid_view, is_control, printed_view
 from csebench.report.compare import differing, estimate_of, why_not
@@ -149,7 +149,14 @@ class JudgedSentence(Judged):
 
 def judge_all(scale: str) -> list[JudgedSentence]:
     """Every sentence of every paper, on the printed numbers and on ours."""
-    return [judge_quote(name, quote, scale) for name in paper_names() for quote in paper(name).claims_by_quote()]
+    return [judge_quote(name, quote, scale) for name, quote, _ in stated_quotes(scale)]
+
+
+def stated_quotes(scale: str) -> list[tuple[str, str, list[Claim]]]:
+    """(paper, sentence, its claims) of all papers, without those about a table or figure that is broken."""
+    stated = [(name, *of) for name in paper_names() for of in paper(name).claims_by_quote().items()]
+    planned = {*planned_grids(scale)}
+    return [of for of in stated if planned.issuperset((of[0], place) for claim in of[2] for place in claim.places)]
 
 
 def judged_claims(paper_name: str, place: str, scale: str) -> list[JudgedSentence]:
@@ -180,17 +187,11 @@ _our_view, _printed_view = cached_by_folder(grid_view), cached(printed_view)  # 
 
 
 def _judge(paper_name: str, claim: Claim, scale: str, view: Callable[..., GridView], contrast: Callable) -> Judgement:
-    """A claim on one side; BadInput where it names a table, row or column that does not exist."""
-    try:
-        here = view(paper_name, claim.place, scale)
-        there = view(paper_name, f"table{claim.versus_table}", scale) if claim.versus_table else here
-        if isinstance(here.grid, SettingsTable) or isinstance(there.grid, SettingsTable):
-            raise ValueError("a table of settings has no values to compare")
-        pairings, grid = pair_cells(claim, here, there), here.grid
-        digits = max(grid.column_digits(grid.columns[grid.column(label)]) for label in claim.columns)
-    except (BadInput, ValueError) as error:
-        raise BadInput(f"papers/{paper_name}.yaml: claim {claim.quote!r}: {str(error).rstrip('.')}.") from None
-    contrasts = [contrast(claim, here, *pairing) for pairing in pairings]
+    """A claim on one side."""
+    here, there = (view(paper_name, claim.places[index], scale) for index in (0, -1))
+    grid = here.score_grid
+    digits = max(grid.column_digits(grid.columns[grid.column(label)]) for label in claim.columns)
+    contrasts = [contrast(claim, here, *pairing) for pairing in pair_cells(claim, here, there)]
     if contrast is contrast_printed and claim.versus == "others":  # papers leave some cells of a row empty
         contrasts = [one for one in contrasts if not isinstance(one, str)]
     return judge_row(claim, contrasts, digits)

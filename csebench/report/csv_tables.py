@@ -12,7 +12,7 @@ from csebench.base.terminal import csv_text
 from csebench.plan.catalog import results_folder
 from csebench.plan.declarations import Declaration, Value
 from csebench.plan.papers import SettingsTable
-from csebench.plan.registry import COMPONENTS, METHODS, declaration, evaluator_declaration, names
+from csebench.plan.registry import COMPONENTS, METHODS, declaration, valid_declarations, valid_evaluators
 from csebench.plan.spec import Spec
 from csebench.plan.targets import pages
 from csebench.report.cells import Cell, GridView, grid_view
@@ -46,7 +46,7 @@ def csv_files(scale: str) -> dict[Path, str]:
 def score_rows(scale: str) -> Iterable[dict]:
     for content in sorted(newest(scale).values(), key=lambda content: content["run"]):
         about = describe_run(Spec.model_validate(content["spec"]))
-        for row in content["scores"]:
+        for row in (row for row in content["scores"] if row["evaluator"] in valid_evaluators()):
             yield {**about, **row, "unit": unit(row["evaluator"], row["metric"])}
 
 
@@ -71,10 +71,10 @@ def describe_run(spec: Spec) -> dict:
 
 def variant_and_changes(spec: Spec) -> tuple[str, dict[str, Value]]:
     """The declared variant that a run's parameters are closest to (empty: the defaults), and those that differ from
-    it; `ami.weight` is a component's. Of a method that is gone, every parameter."""
+    it; `ami.weight` is a component's. Of a method that is gone or broken, every parameter."""
     parts = spec.components.items()
     params = spec.params | {f"{name}.{key}": value for name, part in parts for key, value in part.params.items()}
-    if spec.method not in names(METHODS):
+    if spec.method not in valid_declarations(METHODS):
         return "", params
     method = declaration(spec.method)
     candidates = {"": {}} | method.variant_params
@@ -94,7 +94,7 @@ def changes(params: dict[str, Value], method: Declaration, variant: dict, spec: 
     defaults = method.hyperparameters().model_dump() | {k: v for k, v in variant.items() if k != "components"}
     declared = method.components | variant.get("components", {})  # None: the variant leaves it out
     for name in spec.components:
-        if name in names(COMPONENTS) and declared.get(name, {}) is not None:
+        if name in valid_declarations(COMPONENTS) and declared.get(name, {}) is not None:
             plug_in = declaration(name, COMPONENTS).hyperparameters().model_dump()
             plug_in |= method.components.get(name, {}) | declared.get(name, {})
             defaults |= {f"{name}.{key}": value for key, value in plug_in.items()}
@@ -105,7 +105,7 @@ def changes(params: dict[str, Value], method: Declaration, variant: dict, spec: 
 
 def unit(evaluator: str, metric: str) -> str:
     """Unit of a score's value; of `mutual information, head 1` that of `mutual information`."""
-    units = evaluator_declaration(evaluator).units
+    units = valid_evaluators()[evaluator].units
     return units.get(metric, units.get(metric.partition(",")[0], FRACTION))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from csebench.base.errors import BadInput
 from csebench.base.files import read_json
 from csebench.plan.declarations import Panel, Texts
-from csebench.plan.registry import EVALUATORS, evaluator_declaration, load_drawing, names, panels, protocol
+from csebench.plan.registry import load_drawing, panels, protocol, valid_evaluators
 from csebench.plan.targets import score_path
 from csebench.report.cells import Cell, GridView
 from csebench.report.markdown import escape_cell, escape_html
@@ -49,7 +49,7 @@ def plot(scores: Path, out: Path) -> list[Path]:
 
 def plotted() -> list[str]:
     """Evaluators that have something to plot."""
-    declared = [evaluator_declaration(name) for name in names(EVALUATORS)]
+    declared = valid_evaluators().values()
     return [evaluator.name for evaluator in declared if evaluator.panels or evaluator.texts]
 
 

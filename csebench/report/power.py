@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf, sqrt
 
-from csebench.plan.catalog import paper, paper_names
 from csebench.report import claims
 from csebench.report.cells import Cell, GridView, printed_view
 from csebench.report.compare import Comparison, answers, can_be_run
@@ -124,11 +123,9 @@ def run_variance(cell: Cell) -> float | None:
 def claim_rows() -> list[list]:
     """Whether each claim can be tested at all at the papers' own scale, as under CLAIMS_HEAD: the seeds that would
     show its printed difference, without an error over test items and with three sizes of it."""
-    rows = []
-    claims_above = [(n, c) for n in paper_names() for c in paper(n).claims if c.relation == "above"]
-    for name, claim in claims_above:
-        here = printed_view(name, claim.place, "paper")
-        there = printed_view(name, f"table{claim.versus_table}", "paper") if claim.versus_table else here
+    rows, stated = [], claims.stated_quotes("paper")
+    for name, claim in [(n, c) for n, _, of_quote in stated for c in of_quote if c.relation == "above"]:
+        here, there = (printed_view(name, claim.places[index], "paper") for index in (0, -1))
         for versus, column, pairs in claims.pair_cells(claim, here, there):
             contrast = claims.contrast_printed(claim, here, versus, column, pairs)
             of_one = claim.statistic == "value" and len(pairs) == 1

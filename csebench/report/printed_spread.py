@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from math import inf, sqrt
 
 from csebench.plan.evidence import FULL, names, score_name
-from csebench.plan.registry import METHODS, declaration, protocol
-from csebench.plan.registry import names as file_names
+from csebench.plan.registry import METHODS, tasks_of, valid_declarations
 from csebench.report import stats
 from csebench.report.cells import Cell
 from csebench.report.others import Spread
@@ -74,7 +73,7 @@ def is_whole_average(cells: list[Cell]) -> bool:
     evaluators = {cell.published_evaluator for cell in cells}
     single = all(c.published is not None and c.published.std is None and not c.parts for c in cells)
     tasks = [cell.plan.column.task for cell in cells]
-    of_all = len(evaluators) == 1 and tasks == list(protocol(evaluators.pop()).declaration.tasks)
+    of_all = len(evaluators) == 1 and tasks == tasks_of(evaluators.pop())
     return single and len(tasks) > 1 and of_all
 
 
@@ -92,7 +91,8 @@ def printed_variance(cell: Cell) -> Variance:
 def single_run_variance(cell: Cell, task: str | None) -> Variance:
     """Variance of one run's score of a task, from the nearest seed sweep; none of a row that nothing trains."""
     row = cell.plan.row
-    if row.run is not None and declaration(row.run.method).kind == "untrained":
+    declared = valid_declarations(METHODS).get(row.run.method) if row.run else None
+    if declared is not None and declared.kind == "untrained":
         return Variance(0.0)
     nearest, encoder = nearest_spread(cell, task), encoder_title(cell)
     if nearest is None:
@@ -131,5 +131,6 @@ def nearest_spread(cell: Cell, task: str | None) -> Spread | None:
 
 
 def training_data(method: str | None) -> str | None:
-    """The kind of corpus that a method trains on (`sentences`, `triplets`); None where methods/ does not have it."""
-    return declaration(method).corpus if method in file_names(METHODS) else None
+    """The kind of corpus that a method trains on (`sentences`, `triplets`); None where methods/ has no valid file."""
+    declared = valid_declarations(METHODS).get(method or "")
+    return declared and declared.corpus

@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from csebench.base.errors import BadInput
 from csebench.base.files import write_bytes
 from csebench.plan.papers import Row
-from csebench.plan.registry import declaration
+from csebench.plan.registry import METHODS, valid_declarations
 
 # Okabe and Ito's colours, which the colour-blind tell apart; more than eight groups also differ in their marker.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#808080", "#B8A900")
@@ -49,10 +48,8 @@ def row_colour(row: Row, place: int) -> str:
 def method_colour(name: str) -> str | None:
     """The colour that a method declares for itself, or with components, in all figures: `simcse`, `simcse+ami`."""
     method, _, components = name.partition("+")
-    try:
-        return declaration(method).colours.get(components)
-    except BadInput:  # no such method, or an invalid file
-        return None
+    declared = valid_declarations(METHODS).get(method)
+    return declared and declared.colours.get(components)
 
 
 def points(axes, x, y, group: int = 0, **style):

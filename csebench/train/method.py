@@ -107,8 +107,13 @@ class Method(nn.Module):
         self.edits: list[Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]] = []
 
     def encoders(self) -> list[Encoder]:
-        """The encoders trained; of several, the better on STS-B dev is kept."""
+        """The encoders that are scored on STS-B dev, of which the best is kept. What is trained is every parameter of
+        the method's modules, unless its `requires_grad` is false."""
         return [self.encoder]
+
+    def learned(self) -> dict[str, float]:
+        """Learned values to be recorded at every evaluation, such as a temperature: {"temperature": 0.05}."""
+        return {}
 
     def sentences_per_step(self) -> int:
         return self.p.batch_size

@@ -78,10 +78,13 @@ class Training:
     def evaluate(self, state: TrainState) -> None:
         """Every encoder of the method on STS-B dev; of all steps, or of the last, the first of the best is kept."""
         keeps_last = self.method.keeps_last or self.p.selection == "last"
+        about = {"step": state.step, "loss": state.losses[-1][1]}
+        if learned := {name: float(value) for name, value in self.method.learned().items()}:
+            about["learned"] = learned
         for number, encoder in enumerate(self.method.encoders()):
             point = dev_point(encoder, self.p.pooler, self.dev, self.precision)
             point = {key: value if np.isfinite(value) else None for key, value in point.items()}  # of equal vectors
-            state.curve.append({"step": state.step, "encoder": number, "loss": state.losses[-1][1], **point})
+            state.curve.append({**about, "encoder": number, **point})
             score = point["spearman"]
             newer = keeps_last and state.step > state.best.get("step", 0)
             if score is not None and (newer or score > state.best["score"]):

@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from made_up import SCALE, clear, made_up, table
+from pydantic import ValidationError
 from score_files import write_scores
 
-from csebench.base.errors import BadInput
 from csebench.base.project import ROOT
 from csebench.plan import catalog, targets
-from csebench.plan.papers import Claim
+from csebench.plan.papers import Claim, Paper
 from csebench.report import claims, compare, printed_spread
 from csebench.report.cells import grid_view
 from csebench.report.claims import (
@@ -376,9 +376,11 @@ def test_the_size_of_a_sentence_is_that_of_all_its_rows(sizes, size):
         {"table": "6"},
     ],
 )
-def test_an_unknown_name_is_refused_by_file_and_claim(project, claim):
-    with pytest.raises(BadInput, match=f"papers/made_up.yaml: claim '{QUOTE}'"):
-        judge(**claim)
+def test_an_unknown_name_is_refused_with_its_claim(claim):
+    about = {"quote": QUOTE, "section": "4", "row": "Ours", "columns": ["x"]}
+    about |= {"table": "1"} | claim
+    with pytest.raises(ValidationError, match=rf"claims\.0\s.*'{QUOTE}': "):
+        Paper.model_validate(PAPER | {"title": "A paper", "reference": "Somebody", "claims": [about]})
 
 
 # ---------------------------------------------------------------- the papers

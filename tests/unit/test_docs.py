@@ -3,11 +3,14 @@
 import argparse
 import contextlib
 import io
+import json
 import re
 import runpy
 import shlex
 
+import jsonschema
 import pytest
+import yaml
 
 from csebench import cli
 from csebench.base.project import ROOT
@@ -83,6 +86,44 @@ def test_outputs_are_not_stale():
 def test_the_picture_of_the_rooms_is_not_stale():
     drawing = runpy.run_path(str(ROOT / "docs" / "draw_rooms.py"))
     assert drawing["PICTURE"].read_text() == drawing["draw"](), "run `python docs/draw_rooms.py`"
+
+
+# ---------------------------------------------------------------- schemas
+
+
+schemas = runpy.run_path(str(ROOT / "docs" / "schemas.py"))
+
+
+class AsEditorsRead(yaml.SafeLoader):
+    """YAML 1.2: `3e-5` is a number, a date is a text."""
+
+    yaml_implicit_resolvers = {
+        letter: [(tag, form) for tag, form in forms if not tag.endswith("timestamp")]
+        for letter, forms in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+AsEditorsRead.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)$"), list("-+.0123456789")
+)
+
+
+@pytest.mark.parametrize("name", schemas["schemas"]())
+def test_schemas_are_not_stale(name):
+    text = (schemas["FOLDER"] / f"{name}.json").read_text(encoding="utf-8")
+    assert text == schemas["schemas"]()[name], "run `python docs/schemas.py`"
+
+
+@pytest.mark.parametrize("folder", ["papers", "config", "evidence"])
+def test_a_file_fits_the_schema_that_it_names(folder):
+    """As an editor checks it; templates, too."""
+    for path in sorted((ROOT / folder).glob("*.yaml")):
+        text = path.read_text(encoding="utf-8")
+        named = re.match(r"# yaml-language-server: \$schema=(\S+)\n", text)
+        assert named, f"{path.name}: the first line names no schema"
+        schema = json.loads((path.parent / named[1]).read_text(encoding="utf-8"))
+        errors = [*jsonschema.Draft202012Validator(schema).iter_errors(yaml.load(text, AsEditorsRead))]
+        assert not errors, f"{path.name}: {errors[0].json_path}: {errors[0].message}"
 
 
 def test_the_first_page_is_short():

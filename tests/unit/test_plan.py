@@ -15,7 +15,7 @@ from csebench.base.errors import BadInput, by_number
 from csebench.base.files import sha256
 from csebench.base.project import ROOT
 from csebench.cli import plan
-from csebench.plan import catalog, cost, grids, recipe, registry, targets
+from csebench.plan import catalog, cost, grids, registry, targets
 from csebench.plan.papers import SettingsTable
 from csebench.report import provenance
 from csebench.report.pages.table import table_page
@@ -76,18 +76,20 @@ def test_pretraining_is_one_run_that_comes_first(scale):
 
 
 def test_a_broken_method_leaves_other_tables_alone(monkeypatch):
-    def declaration(name, folder=registry.METHODS):
-        if name == "ct":
-            raise BadInput("methods/ct.py: version: broken")
-        return registry.declaration(name, folder)
+    literal = registry.literal_with_lines
 
-    monkeypatch.setattr(grids, "declaration", declaration)
-    monkeypatch.setattr(recipe, "declaration", declaration)
+    def damaged(path, variable):
+        content, lines = literal(path, variable)
+        return content | {"version": "one"} if path.stem == "ct" else content, lines
+
+    monkeypatch.setattr(registry, "literal_with_lines", damaged)
     caches.clear()
     cells = grids.plan_grid("micse", "table2", "paper")
-    assert {c.missing for c in cells[row("micse", "AMI+CT")]} == {"methods/ct.py: version: broken"}
+    message = registry.defect("ct", registry.METHODS)
+    assert re.match(r"methods/ct\.py: line \d+: version: ", message)
+    assert {c.missing for c in cells[row("micse", "AMI+CT")]} == {message}
     assert all(c.specs for c in cells[row("micse", "miCSE")]) and targets.runs("paper")
-    assert "methods/ct.py: version: broken" in table_page(targets.page("table2", "paper", "micse")).write("markdown")
+    assert message.partition(" (")[0] in table_page(targets.page("table2", "paper", "micse")).write("markdown")
     caches.clear()
 
 

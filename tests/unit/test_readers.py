@@ -243,6 +243,6 @@ def test_yaml_as_it_is_written(tmp_path):
 
     content, lines = read_with_lines(path, Content, as_written=True)
     assert content.model_dump() == {"a": "81.10", "b": [{"c": None}, "1"]}
-    assert [lines.where(*place) for place in ((), ("b",), ("b", 1), ("b", 0, "c", "x"))] == [
+    assert [lines.locate(place)[0] for place in ((), ("b",), ("b", 1), ("b", 0, "c", "x"))] == [
         f"{path}: line {n}" for n in (1, 2, 4, 3)
     ]

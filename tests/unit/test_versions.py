@@ -68,6 +68,7 @@ def test_an_edit_that_can_change_a_number_needs_a_version(now, tmp_path, edit):
     copy.parent.mkdir(parents=True)
     copy.write_text(edited)
     made_of = {unit: paths for unit, (_, paths) in versions.units().items() if ROOT / file in paths}
+    made_of = {unit: paths for unit, paths in made_of.items() if unit in versions.locked()}  # no file of one's own
     after = {unit: [copy if path == ROOT / file else path for path in paths] for unit, paths in made_of.items()}
     assert [unit for unit in made_of if versions.code_hash(*after[unit]) != now[unit]["code"]] == units
 
@@ -92,6 +93,15 @@ def test_changed_code_is_refused_and_the_lock_left_alone(unit, arguments, messag
     with pytest.raises(BadInput, match=message):
         versions.main(arguments)
     assert versions.LOCK.read_text() == before
+
+
+def test_a_draft_needs_no_blessing(unit, monkeypatch):
+    """One that the lock of the last commit does not have."""
+    monkeypatch.setattr(versions, "ROOT", versions.LOCK.parent)
+    monkeypatch.setattr(versions, "run_git", lambda *_: b'{"another": {"version": 1, "code": ""}}')
+    unit.write_text("x = 2\n")
+    assert not versions.changed_without_bump()
+    versions.main([])
 
 
 @pytest.mark.parametrize("text, arguments", [("x = 2  # version\n", []), ("x = 2\n", ["--bless", "unit"])])

@@ -197,7 +197,7 @@ def test_a_dropped_file_is_a_method_in_a_table_and_a_faulty_one_harms_no_other(p
         assert (project.folder / "results" / name).exists() == (name != "methods.md"), name
     assert not (project.folder / "results" / "index.md").exists()
     listed = project.run("methods", module="csebench").stdout
-    assert re.search(r"^broken +BROKEN +methods/broken.py: version", listed, re.M)
+    assert re.search(r"^broken +BROKEN +methods/broken.py: line 1: version", listed, re.M)
     assert project.snakemake("results/partial/methods.md", "results/partial/index.md").returncode == 0
     assert "missing" in project.read("partial/methods.md")
     assert "[complete: 3 of 3 runs scored](tiny/table2.md)" in project.read("partial/index.md")

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from csebench.plan import evidence
-from csebench.plan.catalog import paper
 from csebench.plan.evidence import AVERAGE, DEV, TRANSFER, Checkpoint, Evidence, Key
 from csebench.plan.papers import Published
 from csebench.report import stats
+from csebench.report.audit import paper_label
 from csebench.report.others import (
     PICKED_FROM,
     SWEEP,
@@ -276,7 +276,7 @@ def source_table() -> Table:
             tables = (
                 ", ".join(source.tables[:-1]) + f" and {source.tables[-1]}" if source.tables[1:] else source.tables
             )
-            where = f"{paper(source.paper).label}, Table{'s' * (len(source.tables) > 1)} {''.join(tables)}"
+            where = f"{paper_label(source.paper)}, Table{'s' * (len(source.tables) > 1)} {''.join(tables)}"
         else:
             where = f"[{source.repository}]({source.url}) " + (source.path or f"#{source.thread}")
         kinds = ", ".join(dict.fromkeys(KINDS[e.kind] for e in source.experiments))

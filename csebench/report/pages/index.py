@@ -8,7 +8,7 @@ from collections import Counter
 from csebench.base.errors import by_number
 from csebench.plan.catalog import DEFAULT_SCALE, SIDE_BY_SIDE, VARIANTS, paper, paper_names, results_folder
 from csebench.plan.papers import SettingsTable
-from csebench.plan.targets import grid_label, grid_names, page
+from csebench.plan.targets import grid_label, left_out, page, planned_grids
 from csebench.report.cells import GridView, grid_view, scored_text
 from csebench.report.compare import Answer, answer
 from csebench.report.pages.page import Page, Part, Picture, Table
@@ -19,7 +19,7 @@ STATE_LABELS = {"nothing to run": "cited only"}  # other states are printed as t
 
 
 def index_page(scale: str) -> Page:
-    views = [grid_view(name, grid, scale) for name in paper_names() for grid in grid_names(name)]
+    views = [grid_view(name, grid, scale) for name, grid in planned_grids(scale)]
     evidence = os.path.relpath(results_folder(DEFAULT_SCALE) / "evidence.md", results_folder(scale))
     parts: list[Part] = [f"[Does it reproduce?]({evidence}) Scores of others who trained on the papers' encoders."]
     if scale != DEFAULT_SCALE:
@@ -28,6 +28,7 @@ def index_page(scale: str) -> Page:
     parts += ["## Tables and figures", *coverage(views)]
     states = Counter(view.state for view in views)
     counts = "; ".join(f"{count} {STATE_LABELS.get(state, state)}" for state, count in sorted(states.items()))
+    parts += [f"Left out: {broken}" for broken in left_out(scale)]
     parts += [
         f"A cell: how many of its runs have scores; {STALE}: with an older code version or other settings. {counts}.",
         f"[All methods]({SIDE_BY_SIDE}.md) · [papers and released code]({VARIANTS}.md) · [claims](claims.md) ·"

@@ -14,7 +14,7 @@ from csebench.plan.catalog import scale as read_scale
 from csebench.plan.declarations import Scale
 from csebench.plan.grids import recipe_values
 from csebench.plan.papers import Figure, SettingsTable
-from csebench.plan.registry import METHODS, declaration, names, protocol
+from csebench.plan.registry import METHODS, protocol, valid_declarations
 from csebench.plan.targets import grid_label, grid_path
 from csebench.report import stats
 from csebench.report.cells import Cell, GridView, grid_view, is_control
@@ -116,8 +116,8 @@ def answer_lines(view: GridView, answered: list[Answer]) -> list[str]:
     if view.scale == DEFAULT_SCALE:
         return [f"**{SMOKE}**"]
     if not any(cell.plan.specs for row in view.rows for cell in row):
-        return [f"**Nothing is run here: {why_nothing(view)}.** The printed values follow."]
-    lines = [f"**{reproduced_text(view)}**"] if view.judged else []
+        return [f"**Nothing is run here: {why_nothing(view)}.**{' The printed values follow.' * is_printed(view)}"]
+    lines = [f"**{reproduced_text(view)}**"] if view.judged and is_printed(view) else []
     for answer in answered:
         if answer.family.primary and len(answer.comparisons) == 1:
             (comparison,) = answer.comparisons
@@ -130,6 +130,11 @@ def answer_lines(view: GridView, answered: list[Answer]) -> list[str]:
     if not lines and not done:
         lines.append(f"**{nothing_to_draw(view) or f'No answer yet: 0 of {wanted} runs are scored.'}**")
     return ["\n\n".join(lines)] if lines else []
+
+
+def is_printed(view: GridView) -> bool:
+    """Whether the paper has published values, as one's own may not."""
+    return any(cell.published for row in view.rows for cell in row)
 
 
 def why_nothing(view: GridView) -> str:
@@ -245,7 +250,7 @@ def legend(view: GridView) -> list[Part]:
     seeds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1])))) if counts else "no"
     factor = " × 100" if view.score_grid.factor == 100 else ""
     parts = [f"Mean ± standard deviation of {seeds} seed{'s' * (counts != [1])}, {', '.join(metrics)}{factor}."]
-    if view.judged:
+    if view.judged and is_printed(view):
         parts.append(f"Behind it the printed value: {', '.join(f'{sign} {name}' for name, sign in SIGNS.items())}.")
     any_bold, best = possibly_best(view) if view.scale != DEFAULT_SCALE else (False, {})
     parts += ["Bold: best at 95 %."] if any_bold else []
@@ -327,7 +332,8 @@ def others_fold(view: GridView) -> list[Part]:
         for others in (cell.others for cell in cells if cell.others):
             sources.setdefault(row.label, {})[f"{others.kind}, {', '.join(others.sources)}: {others.differs}."] = None
     lines = "\n".join(f"- {label}: {' / '.join(texts)}" for label, texts in sources.items())
-    text = "Not mixed with ours; in brackets the printed value, and the verdict on it that follows from these runs."
+    printed = "; in brackets the printed value, and the verdict on it that follows from these runs" * is_printed(view)
+    text = f"Not mixed with ours{printed}."
     return [Fold("Others' runs on the paper's encoder", [text, table, lines])]
 
 
@@ -436,7 +442,7 @@ def settings_parts(view: GridView, table: SettingsTable) -> list[Part]:
 
 def variants_legend() -> str:
     """What the rows of the page of variants are, and which methods have none."""
-    without = [declaration(name).title for name in names(METHODS) if name not in paper(VARIANTS).tables]
+    without = [d.title for name, d in valid_declarations(METHODS).items() if name not in paper(VARIANTS).tables]
     return (
         "Where a method's public code differs from its paper, it has a table: *as printed* is the paper, *as released*"
         " the code with what it does by mistake, *released, repaired* the code where it would not run, or is not what"

@@ -1,0 +1,149 @@
+"""The verb new: a file of one's own from the template of its kind, a paper also from a pasted table."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from itertools import zip_longest
+from pathlib import Path
+
+import yaml
+
+from csebench.base.errors import BadInput
+from csebench.base.files import read_text, write_text
+from csebench.base.project import ROOT, folders
+from csebench.plan import catalog
+from csebench.plan.papers import PRINTED, Grid, SettingsTable
+from csebench.plan.registry import METHODS, valid_declarations, valid_evaluators
+
+CHECKS = "csebench show {0}\npytest tests/conformance/test_%s.py -k {0}"
+KINDS = {  # its template, and what to do next
+    "method": ("methods/_template.py", CHECKS % "conformance"),
+    "component": ("methods/components/_template.py", CHECKS % "conformance"),
+    "evaluator": ("evaluators/_template.py", CHECKS % "evaluators"),
+    "paper": ("papers/_template.yaml", "csebench show {0}\ncsebench plan {0}"),
+}
+EVALUATOR = Grid.model_fields["evaluator"].default
+MARKS = re.compile(r"\\[a-zA-Z]+|[{}$*†‡§¶∗⋆★♠♣♥♦♢♡♯△▽]")  # of bold, footnotes and TeX
+EMPTY = ("", "-", "–", "—", "n/a")  # cells
+
+
+def new(args):
+    """Write a file from the template of its kind. Raises BadInput: the name is taken, or the table cannot be read."""
+    (template, what_next), name = KINDS[args.kind], args.name
+    file, unread = template.replace("_template", name), []
+    if args.kind == "paper":
+        catalog.check_file_name("papers", name)
+    if any((folder / file).exists() for folder in folders()):
+        raise BadInput(f"{file}: exists; choose another name.")
+    text, title = read_text(ROOT / template), name.replace("_", " ").capitalize()
+    text = text.replace("template", name).replace("Template", title)
+    if args.table is not None:
+        if args.kind != "paper":
+            raise BadInput("--from: only a paper is made from a table.")
+        head, _, claims = re.split(r"(?m)^(?=tables:|# claims:)", text)
+        tables = [table_text(number, lines, unread) for number, lines in pasted_tables(args.table).items()]
+        if not any(tables):
+            raise BadInput(f"{args.table}: no column is a task of an evaluator, or a size of the training set.")
+        text = "".join([head, "tables:\n", *tables, claims])
+    write_text(folders()[-1] / file, text)
+    print("\n".join([file, *unread, "", what_next.format(name)]))
+
+
+# ---------------------------------------------------------------- pasted tables
+
+
+def pasted_tables(path: Path) -> dict[str, list[list[str]]]:
+    """The cells of tables, by number and line: tabs between cells, the labels of columns in the first line and those
+    of rows in the first cell. A line `# table 2` states the number of the table below it, which is else 1. Raises
+    BadInput where there is no table."""
+    tables: dict[str, list[list[str]]] = {}
+    for line in filter(str.strip, read_text(path).splitlines()):
+        if match := re.fullmatch(r"# table (\w+)\s*", line):
+            tables[match[1]] = []
+        else:
+            lines = tables[next(reversed(tables))] if tables else tables.setdefault("1", [])
+            line = MARKS.sub("", re.sub(r"\\pm\b|\+/-", "±", line).replace("−", "-"))
+            lines.append([cell.strip() for cell in line.split("\t")])
+    if not tables or any(len(lines) < 2 or len(lines[0]) < 2 for lines in tables.values()):
+        raise BadInput(f"{path}: needs a line with the labels of columns and a line per row, with tabs between cells.")
+    return tables
+
+
+def table_text(number: str, lines: list[list[str]], unread: list[str]) -> str:
+    """A table as in papers/*.yaml, whose columns may be the printed rows; empty where neither are known. What could
+    not be read is added to `unread`."""
+    (_, *labels), *body = lines
+    evaluator, columns = known_columns(labels)
+    if not columns and known_columns([label for label, *_ in body])[1]:
+        return table_text(number, [*map(list, zip_longest(*lines, fillvalue=""))], unread)
+    unread += [f"table {number}: column {label!r}: no known task" for label in labels if label not in columns]
+    recipes, rows = known_recipes(), []
+    for label, *cells in body if columns else []:
+        if not (run := find_recipe(label, recipes)):
+            unread.append(f"table {number}: row {label!r}: no known method")
+        cells = dict(zip_longest(labels, cells[: len(labels)], fillvalue=""))
+        values = {column: printed_number(cells[column]) for column in columns}
+        for column in (column for column, value in values.items() if not value and cells[column].lower() not in EMPTY):
+            unread.append(f"table {number}: row {label!r}, column {column!r}: {cells[column]!r} is no number")
+        row = {"label": label, **({"run": run} if run else {"missing": "no recipe yet"})}
+        rows.append(row | ({"values": [*values.values()]} if any(values.values()) else {}))
+    head = [f'  "{number}":', f'    title: "Table {number}"', f"    evaluator: {evaluator}", "    columns:"]
+    items = [f"      - {flow(column)}" for column in columns.values()]
+    return "\n".join([*head, *items, "    rows:", *(f"      - {flow(row)}" for row in rows), ""]) if columns else ""
+
+
+def printed_number(cell: str) -> str | None:
+    """`78.13±0.4` as papers/*.yaml has it; None where a cell holds no number."""
+    text = re.sub(r"±\s*\.", "±0.", re.sub(r"[_^%]", "", cell)).strip()
+    return text if re.fullmatch(PRINTED, text) else None
+
+
+def plain(label: str) -> str:
+    """A label without citation, spaces, signs and case, to be compared with others."""
+    return re.sub(r"[^a-z0-9+%.]", "", re.sub(r"\([^()]*\b(19|20)\d\d\w?\)", "", label).lower()).strip(".")
+
+
+def known_columns(labels: list[str]) -> tuple[str, dict[str, dict[str, str]]]:
+    """The evaluator of most columns, and the columns by label: tasks of evaluators, and sizes of the training set."""
+    known: dict[str, dict[str, dict[str, str]]] = {}  # by label and evaluator
+    for name, declared in valid_evaluators().items():
+        for task in [*declared.tasks, *["Avg."] * declared.average]:
+            known.setdefault(plain(task), {})[f"{name}:{task}" if declared.takes else name] = {"task": task}
+    known |= {plain(size): {EVALUATOR: {"task": "Avg.", "size": size}} for size in catalog.scale("paper").sizes}
+    found = {label: known[key] for label in labels if (key := plain(label).replace("average", "avg")) in known}
+    counts = Counter(evaluator for by_evaluator in found.values() for evaluator in by_evaluator)
+    main = max(counts or [EVALUATOR], key=lambda evaluator: (counts[evaluator], evaluator == EVALUATOR))
+    columns = {}
+    for label, by_evaluator in found.items():
+        evaluator = main if main in by_evaluator else next(iter(by_evaluator))
+        columns[label] = {"label": label} | by_evaluator[evaluator]
+        columns[label] |= {} if evaluator == main else {"evaluator": evaluator}
+    return main, columns
+
+
+def known_recipes() -> dict[str, dict]:
+    """Recipes by label: methods by name and title, and the rows of papers/."""
+    methods = valid_declarations(METHODS).items()
+    recipes = {plain(label): {"method": name} for name, d in methods for label in (d.title, name)}
+    tables = [t for name in catalog.paper_names() for t in catalog.paper(name).tables.values()]
+    for row in (row for table in tables if not isinstance(table, SettingsTable) for row in table.rows):
+        if row.run and not row.run.sweep and re.search("[a-z]{2}", plain(row.label)):
+            recipes.setdefault(plain(row.label), row.run.model_dump(exclude_defaults=True))
+    return recipes
+
+
+def find_recipe(label: str, recipes: dict[str, dict]) -> dict | None:
+    """The recipe of a row by its label, which may end with an encoder: `SimCSE-BERT_base`."""
+    name, encoders = plain(label), {plain(role): {"encoder": role} for role in catalog.scale("paper").encoders}
+    for end, encoder in {"": {}, **encoders}.items():
+        if name.endswith(end) and (recipe := recipes.get(name.removesuffix(end))):
+            return recipe | encoder
+    return None
+
+
+def flow(content: dict) -> str:
+    """Content on one line of YAML."""
+    shape = {"default_flow_style": True, "width": math.inf, "sort_keys": False, "allow_unicode": True}
+    return yaml.safe_dump(content, **shape).strip()
