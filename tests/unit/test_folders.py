@@ -67,7 +67,7 @@ def test_a_name_that_the_project_has_is_refused_with_both_places(name, own):
     shutil.copy(ROOT / name, own / name)
     caches.clear()
     with pytest.raises(BadInput) as refused:
-        registry.names(registry.METHODS), catalog.paper_names(), evidence.sources()
+        registry.names(registry.METHODS), catalog.paper_names(), catalog.scale_names(), evidence.sources()
     assert str(own / name) in str(refused.value) and str(ROOT / name) in str(refused.value)
 
 
