@@ -118,7 +118,6 @@ def cells(name: str, scale: str, row: str | None, column: str | None) -> Iterato
     source, and others' runs. Rows may be named without their citation."""
     from csebench.report.cells import grid_view
     from csebench.report.csv_tables import cell_rows
-    from csebench.report.pages.table import others_source
     from csebench.report.words import short_label
 
     def is_meant(label: str | None, of: str) -> bool:
@@ -138,7 +137,9 @@ def cells(name: str, scale: str, row: str | None, column: str | None) -> Iterato
                 theirs = {"kind": others.kind, "n": n, "mean": mean, "std": std, "sources": others.sources}
                 theirs |= {"values": others.values, "differs": others.differs}
                 spread = "" if std is None else f" ± {cell.number(std)}"
-                known["others"] = f"{cell.number(mean)}{spread}, {counted(n, 'run')}, {others_source(others)}"
+                known["others"] = (
+                    f"{cell.number(mean)}{spread}, {counted(n, 'run')}, {others.kind}, {', '.join(others.sources)}"
+                )
             if cell.absent or plan.missing:
                 known["missing"] = plan.missing or "; ".join([counted(cell.absent, "run"), *cell.reasons])
             runs = {spec.seed: spec.run_id for spec in plan.specs}

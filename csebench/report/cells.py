@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from csebench.plan.catalog import scale as read_scale
-from csebench.plan.grids import CellPlan, find_grid, plan_grid
+from csebench.plan.grids import CellPlan, find_grid, plan_grid, untrained_cell
 from csebench.plan.papers import Figure, Grid, Published, Row, SettingsTable
 from csebench.plan.registry import declaration, protocol
 from csebench.plan.spec import Spec
@@ -105,7 +105,8 @@ class GridView:
         """Per run and evaluator, whether its scores are of an older code version or of other settings; None: it has
         none that a cell shows."""
         shown: dict[tuple[str, str], bool | None] = {}
-        for cell in (cell.plan for row in self.rows for cell in row):
+        untrained = untrained_cell(self.paper, self.name, self.scale)  # the line in a figure
+        for cell in [*(cell.plan for row in self.rows for cell in row), *([untrained] if untrained else [])]:
             for spec in cell.specs:
                 content, outdated = shown_score(spec, cell.evaluator, self.scale)
                 if content is not None and value(content, cell.task, cell.column.metric) is not None:

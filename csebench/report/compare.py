@@ -58,6 +58,10 @@ class Setting(NamedTuple):
     here: str
     there: str
 
+    @property
+    def text(self) -> str:
+        return f"{self.name} {self.here} against {self.there}"
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -131,6 +135,17 @@ def answers(view: GridView) -> list[Answer]:
         return []
     families = sorted(view.grid.compare, key=lambda family: not family.primary)
     return [answer(view, family) for family in families]
+
+
+def each_pair_once(answered: Iterable[Answer]) -> list[tuple[Answer, list[Comparison]]]:
+    """What a page lists: a comparison that two questions share stands below the first of them only."""
+    shown: set[tuple] = set()
+    lists = []
+    for one in answered:
+        of_question = {(c.row, c.against, c.columns): c for c in one.comparisons}
+        lists.append((one, [c for key, c in of_question.items() if key not in shown]))
+        shown |= of_question.keys()
+    return lists
 
 
 def answer(view: GridView, family: Family) -> Answer:

@@ -127,7 +127,7 @@ def comparison_records(view: GridView) -> Iterable[dict]:
 def comparison_record(comparison: Comparison) -> dict:
     """A comparison as plain values, under COMPARISONS without what asks for it; what is not known is empty."""
     values = vars(comparison) | (vars(comparison.estimate) if comparison.estimate else {})
-    values["differs"] = "; ".join(f"{s.name} {s.here} against {s.there}" for s in comparison.differs)
+    values["differs"] = "; ".join(setting.text for setting in comparison.differs)
     values["sentence"] = sentence(comparison)
     names_of_values = COMPARISONS[COMPARISONS.index("row") :]
     return {name: "" if values.get(name) is None else values[name] for name in names_of_values}

@@ -165,7 +165,9 @@ def draw_untrained(axes, shown: GridView, vertical: bool = False) -> list:
         return []
     score = shown.figure.factor * fraction
     style = {"color": GREY, "linestyle": (0, (1, 1)), "linewidth": 1.2, "zorder": 1}
-    label = f"untrained encoder: {score:.{shown.figure.digits}f}"
+    pooler = cell.specs[0].params["pooler"]
+    is_matched = {spec.params["pooler"] for row in shown.rows for of in row for spec in of.plan.specs} == {pooler}
+    label = f"untrained encoder{'' if is_matched else f', {pooler}'}: {score:.{shown.figure.digits}f}"
     return [(axes.axvline if vertical else axes.axhline)(score, **style, label=label)]
 
 

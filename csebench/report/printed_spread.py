@@ -22,12 +22,11 @@ from csebench.report.others import spread as seed_spread
 
 @dataclass(frozen=True)
 class SeedSource:
-    """Whose seeds the deviation of a single printed run comes from; `seeds` is None where none are published."""
+    """Deviation of a single printed run, from the seeds of others; empty where none are published."""
 
     what: str  # task and metric
     encoder: str
     deviation: str = ""  # in printed units
-    seeds: str | None = None  # `50 seeds of unsup-SimCSE, hppRC-simple-simcse`
 
 
 @dataclass(frozen=True)
@@ -98,9 +97,7 @@ def single_run_variance(cell: Cell, task: str | None) -> Variance:
     if nearest is None:
         return Variance(None, sources=(SeedSource(score_label(cell, task), encoder),))
     deviation = nearest.std / 100 * cell.factor
-    method = names().methods[nearest.method].title if nearest.method in names().methods else nearest.method
-    seeds = f"{nearest.n} seeds of {method}, {nearest.source}"
-    return Variance(deviation**2, nearest.n - 1, (SeedSource(str(task), encoder, cell.number(deviation), seeds),))
+    return Variance(deviation**2, nearest.n - 1, (SeedSource(str(task), encoder, cell.number(deviation)),))
 
 
 def encoder_title(cell: Cell) -> str:

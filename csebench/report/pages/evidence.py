@@ -33,14 +33,13 @@ from csebench.report.others import (
     title,
 )
 from csebench.report.pages.page import Fold, Page, Part, Picture, Table
-from csebench.report.pages.table import SIGNS
 
 COMMAND = "snakemake -j4 results/evidence.md"
 WITHIN = {
-    stats.REPRODUCED: "within their spread",
-    stats.CLOSE: "at the edge of their spread",
-    stats.LOWER: "above their spread",
-    stats.HIGHER: "below their spread",
+    stats.REPRODUCED: "inside",
+    stats.CLOSE: "outside, but inside a normal interval at 99 %",
+    stats.LOWER: "above",
+    stats.HIGHER: "below",
 }  # where the printed value lies; the names are of the runs
 HEAD = [
     "method, encoder",
@@ -50,7 +49,7 @@ HEAD = [
     "mean ± sd",
     "min to max",
     "reach print",
-    "printed value is",
+    "printed value lies",
 ]
 KINDS = {
     "retrained": "trained again by others",
@@ -72,9 +71,7 @@ def evidence_page(_scale: str) -> Page:
         Table(HEAD, [row for key in of_sweeps for row in group_rows(key)]),
         reading_key(),
         *what_counts(),
-        Fold(
-            f"Methods with few runs: {len(few)} groups", ["People who miss a number open an issue.", Table(HEAD, few)]
-        ),
+        Fold(f"Methods with few runs: {len(few)} groups", ["Is a number missing? Open an issue.", Table(HEAD, few)]),
         Fold(
             "Test set by test set", ["How many runs of a sweep reach the printed value of each column.", task_table()]
         ),
@@ -105,13 +102,11 @@ def opening() -> list[str]:
     all_sweeps = sweeps()
     if not all_sweeps:
         return ["**No seed sweep of others is known.**"]
-    none = [key for key, runs, value in all_sweeps if not runs.reach(value.value.value)]
     sources = sorted({source for _, runs, _ in all_sweeps for source in runs.sources})
     seeds = sorted({runs.summary.n for _, runs, _ in all_sweeps})
     rising = [encoder_title(key) for key, runs, _ in all_sweeps if 2 * (runs.kept_last_step or 0) >= runs.summary.n]
     lines = [
-        f"**In {len(none)} of {len(all_sweeps)} seed sweeps of {method_title(all_sweeps[0][0])} no run reaches the"
-        f" printed value** ({', '.join(encoder_title(key) for key in none)}).",
+        reach_text(),
         f"Each sweep is {' or '.join(map(str, seeds))} seeds of one re-implementation ({', '.join(sources)}), not of"
         " the authors' code; how it differs is folded below. None of these runs is ours.",
     ]
@@ -123,11 +118,23 @@ def opening() -> list[str]:
     return [lines[0], " ".join(lines[1:])]
 
 
-def reading_key() -> str:
-    signs = ", ".join(f"{SIGNS[name]} {text}" for name, text in WITHIN.items())
+def reach_text() -> str:
+    """How many runs of each sweep reach the printed value."""
+    reached = {key: (runs.reach(value.value.value), runs.summary.n) for key, runs, value in sweeps()}
+    none = [encoder_title(key) for key, (count, _) in reached.items() if not count]
+    some = [f"on {encoder_title(key)} {count} of {n} do" for key, (count, n) in reached.items() if count]
+    if not reached:
+        return "**No seed sweep of others is known.**"
     return (
-        f"Average of the seven STS test sets, Spearman × 100. The printed value is {signs}, {SIGNS[stats.TOO_FEW]} not"
-        f" testable: could it be one more run? The 95 % interval is that of order statistics from"
+        f"**In {len(none)} of {len(reached)} seed sweeps of {method_title(next(iter(reached)))} no run reaches the"
+        f" printed value** ({', '.join(none)}){'; ' * bool(some)}{', '.join(some)}."
+    )
+
+
+def reading_key() -> str:
+    return (
+        "Average of the seven STS test sets, Spearman × 100. The last column: where the printed value lies, if it were"
+        " one more run of these, and their 95 % interval: of order statistics from"
         f" {stats.ORDER_STATISTICS} runs on, else a prediction interval. *Reach print*: runs at or above the printed"
         " value."
     )
@@ -168,10 +175,10 @@ def group_rows(key: Key) -> list[list[str]]:
 
 
 def verdict_text(verdict: stats.Verdict) -> str:
-    """`✓ within their spread, 73.39 to 76.82`, or why there is none."""
+    """`inside, 73.39 to 76.82`, or why there is no verdict."""
     if verdict.low is None:
-        return f"{SIGNS[stats.TOO_FEW]} {verdict.reason}"
-    return f"{SIGNS[verdict.name]} {WITHIN[verdict.name]}, {verdict.low:.2f} to {verdict.high:.2f}"
+        return f"not tested: {verdict.reason}"
+    return f"{WITHIN[verdict.name]}, {verdict.low:.2f} to {verdict.high:.2f}"
 
 
 def task_table() -> Table:

@@ -9,8 +9,9 @@ from csebench.base.errors import by_number
 from csebench.plan.catalog import DEFAULT_SCALE, SIDE_BY_SIDE, VARIANTS, paper, paper_names, results_folder
 from csebench.plan.papers import SettingsTable
 from csebench.plan.targets import grid_label, grid_names, page
-from csebench.report.cells import GridView, grid_view, scored_text
+from csebench.report.cells import PAPER_SCALE, GridView, grid_view, scored_text
 from csebench.report.compare import Answer, answer
+from csebench.report.pages.evidence import reach_text
 from csebench.report.pages.page import Page, Part, Picture, Table
 from csebench.report.pages.table import STALE, scale_line
 from csebench.report.words import family_sentence, not_matched, sentence
@@ -21,9 +22,11 @@ STATE_LABELS = {"nothing to run": "cited only"}  # other states are printed as t
 def index_page(scale: str) -> Page:
     views = [grid_view(name, grid, scale) for name in paper_names() for grid in grid_names(name)]
     evidence = os.path.relpath(results_folder(DEFAULT_SCALE) / "evidence.md", results_folder(scale))
-    parts: list[Part] = [f"[Does it reproduce?]({evidence}) Scores of others who trained on the papers' encoders."]
+    apart = "" if scale == PAPER_SCALE else f"Scale {scale} cannot tell, as its encoder is not the papers'. "
+    parts: list[Part] = [f"Does it reproduce? {apart}Others' runs on theirs: {reach_text()} [Evidence]({evidence})"]
     if scale != DEFAULT_SCALE:
         parts += [questions(scale, [grid_view(SIDE_BY_SIDE, SIDE_BY_SIDE, scale), *views])]
+        parts += ["A pair has other bounds on other pages, where columns, seeds or the number of comparisons differ."]
         parts += [Picture(f"{SIDE_BY_SIDE}.svg", "Every method against the untrained encoder and against SimCSE")]
     parts += ["## Tables and figures", *coverage(views)]
     states = Counter(view.state for view in views)
@@ -47,9 +50,8 @@ def questions(scale: str, views: list[GridView]) -> str:
                 asked.setdefault(family.first_page, []).append(answer(view, family))
     lines = []
     for question, answered in asked.items():
-        links = dict.fromkeys(f"[{label(one.view)}]({one.view.link(results_folder(scale))})" for one in answered)
-        text = " ".join(map(answer_text, answered))
-        lines.append(f"{len(lines) + 1}. {question} {text} {', '.join(links)}")
+        text = " ".join(f"{answer_text(one)} ({place_text(one, scale)})" for one in answered)
+        lines.append(f"{len(lines) + 1}. {question} {text}")
     return "\n".join(lines)
 
 
@@ -58,12 +60,18 @@ def answer_text(answered: Answer) -> str:
     if len(answered.comparisons) <= 2:
         said = ((sentence(c, answered.family.equality), not_matched(c)) for c in answered.comparisons)
         return " ".join(f"**{text}** {unmatched}".rstrip() for text, unmatched in said)
-    first, more, rest = family_sentence(answered).partition(";")
-    return f"**{first}**{more}{rest}"
+    text, more, unmatched = family_sentence(answered).partition(" Not matched")
+    return f"**{text}**{more}{unmatched}"
 
 
-def label(view: GridView) -> str:
-    return "all methods" if view.paper == SIDE_BY_SIDE else f"{paper(view.paper).label} {grid_label(view.name)}"
+def place_text(answered: Answer, scale: str) -> str:
+    """What was compared, and where: `[miCSE Figure 4](micse/figure4.md): 1% to 100%, 3 seeds`."""
+    view, compared = answered.view, answered.comparisons
+    label = "all methods" if view.paper == SIDE_BY_SIDE else f"{paper(view.paper).label} {grid_label(view.name)}"
+    facts = [*dict.fromkeys(c.columns for c in compared)]
+    if counts := {c.estimate.seeds for c in compared if c.estimate}:
+        facts.append(f"{' to '.join(map(str, sorted({min(counts), max(counts)})))} seeds")
+    return f"[{label}]({view.link(results_folder(scale))}): {', '.join(facts)}"
 
 
 def coverage(views: list[GridView]) -> list[Table]:

@@ -19,12 +19,13 @@ from csebench.plan.targets import grid_label, grid_path
 from csebench.report import stats
 from csebench.report.cells import PAPER_SCALE, Cell, GridView, grid_view, is_control
 from csebench.report.claims import judged_claims
-from csebench.report.compare import BETTER, WORSE, Answer, answers, averages, best_rows, block
+from csebench.report.compare import BETTER, WORSE, Answer, answers, averages, best_rows, block, each_pair_once
 from csebench.report.pages.methods import tuning_parts
 from csebench.report.pages.page import Fold, Page, Part, Picture, Table
 from csebench.report.provenance import deviation_lines, page_conditions, provenance_lines
 from csebench.report.words import (
     COMPARISON_HEAD,
+    MOST_NAMES,
     SMOKE,
     comparison_row,
     excluded,
@@ -38,7 +39,6 @@ from csebench.score.store import score
 SOURCES = {"measured": "measured by the authors", "rerun": "re-run by the authors", "copied": "copied"}
 SIGNS = {stats.REPRODUCED: "✓", stats.CLOSE: "≈", stats.LOWER: "↓", stats.HIGHER: "↑", stats.TOO_FEW: "?"}
 STALE = "†"
-MOST_NAMES = 6  # of rows that a legend lists
 CLAIMS_HEAD = ["claim", "on the printed numbers", "here"]
 
 
@@ -103,7 +103,7 @@ def view_parts(view: GridView, folder: Path) -> list[Part]:
     parts += printed_fold(view, folded=bool(shown))
     parts += others_fold(view)
     if answered and view.scale != DEFAULT_SCALE:
-        rows = [comparison_row(c) for answer in answered for c in answer.comparisons]
+        rows = [comparison_row(c) for _, members in each_pair_once(answered) for c in members]
         parts.append(Fold(f"Every declared comparison: {len(rows)}", [Table(COMPARISON_HEAD, rows), how_compared()]))
     parts += [*claims_fold(view), *texts_fold(view)]
     if notes := [*view.grid.notes, *equal_rows(view), *unchanged_rows(view), *missing_scores(view)]:
@@ -170,7 +170,7 @@ def printed_lead(answer: Answer) -> str:
         return f"{row}'s lead over {against} (printed {c.printed:+.2f}) is shown: {gain}."
     if c.relation == WORSE:
         return f"{row} is worse than {against} (printed {c.printed:+.2f}): {gain}."
-    return f"{row}'s lead over {against} (printed {c.printed:+.2f}) is not shown; {excluded(c)}."
+    return f"{row}'s lead over {against} (printed {c.printed:+.2f}) is not shown: {gain}; {excluded(c.high or 0.0)}."
 
 
 def picture(view: GridView, answered: list[Answer], folder: Path) -> list[Picture]:
@@ -326,12 +326,12 @@ def others_fold(view: GridView) -> list[Part]:
         for others in (cell.others for cell in cells if cell.others):
             sources.setdefault(row.label, {})[f"{others.kind}, {', '.join(others.sources)}: {others.differs}."] = None
     lines = "\n".join(f"- {label}: {' / '.join(texts)}" for label, texts in sources.items())
-    text = "Not mixed with ours; in brackets the printed value, and the verdict on it that follows from these runs."
+    text = "Not mixed with ours; in brackets what these runs say of the printed value."
     return [Fold("Others' runs on the paper's encoder", [text, table, lines])]
 
 
 def others_text(cell: Cell) -> str | None:
-    """`75.11 ± 0.84, n = 50 (76.25 ✓)`: others' runs, then the published value with its verdict on them."""
+    """`75.11 ± 0.84, n = 50 (printed 76.25: reproduced)`: others' runs, and the verdict on the published value."""
     if cell.others is None:
         return None
     summary, verdict = cell.others.summary, cell.others.verdict
@@ -339,8 +339,7 @@ def others_text(cell: Cell) -> str | None:
     text = f"{cell.number(summary.mean)}{std}, n = {summary.n}"
     if verdict is None or cell.published is None:
         return text
-    published = [cell.published.text.replace("±", " ± "), SIGNS.get(verdict.name, "")]
-    return f"{text} ({' '.join(filter(None, published))})"
+    return f"{text} (printed {cell.published.text.replace('±', ' ± ')}: {verdict.name})"
 
 
 def claims_fold(view: GridView) -> list[Part]:
@@ -348,7 +347,7 @@ def claims_fold(view: GridView) -> list[Part]:
     if view.paper in GENERATED or view.scale == DEFAULT_SCALE:
         return []
     claims = judged_claims(view.paper, view.name, view.scale)
-    rows = [[f"“{c.quote}”", c.published.text, c.here] for c in claims]
+    rows = [[f"“{c.claims[0].quote}”", c.published.text, c.here] for c in claims]
     return [Fold(f"Claims about it: {len(rows)}", [Table(CLAIMS_HEAD, rows)])] if rows else []
 
 
