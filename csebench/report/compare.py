@@ -19,7 +19,6 @@ import numpy as np
 from csebench.base.caches import cached_by_folder
 from csebench.plan.papers import OTHERS, Column, Family, Grid, SettingsTable
 from csebench.plan.registry import declaration, protocol
-from csebench.plan.spec import Spec
 from csebench.plan.targets import score_path
 from csebench.report import stats
 from csebench.report.cells import (
@@ -112,10 +111,6 @@ class Comparison:
     printed: float | None = None  # the difference of the published values, in points
     scored: tuple[int, int] = (0, 0)  # runs with scores, and all
 
-    @property
-    def matched(self) -> bool:
-        return not self.differs
-
 
 @dataclass(frozen=True)
 class Answer:
@@ -133,8 +128,7 @@ def answers(view: GridView) -> list[Answer]:
     """Every declared question of a table or figure, the primary one first."""
     if isinstance(view.grid, SettingsTable):
         return []
-    families = sorted(view.grid.compare, key=lambda family: not family.primary)
-    return [answer(view, family) for family in families]
+    return [answer(view, family) for family in sorted(view.grid.compare, key=lambda family: not family.primary)]
 
 
 def each_pair_once(answered: Iterable[Answer]) -> list[tuple[Answer, list[Comparison]]]:
@@ -150,12 +144,12 @@ def each_pair_once(answered: Iterable[Answer]) -> list[tuple[Answer, list[Compar
 
 def answer(view: GridView, family: Family) -> Answer:
     """A family, with Holm's correction over its comparisons."""
-    comparisons = [
-        compare(view, row, against, columns)
-        for row, against in row_pairs(view, family)
-        for columns in column_groups(view, family)
-    ]
-    return Answer(family, view, corrected(comparisons))
+    groups = column_groups(view, family)
+    comparisons = [compare(view, *pair, columns) for pair in row_pairs(view, family) for columns in groups]
+    tested = [c for c in comparisons if c.p is not None]
+    adjusted = iter(stats.holm([c.p for c in tested if c.p is not None]))
+    judged_ones = (judged(c, next(adjusted), len(tested)) if c.p is not None else c for c in comparisons)
+    return Answer(family, view, tuple(judged_ones))
 
 
 def row_pairs(view: GridView, family: Family) -> list[tuple[int, int]]:
@@ -204,13 +198,6 @@ def block(view: GridView, index: int) -> tuple | None:
     return encoder_role(cells[0]) or view.score_grid.encoder, corpus
 
 
-def corrected(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
-    """Comparisons with Holm's p over those that have a test, and with simultaneous intervals."""
-    tested = [c for c in comparisons if c.p is not None]
-    adjusted = iter(stats.holm([c.p for c in tested if c.p is not None]))
-    return tuple(judged(c, next(adjusted), len(tested)) if c.p is not None else c for c in comparisons)
-
-
 def judged(comparison: Comparison, p_family: float, count: int) -> Comparison:
     """A comparison as one of `count` of a family."""
     assert comparison.estimate is not None
@@ -246,9 +233,7 @@ def compare(view: GridView, row: int, against: int, columns: Sequence[int]) -> C
     estimate = estimate_of(terms, view.scale)
     low, high = estimate.interval()
     comparison = replace(about, estimate=estimate)
-    if estimate.seed_sd is None and not all(is_deterministic(cell) for _, cell in terms):
-        return replace(comparison, relation=ONE_SEED)
-    if estimate.error[0] == inf:
+    if estimate.error[0] == inf or (estimate.seed_sd is None and not all(is_deterministic(c) for _, c in terms)):
         return replace(comparison, relation=ONE_SEED)
     comparison = replace(comparison, p=estimate.p(), low=low, high=high)
     inactive = max(map(abs, estimate.interval(2 * LEVEL))) <= INACTIVE  # two one-sided tests
@@ -320,30 +305,25 @@ def printed_gain(pairs: Sequence[tuple[Cell, Cell]]) -> float | None:
 
 
 def differing(a: Cell, b: Cell) -> tuple[Setting, ...]:
-    """Shared settings in which two rows differ, but for those that the comparison is about: what rows of one method
-    state differently."""
+    """Shared settings, encoder and training data in which two rows differ, but for those that the comparison is about:
+    what rows of one method state differently."""
     first, second = (next((part.plan for part in cell.parts or (cell,) if part.plan.specs), None) for cell in (a, b))
     if first is None or second is None:
         return ()
     here, there = first.specs[0], second.specs[0]
     subject = stated(first.row.run) ^ stated(second.row.run) if here.method == there.method else set()
-    subject = {key for key, _ in subject}
+    about = {key for key, _ in subject}
     settings = [
         Setting(name, setting_text(here.params[key]), setting_text(there.params[key]))
         for key, name in SHARED.items()
-        if key not in subject and key in here.params and key in there.params and here.params[key] != there.params[key]
+        if key not in about and key in here.params and key in there.params
     ]
-    settings += [Setting(name, *texts) for name, *texts in differing_data(here, there) if len({*texts}) > 1]
-    return tuple(settings)
-
-
-def differing_data(here: Spec, there: Spec) -> Iterable[tuple[str, str, str]]:
-    """Encoder and training data of two runs."""
     if here.run_before is None and there.run_before is None:
-        yield "encoder", here.encoder.name, there.encoder.name
+        settings.append(Setting("encoder", here.encoder.name, there.encoder.name))
     if here.corpus and there.corpus:
-        yield "corpus", here.corpus.name, there.corpus.name
-        yield "sentences", f"{here.corpus.size:,}", f"{there.corpus.size:,}"
+        settings.append(Setting("corpus", here.corpus.name, there.corpus.name))
+        settings.append(Setting("sentences", f"{here.corpus.size:,}", f"{there.corpus.size:,}"))
+    return tuple(setting for setting in settings if setting.here != setting.there)
 
 
 def stated(recipe) -> set[tuple[str, str]]:
@@ -367,17 +347,16 @@ def setting_text(value) -> str:
 def best_rows(view: GridView, column: Column) -> list[set[int]]:
     """The rows of a column that may be best at 95 %, per block of rows that are ranked together: a row is not where
     one is better by a one-sided test at 5 % over the number of other rows. Blocks of one row are left out."""
-    if column.delta is not None:
-        return []
     blocks: dict[tuple, list[int]] = {}
-    for index, cell in enumerate(view.column(column.label)):
-        if is_comparable(cell) and (of := block(view, index)) is not None:
-            blocks.setdefault(of, []).append(index)
     cells = view.column(column.label)
+    for index, cell in enumerate(cells):
+        if column.delta is None and is_comparable(cell) and (of := block(view, index)) is not None:
+            blocks.setdefault(of, []).append(index)
     return [may_be_best(rows, cells, view.scale) for rows in blocks.values() if len(rows) > 1]
 
 
 def may_be_best(rows: list[int], cells: list[Cell], scale: str) -> set[int]:
+    """Those of rows that no higher one beats."""
     level = 2 * LEVEL / (len(rows) - 1)  # of a two-sided interval, of which one side counts
     sign = -1 if cells[rows[0]].plan.column.lower else 1
     ranked = sorted(rows, key=lambda row: -sign * cells[row].mean)

@@ -70,7 +70,7 @@ def draw_comparison(axes, y: float, comparison: Comparison, answer: Answer) -> N
     low, high = ends(comparison, answer)
     assert comparison.estimate is not None
     gain, (left, right) = comparison.estimate.gain, axes.get_xlim()
-    face = BLUE if comparison.matched else "none"
+    face = "none" if comparison.differs else BLUE
     if left < gain < right:
         style = {"color": BLUE, "markerfacecolor": face, "markersize": 6, "elinewidth": 1.6, "capsize": 2}
         axes.errorbar(gain, y, xerr=[[gain - low], [high - gain]], fmt="o", **style)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from math import ceil, floor, inf
 
 from csebench.plan.catalog import DEFAULT_SCALE
+from csebench.plan.papers import Published
 from csebench.report.compare import (
     BETTER,
     INACTIVE,
@@ -161,6 +162,11 @@ def inward(bound: float) -> str:
     """A lower bound rounded down."""
     digits = 2 if abs(bound) < 0.2 else 1
     return f"{floor(bound * 10**digits + 1e-9) / 10**digits:z.{digits}f}"
+
+
+def spaced(value: Published) -> str:
+    """A printed value as text: `78.54 ± 0.15`."""
+    return value.text.replace("±", " ± ")
 
 
 def short_label(label: str) -> str:

@@ -4,10 +4,8 @@ too. Same page, same bytes.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 from tabulate import tabulate
@@ -98,6 +96,5 @@ def as_json(page: Page) -> str:
 WRITERS = {"markdown": as_markdown, "latex": as_latex, "csv": as_csv, "json": as_json}
 
 
-def link(label: str, path: Path, page: Path) -> str:
-    """A link to a file from the page at a path."""
-    return f"[{label}]({os.path.relpath(path, page.parent)})"
+def as_list(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from math import inf
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from csebench.report.cells import PAPER_SCALE, Cell, GridView, grid_view, is_con
 from csebench.report.claims import judged_claims
 from csebench.report.compare import BETTER, WORSE, Answer, answers, averages, best_rows, block, each_pair_once
 from csebench.report.pages.methods import tuning_parts
-from csebench.report.pages.page import Fold, Page, Part, Picture, Table
+from csebench.report.pages.page import Fold, Page, Part, Picture, Table, as_list
 from csebench.report.provenance import deviation_lines, page_conditions, provenance_lines
 from csebench.report.words import (
     COMPARISON_HEAD,
@@ -33,6 +34,7 @@ from csebench.report.words import (
     not_matched,
     sentence,
     short_label,
+    spaced,
 )
 from csebench.score.store import score
 
@@ -107,34 +109,32 @@ def view_parts(view: GridView, folder: Path) -> list[Part]:
         parts.append(Fold(f"Every declared comparison: {len(rows)}", [Table(COMPARISON_HEAD, rows), how_compared()]))
     parts += [*claims_fold(view), *texts_fold(view)]
     if notes := [*view.grid.notes, *equal_rows(view), *unchanged_rows(view), *missing_scores(view)]:
-        parts.append(Fold("Notes, and rows not run here", ["\n".join(f"- {note}" for note in notes)]))
+        parts.append(Fold("Notes, and rows not run here", [as_list(notes)]))
     return parts
 
 
 def answer_lines(view: GridView, answered: list[Answer]) -> list[str]:
     """The answer in bold, what is not matched, then one line per other question."""
+    cells = [cell for row in view.rows for cell in row]
     if view.scale == DEFAULT_SCALE:
         return [f"**{SMOKE}**"]
-    if not any(cell.plan.specs for row in view.rows for cell in row):
-        return [f"**Nothing is run here: {why_nothing(view)}.** The printed values follow."]
-    lines = [f"**{reproduced_text(view)}**"] if view.scale == PAPER_SCALE else []
+    if not any(cell.plan.specs for cell in cells):
+        reasons = {cell.plan.missing for cell in cells if cell.plan.missing}
+        why = next(iter(reasons)) if len(reasons) == 1 else "no row has a method and data here"
+        return [f"**Nothing is run here: {why}.** The printed values follow."]
+    at_paper = view.scale == PAPER_SCALE
+    lines = [f"**{reproduced_text(cells)}**"] if at_paper else []
     for answer in answered:
         if answer.family.primary and len(answer.comparisons) == 1:
             (comparison,) = answer.comparisons
-            said = printed_lead(answer) if view.scale == PAPER_SCALE else sentence(comparison, answer.family.equality)
-            bold = said if view.scale == PAPER_SCALE else f"**{said}**"
-            lines.append(" ".join(filter(None, [bold, not_matched(comparison)])))
+            said = printed_lead(answer) if at_paper else f"**{sentence(comparison, answer.family.equality)}**"
+            lines.append(f"{said} {not_matched(comparison)}".rstrip())
         else:
             lines.append(f"{answer.family.question} {family_sentence(answer)}")
     done, wanted = view.progress
     if not lines and not done:
         lines.append(f"**{nothing_to_draw(view) or f'No answer yet: 0 of {wanted} runs are scored.'}**")
-    return ["\n\n".join(lines)] if lines else []
-
-
-def why_nothing(view: GridView) -> str:
-    reasons = {cell.plan.missing for row in view.rows for cell in row if cell.plan.missing}
-    return next(iter(reasons)) if len(reasons) == 1 else "no row has a method and data here"
+    return lines
 
 
 def nothing_to_draw(view: GridView) -> str:
@@ -147,15 +147,14 @@ def nothing_to_draw(view: GridView) -> str:
     return ""
 
 
-def reproduced_text(view: GridView) -> str:
+def reproduced_text(cells: list[Cell]) -> str:
     """`30 of 36 printed values are reproduced; 3 close, 3 lower, 0 higher, 0 untested.`"""
-    verdicts = [c.verdict.name if c.verdict else "" for row in view.rows for c in row if c.published and c.plan.specs]
-    counts = [verdicts.count(name) for name in (stats.CLOSE, stats.LOWER, stats.HIGHER)]
-    reproduced = verdicts.count(stats.REPRODUCED)
-    close, lower, higher = counts
-    untested = len(verdicts) - reproduced - sum(counts)
+    verdicts = Counter(c.verdict.name if c.verdict else "" for c in cells if c.published and c.plan.specs)
+    names = (stats.REPRODUCED, stats.CLOSE, stats.LOWER, stats.HIGHER)
+    reproduced, close, lower, higher = (verdicts[name] for name in names)
+    untested = verdicts.total() - reproduced - close - lower - higher
     return (
-        f"{reproduced} of {len(verdicts)} printed values are reproduced; {close} close, {lower} lower, {higher}"
+        f"{reproduced} of {verdicts.total()} printed values are reproduced; {close} close, {lower} lower, {higher}"
         f" higher, {untested} untested."
     )
 
@@ -166,11 +165,11 @@ def printed_lead(answer: Answer) -> str:
     if c.estimate is None or c.p is None or c.printed is None:
         return sentence(c, answer.family.equality)
     row, against, gain = short_label(c.row), short_label(c.against), f"{c.estimate.gain:+.2f}"
-    if c.relation == BETTER:
-        return f"{row}'s lead over {against} (printed {c.printed:+.2f}) is shown: {gain}."
     if c.relation == WORSE:
         return f"{row} is worse than {against} (printed {c.printed:+.2f}): {gain}."
-    return f"{row}'s lead over {against} (printed {c.printed:+.2f}) is not shown: {gain}; {excluded(c.high or 0.0)}."
+    shown = "is shown" if c.relation == BETTER else "is not shown"
+    bound = "" if c.relation == BETTER else f"; {excluded(c.high or 0.0)}"
+    return f"{row}'s lead over {against} (printed {c.printed:+.2f}) {shown}: {gain}{bound}."
 
 
 def picture(view: GridView, answered: list[Answer], folder: Path) -> list[Picture]:
@@ -209,20 +208,18 @@ def row_order(view: GridView) -> list[int]:
 
 def score_tables(view: GridView, shown: list[int]) -> list[Table]:
     """Our scores; rows that learn with labels are a table of their own."""
-    columns = view.score_grid.columns
-    best = [[rows for rows in best_rows(view, column) if len(rows) == 1] for column in columns]
-    bold = {(row, j) for j, sets in enumerate(best) for rows in sets for row in rows if view.scale != DEFAULT_SCALE}
-
-    def lines(rows: Iterable[int]) -> list[list[str]]:
-        texts = {i: [cell_text(c, (i, j) in bold, view.scale) for j, c in enumerate(view.rows[i])] for i in rows}
-        return [[view.grid.rows[i].label, *cells] for i, cells in texts.items()]
-
-    with_labels = [i for i in shown if (of := block(view, i)) is not None and of[1] == "triplets"]
+    columns, bold = view.score_grid.columns, set()
+    for j, column in enumerate(columns if view.scale != DEFAULT_SCALE else ()):
+        bold |= {(row, j) for rows in best_rows(view, column) if len(rows) == 1 for row in rows}
     head = ["Model", *(column.label for column in columns)]
-    if not with_labels or len(with_labels) == len(shown):
-        return [Table(head, lines(shown))]
-    without = [i for i in shown if i not in with_labels]
-    return [Table(head, lines(without)), Table(head, lines(with_labels), "Trained with labels")]
+    tables: dict[bool, list[list[str]]] = {False: [], True: []}  # by whether a row learns with labels
+    for i in shown:
+        of, cells = block(view, i), view.rows[i]
+        texts = [cell_text(cell, (i, j) in bold, view.scale) for j, cell in enumerate(cells)]
+        tables[of is not None and of[1] == "triplets"].append([view.grid.rows[i].label, *texts])
+    if not tables[False]:
+        return [Table(head, tables[True])]
+    return [Table(head, rows, "Trained with labels" * supervised) for supervised, rows in tables.items() if rows]
 
 
 def cell_text(cell: Cell, bold: bool, scale: str) -> str:
@@ -233,11 +230,12 @@ def cell_text(cell: Cell, bold: bool, scale: str) -> str:
     if scale != PAPER_SCALE or cell.published is None:
         return text
     sign = SIGNS.get(cell.verdict.name, "") if cell.verdict else ""
-    return f"{text} ({cell.published.text.replace('±', ' ± ')}{f' {sign}' if sign else ''})"
+    return f"{text} ({spaced(cell.published)}{f' {sign}' if sign else ''})"
 
 
 def legend(view: GridView) -> list[Part]:
-    """How to read a cell, and which rows may be best; folded where that differs by column."""
+    """How to read a cell, and which rows may be best in the columns that sum up the table; folded where these are
+    many."""
     cells = [cell for row in view.rows for cell in row]
     metrics = sorted({cell.plan.metric for cell in cells if cell.plan.metric})
     counts = sorted({len(cell.values) for cell in cells if cell.values})
@@ -246,28 +244,21 @@ def legend(view: GridView) -> list[Part]:
     parts = [f"Mean ± standard deviation of {seeds} seed{'s' * (counts != [1])}, {', '.join(metrics)}{factor}."]
     if view.scale == PAPER_SCALE:
         parts.append(f"Behind it the printed value: {', '.join(f'{sign} {name}' for name, sign in SIGNS.items())}.")
-    any_bold, best = possibly_best(view) if view.scale != DEFAULT_SCALE else (False, {})
-    parts += ["Bold: best at 95 %."] if any_bold else []
-    short = [f"{', '.join(columns)}: {rows}." for rows, columns in best.items()]
-    parts += [f"Possibly best in {text}" for text in short] if len(short) <= 2 else []
-    if any(cell.ours is None for cell in cells):
-        parts.append("–: no run or no number.")
-    folded = [Fold("Possibly best, by column", ["\n".join(f"- {text}" for text in short)])] if len(short) > 2 else []
-    return [" ".join([*parts, *sizes_not_seen(view)]), *folded]
-
-
-def possibly_best(view: GridView) -> tuple[bool, dict[str, list[str]]]:
-    """Whether a row is best at 95 %; and in which of the columns that sum up the table which rows may be."""
-    columns: dict[str, list[str]] = {}
-    any_bold = False
-    for column in view.score_grid.columns:
+    any_bold, columns = False, {}
+    for column in view.score_grid.columns if view.scale != DEFAULT_SCALE else ():
         for rows in best_rows(view, column):
             any_bold |= len(rows) == 1
             if len(rows) > 1 and column in averages(view):
                 labels = [short_label(view.grid.rows[i].label) for i in sorted(rows)]
                 text = ", ".join(labels) if len(labels) <= MOST_NAMES else f"{len(labels)} rows"
                 columns.setdefault(text, []).append(column.label)
-    return any_bold, columns
+    parts += ["Bold: best at 95 %."] if any_bold else []
+    best = [f"{', '.join(labels)}: {rows}." for rows, labels in columns.items()]
+    parts += [f"Possibly best in {text}" for text in best] if len(best) <= 2 else []
+    if any(cell.ours is None for cell in cells):
+        parts.append("–: no run or no number.")
+    folded = [Fold("Possibly best, by column", [as_list(best)])] if len(best) > 2 else []
+    return [" ".join([*parts, *sizes_not_seen(view)]), *folded]
 
 
 def sizes_not_seen(view: GridView) -> list[str]:
@@ -293,7 +284,7 @@ def how_compared() -> str:
 
 def printed_fold(view: GridView, folded: bool) -> list[Part]:
     """The published values, with where each comes from."""
-    table = table_of(view, lambda cell: cell.published and cell.published.text.replace("±", " ± "))
+    table = table_of(view, lambda cell: cell.published and spaced(cell.published))
     if not table.rows:
         return []
     lines = [
@@ -339,7 +330,7 @@ def others_text(cell: Cell) -> str | None:
     text = f"{cell.number(summary.mean)}{std}, n = {summary.n}"
     if verdict is None or cell.published is None:
         return text
-    return f"{text} (printed {cell.published.text.replace('±', ' ± ')}: {verdict.name})"
+    return f"{text} (printed {spaced(cell.published)}: {verdict.name})"
 
 
 def claims_fold(view: GridView) -> list[Part]:
@@ -429,7 +420,7 @@ def settings_parts(view: GridView, table: SettingsTable) -> list[Part]:
         Table(["Setting", *(column.label for column in table.columns)], body),
         "The value in the recipe at scale paper (printed value); ✓ equal, ≠ different, – not printed.",
     ]
-    return [*parts, *([Fold("Notes", ["\n".join(f"- {note}" for note in table.notes)])] if table.notes else [])]
+    return [*parts, *([Fold("Notes", [as_list(table.notes)])] if table.notes else [])]
 
 
 def variants_legend() -> str:
