@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import inf, sqrt
 
 import numpy as np
@@ -21,7 +22,6 @@ from csebench.base.caches import cached, cached_by_folder
 from csebench.base.errors import BadInput
 from csebench.plan.catalog import paper, paper_names
 from csebench.plan.papers import Claim, Published, SettingsTable
-from csebench.plan.spec import Spec
 from csebench.report import stats
 from csebench.report.cells import PAPER_SCALE, Cell, GridView, grid_view, is_control, printed_view
 from csebench.report.compare import SAME_RUNS, differing, estimate_of, why_not
@@ -256,17 +256,13 @@ def contrast_runs(claim: Claim, here: GridView, versus: str, column: str, pairs:
 
 def differ_in_size_unseen(a: Cell, b: Cell) -> bool:
     """Whether two cells have corpora of different sizes, and none of their runs sees as many sentences as either."""
-    size1, size2 = ({spec.corpus.size for spec in specs(cell) if spec.corpus} for cell in (a, b))
+    specs = [[spec for leaf in cell.leaves for spec in leaf.plan.specs] for cell in (a, b)]
+    size1, size2 = ({spec.corpus.size for spec in of_cell if spec.corpus} for of_cell in specs)
     if not size1 or not size2 or size1 == size2:
         return False
-    schedules = [spec.params for spec in (*specs(a), *specs(b))]
+    schedules = [spec.params for spec in chain(*specs)]
     seen = max(float(params.get("steps", inf)) * float(params.get("batch_size", 1)) for params in schedules)
     return seen <= min(size1 | size2)
-
-
-def specs(cell: Cell) -> list[Spec]:
-    """Of a cell's runs, those of its parts among them."""
-    return [spec for part in cell.parts for spec in specs(part)] if cell.parts else list(cell.plan.specs)
 
 
 def without_shared_baseline(a: Cell, b: Cell) -> tuple[Cell, Cell]:

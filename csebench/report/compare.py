@@ -241,14 +241,14 @@ def compare(view: GridView, row: int, against: int, columns: Sequence[int]) -> C
 
 
 def can_be_run(cell: Cell) -> bool:
-    return all(part.plan.specs for part in cell.parts or (cell,))
+    return all(leaf.plan.specs for leaf in cell.leaves)
 
 
 def why_not(pairs: Sequence[tuple[Cell, Cell]]) -> tuple[str, str] | None:
     """Why rows cannot be compared: a relation and the reason; None where they can."""
     cells = [*chain.from_iterable(pairs)]
-    runs = [part for cell in cells for part in cell.parts or (cell,)]
-    if missing := next((cell.plan for cell in runs if not cell.plan.specs and not cell.values), None):
+    leaves_of_all = [leaf for cell in cells for leaf in cell.leaves]
+    if missing := next((cell.plan for cell in leaves_of_all if not cell.plan.specs and not cell.values), None):
         return NOT_RUN, missing.missing or f"{missing.row.label} has no runs"
     if all(same_runs(*pair) for pair in pairs):
         return SAME_RUNS, ""
@@ -284,7 +284,7 @@ def estimate_of(terms: Sequence[tuple[float, Cell]], scale: str) -> Estimate:
 
 def scored_runs(pairs: Sequence[tuple[Cell, Cell]]) -> tuple[int, int]:
     """How many of the runs behind pairs of cells have scores, and how many there are."""
-    cells = [part for pair in pairs for cell in pair for part in cell.parts or (cell,)]
+    cells = [leaf for pair in pairs for cell in pair for leaf in cell.leaves]
     runs = {(spec.run_id, cell.plan.evaluator): cell for cell in cells for spec in cell.plan.specs}
     absent = {cell.plan.row.label: cell.absent for cell in cells}
     return len(runs) - sum(absent.values()), len(runs)
@@ -307,7 +307,7 @@ def printed_gain(pairs: Sequence[tuple[Cell, Cell]]) -> float | None:
 def differing(a: Cell, b: Cell) -> tuple[Setting, ...]:
     """Shared settings, encoder and training data in which two rows differ, but for those that the comparison is about:
     what rows of one method state differently."""
-    first, second = (next((part.plan for part in cell.parts or (cell,) if part.plan.specs), None) for cell in (a, b))
+    first, second = (next((leaf.plan for leaf in cell.leaves if leaf.plan.specs), None) for cell in (a, b))
     if first is None or second is None:
         return ()
     here, there = first.specs[0], second.specs[0]

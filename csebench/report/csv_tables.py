@@ -162,8 +162,8 @@ def cell_rows(view: GridView) -> Iterable[dict]:
 
 
 def run_ids(cell: Cell, scale: str) -> list[str]:
-    """Runs with scores behind a cell; behind a derived one, those of its parts."""
-    if cell.parts:
-        return sorted({run for part in cell.parts for run in run_ids(part, scale)})
-    scored = (score(spec, cell.plan.evaluator, scale)[0] for spec in cell.plan.specs)
-    return [Spec.model_validate(content["spec"]).run_id for content in scored if content is not None]
+    """Runs with scores behind a cell, or behind its parts."""
+    runs = [(spec, leaf.plan.evaluator) for leaf in cell.leaves for spec in leaf.plan.specs]
+    contents = [content for run in runs if (content := score(*run, scale)[0]) is not None]
+    ids = [Spec.model_validate(content["spec"]).run_id for content in contents]
+    return sorted({*ids}) if cell.parts else ids

@@ -93,7 +93,7 @@ def _table_row(view: GridView, c: Comparison, difference: float | None) -> list 
     cells = [view.rows[grid.row(label)][column] for label in (c.row, c.against)]
     if not all(map(can_be_run, cells)):
         return None
-    seeds = max(len(part.plan.specs) for cell in cells for part in cell.parts or (cell,))
+    seeds = max(len(part.plan.specs) for cell in cells for part in cell.leaves)
     design, source = printed_design(*cells), "print, or others' seeds"
     if c.estimate is not None and c.estimate.seed_sd:
         design, source = Design(c.estimate.seed_sd, (c.estimate.item_se or 0.0) ** 2), "these scores"
