@@ -181,43 +181,36 @@ def published_encoder(grid: Grid, row: Row) -> str:
 
 
 def _with_scores(cell: Cell, scale: str) -> Cell:
-    plan, values, stale, reasons, unchanged = cell.plan, {}, False, [], []
+    plan, values, stale, reasons, losses = cell.plan, {}, False, [], []
     for spec in plan.specs:
         content, outdated = shown_score(spec, plan.evaluator, scale)
         if content is None:
             reasons.append(why_missing(spec.run_id, plan.evaluator, scale))
             continue
         stale |= outdated
-        unchanged.append(changes_nothing(spec, content))
+        curve = content.get("training", {}).get("curve")
+        losses.append(not curve or spec.params["weight_decay"] or any(point["loss"] for point in curve))
         if (fraction := value(content, plan.task, plan.column.metric)) is not None:
             values[spec.seed] = cell.factor * fraction
     known = tuple(filter(None, dict.fromkeys(reasons)))
-    none_changes = bool(unchanged) and all(unchanged)
-    return replace(cell, values=values, absent=len(reasons), stale=stale, unchanged=none_changes, reasons=known)
-
-
-def changes_nothing(spec: Spec, content: dict) -> bool:
-    """Whether training leaves every weight as it is: the loss is 0 at all evaluations, and no weight decays."""
-    curve = content.get("training", {}).get("curve")
-    return bool(curve) and not any(point["loss"] for point in curve) and not spec.params["weight_decay"]
+    unchanged = bool(losses) and not any(losses)  # the loss is 0 at all evaluations, and no weight decays
+    return replace(cell, values=values, absent=len(reasons), stale=stale, unchanged=unchanged, reasons=known)
 
 
 def shown_score(spec: Spec, evaluator: str, scale: str) -> tuple[dict | None, bool]:
-    """The score JSON that pages show of a run, and whether it is of an older code version or of other settings (†)."""
+    """The score JSON that pages show of a run, and whether it is of an older code version or of other settings than
+    the scale has (†); settings that were added later are not in older files."""
     content, old = score(spec, evaluator, scale)
-    return content, content is not None and (old or not is_current(content, evaluator, scale))
+    if content is None:
+        return None, False
+    wanted = settings(protocol(evaluator), read_scale(scale).evaluation)
+    changed = any(done.get(key, value) != value for done in content["evaluations"] for key, value in wanted.items())
+    return content, old or changed
 
 
 def scored_text(done: int, wanted: int, outdated: int) -> str:
     """`8 of 13 runs scored`, `13 of 13 runs scored, 4 of them †`: with an older code version or other settings."""
     return f"{done} of {wanted} runs scored" + (f", {outdated} of them †" if outdated else "")
-
-
-def is_current(content: dict, evaluator: str, scale: str) -> bool:
-    """Whether a score JSON is by today's version of its evaluator, with the settings of the scale; settings that were
-    added later are not in older files."""
-    wanted = settings(protocol(evaluator), read_scale(scale).evaluation)
-    return all(done.get(key, value) == value for done in content["evaluations"] for key, value in wanted.items())
 
 
 def _with_derived(grid: Grid, rows: list[list[Cell]]) -> list[list[Cell]]:
@@ -256,10 +249,12 @@ def combine_by_seed(function, *cells: Cell) -> dict[int, float]:
     seeded = [cell.values for cell in cells if not is_deterministic(cell)]
     seeds = sorted(set.intersection(*map(set, seeded))) if seeded else [0]
 
-    def value_for(seed: int, cell: Cell) -> float:
-        return next(iter(cell.values.values())) if is_deterministic(cell) else cell.values[seed]
-
-    return {seed: function(*(value_for(seed, cell) for cell in cells)) for seed in seeds}
+    for_all = [next(iter(cell.values.values())) if is_deterministic(cell) else None for cell in cells]
+    by_seed = {}
+    for seed in seeds:
+        values = (cell.values[seed] if one is None else one for cell, one in zip(cells, for_all, strict=True))
+        by_seed[seed] = function(*values)
+    return by_seed
 
 
 def method_kinds(cell: Cell) -> set[str]:
@@ -305,8 +300,3 @@ def _judged(cell: Cell, scale: str, paper_name: str, grid: Grid) -> Cell:
             fixed = is_deterministic(cell)
             verdict = stats.verdict(cell.values.values(), cell.published, cell.published_seeds, fixed)
     return replace(cell, verdict=verdict, others=others(paper_name, grid, cell.plan.row, cell.plan.column))
-
-
-def encoder_role(cell: Cell) -> str | None:
-    """Role of the encoder that a row names; None for the table's encoder."""
-    return cell.plan.row.run.encoder if cell.plan.row.run else None

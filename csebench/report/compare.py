@@ -25,7 +25,6 @@ from csebench.report.cells import (
     Cell,
     GridView,
     combine_by_seed,
-    encoder_role,
     is_comparable,
     is_control,
     is_deterministic,
@@ -195,7 +194,8 @@ def block(view: GridView, index: int) -> tuple | None:
     if not cells or is_control(cells[0]):
         return None
     corpus = declaration(cells[0].plan.specs[0].method).corpus
-    return encoder_role(cells[0]) or view.score_grid.encoder, corpus
+    recipe = cells[0].plan.row.run
+    return (recipe and recipe.encoder) or view.score_grid.encoder, corpus
 
 
 def judged(comparison: Comparison, p_family: float, count: int) -> Comparison:
@@ -218,14 +218,19 @@ def compare(view: GridView, row: int, against: int, columns: Sequence[int]) -> C
     pairs = [(view.rows[row][i], view.rows[against][i]) for i in columns]
     named = dict.fromkeys(grid.columns[i].label for i in columns)
     label = ", ".join(named) if len(named) < 3 else f"{next(iter(named))} to {next(reversed(named))}"
+    leaves_of_all = [leaf for pair in pairs for cell in pair for leaf in cell.leaves]
+    runs = {(spec.run_id, leaf.plan.evaluator) for leaf in leaves_of_all for spec in leaf.plan.specs}
+    absent = {leaf.plan.row.label: leaf.absent for leaf in leaves_of_all}
+    printed = [(a, a.published, b.published) for a, b in pairs if a.published and b.published]
+    gains = [sign_of(a) * 100 * (own.value - other.value) / a.factor for a, own, other in printed]
     about = Comparison(
         grid.rows[row].label,
         grid.rows[against].label,
         label,
         NOT_RUN,
         differs=differing(*pairs[0]),
-        printed=printed_gain(pairs),
-        scored=scored_runs(pairs),
+        printed=float(np.mean(gains)) if len(gains) == len(pairs) else None,
+        scored=(len(runs) - sum(absent.values()), len(runs)),
     )
     if state := why_not(pairs):
         return replace(about, relation=state[0], reason=state[1])
@@ -263,11 +268,15 @@ def why_not(pairs: Sequence[tuple[Cell, Cell]]) -> tuple[str, str] | None:
     return None
 
 
+def sign_of(cell: Cell) -> int:
+    return -1 if cell.plan.column.lower else 1
+
+
 def weighted(pairs: Sequence[tuple[Cell, Cell]]) -> list[tuple[float, Cell]]:
     """The mean difference of pairs of cells as a weighted sum of cells, in points; positive is better."""
     terms = []
     for a, b in pairs:
-        weight = (-1 if a.plan.column.lower else 1) * 100 / (a.factor * len(pairs))
+        weight = sign_of(a) * 100 / (a.factor * len(pairs))
         terms += [(weight, a), (-weight, b)]
     return terms
 
@@ -280,25 +289,6 @@ def estimate_of(terms: Sequence[tuple[float, Cell]], scale: str) -> Estimate:
     )
     summary, variance = stats.summarise(values.values()), item_variance(terms, scale)
     return Estimate(summary.mean, summary.n, summary.std, None if variance is None else sqrt(variance))
-
-
-def scored_runs(pairs: Sequence[tuple[Cell, Cell]]) -> tuple[int, int]:
-    """How many of the runs behind pairs of cells have scores, and how many there are."""
-    cells = [leaf for pair in pairs for cell in pair for leaf in cell.leaves]
-    runs = {(spec.run_id, cell.plan.evaluator): cell for cell in cells for spec in cell.plan.specs}
-    absent = {cell.plan.row.label: cell.absent for cell in cells}
-    return len(runs) - sum(absent.values()), len(runs)
-
-
-def printed_gain(pairs: Sequence[tuple[Cell, Cell]]) -> float | None:
-    """The mean difference of the published values, in points; None where one is not printed."""
-    gains = []
-    for a, b in pairs:
-        if a.published is None or b.published is None:
-            return None
-        sign = -1 if a.plan.column.lower else 1
-        gains.append(sign * 100 * (a.published.value - b.published.value) / a.factor)
-    return float(np.mean(gains))
 
 
 # ---------------------------------------------------------------- what else differs
@@ -358,8 +348,7 @@ def best_rows(view: GridView, column: Column) -> list[set[int]]:
 def may_be_best(rows: list[int], cells: list[Cell], scale: str) -> set[int]:
     """Those of rows that no higher one beats."""
     level = 2 * LEVEL / (len(rows) - 1)  # of a two-sided interval, of which one side counts
-    sign = -1 if cells[rows[0]].plan.column.lower else 1
-    ranked = sorted(rows, key=lambda row: -sign * cells[row].mean)
+    ranked = sorted(rows, key=lambda row: -sign_of(cells[row]) * cells[row].mean)
 
     def is_better(other: int, row: int) -> bool:
         return estimate_of(weighted([(cells[other], cells[row])]), scale).interval(level)[0] > 0
