@@ -78,14 +78,9 @@ def draw_comparison(axes, y: float, comparison: Comparison, answer: Answer) -> N
         place, marker = (0.02, "<") if gain <= left else (0.98, ">")
         axes.plot(place, y, marker, color=BLUE, markerfacecolor=face, transform=axes.get_yaxis_transform())
     text = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center"}
-    axes.annotate(f"{gain:+.2f}{difference_note(comparison)}", (1, y), (6, 0), annotation_clip=False, **text)
-
-
-def difference_note(comparison: Comparison) -> str:
-    """`, other learning rate + 2`: what else differs, the first setting by name."""
-    names = [setting.name for setting in comparison.differs]
-    more = f" + {len(names) - 1}" if len(names) > 1 else ""
-    return f", other {names[0]}{more}" if names else ""
+    names = [setting.name for setting in comparison.differs]  # what else differs, the first by name
+    note = f", other {names[0]}{f' + {len(names) - 1}' if len(names) > 1 else ''}" if names else ""
+    axes.annotate(f"{gain:+.2f}{note}", (1, y), (6, 0), annotation_clip=False, **text)
 
 
 def ends(comparison: Comparison, answer: Answer) -> tuple[float, float]:

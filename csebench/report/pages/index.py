@@ -81,17 +81,12 @@ def coverage(views: list[GridView]) -> list[Table]:
     for kind in ("table", "figure"):
         body = []
         for name in sorted({name for _, name in by_place if name.startswith(kind)}, key=by_number):
-            links = [
-                f"[{progress_label(by_place[p, name])}]({p}/{name}.md)" if (p, name) in by_place else ""
-                for p in paper_names()
-            ]
+            links = [""] * len(paper_names())
+            for column, paper_name in enumerate(paper_names()):
+                if view := by_place.get((paper_name, name)):
+                    done, shown = view.progress if view.state != "settings" else (0, 0)
+                    runs = f": {scored_text(done, shown, view.outdated)}" if shown else ""
+                    links[column] = f"[{STATE_LABELS.get(view.state, view.state)}{runs}]({paper_name}/{name}.md)"
             body.append([f"[{grid_label(name)}]({name}.md)" if kind == "table" else grid_label(name), *links])
         tables.append(Table(["", *(paper(name).label for name in paper_names())], body))
     return tables
-
-
-def progress_label(view: GridView) -> str:
-    """`complete: 48 of 48 runs scored, 8 of them †`, `cited only`."""
-    done, shown = view.progress
-    state = STATE_LABELS.get(view.state, view.state)
-    return f"{state}: {scored_text(done, shown, view.outdated)}" if shown else state

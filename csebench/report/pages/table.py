@@ -42,6 +42,11 @@ SOURCES = {"measured": "measured by the authors", "rerun": "re-run by the author
 SIGNS = {stats.REPRODUCED: "✓", stats.CLOSE: "≈", stats.LOWER: "↓", stats.HIGHER: "↑", stats.TOO_FEW: "?"}
 STALE = "†"
 CLAIMS_HEAD = ["claim", "on the printed numbers", "here"]
+HOW_COMPARED = (
+    "Differences are in points (0.01 of a score), paired by seed; the interval is over seeds and test items. p is"
+    " Holm's over the comparisons of a question; the first question is one comparison. [How rows are"
+    " compared](https://github.com/csebench/csebench/blob/main/docs/statistics.md)."
+)
 
 
 def table_page(page: targets.Page) -> Page:
@@ -106,9 +111,9 @@ def view_parts(view: GridView, folder: Path) -> list[Part]:
     parts += others_fold(view)
     if answered and view.scale != DEFAULT_SCALE:
         rows = [comparison_row(c) for _, members in each_pair_once(answered) for c in members]
-        parts.append(Fold(f"Every declared comparison: {len(rows)}", [Table(COMPARISON_HEAD, rows), how_compared()]))
+        parts.append(Fold(f"Every declared comparison: {len(rows)}", [Table(COMPARISON_HEAD, rows), HOW_COMPARED]))
     parts += [*claims_fold(view), *texts_fold(view)]
-    if notes := [*view.grid.notes, *equal_rows(view), *unchanged_rows(view), *missing_scores(view)]:
+    if notes := [*view.grid.notes, *equal_rows(view), *missing_scores(view)]:
         parts.append(Fold("Notes, and rows not run here", [as_list(notes)]))
     return parts
 
@@ -271,14 +276,6 @@ def sizes_not_seen(view: GridView) -> list[str]:
     return [f"Columns limit the training pool; every run sees {steps * batch:,} sentences."]
 
 
-def how_compared() -> str:
-    return (
-        "Differences are in points (0.01 of a score), paired by seed; the interval is over seeds and test items. p is"
-        " Holm's over the comparisons of a question; the first question is one comparison. [How rows are"
-        " compared](https://github.com/csebench/csebench/blob/main/docs/statistics.md)."
-    )
-
-
 # ---------------------------------------------------------------- what is folded
 
 
@@ -363,8 +360,12 @@ def texts_fold(view: GridView) -> list[Part]:
 
 
 def missing_scores(view: GridView) -> Iterator[str]:
-    """Why rows, or some of their columns, have no run or no score: cells with the same reason on one line."""
+    """Why rows, or some of their columns, have no run or no score: cells with the same reason on one line; and rows
+    whose loss is 0 in all their runs."""
     for row, cells in zip(view.score_grid.rows, view.rows, strict=True):
+        runs = {spec.run_id for cell in cells for spec in cell.plan.specs}
+        if runs and all(cell.unchanged for cell in cells):
+            yield f"{row.label}: the loss is 0 in all {len(runs)} runs, so training changes nothing."
         by_reason: dict[str, list[str]] = {}
         for cell in cells:
             for reason in [cell.plan.missing] if cell.plan.missing else cell.reasons:
@@ -382,14 +383,6 @@ def equal_rows(view: GridView) -> Iterator[str]:
     for runs, same in labels.items():
         if runs and len(same) > 1:
             yield f"{' and '.join(same)}: the same runs here, as scale {view.scale} replaces what differs."
-
-
-def unchanged_rows(view: GridView) -> Iterator[str]:
-    """Rows whose loss is 0 in all their runs, so that training changes no weight."""
-    for row, cells in zip(view.grid.rows, view.rows, strict=False):
-        runs = {spec.run_id for cell in cells for spec in cell.plan.specs}
-        if runs and all(cell.unchanged for cell in cells):
-            yield f"{row.label}: the loss is 0 in all {len(runs)} runs, so training changes nothing."
 
 
 def made(page: targets.Page) -> list[Part]:
