@@ -11,7 +11,7 @@ them to be significant, and no correction; that one of several does is tested wi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import inf, sqrt
@@ -20,7 +20,7 @@ import numpy as np
 
 from csebench.base.caches import cached, cached_by_folder
 from csebench.base.errors import BadInput
-from csebench.plan.catalog import paper, paper_names
+from csebench.plan.catalog import paper
 from csebench.plan.papers import Claim, Published, SettingsTable
 from csebench.report import stats
 from csebench.report.cells import PAPER_SCALE, Cell, GridView, grid_view, is_control, printed_view
@@ -141,16 +141,11 @@ class Judged:
         return list(dict.fromkeys(claim.place for claim in self.claims))
 
 
-def judge_all(scale: str) -> list[Judged]:
-    """Every sentence of every paper, on the printed numbers and on ours."""
-    return [judge_quote(name, quote, scale) for name in paper_names() for quote in paper(name).claims_by_quote()]
-
-
-def judged_claims(paper_name: str, place: str, scale: str) -> list[Judged]:
-    """The sentences about a table or figure."""
-    quotes = paper(paper_name).claims_by_quote().items()
-    about = [quote for quote, claims in quotes if any(claim.place == place for claim in claims)]
-    return [judge_quote(paper_name, quote, scale) for quote in about]
+def judge_all(scale: str, paper_names: Iterable[str], place: str | None = None) -> list[Judged]:
+    """Every sentence of papers, or those about a table or figure, on the printed numbers and on ours."""
+    sentences = [(name, *item) for name in paper_names for item in paper(name).claims_by_quote().items()]
+    about = [s for s in sentences if place is None or any(claim.place == place for claim in s[2])]
+    return [judge_quote(name, quote, scale) for name, quote, _ in about]
 
 
 @cached_by_folder
@@ -303,10 +298,11 @@ def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
     if len(rows) == 1:
         return rows[0]
     opposed = [row for row in rows if row.direction in (OPPOSES, MIXED)]
-    p = corrected(min((row.contrary_p for row in opposed if row.contrary_p is not None), default=None), len(rows))
+    known = (row.contrary_p for row in opposed if row.contrary_p is not None)
+    p, shown_p = corrected(min(known, default=None), len(rows))
     if opposed:
         direction = OPPOSES if len(opposed) == len(rows) else MIXED
-        shown = YES if shown_by(p) == YES else NO
+        shown = YES if shown_p == YES else NO
     else:
         direction = None if any(row.direction is None for row in rows) else AGREES
         shown = next(state for state in (UNTESTED, NO, YES) if any(row.shown == state for row in rows))
@@ -325,14 +321,13 @@ def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
     )
 
 
-def corrected(p: float | None, times: int) -> float | None:
-    """Bonferroni's correction: p times the number of tests; None where there is no test."""
-    return None if p is None else min(1.0, p * times)
-
-
-def shown_by(p: float | None) -> str:
-    """Whether a p, after correction, shows what it is of."""
-    return UNTESTED if p is None else YES if p < stats.LEVEL else NO
+def corrected(p: float | None, times: int) -> tuple[float | None, str]:
+    """Bonferroni's correction: p times the number of tests, None where there is no test; whether it shows what it is
+    of."""
+    if p is None:
+        return None, UNTESTED
+    p = min(1.0, p * times)
+    return p, YES if p < stats.LEVEL else NO
 
 
 def judge_above(claim: Claim, contrasts: list[Contrast], digits: int) -> Judgement:
@@ -344,15 +339,16 @@ def judge_above(claim: Claim, contrasts: list[Contrast], digits: int) -> Judgeme
     if against := [c for c in tested if c.difference < 0]:
         worst, times = min(against, key=lambda c: (inf if c.p is None else c.p, c.difference)), len(tested)
         detail = of_all(len(tested) - len(against), tested, "against", describe(claim, worst, digits, times))
-        direction, p = (OPPOSES if len(against) == len(tested) else MIXED), corrected(worst.p, times)
+        direction = OPPOSES if len(against) == len(tested) else MIXED
+        p, shown = corrected(worst.p, times)
         excludes = min(c.high for c in tested)
         contrary = max(-c.difference for c in against)
-        return Judgement(direction, shown_by(p), size, detail, p, contrary, excludes=excludes)
+        return Judgement(direction, shown, size, detail, p, contrary, excludes=excludes)
     untested = any(c.p is None for c in tested)
     weakest = max(tested, key=lambda c: (0.0 if untested else c.p, -c.difference))
     which = "smallest" if untested else "weakest"
     detail = of_all(len(tested), tested, which, describe(claim, weakest, digits, times))
-    shown = shown_by(None if untested else corrected(weakest.p, times))
+    _, shown = corrected(None if untested else weakest.p, times)
     return Judgement(AGREES, shown, size, detail, excludes=weakest.high)
 
 
@@ -363,9 +359,9 @@ def judge_comparable(claim: Claim, contrasts: list[Contrast], digits: int) -> Ju
         return judge_limit(claim, claim.less_than, contrasts, digits)
     known = [c for c in contrasts if c.p is not None]
     clearest = min(known or contrasts, key=lambda c: (c.p or 0.0, -abs(c.difference)))
-    p = corrected(clearest.p, len(contrasts))
+    p, shown = corrected(clearest.p, len(contrasts))
     text = f"no limit is stated; {describe(claim, clearest, digits, len(contrasts))}"
-    if shown_by(p) == YES:
+    if shown == YES:
         return Judgement(OPPOSES, YES, NO_SIZE, text, p, abs(clearest.difference))
     if len(known) == len(contrasts):
         return Judgement(AGREES, NO, NO_SIZE, text, excludes=max(c.high for c in known))
@@ -397,8 +393,9 @@ def judge_limit(claim: Claim, limit: Published, contrasts: list[Contrast], digit
         p, times = max(limit_p(limit.value - abs(c.difference), c) for c in contrasts), 1
     else:
         p, times = limit_p(excess, largest), len(contrasts)
-    shown, text = shown_by(corrected(p, times)), f"{text}, {p_text(p, times)} against the limit"
-    return Judgement(direction, shown, size, text, corrected(p, times) if direction == OPPOSES else None, contrary)
+    text = f"{text}, {p_text(p, times)} against the limit"
+    p, shown = corrected(p, times)
+    return Judgement(direction, shown, size, text, p if direction == OPPOSES else None, contrary)
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ def printed_variance(cell: Cell) -> Variance:
     if not cell.parts:
         return single_run_variance(cell, cell.plan.column.task)
     if cell.plan.column.delta is None:
-        return Variance(None, sources=(SeedSource(f"the {cell.plan.column.label}", encoder_title(cell)),))
+        return Variance(None, sources=(SeedSource(f"the {cell.plan.column.label}", encoder_of(cell)),))
     return add([printed_variance(part) for part in cell.parts])
 
 
@@ -93,15 +93,11 @@ def single_run_variance(cell: Cell, task: str | None) -> Variance:
     row = cell.plan.row
     if row.run is not None and declaration(row.run.method).kind == "untrained":
         return Variance(0.0)
-    nearest, encoder = nearest_spread(cell, task), encoder_title(cell)
+    nearest, encoder = nearest_spread(cell, task), encoder_of(cell)
     if nearest is None:
         return Variance(None, sources=(SeedSource(score_label(cell, task), encoder),))
     deviation = nearest.std / 100 * cell.factor
     return Variance(deviation**2, nearest.n - 1, (SeedSource(str(task), encoder, cell.number(deviation)),))
-
-
-def encoder_title(cell: Cell) -> str:
-    return names().encoders.get(cell.published_encoder, cell.published_encoder)
 
 
 def score_label(cell: Cell, task: str | None) -> str:
@@ -111,6 +107,10 @@ def score_label(cell: Cell, task: str | None) -> str:
     kind = training_data(cell.plan.row.run.method) if cell.plan.row.run else None
     label += f" at {column.size} of the training set" if column.size != FULL else ""
     return label + (f" trained on {kind}" if kind not in (None, "sentences") else "")
+
+
+def encoder_of(cell: Cell) -> str:
+    return names().encoders.get(cell.published_encoder, cell.published_encoder)
 
 
 def nearest_spread(cell: Cell, task: str | None) -> Spread | None:

@@ -18,7 +18,7 @@ from csebench.report.pages.table import scale_line
 
 def claims_page(scale: str) -> Page:
     """Opens with the sentences that the printed numbers contradict; the others are folded, by paper."""
-    sentences = judge_all(scale)
+    sentences = judge_all(scale, paper_names())
     counts = Counter(sentence.published.verdict for sentence in sentences)
     contradicted = [sentence for sentence in sentences if sentence.published.verdict == claims.CONTRADICTED]
     opposed = [sentence.published for sentence in contradicted if sentence.published.direction != claims.AGREES]

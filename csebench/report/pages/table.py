@@ -19,7 +19,7 @@ from csebench.plan.registry import METHODS, declaration, names, protocol
 from csebench.plan.targets import grid_label, grid_path
 from csebench.report import stats
 from csebench.report.cells import PAPER_SCALE, Cell, GridView, grid_view, is_control
-from csebench.report.claims import judged_claims
+from csebench.report.claims import judge_all
 from csebench.report.compare import BETTER, WORSE, Answer, answers, averages, best_rows, block, each_pair_once
 from csebench.report.pages.methods import tuning_parts
 from csebench.report.pages.page import Fold, Page, Part, Picture, Table, as_list
@@ -334,7 +334,7 @@ def claims_fold(view: GridView) -> list[Part]:
     """What the paper says of a table, judged."""
     if view.paper in GENERATED or view.scale == DEFAULT_SCALE:
         return []
-    claims = judged_claims(view.paper, view.name, view.scale)
+    claims = judge_all(view.scale, [view.paper], view.name)
     rows = [[f"“{c.claims[0].quote}”", c.published.text, c.here] for c in claims]
     return [Fold(f"Claims about it: {len(rows)}", [Table(CLAIMS_HEAD, rows)])] if rows else []
 
