@@ -112,6 +112,12 @@ def family_sentence(answer: Answer) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
+def bold_sentence(answer: Answer) -> str:
+    """The sentence of a family with its answer in bold, without what is not matched."""
+    text, more, unmatched = family_sentence(answer).partition(" Not matched")
+    return f"**{text}**{more}{unmatched}"
+
+
 def range_and_bound(comparisons: Sequence[Comparison], equality: bool) -> str:
     """`-0.21 to +0.15; gains above 0.6 points are excluded`: estimates, and what is excluded in each at once."""
     gains = [c.estimate.gain for c in comparisons if c.estimate]

@@ -14,7 +14,7 @@ from csebench.report.compare import Answer, answer
 from csebench.report.pages.evidence import reach_text
 from csebench.report.pages.page import Page, Part, Picture, Table
 from csebench.report.pages.table import STALE, scale_line
-from csebench.report.words import family_sentence, not_matched, sentence
+from csebench.report.words import bold_sentence, not_matched, sentence
 
 STATE_LABELS = {"nothing to run": "cited only"}  # other states are printed as they are
 
@@ -32,7 +32,7 @@ def index_page(scale: str) -> Page:
     states = Counter(view.state for view in views)
     counts = "; ".join(f"{count} {STATE_LABELS.get(state, state)}" for state, count in sorted(states.items()))
     parts += [
-        f"A cell: how many of its runs have scores; {STALE}: with an older code version or other settings. {counts}.",
+        f"A cell: the runs that it shows; {STALE}: with an older code version or other settings. {counts}.",
         f"[All methods]({SIDE_BY_SIDE}.md) · [papers and released code]({VARIANTS}.md) · [claims](claims.md) ·"
         " [inconsistencies in the published tables](audit.md) · [every score](scores.csv) · [every cell](cells.csv) ·"
         " [every comparison](comparisons.csv)",
@@ -56,12 +56,11 @@ def questions(scale: str, views: list[GridView]) -> str:
 
 
 def answer_text(answered: Answer) -> str:
-    """One sentence per pair while they are few; else of all, the first part in bold."""
-    if len(answered.comparisons) <= 2:
-        said = ((sentence(c, answered.family.equality), not_matched(c)) for c in answered.comparisons)
-        return " ".join(f"**{text}** {unmatched}".rstrip() for text, unmatched in said)
-    text, more, unmatched = family_sentence(answered).partition(" Not matched")
-    return f"**{text}**{more}{unmatched}"
+    """One sentence per pair while they are few; else of all."""
+    if len(answered.comparisons) > 2:
+        return bold_sentence(answered)
+    said = ((sentence(c, answered.family.equality), not_matched(c)) for c in answered.comparisons)
+    return " ".join(f"**{text}** {unmatched}".rstrip() for text, unmatched in said)
 
 
 def place_text(answered: Answer, scale: str) -> str:
@@ -84,9 +83,12 @@ def coverage(views: list[GridView]) -> list[Table]:
             links = [""] * len(paper_names())
             for column, paper_name in enumerate(paper_names()):
                 if view := by_place.get((paper_name, name)):
-                    done, shown = view.progress if view.state != "settings" else (0, 0)
-                    runs = f": {scored_text(done, shown, view.outdated)}" if shown else ""
-                    links[column] = f"[{STATE_LABELS.get(view.state, view.state)}{runs}]({paper_name}/{name}.md)"
+                    label = STATE_LABELS.get(view.state, view.state)
+                    if view.state in ("complete", "partial", "missing"):
+                        done, shown = view.progress
+                        all_new = done == shown and not view.outdated
+                        label = f"{shown} runs" if all_new else f"{label}: {scored_text(done, shown, view.outdated)}"
+                    links[column] = f"[{label}]({paper_name}/{name}.md)"
             body.append([f"[{grid_label(name)}]({name}.md)" if kind == "table" else grid_label(name), *links])
         tables.append(Table(["", *(paper(name).label for name in paper_names())], body))
     return tables

@@ -28,6 +28,7 @@ from csebench.report.words import (
     COMPARISON_HEAD,
     MOST_NAMES,
     SMOKE,
+    bold_sentence,
     comparison_row,
     excluded,
     family_sentence,
@@ -106,7 +107,7 @@ def view_parts(view: GridView, folder: Path) -> list[Part]:
     parts: list[Part] = [*answer_lines(view, answered), *picture(view, answered, folder)]
     shown = [i for i in row_order(view) if any(cell.plan.specs for cell in view.rows[i])]
     if shown and (has_values(view) or not isinstance(view.grid, Figure)):
-        parts += [*score_tables(view, shown), *legend(view)]
+        parts += [*score_tables(view, shown), *legend(view, uncompared(view, shown, answered))]
     parts += printed_fold(view, folded=bool(shown))
     parts += others_fold(view)
     if answered and view.scale != DEFAULT_SCALE:
@@ -135,7 +136,8 @@ def answer_lines(view: GridView, answered: list[Answer]) -> list[str]:
             said = printed_lead(answer) if at_paper else f"**{sentence(comparison, answer.family.equality)}**"
             lines.append(f"{said} {not_matched(comparison)}".rstrip())
         else:
-            lines.append(f"{answer.family.question} {family_sentence(answer)}")
+            said = family_sentence(answer) if answered[0].family.primary else bold_sentence(answer)
+            lines.append(f"{answer.family.question} {said}")
     done, wanted = view.progress
     if not lines and not done:
         lines.append(f"**{nothing_to_draw(view) or f'No answer yet: 0 of {wanted} runs are scored.'}**")
@@ -238,7 +240,7 @@ def cell_text(cell: Cell, bold: bool, scale: str) -> str:
     return f"{text} ({spaced(cell.published)}{f' {sign}' if sign else ''})"
 
 
-def legend(view: GridView) -> list[Part]:
+def legend(view: GridView, uncompared: list[str]) -> list[Part]:
     """How to read a cell, and which rows may be best in the columns that sum up the table; folded where these are
     many."""
     cells = [cell for row in view.rows for cell in row]
@@ -255,15 +257,26 @@ def legend(view: GridView) -> list[Part]:
             any_bold |= len(rows) == 1
             if len(rows) > 1 and column in averages(view):
                 labels = [short_label(view.grid.rows[i].label) for i in sorted(rows)]
-                text = ", ".join(labels) if len(labels) <= MOST_NAMES else f"{len(labels)} rows"
-                columns.setdefault(text, []).append(column.label)
+                columns.setdefault(names_or_count(labels), []).append(column.label)
     parts += ["Bold: best at 95 %."] if any_bold else []
     best = [f"{', '.join(labels)}: {rows}." for rows, labels in columns.items()]
     parts += [f"Possibly best in {text}" for text in best] if len(best) <= 2 else []
     if any(cell.ours is None for cell in cells):
         parts.append("–: no run or no number.")
+    parts += [f"In no comparison: {names_or_count(uncompared)}."] if uncompared else []
     folded = [Fold("Possibly best, by column", [as_list(best)])] if len(best) > 2 else []
     return [" ".join([*parts, *sizes_not_seen(view)]), *folded]
+
+
+def uncompared(view: GridView, shown: list[int], answered: list[Answer]) -> list[str]:
+    """Rows with scores, but controls, that no declared comparison of a table with comparisons is about."""
+    compared = {label for answer in answered for c in answer.comparisons for label in (c.row, c.against)}
+    rows = [view.grid.rows[i].label for i in shown if block(view, i) is not None]
+    return [short_label(label) for label in rows if label not in compared] if compared else []
+
+
+def names_or_count(labels: list[str]) -> str:
+    return ", ".join(labels) if len(labels) <= MOST_NAMES else f"{len(labels)} rows"
 
 
 def sizes_not_seen(view: GridView) -> list[str]:
