@@ -26,6 +26,7 @@ from csebench.report.cells import (
     shown_score,
 )
 from csebench.report.panels import draw_rows
+from csebench.report.words import ends_text
 from csebench.score.drawing import GREY, MARKERS, STYLE, WIDTH, figure_files, row_colour, write_files
 from csebench.score.store import score, value
 
@@ -50,7 +51,12 @@ def draw(paper_name: str, name: str, scale: str) -> list[Path]:
     view = grid_view(paper_name, name, scale)
     with matplotlib.rc_context(STYLE):
         figure = Figure(layout="constrained")
-        table, note, drawn = DRAWERS.get(view.figure.kind, draw_rows)(figure, view)
+        if view.figure.kind in OF_CELLS:
+            drawn, table = OF_CELLS[view.figure.kind](figure, view), cell_table(view)
+            counts = [cell.ours.n for cells in view.rows for cell in cells if cell.ours]
+            note = seeds_note(counts, "error bars: ± one standard deviation over seeds")
+        else:
+            table, note, drawn = (training if view.figure.kind == "training" else draw_rows)(figure, view)
         stem = grid_path(paper_name, name, scale, "svg").with_suffix("")
         if not drawn and view.progress[0] and stem.with_suffix(".csv").exists():
             return []  # drawn where the per-item values were, which are not published
@@ -96,11 +102,10 @@ def differences(view: GridView) -> list[list[Cell]]:
 
 def difference(cell: Cell, base: Cell, is_base: bool) -> Cell:
     values = combine_by_seed(sub, cell, base) if cell.values and base.values and not is_base else {}
-    if not (cell.published and base.published) or is_base:
-        return replace(cell, values=values, published=None)
-    return replace(
-        cell, values=values, published=Published(value=cell.published.value - base.published.value, text="")
-    )
+    published = None
+    if cell.published and base.published and not is_base:
+        published = Published(value=cell.published.value - base.published.value, text="")
+    return replace(cell, values=values, published=published)
 
 
 def cell_table(shown: GridView) -> list[list]:
@@ -136,15 +141,9 @@ def unit(shown: GridView, column: int) -> str:
 
 
 def seeds_note(counts: Iterable[int], more: str) -> str:
-    """`means of 1–3 seeds; …`"""
-    known = sorted({*counts} - {0})
-    seeds = "–".join(map(str, dict.fromkeys((known[0], known[-1])))) if known else "no"
-    return f"means of {seeds} seed{'s' * (known != [1])}; {more}"
-
-
-def cell_note(view: GridView) -> str:
-    counts = (cell.ours.n for cells in view.rows for cell in cells if cell.ours)
-    return seeds_note(counts, "error bars: ± one standard deviation over seeds")
+    """`means of 1 to 3 seeds; …`"""
+    seeds = ends_text(counts)
+    return f"means of {seeds} seed{'s' * (seeds != '1')}; {more}"
 
 
 def draw_untrained(axes, shown: GridView, vertical: bool = False) -> list:
@@ -162,7 +161,7 @@ def draw_untrained(axes, shown: GridView, vertical: bool = False) -> list:
     return [(axes.axvline if vertical else axes.axhline)(score, **style, label=label)]
 
 
-def curves(figure, shown: GridView):
+def curves(figure, shown: GridView) -> bool:
     """A line a row over the sizes of the training set."""
     grid, sentences = shown.figure, read_scale(shown.scale).sizes
     x = [sentences[column.size] for column in grid.columns]
@@ -183,7 +182,7 @@ def curves(figure, shown: GridView):
     axes[-1].set_xlabel("sentences in the training set")
     if drawn:
         axes[0].legend(handles=handles, **RIGHT_OF_AXES)
-    return cell_table(shown), cell_note(shown), drawn
+    return drawn
 
 
 def lines(axes, x: list[int], cells: list[list[Cell]], rows: list[Row]) -> list:
@@ -224,7 +223,7 @@ def sizes(axes, x) -> None:
             label.set(rotation=45, ha="right", rotation_mode="anchor")
 
 
-def dots(figure, shown: GridView):
+def dots(figure, shown: GridView) -> bool:
     """A dot with its deviation per row, below the name of each column; with a baseline, of the differences to it."""
     grid, cells = shown.figure, (differences if shown.figure.baseline else drawn_cells)(shown)
     drawn = [[bool(cell.ours or cell.published) for cell in row] for row in cells]
@@ -259,10 +258,10 @@ def dots(figure, shown: GridView):
     figure.set_size_inches(WIDTH, 1.2 + 0.26 * max(y, 4))
     if handles:
         axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1))
-    return cell_table(shown), cell_note(shown), bool(rows)
+    return bool(rows)
 
 
-def scatter(figure, shown: GridView):
+def scatter(figure, shown: GridView) -> bool:
     """A point a row: x and y; the third column stands in the legend."""
     grid, anything = shown.figure, False
     figure.set_size_inches(WIDTH, 4.4)
@@ -287,7 +286,7 @@ def scatter(figure, shown: GridView):
     if anything:
         about = title(shown, 2) if len(grid.columns) > 2 else None
         axes.legend(**RIGHT_OF_AXES, title=about, alignment="left")
-    return cell_table(shown), cell_note(shown), anything
+    return anything
 
 
 def title(shown: GridView, column: int) -> str:
@@ -354,9 +353,4 @@ def path(axes, steps, label: str, style) -> None:
         axes.annotate(str(step), place, (6, 6), textcoords="offset points", color=style["color"])
 
 
-DRAWERS = {
-    "curves": curves,
-    "bars": dots,
-    "scatter": scatter,
-    "training": training,
-}  # else draw_rows
+OF_CELLS = {"curves": curves, "bars": dots, "scatter": scatter}  # each returns whether anything is drawn

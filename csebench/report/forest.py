@@ -12,7 +12,7 @@ import numpy as np
 from csebench.plan.targets import grid_path
 from csebench.report.cells import GridView
 from csebench.report.compare import Answer, Comparison, each_pair_once
-from csebench.report.words import short_label
+from csebench.report.words import ends_text, short_label
 from csebench.score.drawing import GREY, STYLE, WIDTH, write_files
 
 LINE = 0.25  # inches
@@ -53,8 +53,7 @@ def draw_forest(view: GridView, answers: list[Answer], title: str) -> list[Path]
                 y += 1
         axes.set_yticks(ticks, labels)
         axes.set_ylim(y - 0.4, -0.6)
-        counts = sorted({c.estimate.seeds for c in tested if c.estimate})
-        seeds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
+        seeds = ends_text(c.estimate.seeds for c in tested if c.estimate)
         unmatched = "; open: other settings differ too" if any(c.differs for c in tested) else ""
         axes.set_xlabel(f"difference in points, 95 % interval; n = {seeds}{unmatched}")
         axes.spines["left"].set_visible(False)

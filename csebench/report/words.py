@@ -6,7 +6,7 @@ Bounds are rounded outward, so that what is said to be excluded is.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import ceil, floor, inf
 
 from csebench.plan.catalog import DEFAULT_SCALE
@@ -168,6 +168,12 @@ def inward(bound: float) -> str:
     """A lower bound rounded down."""
     digits = 2 if abs(bound) < 0.2 else 1
     return f"{floor(bound * 10**digits + 1e-9) / 10**digits:z.{digits}f}"
+
+
+def ends_text(counts: Iterable[int]) -> str:
+    """`1 to 3`, `3`, `no`: the lowest and the highest of numbers of seeds."""
+    known = sorted({*counts} - {0})
+    return " to ".join(map(str, dict.fromkeys((known[0], known[-1])))) if known else "no"
 
 
 def spaced(value: Published) -> str:

@@ -71,7 +71,7 @@ def test_curves():
     assert (micse["mean"], micse["difference"], micse["difference_n"]) == ("45", "-12.5", "2")
     assert found["MoCo+SimCSE", "0.1%"]["mean"] == found["miCSE", "10%"]["mean"] == ""
     assert "difference to SimCSE, paired by seed" in texts and "MoCo+SimCSE" not in texts
-    assert "means of 2–3 seeds" in texts and "untrained encoder" not in texts
+    assert "means of 2 to 3 seeds" in texts and "untrained encoder" not in texts
 
 
 def test_the_untrained_encoder_is_a_line_and_part_of_the_plan():

@@ -14,7 +14,7 @@ from csebench.report.compare import Answer, answer
 from csebench.report.pages.evidence import reach_text
 from csebench.report.pages.page import Page, Part, Picture, Table
 from csebench.report.pages.table import STALE, scale_line
-from csebench.report.words import bold_sentence, not_matched, sentence
+from csebench.report.words import bold_sentence, ends_text, not_matched, sentence
 
 STATE_LABELS = {"nothing to run": "cited only"}  # other states are printed as they are
 
@@ -68,8 +68,7 @@ def place_text(answered: Answer, scale: str) -> str:
     view, compared = answered.view, answered.comparisons
     label = "all methods" if view.paper == SIDE_BY_SIDE else f"{paper(view.paper).label} {grid_label(view.name)}"
     facts = [*dict.fromkeys(c.columns for c in compared)]
-    if counts := {c.estimate.seeds for c in compared if c.estimate}:
-        facts.append(f"{' to '.join(map(str, sorted({min(counts), max(counts)})))} seeds")
+    facts.append(f"{ends_text(c.estimate.seeds for c in compared if c.estimate)} seeds")
     return f"[{label}]({view.link(results_folder(scale))}): {', '.join(facts)}"
 
 

@@ -30,6 +30,7 @@ from csebench.report.words import (
     SMOKE,
     bold_sentence,
     comparison_row,
+    ends_text,
     excluded,
     family_sentence,
     not_matched,
@@ -245,10 +246,9 @@ def legend(view: GridView, uncompared: list[str]) -> list[Part]:
     many."""
     cells = [cell for row in view.rows for cell in row]
     metrics = sorted({cell.plan.metric for cell in cells if cell.plan.metric})
-    counts = sorted({len(cell.values) for cell in cells if cell.values})
-    seeds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1])))) if counts else "no"
+    seeds = ends_text(len(cell.values) for cell in cells)
     factor = " × 100" if view.score_grid.factor == 100 else ""
-    parts = [f"Mean ± standard deviation of {seeds} seed{'s' * (counts != [1])}, {', '.join(metrics)}{factor}."]
+    parts = [f"Mean ± standard deviation of {seeds} seed{'s' * (seeds != '1')}, {', '.join(metrics)}{factor}."]
     if view.scale == PAPER_SCALE:
         parts.append(f"Behind it the printed value: {', '.join(f'{sign} {name}' for name, sign in SIGNS.items())}.")
     any_bold, columns = False, {}
