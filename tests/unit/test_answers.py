@@ -74,6 +74,17 @@ def test_a_family_is_one_sentence(text):
     assert family_sentence(Answer(FAMILY, VIEW, tuple(FAMILIES[text]))) == text
 
 
+def test_a_comparison_that_two_questions_share_is_listed_once():
+    asked = [Answer(FAMILY, VIEW, (SHOWN,)), Answer(FAMILY, VIEW, (SHOWN, replace(SHOWN, columns="1%")))]
+    assert [[c.columns for c in listed] for _, listed in compare.each_pair_once(asked)] == [["Avg."], ["1%"]]
+
+
+def test_a_bound_of_one_pair_is_its_own_and_of_several_theirs_at_once():
+    one = replace(OPEN, family_high=0.52)
+    assert "a gain above 0.4 points" in sentence(one)
+    assert "gains above 0.6 points" in family_sentence(Answer(FAMILY, VIEW, (one, replace(one, row="C"))))
+
+
 def test_answers_at_the_scale_of_the_paper():
     compared = (SHOWN, comparison(compare.WORSE, -2, -1, printed=2.5), OPEN)
     assert [printed_lead(Answer(FAMILY, VIEW, (replace(c, p=0.5),))) for c in compared] == [

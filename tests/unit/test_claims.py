@@ -329,6 +329,22 @@ def test_the_word_significantly_is_judged(project):
         assert (judged.published.verdict, judged.ours.verdict) == (verdict, NOT_SHOWN)
 
 
+@pytest.mark.parametrize(
+    ("claim", "words"),
+    [
+        ({"columns": ["y"], "versus": ["C"]}, "contradicted, by 0.4 (not significant)"),
+        ({"row": "B", "versus": ["Ours", "C"]}, "contradicted, by 2"),  # the larger of two, which is significant
+        ({"versus": ["B"], **LIMIT, "less_than": "2.0"}, "contradicted, by less than rounding (not significant), of "),
+        ({"versus": ["B"], "relation": "comparable"}, "contradicted, by 2"),
+        ({"quote": "significantly better", "versus": ["C"]}, "contradicted, as not significant"),
+    ],
+)
+def test_a_contradiction_says_by_how_much(project, claim, words):
+    made = Claim(**{"quote": QUOTE, "section": "1", "table": "1", "row": "Ours", "columns": ("x",)} | claim)
+    text = claims.judge("made_up", made, SCALE).published.verdict_and_size
+    assert text.startswith(words) and ("(not" in words) == ("(not" in text)
+
+
 # ---------------------------------------------------------------- one sentence, several rows
 
 HOLDS, WEAK, OPEN = (AGREES, YES, None), (AGREES, NO, None), (None, UNTESTED, None)
