@@ -189,7 +189,7 @@ def _with_scores(cell: Cell, scale: str) -> Cell:
             continue
         stale |= outdated
         curve = content.get("training", {}).get("curve")
-        losses.append(not curve or spec.params["weight_decay"] or any(point["loss"] for point in curve))
+        losses.append(not curve or any(point["loss"] for point in curve) or spec.params["weight_decay"])
         if (fraction := value(content, plan.task, plan.column.metric)) is not None:
             values[spec.seed] = cell.factor * fraction
     known = tuple(filter(None, dict.fromkeys(reasons)))

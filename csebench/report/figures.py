@@ -150,8 +150,7 @@ def draw_untrained(axes, shown: GridView, vertical: bool = False) -> list:
     """A line at the untrained encoder's score, where it has one here; returns what a legend shows."""
     cell = untrained_cell(shown.paper, shown.name, shown.scale)
     content = shown_score(cell.specs[0], cell.evaluator, shown.scale)[0] if cell else None
-    fraction = value(content, cell.task, cell.column.metric) if cell and content else None
-    if fraction is None:
+    if cell is None or content is None or (fraction := value(content, cell.task, cell.column.metric)) is None:
         return []
     score = shown.figure.factor * fraction
     style = {"color": GREY, "linestyle": (0, (1, 1)), "linewidth": 1.2, "zorder": 1}
