@@ -222,7 +222,7 @@ def compare(view: GridView, row: int, against: int, columns: Sequence[int]) -> C
     runs = {(spec.run_id, leaf.plan.evaluator) for leaf in leaves_of_all for spec in leaf.plan.specs}
     absent = {leaf.plan.row.label: leaf.absent for leaf in leaves_of_all}
     printed = [(a, a.published, b.published) for a, b in pairs if a.published and b.published]
-    gains = [sign_of(a) * 100 * (own.value - other.value) / a.factor for a, own, other in printed]
+    gains = [sign_of(a) * 100 * (one.value - base.value) / a.factor for a, one, base in printed]
     about = Comparison(
         grid.rows[row].label,
         grid.rows[against].label,

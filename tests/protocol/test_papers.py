@@ -159,7 +159,7 @@ def test_a_claim_names_what_exists(name, claim):
 def test_claims_of_printed_numbers_are_judged_on_them(name):
     """Those of figures are not: their values are drawn, not printed."""
     judged = [judge(name, claim, "smoke") for claim in catalog.paper(name).claims]
-    untested = {j.claim.place for j in judged if j.published.detail == "no numbers to compare"}
+    untested = {j.claims[0].place for j in judged if j.published.detail == "no numbers to compare"}
     assert all(place.startswith("figure") or (name, place[5:]) in NO_NUMBERS for place in untested), untested
 
 
