@@ -6,7 +6,7 @@ and no scale matters. The page: csebench/report/pages/evidence.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import comb
 
 import numpy as np
@@ -157,15 +157,11 @@ def sweeps() -> list[tuple[Key, Group, Print]]:
 
 
 @dataclass(frozen=True)
-class Others:
+class Others(Group):
     """What others got for a cell's method on its encoder, in printed units."""
 
-    kind: str
-    summary: stats.Summary
-    sources: list[str]
-    differs: str
-    verdict: stats.Verdict | None  # whether these runs reproduce the printed value; None where nothing is printed
-    values: tuple[float, ...]  # one per run, where they are known
+    differs: str = ""
+    published: Print | None = None
 
 
 def others(paper_name: str, grid: Grid, row: Row, column: Column) -> Others | None:
@@ -178,10 +174,10 @@ def others(paper_name: str, grid: Grid, row: Row, column: Column) -> Others | No
         return None
     largest, unit = candidates[0], (column.factor or grid.factor) / 100
     s, values = largest.summary, tuple(unit * value for value in largest.values)
-    scaled = replace(largest, summary=stats.Summary(unit * s.mean, s.std and unit * s.std, s.n), values=values)
+    summary = stats.Summary(unit * s.mean, s.std and unit * s.std, s.n)
     value, seeds = row.values[grid.columns.index(column)], column.seeds or grid.seeds
-    verdict = None if value is None else scaled.verdict(Print(value, seeds, ""))
-    return Others(scaled.kind, scaled.summary, scaled.sources, differs(largest, row), verdict, values)
+    published = None if value is None else Print(value, seeds, "")
+    return Others(largest.kind, summary, largest.evidence, (), values, differs(largest, row), published)
 
 
 def differs(runs: Group, row: Row) -> str:

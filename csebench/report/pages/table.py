@@ -335,12 +335,12 @@ def others_text(cell: Cell) -> str | None:
     """`75.11 ± 0.84, n = 50 (printed 76.25: reproduced)`: others' runs, and the verdict on the published value."""
     if cell.others is None:
         return None
-    summary, verdict = cell.others.summary, cell.others.verdict
+    summary, published = cell.others.summary, cell.others.published
     std = "" if summary.std is None else f" ± {cell.number(summary.std)}"
     text = f"{cell.number(summary.mean)}{std}, n = {summary.n}"
-    if verdict is None or cell.published is None:
+    if published is None:
         return text
-    return f"{text} (printed {spaced(cell.published)}: {verdict.name})"
+    return f"{text} (printed {spaced(published.value)}: {cell.others.verdict(published).name})"
 
 
 def claims_fold(view: GridView) -> list[Part]:
