@@ -30,10 +30,10 @@ from csebench.report.pages.page import Fold, Page, Part, Picture, Table, as_list
 from csebench.report.words import spaced
 
 WITHIN = {
-    stats.REPRODUCED: "inside",
-    stats.CLOSE: "outside, but inside a normal interval at 99 %",
-    stats.LOWER: "above",
-    stats.HIGHER: "below",
+    stats.REPRODUCED: "inside {}",
+    stats.CLOSE: "outside {}, inside a normal interval at 99 %",
+    stats.LOWER: "above {}",
+    stats.HIGHER: "below {}",
 }  # where the printed value lies; the names are of the runs
 HEAD = ["method, encoder", "printed", "others' runs", "n", "mean ± sd", "min to max", "reach print"]
 HEAD += ["printed value lies"]
@@ -137,7 +137,7 @@ def group_rows(key: Key) -> list[list[str]]:
             verdict = runs.verdict(value)
             lies = f"not tested: {verdict.reason}"
             if verdict.low is not None:
-                lies = f"{WITHIN[verdict.name]}, {verdict.low:.2f} to {verdict.high:.2f}"
+                lies = WITHIN[verdict.name].format(f"{verdict.low:.2f} to {verdict.high:.2f}")
         printed = "–" if value is None else f"{spaced(value.value)} ({'; '.join([value.where, *value.others])})"
         sources = runs.sources[0] if len(runs.sources) == 1 else f"{len(runs.sources)} sources"
         mean = f"{s.mean:.2f}" + ("" if s.std is None else f" ± {s.std:.2f}")
