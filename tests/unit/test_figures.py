@@ -81,6 +81,7 @@ def test_the_untrained_encoder_is_a_line_and_part_of_the_plan():
     write_scores(cell.specs[0], cell.evaluator, "smoke", [(cell.task, cell.metric, 0.4567)])
     text = drawn("micse", "figure9", "smoke")[1]
     assert re.search(r"untrained encoder, avg_first_last_\d+: 45.67", text), "its pooler, as the rows have another"
+    assert figures.grid_view("micse", "figure9", "smoke").runs[cell.specs[0].run_id, cell.evaluator] is False
     assert grids.untrained_cell("msse", "figure5", "smoke") is None  # bars of differences
 
 
