@@ -135,8 +135,7 @@ def comparison_record(comparison: Comparison) -> dict:
 
 def cell_rows(view: GridView) -> Iterable[dict]:
     """The cells of a table or figure; two rows with the same label have different numbers, counted from 1."""
-    numbered = [(number, cell) for number, cells in enumerate(view.rows, 1) for cell in cells]
-    for number, cell in numbered:
+    for number, cell in ((number, cell) for number, cells in enumerate(view.rows, 1) for cell in cells):
         published, ours = cell.published, cell.ours
         yield {
             "paper": view.paper,

@@ -61,7 +61,7 @@ def test_no_cycle():
 # Lines of Python of each room, docstrings included; arrows between rooms, and floors, of the whole project. They may
 # only fall: who makes a room smaller lowers its number here.
 CEILINGS = {"base": 1487, "plan": 3324, "data": 731, "model": 1049, "train": 1434}
-CEILINGS |= {"score": 1092, "report": 4817, "run": 204, "workflow": 271, "api": 161, "cli": 1303}
+CEILINGS |= {"score": 1092, "report": 4806, "run": 204, "workflow": 271, "api": 161, "cli": 1303}
 MOST_ARROWS = 56
 MOST_FLOORS = 7
 
