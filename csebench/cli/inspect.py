@@ -94,9 +94,9 @@ def list_claims(args):
     from csebench.report.claims import judge_all
 
     wanted, rows = {grid for page in parse_targets(args) for grid in page.grids()}, []
-    for s in judge_all(args.scale):
+    for s in judge_all(args.scale, catalog.paper_names()):
         if wanted & {(s.paper, place) for place in s.places}:
-            about = [s.paper, ", ".join(s.places), s.quote, s.published.verdict_and_size, s.published.detail]
+            about = [s.paper, ", ".join(s.places), s.claims[0].quote, s.published.verdict_and_size, s.published.detail]
             here = "–" if args.scale == catalog.DEFAULT_SCALE else s.here
             rows.append([*about, here, here.partition(":")[0].replace("*", "")])
     columns = ["paper", "place", "claim", "printed numbers", "behind it", f"our runs, scale {args.scale}"]

@@ -137,7 +137,9 @@ def cells(name: str, scale: str, row: str | None, column: str | None) -> Iterato
                 theirs = {"kind": others.kind, "n": n, "mean": mean, "std": std, "sources": others.sources}
                 theirs |= {"values": others.values, "differs": others.differs}
                 spread = "" if std is None else f" ± {cell.number(std)}"
-                known["others"] = f"{cell.number(mean)}{spread}, {counted(n, 'run')}, {', '.join(others.sources)}"
+                known["others"] = (
+                    f"{cell.number(mean)}{spread}, {counted(n, 'run')}, {others.kind}, {', '.join(others.sources)}"
+                )
             if cell.absent or plan.missing:
                 known["missing"] = plan.missing or "; ".join([counted(cell.absent, "run"), *cell.reasons])
             runs = {spec.seed: spec.run_id for spec in plan.specs}

@@ -194,7 +194,7 @@ def side_by_side() -> Paper:
         simcse = label if name == "simcse" else simcse
     questions = (
         ("Does training beat the untrained encoder?", next(iter(untrained), "")),
-        ("Which methods without labels beat SimCSE?", simcse),
+        ("Which methods trained without labels beat SimCSE?", simcse),
     )
     families = [
         Family(question=question, rows=pairs, first_page=question)

@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 from csebench.plan import evidence
 from csebench.plan.catalog import DEFAULT_SCALE, paper, paper_names
-from csebench.plan.grids import find_grid
-from csebench.plan.papers import Column, Grid, Published, Row, SettingsTable
+from csebench.plan.papers import Column, Grid, Published, Row
 from csebench.plan.registry import tasks_of, valid_evaluators
 from csebench.plan.targets import grid_label, grid_names
 from csebench.report import claims
+from csebench.report.others import rows as score_rows
 
 SLACK = 1e-9  # rounding error of binary fractions
 MIN_SHARED = 3  # cells that two rows have in common before they are compared
@@ -100,12 +100,6 @@ def size_severity(off: float, unit: float) -> str:
     return MINOR if off <= LAST_DIGITS * unit + SLACK else NOTABLE
 
 
-def score_tables() -> list[tuple[str, str, Grid]]:
-    """(paper, name, grid) of every table of scores."""
-    tables = [(p, n, find_grid(p, n)) for p in paper_names() for n in grid_names(p) if n.startswith("table")]
-    return [(p, n, grid) for p, n, grid in tables if not isinstance(grid, SettingsTable)]
-
-
 @dataclass(frozen=True, eq=False)
 class PrintedCell:
     """A published value, and where it stands."""
@@ -117,6 +111,10 @@ class PrintedCell:
     value: Published
 
     @property
+    def number(self) -> tuple[float, float | None]:
+        return self.value.value, self.value.std
+
+    @property
     def score(self) -> tuple:
         """What it measures, and on which size of the training set."""
         return score_key(self.grid, self.column)
@@ -126,10 +124,8 @@ class PrintedCell:
         """What it depends on, apart from what is measured, as far as its recipe states it."""
         if (recipe := self.row.run) is None:
             return None
-        constant, sweep = (
-            recipe.model_dump(exclude={"sweep", "encoder"}),
-            sorted((recipe.sweep | self.column.sweep).items()),
-        )
+        constant = recipe.model_dump(exclude={"sweep", "encoder"})
+        sweep = sorted((recipe.sweep | self.column.sweep).items())
         return self.place.paper, str(constant), str(sweep), recipe.encoder or self.grid.encoder
 
     @property
@@ -148,13 +144,9 @@ def printed_rows() -> list[list[PrintedCell]]:
     """The published values of every row of a table of scores."""
     return [
         [PrintedCell(Place(name, place), grid, row, c, v) for c, v in zip(grid.columns, row.values, strict=True) if v]
-        for name, place, grid in score_tables()
-        for row in grid.rows
+        for name, place, grid, row in score_rows()
+        if place.startswith("table")
     ]
-
-
-def printed_cells() -> Iterator[PrintedCell]:
-    return chain.from_iterable(printed_rows())
 
 
 @merge_copies
@@ -163,7 +155,7 @@ def check_averages() -> Iterator[tuple[tuple, Finding]]:
 
     One unit of the last digit is allowed: half for the rounding of what is averaged, half for that of the average.
     """
-    for cell in printed_cells():
+    for cell in chain.from_iterable(printed_rows()):
         grid, row, column, printed = cell.grid, cell.row, cell.column, cell.value
         index = grid.columns.index(column)
         before = [value for value in row.values[:index] if value is not None]
@@ -196,7 +188,7 @@ def is_average(grid: Grid, column: Column, before: list[Column]) -> bool:
 @merge_copies
 def check_shares() -> Iterator[tuple[tuple, Finding]]:
     """An accuracy or recall that no count of correct items gives."""
-    for cell in printed_cells():
+    for cell in chain.from_iterable(printed_rows()):
         grid, printed = cell.grid, cell.value
         declared = valid_evaluators().get(grid.column_evaluator(cell.column).partition(":")[0])
         items = declared.counts.get(cell.column.task or "") if declared else None
@@ -213,7 +205,7 @@ def check_shares() -> Iterator[tuple[tuple, Finding]]:
 
 def check_claims() -> Iterator[Finding]:
     """Sentences of the text that the printed numbers reverse, or whose stated size differs."""
-    for name, quote, rows in claims.stated_quotes(DEFAULT_SCALE):
+    for name, quote, rows in claims.stated_quotes(DEFAULT_SCALE, paper_names()):
         judged = [(claim, claims.judge_print(name, claim, DEFAULT_SCALE)) for claim in rows]
         wrong = [(claim, j) for claim, j in judged if j.verdict == claims.CONTRADICTED or j.size == claims.OTHER]
         if not wrong:
@@ -232,7 +224,7 @@ def check_claims() -> Iterator[Finding]:
 def check_repeated_settings() -> Iterator[Finding]:
     """Settings that a paper prints in two tables with different values; all columns of a setting are one finding."""
     by_setting: dict[tuple, dict[tuple, list[PrintedCell]]] = {}
-    for cell in printed_cells():
+    for cell in chain.from_iterable(printed_rows()):
         if cell.setting is not None and cell.column.task is not None:
             by_setting.setdefault(cell.setting, {}).setdefault(cell.score, []).append(cell)
     for by_score in by_setting.values():
@@ -254,11 +246,7 @@ def check_repeated_settings() -> Iterator[Finding]:
 
 def contradict(a: PrintedCell, b: PrintedCell) -> bool:
     """Two values of one setting in two tables; one that is copied and one of a re-run are two runs, and may differ."""
-    return a.place != b.place and differ(a.value, b.value) and {a.row.source, b.row.source} != {"copied", "rerun"}
-
-
-def differ(value1: Published, value2: Published) -> bool:
-    return (value1.value, value1.std) != (value2.value, value2.std)
+    return a.place != b.place and a.number != b.number and {a.row.source, b.row.source} != {"copied", "rerun"}
 
 
 def check_similar_rows() -> Iterator[Finding]:
@@ -277,7 +265,7 @@ def check_similar_rows() -> Iterator[Finding]:
 def are_copies(a: dict[tuple, PrintedCell], b: dict[tuple, PrintedCell]) -> bool:
     """Whether rows of two tables share enough equal cells, and are not compared by check_repeated_settings."""
     shared = a.keys() & b.keys()
-    equal = sum(not differ(a[score].value, b[score].value) for score in shared)
+    equal = sum(a[score].number == b[score].number for score in shared)
     if len(shared) < MIN_SHARED or equal < MIN_EQUAL * len(shared):
         return False
     cells = [*a.values()], [*b.values()]
@@ -291,14 +279,12 @@ def describe_copies(rows: list[dict[tuple, PrintedCell]]) -> Finding | None:
     for score in dict.fromkeys(chain.from_iterable(rows)):
         by_value: dict[tuple, list[PrintedCell]] = {}
         for cell in (row[score] for row in rows if score in row):
-            by_value.setdefault((cell.value.value, cell.value.std), []).append(cell)
+            by_value.setdefault(cell.number, []).append(cell)
         if len(by_value) < 2:
             continue
         alike, means = [*by_value.values()], [mean for mean, _ in by_value]
         off = max(off, (max(means) - min(means), alike[0][0].value.unit))
-        values = [
-            f"{cells[0].value.text} in {', '.join(place_label(cell.place) for cell in cells)}" for cells in alike
-        ]
+        values = [f"{same[0].value.text} in {', '.join(place_label(one.place) for one in same)}" for same in alike]
         _, task, _, size = score
         texts.append(f"{task}{'' if size == '100%' else f' ({size})'}: {'; '.join(values)}")
     if not texts:

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from csebench.plan.catalog import scale as read_scale
-from csebench.plan.grids import CellPlan, find_grid, plan_grid
+from csebench.plan.grids import CellPlan, find_grid, plan_grid, untrained_cell
 from csebench.plan.papers import Figure, Grid, Published, Row, SettingsTable
 from csebench.plan.registry import declaration, protocol
 from csebench.plan.spec import Spec
@@ -57,6 +57,11 @@ class Cell:
     @property
     def seeds(self) -> list[int]:
         return sorted(self.values)
+
+    @property
+    def leaves(self) -> list[Cell]:
+        """The cells with runs that it is computed from: itself, or those of its parts."""
+        return [leaf for part in self.parts for leaf in part.leaves] if self.parts else [self]
 
     def number(self, x: float) -> str:
         return f"{x:z.{self.digits}f}"
@@ -109,9 +114,10 @@ class GridView:
     @cached_property
     def runs(self) -> dict[tuple[str, str], bool | None]:
         """Per run and evaluator, whether its scores are of an older code version or of other settings; None: it has
-        none that a cell shows."""
+        none that a cell or the line of the untrained encoder shows."""
         shown: dict[tuple[str, str], bool | None] = {}
-        for cell in (cell.plan for row in self.rows for cell in row):
+        untrained = untrained_cell(self.paper, self.name, self.scale)
+        for cell in [*(cell.plan for row in self.rows for cell in row), *([untrained] if untrained else [])]:
             for spec in cell.specs:
                 content, outdated = shown_score(spec, cell.evaluator, self.scale)
                 if content is not None and value(content, cell.task, cell.column.metric) is not None:
@@ -144,14 +150,11 @@ class GridView:
 
 def grid_view(paper_name: str, name: str, scale: str) -> GridView:
     """A table or figure with every score of a scale that exists."""
-    grid = find_grid(paper_name, name)
-    if isinstance(grid, SettingsTable):
-        return GridView(paper_name, name, scale, grid, [])
-    rows = _printed_cells(grid, paper_name, name, scale)
-    rows = _with_derived(grid, [[_with_scores(cell, scale) for cell in row] for row in rows])
-    rows = [[_with_verdict(cell, scale) for cell in row] for row in rows]
-    rows = [[_with_others(cell, paper_name, grid) for cell in row] for row in rows]
-    return GridView(paper_name, name, scale, grid, rows)
+    view = printed_view(paper_name, name, scale)
+    if isinstance(view.grid, SettingsTable):
+        return view
+    rows = _with_derived(view.grid, [[_with_scores(cell, scale) for cell in row] for row in view.rows])
+    return replace(view, rows=[[_judged(cell, scale, paper_name, view.grid) for cell in row] for row in rows])
 
 
 def printed_view(paper_name: str, name: str, scale: str) -> GridView:
@@ -159,32 +162,24 @@ def printed_view(paper_name: str, name: str, scale: str) -> GridView:
     grid = find_grid(paper_name, name)
     if isinstance(grid, SettingsTable):
         return GridView(paper_name, name, scale, grid, [])
-    rows = _with_derived(grid, _printed_cells(grid, paper_name, name, scale))
-    return GridView(paper_name, name, scale, grid, rows)
-
-
-def _printed_cells(grid: Grid, paper_name: str, name: str, scale: str) -> list[list[Cell]]:
-    rows = []
-    for plans in plan_grid(paper_name, name, scale):
-        row, role = [], published_encoder(grid, plans[0].row)
-        judged = not why_not_judged(role, scale)
-        for cell, published in zip(plans, plans[0].row.values, strict=True):
-            factor, digits = grid.column_factor(cell.column), grid.column_digits(cell.column)
-            row.append(
-                Cell(
-                    cell,
-                    factor,
-                    digits,
-                    {},
-                    published=published,
-                    published_seeds=cell.column.seeds or grid.seeds,
-                    published_encoder=role,
-                    published_evaluator=grid.column_evaluator(cell.column),
-                    judged=judged,
-                )
+    rows = [
+        [
+            Cell(
+                plan,
+                grid.column_factor(plan.column),
+                grid.column_digits(plan.column),
+                {},
+                published=published,
+                published_seeds=plan.column.seeds or grid.seeds,
+                published_encoder=published_encoder(grid, plan.row),
+                published_evaluator=grid.column_evaluator(plan.column),
+                judged=not why_not_judged(published_encoder(grid, plan.row), scale),
             )
-        rows.append(row)
-    return rows
+            for plan, published in zip(plans, plans[0].row.values, strict=True)
+        ]
+        for plans in plan_grid(paper_name, name, scale)
+    ]
+    return GridView(paper_name, name, scale, grid, _with_derived(grid, rows))
 
 
 def published_encoder(grid: Grid, row: Row) -> str:
@@ -203,45 +198,36 @@ def why_not_judged(role: str, scale_name: str) -> str:
 
 
 def _with_scores(cell: Cell, scale: str) -> Cell:
-    plan, values, stale, absent, reasons = cell.plan, {}, False, 0, {}
-    unchanged: list[bool] = []
+    plan, values, stale, reasons, losses = cell.plan, {}, False, [], []
     for spec in plan.specs:
         content, outdated = shown_score(spec, plan.evaluator, scale)
         if content is None:
-            absent += 1
-            reasons[why_missing(spec.run_id, plan.evaluator, scale)] = True
+            reasons.append(why_missing(spec.run_id, plan.evaluator, scale))
             continue
         stale |= outdated
-        unchanged.append(changes_nothing(spec, content))
+        curve = content.get("training", {}).get("curve")
+        losses.append(not curve or any(point["loss"] for point in curve) or spec.params["weight_decay"])
         if (fraction := value(content, plan.task, plan.column.metric)) is not None:
             values[spec.seed] = cell.factor * fraction
-    none_changes = bool(unchanged) and all(unchanged)
-    reasons = tuple(filter(None, reasons))
-    return replace(cell, values=values, absent=absent, stale=stale, unchanged=none_changes, reasons=reasons)
-
-
-def changes_nothing(spec: Spec, content: dict) -> bool:
-    """Whether training leaves every weight as it is: the loss is 0 at all evaluations, and no weight decays."""
-    curve = content.get("training", {}).get("curve")
-    return bool(curve) and not any(point["loss"] for point in curve) and not spec.params["weight_decay"]
+    known = tuple(filter(None, dict.fromkeys(reasons)))
+    unchanged = bool(losses) and not any(losses)  # the loss is 0 at all evaluations, and no weight decays
+    return replace(cell, values=values, absent=len(reasons), stale=stale, unchanged=unchanged, reasons=known)
 
 
 def shown_score(spec: Spec, evaluator: str, scale: str) -> tuple[dict | None, bool]:
-    """The score JSON that pages show of a run, and whether it is of an older code version or of other settings (†)."""
+    """The score JSON that pages show of a run, and whether it is of an older code version or of other settings than
+    the scale has (†); settings that were added later are not in older files."""
     content, old = score(spec, evaluator, scale)
-    return content, content is not None and (old or not is_current(content, evaluator, scale))
+    if content is None:
+        return None, False
+    wanted = settings(protocol(evaluator), read_scale(scale).evaluation)
+    changed = any(done.get(key, value) != value for done in content["evaluations"] for key, value in wanted.items())
+    return content, old or changed
 
 
 def scored_text(done: int, wanted: int, outdated: int) -> str:
     """`8 of 13 runs scored`, `13 of 13 runs scored, 4 of them †`: with an older code version or other settings."""
     return f"{done} of {wanted} runs scored" + (f", {outdated} of them †" if outdated else "")
-
-
-def is_current(content: dict, evaluator: str, scale: str) -> bool:
-    """Whether a score JSON is by today's version of its evaluator, with the settings of the scale; settings that were
-    added later are not in older files."""
-    wanted = settings(protocol(evaluator), read_scale(scale).evaluation)
-    return all(done.get(key, value) == value for done in content["evaluations"] for key, value in wanted.items())
 
 
 def _with_derived(grid: Grid, rows: list[list[Cell]]) -> list[list[Cell]]:
@@ -280,10 +266,12 @@ def combine_by_seed(function, *cells: Cell) -> dict[int, float]:
     seeded = [cell.values for cell in cells if not is_deterministic(cell)]
     seeds = sorted(set.intersection(*map(set, seeded))) if seeded else [0]
 
-    def value_for(seed: int, cell: Cell) -> float:
-        return next(iter(cell.values.values())) if is_deterministic(cell) else cell.values[seed]
-
-    return {seed: function(*(value_for(seed, cell) for cell in cells)) for seed in seeds}
+    for_all = [next(iter(cell.values.values())) if is_deterministic(cell) else None for cell in cells]
+    by_seed = {}
+    for seed in seeds:
+        values = (cell.values[seed] if one is None else one for cell, one in zip(cells, for_all, strict=True))
+        by_seed[seed] = function(*values)
+    return by_seed
 
 
 def method_kinds(cell: Cell) -> set[str]:
@@ -295,21 +283,16 @@ def method_kinds(cell: Cell) -> set[str]:
 
 def is_deterministic(cell: Cell) -> bool:
     """Whether a cell has no randomness, so that its one run counts for every seed."""
-    if cell.parts:
-        return all(is_deterministic(part) for part in cell.parts)
-    return bool(cell.plan.specs) and method_kinds(cell) == {"untrained"}
-
-
-def cell_identity(cell: Cell) -> tuple:
-    """The runs behind a cell and what is measured on them: the same in every table and figure that shows it."""
-    if cell.parts:
-        return tuple(cell_identity(part) for part in cell.parts)
-    plan = cell.plan
-    return (*sorted(spec.run_id for spec in plan.specs), plan.evaluator, str(plan.task), str(plan.metric))
+    return all(leaf.plan.specs and method_kinds(leaf) == {"untrained"} for leaf in cell.leaves)
 
 
 def same_runs(a: Cell, b: Cell) -> bool:
-    return bool(a.parts or a.plan.specs) and cell_identity(a) == cell_identity(b)
+    """Whether two cells are of the same runs, and the same is measured on them."""
+    identities = []
+    for plans in ([leaf.plan for leaf in cell.leaves] for cell in (a, b)):
+        runs = [sorted(spec.run_id for spec in plan.specs) for plan in plans]
+        identities.append([(runs, p.evaluator, p.task, p.metric) for p, runs in zip(plans, runs, strict=True)])
+    return bool(a.parts or a.plan.specs) and identities[0] == identities[1]
 
 
 def is_control(cell: Cell) -> bool:
@@ -321,22 +304,16 @@ def is_comparable(cell: Cell) -> bool:
     return bool(cell.values) and not cell.absent and not cell.stale and not is_control(cell)
 
 
-def _with_verdict(cell: Cell, scale: str) -> Cell:
-    if cell.published is None or not cell.values or cell.plan.column.delta is not None:
-        return cell
-    if not cell.judged:
-        reason = f"scale {scale}: {why_not_judged(cell.published_encoder, scale)}"
-        return replace(cell, verdict=stats.Verdict(stats.NOT_COMPARABLE, reason=reason))
-    if cell.absent or cell.stale:
-        return replace(cell, verdict=stats.Verdict(stats.NOT_COMPARABLE, reason="runs are missing or stale"))
-    verdict = stats.verdict(cell.values.values(), cell.published, cell.published_seeds, is_deterministic(cell))
-    return replace(cell, verdict=verdict)
-
-
-def _with_others(cell: Cell, paper_name: str, grid: Grid) -> Cell:
-    return replace(cell, others=others(paper_name, grid, cell.plan.row, cell.plan.column))
-
-
-def encoder_role(cell: Cell) -> str | None:
-    """Role of the encoder that a row names; None for the table's encoder."""
-    return cell.plan.row.run.encoder if cell.plan.row.run else None
+def _judged(cell: Cell, scale: str, paper_name: str, grid: Grid) -> Cell:
+    """With the verdict on the published value, and others' runs."""
+    verdict = None
+    if cell.published is not None and cell.values and cell.plan.column.delta is None:
+        if not cell.judged:
+            reason = f"scale {scale}: {why_not_judged(cell.published_encoder, scale)}"
+            verdict = stats.Verdict(stats.NOT_COMPARABLE, reason=reason)
+        elif cell.absent or cell.stale:
+            verdict = stats.Verdict(stats.NOT_COMPARABLE, reason="runs are missing or stale")
+        else:
+            fixed = is_deterministic(cell)
+            verdict = stats.verdict(cell.values.values(), cell.published, cell.published_seeds, fixed)
+    return replace(cell, verdict=verdict, others=others(paper_name, grid, cell.plan.row, cell.plan.column))

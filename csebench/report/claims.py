@@ -11,21 +11,22 @@ them to be significant, and no correction; that one of several does is tested wi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import inf, sqrt
 
 import numpy as np
 
 from csebench.base.caches import cached, cached_by_folder
-from csebench.plan.catalog import paper, paper_names
+from csebench.plan.catalog import paper
 from csebench.plan.papers import Claim, Published
-from csebench.plan.spec import Spec
 from csebench.plan.targets import planned_grids
 from csebench.report import stats
 from csebench.report.cells import PAPER_SCALE, Cell, GridView, grid_view, is_control, printed_view
-from csebench.report.compare import differing, estimate_of, why_not
+from csebench.report.compare import SAME_RUNS, differing, estimate_of, why_not
 from csebench.report.printed_spread import SeedSource, add, row_variance
+from csebench.report.stats import SLACK
 from csebench.report.words import outward
 
 SUPPORTED, NOT_SHOWN, CONTRADICTED, UNTESTABLE = "supported", "not shown", "contradicted", "not testable"
@@ -34,7 +35,7 @@ AGREES, OPPOSES, MIXED = "agrees", "opposes", "mixed"
 YES, NO, UNTESTED = "yes", "no", "untested"
 AS_STATED, OTHER, NO_SIZE = "as stated", "other", "none"
 SEEN, NOT_SEEN, OPPOSITE = "seen here", "not seen", "the opposite is seen here"
-SLACK = 1e-9  # rounding error of binary fractions
+NO_NUMBERS = "no numbers to compare"
 Pairs = list[tuple[Cell, Cell]]  # of one difference; their mean, where a claim is about an average
 
 
@@ -60,15 +61,16 @@ class Contrast:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What contrasts say of a claim."""
+    """What contrasts say of a claim, or rows of a sentence."""
 
     direction: str | None  # whether the numbers go the claim's way; None: nothing can be said
     shown: str  # whether a test rules out chance for that direction
     size: str  # whether the difference has the size that the claim states
     detail: str
-    contrasts: tuple[Contrast, ...] = ()
     contrary_p: float | None = None  # that what is contrary to the claim is chance, corrected for its contrasts
+    contrary: float | None = None  # the largest difference that goes the other way, in printed units
     notes: tuple[str, ...] = ()
+    differs: tuple[str, ...] = ()  # shared settings in which our rows differ
     excludes: float = inf  # the difference above which 95 % exclude the claim
     strict: bool = True  # whether an opposite direction contradicts by itself, as in print, or has to be shown
     claims_significance: bool = False
@@ -89,20 +91,27 @@ class Judgement:
 
     @property
     def verdict_and_size(self) -> str:
-        """`supported`, or `supported, of another size`."""
-        return f"{self.verdict}, of another size" if self.size == OTHER else self.verdict
+        """`supported, of another size`; `contradicted, by 0.02 (not significant)`."""
+        text = self.verdict
+        if text == CONTRADICTED and self.contrary is not None:
+            text += f", by {self.contrary:.3g}" if self.contrary > SLACK else ", by less than rounding"
+            text += "" if self.shown == YES else " (not significant)" if self.shown == NO else " (not tested)"
+        elif text == CONTRADICTED and self.direction == AGREES:
+            text += ", as not significant"
+        return f"{text}, of another size" if self.size == OTHER else text
 
     @property
     def here(self) -> str:
         """What a study on another encoder saw; it never contradicts a paper's sentence."""
         if self.direction is None or self.shown == UNTESTED:
             return f"cannot be asked here: {self.detail}"
-        names = dict.fromkeys(name for contrast in self.contrasts for name in contrast.differs)
-        unmatched = f"; not matched: {', '.join(names)}" if names else ""
-        if self.shown == YES:
-            return f"*{SEEN if self.direction == AGREES else OPPOSITE}*: {self.detail}{unmatched}"
-        bound = "" if self.excludes == inf else f"; above {outward(max(self.excludes, 0.0))} is excluded"
-        return f"*{NOT_SEEN}*{bound}{unmatched}"
+        said, bound = SEEN if self.direction == AGREES else OPPOSITE, ""
+        if self.shown != YES:
+            said, limit = NOT_SEEN, self.excludes
+            bound = "" if limit == inf else f"; above {outward(limit)} is excluded"
+            bound = "; any such difference is excluded" if limit <= 0 else bound
+        unmatched = f"; not matched: {', '.join(self.differs)}" if self.differs else ""
+        return f"*{said}*: {self.detail}{bound}{unmatched}"
 
     @property
     def text(self) -> str:
@@ -112,70 +121,53 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim or a sentence, on the printed numbers and on ours."""
+    """A claim, or a sentence over the claims with its quote, on the printed numbers and on ours."""
 
     paper: str
     scale: str
+    claims: list[Claim]
     published: Judgement
     ours: Judgement
+    rows: list[Judged]  # a sentence's claims, one by one
 
     @property
     def here(self) -> str:
         """What our runs say, as text."""
         return self.ours.text if self.scale == PAPER_SCALE else self.ours.here
 
-
-@dataclass(frozen=True)
-class JudgedClaim(Judged):
-    claim: Claim
-
-
-@dataclass(frozen=True)
-class JudgedSentence(Judged):
-    """A sentence of a paper: one verdict over the rows that it is about."""
-
-    quote: str
-    rows: list[JudgedClaim]
-
-    @property
-    def sections(self) -> list[str]:
-        return list(dict.fromkeys(row.claim.section for row in self.rows))
-
     @property
     def places(self) -> list[str]:
-        """Tables and figures that the sentence is about."""
-        return list(dict.fromkeys(row.claim.place for row in self.rows))
+        """Tables and figures that it is about."""
+        return list(dict.fromkeys(claim.place for claim in self.claims))
 
 
-def judge_all(scale: str) -> list[JudgedSentence]:
-    """Every sentence of every paper, on the printed numbers and on ours."""
-    return [judge_quote(name, quote, scale) for name, quote, _ in stated_quotes(scale)]
+def judge_all(scale: str, paper_names: Iterable[str], place: str | None = None) -> list[Judged]:
+    """Every sentence of papers, or those about a table or figure, on the printed numbers and on ours; without those
+    about a table or figure that is broken."""
+    about = [s for s in stated_quotes(scale, paper_names) if place is None or any(c.place == place for c in s[2])]
+    return [judge_quote(name, quote, scale) for name, quote, _ in about]
 
 
-def stated_quotes(scale: str) -> list[tuple[str, str, list[Claim]]]:
-    """(paper, sentence, its claims) of all papers, without those about a table or figure that is broken."""
-    stated = [(name, *of) for name in paper_names() for of in paper(name).claims_by_quote().items()]
+def stated_quotes(scale: str, paper_names: Iterable[str]) -> list[tuple[str, str, list[Claim]]]:
+    """(paper, sentence, its claims), without those about a table or figure that is broken."""
+    stated = [(name, *item) for name in paper_names for item in paper(name).claims_by_quote().items()]
     planned = {*planned_grids(scale)}
     return [of for of in stated if planned.issuperset((of[0], place) for claim in of[2] for place in claim.places)]
 
 
-def judged_claims(paper_name: str, place: str, scale: str) -> list[JudgedSentence]:
-    """The sentences about a table or figure."""
-    quotes = paper(paper_name).claims_by_quote().items()
-    about = [quote for quote, claims in quotes if any(claim.place == place for claim in claims)]
-    return [judge_quote(paper_name, quote, scale) for quote in about]
-
-
 @cached_by_folder
-def judge_quote(paper_name: str, quote: str, scale: str) -> JudgedSentence:
-    rows = [judge(paper_name, claim, scale) for claim in paper(paper_name).claims_by_quote()[quote]]
-    published = judge_sentence([row.published for row in rows])
-    return JudgedSentence(paper_name, scale, published, judge_sentence([row.ours for row in rows]), quote, rows)
+def judge_quote(paper_name: str, quote: str, scale: str) -> Judged:
+    """A sentence of a paper: one verdict over the rows that it is about."""
+    claims = paper(paper_name).claims_by_quote()[quote]
+    rows = [judge(paper_name, claim, scale) for claim in claims]
+    published, ours = judge_sentence([row.published for row in rows]), judge_sentence([row.ours for row in rows])
+    return Judged(paper_name, scale, claims, published, ours, rows)
 
 
-def judge(paper_name: str, claim: Claim, scale: str) -> JudgedClaim:
+def judge(paper_name: str, claim: Claim, scale: str) -> Judged:
+    """A claim by itself."""
     ours = replace(_judge(paper_name, claim, scale, _our_view, contrast_runs), strict=False)
-    return JudgedClaim(paper_name, scale, judge_print(paper_name, claim, scale), ours, claim)
+    return Judged(paper_name, scale, [claim], judge_print(paper_name, claim, scale), ours, [])
 
 
 def judge_print(paper_name: str, claim: Claim, scale: str) -> Judgement:
@@ -217,12 +209,12 @@ def contrast_printed(claim: Claim, here: GridView, versus: str, column: str, pai
     """Of printed numbers; or why there is none."""
     printed = [cell.published for pair in pairs for cell in pair if cell.published is not None]
     if len(printed) < 2 * len(pairs):
-        return "no numbers to compare"
+        return NO_NUMBERS
     sign, unit = (-1 if claim.lower else 1), max(value.unit for value in printed)
     if claim.statistic == "std":
         (a_std, b_std), (a_seeds, b_seeds) = ([v.std for v in printed], [c.published_seeds for c in pairs[0]])
         if a_std is None or b_std is None:
-            return "no numbers to compare"
+            return NO_NUMBERS
         p = f_test(a_std, a_seeds, b_std, b_seeds)
         return Contrast(versus, column, sign * (a_std - b_std), p=p, unit=unit)
     difference = sign * float(np.mean([a.value - b.value for a, b in zip(printed[::2], printed[1::2], strict=True)]))
@@ -239,7 +231,7 @@ def contrast_runs(claim: Claim, here: GridView, versus: str, column: str, pairs:
     """Of our runs, paired by seed, over seeds and test items; or why there is none."""
     cells = [cell for pair in pairs for cell in pair]
     if state := why_not(pairs):
-        return state[1] or {"same runs": "both rows are the same runs at this scale"}.get(state[0], state[0])
+        return "both rows are the same runs at this scale" if state[0] == SAME_RUNS else state[1] or state[0]
     if any(map(is_control, cells)):
         return "a row is a control"
     if any(differ_in_size_unseen(*pair) for pair in pairs):
@@ -260,17 +252,13 @@ def contrast_runs(claim: Claim, here: GridView, versus: str, column: str, pairs:
 
 def differ_in_size_unseen(a: Cell, b: Cell) -> bool:
     """Whether two cells have corpora of different sizes, and none of their runs sees as many sentences as either."""
-    size1, size2 = ({spec.corpus.size for spec in specs(cell) if spec.corpus} for cell in (a, b))
+    specs = [[spec for leaf in cell.leaves for spec in leaf.plan.specs] for cell in (a, b)]
+    size1, size2 = ({spec.corpus.size for spec in of_cell if spec.corpus} for of_cell in specs)
     if not size1 or not size2 or size1 == size2:
         return False
-    schedules = [spec.params for spec in (*specs(a), *specs(b))]
+    schedules = [spec.params for spec in chain(*specs)]
     seen = max(float(params.get("steps", inf)) * float(params.get("batch_size", 1)) for params in schedules)
     return seen <= min(size1 | size2)
-
-
-def specs(cell: Cell) -> list[Spec]:
-    """Of a cell's runs, those of its parts among them."""
-    return [spec for part in cell.parts for spec in specs(part)] if cell.parts else list(cell.plan.specs)
 
 
 def without_shared_baseline(a: Cell, b: Cell) -> tuple[Cell, Cell]:
@@ -295,13 +283,14 @@ def judge_row(claim: Claim, contrasts: Sequence[Contrast | str], digits: int) ->
     made = [contrast for contrast in contrasts if isinstance(contrast, Contrast)]
     if not made:
         reasons = [reason for reason in contrasts if isinstance(reason, str)]
-        return Judgement(None, UNTESTED, NO_SIZE, reasons[0] if reasons else "no numbers to compare")
+        return Judgement(None, UNTESTED, NO_SIZE, reasons[0] if reasons else NO_NUMBERS)
     judged = RELATIONS[claim.relation].judge(claim, made, digits)
     notes = spread_notes(made)
     if len(made) < len(contrasts):
         notes.append(f"{len(made)} of {len(contrasts)} comparisons can be made")
         judged = replace(judged, direction=None) if judged.direction == AGREES else judged
-    return replace(judged, contrasts=tuple(made), notes=tuple(notes), claims_significance=claim.claims_significance)
+    differs = tuple(dict.fromkeys(name for contrast in made for name in contrast.differs))
+    return replace(judged, notes=tuple(notes), differs=differs, claims_significance=claim.claims_significance)
 
 
 def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
@@ -310,10 +299,11 @@ def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
     if len(rows) == 1:
         return rows[0]
     opposed = [row for row in rows if row.direction in (OPPOSES, MIXED)]
-    p = corrected(min((row.contrary_p for row in opposed if row.contrary_p is not None), default=None), len(rows))
+    known = (row.contrary_p for row in opposed if row.contrary_p is not None)
+    p, shown_p = corrected(min(known, default=None), len(rows))
     if opposed:
         direction = OPPOSES if len(opposed) == len(rows) else MIXED
-        shown = YES if shown_by(p) == YES else NO
+        shown = YES if shown_p == YES else NO
     else:
         direction = None if any(row.direction is None for row in rows) else AGREES
         shown = next(state for state in (UNTESTED, NO, YES) if any(row.shown == state for row in rows))
@@ -325,20 +315,20 @@ def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
         size,
         detail=f"{len(rows)} rows: " + ", ".join(f"{counts[v]} {v}" for v in VERDICTS if counts[v]),
         contrary_p=p,
+        contrary=max((row.contrary for row in opposed if row.contrary is not None), default=None),
         excludes=max(row.excludes for row in rows),
         strict=rows[0].strict,
         claims_significance=any(row.claims_significance for row in rows),
     )
 
 
-def corrected(p: float | None, times: int) -> float | None:
-    """Bonferroni's correction: p times the number of tests; None where there is no test."""
-    return None if p is None else min(1.0, p * times)
-
-
-def shown_by(p: float | None) -> str:
-    """Whether a p, after correction, shows what it is of."""
-    return UNTESTED if p is None else YES if p < stats.LEVEL else NO
+def corrected(p: float | None, times: int) -> tuple[float | None, str]:
+    """Bonferroni's correction: p times the number of tests, None where there is no test; whether it shows what it is
+    of."""
+    if p is None:
+        return None, UNTESTED
+    p = min(1.0, p * times)
+    return p, YES if p < stats.LEVEL else NO
 
 
 def judge_above(claim: Claim, contrasts: list[Contrast], digits: int) -> Judgement:
@@ -350,14 +340,16 @@ def judge_above(claim: Claim, contrasts: list[Contrast], digits: int) -> Judgeme
     if against := [c for c in tested if c.difference < 0]:
         worst, times = min(against, key=lambda c: (inf if c.p is None else c.p, c.difference)), len(tested)
         detail = of_all(len(tested) - len(against), tested, "against", describe(claim, worst, digits, times))
-        direction, p = (OPPOSES if len(against) == len(tested) else MIXED), corrected(worst.p, times)
+        direction = OPPOSES if len(against) == len(tested) else MIXED
+        p, shown = corrected(worst.p, times)
         excludes = min(c.high for c in tested)
-        return Judgement(direction, shown_by(p), size, detail, contrary_p=p, excludes=excludes)
+        contrary = max(-c.difference for c in against)
+        return Judgement(direction, shown, size, detail, p, contrary, excludes=excludes)
     untested = any(c.p is None for c in tested)
     weakest = max(tested, key=lambda c: (0.0 if untested else c.p, -c.difference))
     which = "smallest" if untested else "weakest"
     detail = of_all(len(tested), tested, which, describe(claim, weakest, digits, times))
-    shown = shown_by(None if untested else corrected(weakest.p, times))
+    _, shown = corrected(None if untested else weakest.p, times)
     return Judgement(AGREES, shown, size, detail, excludes=weakest.high)
 
 
@@ -368,10 +360,10 @@ def judge_comparable(claim: Claim, contrasts: list[Contrast], digits: int) -> Ju
         return judge_limit(claim, claim.less_than, contrasts, digits)
     known = [c for c in contrasts if c.p is not None]
     clearest = min(known or contrasts, key=lambda c: (c.p or 0.0, -abs(c.difference)))
-    p = corrected(clearest.p, len(contrasts))
+    p, shown = corrected(clearest.p, len(contrasts))
     text = f"no limit is stated; {describe(claim, clearest, digits, len(contrasts))}"
-    if shown_by(p) == YES:
-        return Judgement(OPPOSES, YES, NO_SIZE, text, contrary_p=p)
+    if shown == YES:
+        return Judgement(OPPOSES, YES, NO_SIZE, text, p, abs(clearest.difference))
     if len(known) == len(contrasts):
         return Judgement(AGREES, NO, NO_SIZE, text, excludes=max(c.high for c in known))
     others = f"; of others {no_test(contrasts[0])}" if known else ""
@@ -395,15 +387,16 @@ def judge_limit(claim: Claim, limit: Published, contrasts: list[Contrast], digit
     excess = abs(largest.difference) - limit.value
     direction, size = (AGREES, AS_STATED) if excess < -SLACK else (OPPOSES, OTHER)
     text = describe_size(claim, largest, digits)
+    contrary = max(excess, 0.0) if direction == OPPOSES else None
     if unknown := next((c for c in contrasts if c.error is None), None):
-        return Judgement(direction, UNTESTED, size, f"{text}; {no_test(unknown)}")
+        return Judgement(direction, UNTESTED, size, f"{text}; {no_test(unknown)}", contrary=contrary)
     if direction == AGREES:  # all contrasts have to be within
         p, times = max(limit_p(limit.value - abs(c.difference), c) for c in contrasts), 1
     else:
         p, times = limit_p(excess, largest), len(contrasts)
-    contrary_p = corrected(p, times) if direction == OPPOSES else None
     text = f"{text}, {p_text(p, times)} against the limit"
-    return Judgement(direction, shown_by(corrected(p, times)), size, text, contrary_p=contrary_p)
+    p, shown = corrected(p, times)
+    return Judgement(direction, shown, size, text, p if direction == OPPOSES else None, contrary)
 
 
 @dataclass(frozen=True)
@@ -482,18 +475,17 @@ def no_test(contrast: Contrast) -> str:
 
 
 def spread_notes(contrasts: list[Contrast]) -> list[str]:
-    """Whose seeds stand behind single printed runs, by encoder, and of what nobody has published seeds."""
+    """Deviations of others' seeds that stand behind single printed runs, by encoder; of what nobody has published
+    seeds."""
     sources = dict.fromkeys(source for contrast in contrasts for source in contrast.spreads)
-    unknown = [source for source in sources if source.seeds is None]
-    deviations: dict[tuple[str, str], list[str]] = {}
+    deviations: dict[str, list[str]] = {}
     for source in sources:
-        if source.seeds is not None:
-            deviations.setdefault((source.seeds, source.encoder), []).append(source.deviation)
+        deviations.setdefault(source.encoder, []).extend([source.deviation] if source.deviation else [])
     notes = []
-    for (seeds, encoder), texts in deviations.items():
-        low, high = min(texts, key=float), max(texts, key=float)
-        notes.append(f"spread {low if low == high else f'{low} to {high}'} on {encoder} ({seeds})")
-    if unknown:
+    for encoder, texts in deviations.items():
+        ends = dict.fromkeys(sorted(texts, key=float)[:: max(len(texts) - 1, 1)])
+        notes += [f"spread {' to '.join(ends)} on {encoder}"] if texts else []
+    if unknown := [source for source in sources if not source.deviation]:
         scores, encoders = dict.fromkeys(s.what for s in unknown), dict.fromkeys(s.encoder for s in unknown)
         notes.append(f"nobody has published seeds of {', '.join(scores)} on {' or '.join(encoders)}")
     return notes

@@ -19,14 +19,12 @@ import numpy as np
 from csebench.base.caches import cached_by_folder
 from csebench.plan.papers import OTHERS, Column, Family, Grid, SettingsTable
 from csebench.plan.registry import declaration, protocol
-from csebench.plan.spec import Spec
 from csebench.plan.targets import score_path
 from csebench.report import stats
 from csebench.report.cells import (
     Cell,
     GridView,
     combine_by_seed,
-    encoder_role,
     is_comparable,
     is_control,
     is_deterministic,
@@ -57,6 +55,10 @@ class Setting(NamedTuple):
     name: str
     here: str
     there: str
+
+    @property
+    def text(self) -> str:
+        return f"{self.name} {self.here} against {self.there}"
 
 
 @dataclass(frozen=True)
@@ -108,10 +110,6 @@ class Comparison:
     printed: float | None = None  # the difference of the published values, in points
     scored: tuple[int, int] = (0, 0)  # runs with scores, and all
 
-    @property
-    def matched(self) -> bool:
-        return not self.differs
-
 
 @dataclass(frozen=True)
 class Answer:
@@ -129,18 +127,28 @@ def answers(view: GridView) -> list[Answer]:
     """Every declared question of a table or figure, the primary one first."""
     if isinstance(view.grid, SettingsTable):
         return []
-    families = sorted(view.grid.compare, key=lambda family: not family.primary)
-    return [answer(view, family) for family in families]
+    return [answer(view, family) for family in sorted(view.grid.compare, key=lambda family: not family.primary)]
+
+
+def each_pair_once(answered: Iterable[Answer]) -> list[tuple[Answer, list[Comparison]]]:
+    """What a page lists: a comparison that two questions share stands below the first of them only."""
+    shown: set[tuple] = set()
+    lists = []
+    for one in answered:
+        of_question = {(c.row, c.against, c.columns): c for c in one.comparisons}
+        lists.append((one, [c for key, c in of_question.items() if key not in shown]))
+        shown |= of_question.keys()
+    return lists
 
 
 def answer(view: GridView, family: Family) -> Answer:
     """A family, with Holm's correction over its comparisons."""
-    comparisons = [
-        compare(view, row, against, columns)
-        for row, against in row_pairs(view, family)
-        for columns in column_groups(view, family)
-    ]
-    return Answer(family, view, corrected(comparisons))
+    groups = column_groups(view, family)
+    comparisons = [compare(view, *pair, columns) for pair in row_pairs(view, family) for columns in groups]
+    tested = [c for c in comparisons if c.p is not None]
+    adjusted = iter(stats.holm([c.p for c in tested if c.p is not None]))
+    judged_ones = (judged(c, next(adjusted), len(tested)) if c.p is not None else c for c in comparisons)
+    return Answer(family, view, tuple(judged_ones))
 
 
 def row_pairs(view: GridView, family: Family) -> list[tuple[int, int]]:
@@ -186,14 +194,8 @@ def block(view: GridView, index: int) -> tuple | None:
     if not cells or is_control(cells[0]):
         return None
     corpus = declaration(cells[0].plan.specs[0].method).corpus
-    return encoder_role(cells[0]) or view.score_grid.encoder, corpus
-
-
-def corrected(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
-    """Comparisons with Holm's p over those that have a test, and with simultaneous intervals."""
-    tested = [c for c in comparisons if c.p is not None]
-    adjusted = iter(stats.holm([c.p for c in tested if c.p is not None]))
-    return tuple(judged(c, next(adjusted), len(tested)) if c.p is not None else c for c in comparisons)
+    recipe = cells[0].plan.row.run
+    return (recipe and recipe.encoder) or view.score_grid.encoder, corpus
 
 
 def judged(comparison: Comparison, p_family: float, count: int) -> Comparison:
@@ -216,14 +218,19 @@ def compare(view: GridView, row: int, against: int, columns: Sequence[int]) -> C
     pairs = [(view.rows[row][i], view.rows[against][i]) for i in columns]
     named = dict.fromkeys(grid.columns[i].label for i in columns)
     label = ", ".join(named) if len(named) < 3 else f"{next(iter(named))} to {next(reversed(named))}"
+    leaves_of_all = [leaf for pair in pairs for cell in pair for leaf in cell.leaves]
+    runs = {(spec.run_id, leaf.plan.evaluator) for leaf in leaves_of_all for spec in leaf.plan.specs}
+    absent = {leaf.plan.row.label: leaf.absent for leaf in leaves_of_all}
+    printed = [(a, a.published, b.published) for a, b in pairs if a.published and b.published]
+    gains = [sign_of(a) * 100 * (one.value - base.value) / a.factor for a, one, base in printed]
     about = Comparison(
         grid.rows[row].label,
         grid.rows[against].label,
         label,
         NOT_RUN,
         differs=differing(*pairs[0]),
-        printed=printed_gain(pairs),
-        scored=scored_runs(pairs),
+        printed=float(np.mean(gains)) if len(gains) == len(pairs) else None,
+        scored=(len(runs) - sum(absent.values()), len(runs)),
     )
     if state := why_not(pairs):
         return replace(about, relation=state[0], reason=state[1])
@@ -231,9 +238,7 @@ def compare(view: GridView, row: int, against: int, columns: Sequence[int]) -> C
     estimate = estimate_of(terms, view.scale)
     low, high = estimate.interval()
     comparison = replace(about, estimate=estimate)
-    if estimate.seed_sd is None and not all(is_deterministic(cell) for _, cell in terms):
-        return replace(comparison, relation=ONE_SEED)
-    if estimate.error[0] == inf:
+    if estimate.error[0] == inf or (estimate.seed_sd is None and not all(is_deterministic(c) for _, c in terms)):
         return replace(comparison, relation=ONE_SEED)
     comparison = replace(comparison, p=estimate.p(), low=low, high=high)
     inactive = max(map(abs, estimate.interval(2 * LEVEL))) <= INACTIVE  # two one-sided tests
@@ -241,14 +246,14 @@ def compare(view: GridView, row: int, against: int, columns: Sequence[int]) -> C
 
 
 def can_be_run(cell: Cell) -> bool:
-    return all(part.plan.specs for part in cell.parts or (cell,))
+    return all(leaf.plan.specs for leaf in cell.leaves)
 
 
 def why_not(pairs: Sequence[tuple[Cell, Cell]]) -> tuple[str, str] | None:
     """Why rows cannot be compared: a relation and the reason; None where they can."""
     cells = [*chain.from_iterable(pairs)]
-    runs = [part for cell in cells for part in cell.parts or (cell,)]
-    if missing := next((cell.plan for cell in runs if not cell.plan.specs and not cell.values), None):
+    leaves_of_all = [leaf for cell in cells for leaf in cell.leaves]
+    if missing := next((cell.plan for cell in leaves_of_all if not cell.plan.specs and not cell.values), None):
         return NOT_RUN, missing.missing or f"{missing.row.label} has no runs"
     if all(same_runs(*pair) for pair in pairs):
         return SAME_RUNS, ""
@@ -263,11 +268,15 @@ def why_not(pairs: Sequence[tuple[Cell, Cell]]) -> tuple[str, str] | None:
     return None
 
 
+def sign_of(cell: Cell) -> int:
+    return -1 if cell.plan.column.lower else 1
+
+
 def weighted(pairs: Sequence[tuple[Cell, Cell]]) -> list[tuple[float, Cell]]:
     """The mean difference of pairs of cells as a weighted sum of cells, in points; positive is better."""
     terms = []
     for a, b in pairs:
-        weight = (-1 if a.plan.column.lower else 1) * 100 / (a.factor * len(pairs))
+        weight = sign_of(a) * 100 / (a.factor * len(pairs))
         terms += [(weight, a), (-weight, b)]
     return terms
 
@@ -282,53 +291,29 @@ def estimate_of(terms: Sequence[tuple[float, Cell]], scale: str) -> Estimate:
     return Estimate(summary.mean, summary.n, summary.std, None if variance is None else sqrt(variance))
 
 
-def scored_runs(pairs: Sequence[tuple[Cell, Cell]]) -> tuple[int, int]:
-    """How many of the runs behind pairs of cells have scores, and how many there are."""
-    cells = [part for pair in pairs for cell in pair for part in cell.parts or (cell,)]
-    runs = {(spec.run_id, cell.plan.evaluator): cell for cell in cells for spec in cell.plan.specs}
-    absent = {cell.plan.row.label: cell.absent for cell in cells}
-    return len(runs) - sum(absent.values()), len(runs)
-
-
-def printed_gain(pairs: Sequence[tuple[Cell, Cell]]) -> float | None:
-    """The mean difference of the published values, in points; None where one is not printed."""
-    gains = []
-    for a, b in pairs:
-        if a.published is None or b.published is None:
-            return None
-        sign = -1 if a.plan.column.lower else 1
-        gains.append(sign * 100 * (a.published.value - b.published.value) / a.factor)
-    return float(np.mean(gains))
-
-
 # ---------------------------------------------------------------- what else differs
 
 
 def differing(a: Cell, b: Cell) -> tuple[Setting, ...]:
-    """Shared settings in which two rows differ, but for those that the comparison is about: what rows of one method
-    state differently."""
-    first, second = (next((part.plan for part in cell.parts or (cell,) if part.plan.specs), None) for cell in (a, b))
+    """Shared settings, encoder and training data in which two rows differ, but for those that the comparison is about:
+    what rows of one method state differently."""
+    first, second = (next((leaf.plan for leaf in cell.leaves if leaf.plan.specs), None) for cell in (a, b))
     if first is None or second is None:
         return ()
     here, there = first.specs[0], second.specs[0]
     subject = stated(first.row.run) ^ stated(second.row.run) if here.method == there.method else set()
-    subject = {key for key, _ in subject}
+    about = {key for key, _ in subject}
     settings = [
         Setting(name, setting_text(here.params[key]), setting_text(there.params[key]))
         for key, name in SHARED.items()
-        if key not in subject and key in here.params and key in there.params and here.params[key] != there.params[key]
+        if key not in about and key in here.params and key in there.params
     ]
-    settings += [Setting(name, *texts) for name, *texts in differing_data(here, there) if len({*texts}) > 1]
-    return tuple(settings)
-
-
-def differing_data(here: Spec, there: Spec) -> Iterable[tuple[str, str, str]]:
-    """Encoder and training data of two runs."""
     if here.run_before is None and there.run_before is None:
-        yield "encoder", here.encoder.name, there.encoder.name
+        settings.append(Setting("encoder", here.encoder.name, there.encoder.name))
     if here.corpus and there.corpus:
-        yield "corpus", here.corpus.name, there.corpus.name
-        yield "sentences", f"{here.corpus.size:,}", f"{there.corpus.size:,}"
+        settings.append(Setting("corpus", here.corpus.name, there.corpus.name))
+        settings.append(Setting("sentences", f"{here.corpus.size:,}", f"{there.corpus.size:,}"))
+    return tuple(setting for setting in settings if setting.here != setting.there)
 
 
 def stated(recipe) -> set[tuple[str, str]]:
@@ -352,20 +337,18 @@ def setting_text(value) -> str:
 def best_rows(view: GridView, column: Column) -> list[set[int]]:
     """The rows of a column that may be best at 95 %, per block of rows that are ranked together: a row is not where
     one is better by a one-sided test at 5 % over the number of other rows. Blocks of one row are left out."""
-    if column.delta is not None:
-        return []
     blocks: dict[tuple, list[int]] = {}
-    for index, cell in enumerate(view.column(column.label)):
-        if is_comparable(cell) and (of := block(view, index)) is not None:
-            blocks.setdefault(of, []).append(index)
     cells = view.column(column.label)
+    for index, cell in enumerate(cells):
+        if column.delta is None and is_comparable(cell) and (of := block(view, index)) is not None:
+            blocks.setdefault(of, []).append(index)
     return [may_be_best(rows, cells, view.scale) for rows in blocks.values() if len(rows) > 1]
 
 
 def may_be_best(rows: list[int], cells: list[Cell], scale: str) -> set[int]:
+    """Those of rows that no higher one beats."""
     level = 2 * LEVEL / (len(rows) - 1)  # of a two-sided interval, of which one side counts
-    sign = -1 if cells[rows[0]].plan.column.lower else 1
-    ranked = sorted(rows, key=lambda row: -sign * cells[row].mean)
+    ranked = sorted(rows, key=lambda row: -sign_of(cells[row]) * cells[row].mean)
 
     def is_better(other: int, row: int) -> bool:
         return estimate_of(weighted([(cells[other], cells[row])]), scale).interval(level)[0] > 0

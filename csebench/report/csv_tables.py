@@ -127,7 +127,7 @@ def comparison_records(view: GridView) -> Iterable[dict]:
 def comparison_record(comparison: Comparison) -> dict:
     """A comparison as plain values, under COMPARISONS without what asks for it; what is not known is empty."""
     values = vars(comparison) | (vars(comparison.estimate) if comparison.estimate else {})
-    values["differs"] = "; ".join(f"{s.name} {s.here} against {s.there}" for s in comparison.differs)
+    values["differs"] = "; ".join(setting.text for setting in comparison.differs)
     values["sentence"] = sentence(comparison)
     names_of_values = COMPARISONS[COMPARISONS.index("row") :]
     return {name: "" if values.get(name) is None else values[name] for name in names_of_values}
@@ -135,8 +135,7 @@ def comparison_record(comparison: Comparison) -> dict:
 
 def cell_rows(view: GridView) -> Iterable[dict]:
     """The cells of a table or figure; two rows with the same label have different numbers, counted from 1."""
-    numbered = [(number, cell) for number, cells in enumerate(view.rows, 1) for cell in cells]
-    for number, cell in numbered:
+    for number, cell in ((number, cell) for number, cells in enumerate(view.rows, 1) for cell in cells):
         published, ours = cell.published, cell.ours
         yield {
             "paper": view.paper,
@@ -162,8 +161,8 @@ def cell_rows(view: GridView) -> Iterable[dict]:
 
 
 def run_ids(cell: Cell, scale: str) -> list[str]:
-    """Runs with scores behind a cell; behind a derived one, those of its parts."""
-    if cell.parts:
-        return sorted({run for part in cell.parts for run in run_ids(part, scale)})
-    scored = (score(spec, cell.plan.evaluator, scale)[0] for spec in cell.plan.specs)
-    return [Spec.model_validate(content["spec"]).run_id for content in scored if content is not None]
+    """Runs with scores behind a cell, or behind its parts."""
+    runs = [(spec, leaf.plan.evaluator) for leaf in cell.leaves for spec in leaf.plan.specs]
+    contents = [content for run in runs if (content := score(*run, scale)[0]) is not None]
+    ids = [Spec.model_validate(content["spec"]).run_id for content in contents]
+    return sorted({*ids}) if cell.parts else ids

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable
+from dataclasses import replace
 from operator import sub
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.grids import untrained_cell
-from csebench.plan.papers import Row
+from csebench.plan.papers import Published, Row
 from csebench.plan.targets import grid_path
 from csebench.report import stats
 from csebench.report.cells import (
@@ -24,6 +25,7 @@ from csebench.report.cells import (
     shown_score,
 )
 from csebench.report.panels import draw_rows
+from csebench.report.words import ends_text
 from csebench.score.drawing import GREY, MARKERS, STYLE, WIDTH, figure_files, row_colour, write_files
 from csebench.score.store import score, value
 
@@ -34,13 +36,6 @@ OFFSET = 1.035  # between rows at the same size: a factor, as sizes are on a log
 HOLLOW: dict[str, Any] = {"marker": "D", "markerfacecolor": "none", "linestyle": ""}  # of published values
 RIGHT_OF_AXES = {"loc": "upper left", "bbox_to_anchor": (1, 1), "handlelength": 3}  # of a legend
 CURVE = ("alignment", "uniformity", "spearman")  # of a run's training, on STS-B dev
-
-
-class Mark(NamedTuple):
-    """What is drawn of a cell, or of its difference to the baseline's."""
-
-    ours: stats.Summary | None = None
-    published: tuple[float, float | None] | None = None  # with its deviation
 
 
 def draw(paper_name: str, name: str, scale: str) -> list[Path]:
@@ -55,7 +50,12 @@ def draw(paper_name: str, name: str, scale: str) -> list[Path]:
     view = grid_view(paper_name, name, scale)
     with matplotlib.rc_context(STYLE):
         figure = Figure(layout="constrained")
-        table, note, drawn = DRAWERS.get(view.figure.kind, draw_rows)(figure, view)
+        if view.figure.kind in OF_CELLS:
+            drawn, table = OF_CELLS[view.figure.kind](figure, view), cell_table(view)
+            counts = [cell.ours.n for cells in view.rows for cell in cells if cell.ours]
+            note = seeds_note(counts, "error bars: ± one standard deviation over seeds")
+        else:
+            table, note, drawn = (training if view.figure.kind == "training" else draw_rows)(figure, view)
         stem = grid_path(paper_name, name, scale, "svg").with_suffix("")
         if not drawn and view.progress[0] and stem.with_suffix(".csv").exists():
             return []  # drawn where the per-item values were, which are not published
@@ -85,36 +85,32 @@ def row_style(row: Row, place: int) -> dict:
 # ---------------------------------------------------------------- figures of cells
 
 
-def marks(shown: GridView) -> list[list[Mark]]:
-    """Of every cell."""
-    return [[mark(cell.values, cell.published, shown) for cell in cells] for cells in shown.rows]
+def drawn_cells(view: GridView) -> list[list[Cell]]:
+    """Published values are left out where they do not judge ours: they are on another level."""
+    if view.judged:
+        return view.rows
+    return [[replace(cell, published=None) for cell in cells] for cells in view.rows]
 
 
-def changes(shown: GridView) -> list[list[Mark]]:
-    """Of every cell's difference to the baseline's, seed by seed; none of the baseline itself."""
-    base = shown.rows[shown.figure.baseline_row]
-    return [
-        [Mark() if cells is base else difference(*pair, shown) for pair in zip(cells, base, strict=True)]
-        for cells in shown.rows
-    ]
+def differences(view: GridView) -> list[list[Cell]]:
+    """Of every cell to the baseline's, seed by seed; none of the baseline itself."""
+    rows = drawn_cells(view)
+    base = rows[view.figure.baseline_row]
+    return [[difference(*pair, cells is base) for pair in zip(cells, base, strict=True)] for cells in rows]
 
 
-def mark(values, published, shown: GridView) -> Mark:
-    drawn = (published.value, published.std) if published and shown.judged else None
-    return Mark(stats.summarise(values.values()) if values else None, drawn)
-
-
-def difference(cell: Cell, base: Cell, shown: GridView) -> Mark:
-    change = mark(combine_by_seed(sub, cell, base) if cell.values and base.values else {}, cell.published, shown)
-    if change.published is None or base.published is None:
-        return change._replace(published=None)
-    return change._replace(published=(change.published[0] - base.published.value, None))
+def difference(cell: Cell, base: Cell, is_base: bool) -> Cell:
+    values = combine_by_seed(sub, cell, base) if cell.values and base.values and not is_base else {}
+    published = None
+    if cell.published and base.published and not is_base:
+        published = Published(value=cell.published.value - base.published.value, text="")
+    return replace(cell, values=values, published=published)
 
 
 def cell_table(shown: GridView) -> list[list]:
     """One line a cell, with the difference to the baseline's where there is one."""
     head = COLUMNS + (["difference", "difference_std", "difference_n"] if shown.figure.baseline else [])
-    differences = changes(shown) if shown.figure.baseline else None
+    changes = differences(shown) if shown.figure.baseline else None
     sizes, rows = read_scale(shown.scale).sizes, []
     for i, (row, cells) in enumerate(zip(shown.figure.rows, shown.rows, strict=True)):
         for j, (column, cell) in enumerate(zip(shown.figure.columns, cells, strict=True)):
@@ -123,7 +119,7 @@ def cell_table(shown: GridView) -> list[list]:
             line = [row.label, column.label, sizes[column.size], *numbers(cell.ours), joined(cell.seeds)]
             line += [joined(f"{cell.values[seed]:.6g}" for seed in cell.seeds), *printed, unit(shown, j)]
             line += [joined(runs[seed] for seed in cell.seeds if seed in runs)]
-            rows.append(line + (numbers(differences[i][j].ours) if differences else []))
+            rows.append(line + (numbers(changes[i][j].ours) if changes else []))
     return [head, *rows]
 
 
@@ -144,43 +140,38 @@ def unit(shown: GridView, column: int) -> str:
 
 
 def seeds_note(counts: Iterable[int], more: str) -> str:
-    """`means of 1–3 seeds; …`"""
-    known = sorted({*counts} - {0})
-    seeds = "–".join(map(str, dict.fromkeys((known[0], known[-1])))) if known else "no"
-    return f"means of {seeds} seed{'s' * (known != [1])}; {more}"
-
-
-def cell_note(view: GridView) -> str:
-    counts = (cell.ours.n for cells in view.rows for cell in cells if cell.ours)
-    return seeds_note(counts, "error bars: ± one standard deviation over seeds")
+    """`means of 1 to 3 seeds; …`"""
+    seeds = ends_text(counts)
+    return f"means of {seeds} seed{'s' * (seeds != '1')}; {more}"
 
 
 def draw_untrained(axes, shown: GridView, vertical: bool = False) -> list:
     """A line at the untrained encoder's score, where it has one here; returns what a legend shows."""
     cell = untrained_cell(shown.paper, shown.name, shown.scale)
     content = shown_score(cell.specs[0], cell.evaluator, shown.scale)[0] if cell else None
-    fraction = value(content, cell.task, cell.column.metric) if cell and content else None
-    if fraction is None:
+    if cell is None or content is None or (fraction := value(content, cell.task, cell.column.metric)) is None:
         return []
     score = shown.figure.factor * fraction
     style = {"color": GREY, "linestyle": (0, (1, 1)), "linewidth": 1.2, "zorder": 1}
-    label = f"untrained encoder: {score:.{shown.figure.digits}f}"
+    pooler = cell.specs[0].params["pooler"]
+    is_matched = {spec.params["pooler"] for row in shown.rows for of in row for spec in of.plan.specs} == {pooler}
+    label = f"untrained encoder{'' if is_matched else f', {pooler}'}: {score:.{shown.figure.digits}f}"
     return [(axes.axvline if vertical else axes.axhline)(score, **style, label=label)]
 
 
-def curves(figure, shown: GridView):
+def curves(figure, shown: GridView) -> bool:
     """A line a row over the sizes of the training set."""
     grid, sentences = shown.figure, read_scale(shown.scale).sizes
     x = [sentences[column.size] for column in grid.columns]
     count = 2 if grid.baseline else 1
     figure.set_size_inches(WIDTH, 3.6 * count)
     axes = figure.subplots(count, squeeze=False)[:, 0]
-    handles = lines(axes[0], x, marks(shown), grid.rows)
+    handles = lines(axes[0], x, drawn_cells(shown), grid.rows)
     drawn = bool(handles)
     handles += draw_untrained(axes[0], shown)
     axes[0].set_ylabel(grid.axis.replace(", ", ",\n"))
     if grid.baseline:
-        lines(axes[1], x, changes(shown), grid.rows)
+        lines(axes[1], x, differences(shown), grid.rows)
         base = grid.rows[grid.baseline_row]
         axes[1].axhline(0, **row_style(base, grid.baseline_row) | {"marker": "", "linewidth": 1, "zorder": 1})
         axes[1].set_ylabel(f"difference to {grid.baseline},\npaired by seed")
@@ -189,32 +180,33 @@ def curves(figure, shown: GridView):
     axes[-1].set_xlabel("sentences in the training set")
     if drawn:
         axes[0].legend(handles=handles, **RIGHT_OF_AXES)
-    return cell_table(shown), cell_note(shown), drawn
+    return drawn
 
 
-def lines(axes, x: list[int], marks: list[list[Mark]], rows: list[Row]) -> list:
+def lines(axes, x: list[int], cells: list[list[Cell]], rows: list[Row]) -> list:
     """A line a row over the sizes that it has values of, each a little beside the others; returns what a legend shows,
     in the order in which the lines end."""
     ends, more = [], {"markersize": 5, "linewidth": 1.5, "elinewidth": 0.9}
-    for place, (row, row_marks) in enumerate(zip(rows, marks, strict=True)):
+    for place, (row, row_cells) in enumerate(zip(rows, cells, strict=True)):
         style, offset = row_style(row, place), OFFSET ** (place - (len(rows) - 1) / 2)
-        drawn = [(size * offset, m) for size, m in sorted(zip(x, row_marks, strict=True), key=lambda point: point[0])]
-        points = [(size, m.ours.mean, m.ours.std or 0.0) for size, m in drawn if m.ours]
+        drawn = [(size * offset, c) for size, c in sorted(zip(x, row_cells, strict=True), key=lambda point: point[0])]
+        points = [(size, cell.ours.mean, cell.ours.std or 0.0) for size, cell in drawn if cell.ours]
         if points:
             line = axes.errorbar(*zip(*points, strict=True), **style, **more, label=row.label)
             ends.append((-points[-1][1], place, line))
-        for size, m in drawn:
-            if m.published:
-                axes.errorbar(size, *m.published, **HOLLOW | {"color": style["color"]})
+        for size, cell in drawn:
+            if cell.published:
+                axes.errorbar(size, cell.published.value, cell.published.std, **HOLLOW | {"color": style["color"]})
     handles = [handle for *_, handle in sorted(ends, key=lambda end: end[:2])]
-    return handles + legend_of_published(marks)
+    return handles + legend_of_published(cells)
 
 
-def legend_of_published(marks: list[list[Mark]]) -> list:
+def legend_of_published(cells: list[list[Cell]]) -> list:
     from matplotlib.lines import Line2D
 
     style: dict[str, Any] = HOLLOW | {"color": GREY}
-    return [Line2D([], [], **style, label="published")] if any(m.published for row in marks for m in row) else []
+    is_drawn = any(cell.published for row in cells for cell in row)
+    return [Line2D([], [], **style, label="published")] if is_drawn else []
 
 
 def sizes(axes, x) -> None:
@@ -229,32 +221,33 @@ def sizes(axes, x) -> None:
             label.set(rotation=45, ha="right", rotation_mode="anchor")
 
 
-def dots(figure, shown: GridView):
+def dots(figure, shown: GridView) -> bool:
     """A dot with its deviation per row, below the name of each column; with a baseline, of the differences to it."""
-    grid, of_rows = shown.figure, (changes if shown.figure.baseline else marks)(shown)
-    rows = [i for i, row_marks in enumerate(of_rows) if any(m.ours or m.published for m in row_marks)]
+    grid, cells = shown.figure, (differences if shown.figure.baseline else drawn_cells)(shown)
+    drawn = [[bool(cell.ours or cell.published) for cell in row] for row in cells]
+    rows = [i for i, of_row in enumerate(drawn) if any(of_row)]
     axes, y, ticks, headings = figure.subplots(), 0, [], []
     for j, column in enumerate(grid.columns):
-        if not any(of_rows[i][j].ours or of_rows[i][j].published for i in rows):
+        if not any(drawn[i][j] for i in rows):
             continue
         if len(grid.columns) > 1:
             headings.append(len(ticks))
             ticks.append((-y, column.label))
             y += 1
         for i in rows:
-            m, style = of_rows[i][j], {"color": row_colour(grid.rows[i], i), "marker": "o", "linestyle": ""}
+            cell, style = cells[i][j], {"color": row_colour(grid.rows[i], i), "marker": "o", "linestyle": ""}
             ticks.append((-y, grid.rows[i].label))
-            if m.ours:
-                axes.errorbar(m.ours.mean, -y, xerr=m.ours.std, capsize=2, **style)
-                label = f"{m.ours.mean:{'+' if grid.baseline else ''}z.{shown.rows[i][j].digits}f}"
+            if cell.ours:
+                axes.errorbar(cell.ours.mean, -y, xerr=cell.ours.std, capsize=2, **style)
+                label = f"{cell.ours.mean:{'+' if grid.baseline else ''}z.{cell.digits}f}"
                 more = {"xycoords": ("axes fraction", "data"), "va": "center", "annotation_clip": False}
                 axes.annotate(label, (1.01, -y), **more)
-            if m.published:
-                axes.errorbar(m.published[0], -y, xerr=m.published[1], **style | HOLLOW)
+            if cell.published:
+                axes.errorbar(cell.published.value, -y, xerr=cell.published.std, **style | HOLLOW)
             y += 1
     if grid.baseline:
         axes.axvline(0, color=GREY, linewidth=1)
-    handles = draw_untrained(axes, shown, vertical=True) + legend_of_published(of_rows)
+    handles = draw_untrained(axes, shown, vertical=True) + legend_of_published(cells)
     axes.set_yticks(*zip(*ticks, strict=True) if ticks else ([], []))
     for place in headings:
         axes.get_yticklabels()[place].set_fontweight("bold")
@@ -263,33 +256,35 @@ def dots(figure, shown: GridView):
     figure.set_size_inches(WIDTH, 1.2 + 0.26 * max(y, 4))
     if handles:
         axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1))
-    return cell_table(shown), cell_note(shown), bool(rows)
+    return bool(rows)
 
 
-def scatter(figure, shown: GridView):
+def scatter(figure, shown: GridView) -> bool:
     """A point a row: x and y; the third column stands in the legend."""
-    grid, points, anything = shown.figure, marks(shown), False
+    grid, anything = shown.figure, False
     figure.set_size_inches(WIDTH, 4.4)
     axes = figure.subplots()
-    for i, (row, (x, y, *others)) in enumerate(zip(grid.rows, points, strict=True)):
+    for i, (row, (x, y, *others)) in enumerate(zip(grid.rows, drawn_cells(shown), strict=True)):
         style = {"color": row_colour(row, i), "linestyle": ""}
         score = f": {others[0].ours.mean:.2f}" if others and others[0].ours else ""
         if x.ours and y.ours:
             where = (x.ours.mean, y.ours.mean, y.ours.std, x.ours.std)
             axes.errorbar(*where, **style, marker=MARKERS[i % len(MARKERS)], markersize=8, label=f"{row.label}{score}")
+        label = f"{row.label}, published"
         if x.published and y.published:
-            where = (x.published[0], y.published[0], y.published[1], x.published[1])
-            axes.errorbar(*where, **style | HOLLOW, label=f"{row.label}, published")
-        elif x.published or y.published:
-            line, printed = (axes.axvline, x.published) if x.published else (axes.axhline, y.published)
-            line((printed or (0,))[0], color=style["color"], linestyle=":", label=f"{row.label}, published")
+            where = (x.published.value, y.published.value, y.published.std, x.published.std)
+            axes.errorbar(*where, **style | HOLLOW, label=label)
+        elif x.published:
+            axes.axvline(x.published.value, color=style["color"], linestyle=":", label=label)
+        elif y.published:
+            axes.axhline(y.published.value, color=style["color"], linestyle=":", label=label)
         anything |= bool((x.ours and y.ours) or x.published or y.published)
     axes.set(xlabel=title(shown, 0), ylabel=grid.axis)
     axes.margins(0.12)
     if anything:
         about = title(shown, 2) if len(grid.columns) > 2 else None
         axes.legend(**RIGHT_OF_AXES, title=about, alignment="left")
-    return cell_table(shown), cell_note(shown), anything
+    return anything
 
 
 def title(shown: GridView, column: int) -> str:
@@ -356,9 +351,4 @@ def path(axes, steps, label: str, style) -> None:
         axes.annotate(str(step), place, (6, 6), textcoords="offset points", color=style["color"])
 
 
-DRAWERS = {
-    "curves": curves,
-    "bars": dots,
-    "scatter": scatter,
-    "training": training,
-}  # else draw_rows
+OF_CELLS = {"curves": curves, "bars": dots, "scatter": scatter}  # each returns whether anything is drawn

@@ -11,8 +11,8 @@ import numpy as np
 
 from csebench.plan.targets import grid_path
 from csebench.report.cells import GridView
-from csebench.report.compare import Answer, Comparison
-from csebench.report.words import short_label
+from csebench.report.compare import Answer, Comparison, each_pair_once
+from csebench.report.words import ends_text, short_label
 from csebench.score.drawing import GREY, STYLE, WIDTH, write_files
 
 LINE = 0.25  # inches
@@ -22,7 +22,7 @@ BLUE = "#2F7ED8"
 
 def draw_forest(view: GridView, answers: list[Answer], title: str) -> list[Path]:
     """Draws the tested comparisons of a table beside its page; returns the files written, none without any."""
-    groups = [(a, [c for c in a.comparisons if c.low is not None and c.high is not None]) for a in answers]
+    groups = [(a, [c for c in members if c.low is not None]) for a, members in each_pair_once(answers)]
     groups = [(answer, tested) for answer, tested in groups if tested]
     if not groups:
         return []
@@ -53,8 +53,7 @@ def draw_forest(view: GridView, answers: list[Answer], title: str) -> list[Path]
                 y += 1
         axes.set_yticks(ticks, labels)
         axes.set_ylim(y - 0.4, -0.6)
-        counts = sorted({c.estimate.seeds for c in tested if c.estimate})
-        seeds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
+        seeds = ends_text(c.estimate.seeds for c in tested if c.estimate)
         unmatched = "; open: other settings differ too" if any(c.differs for c in tested) else ""
         axes.set_xlabel(f"difference in points, 95 % interval; n = {seeds}{unmatched}")
         axes.spines["left"].set_visible(False)
@@ -70,7 +69,7 @@ def draw_comparison(axes, y: float, comparison: Comparison, answer: Answer) -> N
     low, high = ends(comparison, answer)
     assert comparison.estimate is not None
     gain, (left, right) = comparison.estimate.gain, axes.get_xlim()
-    face = BLUE if comparison.matched else "none"
+    face = "none" if comparison.differs else BLUE
     if left < gain < right:
         style = {"color": BLUE, "markerfacecolor": face, "markersize": 6, "elinewidth": 1.6, "capsize": 2}
         axes.errorbar(gain, y, xerr=[[gain - low], [high - gain]], fmt="o", **style)
@@ -78,14 +77,9 @@ def draw_comparison(axes, y: float, comparison: Comparison, answer: Answer) -> N
         place, marker = (0.02, "<") if gain <= left else (0.98, ">")
         axes.plot(place, y, marker, color=BLUE, markerfacecolor=face, transform=axes.get_yaxis_transform())
     text = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center"}
-    axes.annotate(f"{gain:+.2f}{difference_note(comparison)}", (1, y), (6, 0), annotation_clip=False, **text)
-
-
-def difference_note(comparison: Comparison) -> str:
-    """`, other learning rate + 2`: what else differs, the first setting by name."""
-    names = [setting.name for setting in comparison.differs]
-    more = f" + {len(names) - 1}" if len(names) > 1 else ""
-    return f", other {names[0]}{more}" if names else ""
+    names = [setting.name for setting in comparison.differs]  # what else differs, the first by name
+    note = f", other {names[0]}{f' + {len(names) - 1}' if len(names) > 1 else ''}" if names else ""
+    axes.annotate(f"{gain:+.2f}{note}", (1, y), (6, 0), annotation_clip=False, **text)
 
 
 def ends(comparison: Comparison, answer: Answer) -> tuple[float, float]:

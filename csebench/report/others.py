@@ -26,6 +26,16 @@ UNTRAINED = "bert"  # the method without training, of which nothing can be train
 
 
 @dataclass(frozen=True)
+class Print:
+    """What a method's authors print."""
+
+    value: Published
+    seeds: int  # behind it
+    where: str
+    others: tuple[str, ...] = ()  # other values for the same in other tables
+
+
+@dataclass(frozen=True)
 class Group:
     """Runs that are taken together: the seeds of one source, or single runs of several sources."""
 
@@ -49,17 +59,13 @@ class Group:
 
     def verdict(self, value: Print) -> stats.Verdict:
         """Whether a printed value could be one more of these runs."""
-        return verdict_of(self, value)
+        if self.values:
+            return stats.verdict(self.values, value.value, value.seeds)
+        return stats.verdict_on(self.summary, value.value, value.seeds)
 
     def reach(self, value: float) -> int:
         """How many runs are at or above a value."""
         return sum(v >= value - SLACK for v in self.values)
-
-
-def verdict_of(runs: Group | Others, value: Print) -> stats.Verdict:
-    if runs.values:
-        return stats.verdict(runs.values, value.value, value.seeds)
-    return stats.verdict_on(runs.summary, value.value, value.seeds)
 
 
 @cached
@@ -100,16 +106,6 @@ def keys() -> list[Key]:
     most = {key.method: max(n for other, n in runs.items() if other.method == key.method) for key in candidates}
     encoders = list(evidence.names().encoders)
     return sorted(candidates, key=lambda k: (-most[k.method], k.method, str(k.pooler), encoders.index(k.encoder)))
-
-
-@dataclass(frozen=True)
-class Print:
-    """What a method's authors print."""
-
-    value: Published
-    seeds: int  # behind it
-    where: str
-    others: tuple[str, ...] = ()  # other values for the same in other tables
 
 
 @cached
@@ -161,20 +157,11 @@ def sweeps() -> list[tuple[Key, Group, Print]]:
 
 
 @dataclass(frozen=True)
-class Others:
+class Others(Group):
     """What others got for a cell's method on its encoder, in printed units."""
 
-    kind: str
-    summary: stats.Summary
-    sources: list[str]
-    differs: str
-    published: Print | None
-    values: tuple[float, ...]  # one per run, where they are known
-
-    @property
-    def verdict(self) -> stats.Verdict | None:
-        """Whether these runs reproduce the printed value; None where nothing is printed."""
-        return None if self.published is None else verdict_of(self, self.published)
+    differs: str = ""
+    published: Print | None = None
 
 
 def others(paper_name: str, grid: Grid, row: Row, column: Column) -> Others | None:
@@ -187,10 +174,10 @@ def others(paper_name: str, grid: Grid, row: Row, column: Column) -> Others | No
         return None
     largest, unit = candidates[0], (column.factor or grid.factor) / 100
     s, values = largest.summary, tuple(unit * value for value in largest.values)
-    s = stats.Summary(unit * s.mean, None if s.std is None else unit * s.std, s.n)
+    summary = stats.Summary(unit * s.mean, s.std and unit * s.std, s.n)
     value, seeds = row.values[grid.columns.index(column)], column.seeds or grid.seeds
     published = None if value is None else Print(value, seeds, "")
-    return Others(largest.kind, s, largest.sources, differs(largest, row), published, values)
+    return Others(largest.kind, summary, largest.evidence, (), values, differs(largest, row), published)
 
 
 def differs(runs: Group, row: Row) -> str:
@@ -208,7 +195,7 @@ def budget(setup: Setup, row: Row | None = None) -> str:
     for name, text in (("batch_size", "batch {}"), ("learning_rate", "learning rate {}"), ("steps", "{:,} steps")):
         theirs, here = getattr(setup, name), params.get(name)
         if theirs is not None:
-            same = here is None or number(theirs) == float(here)
+            same = here is None or str(theirs) == str(here) or float(theirs) == float(here)
             parts.append(text.format(theirs) + ("" if same else f" (this row: {here:g})"))
     return ", ".join(parts)
 
@@ -233,13 +220,6 @@ def method_title(named) -> str:
 
 def encoder_title(named) -> str:
     return evidence.names().encoders[named.encoder]
-
-
-def number(text: str | int) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
 
 
 @dataclass(frozen=True)

@@ -86,10 +86,13 @@ def draw_rows(figure, view: GridView) -> tuple[list[list], str, bool]:
         published = [i for i, name in enumerate(head) if name != "text"]  # sentences belong to others
         table[0] = ["model", *(head[i] for i in published)]
         table += [[row.label, *(line[i] for i in published)] for line in lines]
-    if panel.shared_axes:
-        for axes in zip(*(part.axes for part in drawn), strict=True):
-            if axes[0].get_label() != "<colorbar>":
-                same_axes(axes)
+    for axes in zip(*(part.axes for part in drawn), strict=True) if panel.shared_axes else ():
+        if axes[0].get_label() == "<colorbar>":
+            continue
+        for which in ("xlim", "ylim"):  # limits that hold all that each of them shows
+            limits = [getattr(ax, f"get_{which}")() for ax in axes]
+            for ax in axes:
+                ax.set(**{which: (min(low for low, _ in limits), max(high for _, high in limits))})
     table = [line + [None] * (len(table[0]) - len(line)) for line in table]
     return table, "of every row one run, that of the first seed", bool(drawn)
 
@@ -105,14 +108,6 @@ def items_of_first_run(cell: Cell, panel: Panel, scale: str) -> tuple[Items, dic
     file = score_path(spec.run_id, cell.plan.evaluator, scale)
     arrays = (store.items(content, file) or {}).get(cell.plan.evaluator, {})
     return (arrays, content) if panel.item in arrays else None
-
-
-def same_axes(axes) -> None:
-    """Limits that hold all that each of them shows."""
-    for which in ("xlim", "ylim"):
-        limits = [getattr(ax, f"get_{which}")() for ax in axes]
-        for ax in axes:
-            ax.set(**{which: (min(low for low, _ in limits), max(high for _, high in limits))})
 
 
 def read(scores: Path) -> tuple[dict, dict[str, Items]]:

@@ -13,7 +13,7 @@ from math import inf, sqrt
 
 from csebench.report import claims
 from csebench.report.cells import Cell, GridView, printed_view
-from csebench.report.compare import Comparison, answers, can_be_run
+from csebench.report.compare import answers, can_be_run
 from csebench.report.printed_spread import single_run_variance
 from csebench.report.stats import LEVEL, quantile, satterthwaite
 
@@ -77,32 +77,30 @@ def seeds_needed(difference: float, design: Design, level: float = LEVEL, power:
 
 
 def table_rows(views: Iterable[GridView], difference: float | None = None) -> list[list]:
-    """What every declared comparison will show, as under HEAD; seeds are counted for a difference in points, or for
-    the printed one."""
-    compared = [(view, c) for view in views for answer in answers(view) for c in answer.comparisons]
-    rows = [_table_row(view, comparison, difference) for view, comparison in compared]
-    return [row for row in rows if row is not None]
-
-
-def _table_row(view: GridView, c: Comparison, difference: float | None) -> list | None:
-    """None where one of the rows cannot be run."""
-    grid = view.score_grid
-    labels = [column.label for column in grid.columns]
-    column = labels.index(c.columns) if c.columns in labels else -1
-    cells = [view.rows[grid.row(label)][column] for label in (c.row, c.against)]
-    if not all(map(can_be_run, cells)):
-        return None
-    seeds = max(len(part.plan.specs) for cell in cells for part in cell.parts or (cell,))
-    design, source = printed_design(*cells), "print, or others' seeds"
-    if c.estimate is not None and c.estimate.seed_sd:
-        design, source = Design(c.estimate.seed_sd, (c.estimate.item_se or 0.0) ** 2), "these scores"
-    wanted = abs(difference if difference is not None else c.printed or 0.0)
-    about = [f"{view.paper}/{view.name}", c.row, c.against, c.columns, f"{wanted:.2f}"]
-    if design is None:
-        return [*about, "–", UNKNOWN, seeds, "–", "–"]
-    smallest = smallest_difference(design, seeds)
-    detects = "–" if smallest == inf else f"{smallest:.2f}"
-    return [*about, f"{design.std:.2f}", source, seeds, detects, seeds_text(seeds_needed(wanted, design))]
+    """What every declared comparison of rows that can be run will show, as under HEAD; seeds are counted for a
+    difference in points, or for the printed one."""
+    rows = []
+    compared = [(of, c) for of in views for answer in answers(of) for c in answer.comparisons]
+    for view, c in compared:
+        labels = [column.label for column in view.score_grid.columns]
+        column = labels.index(c.columns) if c.columns in labels else -1
+        cells = [view.rows[view.score_grid.row(label)][column] for label in (c.row, c.against)]
+        if not all(map(can_be_run, cells)):
+            continue
+        seeds = max(len(leaf.plan.specs) for cell in cells for leaf in cell.leaves)
+        design, source = printed_design(*cells), "print, or others' seeds"
+        if c.estimate is not None and c.estimate.seed_sd:
+            design, source = Design(c.estimate.seed_sd, (c.estimate.item_se or 0.0) ** 2), "these scores"
+        wanted = abs(difference if difference is not None else c.printed or 0.0)
+        about = [f"{view.paper}/{view.name}", c.row, c.against, c.columns, f"{wanted:.2f}"]
+        if design is None:
+            rows.append([*about, "–", UNKNOWN, seeds, "–", "–"])
+            continue
+        smallest = smallest_difference(design, seeds)
+        detects = "–" if smallest == inf else f"{smallest:.2f}"
+        needed = seeds_text(seeds_needed(wanted, design))
+        rows.append([*about, f"{design.std:.2f}", source, seeds, detects, needed])
+    return rows
 
 
 def printed_design(a: Cell, b: Cell) -> Design | None:
@@ -123,7 +121,7 @@ def run_variance(cell: Cell) -> float | None:
 def claim_rows() -> list[list]:
     """Whether each claim can be tested at all at the papers' own scale, as under CLAIMS_HEAD: the seeds that would
     show its printed difference, without an error over test items and with three sizes of it."""
-    rows, stated = [], claims.stated_quotes("paper")
+    rows, stated = [], claims.stated_quotes("paper", paper_names())
     for name, claim in [(n, c) for n, _, of_quote in stated for c in of_quote if c.relation == "above"]:
         here, there = (printed_view(name, claim.places[index], "paper") for index in (0, -1))
         for versus, column, pairs in claims.pair_cells(claim, here, there):

@@ -21,12 +21,11 @@ from csebench.report.others import spread as seed_spread
 
 @dataclass(frozen=True)
 class SeedSource:
-    """Whose seeds the deviation of a single printed run comes from; `seeds` is None where none are published."""
+    """Deviation of a single printed run, from the seeds of others; empty where none are published."""
 
     what: str  # task and metric
     encoder: str
     deviation: str = ""  # in printed units
-    seeds: str | None = None  # `50 seeds of unsup-SimCSE, hppRC-simple-simcse`
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ def printed_variance(cell: Cell) -> Variance:
     if not cell.parts:
         return single_run_variance(cell, cell.plan.column.task)
     if cell.plan.column.delta is None:
-        return Variance(None, sources=(SeedSource(f"the {cell.plan.column.label}", encoder_title(cell)),))
+        return Variance(None, sources=(SeedSource(f"the {cell.plan.column.label}", encoder_of(cell)),))
     return add([printed_variance(part) for part in cell.parts])
 
 
@@ -94,17 +93,11 @@ def single_run_variance(cell: Cell, task: str | None) -> Variance:
     declared = valid_declarations(METHODS).get(row.run.method) if row.run else None
     if declared is not None and declared.kind == "untrained":
         return Variance(0.0)
-    nearest, encoder = nearest_spread(cell, task), encoder_title(cell)
+    nearest, encoder = nearest_spread(cell, task), encoder_of(cell)
     if nearest is None:
         return Variance(None, sources=(SeedSource(score_label(cell, task), encoder),))
     deviation = nearest.std / 100 * cell.factor
-    method = names().methods[nearest.method].title if nearest.method in names().methods else nearest.method
-    seeds = f"{nearest.n} seeds of {method}, {nearest.source}"
-    return Variance(deviation**2, nearest.n - 1, (SeedSource(str(task), encoder, cell.number(deviation), seeds),))
-
-
-def encoder_title(cell: Cell) -> str:
-    return names().encoders.get(cell.published_encoder, cell.published_encoder)
+    return Variance(deviation**2, nearest.n - 1, (SeedSource(str(task), encoder, cell.number(deviation)),))
 
 
 def score_label(cell: Cell, task: str | None) -> str:
@@ -114,6 +107,10 @@ def score_label(cell: Cell, task: str | None) -> str:
     kind = training_data(cell.plan.row.run.method) if cell.plan.row.run else None
     label += f" at {column.size} of the training set" if column.size != FULL else ""
     return label + (f" trained on {kind}" if kind not in (None, "sentences") else "")
+
+
+def encoder_of(cell: Cell) -> str:
+    return names().encoders.get(cell.published_encoder, cell.published_encoder)
 
 
 def nearest_spread(cell: Cell, task: str | None) -> Spread | None:

@@ -100,7 +100,8 @@ def provenance_lines(page: Page) -> str:
     ]
     if contents:
         trainings = [content["training"]["provenance"] for content in contents]
-        commits = ", ".join(sorted({commit_label(training) for training in trainings}))
+        labels = {str(t["commit"])[:10] + (CHANGES if t["dirty_diff_sha256"] else "") for t in trainings}
+        commits = ", ".join(sorted(labels))  # `0123456789+changes`
         if CHANGES in commits:
             commits += f" ({CHANGES}: the code had changes that were not committed; score files hold their sha256)"
         versions = ", ".join(sorted({f"torch {content['provenance']['packages']['torch']}" for content in contents}))
@@ -120,11 +121,6 @@ def deviation_lines(page: Page) -> list[str]:
     }
     declared = [(name, any_declaration(name, folder)) for folder, names in used.items() for name in sorted(names)]
     return [f"- `{name}`: {text}" for name, declaration in declared for text in declaration.deviations]
-
-
-def commit_label(provenance: dict) -> str:
-    """`0123456789+changes`"""
-    return str(provenance["commit"])[:10] + (CHANGES if provenance["dirty_diff_sha256"] else "")
 
 
 def unversioned_lines(contents: list[dict]) -> list[str]:

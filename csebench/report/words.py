@@ -6,10 +6,11 @@ Bounds are rounded outward, so that what is said to be excluded is.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import ceil, floor, inf
 
 from csebench.plan.catalog import DEFAULT_SCALE
+from csebench.plan.papers import Published
 from csebench.report.compare import (
     BETTER,
     INACTIVE,
@@ -27,84 +28,11 @@ from csebench.report.compare import (
 )
 
 SMOKE = f"No answer: scale {DEFAULT_SCALE} only shows that the workflow runs."
-MOST_NAMES = 4  # of rows that a sentence lists
-
-
-def sentence(comparison: Comparison, equality: bool = False) -> str:
-    """The answer that a comparison gives, without what is not matched: one sentence."""
-    c = comparison
-    row, against = subject(c.row), subject(c.against)
-    row = f"{row[:1].upper()}{row[1:]}" if row.startswith("setting") else row
-    if c.relation == SAME_RUNS:
-        return f"{row} and {against} are the same runs at this scale."
-    if c.relation == NOT_ASKED:
-        return f"Cannot be asked here: {c.reason}."
-    if c.relation == NOT_RUN:
-        return f"Nothing is run here: {c.reason}."
-    if c.relation == OUTDATED:
-        return "No answer: the scores are of older code."
-    if c.relation == PARTIAL:
-        return f"No answer yet: {c.scored[0]} of {c.scored[1]} runs are scored."
-    assert c.estimate is not None
-    if c.relation == ONE_SEED:
-        side = "above" if c.estimate.gain >= 0 else "below"
-        gain = f"{abs(c.estimate.gain):.2f}"
-        return f"{row} scores {gain} points {side} {against}, with one seed: chance is not excluded."
-    if c.relation == INACTIVE_HERE:
-        return f"{row} changes nothing here: it stays within {INACTIVE:g} points of {against}."
-    if c.relation == BETTER:
-        return f"{row} beats {against} here, by {span(c.low, c.high)} points."
-    if c.relation == WORSE:
-        return f"{row} is worse than {against} here, by {span(-(c.high or 0), -(c.low or 0))} points."
-    if equality:
-        bound = outward(max(-(c.family_low or 0), c.family_high or 0))
-        return f"{row} is not shown to differ from {against} here; more than {bound} points is excluded."
-    return f"{row} is not shown to beat {against} here; {excluded(c)}."
-
-
-def excluded(comparison: Comparison) -> str:
-    """`a gain above 0.5 points is excluded`, or that any gain is."""
-    high = comparison.family_high or 0.0
-    return "any gain is excluded" if high <= 0 else f"a gain above {outward(high)} points is excluded"
-
-
-def not_matched(comparison: Comparison) -> str:
-    """`Not matched: learning rate 3e-5 against 1e-4.`; empty where nothing else differs, or nothing is compared."""
-    differs = ", ".join(f"{s.name} {s.here} against {s.there}" for s in comparison.differs)
-    return f"Not matched: {differs}." if differs and comparison.estimate else ""
-
-
-def family_sentence(answer: Answer) -> str:
-    """What the comparisons of a family show together: which rows are better, which worse, what is excluded."""
-    comparisons, equality = answer.comparisons, answer.family.equality
-    if len(comparisons) == 1:
-        return " ".join(filter(None, [sentence(comparisons[0], equality), not_matched(comparisons[0])]))
-    parts, run = [], [c for c in comparisons if c.relation != NOT_RUN]
-    for relation, verb in VERBS.items():
-        rows = [c for c in comparisons if c.relation == relation]
-        if not rows:
-            continue
-        if len(rows) < len(comparisons) or relation in (BETTER, WORSE):
-            verb += names(rows, comparisons if relation == NOT_RUN else run)
-        elif relation == NOT_SHOWN:
-            verb = "nothing shown"
-        else:
-            reasons = dict.fromkeys(c.reason for c in rows if c.reason)
-            verb += f": {', '.join(reasons)}" if reasons else f" in {count_of(rows)}"
-        parts.append(verb + (f" ({family_bound(rows, equality)})" if relation == NOT_SHOWN else ""))
-    tested = [c for c in comparisons if c.estimate]
-    if unmatched := [c for c in tested if c.differs]:
-        count = count_of(tested) if len(unmatched) == len(tested) else f"{len(unmatched)} of {count_of(tested, False)}"
-        settings = dict.fromkeys(setting.name for c in unmatched for setting in c.differs)
-        parts[-1] += f". Not matched in {count}: {', '.join(settings)}"
-    text = "; ".join(parts)
-    return f"{text[:1].upper()}{text[1:]}."
-
-
+MOST_NAMES = 6  # of rows that a sentence lists
 VERBS = {  # of relations, in the order in which a family's sentence has them
     BETTER: "better",
     WORSE: "worse",
-    NOT_SHOWN: "not shown",
+    NOT_SHOWN: "no gain shown",
     INACTIVE_HERE: f"changes nothing here (within {INACTIVE:g} points)",
     SAME_RUNS: "the same runs as what they are compared with",
     ONE_SEED: "one seed, so that chance is not excluded",
@@ -113,20 +41,90 @@ VERBS = {  # of relations, in the order in which a family's sentence has them
     OUTDATED: "scores of older code",
     NOT_RUN: "not run here",
 }
+COMPARISON_HEAD = ["row", "against", "column", "difference", "95 % interval", "p", "seeds", "what else differs"]
 
 
-def count_of(comparisons: Sequence[Comparison], all_of_them: bool = True) -> str:
-    """`all 4 comparisons`"""
-    number = len(comparisons)
-    return "both comparisons" if all_of_them and number == 2 else f"{'all ' * all_of_them}{number} comparisons"
+def sentence(comparison: Comparison, equality: bool = False) -> str:
+    """The answer that a comparison gives by itself, without what is not matched: one sentence."""
+    c = comparison
+    row, against = subject(c.row), subject(c.against)
+    row = row[0].upper() + row[1:] if row.startswith("setting") else row
+    without_estimate = {
+        SAME_RUNS: f"{row} and {against} are the same runs at this scale.",
+        NOT_ASKED: f"Cannot be asked here: {c.reason}.",
+        NOT_RUN: f"Nothing is run here: {c.reason}.",
+        OUTDATED: "No answer: the scores are of older code.",
+        PARTIAL: f"No answer yet: {c.scored[0]} of {c.scored[1]} runs are scored.",
+    }
+    if c.estimate is None:
+        return without_estimate[c.relation]
+    gain, low, high = c.estimate.gain, c.low or 0.0, c.high or 0.0
+    if c.relation == ONE_SEED:
+        side = "above" if gain >= 0 else "below"
+        return f"{row} scores {abs(gain):.2f} points {side} {against}, with one seed: chance is not excluded."
+    if c.relation == INACTIVE_HERE:
+        return f"{row} changes nothing here: it stays within {INACTIVE:g} points of {against}."
+    if c.relation == BETTER:
+        return f"{row} beats {against} here, by {inward(max(low, 0))} to {outward(high)} points."
+    if c.relation == WORSE:
+        return f"{row} is worse than {against} here, by {inward(max(-high, 0))} to {outward(-low)} points."
+    if equality:
+        bound = f"more than {outward(max(-low, high))} points is excluded"
+        return f"{row} is not shown to differ from {against} here ({gain:+.2f}); {bound}."
+    return f"{row} is not shown to beat {against} here ({gain:+.2f}); {excluded(high)}."
 
 
-def family_bound(comparisons: Sequence[Comparison], equality: bool) -> str:
-    """What is excluded in each of several comparisons."""
+def excluded(high: float, gains: str = "a gain above {} points is excluded") -> str:
+    """`a gain above 0.5 points is excluded`, or that any gain is."""
+    return "any gain is excluded" if high <= 0 else gains.format(outward(high))
+
+
+def not_matched(comparison: Comparison) -> str:
+    """`Not matched: learning rate 3e-5 against 1e-4.`; empty where nothing else differs, or nothing is compared."""
+    differs = ", ".join(setting.text for setting in comparison.differs)
+    return f"Not matched: {differs}." if differs and comparison.estimate else ""
+
+
+def family_sentence(answer: Answer) -> str:
+    """What the comparisons of a family show together: which rows are better, which worse, what is excluded at once."""
+    comparisons, equality = answer.comparisons, answer.family.equality
+    if len(comparisons) == 1:
+        return " ".join(filter(None, [sentence(comparisons[0], equality), not_matched(comparisons[0])]))
+    run, parts = [c for c in comparisons if c.relation != NOT_RUN], []
+    for relation, verb in VERBS.items():
+        rows = [c for c in comparisons if c.relation == relation]
+        if relation == BETTER and not rows and not equality and any(c.relation == WORSE for c in comparisons):
+            parts.append(f"better: none of {len(run)}")
+        if not rows:
+            continue
+        if relation == NOT_SHOWN and equality:
+            verb = "no difference shown"
+        if len(rows) < len(comparisons) or relation in (BETTER, WORSE):
+            verb += names(rows, comparisons if relation == NOT_RUN else run)
+        elif reasons := dict.fromkeys(c.reason for c in rows if c.reason):
+            verb += f": {', '.join(reasons)}"
+        parts.append(verb + (f" ({range_and_bound(rows, equality)})" if relation == NOT_SHOWN else ""))
+    tested = [c for c in comparisons if c.estimate]
+    if unmatched := [c for c in tested if c.differs]:
+        settings = dict.fromkeys(setting.name for c in unmatched for setting in c.differs)
+        parts[-1] += f". Not matched in {len(unmatched)} of {len(tested)} comparisons: {', '.join(settings)}"
+    text = "; ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def bold_sentence(answer: Answer) -> str:
+    """The sentence of a family with its answer in bold, without what is not matched."""
+    text, more, unmatched = family_sentence(answer).partition(" Not matched")
+    return f"**{text}**{more}{unmatched}"
+
+
+def range_and_bound(comparisons: Sequence[Comparison], equality: bool) -> str:
+    """`-0.21 to +0.15; gains above 0.6 points are excluded`: estimates, and what is excluded in each at once."""
+    gains = [c.estimate.gain for c in comparisons if c.estimate]
+    ends = dict.fromkeys(f"{gain:+.2f}" for gain in (min(gains), max(gains)))
     highest = max(max(-(c.family_low or 0) if equality else -inf, c.family_high or 0) for c in comparisons)
-    if highest <= 0:
-        return "any gain is excluded"
-    return f"{'differences' if equality else 'gains'} above {outward(highest)} points are excluded"
+    what = "differences" if equality else "gains"
+    return f"{' to '.join(ends)}; {excluded(highest, what + ' above {} points are excluded')}"
 
 
 def names(comparisons: Sequence[Comparison], family: Sequence[Comparison]) -> str:
@@ -156,16 +154,8 @@ def comparison_row(comparison: Comparison) -> list[str]:
         return [c.row, c.against, c.columns, "–", "–", "–", "–", c.reason or c.relation]
     interval = "–" if c.low is None or c.high is None else f"{c.low:+.2f} to {c.high:+.2f}"
     p = "–" if c.p_family is None else f"{c.p_family:.2g}"
-    settings = ", ".join(f"{s.name} {s.here} against {s.there}" for s in c.differs) or "–"
+    settings = ", ".join(setting.text for setting in c.differs) or "–"
     return [c.row, c.against, c.columns, f"{c.estimate.gain:+.2f}", interval, p, str(c.estimate.seeds), settings]
-
-
-COMPARISON_HEAD = ["row", "against", "column", "difference", "95 % interval", "p", "seeds", "what else differs"]
-
-
-def span(low: float | None, high: float | None) -> str:
-    """`0.07 to 1.1`: the ends of an interval of sizes, rounded outward."""
-    return f"{inward(max(low or 0, 0))} to {outward(high or 0)}"
 
 
 def outward(bound: float) -> str:
@@ -178,6 +168,17 @@ def inward(bound: float) -> str:
     """A lower bound rounded down."""
     digits = 2 if abs(bound) < 0.2 else 1
     return f"{floor(bound * 10**digits + 1e-9) / 10**digits:z.{digits}f}"
+
+
+def ends_text(counts: Iterable[int]) -> str:
+    """`1 to 3`, `3`, `no`: the lowest and the highest of numbers of seeds."""
+    known = sorted({*counts} - {0})
+    return " to ".join(map(str, dict.fromkeys((known[0], known[-1])))) if known else "no"
+
+
+def spaced(value: Published) -> str:
+    """A printed value as text: `78.54 ± 0.15`."""
+    return value.text.replace("±", " ± ")
 
 
 def short_label(label: str) -> str:

@@ -316,7 +316,8 @@ def test_a_study_elsewhere_contradicts_no_sentence(project):
     """What is not seen has a bound; what differs between the rows is named."""
     assert judge(versus=["B"]).here.startswith("*seen here*: +4.93 over B in x")
     assert judge(versus=["C"], columns=["y"]).here.startswith("*the opposite is seen here*: 5.33 below C in y")
-    assert judge(versus=["C"]).here.startswith("*not seen*; above 1.0 is excluded; not matched: ")
+    bound = "*not seen*: +0.10 over C in x, p = 0.68; above 1.0 is excluded; not matched: "
+    assert judge(versus=["C"]).here.startswith(bound)
     assert judge(versus=["D"]).here == "cannot be asked here: not here"
 
 
@@ -326,6 +327,22 @@ def test_the_word_significantly_is_judged(project):
     for quote, verdict in (("better", NOT_SHOWN), ("significantly better", CONTRADICTED)):
         judged = claims.judge("made_up", Claim(quote=quote, **claim), SCALE)
         assert (judged.published.verdict, judged.ours.verdict) == (verdict, NOT_SHOWN)
+
+
+@pytest.mark.parametrize(
+    ("claim", "words"),
+    [
+        ({"columns": ["y"], "versus": ["C"]}, "contradicted, by 0.4 (not significant)"),
+        ({"row": "B", "versus": ["Ours", "C"]}, "contradicted, by 2"),  # the larger of two, which is significant
+        ({"versus": ["B"], **LIMIT, "less_than": "2.0"}, "contradicted, by less than rounding (not significant), of "),
+        ({"versus": ["B"], "relation": "comparable"}, "contradicted, by 2"),
+        ({"quote": "significantly better", "versus": ["C"]}, "contradicted, as not significant"),
+    ],
+)
+def test_a_contradiction_says_by_how_much(project, claim, words):
+    made = Claim(**{"quote": QUOTE, "section": "1", "table": "1", "row": "Ours", "columns": ("x",)} | claim)
+    text = claims.judge("made_up", made, SCALE).published.verdict_and_size
+    assert text.startswith(words) and ("(not" in words) == ("(not" in text)
 
 
 # ---------------------------------------------------------------- one sentence, several rows

@@ -6,24 +6,29 @@ from collections import Counter
 
 from csebench.plan.catalog import paper_names
 from csebench.report.audit import KINDS, SEVERITIES, Finding, findings, paper_label, place_label, where_label
-from csebench.report.pages.page import Fold, Page, Part, Table
+from csebench.report.pages.page import Fold, Page, Part, Table, as_list
 
 SEVERAL = "Several papers"
 
 
 def audit_page(_scale: str) -> Page:
-    """The same at every scale, as it needs no run."""
-    all_findings = findings()
-    sections = findings_by_section(all_findings)
-    counts = Counter(finding.severity for finding in all_findings)
-    severities = ", ".join(f"{counts[severity]} {severity}" for severity in SEVERITIES)
+    """The same at every scale, as it needs no run: findings of several papers, of each paper, and of papers that are
+    not in papers/."""
+    sections: dict[str, list[Finding]] = {SEVERAL: []} | {paper_label(name): [] for name in paper_names()}
+    for finding in findings():
+        title = SEVERAL if len(finding.papers) > 1 else paper_label(finding.papers[0])
+        sections.setdefault(title, []).append(finding)
+    counts = Counter((f.kind, f.severity) for section in sections.values() for f in section)
+    totals = {severity: sum(counts[kind, severity] for kind in KINDS) for severity in SEVERITIES}
+    body = [[kind, *(str(counts[kind, severity]) for severity in SEVERITIES)] for kind in KINDS]
+    severities = ", ".join(f"{count} {severity}" for severity, count in totals.items())
     parts: list[Part] = [
-        f"**{len(all_findings)} inconsistencies in the published tables: {severities}.**",
+        f"**{counts.total()} inconsistencies in the published tables: {severities}.**",
         "Recomputed from the numbers as printed, without any run. A finding says that two things in print do not"
         " agree, not which of them is wrong. A value copied from another paper and one of a re-run are two runs: that"
         " they differ is no finding.",
-        count_table(sections),
-        Fold("What kinds and severities mean", ["\n".join(f"- *{k}*: {m}." for k, m in (KINDS | SEVERITIES).items())]),
+        Table([f"{counts.total()} findings", *SEVERITIES], body),
+        Fold("What kinds and severities mean", [as_list(f"*{k}*: {m}." for k, m in (KINDS | SEVERITIES).items())]),
     ]
     for title, section in sections.items():
         label = place_label if title == SEVERAL else where_label
@@ -31,19 +36,3 @@ def audit_page(_scale: str) -> Page:
         table = Table(["severity", "kind", "place", "finding"], body) if body else "None."
         parts += [f"## {title}: {len(section)}", table]
     return Page("Inconsistencies in the published tables", "", parts)
-
-
-def findings_by_section(all_findings: list[Finding]) -> dict[str, list[Finding]]:
-    """Findings of several papers, of each paper, and of papers that are not in papers/."""
-    sections: dict[str, list[Finding]] = {SEVERAL: []} | {paper_label(name): [] for name in paper_names()}
-    for finding in all_findings:
-        title = SEVERAL if len(finding.papers) > 1 else paper_label(finding.papers[0])
-        sections.setdefault(title, []).append(finding)
-    return sections
-
-
-def count_table(sections: dict[str, list[Finding]]) -> Table:
-    """The number of findings per kind and severity."""
-    counts = Counter((f.kind, f.severity) for section in sections.values() for f in section)
-    body = [[kind, *(str(counts[kind, severity]) for severity in SEVERITIES)] for kind in KINDS]
-    return Table([f"{counts.total()} findings", *SEVERITIES], body)

@@ -10,85 +10,79 @@ from csebench.plan.papers import Claim
 from csebench.plan.targets import grid_label, page
 from csebench.report import claims, stats
 from csebench.report.cells import PAPER_SCALE
-from csebench.report.claims import RELATIONS, JudgedClaim, JudgedSentence, judge_all
-from csebench.report.others import spread
+from csebench.report.claims import RELATIONS, VERDICTS, Judged, judge_all
+from csebench.report.others import method_title, spread
 from csebench.report.pages.page import Fold, Page, Part, Table
 from csebench.report.pages.table import scale_line
 
 
 def claims_page(scale: str) -> Page:
-    sentences = judge_all(scale)
+    """Opens with the sentences that the printed numbers contradict; the others are folded, by paper."""
+    sentences = judge_all(scale, paper_names())
     counts = Counter(sentence.published.verdict for sentence in sentences)
-    verdicts = ", ".join(f"{counts[verdict]} {verdict}" for verdict in claims.VERDICTS)
+    contradicted = [sentence for sentence in sentences if sentence.published.verdict == claims.CONTRADICTED]
+    opposed = [sentence.published for sentence in contradicted if sentence.published.direction != claims.AGREES]
+    significant = sum(judgement.shown == claims.YES for judgement in opposed)
     parts: list[Part] = [
-        f"**Of {len(sentences)} sentences the printed numbers leave {verdicts}.**",
-        "The printed numbers are tested over seeds that others have published, ours over seeds and test items. A study"
-        " on another encoder says what it saw and contradicts no paper's sentence.",
+        f"**The printed numbers contradict {len(contradicted)} of {len(sentences)} sentences and support"
+        f" {counts[claims.SUPPORTED]}.** {counts[claims.NOT_SHOWN]} go the stated way, but not significantly;"
+        f" {counts[claims.UNTESTABLE]} cannot be tested.",
+        f"Of the contradicted, {len(contradicted) - len(opposed)} say “significantly” where a test does not; to"
+        f" {len(opposed)} a printed number is opposed, to {significant or 'none'} of them significantly.",
+        "Printed numbers are tested over seeds that others have published, ours over seeds and test items, each"
+        " comparison by itself: a table that averages columns has other bounds. A study on another encoder says what"
+        " it saw and contradicts no paper's sentence.",
+        "## Contradicted by the printed numbers",
+        sentence_table(contradicted, scale),
+        "## The other sentences",
     ]
-    for verdict, title in (
-        (claims.CONTRADICTED, "Contradicted by the printed numbers"),
-        (claims.SUPPORTED, "Supported by the printed numbers"),
-    ):
-        chosen = [sentence for sentence in sentences if sentence.published.verdict == verdict]
-        parts += [f"## {title}: {len(chosen)}", sentence_table(chosen, scale)]
-    parts.append("## The other sentences")
     for name in paper_names():
-        rest = [
-            s for s in sentences if s.paper == name and s.published.verdict in (claims.NOT_SHOWN, claims.UNTESTABLE)
-        ]
-        if rest:
-            parts.append(Fold(f"{paper(name).label}: {len(rest)}", [sentence_table(rest, scale)]))
+        rest = [s for s in sentences if s.paper == name and s not in contradicted]
+        rest.sort(key=lambda sentence: VERDICTS.index(sentence.published.verdict))
+        counts = Counter(sentence.published.verdict for sentence in rest)
+        summary = f"{paper(name).label}: {', '.join(f'{count} {verdict}' for verdict, count in counts.items())}"
+        parts += [Fold(summary, [sentence_table(rest, scale)])] if rest else []
     parts.append(Fold("How claims are judged", [legend()]))
     return Page("What the papers say of their tables", scale_line(page(SIDE_BY_SIDE, scale)), parts)
 
 
-def sentence_table(sentences: list[JudgedSentence], scale: str) -> Table:
-    ours = "our runs" if scale == PAPER_SCALE else f"here ({scale})"
-    return Table(["claim", "about", "printed", ours], [line for s in sentences for line in sentence_lines(s, scale)])
-
-
-def sentence_lines(sentence: JudgedSentence, scale: str) -> list[list[str]]:
-    """A sentence with its verdict, and below it its rows where it has several."""
-    sections = ", ".join(f"sec. {section}" for section in sentence.sections)
-    quote = f"“{sentence.quote}” ({paper(sentence.paper).label}, {sections})"
-    if len(sentence.rows) == 1:
-        return [[quote, claim_link(sentence.rows[0]), *judgements(sentence, scale)]]
-    rows = [[f"· {claim_formula(row.claim)}", claim_link(row), *judgements(row, scale)] for row in sentence.rows]
-    return [[quote, "", *judgements(sentence, scale)], *rows]
-
-
-def judgements(judged: JudgedClaim | JudgedSentence, scale: str) -> list[str]:
-    """On the printed numbers and on ours; at the default scale nothing is said of ours."""
-    return [judged.published.text, "–" if scale == DEFAULT_SCALE else judged.here]
+def sentence_table(sentences: list[Judged], scale: str) -> Table:
+    """A line per sentence, with its claims below it where it has several; at the default scale without our runs."""
+    lines = []
+    for sentence in sentences:
+        sections = ", ".join(dict.fromkeys(f"sec. {claim.section}" for claim in sentence.claims))
+        quote = f"“{sentence.claims[0].quote}” ({paper(sentence.paper).label}, {sections})"
+        rows = [(f"· {claim_formula(row.claims[0])}", row) for row in sentence.rows if len(sentence.rows) > 1]
+        for text, judged in [(quote, sentence), *rows]:
+            is_head = judged is sentence and rows
+            about = "" if is_head else ", ".join(f"[{grid_label(p)}]({judged.paper}/{p}.md)" for p in judged.places)
+            lines.append([text, about, judged.published.text, "–" if scale == DEFAULT_SCALE else judged.here])
+    return Table(["claim", "about", "printed", "our runs" if scale == PAPER_SCALE else f"here ({scale})"], lines)
 
 
 def legend() -> str:
     """How claims are judged."""
+    spreads = {title: spread(encoder, AVERAGE) for encoder, title in names().encoders.items()}
+    known = [
+        f"{title} {s.std:.2f} ({s.n} seeds of {method_title(s)}, {s.source})" for title, s in spreads.items() if s
+    ]
     return (
         "A sentence has one verdict. If it is about several rows, they follow it, each with its own.\n\n"
         f"- **{claims.SUPPORTED}**: every comparison that the sentence makes goes its way, each significantly (at"
         f" {stats.LEVEL:g}).\n"
         f"- **{claims.NOT_SHOWN}**: they go its way, and a test does not rule out chance; equality is never shown"
         " where no limit is stated.\n"
-        f"- **{claims.CONTRADICTED}**: a printed comparison goes the other way; of our runs, significantly with"
-        " Bonferroni's correction; or the sentence says “significantly” and the test does not.\n"
+        f"- **{claims.CONTRADICTED}**: a printed comparison goes the other way, by the stated amount, whatever a test"
+        " says; of our runs, significantly with Bonferroni's correction; or the sentence says “significantly” and the"
+        " test does not.\n"
         f"- **{claims.UNTESTABLE}**: numbers are missing, or nobody has published seeds of such scores.\n"
         "- **of another size**: the sentence states a number, and the difference is another, by more than rounding.\n"
         f"- **{claims.SEEN}**, **{claims.NOT_SEEN}**, **{claims.OPPOSITE}**: what a study on another encoder saw; what"
         " is not seen has a bound.\n\n"
-        "p is two-sided and of one comparison by itself. A printed single run gets the deviation of seeds that others"
-        f" have published, on the same encoder, task and kind of data ({known_spreads()}); the table names them."
+        "p is two-sided and of one comparison by itself. A printed single run gets the deviation (*spread*) of seeds"
+        " that others have published, on the same encoder, task and kind of data. On the STS average:"
+        f" {', '.join(known) or 'none'}; more on a single task."
     )
-
-
-def known_spreads() -> str:
-    """Deviations of the STS average over others' seeds, by encoder, and whose they are."""
-    encoders = {title: spread(encoder, AVERAGE) for encoder, title in names().encoders.items()}
-    known = {title: nearest for title, nearest in encoders.items() if nearest is not None}
-    if not known:
-        return "there are none"
-    values = ", ".join(f"{title} {nearest.std:.2f}" for title, nearest in known.items())
-    return f"{values} points on the STS average, more on a single task"
 
 
 def claim_formula(claim: Claim) -> str:
@@ -107,8 +101,3 @@ def claim_formula(claim: Claim) -> str:
 def list_names(labels: list[str]) -> str:
     """Up to three names, or how many rows they are."""
     return ", ".join(labels) if len(labels) <= 3 else f"{len(labels)} rows"
-
-
-def claim_link(judged: JudgedClaim) -> str:
-    """A link to the page of the table or figure that a claim is about."""
-    return f"[{grid_label(judged.claim.place)}]({judged.paper}/{judged.claim.place}.md)"

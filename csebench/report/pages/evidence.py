@@ -5,20 +5,14 @@ The numbers are in csebench/report/others.py. Same data, same bytes: no dates, n
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-import numpy as np
-
 from csebench.plan import evidence
-from csebench.plan.evidence import AVERAGE, DEV, TRANSFER, Checkpoint, Evidence, Key
-from csebench.plan.papers import Published
+from csebench.plan.catalog import paper
+from csebench.plan.evidence import AVERAGE, DEV, TRANSFER, Evidence, Key
 from csebench.report import stats
-from csebench.report.audit import paper_label
 from csebench.report.others import (
     PICKED_FROM,
     SWEEP,
     UNTRAINED,
-    Group,
     average,
     budget,
     circumstances,
@@ -32,26 +26,17 @@ from csebench.report.others import (
     sweeps,
     title,
 )
-from csebench.report.pages.page import Fold, Page, Part, Picture, Table
-from csebench.report.pages.table import SIGNS
+from csebench.report.pages.page import Fold, Page, Part, Picture, Table, as_list
+from csebench.report.words import spaced
 
-COMMAND = "snakemake -j4 results/evidence.md"
 WITHIN = {
-    stats.REPRODUCED: "within their spread",
-    stats.CLOSE: "at the edge of their spread",
-    stats.LOWER: "above their spread",
-    stats.HIGHER: "below their spread",
+    stats.REPRODUCED: "inside {}",
+    stats.CLOSE: "outside {}, inside a normal interval at 99 %",
+    stats.LOWER: "above {}",
+    stats.HIGHER: "below {}",
 }  # where the printed value lies; the names are of the runs
-HEAD = [
-    "method, encoder",
-    "printed",
-    "others' runs",
-    "n",
-    "mean ± sd",
-    "min to max",
-    "reach print",
-    "printed value is",
-]
+HEAD = ["method, encoder", "printed", "others' runs", "n", "mean ± sd", "min to max", "reach print"]
+HEAD += ["printed value lies"]
 KINDS = {
     "retrained": "trained again by others",
     "paper": "re-run in a later paper",
@@ -63,77 +48,69 @@ KINDS = {
 
 def evidence_page(_scale: str) -> Page:
     """The same at every scale."""
-    with_runs = [key for key in keys() if groups(key)]
     of_sweeps = [key for key, _, _ in sweeps()]
-    few = [row for key in with_runs if key not in of_sweeps for row in group_rows(key)]
+    few = [row for key in keys() if key not in of_sweeps for row in group_rows(key)]
+    checkpoints = (
+        "What the method's paper prints, what the README of the checkpoint states (`off`: how far from print), and"
+        " what others scored: the average of the seven STS test sets. This is about a file, not about training."
+        " `csebench evaluate --model HUB_ID --pooler POOLER` scores one again."
+    )
+    untrained = "Nothing is random here; the pooling and the copy of SICK-R explain the differences."
+    folds: dict[str, list[Part]] = {
+        f"Methods with few runs: {len(few)} groups": ["Is a number missing? Open an issue.", Table(HEAD, few)],
+        "Test set by test set": ["How many runs of a sweep reach the printed value of each column.", task_table()],
+        "What picking the best of several seeds adds": selection_parts(),
+        "The setups of the sweeps": [setups()],
+        "Released checkpoints": [checkpoints, checkpoint_table()],
+        "Models without training": [untrained, untrained_table()],
+        "What takes no part in a verdict": excluded_parts(),
+        "Sources": ["Numbers are facts with a source. How to add one: docs/evidence.md.", source_table()],
+    }
     parts: list[Part] = [
-        *opening(),
+        reach_text(),
+        sweeps_text(),
         Picture("evidence.svg", "Others' runs against the printed values"),
         Table(HEAD, [row for key in of_sweeps for row in group_rows(key)]),
-        reading_key(),
-        *what_counts(),
-        Fold(
-            f"Methods with few runs: {len(few)} groups", ["People who miss a number open an issue.", Table(HEAD, few)]
-        ),
-        Fold(
-            "Test set by test set", ["How many runs of a sweep reach the printed value of each column.", task_table()]
-        ),
-        Fold("What picking the best of several seeds adds", selection_parts()),
-        Fold("The setups of the sweeps", [setups()]),
-        Fold(
-            "Released checkpoints",
-            [
-                "What the method's paper prints, what the README of the checkpoint states (`off`: how far from print),"
-                " and what others scored: the average of the seven STS test sets. This is about a file, not about"
-                " training. `csebench evaluate --model HUB_ID --pooler POOLER` scores one again.",
-                checkpoint_table(),
-            ],
-        ),
-        Fold(
-            "Models without training",
-            ["Nothing is random here; the pooling and the copy of SICK-R explain the differences.", untrained_table()],
-        ),
-        Fold("What takes no part in a verdict", excluded_parts()),
-        Fold("Sources", ["Numbers are facts with a source. How to add one: docs/evidence.md.", source_table()]),
-        f"Regenerate: `{COMMAND}`.",
+        "Average of the seven STS test sets, Spearman × 100. The last column: where the printed value lies, if it were"
+        " one more run of these, and their 95 % interval: of order statistics from"
+        f" {stats.ORDER_STATISTICS} runs on, else a prediction interval. *Reach print*: runs at or above the printed"
+        " value.",
+        counts_text(),
+        *(Fold(summary, inside) for summary, inside in folds.items()),
+        "Regenerate: `snakemake -j4 results/evidence.md`.",
     ]
     return Page("Does it reproduce?", "", parts)
 
 
-def opening() -> list[str]:
-    """The answer, and of which runs it is."""
-    all_sweeps = sweeps()
-    if not all_sweeps:
-        return ["**No seed sweep of others is known.**"]
-    none = [key for key, runs, value in all_sweeps if not runs.reach(value.value.value)]
-    sources = sorted({source for _, runs, _ in all_sweeps for source in runs.sources})
-    seeds = sorted({runs.summary.n for _, runs, _ in all_sweeps})
-    rising = [encoder_title(key) for key, runs, _ in all_sweeps if 2 * (runs.kept_last_step or 0) >= runs.summary.n]
-    lines = [
-        f"**In {len(none)} of {len(all_sweeps)} seed sweeps of {method_title(all_sweeps[0][0])} no run reaches the"
-        f" printed value** ({', '.join(encoder_title(key) for key in none)}).",
-        f"Each sweep is {' or '.join(map(str, seeds))} seeds of one re-implementation ({', '.join(sources)}), not of"
-        " the authors' code; how it differs is folded below. None of these runs is ours.",
-    ]
-    if rising:
-        lines.append(
-            f"On {' and '.join(rising)} the last checkpoint of most runs was the best: longer training might reach"
-            " more."
-        )
-    return [lines[0], " ".join(lines[1:])]
-
-
-def reading_key() -> str:
-    signs = ", ".join(f"{SIGNS[name]} {text}" for name, text in WITHIN.items())
+def reach_text() -> str:
+    """The answer: how many runs of each sweep reach the printed value."""
+    reached = {key: (runs.reach(value.value.value), runs.summary.n) for key, runs, value in sweeps()}
+    if not reached:
+        return "**No seed sweep of others is known.**"
+    none = [encoder_title(key) for key, (count, _) in reached.items() if not count]
+    some = [f"on {encoder_title(key)} {count} of {n} do" for key, (count, n) in reached.items() if count]
     return (
-        f"Average of the seven STS test sets, Spearman × 100. The printed value is {signs}, {SIGNS[stats.TOO_FEW]} not"
-        f" testable: could it be one more run? The 95 % interval is that of order statistics from"
-        f" {stats.ORDER_STATISTICS} runs on, else a prediction interval. *Reach print*: runs at or above the printed"
-        " value."
+        f"**In {len(none)} of {len(reached)} seed sweeps of {method_title(next(iter(reached)))} no run reaches the"
+        f" printed value** ({', '.join(none)}){'; ' * bool(some)}{', '.join(some)}."
     )
 
 
-def what_counts() -> list[str]:
+def sweeps_text() -> str:
+    """Of which runs the answer is."""
+    sources = sorted({source for _, runs, _ in sweeps() for source in runs.sources})
+    seeds = sorted({runs.summary.n for _, runs, _ in sweeps()})
+    rising = [encoder_title(key) for key, runs, _ in sweeps() if 2 * (runs.kept_last_step or 0) >= runs.summary.n]
+    text = (
+        f"Each sweep is {' or '.join(map(str, seeds))} seeds of one re-implementation ({', '.join(sources)}), not of"
+        " the authors' code; how it differs is folded below. None of these runs is ours."
+    )
+    if not rising:
+        return text
+    more = "the last checkpoint of most runs was the best: longer training might reach more."
+    return f"{text} On {' and '.join(rising)} {more}"
+
+
+def counts_text() -> str:
     """How many re-trainings the verdicts rest on, and what is apart."""
     every = evidence.all_evidence()
     trained = [e for e in every if e.experiment.kind in ("retrained", "paper")]
@@ -142,36 +119,32 @@ def what_counts() -> list[str]:
     rest = sum(len(e.experiment.runs) for e in trained) - runs
     means = sum(e.experiment.summary is not None and not e.experiment.runs for e in comparable)
     scored = sum(len(e.experiment.runs) for e in every if e.experiment.kind == "checkpoint")
-    return [
+    return (
         f"{runs} comparable re-trainings from {len({e.name for e in comparable})} sources: runs that others trained"
         " with the paper's data, budget, objective and pooling, each with a score of its own. Apart from them:"
         f" {rest} re-trainings that differ in these or are doubtful, {means} of which only a mean is known,"
         f" {scored} scores of released checkpoints."
-    ]
+    )
 
 
 def group_rows(key: Key) -> list[list[str]]:
     """A row for every group of runs of a method on an encoder, as under HEAD."""
     value, rows = printed_by_authors(key), []
     for runs in groups(key):
-        s, reach, verdict = runs.summary, "", ""
+        s, reach, lies = runs.summary, "", ""
         if value is not None:
             reach = f"{runs.reach(value.value.value)} of {s.n}" if runs.values else ""
-            verdict = verdict_text(runs.verdict(value))
-        printed = "–" if value is None else f"{value_text(value.value)} ({'; '.join([value.where, *value.others])})"
+            verdict = runs.verdict(value)
+            lies = f"not tested: {verdict.reason}"
+            if verdict.low is not None:
+                lies = WITHIN[verdict.name].format(f"{verdict.low:.2f} to {verdict.high:.2f}")
+        printed = "–" if value is None else f"{spaced(value.value)} ({'; '.join([value.where, *value.others])})"
         sources = runs.sources[0] if len(runs.sources) == 1 else f"{len(runs.sources)} sources"
         mean = f"{s.mean:.2f}" + ("" if s.std is None else f" ± {s.std:.2f}")
         span = f"{min(runs.values):.2f} to {max(runs.values):.2f}" if len(runs.values) > 1 else ""
-        first = [title(key), printed] if not rows else ["", ""]
-        rows.append([*first, f"{runs.kind}, {sources}", str(s.n), mean, span, reach, verdict])
+        first = ["", ""] if rows else [title(key), printed]
+        rows.append([*first, f"{runs.kind}, {sources}", str(s.n), mean, span, reach, lies])
     return rows
-
-
-def verdict_text(verdict: stats.Verdict) -> str:
-    """`✓ within their spread, 73.39 to 76.82`, or why there is none."""
-    if verdict.low is None:
-        return f"{SIGNS[stats.TOO_FEW]} {verdict.reason}"
-    return f"{SIGNS[verdict.name]} {WITHIN[verdict.name]}, {verdict.low:.2f} to {verdict.high:.2f}"
 
 
 def task_table() -> Table:
@@ -180,8 +153,7 @@ def task_table() -> Table:
         row = [title(key)]
         for task in tasks:
             value, runs = printed_by_authors(key, task), next((g for g in groups(key, task) if g.kind == SWEEP), None)
-            reached = f"{runs.reach(value.value.value)} of {runs.summary.n}" if value and runs else "–"
-            row.append(reached)
+            row.append(f"{runs.reach(value.value.value)} of {runs.summary.n}" if value and runs else "–")
         rows.append(row)
     return Table(["", *tasks], rows)
 
@@ -193,7 +165,7 @@ def selection_parts() -> list[Part]:
         picked = selection(runs, value.value.value)
         if picked is None:
             continue
-        mean = runs.summary.mean
+        mean, test = runs.summary.mean, runs.values
         cells = [
             f"{picked.by_dev[k] - mean:+z.2f} / {picked.by_test[k] - mean:+z.2f} ({100 * picked.reach[k]:.0f} %)"
             if k <= picked.n
@@ -201,22 +173,18 @@ def selection_parts() -> list[Part]:
             for k in PICKED_FROM
         ]
         rows.append([title(key), f"{picked.correlation:.3f}", f"{mean:.2f}", *cells])
-        lines.append(best_of_all(key, runs))
+        best = max(range(len(test)), key=lambda i, runs=runs: runs.runs[i][1].scores[DEV[0]].value)
+        lines.append(
+            f"{title(key)}: of all {len(test)} seeds, the best on dev scores {test[best]:.2f} on test, the best on"
+            f" test {max(test):.2f}."
+        )
     return [
         "A cell has what the best of k seeds adds to the mean when STS-B dev picks it / when the test sets themselves"
         " pick it: exact, over all subsets of the seeds. In brackets: the chance that the one picked by dev reaches"
         " the printed value. STS-B test is one of the seven test sets.",
         Table(["", "correlation of dev and test", "mean", *(f"best of {k}" for k in PICKED_FROM)], rows),
-        "\n".join(lines),
+        as_list(lines),
     ]
-
-
-def best_of_all(key: Key, runs: Group) -> str:
-    test, dev = np.array(runs.values), [run.scores[DEV[0]].value for _, run in runs.runs]
-    return (
-        f"- {title(key)}: of all {len(test)} seeds, the best on dev scores {test[int(np.argmax(dev))]:.2f} on test,"
-        f" the best on test {test.max():.2f}."
-    )
 
 
 def setups() -> str:
@@ -229,33 +197,27 @@ def setups() -> str:
 
 
 def checkpoint_table() -> Table:
-    head = ["method", "checkpoint", "pooler", "printed", "stated", "off", "stated, transfer", "scored by others"]
     rows = []
     for c in evidence.checkpoints():
         value, stated = (None if c.setting else printed_by_authors(evidence.key_of(c))), c.stated.get(AVERAGE)
-        off = "" if value is None or stated is None else f"{stated.value - value.value.value:+z.2f}"
+        by_score: dict[str, dict[str, None]] = {}  # `76.29 (gs25058: SICK-R 9,927 pairs)`, with what differs
+        for e, run in scored_by_others(c):
+            reason = None if e.experiment.comparable else e.experiment.setup.differs
+            by_score.setdefault(average(run) or "", {})[e.name + (f": {reason}" if reason else "")] = None
         rows.append(
             [
                 method_title(c) + (f" ({c.setting})" if c.setting else ""),
                 f"[{c.hub}](https://huggingface.co/{c.hub})",
                 "; ".join(filter(None, (c.pooler, c.note))),
-                "–" if value is None else value_text(value.value),
-                "–" if stated is None else value_text(stated),
-                off,
-                value_text(c.stated[TRANSFER]) if TRANSFER in c.stated else "–",
-                checkpoint_scores(c),
+                "–" if value is None else spaced(value.value),
+                "–" if stated is None else spaced(stated),
+                "" if value is None or stated is None else f"{stated.value - value.value.value:+z.2f}",
+                spaced(c.stated[TRANSFER]) if TRANSFER in c.stated else "–",
+                "; ".join(f"{score} ({'; '.join(by)})" for score, by in by_score.items()) or "–",
             ]
         )
+    head = ["method", "checkpoint", "pooler", "printed", "stated", "off", "stated, transfer", "scored by others"]
     return Table(head, rows)
-
-
-def checkpoint_scores(checkpoint: Checkpoint) -> str:
-    """`76.25 (Ja1Zhou); 76.29 (gs25058: …)`, with what differs where the protocol does."""
-    by_score: dict[str, dict[str, None]] = {}
-    for e, run in scored_by_others(checkpoint):
-        reason = None if e.experiment.comparable else e.experiment.setup.differs
-        by_score.setdefault(average(run) or "", {})[e.name + (f": {reason}" if reason else "")] = None
-    return "; ".join(f"{score} ({'; '.join(by)})" for score, by in by_score.items()) or "–"
 
 
 def untrained_table() -> Table:
@@ -272,13 +234,11 @@ def untrained_table() -> Table:
 def source_table() -> Table:
     rows = []
     for name, source in evidence.sources().items():
+        where = f"[{source.repository}]({source.url}) " + (source.path or f"#{source.thread}")
         if source.paper:
-            tables = (
-                ", ".join(source.tables[:-1]) + f" and {source.tables[-1]}" if source.tables[1:] else source.tables
-            )
-            where = f"{paper_label(source.paper)}, Table{'s' * (len(source.tables) > 1)} {''.join(tables)}"
-        else:
-            where = f"[{source.repository}]({source.url}) " + (source.path or f"#{source.thread}")
+            *first, last = source.tables
+            tables = f"Tables {', '.join(first)} and {last}" if first else f"Table {last}"
+            where = f"{paper(source.paper).label}, {tables}"
         kinds = ", ".join(dict.fromkeys(KINDS[e.kind] for e in source.experiments))
         count = sum(len(e.runs) or (e.summary.n if e.summary else 0) for e in source.experiments)
         scores = f"{count}: {kinds}" if count else "remarks"
@@ -291,24 +251,19 @@ def excluded_parts() -> list[Part]:
     every = evidence.all_evidence()
     unsure = [e for e in every if not e.experiment.sure]
     other = [e for e in every if (x := e.experiment).sure and not x.comparable and x.kind in ("retrained", "paper")]
-    remarks = [(name, remark) for name, source in evidence.sources().items() for remark in source.remarks]
     lines = [
         f"{len(unsure)} of {len(every)} experiments are doubtful in a value, its setting or its encoder"
         f" ({source_names(unsure)}).",
         f"{len(other)} train something else than the paper's recipe (other data, budget, objective or pooling), or do"
         f" not report what can be compared ({source_names(other)}).",
     ]
-    reports = [f"{method_title(r)}, {encoder_title(r)} ({name}): {r.text}." for name, r in remarks]
-    return [as_list(lines), f"{len(remarks)} reports give no number that can be used:", as_list(reports)]
+    reports = [
+        f"{method_title(r)}, {encoder_title(r)} ({name}): {r.text}."
+        for name, source in evidence.sources().items()
+        for r in source.remarks
+    ]
+    return [as_list(lines), f"{len(reports)} reports give no number that can be used:", as_list(reports)]
 
 
 def source_names(experiments: list[Evidence]) -> str:
     return ", ".join(dict.fromkeys(e.name for e in experiments))
-
-
-def value_text(value: Published) -> str:
-    return value.text.replace("±", " ± ")
-
-
-def as_list(lines: Iterable[str]) -> str:
-    return "\n".join(f"- {line}" for line in lines)

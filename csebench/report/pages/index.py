@@ -9,11 +9,12 @@ from csebench.base.errors import by_number
 from csebench.plan.catalog import DEFAULT_SCALE, SIDE_BY_SIDE, VARIANTS, paper, paper_names, results_folder
 from csebench.plan.papers import SettingsTable
 from csebench.plan.targets import grid_label, left_out, page, planned_grids
-from csebench.report.cells import GridView, grid_view, scored_text
+from csebench.report.cells import PAPER_SCALE, GridView, grid_view, scored_text
 from csebench.report.compare import Answer, answer
+from csebench.report.pages.evidence import reach_text
 from csebench.report.pages.page import Page, Part, Picture, Table
 from csebench.report.pages.table import STALE, scale_line
-from csebench.report.words import family_sentence, not_matched, sentence
+from csebench.report.words import bold_sentence, ends_text, not_matched, sentence
 
 STATE_LABELS = {"nothing to run": "cited only"}  # other states are printed as they are
 
@@ -21,16 +22,18 @@ STATE_LABELS = {"nothing to run": "cited only"}  # other states are printed as t
 def index_page(scale: str) -> Page:
     views = [grid_view(name, grid, scale) for name, grid in planned_grids(scale)]
     evidence = os.path.relpath(results_folder(DEFAULT_SCALE) / "evidence.md", results_folder(scale))
-    parts: list[Part] = [f"[Does it reproduce?]({evidence}) Scores of others who trained on the papers' encoders."]
+    apart = "" if scale == PAPER_SCALE else f"Scale {scale} cannot tell, as its encoder is not the papers'. "
+    parts: list[Part] = [f"Does it reproduce? {apart}Others' runs on theirs: {reach_text()} [Evidence]({evidence})"]
     if scale != DEFAULT_SCALE:
         parts += [questions(scale, [grid_view(SIDE_BY_SIDE, SIDE_BY_SIDE, scale), *views])]
+        parts += ["A pair has other bounds on other pages, where columns, seeds or the number of comparisons differ."]
         parts += [Picture(f"{SIDE_BY_SIDE}.svg", "Every method against the untrained encoder and against SimCSE")]
     parts += ["## Tables and figures", *coverage(views)]
     states = Counter(view.state for view in views)
     counts = "; ".join(f"{count} {STATE_LABELS.get(state, state)}" for state, count in sorted(states.items()))
     parts += [f"Left out: {broken}" for broken in left_out(scale)]
     parts += [
-        f"A cell: how many of its runs have scores; {STALE}: with an older code version or other settings. {counts}.",
+        f"A cell: the runs that it shows; {STALE}: with an older code version or other settings. {counts}.",
         f"[All methods]({SIDE_BY_SIDE}.md) · [papers and released code]({VARIANTS}.md) · [claims](claims.md) ·"
         " [inconsistencies in the published tables](audit.md) · [every score](scores.csv) · [every cell](cells.csv) ·"
         " [every comparison](comparisons.csv)",
@@ -48,23 +51,26 @@ def questions(scale: str, views: list[GridView]) -> str:
                 asked.setdefault(family.first_page, []).append(answer(view, family))
     lines = []
     for question, answered in asked.items():
-        links = dict.fromkeys(f"[{label(one.view)}]({one.view.link(results_folder(scale))})" for one in answered)
-        text = " ".join(map(answer_text, answered))
-        lines.append(f"{len(lines) + 1}. {question} {text} {', '.join(links)}")
+        text = " ".join(f"{answer_text(one)} ({place_text(one, scale)})" for one in answered)
+        lines.append(f"{len(lines) + 1}. {question} {text}")
     return "\n".join(lines)
 
 
 def answer_text(answered: Answer) -> str:
-    """One sentence per pair while they are few; else of all, the first part in bold."""
-    if len(answered.comparisons) <= 2:
-        said = ((sentence(c, answered.family.equality), not_matched(c)) for c in answered.comparisons)
-        return " ".join(f"**{text}** {unmatched}".rstrip() for text, unmatched in said)
-    first, more, rest = family_sentence(answered).partition(";")
-    return f"**{first}**{more}{rest}"
+    """One sentence per pair while they are few; else of all."""
+    if len(answered.comparisons) > 2:
+        return bold_sentence(answered)
+    said = ((sentence(c, answered.family.equality), not_matched(c)) for c in answered.comparisons)
+    return " ".join(f"**{text}** {unmatched}".rstrip() for text, unmatched in said)
 
 
-def label(view: GridView) -> str:
-    return "all methods" if view.paper == SIDE_BY_SIDE else f"{paper(view.paper).label} {grid_label(view.name)}"
+def place_text(answered: Answer, scale: str) -> str:
+    """What was compared, and where: `[miCSE Figure 4](micse/figure4.md): 1% to 100%, 3 seeds`."""
+    view, compared = answered.view, answered.comparisons
+    label = "all methods" if view.paper == SIDE_BY_SIDE else f"{paper(view.paper).label} {grid_label(view.name)}"
+    facts = [*dict.fromkeys(c.columns for c in compared)]
+    facts.append(f"{ends_text(c.estimate.seeds for c in compared if c.estimate)} seeds")
+    return f"[{label}]({view.link(results_folder(scale))}): {', '.join(facts)}"
 
 
 def coverage(views: list[GridView]) -> list[Table]:
@@ -74,17 +80,15 @@ def coverage(views: list[GridView]) -> list[Table]:
     for kind in ("table", "figure"):
         body = []
         for name in sorted({name for _, name in by_place if name.startswith(kind)}, key=by_number):
-            links = [
-                f"[{progress_label(by_place[p, name])}]({p}/{name}.md)" if (p, name) in by_place else ""
-                for p in paper_names()
-            ]
+            links = [""] * len(paper_names())
+            for column, paper_name in enumerate(paper_names()):
+                if view := by_place.get((paper_name, name)):
+                    label = STATE_LABELS.get(view.state, view.state)
+                    if view.state in ("complete", "partial", "missing"):
+                        done, shown = view.progress
+                        all_new = done == shown and not view.outdated
+                        label = f"{shown} runs" if all_new else f"{label}: {scored_text(done, shown, view.outdated)}"
+                    links[column] = f"[{label}]({paper_name}/{name}.md)"
             body.append([f"[{grid_label(name)}]({name}.md)" if kind == "table" else grid_label(name), *links])
         tables.append(Table(["", *(paper(name).label for name in paper_names())], body))
     return tables
-
-
-def progress_label(view: GridView) -> str:
-    """`complete: 48 of 48 runs scored, 8 of them †`, `cited only`."""
-    done, shown = view.progress
-    state = STATE_LABELS.get(view.state, view.state)
-    return f"{state}: {scored_text(done, shown, view.outdated)}" if shown else state

@@ -19,26 +19,32 @@ def tuning_parts(scale_name: str) -> list[Part]:
     searches = [tuning.read_search(path) for path in tuning.search_files(scale_name)]
     if not searches:
         return []
-    scale, most = read_scale(scale_name), max(search.planned for search in searches)
+    scale, most, rows = read_scale(scale_name), max(search.planned for search in searches), []
+    for s in searches:
+        best, gained = tuning.best_trial(s.trials), gain(s)
+        count = f"{len(s.trials)}" + (f" of {s.planned}" if len(s.trials) < s.planned else "")
+        chosen = "–" if best is None else settings_text(best.settings)
+        gain_text = "–" if gained is None else f"{gained:+z.2f}"
+        rows.append([label(s), count, points(s.trials[0].dev), chosen, points(best and best.dev), gain_text])
     parts: list[Part] = [
         f"{gains_text(searches)} Every search gets the same number of trials, or all that its values give: the first"
         " has the settings without it, the others are drawn at random from the declared values. All train on"
         f" {scale.sizes[tuning.SIZE]:,} sentences, with a subset and a seed that no table uses"
         f" ({tuning.trial_seed(scale)}). A score is Spearman × 100 on STS-B dev, the set that chose the settings, so"
         " part of a gain is chance.",
-        Table(HEAD, [summary_row(search) for search in searches]),
+        Table(HEAD, rows),
     ]
     if numbers := tuning.unequal_numbers(searches):
         parts.append(f"**Not the same number of trials for each**: {numbers}.")
     if defects := [f"- {s.name}: {reason}." for s in searches if (reason := tuning.defect(s, scale_name))]:
         parts += ["Settings that no scale takes until the search is made again:", "\n".join(defects)]
-    rows = [
+    all_trials = [
         [label(search), settings_text(t.settings), f"failed: {t.failure}" if t.dev is None else points(t.dev), t.run]
         for search in searches
         for t in search.trials
     ]
     again = tuning.command([search.name for search in searches], scale_name, most)
-    trials = Fold("All trials", [Table(["method", "settings", "STS-B dev", "run"], rows)])
+    trials = Fold("All trials", [Table(["method", "settings", "STS-B dev", "run"], all_trials)])
     return [Fold("What tuning chose for each method, and gained", [*parts, trials, f"Search again: `{again}`."])]
 
 
@@ -65,18 +71,6 @@ def gain(search: Search) -> float | None:
     """Points of the best trial over the settings of the scale; None where these have no score."""
     first, best = search.trials[0].dev, tuning.best_trial(search.trials)
     return None if first is None or best is None or best.dev is None else 100 * (best.dev - first)
-
-
-def summary_row(search: Search) -> list[str]:
-    best, gained = tuning.best_trial(search.trials), gain(search)
-    return [
-        label(search),
-        f"{len(search.trials)}" + (f" of {search.planned}" if len(search.trials) < search.planned else ""),
-        points(search.trials[0].dev),
-        "–" if best is None else settings_text(best.settings),
-        points(best and best.dev),
-        "–" if gained is None else f"{gained:+z.2f}",
-    ]
 
 
 def points(score: float | None) -> str:

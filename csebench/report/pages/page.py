@@ -4,10 +4,8 @@ too. Same page, same bytes.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 from tabulate import tabulate
@@ -56,15 +54,19 @@ class Page:
 
     def write(self, form: str) -> str:
         """The page in `markdown`, or its tables in `latex`, `csv` or `json`."""
-        return WRITERS[form](self)
-
-
-# ---------------------------------------------------------------- Markdown
-
-
-def as_markdown(page: Page) -> str:
-    lines = [f"# {escape_html(page.title)}", *([f"*{escape_html(page.scale_line)}*"] if page.scale_line else [])]
-    return "\n\n".join([*lines, *map(part_markdown, page.parts)]) + "\n"
+        if form == "markdown":
+            head = [
+                f"# {escape_html(self.title)}",
+                *([f"*{escape_html(self.scale_line)}*"] if self.scale_line else []),
+            ]
+            return "\n\n".join([*head, *map(part_markdown, self.parts)]) + "\n"
+        if form == "latex":
+            tables = (tabulate(t.rows, t.head, "latex_booktabs", disable_numparse=True) for t in self.tables)
+            return "\n\n".join(tables) + "\n"
+        if form == "csv":
+            return "\n".join(csv_text(t.head, records(t.head, t.rows)) for t in self.tables)
+        tables = [{"title": t.title, "rows": records(t.head, t.rows)} for t in self.tables]
+        return json_text({"title": self.title, "scale": self.scale_line, "tables": tables}) + "\n"
 
 
 def part_markdown(part: Part) -> str:
@@ -79,25 +81,5 @@ def part_markdown(part: Part) -> str:
     return escape_html(part)
 
 
-# ---------------------------------------------------------------- tables in other formats
-
-
-def as_latex(page: Page) -> str:
-    return "\n\n".join(tabulate(t.rows, t.head, "latex_booktabs", disable_numparse=True) for t in page.tables) + "\n"
-
-
-def as_csv(page: Page) -> str:
-    return "\n".join(csv_text(t.head, records(t.head, t.rows)) for t in page.tables)
-
-
-def as_json(page: Page) -> str:
-    tables = [{"title": t.title, "rows": records(t.head, t.rows)} for t in page.tables]
-    return json_text({"title": page.title, "scale": page.scale_line, "tables": tables}) + "\n"
-
-
-WRITERS = {"markdown": as_markdown, "latex": as_latex, "csv": as_csv, "json": as_json}
-
-
-def link(label: str, path: Path, page: Path) -> str:
-    """A link to a file from the page at a path."""
-    return f"[{label}]({os.path.relpath(path, page.parent)})"
+def as_list(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)

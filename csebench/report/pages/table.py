@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from math import inf
 from pathlib import Path
 
@@ -18,28 +19,36 @@ from csebench.plan.registry import METHODS, protocol, valid_declarations
 from csebench.plan.targets import grid_label, grid_path
 from csebench.report import stats
 from csebench.report.cells import Cell, GridView, grid_view, is_control
-from csebench.report.claims import judged_claims
-from csebench.report.compare import BETTER, WORSE, Answer, answers, averages, best_rows, block
+from csebench.report.claims import judge_all
+from csebench.report.compare import BETTER, WORSE, Answer, answers, averages, best_rows, block, each_pair_once
 from csebench.report.pages.methods import tuning_parts
-from csebench.report.pages.page import Fold, Page, Part, Picture, Table
+from csebench.report.pages.page import Fold, Page, Part, Picture, Table, as_list
 from csebench.report.provenance import deviation_lines, page_conditions, provenance_lines
 from csebench.report.words import (
     COMPARISON_HEAD,
+    MOST_NAMES,
     SMOKE,
+    bold_sentence,
     comparison_row,
+    ends_text,
     excluded,
     family_sentence,
     not_matched,
     sentence,
     short_label,
+    spaced,
 )
 from csebench.score.store import score
 
 SOURCES = {"measured": "measured by the authors", "rerun": "re-run by the authors", "copied": "copied"}
 SIGNS = {stats.REPRODUCED: "✓", stats.CLOSE: "≈", stats.LOWER: "↓", stats.HIGHER: "↑", stats.TOO_FEW: "?"}
 STALE = "†"
-MOST_NAMES = 6  # of rows that a legend lists
 CLAIMS_HEAD = ["claim", "on the printed numbers", "here"]
+HOW_COMPARED = (
+    "Differences are in points (0.01 of a score), paired by seed; the interval is over seeds and test items. p is"
+    " Holm's over the comparisons of a question; the first question is one comparison. [How rows are"
+    " compared](https://github.com/csebench/csebench/blob/main/docs/statistics.md)."
+)
 
 
 def table_page(page: targets.Page) -> Page:
@@ -99,47 +108,45 @@ def view_parts(view: GridView, folder: Path) -> list[Part]:
     parts: list[Part] = [*answer_lines(view, answered), *picture(view, answered, folder)]
     shown = [i for i in row_order(view) if any(cell.plan.specs for cell in view.rows[i])]
     if shown and (has_values(view) or not isinstance(view.grid, Figure)):
-        parts += [*score_tables(view, shown), *legend(view)]
+        parts += [*score_tables(view, shown), *legend(view, uncompared(view, shown, answered))]
     parts += printed_fold(view, folded=bool(shown))
     parts += others_fold(view)
     if answered and view.scale != DEFAULT_SCALE:
-        rows = [comparison_row(c) for answer in answered for c in answer.comparisons]
-        parts.append(Fold(f"Every declared comparison: {len(rows)}", [Table(COMPARISON_HEAD, rows), how_compared()]))
+        rows = [comparison_row(c) for _, members in each_pair_once(answered) for c in members]
+        parts.append(Fold(f"Every declared comparison: {len(rows)}", [Table(COMPARISON_HEAD, rows), HOW_COMPARED]))
     parts += [*claims_fold(view), *texts_fold(view)]
-    if notes := [*view.grid.notes, *equal_rows(view), *unchanged_rows(view), *missing_scores(view)]:
-        parts.append(Fold("Notes, and rows not run here", ["\n".join(f"- {note}" for note in notes)]))
+    if notes := [*view.grid.notes, *equal_rows(view), *missing_scores(view)]:
+        parts.append(Fold("Notes, and rows not run here", [as_list(notes)]))
     return parts
 
 
 def answer_lines(view: GridView, answered: list[Answer]) -> list[str]:
     """The answer in bold, what is not matched, then one line per other question."""
+    cells = [cell for row in view.rows for cell in row]
     if view.scale == DEFAULT_SCALE:
         return [f"**{SMOKE}**"]
-    if not any(cell.plan.specs for row in view.rows for cell in row):
-        return [f"**Nothing is run here: {why_nothing(view)}.**{' The printed values follow.' * is_printed(view)}"]
-    lines = [f"**{reproduced_text(view)}**"] if view.judged and is_printed(view) else []
+    if not any(cell.plan.specs for cell in cells):
+        reasons = {cell.plan.missing for cell in cells if cell.plan.missing}
+        why = next(iter(reasons)) if len(reasons) == 1 else "no row has a method and data here"
+        return [f"**Nothing is run here: {why}.**{' The printed values follow.' * is_printed(view)}"]
+    lines = [f"**{reproduced_text(cells)}**"] if view.judged else []
     for answer in answered:
         if answer.family.primary and len(answer.comparisons) == 1:
             (comparison,) = answer.comparisons
-            bold = f"**{sentence(comparison, answer.family.equality)}**"
-            said = printed_lead(answer) if view.judged else bold
-            lines.append(" ".join(filter(None, [said, not_matched(comparison)])))
+            said = printed_lead(answer) if view.judged else f"**{sentence(comparison, answer.family.equality)}**"
+            lines.append(f"{said} {not_matched(comparison)}".rstrip())
         else:
-            lines.append(f"{answer.family.question} {family_sentence(answer)}")
+            said = family_sentence(answer) if answered[0].family.primary else bold_sentence(answer)
+            lines.append(f"{answer.family.question} {said}")
     done, wanted = view.progress
     if not lines and not done:
         lines.append(f"**{nothing_to_draw(view) or f'No answer yet: 0 of {wanted} runs are scored.'}**")
-    return ["\n\n".join(lines)] if lines else []
+    return lines
 
 
 def is_printed(view: GridView) -> bool:
     """Whether the paper has published values, as one's own may not."""
     return any(cell.published for row in view.rows for cell in row)
-
-
-def why_nothing(view: GridView) -> str:
-    reasons = {cell.plan.missing for row in view.rows for cell in row if cell.plan.missing}
-    return next(iter(reasons)) if len(reasons) == 1 else "no row has a method and data here"
 
 
 def nothing_to_draw(view: GridView) -> str:
@@ -152,16 +159,14 @@ def nothing_to_draw(view: GridView) -> str:
     return ""
 
 
-def reproduced_text(view: GridView) -> str:
+def reproduced_text(cells: list[Cell]) -> str:
     """`30 of 36 printed values are reproduced; 3 close, 3 lower, 0 higher, 0 untested.`"""
-    cells = (c for row in view.rows for c in row if c.judged and c.published and c.plan.specs)
-    verdicts = [c.verdict.name if c.verdict else "" for c in cells]
-    counts = [verdicts.count(name) for name in (stats.CLOSE, stats.LOWER, stats.HIGHER)]
-    reproduced = verdicts.count(stats.REPRODUCED)
-    close, lower, higher = counts
-    untested = len(verdicts) - reproduced - sum(counts)
+    verdicts = Counter(c.verdict.name if c.verdict else "" for c in cells if c.judged and c.published and c.plan.specs)
+    names = (stats.REPRODUCED, stats.CLOSE, stats.LOWER, stats.HIGHER)
+    reproduced, close, lower, higher = (verdicts[name] for name in names)
+    untested = verdicts.total() - reproduced - close - lower - higher
     return (
-        f"{reproduced} of {len(verdicts)} printed values are reproduced; {close} close, {lower} lower, {higher}"
+        f"{reproduced} of {verdicts.total()} printed values are reproduced; {close} close, {lower} lower, {higher}"
         f" higher, {untested} untested."
     )
 
@@ -172,11 +177,11 @@ def printed_lead(answer: Answer) -> str:
     if c.estimate is None or c.p is None or c.printed is None:
         return sentence(c, answer.family.equality)
     row, against, gain = short_label(c.row), short_label(c.against), f"{c.estimate.gain:+.2f}"
-    if c.relation == BETTER:
-        return f"{row}'s lead over {against} (printed {c.printed:+.2f}) is shown: {gain}."
     if c.relation == WORSE:
         return f"{row} is worse than {against} (printed {c.printed:+.2f}): {gain}."
-    return f"{row}'s lead over {against} (printed {c.printed:+.2f}) is not shown; {excluded(c)}."
+    shown = "is shown" if c.relation == BETTER else "is not shown"
+    bound = "" if c.relation == BETTER else f"; {excluded(c.high or 0.0)}"
+    return f"{row}'s lead over {against} (printed {c.printed:+.2f}) {shown}: {gain}{bound}."
 
 
 def picture(view: GridView, answered: list[Answer], folder: Path) -> list[Picture]:
@@ -215,20 +220,18 @@ def row_order(view: GridView) -> list[int]:
 
 def score_tables(view: GridView, shown: list[int]) -> list[Table]:
     """Our scores; rows that learn with labels are a table of their own."""
-    columns = view.score_grid.columns
-    best = [[rows for rows in best_rows(view, column) if len(rows) == 1] for column in columns]
-    bold = {(row, j) for j, sets in enumerate(best) for rows in sets for row in rows if view.scale != DEFAULT_SCALE}
-
-    def lines(rows: Iterable[int]) -> list[list[str]]:
-        texts = {i: [cell_text(c, (i, j) in bold) for j, c in enumerate(view.rows[i])] for i in rows}
-        return [[view.grid.rows[i].label, *cells] for i, cells in texts.items()]
-
-    with_labels = [i for i in shown if (of := block(view, i)) is not None and of[1] == "triplets"]
+    columns, bold = view.score_grid.columns, set()
+    for j, column in enumerate(columns if view.scale != DEFAULT_SCALE else ()):
+        bold |= {(row, j) for rows in best_rows(view, column) if len(rows) == 1 for row in rows}
     head = ["Model", *(column.label for column in columns)]
-    if not with_labels or len(with_labels) == len(shown):
-        return [Table(head, lines(shown))]
-    without = [i for i in shown if i not in with_labels]
-    return [Table(head, lines(without)), Table(head, lines(with_labels), "Trained with labels")]
+    tables: dict[bool, list[list[str]]] = {False: [], True: []}  # by whether a row learns with labels
+    for i in shown:
+        of, cells = block(view, i), view.rows[i]
+        texts = [cell_text(cell, (i, j) in bold) for j, cell in enumerate(cells)]
+        tables[of is not None and of[1] == "triplets"].append([view.grid.rows[i].label, *texts])
+    if not tables[False]:
+        return [Table(head, tables[True])]
+    return [Table(head, rows, "Trained with labels" * supervised) for supervised, rows in tables.items() if rows]
 
 
 def cell_text(cell: Cell, bold: bool) -> str:
@@ -239,41 +242,45 @@ def cell_text(cell: Cell, bold: bool) -> str:
     if not cell.judged or cell.published is None:
         return text
     sign = SIGNS.get(cell.verdict.name, "") if cell.verdict else ""
-    return f"{text} ({cell.published.text.replace('±', ' ± ')}{f' {sign}' if sign else ''})"
+    return f"{text} ({spaced(cell.published)}{f' {sign}' if sign else ''})"
 
 
-def legend(view: GridView) -> list[Part]:
-    """How to read a cell, and which rows may be best; folded where that differs by column."""
+def legend(view: GridView, uncompared: list[str]) -> list[Part]:
+    """How to read a cell, and which rows may be best in the columns that sum up the table; folded where these are
+    many."""
     cells = [cell for row in view.rows for cell in row]
     metrics = sorted({cell.plan.metric for cell in cells if cell.plan.metric})
-    counts = sorted({len(cell.values) for cell in cells if cell.values})
-    seeds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1])))) if counts else "no"
+    seeds = ends_text(len(cell.values) for cell in cells)
     factor = " × 100" if view.score_grid.factor == 100 else ""
-    parts = [f"Mean ± standard deviation of {seeds} seed{'s' * (counts != [1])}, {', '.join(metrics)}{factor}."]
-    if view.judged and is_printed(view):
+    parts = [f"Mean ± standard deviation of {seeds} seed{'s' * (seeds != '1')}, {', '.join(metrics)}{factor}."]
+    if view.judged:
         parts.append(f"Behind it the printed value: {', '.join(f'{sign} {name}' for name, sign in SIGNS.items())}.")
-    any_bold, best = possibly_best(view) if view.scale != DEFAULT_SCALE else (False, {})
-    parts += ["Bold: best at 95 %."] if any_bold else []
-    short = [f"{', '.join(columns)}: {rows}." for rows, columns in best.items()]
-    parts += [f"Possibly best in {text}" for text in short] if len(short) <= 2 else []
-    if any(cell.ours is None for cell in cells):
-        parts.append("–: no run or no number.")
-    folded = [Fold("Possibly best, by column", ["\n".join(f"- {text}" for text in short)])] if len(short) > 2 else []
-    return [" ".join([*parts, *sizes_not_seen(view)]), *folded]
-
-
-def possibly_best(view: GridView) -> tuple[bool, dict[str, list[str]]]:
-    """Whether a row is best at 95 %; and in which of the columns that sum up the table which rows may be."""
-    columns: dict[str, list[str]] = {}
-    any_bold = False
-    for column in view.score_grid.columns:
+    any_bold, columns = False, {}
+    for column in view.score_grid.columns if view.scale != DEFAULT_SCALE else ():
         for rows in best_rows(view, column):
             any_bold |= len(rows) == 1
             if len(rows) > 1 and column in averages(view):
                 labels = [short_label(view.grid.rows[i].label) for i in sorted(rows)]
-                text = ", ".join(labels) if len(labels) <= MOST_NAMES else f"{len(labels)} rows"
-                columns.setdefault(text, []).append(column.label)
-    return any_bold, columns
+                columns.setdefault(names_or_count(labels), []).append(column.label)
+    parts += ["Bold: best at 95 %."] if any_bold else []
+    best = [f"{', '.join(labels)}: {rows}." for rows, labels in columns.items()]
+    parts += [f"Possibly best in {text}" for text in best] if len(best) <= 2 else []
+    if any(cell.ours is None for cell in cells):
+        parts.append("–: no run or no number.")
+    parts += [f"In no comparison: {names_or_count(uncompared)}."] if uncompared else []
+    folded = [Fold("Possibly best, by column", [as_list(best)])] if len(best) > 2 else []
+    return [" ".join([*parts, *sizes_not_seen(view)]), *folded]
+
+
+def uncompared(view: GridView, shown: list[int], answered: list[Answer]) -> list[str]:
+    """Rows with scores, but controls, that no declared comparison of a table with comparisons is about."""
+    compared = {label for answer in answered for c in answer.comparisons for label in (c.row, c.against)}
+    rows = [view.grid.rows[i].label for i in shown if block(view, i) is not None]
+    return [short_label(label) for label in rows if label not in compared] if compared else []
+
+
+def names_or_count(labels: list[str]) -> str:
+    return ", ".join(labels) if len(labels) <= MOST_NAMES else f"{len(labels)} rows"
 
 
 def sizes_not_seen(view: GridView) -> list[str]:
@@ -286,20 +293,12 @@ def sizes_not_seen(view: GridView) -> list[str]:
     return [f"Columns limit the training pool; every run sees {steps * batch:,} sentences."]
 
 
-def how_compared() -> str:
-    return (
-        "Differences are in points (0.01 of a score), paired by seed; the interval is over seeds and test items. p is"
-        " Holm's over the comparisons of a question; the first question is one comparison. [How rows are"
-        " compared](https://github.com/csebench/csebench/blob/main/docs/statistics.md)."
-    )
-
-
 # ---------------------------------------------------------------- what is folded
 
 
 def printed_fold(view: GridView, folded: bool) -> list[Part]:
     """The published values, with where each comes from."""
-    table = table_of(view, lambda cell: cell.published and cell.published.text.replace("±", " ± "))
+    table = table_of(view, lambda cell: cell.published and spaced(cell.published))
     if not table.rows:
         return []
     lines = [
@@ -332,30 +331,29 @@ def others_fold(view: GridView) -> list[Part]:
         for others in (cell.others for cell in cells if cell.others):
             sources.setdefault(row.label, {})[f"{others.kind}, {', '.join(others.sources)}: {others.differs}."] = None
     lines = "\n".join(f"- {label}: {' / '.join(texts)}" for label, texts in sources.items())
-    printed = "; in brackets the printed value, and the verdict on it that follows from these runs" * is_printed(view)
+    printed = "; in brackets what these runs say of the printed value" * is_printed(view)
     text = f"Not mixed with ours{printed}."
     return [Fold("Others' runs on the paper's encoder", [text, table, lines])]
 
 
 def others_text(cell: Cell) -> str | None:
-    """`75.11 ± 0.84, n = 50 (76.25 ✓)`: others' runs, then the published value with its verdict on them."""
+    """`75.11 ± 0.84, n = 50 (printed 76.25: reproduced)`: others' runs, and the verdict on the published value."""
     if cell.others is None:
         return None
-    summary, verdict = cell.others.summary, cell.others.verdict
+    summary, published = cell.others.summary, cell.others.published
     std = "" if summary.std is None else f" ± {cell.number(summary.std)}"
     text = f"{cell.number(summary.mean)}{std}, n = {summary.n}"
-    if verdict is None or cell.published is None:
+    if published is None:
         return text
-    published = [cell.published.text.replace("±", " ± "), SIGNS.get(verdict.name, "")]
-    return f"{text} ({' '.join(filter(None, published))})"
+    return f"{text} (printed {spaced(published.value)}: {cell.others.verdict(published).name})"
 
 
 def claims_fold(view: GridView) -> list[Part]:
     """What the paper says of a table, judged."""
     if view.paper in GENERATED or view.scale == DEFAULT_SCALE:
         return []
-    claims = judged_claims(view.paper, view.name, view.scale)
-    rows = [[f"“{c.quote}”", c.published.text, c.here] for c in claims]
+    claims = judge_all(view.scale, [view.paper], view.name)
+    rows = [[f"“{c.claims[0].quote}”", c.published.text, c.here] for c in claims]
     return [Fold(f"Claims about it: {len(rows)}", [Table(CLAIMS_HEAD, rows)])] if rows else []
 
 
@@ -380,8 +378,12 @@ def texts_fold(view: GridView) -> list[Part]:
 
 
 def missing_scores(view: GridView) -> Iterator[str]:
-    """Why rows, or some of their columns, have no run or no score: cells with the same reason on one line."""
+    """Why rows, or some of their columns, have no run or no score: cells with the same reason on one line; and rows
+    whose loss is 0 in all their runs."""
     for row, cells in zip(view.score_grid.rows, view.rows, strict=True):
+        runs = {spec.run_id for cell in cells for spec in cell.plan.specs}
+        if runs and all(cell.unchanged for cell in cells):
+            yield f"{row.label}: the loss is 0 in all {len(runs)} runs, so training changes nothing."
         by_reason: dict[str, list[str]] = {}
         for cell in cells:
             for reason in [cell.plan.missing] if cell.plan.missing else cell.reasons:
@@ -399,14 +401,6 @@ def equal_rows(view: GridView) -> Iterator[str]:
     for runs, same in labels.items():
         if runs and len(same) > 1:
             yield f"{' and '.join(same)}: the same runs here, as scale {view.scale} replaces what differs."
-
-
-def unchanged_rows(view: GridView) -> Iterator[str]:
-    """Rows whose loss is 0 in all their runs, so that training changes no weight."""
-    for row, cells in zip(view.grid.rows, view.rows, strict=False):
-        runs = {spec.run_id for cell in cells for spec in cell.plan.specs}
-        if runs and all(cell.unchanged for cell in cells):
-            yield f"{row.label}: the loss is 0 in all {len(runs)} runs, so training changes nothing."
 
 
 def made(page: targets.Page) -> list[Part]:
@@ -437,7 +431,7 @@ def settings_parts(view: GridView, table: SettingsTable) -> list[Part]:
         Table(["Setting", *(column.label for column in table.columns)], body),
         "The value in the recipe at scale paper (printed value); ✓ equal, ≠ different, – not printed.",
     ]
-    return [*parts, *([Fold("Notes", ["\n".join(f"- {note}" for note in table.notes)])] if table.notes else [])]
+    return [*parts, *([Fold("Notes", [as_list(table.notes)])] if table.notes else [])]
 
 
 def variants_legend() -> str:
