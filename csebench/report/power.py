@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf, sqrt
 
+from csebench.plan.catalog import paper_names
 from csebench.report import claims
 from csebench.report.cells import Cell, GridView, printed_view
 from csebench.report.compare import answers, can_be_run
