@@ -60,7 +60,7 @@ def test_no_cycle():
 
 # Lines of Python of each room, docstrings included; arrows between rooms, and floors, of the whole project. They may
 # only fall: who makes a room smaller lowers its number here.
-CEILINGS = {"base": 1526, "plan": 3324, "data": 731, "model": 1064, "train": 1434}
+CEILINGS = {"base": 1523, "plan": 3324, "data": 731, "model": 1064, "train": 1434}
 CEILINGS |= {"score": 1091, "report": 5008, "run": 212, "workflow": 271, "api": 161, "cli": 1307}
 MOST_ARROWS = 56
 MOST_FLOORS = 7
