@@ -122,18 +122,15 @@ def nvidia_smi(*options: str) -> str:
         return ""
 
 
-def gpu_is_promised() -> bool:
-    """Whether CUDA_VISIBLE_DEVICES names a GPU; SLURM writes NoDevFiles where it assigned none."""
-    return os.environ.get("CUDA_VISIBLE_DEVICES", "") not in ("", "-1", "NoDevFiles")
-
-
 def device_type() -> str:
-    """`cuda` or `cpu`. Raises RunFailed where torch cannot use a GPU that this process was given."""
+    """`cuda` or `cpu`. Raises RunFailed where torch can use no GPU and CUDA_VISIBLE_DEVICES names one, as it does in a
+    process that has locked one; SLURM writes NoDevFiles where it assigned none."""
     import torch
 
-    if not torch.cuda.is_available() and gpu_is_promised():
-        gpu = os.environ["CUDA_VISIBLE_DEVICES"]
-        raise RunFailed(f"PyTorch {torch.__version__} cannot use GPU {gpu}; `--device cpu` computes on the CPU.")
+    gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    if not torch.cuda.is_available() and gpus not in ("", "-1", "NoDevFiles"):
+        what_to_do = "Compare `nvidia-smi -L`; `--device cpu` computes on the CPU."
+        raise RunFailed(f"PyTorch {torch.__version__} cannot use the GPU {gpus} of CUDA_VISIBLE_DEVICES. {what_to_do}")
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
@@ -159,7 +156,7 @@ def acquire_gpus(count: int = 0, sharing: int = 1, needed_mb: int = 0) -> None:
     CUDA_VISIBLE_DEVICES, which CUDA reads once: so before torch is imported. Does nothing in a process that has GPUs
     or that torchrun started. A SLURM job without an assigned GPU sees none.
 
-    Raises BadInput where fewer are visible than asked for, or none of those that CUDA_VISIBLE_DEVICES names.
+    Raises BadInput where fewer are visible than asked for.
 
     Args:
         count: GPUs; 0: one, or the CPU where there is none.
@@ -172,11 +169,11 @@ def acquire_gpus(count: int = 0, sharing: int = 1, needed_mb: int = 0) -> None:
     if "SLURM_JOB_ID" in os.environ:
         os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
     gpus = [gpu for gpu in visible_gpus() if count <= 1 or not gpu.startswith("MIG-")]  # NCCL connects no slices
-    if len(gpus) < (count or gpu_is_promised()):
+    if len(gpus) < count:
         allowed = os.environ.get("CUDA_VISIBLE_DEVICES", "not set")
         raise BadInput(
-            f"GPUs requested: {count or 1}, available: {len(gpus)} (PyTorch {version('torch')}, CUDA_VISIBLE_DEVICES:"
-            f" {allowed}). Compare `nvidia-smi -L`. For the CPU: `--device cpu`; in a SLURM profile, gpu: 0."
+            f"GPUs requested: {count}, available: {len(gpus)} (PyTorch {version('torch')}, CUDA_VISIBLE_DEVICES:"
+            f" {allowed}). Compare `nvidia-smi -L`; ask for fewer, 0 for the CPU (in a SLURM profile, gpu: 0)."
         )
     size = f", each with {needed_mb:,} MiB of memory" if needed_mb else ""
     line = f"waiting for {count or 1} of {len(gpus)} GPUs to be free{size}\n"

@@ -358,12 +358,12 @@ def test_a_pytorch_without_cuda_sees_no_gpu(machine, monkeypatch):
     assert processes.visible_gpus() == []
 
 
-@pytest.mark.parametrize(("count", "allowed"), [(3, None), (2, "0,9"), (1, ""), (0, "7"), (0, "GPU-three")])
+@pytest.mark.parametrize(("count", "allowed"), [(3, None), (2, "0,9"), (1, ""), (1, "7")])
 def test_a_promised_gpu_that_is_not_there_ends_the_run(count, allowed, machine, monkeypatch):
     """In place of days on the CPU."""
     if allowed is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", allowed)
-    with pytest.raises(BadInput, match=rf"requested: {count or 1}, available: .*_DEVICES: {allowed or ''}"):
+    with pytest.raises(BadInput, match=f"requested: {count}, available"):
         acquire_gpus(count)
 
 
@@ -389,11 +389,13 @@ def test_hidden_gpus_mean_the_cpu(allowed, machine, monkeypatch):
     assert device_type() == "cpu" and os.environ["CUDA_VISIBLE_DEVICES"] == allowed
 
 
-def test_a_gpu_that_pytorch_cannot_use_ends_the_run(monkeypatch):
-    """As with a driver that is too old for it."""
+@pytest.mark.parametrize("named", ["7", "GPU-three", "0"])
+def test_a_gpu_that_pytorch_cannot_use_ends_the_run(named, machine, monkeypatch):
+    """One that is not there, or with a driver that is too old for PyTorch."""
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-one")
-    with pytest.raises(RunFailed, match="cannot use GPU GPU-one; `--device cpu`"):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", named)
+    acquire_gpus()
+    with pytest.raises(RunFailed, match="cannot use the GPU"):
         device_type()
 
 
