@@ -112,7 +112,7 @@ def test_a_setting_may_be_of_a_component(monkeypatch):
     assert grids.recipe_values("msse", "table5", "ami.weight") == [2.5e-3]
     near_names = {"ami.wieght": "'ami.weight'", "amii.weight": "'ami.weight'", "batch_sise": "'batch_size'"}
     for wrong, near in near_names.items():
-        with pytest.raises(BadInput, match=f"papers/msse.yaml: table5.*{near}"):
+        with pytest.raises(BadInput, match=rf"papers/msse\.yaml: line \d+: tables\.5\..*{near}"):
             grids.recipe_values("msse", "table5", wrong)
 
 

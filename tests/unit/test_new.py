@@ -84,13 +84,13 @@ def test_a_cell_is_read_without_its_marks(cell, project, capsys):
 
 
 def test_labels_give_tasks_and_recipes_and_the_rest_is_listed(project, capsys):
-    text = "Model\tMR\tCR\tspeed\tAverage\nSimCSE-BERT_large\t1\t2\t3\t4\nOurs (us, 2026)\t5\t6\t7\t8\n"
+    text = "Model\tMR\tCR\tspeed\tAverage\nSimCSE-BERT_large\t1\t2\t3\t4\nNobody's (us, 2026)\t5\t6\t7\t8\n"
     table = paper_from(project, "pasted", f"# table A1\n{text}").tables["A1"]
     assert (table.evaluator, [c.task for c in table.columns]) == ("transfer", ["MR", "CR", "Avg."])
     known, unknown = table.rows
     assert (known.run.method, known.run.encoder, unknown.run) == ("simcse", "bert-large", None)
     out = capsys.readouterr().out
-    assert "table A1: column 'speed': no known task" in out and "row 'Ours (us, 2026)': no known method" in out
+    assert "table A1: column 'speed': no known task" in out and 'row "Nobody\'s (us, 2026)": no known method' in out
 
 
 def test_rows_of_tasks_become_columns(project):
