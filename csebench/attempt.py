@@ -18,7 +18,6 @@ from typing import Any
 
 import yaml
 
-from csebench import run
 from csebench.base import caches
 from csebench.base.errors import BadInput, RunFailed
 from csebench.base.files import write_text
@@ -196,13 +195,11 @@ def check(attempt: Attempt) -> None:
         raise RunFailed(f"try: {attempt.name}: two runs of one seed differ; draw random numbers with torch alone.")
 
 
-def train_and_score(attempt: Attempt) -> None:
-    """Make the pages of an attempt, by the workflow. Raises RunFailed where a run fails."""
-    pages = [str(page.path) for page in attempt.pages]
-    command = [sys.executable, "-m", "snakemake", "-s", str(ROOT / "Snakefile"), "-j", str(os.cpu_count() or 1)]
-    command += ["--quiet", "rules", "host", "--config", f"scale={attempt.scale}", "--", *pages]
-    if subprocess.run(command, stdout=2).returncode:  # 2: stderr, also in a notebook
-        raise RunFailed(f"try: {attempt.name}: the workflow failed; its last lines say why. The same command resumes.")
+def step(attempt: Attempt, *command: str) -> None:
+    """Run a verb, or the workflow, in a process of its own, which gives a GPU back at its end. Raises RunFailed."""
+    program = ["-m", "csebench"] if command[0] == "tune" else ["-m", "snakemake"]
+    if subprocess.run([sys.executable, *program, *command], stdout=2).returncode:  # 2: stderr, also in a notebook
+        raise RunFailed(f"try: {attempt.name}: failed; the lines above say why. The same command resumes.")
     caches.clear()
 
 
@@ -304,7 +301,16 @@ def try_method(
     check(attempt)
     log(f"Two steps of {attempt.name} train, twice the same.")
     if searches := attempt.searches():
-        run.tune(searches, scale, count, log)
-        caches.clear()
-    train_and_score(attempt)
+        step(attempt, "tune", *searches, "--scale", scale, "--trials", str(count))
+    workflow = [
+        "--snakefile",
+        str(ROOT / "Snakefile"),
+        "--cores",
+        str(os.cpu_count() or 1),
+        "--quiet",
+        "rules",
+        "host",
+    ]
+    pages = [str(page.path) for page in attempt.pages]
+    step(attempt, *workflow, "--config", f"scale={scale}", "--", *pages)
     return results(attempt)
