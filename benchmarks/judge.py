@@ -24,9 +24,9 @@ import yaml
 from tabulate import tabulate
 
 from csebench.base import caches
+from csebench.base import project as place
 from csebench.base.project import ROOT
 from csebench.base.terminal import bar
-from csebench.plan import catalog
 from csebench.plan.catalog import STS_COLUMNS
 from csebench.plan.papers import Claim, Published
 from csebench.report import audit, claims, printed_spread
@@ -51,7 +51,7 @@ def project(*papers):
     """A checkout with these papers alone, and no evidence; what is set in it is undone at its end."""
     spread = printed_spread.seed_spread
     with (
-        patch.object(catalog, "ROOT"),
+        patch.object(place, "ROOT"),
         patch.object(printed_spread, "seed_spread", spread),
         tempfile.TemporaryDirectory() as folder,
     ):
@@ -62,7 +62,9 @@ def project(*papers):
             path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
         Path(folder, "data").mkdir()
         shutil.copy(ROOT / "data" / "registry.yaml", Path(folder, "data"))
-        catalog.ROOT = Path(folder)
+        for name in ("methods", "evaluators", "encoders"):
+            Path(folder, name).symlink_to(ROOT / name)
+        place.ROOT = Path(folder)
         caches.clear()
         try:
             yield

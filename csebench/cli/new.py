@@ -112,11 +112,11 @@ def known_columns(labels: list[str]) -> tuple[str, dict[str, dict[str, str]]]:
         for task in [*declared.tasks, *["Avg."] * declared.average]:
             known.setdefault(plain(task), {})[f"{name}:{task}" if declared.takes else name] = {"task": task}
     known |= {plain(size): {EVALUATOR: {"task": "Avg.", "size": size}} for size in catalog.scale("paper").sizes}
-    found = {label: known[key] for label in labels if (key := plain(label).replace("average", "avg")) in known}
-    counts = Counter(evaluator for by_evaluator in found.values() for evaluator in by_evaluator)
+    evaluators = {label: known[key] for label in labels if (key := plain(label).replace("average", "avg")) in known}
+    counts = Counter(evaluator for by_evaluator in evaluators.values() for evaluator in by_evaluator)
     main = max(counts or [EVALUATOR], key=lambda evaluator: (counts[evaluator], evaluator == EVALUATOR))
     columns = {}
-    for label, by_evaluator in found.items():
+    for label, by_evaluator in evaluators.items():
         evaluator = main if main in by_evaluator else next(iter(by_evaluator))
         columns[label] = {"label": label} | by_evaluator[evaluator]
         columns[label] |= {} if evaluator == main else {"evaluator": evaluator}

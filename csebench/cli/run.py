@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 
-from csebench import attempt, run
+from csebench import run
 from csebench.base.errors import BadInput
 from csebench.base.files import write_text
 from csebench.base.processes import acquire_gpus
 from csebench.base.terminal import counted, json_text, print_table, print_text
+from csebench.cli import attempt
 from csebench.cli.options import distinct_evaluators, parse_targets
 from csebench.data.corpus import read_corpus
 from csebench.plan import cli_spec

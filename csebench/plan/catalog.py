@@ -160,8 +160,8 @@ def place_in_paper(paper_name: str, grid_name: str, *keys) -> str:
         return grid_name
     kind = "figure" if grid_name.startswith("figure") else "table"
     _, lines = _read("papers", paper_name, Paper)
-    where, found = lines.locate((f"{kind}s", grid_name.removeprefix(kind), *keys))
-    return f"{where}: {'.'.join(map(str, found))}"
+    where, place = lines.locate((f"{kind}s", grid_name.removeprefix(kind), *keys))
+    return f"{where}: {'.'.join(map(str, place))}"
 
 
 @cached

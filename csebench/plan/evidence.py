@@ -260,7 +260,8 @@ def names() -> Names:
 @cached
 def checkpoints() -> list[Checkpoint]:
     """Every released checkpoint."""
-    return read_with_lines(find("evidence/checkpoints.yaml"), Checkpoints, as_written=True)[0].checkpoints
+    path = find("evidence/checkpoints.yaml")
+    return read_with_lines(path, Checkpoints, as_written=True)[0].checkpoints if path.exists() else []
 
 
 # ---------------------------------------------------------------- which evidence is of a row

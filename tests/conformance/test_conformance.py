@@ -18,6 +18,7 @@ from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, AutoTokenizer
 
 from csebench.base.models import read_facts
+from csebench.base.project import ROOT
 from csebench.model.encoder import Encoder
 from csebench.model.pooling import TEMPLATES
 from csebench.plan.declarations import POOLERS, Declaration, Evaluation
@@ -121,7 +122,7 @@ def test_docstring_in_the_fixed_order(name, folder):
 
 
 def test_the_template_is_a_valid_method():
-    found = Declaration.model_validate(read_literal(METHODS / "_template.py", "DECLARATION"))
+    found = Declaration.model_validate(read_literal(ROOT / METHODS / "_template.py", "DECLARATION"))
     assert found.hyperparameters().temperature == 0.05
 
 

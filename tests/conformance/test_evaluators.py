@@ -30,7 +30,7 @@ from csebench.score.models import open_model
 from csebench.score.score_types import Score, sample
 from evaluators import _template
 
-TEMPLATE = EVALUATORS / "_template.py"
+TEMPLATE = ROOT / EVALUATORS / "_template.py"
 
 
 def every():

@@ -5,11 +5,12 @@ import re
 import shutil
 
 import pytest
+from made_up import use_project
 
 from csebench import cli
 from csebench.base import caches
 from csebench.base.project import ROOT
-from csebench.plan import catalog, grids, registry, targets
+from csebench.plan import grids, registry, targets
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +30,7 @@ def papers(tmp_path, monkeypatch):
     for name, old, new in (("msse", "    caption:", "    captoin:"), ("informin_cl", "method: scd", "method: sdc")):
         path = tmp_path / "papers" / f"{name}.yaml"
         path.write_text(path.read_text().replace(old, new, 1))
-    monkeypatch.setattr(catalog, "ROOT", tmp_path)
+    use_project(tmp_path, monkeypatch)
     return tmp_path / "papers"
 
 

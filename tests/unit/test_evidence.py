@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from made_up import use_project
 
 from csebench.base import caches
 from csebench.base.errors import BadInput
@@ -141,10 +142,14 @@ def test_names_and_checkpoints_are_complete():
 
 
 def test_a_new_file_is_a_new_source(tmp_path, monkeypatch):
+    folder = tmp_path / "evidence"
+    for name in ("config", "papers", "data"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    folder.mkdir()
     for name in ("methods", "checkpoints"):
-        (tmp_path / f"{name}.yaml").write_bytes((ROOT / "evidence" / f"{name}.yaml").read_bytes())
-    (tmp_path / "somebody.yaml").write_text(SOURCE, encoding="utf-8")
-    monkeypatch.setattr(evidence, "folder", lambda: tmp_path)
+        (folder / f"{name}.yaml").write_bytes((ROOT / "evidence" / f"{name}.yaml").read_bytes())
+    (folder / "somebody.yaml").write_text(SOURCE, encoding="utf-8")
+    use_project(tmp_path, monkeypatch)
     caches.clear()
     try:
         assert [group.summary.n for group in statistics.groups(SIMCSE)] == [3]

@@ -15,7 +15,7 @@ VALUES = {1: 0.64, 2: 0.66, 3: 0.68}
 @pytest.fixture
 def rows(tmp_path, monkeypatch):
     """The cells of a row of whitening and of one that is not fitted, whose runs are scored by seed."""
-    made_up(tmp_path, monkeypatch, PAPER, name="paper")
+    made_up(tmp_path, monkeypatch, PAPER, name="paper", differs="")
     for spec in targets.page("table1", "paper", "tiny").runs().values():
         write_scores(spec, "sts", "paper", [("Avg.", "spearman", VALUES.get(spec.seed, 0.66))])
     yield [cells[0] for cells in grid_view("tiny", "table1", "paper").rows]

@@ -225,7 +225,7 @@ def drop_in(monkeypatch):
 @pytest.mark.parametrize("name", catalog.scale_names())
 def test_a_method_that_is_dropped_in_gets_what_simcse_gets(name, drop_in):
     """SimCSE under another name: at scale mini also what the search on SimCSE chose."""
-    drop_in((METHODS / "simcse.py").read_text().replace('"name": "simcse"', '"name": "mine"'))
+    drop_in((ROOT / METHODS / "simcse.py").read_text().replace('"name": "simcse"', '"name": "mine"'))
     scale = catalog.scale(name)
     encoder = scale.encoders["bert-base"]
     of_scale = tuning.tuned_conditions(scale, encoder)

@@ -6,9 +6,10 @@ import os
 import pytest
 from score_files import write_scores
 
-from csebench import attempt, cli
+from csebench import cli
 from csebench.base import caches
 from csebench.base.project import ROOT
+from csebench.cli import attempt
 from csebench.plan import targets
 
 EQUAL = (ROOT / "methods" / "simcse.py").read_text().replace('"name": "simcse"', '"name": "mine"')

@@ -93,7 +93,7 @@ def opened(file: Path, is_component: bool = False, **settings) -> Attempt:
 
 def write_paper(attempt: Attempt) -> None:
     """Write the paper of an attempt, where it is another than what is there."""
-    own, title = attempt.own_recipes(), declaration(attempt.name, attempt.folder).title
+    new_recipes, title = attempt.own_recipes(), declaration(attempt.name, attempt.folder).title
     labels = {method: declaration(method).title for method in attempt.against}
     if title in labels.values():
         title = f"{title} [{attempt.name}]"
@@ -101,7 +101,7 @@ def write_paper(attempt: Attempt) -> None:
     pairs = []
     for method, label in labels.items():
         mine = title if attempt.folder == METHODS else f"{title} + {label}"
-        recipes[mine] = own[method]
+        recipes[mine] = new_recipes[method]
         pairs.append((mine, label))
     tables = {}
     for number, evaluator in enumerate(attempt.evaluators, 1):
