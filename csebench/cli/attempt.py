@@ -51,6 +51,13 @@ class Attempt:
         return f"try_{self.name}"
 
     @property
+    def command(self) -> str:
+        """What makes it again."""
+        where = f"{self.folder / self.name}.py{' --component' * (self.folder == COMPONENTS)}"
+        lists = f"--against {','.join(self.against)} --evaluators {','.join(self.evaluators)}"
+        return f"csebench try {where} {lists} --scale {self.scale} --seeds {self.seeds}"
+
+    @property
     def pages(self) -> list[targets.Page]:
         return targets.parse_target(self.paper, self.scale)
 
@@ -223,7 +230,8 @@ def results(attempt: Attempt) -> list[dict]:
                 record["sentence"] = SMOKE
             same = curves(view, comparison.row) == curves(view, comparison.against)
             following = SAME_TRAINING if comparison.estimate and same else what_next(comparison)
-            records.append(record | {"page": str(page.path), "training_seconds": seconds, "next": following})
+            record |= {"page": str(page.path), "training_seconds": seconds, "next": following}
+            records.append(record | {"command": attempt.command})
     return records
 
 
@@ -246,7 +254,7 @@ def details(record: dict) -> list[str]:
         seeds = counted(record["seeds"], "seed")
         lines.append(f"Difference {record['gain']:+.2f} points{known}; {seeds}{f' ({spread})' if spread else ''}.")
     lines.append(f"Training took {record['training_seconds'] / 60:.1f} minutes here.")
-    return [*lines, *filter(None, [record["next"]]), f"Page: {record['page']}"]
+    return [*lines, *filter(None, [record["next"]]), f"Page: {record['page']}", f"Again: {record['command']}"]
 
 
 def what_next(comparison: Any) -> str:

@@ -8,7 +8,16 @@ from itertools import chain
 from csebench.base.terminal import print_table, print_text
 from csebench.cli.options import parse_targets
 from csebench.plan import catalog, tuning
-from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, declaration, defect, evaluator_declaration, names
+from csebench.plan.registry import (
+    COMPONENTS,
+    EVALUATORS,
+    METHODS,
+    declaration,
+    defect,
+    evaluator_declaration,
+    names,
+    recipe_defect,
+)
 from csebench.plan.targets import grid_label
 
 BROKEN = "BROKEN"  # a file that is not valid; the reason stands beside it
@@ -22,7 +31,7 @@ def list_methods(args):
     rows = []
     for folder in (METHODS, COMPONENTS):
         for name in names(folder):
-            if broken := defect(name, folder):
+            if broken := recipe_defect(name, []) if folder == METHODS else defect(name, folder):
                 rows.append([name, BROKEN, broken])
                 continue
             d = declaration(name, folder)

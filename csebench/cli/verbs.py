@@ -95,7 +95,7 @@ def parser() -> Parser:
     add_data(verb)
     if "_ARGCOMPLETE" in os.environ:  # a shell asks what could come next
         with contextlib.suppress(ImportError):
-            import argcomplete
+            import argcomplete  # pyright: ignore[reportMissingImports]
 
             argcomplete.autocomplete(top)
     return top

@@ -110,6 +110,8 @@ def scale(name: str = DEFAULT_SCALE) -> Scale:
         raise explain(e, f"{file}: override", Training.model_fields) from None
     declared = [*valid_declarations(METHODS).values(), *valid_declarations(COMPONENTS).values()]
     params = {name for d in declared for name in d.hyperparameters.model_fields}
+    if len(declared) < len(names(METHODS)) + len(names(COMPONENTS)):  # a broken file may have any
+        params |= {*scale.substitutes, *(name for settings in scale.kinds.values() for name in settings)}
     tables = [f"{p}/table{n}" for p in paper_names() for n in paper(p).tables] if scale.seeds_by_table else []
     tables += [label for label in scale.seeds_by_table if label.partition("/")[0] in broken_papers()]
     for kind, key, named, known in (

@@ -300,22 +300,33 @@ def test_a_spec_that_does_not_fit(changes, parts, refused, here, no_torch):
         ("data/registry.yaml", "  path: wiki/smoke.txt", "  pth: wiki/smoke.txt", ["smoke.pth", "'path'"]),
     ],
 )
-def test_what_does_not_fit_is_named_with_file_and_key(
-    project, file, old, new, parts, refused, no_torch, verb="plan all"
-):
+def test_what_does_not_fit_is_named_with_file_and_key(project, file, old, new, parts, refused, no_torch, verb=None):
     path = project / file
     assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new, 1))
-    refused(["plan", path.stem if path.parent.name == "papers" else "all"], file, *parts)
+    verb = verb or f"plan {path.stem if path.parent.name == 'papers' else 'all'}"
+    refused(verb.split(), file, *parts)
 
 
 MICSE, TABLE3 = '"miCSE"\n    versus: ["Arc', 'base", run: {method: informin_cl, encoder: roberta-'
 OTHERS = [
-    ("claims --scale smoke", "micse", MICSE, MICSE.replace("SE", "SEE"), ["full-shot", "'miCSEE'"]),
-    ("claims --scale smoke", "micse", '["SCD (Klein', '["SDC (Klein', ["best approach SCD", "'SDC (Klein and"]),
-    ("claims --scale smoke", "micse", 'E", columns: ["SICK-R"', 'E", columns: ["SICK"', ["the SICK-R", "'SICK'"]),
-    ("audit", "micse", MICSE, MICSE.replace("SE", "SEE"), ["full-shot", "'miCSEE'"]),
-    ("render informin_cl/table3", "informin_cl", f"{TABLE3}b", TABLE3, ["table3: RoBERTa base", "'roberta-base'"]),
+    ("claims micse", "micse", MICSE, MICSE.replace("SE", "SEE"), ["full-shot", "'miCSEE'"]),
+    ("claims micse", "micse", '["SCD (Klein', '["SDC (Klein', ["best approach SCD", "'SDC (Klein and"]),
+    (
+        "claims micse",
+        "micse",
+        'E", columns: ["SICK-R"',
+        'E", columns: ["SICK"',
+        ["the SICK-R", "'SICK'"],
+    ),
+    ("audit micse", "micse", MICSE, MICSE.replace("SE", "SEE"), ["full-shot", "'miCSEE'"]),
+    (
+        "render informin_cl/table3",
+        "informin_cl",
+        f"{TABLE3}b",
+        TABLE3,
+        ["tables.3.columns.1: ", "'roberta-base'"],
+    ),
 ]
 
 

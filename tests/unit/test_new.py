@@ -17,6 +17,7 @@ PUBLISHED = ROOT / "tests" / "protocol" / "published"
 def project(tmp_path, monkeypatch):
     """A folder that new files are written to."""
     monkeypatch.setenv("CSEBENCH_PROJECT", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 

@@ -6,7 +6,7 @@ The numbers are in csebench/report/others.py. Same data, same bytes: no dates, n
 from __future__ import annotations
 
 from csebench.plan import evidence
-from csebench.plan.catalog import paper
+from csebench.plan.catalog import paper, paper_names
 from csebench.plan.evidence import AVERAGE, DEV, TRANSFER, Evidence, Key
 from csebench.report import stats
 from csebench.report.others import (
@@ -238,7 +238,8 @@ def source_table() -> Table:
         if source.paper:
             *first, last = source.tables
             tables = f"Tables {', '.join(first)} and {last}" if first else f"Table {last}"
-            where = f"{paper(source.paper).label}, {tables}"
+            label = paper(source.paper).label if source.paper in paper_names() else source.paper
+            where = f"{label}, {tables}"
         kinds = ", ".join(dict.fromkeys(KINDS[e.kind] for e in source.experiments))
         count = sum(len(e.runs) or (e.summary.n if e.summary else 0) for e in source.experiments)
         scores = f"{count}: {kinds}" if count else "remarks"
