@@ -182,7 +182,7 @@ def check(attempt: Attempt) -> None:
     fail or are not equal to the last bit."""
     scale = catalog.scale(catalog.DEFAULT_SCALE)
     recipe = next(iter(attempt.own_recipes().values()))
-    recipe = recipe.model_copy(update={"params": recipe.params | {"steps": CHECKED_STEPS, "evaluate_every": 1}})
+    recipe = recipe.model_copy(update={"sweep": {"steps": CHECKED_STEPS, "evaluate_every": 1}})  # which override all
     size, given = min(scale.sizes.values()), conditions(scale)
     spec = make_spec(recipe, scale.encoders[tuning.ENCODER], size, scale.seeds[0], given, f"try: {attempt.name}")
     data = str(catalog.data_root(scale))
