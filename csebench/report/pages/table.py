@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from math import inf
 from pathlib import Path
 
-from csebench.base.project import ROOT
+from csebench.base.project import REPOSITORY, ROOT, folders
 from csebench.plan import targets
 from csebench.plan.catalog import DEFAULT_SCALE, GENERATED, SIDE_BY_SIDE, VARIANTS, paper
 from csebench.plan.catalog import scale as read_scale
@@ -83,8 +83,8 @@ def heading(view: GridView) -> str:
 def scale_line(page: targets.Page) -> str:
     """`Scale mini: BERT of 4 layers, 6,000 sentences a run (what this can say).`"""
     scale, doc = read_scale(page.scale), ROOT / "docs" / f"{page.scale}.md"
-    depth = "../" * len(page.path.parent.parts)
-    more = f" ([what this can say]({depth}docs/{doc.name}))" if doc.exists() else ""
+    place = f"{REPOSITORY}/blob/main/" if folders()[1:] else "../" * len(page.path.parent.parts)
+    more = f" ([what this can say]({place}docs/{doc.name}))" if doc.exists() else ""
     return f"Scale {page.scale}: {scale.purpose.rstrip('.')}{more}."
 
 
