@@ -86,7 +86,7 @@ def render(args):
         elif args.out is None:
             print(table_page(page).write(args.format))
         elif args.format == "markdown":
-            with recording(page.path, args.out):
+            with recording(page.path.with_suffix(".md"), args.out):
                 write_page(page, args.out)
         else:
             write_text(args.out, table_page(page).write(args.format))
