@@ -117,11 +117,8 @@ def evaluate(
 
     names = evaluators.split(",") if isinstance(evaluators, str) else evaluators
     named_root = catalog.given_root(catalog.scale("paper"))
-    root = (
-        DataRoot((*([named_root] if named_root else []), folders()[-1] / catalog.FETCHED))
-        if data is None
-        else Path(data)
-    )
+    roots = *([named_root] if named_root else []), folders()[-1] / catalog.FETCHED
+    root = DataRoot(roots) if data is None else Path(data)
     for name in names:
         data_sha256(protocol(name), root)  # refuses missing data before a model is loaded
     opened, rows = open_any(model, pooler), []

@@ -162,10 +162,9 @@ def tune(names: list[str], scale_name: str, number: int, log: Callable[[str], No
 
 def search(name: str, scale: Scale, number: int, log: Callable[[str], None]) -> None:
     """Run the trials of one search that are not made; its file, which keeps the others, is written after each."""
-    planned, before = tuning.plan_trials(name, scale.scale, number), tuning.made_search(name, scale.scale)
-    (settings, untuned), path = planned[0], tuning.search_path(name, scale.scale)
-    is_current = before and before.spec == untuned and before.trials[0].settings == settings
-    made = {trial.run: trial for trial in before.trials} if before and is_current else {}
+    planned = tuning.plan_trials(name, scale.scale, number)
+    made, untuned = tuning.made_trials(name, scale.scale, planned), planned[0][1]
+    path = tuning.search_path(name, scale.scale)
     stage = recipe.pretraining(untuned.params, scale.encoders[tuning.ENCODER], recipe.conditions(scale), name)
     if stage and any(spec.run_id not in made for _, spec in planned):
         trained(Job(stage, scale), needs_model=True)

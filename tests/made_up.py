@@ -23,6 +23,15 @@ def use_project(folder, patch):
     clear()
 
 
+def copy_project(folder, patch, *folders):
+    """Make a copy of the project's YAML files in these folders, to be changed, the project."""
+    for name in folders:
+        shutil.copytree(ROOT / name, folder / name)
+    (folder / "data").mkdir()
+    shutil.copy(ROOT / "data" / "registry.yaml", folder / "data")
+    use_project(folder, patch)
+
+
 def made_up(folder, patch, *papers, name=SCALE, **changed):
     """Make a project in `folder`, which becomes the current one; `changed` are values of its scale."""
     scale = {"scale": name, "purpose": "tests.", "data_root": str(ROOT / "data" / "smoke"), "dev": "stsb-dev-smoke"}

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import chdir
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from csebench.plan import catalog, cost, targets, tuning
 from csebench.plan.papers import Recipe
 from csebench.plan.recipe import conditions, corpus_path, make_spec, positives_path, recipe_name
 from csebench.plan.registry import COMPONENTS, METHODS, check_name, declaration, protocol
-from csebench.plan.spec import Spec
+from csebench.score.store import score
 
 CHECKED_STEPS = 2
 SAME_TRAINING = "Both have the same losses, bit for bit: what is new has no effect."
@@ -61,7 +62,7 @@ class Attempt:
     def pages(self) -> list[targets.Page]:
         return targets.parse_target(self.paper, self.scale)
 
-    def own_recipes(self) -> dict[str, Recipe]:
+    def recipes(self) -> dict[str, Recipe]:
         """By what each is compared with."""
         if self.folder == METHODS:
             return dict.fromkeys(self.against, Recipe(method=self.name))
@@ -69,11 +70,11 @@ class Attempt:
 
     def searches(self) -> list[str]:
         """Names of the searches for what is one's own, where the scale takes settings from searches."""
-        recipes = {recipe_name(declaration(r.method), r.components): r for r in self.own_recipes().values()}
+        recipes = {recipe_name(declaration(r.method), r.components): r for r in self.recipes().values()}
         return [name for name in recipes if catalog.scale(self.scale).tuned and tuning.search_space(name)]
 
 
-def opened(file: Path, is_component: bool = False, **settings) -> Attempt:
+def open_attempt(file: Path, is_component: bool = False, **settings) -> Attempt:
     """The attempt of a file of methods/ or methods/components/, whose folder joins the project. Raises BadInput: the
     file is elsewhere, its declaration is wrong, or a name is unknown."""
     folder = COMPONENTS if is_component else METHODS
@@ -84,7 +85,6 @@ def opened(file: Path, is_component: bool = False, **settings) -> Attempt:
         raise BadInput(f"try: {file}: {where}; `csebench new {kind} NAME` makes one.")
     if project not in folders():
         join([*map(str, folders()[1:]), str(project)])
-        os.chdir(project)
         caches.clear()
     attempt = Attempt(file.stem, folder, **settings)
     declaration(attempt.name, folder)
@@ -100,10 +100,9 @@ def opened(file: Path, is_component: bool = False, **settings) -> Attempt:
 
 def write_paper(attempt: Attempt) -> None:
     """Write the paper of an attempt, where it is another than what is there."""
-    new_recipes, title = attempt.own_recipes(), declaration(attempt.name, attempt.folder).title
-    labels = {method: declaration(method).title for method in attempt.against}
-    if title in labels.values():
-        title = f"{title} [{attempt.name}]"
+    new_recipes, titles = attempt.recipes(), catalog.method_labels()
+    title = titles[attempt.name] if attempt.folder == METHODS else declaration(attempt.name, COMPONENTS).title
+    labels = {method: titles[method] for method in attempt.against}
     recipes = {label: Recipe(method=method) for method, label in labels.items()}
     pairs = []
     for method, label in labels.items():
@@ -113,11 +112,7 @@ def write_paper(attempt: Attempt) -> None:
     tables = {}
     for number, evaluator in enumerate(attempt.evaluators, 1):
         columns = [{"label": task, "task": task, "size": tuning.SIZE} for task in protocol(evaluator).tasks]
-        rows = [
-            {"label": label, "run": recipe.model_dump(exclude_defaults=True), "source": "measured"}
-            | {"values": [None] * len(columns)}
-            for label, recipe in recipes.items()
-        ]
+        rows = [{"label": label, "run": run.model_dump(exclude_defaults=True)} for label, run in recipes.items()]
         families: list[dict] = [
             {"question": f"Does {mine} beat {label}?", "rows": [[mine, label]], "primary": n == 0}
             for n, (mine, label) in enumerate(pairs)
@@ -153,7 +148,11 @@ def forecast(attempt: Attempt, trials: int) -> list[str]:
     work = cost.Work(attempt.pages)
     steps = work.steps(work.missing)
     trained = [work.specs[step.run] for step in steps if step.kind == "train"]
-    searched = [spec for name in attempt.searches() for spec in left_to_search(name, attempt.scale, trials)]
+    searched = []
+    for name in attempt.searches():
+        planned = tuning.plan_trials(name, attempt.scale, trials)
+        made = tuning.made_trials(name, attempt.scale, planned)
+        searched += [spec for _, spec in planned if spec.run_id not in made]
     scored = [step for step in steps if step.kind == "score"]
     estimate, unknown = work.cost(scored)
     times = work.times.get(catalog.scale(attempt.scale).encoders[tuning.ENCODER].name)
@@ -170,18 +169,11 @@ def forecast(attempt: Attempt, trials: int) -> list[str]:
     return [f"Left to make: {left}.", f"Forecast: {estimate.hours} {device}{unmeasured}."]
 
 
-def left_to_search(name: str, scale: str, trials: int) -> list[Spec]:
-    """The trials of a search that are not made."""
-    before = tuning.made_search(name, scale)
-    made = {trial.run for trial in before.trials} if before else set()
-    return [spec for _, spec in tuning.plan_trials(name, scale, trials) if spec.run_id not in made]
-
-
 def check(attempt: Attempt) -> None:
     """Train two steps of the attempt twice, on what the project ships. Raises RunFailed, with the reason, where they
     fail or are not equal to the last bit."""
     scale = catalog.scale(catalog.DEFAULT_SCALE)
-    recipe = next(iter(attempt.own_recipes().values()))
+    recipe = next(iter(attempt.recipes().values()))
     recipe = recipe.model_copy(update={"sweep": {"steps": CHECKED_STEPS, "evaluate_every": 1}})  # which override all
     size, given = min(scale.sizes.values()), conditions(scale)
     spec = make_spec(recipe, scale.encoders[tuning.ENCODER], size, scale.seeds[0], given, f"try: {attempt.name}")
@@ -202,10 +194,9 @@ def check(attempt: Attempt) -> None:
         raise RunFailed(f"try: {attempt.name}: two runs of one seed differ; draw random numbers with torch alone.")
 
 
-def step(attempt: Attempt, *command: str) -> None:
+def run_command(attempt: Attempt, *command: str) -> None:
     """Run a verb, or the workflow, in a process of its own, which gives a GPU back at its end. Raises RunFailed."""
-    program = ["-m", "csebench"] if command[0] == "tune" else ["-m", "snakemake"]
-    if subprocess.run([sys.executable, *program, *command], stdout=2).returncode:  # 2: stderr, also in a notebook
+    if subprocess.run([sys.executable, "-m", *command], stdout=2).returncode:  # 2: stderr, also in a notebook
         raise RunFailed(f"try: {attempt.name}: failed; the lines above say why. The same command resumes.")
     caches.clear()
 
@@ -236,11 +227,10 @@ def results(attempt: Attempt) -> list[dict]:
 
 
 def curves(view: Any, label: str) -> list:
-    """Loss and scores on STS-B dev over training, of each run of a row."""
+    """Loss and scores on STS-B dev over training, of each scored run of a row."""
     (cell, *_) = view.rows[view.grid.row(label)]
-    paths = [targets.score_path(spec.run_id, cell.plan.evaluator, view.scale) for spec in cell.plan.specs]
-    contents = [json.loads(path.read_text(encoding="utf-8")) for path in paths if path.exists()]
-    return [content["training"]["curve"] for content in contents]
+    contents = [score(spec, cell.plan.evaluator, view.scale)[0] for spec in cell.plan.specs]
+    return [content["training"]["curve"] for content in contents if content is not None]
 
 
 def details(record: dict) -> list[str]:
@@ -299,26 +289,19 @@ def try_method(
     log = log or (lambda line: print(line, file=sys.stderr, flush=True))
     distinct = {"against": against, "evaluators": evaluators}
     lists = {key: tuple(dict.fromkeys(text.split(","))) for key, text in distinct.items()}
-    attempt = opened(Path(file), component, scale=scale, seeds=seeds, **lists)
-    count = budget(attempt, trials)
-    write_paper(attempt)
-    for line in forecast(attempt, count):
-        log(line)
-    if plan:
-        return []
-    check(attempt)
-    log(f"Two steps of {attempt.name} train, twice the same.")
-    if searches := attempt.searches():
-        step(attempt, "tune", *searches, "--scale", scale, "--trials", str(count))
-    workflow = [
-        "--snakefile",
-        str(ROOT / "Snakefile"),
-        "--cores",
-        str(os.cpu_count() or 1),
-        "--quiet",
-        "rules",
-        "host",
-    ]
-    pages = [str(page.path) for page in attempt.pages]
-    step(attempt, *workflow, "--config", f"scale={scale}", "--", *pages)
-    return results(attempt)
+    attempt = open_attempt(Path(file), component, scale=scale, seeds=seeds, **lists)
+    with chdir(folders()[-1]):  # which paths of results are relative to
+        count = budget(attempt, trials)
+        write_paper(attempt)
+        for line in forecast(attempt, count):
+            log(line)
+        if plan:
+            return []
+        check(attempt)
+        log(f"Two steps of {attempt.name} train, twice the same.")
+        if searches := attempt.searches():
+            run_command(attempt, "csebench", "tune", *searches, "--scale", scale, "--trials", str(count))
+        how = ("-s", str(ROOT / "Snakefile"), "-j", str(os.cpu_count() or 1), "--quiet", "rules", "host")
+        pages = (str(page.path) for page in attempt.pages)
+        run_command(attempt, "snakemake", *how, "--config", f"scale={scale}", "--", *pages)
+        return results(attempt)

@@ -159,10 +159,8 @@ def fetch_all(pages: list[Page]) -> Iterator[tuple[str, bool]]:
                 raise RunFailed(state.why)
             if state.state == REACHABLE:
                 bring(need)
-            yield (
-                f"{need.kind} {need.name}: {'here' if state.state == HERE else 'fetched' + weights_note(need)}",
-                False,
-            )
+            what = "here" if state.state == HERE else f"fetched{weights_note(need)}"
+            yield f"{need.kind} {need.name}: {what}", False
         except (BadInput, RunFailed) as error:
             yield f"{need.kind} {need.name}: {error}", need.name not in by_hand
 

@@ -35,6 +35,7 @@ from csebench.plan.spec import RUNS as RUNS
 
 M = TypeVar("M", bound=BaseModel)
 RESULTS = Path("results")
+YAML = "[!_]*.yaml"  # files of a folder, without templates
 DEFAULT_SCALE = "smoke"
 FETCHED = "data/official"  # where rules/data.smk puts what it downloads
 STSB_DEV = "downstream/STS/STSBenchmark/sts-dev.csv"  # below a data root
@@ -84,8 +85,7 @@ def check_file_name(folder: str, name: str) -> None:
 
 
 def _yaml_names(folder: str) -> list[str]:
-    """Names of the YAML files of a folder, without templates."""
-    return [*project_files(folder, "[!_]*.yaml")]
+    return [*project_files(folder, YAML)]
 
 
 def scales(first: str) -> list[str]:
@@ -169,10 +169,10 @@ def place_in_paper(paper_name: str, grid_name: str, *keys) -> str:
 @cached
 def _read(folder: str, name: str, model: type[M]) -> tuple[M, Lines]:
     """The YAML file of a name, which states the name, too, and its lines."""
-    if name not in (known := _yaml_names(folder)):
-        raise unknown(model.__name__.lower(), name, known)
+    if name not in (files := project_files(folder, YAML)):
+        raise unknown(model.__name__.lower(), name, files)
     check_file_name(folder, name)
-    content, lines = read_with_lines(project_files(folder, "[!_]*.yaml")[name], model)
+    content, lines = read_with_lines(files[name], model)
     key = "scale" if model is Scale else "name"
     if (stated := getattr(content, key)) != name:
         where, _ = lines.locate((key,))
@@ -180,16 +180,22 @@ def _read(folder: str, name: str, model: type[M]) -> tuple[M, Lines]:
     return content, lines
 
 
+def method_labels() -> dict[str, str]:
+    """What valid methods are called in tables: their titles; of equal ones each with its name behind it."""
+    titles = {name: declared.title for name, declared in valid_declarations(METHODS).items()}
+    count = Counter(titles.values())
+    return {name: title if count[title] == 1 else f"{title} ({name})" for name, title in titles.items()}
+
+
 def side_by_side() -> Paper:
     """The table of all methods: every file of methods/ is a row, an invalid file with its error as reason."""
     rows, untrained, trained, simcse = [], [], [], ""
-    titles = Counter(declared.title for declared in valid_declarations(METHODS).values())
+    labels = method_labels()
     for name in names(METHODS):
         if broken := defect(name, METHODS):
             rows.append((name, broken))
             continue
-        declared = declaration(name)
-        label = declared.title if titles[declared.title] == 1 else f"{declared.title} ({name})"
+        declared, label = declaration(name), labels[name]
         rows.append((label, Recipe(method=name)))
         untrained += [label] * (declared.kind == "untrained")
         trained += [label] * (declared.is_trained and declared.corpus == "sentences")

@@ -195,6 +195,15 @@ def made_search(name: str, scale_name: str) -> Search | None:
     return read_search(path) if find(path).exists() else None
 
 
+def made_trials(name: str, scale_name: str, planned: list[tuple[Settings, Spec]]) -> dict[str, Trial]:
+    """The trials that the file of a search has, by run; none of one that was made under other settings than those of
+    `plan_trials` today."""
+    (settings, untuned), *_ = planned
+    search = made_search(name, scale_name)
+    is_current = search and search.spec == untuned and search.trials[0].settings == settings
+    return {trial.run: trial for trial in search.trials} if search and is_current else {}
+
+
 def write_search(search: Search, scale_name: str) -> None:
     content = search.model_dump(exclude_none=True) | {"chosen": search.chosen}
     write_json(folders()[-1] / search_path(search.name, scale_name), with_digest(content))

@@ -21,7 +21,7 @@ import numpy as np
 from csebench.base.caches import cached, cached_by_folder
 from csebench.plan.catalog import paper
 from csebench.plan.papers import Claim, Published
-from csebench.plan.targets import planned_grids
+from csebench.plan.targets import defect
 from csebench.report import stats
 from csebench.report.cells import PAPER_SCALE, Cell, GridView, grid_view, is_control, printed_view
 from csebench.report.compare import SAME_RUNS, differing, estimate_of, why_not
@@ -144,15 +144,16 @@ class Judged:
 def judge_all(scale: str, paper_names: Iterable[str], place: str | None = None) -> list[Judged]:
     """Every sentence of papers, or those about a table or figure, on the printed numbers and on ours; without those
     about a table or figure that is broken."""
-    about = [s for s in stated_quotes(scale, paper_names) if place is None or any(c.place == place for c in s[2])]
-    return [judge_quote(name, quote, scale) for name, quote, _ in about]
+    return [judge_quote(name, quote, scale) for name, quote, _ in stated_quotes(scale, paper_names, place)]
 
 
-def stated_quotes(scale: str, paper_names: Iterable[str]) -> list[tuple[str, str, list[Claim]]]:
-    """(paper, sentence, its claims), without those about a table or figure that is broken."""
+def stated_quotes(
+    scale: str, paper_names: Iterable[str], place: str | None = None
+) -> list[tuple[str, str, list[Claim]]]:
+    """(paper, sentence, its claims) of papers, or of a table or figure; without those about one that is broken."""
     stated = [(name, *item) for name in paper_names for item in paper(name).claims_by_quote().items()]
-    planned = {*planned_grids(scale)}
-    return [of for of in stated if planned.issuperset((of[0], place) for claim in of[2] for place in claim.places)]
+    about = [of for of in stated if place is None or any(claim.place == place for claim in of[2])]
+    return [of for of in about if not any(defect(of[0], p, scale) for claim in of[2] for p in claim.places)]
 
 
 @cached_by_folder

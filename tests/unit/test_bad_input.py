@@ -3,12 +3,11 @@
 import errno
 import json
 import os
-import shutil
 import sys
 from pathlib import Path
 
 import pytest
-from made_up import use_project
+from made_up import copy_project
 
 from csebench import cli
 from csebench.base import caches
@@ -57,12 +56,7 @@ def no_torch(monkeypatch):
 def project(tmp_path, monkeypatch):
     """A copy of the project's YAML files to damage."""
     copy = tmp_path / "project"
-    for folder in ("config", "evidence", "papers"):
-        shutil.copytree(ROOT / folder, copy / folder)
-    (copy / "data").mkdir()
-    shutil.copy(ROOT / "data" / "registry.yaml", copy / "data")
-    use_project(copy, monkeypatch)
-    caches.clear()
+    copy_project(copy, monkeypatch, "config", "evidence", "papers")
     yield copy
     caches.clear()
 

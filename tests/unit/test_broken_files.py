@@ -2,10 +2,9 @@
 
 import json
 import re
-import shutil
 
 import pytest
-from made_up import use_project
+from made_up import copy_project
 
 from csebench import cli
 from csebench.base import caches
@@ -23,14 +22,11 @@ def fresh():
 @pytest.fixture
 def papers(tmp_path, monkeypatch):
     """A copy of the project's YAML files; one paper's file does not fit, a table of another names no method."""
-    for folder in ("config", "evidence", "papers"):
-        shutil.copytree(ROOT / folder, tmp_path / folder)
-    (tmp_path / "data").mkdir()
-    shutil.copy(ROOT / "data" / "registry.yaml", tmp_path / "data")
+    copy_project(tmp_path, monkeypatch, "config", "evidence", "papers")
     for name, old, new in (("msse", "    caption:", "    captoin:"), ("informin_cl", "method: scd", "method: sdc")):
         path = tmp_path / "papers" / f"{name}.yaml"
         path.write_text(path.read_text().replace(old, new, 1))
-    use_project(tmp_path, monkeypatch)
+    caches.clear()
     return tmp_path / "papers"
 
 

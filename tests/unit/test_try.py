@@ -40,7 +40,7 @@ def write(file, code=EQUAL):
 
 def results(file, scores, seeds=3, **settings):
     """What is said of a method whose runs have these averages, against SimCSE's published scores."""
-    tried = attempt.opened(file, against=("simcse",), scale="mini", evaluators=("sts",), seeds=seeds, **settings)
+    tried = attempt.open_attempt(file, against=("simcse",), scale="mini", evaluators=("sts",), seeds=seeds, **settings)
     attempt.write_paper(tried)
     (page,) = tried.pages
     own = [(run, evaluator, spec) for (run, evaluator), spec in page.scores().items() if spec.method == "mine"]
@@ -83,7 +83,7 @@ def test_a_component_is_compared_on_each_host(own):
     (components / "mine.py").write_text(code)
     caches.clear()
     settings = {"scale": "mini", "evaluators": ("sts",), "seeds": 2}
-    tried = attempt.opened(components / "mine.py", True, against=("simcse", "ct"), **settings)
+    tried = attempt.open_attempt(components / "mine.py", True, against=("simcse", "ct"), **settings)
     attempt.write_paper(tried)
     (page,) = tried.pages
     with_it = {spec.method for spec in page.runs().values() if "mine" in spec.components}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from made_up import use_project
+from made_up import copy_project
 
 from csebench import cli, run
 from csebench.base import caches
@@ -32,11 +32,7 @@ FAST = {"learning_rate": 1e-4, "temperature": 0.1}
 def project(tmp_path, monkeypatch):
     """The project's papers and scales, and a scale that takes what searches chose; with the current folder for runs
     and results."""
-    for folder in ("config", "papers"):
-        shutil.copytree(ROOT / folder, tmp_path / folder)
-    (tmp_path / "data").mkdir()
-    shutil.copy(ROOT / "data" / "registry.yaml", tmp_path / "data")
-    use_project(tmp_path, monkeypatch)
+    copy_project(tmp_path, monkeypatch, "config", "papers")
     monkeypatch.chdir(tmp_path)
     write_scale(tuned=True)
     yield tmp_path
