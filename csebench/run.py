@@ -28,7 +28,7 @@ from csebench.plan import catalog, recipe, targets, tuning
 from csebench.plan.declarations import Scale
 from csebench.plan.registry import protocol
 from csebench.plan.spec import Spec
-from csebench.plan.tuning import Settings, Trial
+from csebench.plan.tuning import Trial, TrialRun
 from csebench.plan.where_data_is import from_hub, no_file
 from csebench.score.prune import prune
 
@@ -144,12 +144,12 @@ def publish(run_id: str, evaluator: str, scale_name: str) -> Path:
 # ---------------------------------------------------------------- the trials of a search
 
 
-def tune(names: list[str], scale_name: str, number: int, log: Callable[[str], None]) -> None:
-    """Search for the settings of methods, with the same number of trials for each; first the searches that they start
-    from, where there is no file of these. Trials that a file of a search or runs/ has are kept, so a search that was
-    stopped goes on where it was. Raises BadInput, before anything is trained, where a method has nothing to try, or a
-    file is damaged; RunFailed where every trial of a method failed by its own loss, or a run stopped for any other
-    reason; Stopped at SIGTERM or SIGINT."""
+def tune(names: list[str], scale_name: str, number: int | None, log: Callable[[str], None]) -> None:
+    """Search for the settings of methods, each over all of its values or the same number of trials; first the searches
+    that they start from, where there is no file of these. Trials that a file of a search or runs/ has are kept, so a
+    search that was stopped goes on where it was. Raises BadInput, before anything is trained, where a method has
+    nothing to try, or a file is damaged; RunFailed where every trial of a method failed by its own loss, or a run
+    stopped for any other reason; Stopped at SIGTERM or SIGINT."""
     before = [search for name in names for search in tuning.searches_before(name)]
     first = [search for search in before if search in names or tuning.made_search(search, scale_name) is None]
     wanted = dict.fromkeys([*first, *names])
@@ -160,38 +160,40 @@ def tune(names: list[str], scale_name: str, number: int, log: Callable[[str], No
         search(name, catalog.scale(scale_name), number, log)
 
 
-def search(name: str, scale: Scale, number: int, log: Callable[[str], None]) -> None:
+def search(name: str, scale: Scale, number: int | None, log: Callable[[str], None]) -> None:
     """Run the trials of one search that are not made; its file, which keeps the others, is written after each."""
     planned = tuning.plan_trials(name, scale.scale, number)
-    made, untuned = tuning.made_trials(name, scale.scale, planned), planned[0][1]
+    trials, untuned = tuning.made_trials(name, scale.scale, planned), planned[0][1][0]
     path = tuning.search_path(name, scale.scale)
     stage = recipe.pretraining(untuned.params, scale.encoders[tuning.ENCODER], recipe.conditions(scale), name)
-    if stage and any(spec.run_id not in made for _, spec in planned):
-        trained(Job(stage, scale), needs_model=True)
-    for position, (settings, spec) in enumerate(planned, 1):
-        if spec.run_id not in made:
-            made[spec.run_id] = run_trial(settings, Job(spec, scale))
-        trials = [*made.values()]
-        count, chosen = max(len(planned), len(trials)), tuning.chosen_settings(trials)
+    number, made = len(planned), [trial.settings for trial in trials]
+    missing = [trial for trial in planned if trial[0] not in made]
+    while missing or (missing := tuning.plan_outward(name, scale.scale, trials)):
+        if stage:
+            trained(Job(stage, scale), needs_model=True)
+        settings, specs = missing.pop(0)
+        trial = Trial(settings=settings, runs=[run_trial(Job(spec, scale)) for spec in specs])
+        trials.append(trial)
+        count, chosen = max(number, len(trials)), tuning.chosen_settings(trials)
         content = tuning.Search(name=name, planned=count, spec=untuned, trials=trials, chosen=chosen)
         tuning.write_search(content, scale.scale)
-        log(f"{name}: trial {position} of {len(planned)}: {trial_label(made[spec.run_id])}")
-    best = tuning.best_trial([*made.values()])
+        log(f"{name}: trial {len(trials)} of {count}: {trial_label(trial)}")
+    best = tuning.best_trial(trials)
     if best is None:
         raise RunFailed(f"{name}: every trial failed; {path} has the reasons.")
     log(f"{name}: chosen: {trial_label(best)}; {path}")
 
 
-def run_trial(settings: Settings, job: Job) -> Trial:
-    """One trial; a run that its own loss ended is one without a score."""
-    run_id = job.spec.run_id
+def run_trial(job: Job) -> TrialRun:
+    """One run of a trial; one that its own loss ended is without a score."""
+    run = {"run": job.spec.run_id, "seed": job.spec.seed}
     try:
         report = trained(job)
     except Untrainable as error:
-        return Trial(settings=settings, run=run_id, failure=first_line(error))
+        return TrialRun(**run, failure=first_line(error))
     if job.scale.keep == "scores":
         delete_model(job.folder)
-    return Trial(settings=settings, run=run_id, dev=report["best_dev"], model_sha256=report["model_sha256"])
+    return TrialRun(**run, dev=report["best_dev"], model_sha256=report["model_sha256"])
 
 
 def trained(job: Job, needs_model: bool = False) -> dict:

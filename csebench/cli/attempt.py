@@ -151,8 +151,8 @@ def forecast(attempt: Attempt, trials: int) -> list[str]:
     searched = []
     for name in attempt.searches():
         planned = tuning.plan_trials(name, attempt.scale, trials)
-        made = tuning.made_trials(name, attempt.scale, planned)
-        searched += [spec for _, spec in planned if spec.run_id not in made]
+        made = [trial.settings for trial in tuning.made_trials(name, attempt.scale, planned)]
+        searched += [spec for settings, specs in planned if settings not in made for spec in specs]
     scored = [step for step in steps if step.kind == "score"]
     estimate, unknown = work.cost(scored)
     times = work.times.get(catalog.scale(attempt.scale).encoders[tuning.ENCODER].name)

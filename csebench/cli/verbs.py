@@ -218,12 +218,12 @@ def add_run(verb):
     add_chunk_size(v)
     v.add_argument("--evaluators", help="comma-separated: score with these only (default: with all that pages show)")
 
-    about = "search for the settings of methods on STS-B dev, with as many trials for each"
-    v = verb("tune", run.tune, about, "simcse ct+ami --scale mini --trials 6", scale=SCALE, device=True)
+    about = "search for the settings of methods on STS-B dev"
+    v = verb("tune", run.tune, about, "simcse ct+ami --scale mini", scale=SCALE, device=True)
     searched = "method with a search space (`csebench methods`: column search), also with components: ct+ami"
     add_completed(v, tuning.tunable, "method", nargs="+", help=searched)
-    trials = "for each method; the first trial has the settings of the scale"
-    v.add_argument("--trials", type=whole(1), required=True, help=trials)
+    trials = "at most, for each method; the first has the settings of the scale (default: all values of the method)"
+    v.add_argument("--trials", type=whole(1), help=trials)
 
     about = "compare a method or component of your own with others: search, train, score, and say what it shows"
     v = verb("try", run.try_method, about, "methods/mine.py --plan", "methods/mine.py", scale=study(), json=True)

@@ -79,6 +79,11 @@ class Spec(Strict):
             of["params"][param] = value
         return Spec(**content)
 
+    def with_seed(self, seed: int) -> Spec:
+        """The run with another seed, on the subset of the corpus that this one draws."""
+        corpus = self.corpus and self.corpus.model_copy(update={"subset_seed": seed})
+        return self.model_copy(update={"seed": seed, "corpus": corpus})
+
     def seed_of(self, source: Source) -> int:
         """The seed of the order of batches, of dropout and other noise in the steps, or of new weights (the head)."""
         return self.seeds.get(source, self.seed)

@@ -1,9 +1,10 @@
 """Tuning on STS-B dev: the trials of a search, the file that holds them, and the settings that a scale takes from it.
 
-A trial is an ordinary run, with a seed and a subset of the corpus that no table uses. The first has the settings of a
-method that is not searched; the others are drawn, without repetition, from the grid of the values to try. The shared
-settings of a kind (csebench/plan/recipe.py: SHARED) are searched on its host alone, those of a method without added
-components: every other search starts from what these chose, and covers the rest. csebench/run.py runs the trials.
+A trial is one point of the grid of the values to try: two ordinary runs, with seeds and subsets of the corpus that no
+table uses. The first trial has the settings of a method that is not searched; the others follow in random order. Where
+the choice lies at an end of its values, the next one outward is tried, too. The shared settings of a kind
+(csebench/plan/recipe.py: SHARED) are searched on its host alone, those of a method without added components: every
+other search starts from what these chose, and covers the rest. csebench/run.py runs the trials.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ import math
 import random
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import chain, count, product
+from itertools import chain, count, islice, product
 from pathlib import Path
+from statistics import fmean, median, stdev
 
 from pydantic import Field, model_validator
 
@@ -22,7 +24,7 @@ from csebench.base.errors import BadInput, unknown
 from csebench.base.files import project_files, read_typed, with_digest, write_json
 from csebench.base.project import find, folders
 from csebench.plan import catalog
-from csebench.plan.declarations import EncoderRef, Scale, Strict, Value
+from csebench.plan.declarations import EncoderRef, Scale, Seed, Strict, Value
 from csebench.plan.papers import Recipe
 from csebench.plan.recipe import Conditions, conditions, host, inherited, make_spec, recipe_name
 from csebench.plan.registry import COMPONENTS, METHODS, declaration, recipe_defect, valid_declarations
@@ -31,15 +33,14 @@ from csebench.plan.spec import Spec
 ENCODER = "bert-base"  # role in config/; rows on another encoder keep their settings
 SIZE = "1%"  # of the corpus, as on the page of all methods
 FIRST_SEED = 47  # the first from here on that no table uses
+SEEDS = 2  # of a trial
 
 Settings = dict[str, Value]  # by parameter; `ami.weight` is one of a component
 
 
-class Trial(Strict):
-    """One run of a search."""
-
-    settings: Settings
+class TrialRun(Strict):
     run: str
+    seed: Seed
     model_sha256: str | None = None
     dev: float | None = Field(default=None, ge=-1, le=1)  # Spearman on STS-B dev of the step that is kept
     failure: str | None = None  # why there is no such score, and none at another try
@@ -51,28 +52,45 @@ class Trial(Strict):
         return self
 
 
+class Trial(Strict):
+    settings: Settings
+    runs: list[TrialRun] = Field(min_length=1)
+
+    @property
+    def failure(self) -> str | None:
+        return next((run.failure for run in self.runs if run.failure is not None), None)
+
+    @property
+    def dev(self) -> float | None:
+        """Mean over the seeds; None where a run failed."""
+        scores = [run.dev for run in self.runs if run.dev is not None]
+        return fmean(scores) if len(scores) == len(self.runs) else None
+
+
 class Search(Strict):
     """results/<scale>/tuning/<name>.json."""
 
     name: str  # `micse`, or `ct+ami` for a method with components that it does not have by itself
     planned: int = Field(ge=1)  # trials
-    spec: Spec  # of the first trial; the others differ from it in their settings only
+    spec: Spec  # of the first run; the others differ from it in settings and seed only
     trials: list[Trial] = Field(min_length=1)
-    chosen: Settings | None  # those of the best trial, of several the first; None: all trials failed
+    chosen: Settings | None  # those of `best_trial`; None: all trials failed
 
     @model_validator(mode="after")
     def trials_fit(self):
-        """Each is the run of its settings, no two the same; the first is that of the spec, the best is chosen."""
-        runs = [trial.run for trial in self.trials]
+        """Each run is that of its settings and seed, no two the same; the first is that of the spec."""
+        runs = [run.run for trial in self.trials for run in trial.runs]
         for number, trial in enumerate(self.trials):
             if trial.settings.keys() != self.trials[0].settings.keys():
                 raise ValueError(f"trials.{number}.settings: are of other parameters than those of the first trial")
-            if trial.run != (run := self.spec.with_settings(trial.settings).run_id):
-                raise ValueError(f"trials.{number}.run: is {trial.run}, but its settings give {run}")
+            for place, run in enumerate(trial.runs):
+                if run.run != (expected := self.spec.with_settings(trial.settings).with_seed(run.seed).run_id):
+                    where = f"trials.{number}.runs.{place}.run"
+                    raise ValueError(f"{where}: is {run.run}, but its settings and seed give {expected}")
         if runs[0] != self.spec.run_id:
             raise ValueError("trials.0: has other settings than `spec`")
-        if len({*runs}) < len(runs) or len(runs) > self.planned:
-            raise ValueError(f"trials: {len(runs)} of {self.planned} planned, {len({*runs})} of them different")
+        if len({*runs}) < len(runs) or len(self.trials) > self.planned:
+            raise ValueError(f"trials: {len(self.trials)} of {self.planned} planned, {len({*runs})} different runs")
         if self.chosen != chosen_settings(self.trials):
             raise ValueError("`chosen` is not what the best trial has")
         return self
@@ -85,8 +103,20 @@ class SearchFile(Search):
 
 
 def best_trial(trials: list[Trial]) -> Trial | None:
-    """The first of those with the highest score; None where all failed."""
-    return max((t for t in trials if t.dev is not None), key=lambda t: t.dev or 0.0, default=None)
+    """Of the trials whose score is within one seed deviation of the highest: the one that changes the fewest settings
+    of the first trial, of several the highest. None where all failed."""
+    scores = {number: trial.dev for number, trial in enumerate(trials) if trial.dev is not None}
+    if not scores:
+        return None
+    least, first = max(scores.values()) - seed_deviation(trials), trials[0].settings
+    near = [(trials[number], score) for number, score in scores.items() if score >= least]
+    return min(near, key=lambda pair: (sum(first[k] != v for k, v in pair[0].settings.items()), -pair[1]))[0]
+
+
+def seed_deviation(trials: list[Trial]) -> float:
+    """Standard deviation between the runs of a trial, the median over trials; 0 with one seed."""
+    scores = [[run.dev for run in trial.runs if run.dev is not None] for trial in trials]
+    return median([stdev(of_trial) for of_trial in scores if len(of_trial) > 1] or [0.0])
 
 
 def chosen_settings(trials: list[Trial]) -> Settings | None:
@@ -123,9 +153,9 @@ def tunable() -> list[str]:
     return [name for name in valid_declarations(METHODS) if search_space(name)]
 
 
-def plan_trials(name: str, scale_name: str, number: int) -> list[tuple[Settings, Spec]]:
-    """The settings and the run of each trial, or of all that the grid has; a larger number adds trials to those of a
-    smaller one. Raises BadInput where there is nothing to try."""
+def plan_trials(name: str, scale_name: str, number: int | None = None) -> list[tuple[Settings, list[Spec]]]:
+    """The settings and the runs of each trial of the grid; a larger number adds trials to those of a smaller one, None
+    wants all. Raises BadInput where there is nothing to try."""
     space, untuned = search_space(name), plan_trial(name, {}, scale_name)
     if not space:
         taken = f" but what it takes from {' and '.join(before)}" if (before := searches_before(name)) else ""
@@ -133,9 +163,33 @@ def plan_trials(name: str, scale_name: str, number: int) -> list[tuple[Settings,
     first = {key: untuned.settings[key] for key in space}
     grid = [dict(zip(space, values, strict=True)) for values in product(*space.values())]
     random.Random(name).shuffle(grid)
-    others = [settings for settings in grid if settings != first]
-    drawn = [plan_trial(name, settings, scale_name) for settings in others[: number - 1]]
-    return [({key: spec.settings[key] for key in space}, spec) for spec in (untuned, *drawn)]
+    tried = [first, *(settings for settings in grid if settings != first)][:number]
+    return [with_runs(plan_trial(name, settings, scale_name), settings, scale_name) for settings in tried]
+
+
+def with_runs(spec: Spec, settings: Settings, scale_name: str) -> tuple[Settings, list[Spec]]:
+    filled = {key: spec.settings[key] for key in settings}
+    return filled, [spec.with_seed(seed) for seed in trial_seeds(catalog.scale(scale_name))]
+
+
+def plan_outward(name: str, scale_name: str, trials: list[Trial]) -> list[tuple[Settings, list[Spec]]]:
+    """The trials that follow those that were made: where a number that is chosen is the largest or the smallest that
+    was tried, the next one outward, as far away as its neighbour by ratio. None at 0, where a value that was tried
+    failed already, or where the method allows none."""
+    chosen, further = chosen_settings(trials) or {}, []
+    for key, value in chosen.items():
+        tried = sorted({v for trial in trials if isinstance(v := trial.settings[key], int | float)})
+        if len(tried) < 3 or value not in (tried[0], tried[-1]) or value == 0:
+            continue
+        neighbour = tried[1] if value == tried[0] else tried[-2]
+        settings = chosen | {key: float(f"{value * value / neighbour:.1g}")}
+        try:
+            planned = with_runs(plan_trial(name, settings, scale_name), settings, scale_name)
+        except BadInput:  # outside of what the parameter allows
+            continue
+        if all(trial.settings != planned[0] for trial in trials):
+            further.append(planned)
+    return further
 
 
 def plan_trial(name: str, settings: Settings, scale_name: str) -> Spec:
@@ -152,13 +206,14 @@ def plan_trial(name: str, settings: Settings, scale_name: str) -> Spec:
     searches = [search for base in searches_before(name) if (search := made_search(base, scale_name))]
     tuned = {search.name: search.chosen or {} for search in searches} | {name: settings}
     given = replace(conditions(scale), tuned=tuned)
-    return make_spec(recipe, scale.encoders[ENCODER], scale.sizes[SIZE], trial_seed(scale), given, f"tune: {name}")
+    seed = trial_seeds(scale)[0]
+    return make_spec(recipe, scale.encoders[ENCODER], scale.sizes[SIZE], seed, given, f"tune: {name}")
 
 
-def trial_seed(scale: Scale) -> int:
-    """The seed, and that of the subset, of all trials at a scale: no table uses it."""
+def trial_seeds(scale: Scale) -> list[int]:
+    """The seeds, also of the subsets, of the runs of each trial at a scale: no table uses them."""
     used = {*chain(scale.seeds, *scale.seeds_by_size.values(), *scale.seeds_by_table.values())}
-    return next(seed for seed in count(FIRST_SEED) if seed not in used)
+    return [*islice((seed for seed in count(FIRST_SEED) if seed not in used), SEEDS)]
 
 
 def settings_text(settings: Settings) -> str:
@@ -195,13 +250,13 @@ def made_search(name: str, scale_name: str) -> Search | None:
     return read_search(path) if find(path).exists() else None
 
 
-def made_trials(name: str, scale_name: str, planned: list[tuple[Settings, Spec]]) -> dict[str, Trial]:
-    """The trials that the file of a search has, by run; none of one that was made under other settings than those of
-    `plan_trials` today."""
+def made_trials(name: str, scale_name: str, planned: list[tuple[Settings, list[Spec]]]) -> list[Trial]:
+    """The trials that the file of a search has; none of one that was made under other settings than those of
+    `plan_trials` today, or with other seeds."""
     (settings, untuned), *_ = planned
     search = made_search(name, scale_name)
-    is_current = search and search.spec == untuned and search.trials[0].settings == settings
-    return {trial.run: trial for trial in search.trials} if search and is_current else {}
+    is_current = search and search.spec == untuned[0] and search.trials[0].settings == settings
+    return search.trials if search and is_current and len(search.trials[0].runs) == len(untuned) else []
 
 
 def write_search(search: Search, scale_name: str) -> None:

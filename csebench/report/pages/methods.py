@@ -27,11 +27,10 @@ def tuning_parts(scale_name: str) -> list[Part]:
         gain_text = "–" if gained is None else f"{gained:+z.2f}"
         rows.append([label(s), count, points(s.trials[0].dev), chosen, points(best and best.dev), gain_text])
     parts: list[Part] = [
-        f"{gains_text(searches)} Every search gets the same number of trials, or all that its values give: the first"
-        " has the settings without it, the others are drawn at random from the declared values. All train on"
-        f" {scale.sizes[tuning.SIZE]:,} sentences, with a subset and a seed that no table uses"
-        f" ({tuning.trial_seed(scale)}). A score is Spearman × 100 on STS-B dev, the set that chose the settings, so"
-        " part of a gain is chance.",
+        f"{gains_text(searches)} A search tries all declared values, or as many as the others; the first trial has the"
+        f" settings without it. Trials train on {scale.sizes[tuning.SIZE]:,} sentences, with subsets and seeds that no"
+        " table uses. A setting changes only where the mean score rises by more than the deviation between seeds. A"
+        " score is Spearman × 100 on STS-B dev, the set that chose the settings, so part of a gain is chance.",
         Table(HEAD, rows),
     ]
     if numbers := tuning.unequal_numbers(searches):
@@ -39,9 +38,10 @@ def tuning_parts(scale_name: str) -> list[Part]:
     if defects := [f"- {s.name}: {reason}." for s in searches if (reason := tuning.defect(s, scale_name))]:
         parts += ["Settings that no scale takes until the search is made again:", "\n".join(defects)]
     all_trials = [
-        [label(search), settings_text(t.settings), f"failed: {t.failure}" if t.dev is None else points(t.dev), t.run]
+        [label(search), settings_text(trial.settings), run.failure or points(run.dev), run.run]
         for search in searches
-        for t in search.trials
+        for trial in search.trials
+        for run in trial.runs
     ]
     again = tuning.command([search.name for search in searches], scale_name, most)
     trials = Fold("All trials", [Table(["method", "settings", "STS-B dev", "run"], all_trials)])
