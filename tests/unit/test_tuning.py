@@ -49,15 +49,20 @@ def write_scale(**changes):
 
 def write_search(name, chosen, planned=2, made=None):
     """A search of two or more trials, of which the second is the best and has the chosen settings."""
-    (first, spec), *others = tuning.plan_trials(name, SCALE, 6)
+    (first, [spec, *_]), *others = tuning.plan_trials(name, SCALE, 6)
     chosen = {**first, **chosen}
     tried = [first, chosen, *(settings for settings, _ in others if settings != chosen)][: made or planned]
-    runs = [spec.with_settings(settings).run_id for settings in tried]
-    scored = zip(tried, runs, [0.60, 0.65, 0.50, 0.50], strict=False)
-    trials = [tuning.Trial(settings=settings, run=run, dev=dev) for settings, run, dev in scored]
+    trials = [trial(spec, settings, dev) for settings, dev in zip(tried, [0.60, 0.65, 0.50, 0.50], strict=False)]
     chosen = tuning.chosen_settings(trials)
     tuning.write_search(tuning.Search(name=name, planned=planned, spec=spec, trials=trials, chosen=chosen), SCALE)
     caches.clear()
+
+
+def trial(spec, settings, *scores):
+    """A trial with a run for each score."""
+    specs = [spec.with_settings(settings).with_seed(spec.seed + seed) for seed in range(len(scores))]
+    runs = [tuning.TrialRun(run=s.run_id, seed=s.seed, dev=dev) for s, dev in zip(specs, scores, strict=True)]
+    return tuning.Trial(settings=settings, runs=runs)
 
 
 def specs(paper, table, label, scale=SCALE):
@@ -70,24 +75,24 @@ def specs(paper, table, label, scale=SCALE):
 
 @pytest.mark.parametrize("name", tuning.tunable())
 def test_trials_differ_in_declared_values_alone_and_no_table_has_them(name):
-    """At a scale with a study: six trials, or as many as there are values; the first is the method without its search;
-    fewer are the first of these."""
-    trials, space = tuning.plan_trials(name, "mini", 6), tuning.search_space(name)
-    (first, untuned), *others = trials
+    """At a scale with a study: all of the grid; the first is the method without its search; fewer are the first of
+    these. Each has two seeds, and each seed a subset."""
+    trials, space, used = tuning.plan_trials(name, "mini"), tuning.search_space(name), targets.runs("mini")
+    (first, [untuned, _]), *others = trials
+    runs = [spec for _, specs in trials for spec in specs]
     assert first == {key: untuned.settings[key] for key in space}
-    assert len({spec.run_id for _, spec in trials}) == len(trials) >= min(6, math.prod(map(len, space.values())))
-    assert trials[:3] == tuning.plan_trials(name, "mini", 3)
-    for settings, spec in others:
+    assert len(trials) >= math.prod(map(len, space.values())) and trials[:3] == tuning.plan_trials(name, "mini", 3)
+    assert len({spec.run_id for spec in runs}) == len(runs) == 2 * len(trials)
+    for settings, (spec, _) in others:
         assert all(settings[key] in values for key, values in space.items())
         assert {*tuning.differences(spec, untuned)} <= {*space}
-    assert untuned.run_id not in targets.runs("mini")
-    assert untuned.corpus.subset_seed == untuned.seed
-    assert untuned.seed not in {spec.corpus.subset_seed for spec in targets.runs("mini").values() if spec.corpus}
+    assert all(spec.corpus.subset_seed == spec.seed for spec in runs)
+    assert not {spec.seed for spec in runs} & {spec.seed for spec in used.values() if spec.corpus}
 
 
 def test_no_seed_of_a_table_is_taken(project):
     write_scale(seeds=[47, 48], seeds_by_size={"1%": [49]}, seeds_by_table={"micse/table2": [50]})
-    assert tuning.trial_seed(catalog.scale(SCALE)) == 51
+    assert tuning.trial_seeds(catalog.scale(SCALE)) == [51, 52]
 
 
 @pytest.mark.parametrize(
@@ -138,26 +143,55 @@ def search(number, name="simcse"):
     return tuning.read_search(tuning.search_path(name, "smoke")), lines
 
 
+def runs_of(search):
+    return [run for trial in search.trials for run in trial.runs]
+
+
 def test_a_search_takes_the_best_trial(trained):
     """Of those that did not fail: trials at one learning rate end by their own loss."""
     result, lines = search(6)
-    scores = {trial.run: trial.dev for trial in result.trials if trial.dev is not None}
+    scores = {run.run: run.dev for run in runs_of(result) if run.dev is not None}
     failed = [trial for trial in result.trials if trial.dev is None]
-    assert scores == {run: score(run) for run in scores} and len(lines) == 7
-    assert result.chosen == next(t.settings for t in result.trials if t.dev == max(scores.values()))
+    assert scores == {run: score(run) for run in scores} and len(lines) == len(result.trials) + 1
+    assert result.chosen == tuning.best_trial(result.trials).settings
     assert failed and all("not finite" in trial.failure for trial in failed)
 
 
-def test_a_finished_trial_is_not_repeated(trained):
+def test_a_setting_changes_only_for_more_than_the_deviation_between_seeds(project):
+    """Of the trials that near the best, the one that changes the fewest settings of the first."""
+    (first, [spec, _]), *_ = tuning.plan_trials("simcse", SCALE)
+    near, best = first | {"temperature": 0.1}, first | {"temperature": 0.1, "pooler": "avg"}
+    trials = [trial(spec, first, 0.59, 0.61), trial(spec, best, 0.63, 0.65)]
+    assert tuning.seed_deviation(trials) == pytest.approx(0.01414, abs=1e-5)
+    assert tuning.chosen_settings(trials) == best
+    assert tuning.chosen_settings([*trials, trial(spec, near, 0.62, 0.64)]) == near
+    assert tuning.chosen_settings([*trials, trial(spec, near, 0.60, 0.62)]) == best
+    assert tuning.chosen_settings([trial(spec, first, 0.58, 0.68), trial(spec, best, 0.63, 0.65)]) == first
+
+
+@pytest.mark.parametrize(
+    ("value", "outward"), [(0.1, 0.2), (0.02, 0.008), (0.05, None)], ids=["largest", "smallest", "between"]
+)
+def test_a_choice_at_an_end_of_its_values_is_followed_outward(value, outward, project):
+    (first, [spec, _]), *_ = tuning.plan_trials("simcse", SCALE)
+    points = {0.02: 0.60, 0.05: 0.60, 0.1: 0.60, value: 0.70}
+    trials = [trial(spec, first | {"temperature": t}, dev) for t, dev in points.items()]
+    trials = [t.model_copy(update={"settings": {"temperature": t.settings["temperature"]}}) for t in trials]
+    further = tuning.plan_outward("simcse", SCALE, trials)
+    assert [settings["temperature"] for settings, _ in further] == ([] if outward is None else [outward])
+    assert all({run.params["temperature"] for run in runs} == {outward} for _, runs in further)
+
+
+def test_a_finished_run_is_not_repeated(trained):
     """Nor after its model is deleted, as where a scale keeps scores alone."""
     first = search(3)[0]
-    for trial in first.trials:
-        if trial.dev is not None:
-            run.delete_model(catalog.RUNS / trial.run)
-    before = len(trained)
-    assert search(4)[0].trials[:3] == first.trials
-    assert not {*trained[before:]} & {trial.run for trial in first.trials if trial.dev is not None}
-    assert len(search(2)[0].trials) == 4  # fewer leave the others in the file
+    scored = {run.run for run in runs_of(first) if run.dev is not None}
+    for run_id in scored:
+        run.delete_model(catalog.RUNS / run_id)
+    before, count = len(trained), len(first.trials)
+    assert search(5)[0].trials[:count] == first.trials
+    assert not {*trained[before:]} & scored
+    assert len(search(2)[0].trials) > 2  # fewer leave the others in the file
 
 
 @pytest.mark.parametrize("fault", [Stopped("stopped"), OSError(28, "No space left on device"), KeyboardInterrupt()])
@@ -173,29 +207,32 @@ def test_a_fault_stops_a_search_and_a_repeat_makes_what_is_missing(fault, traine
         patched.setattr(run, "train_and_score", stopped)
         search(4)
     result = tuning.read_search(tuning.search_path("simcse", "smoke"))
-    assert (len(result.trials), result.planned) == (2, 4)
-    assert len(search(4)[0].trials) == 4 and len(trained) == 4
+    assert (len(result.trials), result.planned) == (1, 4)
+    repeated = runs_of(search(4)[0])
+    assert len({*trained}) == len(trained) == len(repeated)
 
 
 def test_a_fresh_clone_repeats_no_trial(trained):
     """Nor the pre-training that trials start from, which comes first; a further trial needs it."""
     search(3)
-    search(3, "infocse")
-    assert [run.partition("-")[0] for run in trained[3:]] == ["condenser", *["infocse"] * 3]
+    before = len(trained)
+    made = search(2, "infocse")[0]
+    assert trained[before:] == [trained[before], *(run.run for run in runs_of(made))]
+    assert trained[before].startswith("condenser-")
     file, before = tuning.search_path("infocse", "smoke"), len(trained)
     content = file.read_bytes()
     shutil.rmtree(catalog.RUNS)
-    search(3, "infocse")
+    search(2, "infocse")
     assert len(trained) == before and file.read_bytes() == content
     search(4, "infocse")
-    assert len(trained) == before + 2
+    assert trained[before].startswith("condenser-")
 
 
 def test_the_host_is_searched_first_and_once(trained):
     """A method with nothing to try but its term gets as many trials as that has values."""
     result, lines = search(6, "micse")
     host = tuning.read_search(tuning.search_path("simcse", "smoke"))
-    assert len(host.trials) == 6 and len(result.trials) == 4 and lines[0].startswith("simcse: trial 1 of 6")
+    assert len(host.trials) >= 6 and len(result.trials) >= 4 and lines[0].startswith("simcse: trial 1 of 6")
     assert all(result.spec.settings[key] == value for key, value in host.chosen.items())
     before = len(trained)
     search(6, "rankcse")
@@ -213,9 +250,11 @@ def test_a_damaged_file_is_refused_before_any_search(trained):
 def test_trials_of_an_older_method_are_made_again(trained):
     old = search(3)[0]
     spec = old.spec.model_copy(update={"method_version": 0})
-    trials = [t.model_copy(update={"run": spec.with_settings(t.settings).run_id}) for t in old.trials]
-    tuning.write_search(old.model_copy(update={"spec": spec, "trials": trials}), "smoke")
-    assert search(2)[0].trials == old.trials[:2]
+    trials = [trial(spec, t.settings, 0.5) for t in old.trials]
+    chosen = tuning.chosen_settings(trials)
+    older = tuning.Search(name="simcse", planned=old.planned, spec=spec, trials=trials, chosen=chosen)
+    tuning.write_search(older, "smoke")
+    assert search(2)[0].trials[:2] == old.trials[:2]
 
 
 # ---------------------------------------------------------------- what a scale takes
@@ -255,10 +294,7 @@ def test_a_search_that_covers_shared_settings_stays_what_it_is(project):
     write_search("simcse", FAST)
     untuned = tuning.plan_trial("micse", {}, SCALE)
     tried = [{"ami.weight": 0.0025, "learning_rate": rate, "temperature": 0.05} for rate in (3e-5, 1e-5)]
-    trials = [
-        tuning.Trial(settings=settings, run=untuned.with_settings(settings).run_id, dev=dev)
-        for settings, dev in zip(tried, (0.6, 0.7), strict=True)
-    ]
+    trials = [trial(untuned, settings, dev) for settings, dev in zip(tried, (0.6, 0.7), strict=True)]
     spec = untuned.with_settings(tried[0])
     made = tuning.Search(name="micse", planned=2, spec=spec, trials=trials, chosen=tried[1])
     tuning.write_search(made, SCALE)
@@ -333,18 +369,23 @@ def test_a_search_that_does_not_fit_is_refused(damage, messages, project):
 
 def fail_all(name):
     search = tuning.read_search(tuning.search_path(name, SCALE))
-    failed = [trial.model_copy(update={"dev": None, "failure": "NaN"}) for trial in search.trials]
+    content = search.model_dump(exclude={"sha256"})
+    for of_trial in content["trials"]:
+        for made in of_trial["runs"]:
+            made |= {"dev": None, "failure": "NaN"}
+    failed = tuning.Search(**content | {"chosen": None}).trials
     tuning.write_search(search.model_copy(update={"trials": failed, "chosen": None}), SCALE)
 
 
 EDITS = {  # of a search of three trials: a key that the message names
     "no digest": (lambda c: c.pop("sha256"), "sha256: Field required"),
     "another digest": (lambda c: c.update(sha256="0" * 64), "edited since it was written"),
-    "a score above 1": (lambda c: c["trials"][1].update(dev=7.0), "trials.1.dev"),
-    "neither score nor reason": (lambda c: c["trials"][2].pop("dev"), "trials.2"),
-    "score and reason": (lambda c: c["trials"][2].update(failure="503"), "trials.2"),
-    "another run": (lambda c: c["trials"][1].update(run="simcse-0123456789"), "trials.1.run"),
-    "another setting": (lambda c: c["trials"][2]["settings"].update(temperature=0.5), "trials.2.run"),
+    "a score above 1": (lambda c: run_of(c, 1).update(dev=7.0), "trials.1.runs.0.dev"),
+    "neither score nor reason": (lambda c: run_of(c, 2).pop("dev"), "trials.2.runs.0"),
+    "score and reason": (lambda c: run_of(c, 2).update(failure="503"), "trials.2.runs.0"),
+    "another run": (lambda c: run_of(c, 1).update(run="simcse-0123456789"), "trials.1.runs.0.run"),
+    "another seed": (lambda c: run_of(c, 1).update(seed=1), "trials.1.runs.0.run"),
+    "another setting": (lambda c: c["trials"][2]["settings"].update(temperature=0.5), "trials.2.runs.0.run"),
     "an unknown setting": (lambda c: [t["settings"].update(x=1) for t in c["trials"]], "`spec` has no x"),
     "a setting less": (lambda c: c["trials"][2]["settings"].popitem(), "trials.2.settings"),
     "a trial twice": (lambda c: c["trials"].append(c["trials"][2]), "trials: 4 of 4 planned, 3"),
@@ -353,6 +394,10 @@ EDITS = {  # of a search of three trials: a key that the message names
     "another name": (lambda c: c.update(name="ct"), "name: is 'ct'"),
     "another choice": (lambda c: c.update(chosen=c["trials"][0]["settings"]), "`chosen`"),
 }
+
+
+def run_of(content, number):
+    return content["trials"][number]["runs"][0]
 
 
 @pytest.mark.parametrize("edit", EDITS)
