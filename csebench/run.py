@@ -16,6 +16,7 @@ from csebench.base.runs import (
     REPORT,
     Progress,
     delete_model,
+    final_failure,
     finish,
     has_model,
     is_done,
@@ -57,7 +58,15 @@ def train_spec(spec: Spec, out: Path, *inputs, **settings) -> None:
         train(spec, out, *inputs, **settings)
 
 
-def work(run_id: str, scale_name: str, only: list[str] | None, processes: int, runs_per_gpu: int, **settings) -> None:
+def work(
+    run_id: str,
+    scale_name: str,
+    only: list[str] | None,
+    processes: int,
+    runs_per_gpu: int,
+    attempt: int = 1,
+    chunk_size: int | None = None,
+) -> None:
     """Train a planned run and score it by what pages show. The run is done when it is trained: an evaluator that
     fails leaves its reason, and the other scores are made (`publish` tries again, and fails). While another process
     works on the run, waits for it, and then does what is left. Raises BadInput where no page of the scale needs the
@@ -67,13 +76,16 @@ def work(run_id: str, scale_name: str, only: list[str] | None, processes: int, r
         only: evaluators that the pages show that are wanted; None: those of every page of the scale.
         processes: that share every batch, each on a GPU of its own; 0: one, on a GPU if there is one.
         runs_per_gpu: that may be on one GPU at a time.
-        settings: chunk_size of Job.
+        attempt: of a cluster at this job; a second one does not repeat a run that its own settings ended.
+        chunk_size: of Job.
     """
     for evaluator in only or ():
         protocol(evaluator)  # refuses an unknown name
     spec, scale = targets.run(run_id, scale_name), catalog.scale(scale_name)  # refuses before anything is waited for
     evaluators = sorted(e for e in targets.evaluators(scale_name)[run_id] if only is None or e in only)
-    job = Job(spec, scale, tuple(evaluators), **settings)
+    job = Job(spec, scale, tuple(evaluators), chunk_size)
+    if attempt > 1 and (failure := final_failure(job.folder)):
+        raise RunFailed(failure)
     trained_model = job.folder / "model" / REPORT
     if not trained_model.exists():
         for name in recipe.training_files(spec, scale):

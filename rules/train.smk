@@ -16,6 +16,7 @@ rule train:
         gpu=GPU,
         runs_per_gpu=1,
         chunk_size=0,  # sentences that an encoder has in memory at a time; 0: the batch
+        tries=lambda wildcards, attempt: attempt,
         evaluators=wanted_evaluators,  # a resource: another target trains nothing anew
         mem_mb=16000,  # for the optimiser state and best weights of BERT-large
         runtime=lambda wildcards, attempt: jobs.training_minutes(
@@ -27,5 +28,5 @@ rule train:
         "train {run_title:{wildcards.run}}: {wildcards.run}"
     shell:
         "python -m csebench work {wildcards.run:q} --scale {params.scale:q} --processes {resources.gpu:q}"
-        " --runs-per-gpu {resources.runs_per_gpu:q} --chunk-size {resources.chunk_size:q}"
+        " --runs-per-gpu {resources.runs_per_gpu:q} --chunk-size {resources.chunk_size:q} --attempt {resources.tries:q}"
         " --evaluators={resources.evaluators:q} > {log:q} 2>&1"

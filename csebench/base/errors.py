@@ -32,6 +32,10 @@ class Untrainable(RunFailed):
     """A run whose own settings end it, as by a loss that is not finite: another try would end the same way."""
 
 
+class OutOfMemory(RunFailed):
+    """A run that does not fit on its GPU: another try would end the same way, but for another chunk size."""
+
+
 class Stopped(RunFailed):
     """A run was stopped from outside and wrote a checkpoint, from which it resumes; `interrupted` by SIGINT (Ctrl-C):
     exit code 130."""

@@ -18,7 +18,7 @@ from typing import Literal
 from pydantic import BaseModel, Field, FiniteFloat
 from tqdm import tqdm
 
-from csebench.base.errors import BadInput, MissingFile, RunFailed, Stopped
+from csebench.base.errors import BadInput, MissingFile, OutOfMemory, RunFailed, Stopped, Untrainable
 from csebench.base.files import read_json, read_object, read_typed, write_bytes, write_json
 from csebench.base.models import REPORT, Report, check_model, train_again
 from csebench.base.processes import is_distributed, is_main_process, locked
@@ -146,6 +146,7 @@ class Progress:
             written = read_progress(self.folder / PROGRESS)
             if written is not None and written["state"] == "failed":  # by the trainer, which knows the step
                 return
+        self.now.is_final = isinstance(error, OutOfMemory | Untrainable)
         if isinstance(error, BadInput | RunFailed):
             return self._write("failed", message=str(error))
         self._write("failed", message=traceback.format_exception_only(error)[0].strip())
@@ -219,6 +220,7 @@ class ProgressRecord(BaseModel):
     pid: int = Field(default=0, ge=0, lt=2**31)
     updated: FiniteFloat = 0
     message: str = ""  # of a failed run
+    is_final: bool = False  # another try would fail in the same way
 
 
 def read_progress(path: Path) -> dict | None:
@@ -228,6 +230,12 @@ def read_progress(path: Path) -> dict | None:
         return read_typed(path, ProgressRecord, "Delete it; a run that goes on writes it anew.")[1].model_dump()
     except MissingFile:
         return None
+
+
+def final_failure(folder: Path) -> str | None:
+    """Why a run failed, where another try would fail in the same way."""
+    progress = read_progress(folder / PROGRESS)
+    return progress["message"] if progress and progress["state"] == "failed" and progress["is_final"] else None
 
 
 def format_duration(seconds: float) -> str:

@@ -86,7 +86,7 @@ def list_sentences(args):
 def work(args):
     only = None if args.evaluators is None else [name for name in args.evaluators.split(",") if name]
     chunk_size = args.chunk_size or None
-    run.work(args.run_id, args.scale, only, args.processes, args.runs_per_gpu, chunk_size=chunk_size)
+    run.work(args.run_id, args.scale, only, args.processes, args.runs_per_gpu, args.attempt, chunk_size)
 
 
 def tune(args):

@@ -215,6 +215,8 @@ def add_run(verb):
     processes = "processes that share each batch, one per GPU; 0: one, on a GPU if there is one"
     v.add_argument("--processes", type=whole(0, 64), default=0, help=processes)
     v.add_argument("--runs-per-gpu", type=whole(1), default=1, help="runs that may share a GPU")
+    attempt = "which try of the workflow this is; a later one repeats no run that its own settings ended"
+    v.add_argument("--attempt", type=whole(1), default=1, help=attempt)
     add_chunk_size(v)
     v.add_argument("--evaluators", help="comma-separated: score with these only (default: with all that pages show)")
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterable, Iterator
-from functools import cached_property
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 
@@ -61,18 +63,22 @@ class Embedder:
         """(sentences, D) float32; what has been embedded before is remembered."""
         new = list(dict.fromkeys(s for s in sentences if s not in self.known))
         if new:
-            self.known.update(zip(new, self._timed(new), strict=True))
+            self.known.update(zip(new, self._timed(partial(self.vectors, new)), strict=True))
         return np.stack([self.known[s] for s in sentences])
 
     def pairs(self, pairs) -> tuple[np.ndarray, np.ndarray]:
         """Vectors of the left and right sentences of graded pairs (csebench.data.sts.Pairs)."""
         return self.embed(pairs.left), self.embed(pairs.right)
 
-    def _timed(self, sentences: list[str]) -> np.ndarray:
+    def prepare(self, sentences: list[str]) -> Callable[[], np.ndarray]:
+        """What gives the vectors of sentences; what can be done before the device is free, is done."""
+        return partial(self.vectors, sentences)
+
+    def _timed(self, embed: Callable[[], np.ndarray]) -> np.ndarray:
         started = time.perf_counter()
-        vectors = self.vectors(sentences)
+        vectors = embed()
         self.seconds += time.perf_counter() - started
-        self.embedded += len(sentences)
+        self.embedded += len(vectors)
         check_finite(vectors)
         return vectors
 
@@ -80,19 +86,32 @@ class Embedder:
         """Vectors of a corpus of any size, in shards of SHARD rows that are never in memory together.
 
         Every shard is kept below `cache_dir` under a hash of its texts, of the model and of its settings, so that a
-        killed evaluation goes on behind the last one, and a second search of the corpus embeds nothing.
+        killed evaluation goes on behind the last one, and a second search of the corpus embeds nothing. While one is
+        embedded, a thread prepares the next.
         """
         model = f"{self.evaluation} {hashlib.sha256(self.vectors([PROBE]).tobytes()).hexdigest()}"
-        for number, shard in enumerate(shards(texts)):
+
+        def prepare(number: int, shard: list[str]) -> Callable[[], np.ndarray]:
             if self.cache_dir is None:
-                yield self._timed(shard)
-                continue
+                return partial(self._timed, self.prepare(shard))
             made_of = hashlib.sha256("\0".join([model, *shard]).encode("utf-8", "surrogatepass")).hexdigest()
             file = self.cache_dir / name / f"{number:05}-{made_of[:16]}.npy"
-            if not file.exists():
-                with replacing(file) as temporary, open(temporary, "wb") as opened:
-                    np.save(opened, self._timed(shard))
-            yield np.load(file)
+            return partial(np.load, file) if file.exists() else partial(self._kept, file, self.prepare(shard))
+
+        waiting = deque()
+        with ThreadPoolExecutor(1) as thread:
+            for numbered in enumerate(shards(texts)):
+                waiting.append(thread.submit(prepare, *numbered))
+                if len(waiting) == 2:
+                    yield waiting.popleft().result()()
+            for last in waiting:
+                yield last.result()()
+
+    def _kept(self, file: Path, embed: Callable[[], np.ndarray]) -> np.ndarray:
+        vectors = self._timed(embed)
+        with replacing(file) as temporary, open(temporary, "wb") as opened:
+            np.save(opened, vectors)
+        return vectors
 
 
 class Recorder(Embedder):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -48,16 +49,25 @@ class SentenceEncoder(Embedder):
         check_length(evaluation.max_length or 0, encoder.max_seq_length, "this encoder")
 
     def vectors(self, sentences: list[str]) -> np.ndarray:
-        vectors = self.on_device(sentences).cpu().numpy()
-        return vectors if self.transform is None else self.transform(vectors)
+        return self.prepare(sentences)()
+
+    def prepare(self, sentences: list[str]) -> Callable[[], np.ndarray]:
+        ids = self.token_ids(sentences)
+
+        def embed() -> np.ndarray:
+            vectors = self.on_device(ids).cpu().numpy()
+            return vectors if self.transform is None else self.transform(vectors)
+
+        return embed
+
+    def token_ids(self, sentences: list[str]) -> list[list[int]]:
+        return self.encoder.in_template(self.encoder.ids(sentences, self.evaluation.max_length), self.pooler)
 
     @torch.inference_mode()
-    def on_device(self, sentences: list[str]) -> torch.Tensor:
+    def on_device(self, ids: list[list[int]]) -> torch.Tensor:
         """(sentences, D) float32 where the encoder is, before a fitted map; the host does not wait for them."""
-        encoder, training = self.encoder, self.encoder.training
+        encoder, training, settings = self.encoder, self.encoder.training, self.evaluation
         encoder.eval()
-        settings = self.evaluation
-        ids = encoder.in_template(encoder.ids(sentences, settings.max_length), self.pooler)
         order = np.argsort([len(i) for i in ids], kind="stable")
         batches = split([len(ids[i]) for i in order], settings.batch_size)
         with torch.autocast(encoder.device.type, torch.bfloat16, enabled=settings.precision == "bf16"):

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from csebench.base.errors import BadInput, RunFailed, Untrainable, shortened
+from csebench.base.errors import BadInput, OutOfMemory, Untrainable, shortened
 from csebench.base.processes import rank
 from csebench.base.runs import Progress
 from csebench.data.sts import Pairs
@@ -58,7 +58,7 @@ class Training:
         size, advice = self.fitting_chunk(batch), "take a smaller `batch_size` or `max_length`."
         if size is not None:
             advice = f"give --chunk-size {size}, which fits (to Snakemake: --set-resources train:chunk_size={size})."
-        raise RunFailed(f"{self.name}: {len(batch)} sentences do not fit in the memory of the GPU; {advice}")
+        raise OutOfMemory(f"{self.name}: {len(batch)} sentences do not fit in the memory of the GPU; {advice}")
 
     def fitting_chunk(self, batch: list) -> int | None:
         """The largest chunk size, by halves, with which a step fits in memory. It is tried: the run has ended."""
@@ -272,7 +272,7 @@ def dev_point(encoder: Encoder, pooler: str, dev: Pairs | None, precision: Preci
     settings = Evaluation(precision=precision, **({"batch_size": 512} if encoder.device.type == "cuda" else {}))
     model, first = SentenceEncoder(encoder, pooler, evaluation=settings), dict.fromkeys(dev.left)
     second = [sentence for sentence in dict.fromkeys(dev.right) if sentence not in first]
-    vectors = torch.cat([model.on_device(sentences) for sentences in ([*first], second) if sentences])
+    vectors = torch.cat([model.on_device(model.token_ids(each)) for each in ([*first], second) if each])
     places = {sentence: place for place, sentence in enumerate((*first, *second))}
 
     def rows(sentences: Sequence[str]) -> torch.Tensor:

@@ -1,6 +1,7 @@
 """Scores of a run: made once, and made again when what decides them has changed."""
 
 import shutil
+import threading
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from csebench import cli
 from csebench.base.errors import BadInput
 from csebench.base.files import read_json, write_json
 from csebench.base.processes import use_threads
+from csebench.model import embedder
+from csebench.model.embedder import Embedder
 from csebench.model.encoder import Encoder
 from csebench.model.sentence_encoder import SentenceEncoder, split
 from csebench.plan.declarations import EncoderRef, Evaluation
@@ -107,6 +110,29 @@ def test_scores_of_other_weights_are_not_published_for_a_retrained_run(
 )
 def test_a_batch_has_no_more_tokens_than_fit(lengths, rows):
     assert [batch.stop - batch.start for batch in split(lengths, 200)] == rows
+
+
+def test_the_next_shard_is_prepared_while_one_is_embedded(monkeypatch):
+    """And no more than the next, as a corpus may be larger than memory."""
+    prepared = [threading.Event() for _ in range(3)]
+
+    class Slow(Embedder):
+        def vectors(self, sentences):
+            return np.zeros((len(sentences), 2), np.float32)
+
+        def prepare(self, sentences):
+            number = int(sentences[0])
+            prepared[number].set()
+
+            def embed():
+                assert number == 2 or prepared[number + 1].wait(timeout=10)
+                assert number != 0 or not prepared[2].is_set()
+                return np.full((len(sentences), 2), number, np.float32)
+
+            return embed
+
+    monkeypatch.setattr(embedder, "SHARD", 1)
+    assert [shard[0, 0] for shard in Slow().stream(["0", "1", "2"], "corpus")] == [0, 1, 2]
 
 
 def test_what_does_not_fit_in_memory_is_embedded_by_halves(tiny_bert, sentences, monkeypatch):

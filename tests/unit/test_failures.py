@@ -4,9 +4,11 @@ import json
 
 import pytest
 
+from csebench import run as jobs
 from csebench.base import caches
-from csebench.base.errors import RunFailed
+from csebench.base.errors import OutOfMemory, RunFailed, Untrainable
 from csebench.base.files import write_json
+from csebench.base.runs import Progress
 from csebench.plan import catalog, targets
 from csebench.plan.declarations import Evaluation
 from csebench.report.pages.table import table_page
@@ -83,3 +85,24 @@ def test_a_page_says_why_a_score_is_missing(tmp_path, monkeypatch):
     store.note_failure(catalog.RUNS / run_id, evaluator, RunFailed("the disk is full"))
     assert "Scores that are missing" not in before
     assert "the disk is full." in table_page(page).write("markdown")
+
+
+@pytest.mark.parametrize(
+    ("error", "repeated"), [(OutOfMemory("give --chunk-size 4"), 0), (Untrainable("NaN"), 0), (RunFailed("503"), 1)]
+)
+def test_a_retry_repeats_no_run_that_its_own_settings_ended(error, repeated, tmp_path, monkeypatch):
+    """As a cluster retries jobs; a run that is asked for anew is tried again."""
+    run_id, tries = next(iter(targets.runs("smoke"))), []
+
+    def fail(job):
+        tries.append(job)
+        with Progress(job.folder, run_id):
+            raise error
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(jobs, "train_and_score", fail)
+    (catalog.RUNS / run_id).mkdir(parents=True)
+    for attempt, made in ((1, 1), (2, 1 + repeated), (1, 2 + repeated)):
+        with pytest.raises(RunFailed, match=str(error)):
+            jobs.work(run_id, "smoke", None, 0, 1, attempt)
+        assert len(tries) == made
