@@ -116,6 +116,15 @@ def _fits_columns(row, info: ValidationInfo):
     return row
 
 
+class Premise(Strict):
+    """That a row scores less in some columns than in another: without it, a question about these has no subject."""
+
+    row: str
+    most: str  # a column
+    less: list[str] = Field(min_length=1)  # columns, whose mean counts
+    printed: str  # how much less it is in the paper, and where
+
+
 class Family(Strict):
     """A question that a table or figure answers by comparing rows, and the comparisons that answer it.
 
@@ -129,6 +138,7 @@ class Family(Strict):
     # all; each: every column that is not derived, by itself; labels: the mean of these columns
     primary: bool = False
     equality: bool = False  # whether the question is if the rows are equal, as of a setting that should not matter
+    premise: Premise | None = None  # which must be shown here, or the question cannot be asked
     first_page: str | None = None  # the question of a scale's first page that the family answers
 
 
@@ -161,7 +171,11 @@ class Grid(Strict):
                     self.row(label)
                 if row == against or against == OTHERS:
                     raise ValueError(f"compare: {family.question}: {row} is compared with {against}")
-            for label in family.columns if isinstance(family.columns, list) else ():
+            columns = family.columns if isinstance(family.columns, list) else []
+            if premise := family.premise:
+                self.row(premise.row)
+                columns = [*columns, premise.most, *premise.less]
+            for label in columns:
                 self.column(label)
             one = len(family.rows) == 1 and family.rows[0][0] != OTHERS and family.columns != "each"
             if family.primary and not one:

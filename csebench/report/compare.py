@@ -145,10 +145,31 @@ def answer(view: GridView, family: Family) -> Answer:
     """A family, with Holm's correction over its comparisons."""
     groups = column_groups(view, family)
     comparisons = [compare(view, *pair, columns) for pair in row_pairs(view, family) for columns in groups]
+    if reason := no_premise(view, family):
+        return Answer(family, view, tuple(without_estimate(c, reason) for c in comparisons))
     tested = [c for c in comparisons if c.p is not None]
     adjusted = iter(stats.holm([c.p for c in tested if c.p is not None]))
     judged_ones = (judged(c, next(adjusted), len(tested)) if c.p is not None else c for c in comparisons)
     return Answer(family, view, tuple(judged_ones))
+
+
+def no_premise(view: GridView, family: Family) -> str:
+    """Why a question cannot be asked, where its premise is not shown; empty where it is, or nothing is scored."""
+    grid, premise = view.score_grid, family.premise
+    if premise is None:
+        return ""
+    cells = view.rows[grid.row(premise.row)]
+    pairs = [(cells[grid.column(premise.most)], cells[grid.column(label)]) for label in premise.less]
+    if why_not(pairs) or (estimate := estimate_of(weighted(pairs), view.scale)).interval()[0] > 0:
+        return ""
+    loses = f"{premise.row} itself loses {estimate.gain:z.1f} points here"
+    return f"{loses}, not significantly (in the paper {premise.printed})"
+
+
+def without_estimate(comparison: Comparison, reason: str) -> Comparison:
+    """A comparison that cannot be asked."""
+    gone = dict.fromkeys(("estimate", "p", "p_family", "low", "high", "family_low", "family_high"))
+    return replace(comparison, relation=NOT_ASKED, reason=reason, **gone)
 
 
 def row_pairs(view: GridView, family: Family) -> list[tuple[int, int]]:

@@ -13,6 +13,7 @@ from csebench.base.project import ROOT
 from csebench.data.sts import read_sts
 from csebench.model.metrics import averages
 from csebench.plan import catalog, grids, targets
+from csebench.plan.papers import Family, Premise
 from csebench.plan.registry import evaluator_declaration
 from csebench.report import compare
 from csebench.report.cells import grid_view
@@ -337,3 +338,19 @@ def test_ndcg_is_compared_over_queries(project, dataset, forums):
     d = [a - b for a, b in zip(*(row.values() for row in rows), strict=True)]
     found = pair("A", "B", number=4, columns=[dataset]).estimate
     assert 2 * scipy.stats.norm.sf(abs(found.gain) / found.item_se) == pytest.approx(z_test(*d), rel=0.01)
+
+
+def test_a_question_whose_premise_is_not_shown_cannot_be_asked():
+    """Of the published study: STS12 is harder for SimCSE than STS-B, and not the other way."""
+    view = grid_view("micse", "table3", "mini")
+    family = Family(question="?", rows=[("miCSE", "MoCo+SimCSE")])
+    (asked,) = compare.answer(view, family).comparisons
+
+    def premised(most, less):
+        premise = Premise(row="MoCo+SimCSE", most=most, less=[less], printed="9.9")
+        return compare.answer(view, family.model_copy(update={"premise": premise})).comparisons
+
+    assert premised("STS-B", "STS12") == (asked,)
+    (refused,) = premised("STS12", "STS-B")
+    assert (refused.relation, refused.estimate, refused.p_family, refused.low) == (compare.NOT_ASKED, None, None, None)
+    assert refused.reason.startswith("MoCo+SimCSE itself loses -") and "in the paper 9.9" in refused.reason

@@ -61,7 +61,7 @@ def answer_text(answered: Answer) -> str:
     if len(answered.comparisons) > 2:
         return bold_sentence(answered)
     said = ((sentence(c, answered.family.equality), not_matched(c)) for c in answered.comparisons)
-    return " ".join(f"**{text}** {unmatched}".rstrip() for text, unmatched in said)
+    return " ".join(dict.fromkeys(f"**{text}** {unmatched}".rstrip() for text, unmatched in said))
 
 
 def place_text(answered: Answer, scale: str) -> str:
@@ -69,7 +69,8 @@ def place_text(answered: Answer, scale: str) -> str:
     view, compared = answered.view, answered.comparisons
     label = "all methods" if view.paper == SIDE_BY_SIDE else f"{paper(view.paper).label} {grid_label(view.name)}"
     facts = [*dict.fromkeys(c.columns for c in compared)]
-    facts.append(f"{ends_text(c.estimate.seeds for c in compared if c.estimate)} seeds")
+    if seeds := [c.estimate.seeds for c in compared if c.estimate]:
+        facts.append(f"{ends_text(seeds)} seeds")
     return f"[{label}]({view.link(results_folder(scale))}): {', '.join(facts)}"
 
 
