@@ -162,6 +162,8 @@ def load_task(task: AbsTask) -> None:
 
 def cached_task(repository: str, revision: str) -> list[Path]:
     """Folders of the datasets library's cache with a data set at a revision, one per configuration."""
-    cache = Path(os.environ.get("HF_DATASETS_CACHE", hub.cache_folder().parent / "datasets"))
+    from huggingface_hub import constants
+
+    cache = Path(os.environ.get("HF_DATASETS_CACHE", Path(constants.HF_HUB_CACHE).parent / "datasets"))
     owner = repository.partition("/")[0]  # the name behind it is written with underscores
     return [path for path in cache.glob(f"{owner}___*/*/*/{revision}") if path.is_dir()]
