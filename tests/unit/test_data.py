@@ -147,6 +147,7 @@ NO_CORPUS = {  # content, and what the message holds
     "empty": (b"", "holds no sentence"),
     "blank lines": (b"  \n\t\n", "holds no sentence"),
     "one sentence": (b"a\n\n", "holds only one sentence"),
+    "carriage returns": (b"one sentence\rtwo sentences\r", "its lines end with carriage returns alone"),
     "fewer than are drawn": (b"a\nb\n", "holds 2 sentences, fewer than the size of the run, 3"),
     "byte-order mark": (b"\xef\xbb\xbf" + TRIPLETS, "line 1: a byte-order mark"),
     "NUL": (TRIPLETS[:-2] + b"\0" + TRIPLETS[-2:], "line 3: a NUL byte"),

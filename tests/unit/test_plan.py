@@ -15,10 +15,9 @@ from csebench.base.errors import BadInput, by_number
 from csebench.base.files import sha256
 from csebench.base.project import ROOT
 from csebench.cli import plan
-from csebench.plan import catalog, cost, grids, registry, targets
+from csebench.plan import catalog, cost, grids, targets
 from csebench.plan.papers import SettingsTable
 from csebench.report import provenance
-from csebench.report.pages.table import table_page
 
 PAPERS = catalog.paper_names()
 GRIDS = [(paper, name) for paper in PAPERS for name in targets.grid_names(paper)]
@@ -73,24 +72,6 @@ def test_pretraining_is_one_run_that_comes_first(scale):
         assert spec.corpus.size == max(catalog.scale(scale).sizes.values())
     needed = targets.page("table2", scale, "infocse")
     assert set(before) <= set(needed.available_runs()) and not set(before) & {run for run, _ in needed.scores()}
-
-
-def test_a_broken_method_leaves_other_tables_alone(monkeypatch):
-    literal = registry.literal_with_lines
-
-    def damaged(path, variable):
-        content, lines = literal(path, variable)
-        return content | {"version": "one"} if path.stem == "ct" else content, lines
-
-    monkeypatch.setattr(registry, "literal_with_lines", damaged)
-    caches.clear()
-    cells = grids.plan_grid("micse", "table2", "paper")
-    message = registry.defect("ct", registry.METHODS)
-    assert re.match(r"methods/ct\.py: line \d+: version: ", message)
-    assert {c.missing for c in cells[row("micse", "AMI+CT")]} == {message}
-    assert all(c.specs for c in cells[row("micse", "miCSE")]) and targets.runs("paper")
-    assert message.partition(" (")[0] in table_page(targets.page("table2", "paper", "micse")).write("markdown")
-    caches.clear()
 
 
 def test_a_figure_has_the_line_of_the_untrained_encoder_where_it_shows_one_score(monkeypatch):

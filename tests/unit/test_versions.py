@@ -32,7 +32,7 @@ EDITS = {  # file, what is there (a pattern), what it becomes, the units that mu
     "a sum over processes for a mean": ("csebench/train/parallel.py", r"total / \w+\(\)", "total", ["trainer"]),
     "a token less": ("csebench/model/tokens.py", r"(truncation=True, max_length=[\w.]+)", r"\1 - 1", ["trainer"]),
     "another prompt": ("csebench/model/pooling.py", r"means \[MASK\]", "is [MASK]", ["trainer"]),
-    "lines that end elsewhere": ("csebench/data/corpus.py", r"ord\(.+?\)", "32", ["trainer"]),
+    "lines that end elsewhere": ("csebench/data/corpus.py", r'split\(b"..?"\)', 'split(b" ")', ["trainer"]),
     "a default value": ("methods/simcse.py", r'"temperature": \(0.05,', '"temperature": (0.06,', ["methods/simcse"]),
     "a metric": ("evaluators/sts.py", '"best": {"spearman"', '"best": {"pearson"', ["evaluators/sts"]),
     "what an evaluator imports": ("evaluators/_probe.py", "SEED = 1111", "SEED = 1112", ["evaluators/transfer"]),
