@@ -12,7 +12,7 @@ from csebench.plan import grids, targets
 DAMAGE = {
     "papers/msse.yaml": ("    caption:", "    captoin:"),
     "papers/informin_cl.yaml": ("method: scd", "method: sdc"),
-    "methods/esimcse.py": ('"version": ', '"version": 0 * '),
+    "methods/esimcse.py": ('"version": ', '"versoin": '),
     "methods/components/rtd.py": ('"version": ', '"versoin": '),
     "evaluators/transfer.py": ('"version": ', '"versoin": '),
 }
