@@ -44,15 +44,13 @@ def check_sha256(path: Path, expected: str | None) -> None:
 def read_corpus(
     path: Path, expected_sha256: str | None = None, kind: str = "sentences", least: int = 2, size: int = 0
 ) -> Sequence:
-    """What a method trains on: one sentence a line, or of kind `triplets` a CSV with the columns of TRIPLET. Raises
-    BadInput for a file that is missing, damaged, too small, or not the one that the run's key was made from.
+    """What a method trains on: one sentence a line, or of kind `triplets` (anchor, positive, hard negative), from a
+    CSV with the columns of TRIPLET. Refuses a file that is damaged, too small, or not the one that the run's key was
+    made from.
 
     Args:
         least: lines with text (a method learns from the differences between two).
         size: sentences that are drawn from it. Of triplets, whose scales have sizes of sentences, all are, if need be.
-
-    Returns:
-        sentences, or tuples of anchor, positive and hard negative.
     """
     check_sha256(path, expected_sha256)
     sentences = lines(path)
@@ -97,8 +95,8 @@ def _read_triplets(path: Path) -> list[tuple[str, str, str]]:
 
 
 def read_positives(path: Path, corpus_sha256: str, translators: str, count: int) -> list[str]:
-    """The back-translation of a corpus, aligned with its `count` lines. Raises BadInput where it is missing, of
-    another corpus, made in another way, or of another length."""
+    """The back-translation of a corpus, aligned with its `count` lines; another corpus's or another length is
+    refused."""
     facts = path.with_name(f"{path.name}.json")
     stated = read_json(facts)
     if not isinstance(stated, dict):

@@ -30,8 +30,7 @@ BLOCK = 2**20  # bytes that are read at a time
 
 
 def fetch_source(name: str, root: Path) -> None:
-    """Bring a source of data/sources.yaml into a data root. Its files are moved there when all are checked. Raises
-    RunFailed where there is no connection, or another content."""
+    """Bring a source of data/sources.yaml into a data root: its files are moved there when all of them are checked."""
     source, part = sources()[name], root / f".{name}.part"
     made, unpacked = part / source.folder, part / "unpacked"
     shutil.rmtree(part, ignore_errors=True)
@@ -90,8 +89,8 @@ def write_imdb(unpacked: Path, folder: Path) -> None:
 
 
 def fetch_url(wanted: Download, folder: Path, without: str) -> Path:
-    """Fetch a file that has a published sum into a folder. Raises RunFailed where it breaks off or has another
-    content, or there is no connection; the message then says what to do `without` one."""
+    """Fetch a file that has a published sum into a folder; where there is no connection, a message says what to do
+    `without` one."""
     out, (kind, expected) = folder / Path(wanted.url).name, wanted.sum.split(":")
     actual = hashlib.new(kind)
     try:
@@ -129,8 +128,8 @@ def task_source(task: AbsTask) -> tuple[str, str]:
 
 def load_task(task: AbsTask) -> None:
     """Load the data of a task from the hub into the cache of the datasets library; with HF_HUB_OFFLINE=1 from there.
-    Raises RunFailed where the hub cannot be reached, for which the library would take any revision in its cache, or
-    sent a file that differs from its list, which is removed."""
+    Where the hub cannot be reached, for which the library would take any revision in its cache, or sent a file that
+    differs from its list (which is removed), raises RunFailed."""
     import datasets
     from huggingface_hub import constants
 
