@@ -64,8 +64,7 @@ def read_json(path: Path, remedy: str = "") -> Any:
 
 
 def parse_json(text: str | bytes, where: str, remedy: str = "") -> Any:
-    """The value of a JSON text in UTF-8, without NaN and infinity; a message begins with `where` and ends with
-    `remedy`."""
+    """The value of a JSON text in UTF-8, without NaN and infinity; `where` and `remedy` are for messages."""
     try:
         return from_json(text, allow_inf_nan=False)
     except (ValueError, TypeError) as e:  # TypeError: a word of the command line that is not UTF-8
@@ -193,7 +192,7 @@ def with_digest(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def sha256(path: Path) -> str:
-    """Hash of a file as 64 hex digits; computed once per process while its size and times, also the ctime, stay the
+    """Hash of a file as 64 hex digits; read once per process while its size and times, also the ctime, stay the
     same."""
     try:
         state = os.stat(path)

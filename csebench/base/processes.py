@@ -49,8 +49,7 @@ def is_main_process() -> bool:
 
 
 def use_threads(count: int) -> None:
-    """Compute with so many CPU threads, in torch and in the BLAS of numpy and scipy: another number gives other
-    bits."""
+    """Use so many CPU threads, in torch and in the BLAS of numpy and scipy: another number gives other bits."""
     import scipy.linalg  # noqa: F401  # loads its BLAS, of which the limit holds
     import torch
     from threadpoolctl import threadpool_limits

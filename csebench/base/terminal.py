@@ -94,8 +94,10 @@ def column_widths(columns: Sequence[Sequence[str]], width: int) -> list[int]:
     words = [max(len(word) for cell in cells for word in cell.split() or [""]) for cells in columns]
     share = [max(1.0, sqrt(sum(map(len, cells)))) for cells in columns]
     for _ in range(sum(widths) + len(GAP) * (len(columns) - 1) - width):
-        spare = [(widths[i] > min(words[i], LONGEST_WORD), widths[i] / share[i]) for i in range(len(columns))]
-        widest = spare.index(max(spare))
+        widest = max(
+            range(len(widths)),
+            key=lambda i: (widths[i] > min(words[i], LONGEST_WORD), widths[i] > 1, widths[i] / share[i]),
+        )
         widths[widest] = max(1, widths[widest] - 1)
     return widths
 

@@ -95,8 +95,7 @@ def _read_triplets(path: Path) -> list[tuple[str, str, str]]:
 
 
 def read_positives(path: Path, corpus_sha256: str, translators: str, count: int) -> list[str]:
-    """The back-translation of a corpus, aligned with its `count` lines; another corpus's or another length is
-    refused."""
+    """The back-translation of a corpus, aligned with its `count` lines; that of another corpus is refused."""
     facts = path.with_name(f"{path.name}.json")
     stated = read_json(facts)
     if not isinstance(stated, dict):

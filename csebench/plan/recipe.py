@@ -121,8 +121,7 @@ def recipe_name(method: Declaration, components: Iterable[str]) -> str:
 
 @cached
 def host(kind: str) -> str:
-    """The method on which the shared settings of a kind are searched: of HOSTS, else the first with a search; or
-    none."""
+    """The method on which the shared settings of a kind are searched: of HOSTS, else the first with a search."""
     searched = [name for name, d in valid_declarations(METHODS).items() if d.kind == kind and d.search]
     return min(searched, key=lambda name: name not in HOSTS, default="")
 
