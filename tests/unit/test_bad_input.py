@@ -113,7 +113,7 @@ REFUSED = {
         training("--variant", "released", "--set", "moco.queue=8", method="micse"),
         "--with moco",
     ),
-    "batch of more than the sample": (training("--size", "20"), "batch_size: 64", "the 20 sentences"),
+    "batch of more than the sample": (training("--size", "63"), "batch_size: 64", "the 63 sentences"),
     "size of more than the corpus": (training("--size", "401"), "--size 401", "smoke.txt holds 400 sentences"),
     "size of more than the triplets": (
         training("--size", "41", corpus=TRIPLETS, method="simcse_sup"),
