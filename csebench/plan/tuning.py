@@ -308,9 +308,12 @@ def defect(search: Search, scale_name: str) -> str | None:
     inherited_today = {key: value for key, value in search.trials[0].settings.items() if key not in space}
     if changed := differences(search.spec, plan_trial(search.name, inherited_today, scale_name)):
         return f"made under other settings ({', '.join(changed)})"
-    for key, value in (setting for trial in search.trials[1:] for setting in trial.settings.items()):
-        if key in space and value not in space[key]:
-            return f"{key} {value} is no value that `csebench tune` tries"
+    for number, trial in enumerate(search.trials[1:], 1):
+        strange = [f"{key} {value}" for key, value in trial.settings.items() if value not in space.get(key, [value])]
+        before = (search.trials[:count] for count in range(1, number + 1)) if strange else ()
+        outward = [settings for trials in before for settings, _ in plan_outward(search.name, scale_name, trials)]
+        if strange and trial.settings not in outward:
+            return f"{strange[0]} is no value that `csebench tune` tries"
     if len(search.trials) < search.planned:
         return f"{len(search.trials)} of {search.planned} trials are made"
     return "every trial failed" if search.chosen is None else None

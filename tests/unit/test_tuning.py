@@ -181,6 +181,16 @@ def test_a_choice_at_an_end_of_its_values_is_followed_outward(value, outward, pr
     assert all({run.params["temperature"] for run in runs} == {outward} for _, runs in further)
 
 
+def test_a_scale_takes_a_choice_that_was_followed_outward(project):
+    (first, [spec, _]), *_ = tuning.plan_trials("simcse", SCALE)
+    tried = [{"temperature": value} for value in (first["temperature"], 0.02, 0.1, 0.2)]
+    trials = [trial(spec, first | s, dev) for s, dev in zip(tried, (0.60, 0.61, 0.70, 0.75), strict=True)]
+    made = tuning.Search(name="simcse", planned=4, spec=spec, trials=trials, chosen=trials[-1].settings)
+    tuning.write_search(made, SCALE)
+    caches.clear()
+    assert specs("methods", "methods", "SimCSE (unsupervised)")[0].params["temperature"] == 0.2
+
+
 def test_a_finished_run_is_not_repeated(trained):
     """Nor after its model is deleted, as where a scale keeps scores alone."""
     first = search(3)[0]
