@@ -36,8 +36,8 @@ class Untrainable(RunFailed):
 
 
 class Stopped(RunFailed):
-    """A run was stopped from outside and wrote a checkpoint, from which it resumes; `interrupted` by SIGINT (Ctrl-C):
-    exit code 130."""
+    """A run was stopped from outside after a checkpoint, from which it resumes; `interrupted`: by SIGINT, exit code
+    130."""
 
     def __init__(self, message: str, interrupted: bool = False):
         super().__init__(message)

@@ -192,8 +192,7 @@ def with_digest(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def sha256(path: Path) -> str:
-    """Hash of a file as 64 hex digits; read once per process while its size and times, also the ctime, stay the
-    same."""
+    """Hash of a file as 64 hex digits; kept for this process while size and times, also the ctime, stay the same."""
     try:
         state = os.stat(path)
         return _sha256(Path(path), state.st_mtime_ns, state.st_ctime_ns, state.st_size)

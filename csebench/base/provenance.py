@@ -41,8 +41,7 @@ def run_git(*args: str) -> bytes | None:
 
 @cache  # not `cached`: a process imports its code once, and later edits are not what it runs
 def code_state() -> dict:
-    """Commit, and sha256 of all changes since, new files of code included; None for a clean tree, or outside a
-    checkout. Nothing here fails a run."""
+    """Commit, and sha256 of all changes since, new files of code included; None for a clean tree. Fails no run."""
     commit = run_git("rev-parse", "HEAD")
     if commit is None and (ROOT / ".git").exists():
         print(f"{ROOT}: git cannot read the commit, so results will not record it.", file=sys.stderr, flush=True)

@@ -123,8 +123,7 @@ def size(folder: Path) -> int:
 
 class Progress:
     """The progress of a run in `folder`; a context manager around the work. An exception is written as the run's
-    failure and re-raised, an unexpected one with a note at the end of its traceback. A killed or stopped run leaves
-    the file as last written."""
+    failure and re-raised, with a note if it is unexpected; a killed or stopped run leaves the file as last written."""
 
     def __init__(self, folder: Path, run: str):
         self.folder, self.is_main = folder, is_main_process()

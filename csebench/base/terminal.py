@@ -88,8 +88,8 @@ def table_text(columns: Sequence[str], rows: Iterable[Sequence], floatfmt: str =
 
 
 def column_widths(columns: Sequence[Sequence[str]], width: int) -> list[int]:
-    """Widths with which columns of cells fit side by side: the more text in a column, the wider; words and numbers
-    stay whole as far as there is room."""
+    """Widths with which columns fit side by side: the more text, the wider; words stay whole as far as there is
+    room."""
     widths = [max(1, *map(len, cells)) for cells in columns]
     words = [max(len(word) for cell in cells for word in cell.split() or [""]) for cells in columns]
     share = [max(1.0, sqrt(sum(map(len, cells)))) for cells in columns]

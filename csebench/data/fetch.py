@@ -89,8 +89,7 @@ def write_imdb(unpacked: Path, folder: Path) -> None:
 
 
 def fetch_url(wanted: Download, folder: Path, without: str) -> Path:
-    """Fetch a file that has a published sum into a folder; where there is no connection, a message says what to do
-    `without` one."""
+    """Fetch a file that has a published sum into a folder; `without` says what to do where there is no connection."""
     out, (kind, expected) = folder / Path(wanted.url).name, wanted.sum.split(":")
     actual = hashlib.new(kind)
     try:

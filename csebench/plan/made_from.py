@@ -20,8 +20,8 @@ DATA = ("config", "papers", "evidence", "methods", "evaluators")  # an edited la
 
 
 def renewed_record(output: Path) -> Path:
-    """The record of a file below results/, a hash of what it was made from; written anew, and so newer than its file,
-    where that has changed or is missing in part."""
+    """The record of what a file below results/ was made from: newer than the file where that changed or lacks a
+    part."""
     record, content = record_of(output), content_hash(output)
     if content is None or not record.exists() or not record.read_text(encoding="utf-8").startswith(content):
         write_text(record, f"{content} {time.time_ns()}")  # Snakemake ignores a newer file with the content of before

@@ -152,8 +152,8 @@ def page(name: str, scale_name: str, paper_name: str | None = None) -> Page:
 
 @cached
 def pages(scale_name: str) -> tuple[Page, ...]:
-    """Every page of a scale: tables over all papers, generated ones, then each paper's tables and figures; without
-    broken ones (`left_out`)."""
+    """Every page of a scale: tables over all papers, generated ones, then each paper's; without broken ones
+    (`left_out`)."""
     of_papers = [page(name, scale_name, of_paper) for of_paper, name in planned_grids(scale_name)]
     tables = sorted({page.name for page in of_papers if page.name.startswith("table")}, key=by_number)
     return (*(page(name, scale_name) for name in (*tables, *GENERATED)), *of_papers)

@@ -283,13 +283,11 @@ def test_publishing_waits_for_no_seeds_that_share(hold, machine, finished, smoke
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "GPU-one"
 
 
-@pytest.mark.parametrize("replaced", [False, True])
-def test_several_gpus_for_one_run(replaced, hold):
+def test_several_gpus_for_one_run_which_becomes_torchrun(hold):
     both = hold(2, work=become_another_program)
     assert both.line() == "GPU-one,GPU-two"
-    if replaced:
-        both.go_on()
-        assert both.line() == ""
+    both.go_on()
+    assert both.line() == ""
     alone = hold()
     assert waits(alone)
     both.kill()
