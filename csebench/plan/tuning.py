@@ -310,8 +310,8 @@ def defect(search: Search, scale_name: str) -> str | None:
         return f"made under other settings ({', '.join(changed)})"
     for number, trial in enumerate(search.trials[1:], 1):
         strange = [f"{key} {value}" for key, value in trial.settings.items() if value not in space.get(key, [value])]
-        before = (search.trials[:count] for count in range(1, number + 1)) if strange else ()
-        outward = [settings for trials in before for settings, _ in plan_outward(search.name, scale_name, trials)]
+        before = (search.trials[:count] for count in range(number, 0, -1))
+        outward = (settings for trials in before for settings, _ in plan_outward(search.name, scale_name, trials))
         if strange and trial.settings not in outward:
             return f"{strange[0]} is no value that `csebench tune` tries"
     if len(search.trials) < search.planned:
