@@ -92,6 +92,7 @@ def validated(model: type[M], content, file: str, locate: Locate | None = None, 
 
     Args:
         locate: gives `file: line 3`, and the keys that are in the file, for a path of keys (`files.Lines`).
+        remedy: what to do, at the end of the message.
     """
     try:
         return model.model_validate(content, context=context)
@@ -111,7 +112,7 @@ def validated(model: type[M], content, file: str, locate: Locate | None = None, 
             lines.append(f"{begin} {e['msg'].removeprefix('Value error, ')}{got}.")
     if len(errors) > MOST_ERRORS:
         lines.append(f"{file}: and {len(errors) - MOST_ERRORS} more.")
-    raise BadInput(" ".join(["\n".join(lines), *filter(None, [remedy])]))
+    raise BadInput("\n".join([*lines[:-1], f"{lines[-1]} {remedy}".rstrip()]))
 
 
 def shortened(text: str, length: int = 300) -> str:
