@@ -27,7 +27,7 @@ from transformers import (
 from transformers.trainer_utils import get_last_checkpoint
 
 from csebench.base.files import sha256
-from csebench.data.corpus import Lines
+from csebench.data.corpus import lines
 from csebench.plan.declarations import Training
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -94,7 +94,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: list[str] | None = None) -> None:
     options = parser()
     args = options.parse_args(arguments)
-    sentences = Lines(args.corpus)
+    sentences = lines(args.corpus)
     held = min(HELD_OUT, len(sentences) // 20)
     if held == 0:
         options.error(f"{args.corpus}: {len(sentences)} lines; at least 20 are needed, some are held out.")

@@ -7,11 +7,14 @@ import re
 import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from csebench.base.project import folders, name_of
 
+M = TypeVar("M", bound=BaseModel)
+Locate = Callable[[tuple], tuple[str, tuple]]
 MOST_ERRORS = 20  # of one file that a message lists
 MOST_NAMES = 12  # that a message lists
 
@@ -37,8 +40,8 @@ class OutOfMemory(RunFailed):
 
 
 class Stopped(RunFailed):
-    """A run was stopped from outside and wrote a checkpoint, from which it resumes; `interrupted` by SIGINT (Ctrl-C):
-    exit code 130."""
+    """A run was stopped from outside after a checkpoint, from which it resumes; `interrupted`: by SIGINT, exit code
+    130."""
 
     def __init__(self, message: str, interrupted: bool = False):
         super().__init__(message)
@@ -68,8 +71,7 @@ def place(error: BaseException) -> str:
 
 
 def unknown(kind: str, name: str, known: Iterable, where: str = "", hint: str = "") -> BadInput:
-    """The error for a name that does not exist, with the nearest that does, and all of them if they are few; `hint`
-    says how to list them where they are many."""
+    """The error for a name that does not exist: the nearest that does; all of them if they are few, else a `hint`."""
     known, name = sorted({*map(str, known)}, key=by_number), shortened(str(name))
     if len(known) <= MOST_NAMES:
         hint = f"Known: {', '.join(known) or 'none'}."
@@ -88,16 +90,20 @@ def by_number(name: str) -> tuple:
     return tuple((not part.isdigit(), int(part) if part.isdigit() else part) for part in re.findall(r"\d+|\D+", name))
 
 
-def explain(
-    error: ValidationError, file: str, known=(), locate: Callable[[tuple], tuple[str, tuple]] | None = None
-) -> BadInput:
-    """A pydantic error as lines of `file: key: what is wrong`.
+def validated(model: type[M], content, file: str, locate: Locate | None = None, remedy: str = "", context=None) -> M:
+    """Content as a pydantic model. Raises BadInput with a line `file: key: what is wrong` per error; where a key is
+    unknown, it names the nearest of the model and of the models inside it.
 
     Args:
-        known: keys, of which the nearest is named where a key is unknown.
         locate: gives `file: line 3`, and the keys that are in the file, for a path of keys (`files.Lines`).
+        remedy: what to do, at the end of the message.
     """
-    lines, errors = [], error.errors(include_url=False)
+    try:
+        return model.model_validate(content, context=context)
+    except ValidationError as error:
+        lines, errors = [], error.errors(include_url=False)
+    schema = model.model_json_schema()
+    known = [key for part in (schema, *schema.get("$defs", {}).values()) for key in part.get("properties", {})]
     for e in errors[:MOST_ERRORS]:
         where, keys = locate(e["loc"]) if locate else (file, e["loc"])
         keys = (*keys, e["loc"][-1]) if locate and e["type"] == "missing" else keys
@@ -110,16 +116,9 @@ def explain(
             lines.append(f"{begin} {e['msg'].removeprefix('Value error, ')}{got}.")
     if len(errors) > MOST_ERRORS:
         lines.append(f"{file}: and {len(errors) - MOST_ERRORS} more.")
-    return BadInput("\n".join(lines))
+    raise BadInput("\n".join([*lines[:-1], f"{lines[-1]} {remedy}".rstrip()]))
 
 
 def shortened(text: str, length: int = 300) -> str:
     """A text as a message can show it; of a long one its ends."""
     return text if len(text) <= length else f"{text[: length // 2]}…{text[-length // 3 :]}"
-
-
-def field_names(model: type[BaseModel]) -> set[str]:
-    """Every key of a model and of the models inside it, for suggestions."""
-    schema = model.model_json_schema()
-    parts = [schema, *schema.get("$defs", {}).values()]
-    return {name for part in parts for name in part.get("properties", {})}

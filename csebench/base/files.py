@@ -17,11 +17,11 @@ from typing import Any, TypeVar
 from zipfile import BadZipFile
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 from pydantic_core import from_json
 
 from csebench.base.caches import cached
-from csebench.base.errors import BadInput, MissingFile, explain, field_names, shortened
+from csebench.base.errors import BadInput, MissingFile, shortened, validated
 from csebench.base.project import folders, name_of
 
 M = TypeVar("M", bound=BaseModel)
@@ -40,7 +40,7 @@ def read_bytes(path: Path) -> bytes:
 
 def project_files(folder: str | Path, pattern: str, but: Iterable[str] = ()) -> dict[str, Path]:
     """Files in a folder of the project, and of those that join it, by their names without suffix: not those of `but`,
-    nor hidden ones, as locks of editors. Raises BadInput for two of one name, with both places."""
+    nor hidden ones, as locks of editors. Two of one name are refused."""
     files: dict[str, Path] = {}
     for path in (path for base in folders() for path in (base / folder).glob(pattern)):
         if path.stem not in but and path.name[0] != "." and files.setdefault(path.stem, path) != path:
@@ -64,8 +64,7 @@ def read_json(path: Path, remedy: str = "") -> Any:
 
 
 def parse_json(text: str | bytes, where: str, remedy: str = "") -> Any:
-    """The value of a JSON text in UTF-8, without NaN and infinity. Raises BadInput for any other, whose message begins
-    with `where`, a file or a line of one, and ends with `remedy`."""
+    """The value of a JSON text in UTF-8, without NaN and infinity; `where` and `remedy` are for messages."""
     try:
         return from_json(text, allow_inf_nan=False)
     except (ValueError, TypeError) as e:  # TypeError: a word of the command line that is not UTF-8
@@ -78,13 +77,10 @@ def read_object(path: Path, model: type[M], remedy: str = "") -> dict[str, Any]:
 
 
 def read_typed(path: Path, model: type[M], remedy: str = "") -> tuple[dict[str, Any], M]:
-    """The content of a JSON file that is an object, as it is and as a model; one with the field `sha256` is of files
-    that must state their digest. Raises BadInput where it is no JSON, does not fit, or does not have that digest."""
+    """The content of a JSON file that is an object, as it is and as a model; one with the field `sha256` must state
+    its digest. A message ends with `remedy`."""
     content = read_json(path, remedy)
-    try:
-        typed = model.model_validate(content)
-    except ValidationError as e:
-        raise BadInput(f"{explain(e, str(path), field_names(model))} {remedy}".rstrip()) from None
+    typed = validated(model, content, str(path), remedy=remedy)
     if DIGEST in content and content != with_digest(content):
         reason = f"edited since it was written (its content has not the {DIGEST} it states)."
         raise BadInput(f"{path}: {reason} {remedy}".rstrip())
@@ -111,7 +107,7 @@ FastLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # that of libya
 
 
 class Loader(FastLoader):
-    """YAML's safe loader, which also notes lines, and refuses a key that occurs twice, as the last value would win."""
+    """YAML's safe loader, which also notes lines, and refuses a key that occurs twice."""
 
     def __init__(self, text: str, file: str, as_written: bool):
         super().__init__(text)
@@ -130,17 +126,19 @@ class Loader(FastLoader):
         if node.tag == "tag:yaml.org,2002:map":
             content = self.containers[id(node)] = {}
             for key, inner in node.value:
-                if not isinstance(key, yaml.ScalarNode) or key.value in content:
-                    is_word = isinstance(key, yaml.ScalarNode)
+                is_word = isinstance(key, yaml.ScalarNode)
+                if not is_word or key.value in content:
                     problem = f"key {key.value!r} occurs twice; keep one" if is_word else "a key must be a word"
                     raise yaml.constructor.ConstructorError(problem=problem, problem_mark=key.start_mark)
                 self.lines.numbers[*place, key.value] = key.start_mark.line + 1
                 content[key.value] = self.value(inner, (*place, key.value))
             return content
-        if isinstance(node, yaml.ScalarNode) and (problem := unprintable(node.value)) is not None:
+        is_text = isinstance(node, yaml.ScalarNode)
+        if is_text and (problem := unprintable(node.value)) is not None:
             raise BadInput(f"{self.lines.locate(place)[0]}: {problem}")
-        is_text = self.as_written and isinstance(node, yaml.ScalarNode) and node.tag != "tag:yaml.org,2002:null"
-        return node.value if is_text else self.construct_object(node, deep=True)
+        if is_text and self.as_written and node.tag != "tag:yaml.org,2002:null":
+            return node.value
+        return self.construct_object(node, deep=True)
 
 
 def read_yaml(path: Path, model: type[M]) -> M:
@@ -149,11 +147,8 @@ def read_yaml(path: Path, model: type[M]) -> M:
 
 
 def read_with_lines(path: Path, model: type[M], as_written: bool = False) -> tuple[M, Lines]:
-    """The content of a YAML file as a pydantic model, and its lines. Raises BadInput where it is missing, is no YAML,
-    holds a text that no page can print, or does not fit; it names line, key, and the nearest key that is valid.
-
-    Args:
-        as_written: take scalars as text, so that 81.10 keeps its digits.
+    """The content of a YAML file as a pydantic model, and its lines; `as_written` takes scalars as text, so that 81.10
+    keeps its digits. Raises BadInput where it is missing, is no YAML, holds what no page can print, or does not fit.
     """
     file = name_of(path)
     try:
@@ -165,10 +160,7 @@ def read_with_lines(path: Path, model: type[M], as_written: bool = False) -> tup
         line = f"line {mark.line + 1}: " if mark else ""
         reason = "nested too deeply" if isinstance(e, RecursionError) else getattr(e, "problem", None) or e
         raise BadInput(f"{file}: {line}not valid YAML: {reason}.") from None
-    try:
-        return model.model_validate(content), loader.lines
-    except ValidationError as e:
-        raise explain(e, file, field_names(model), loader.lines.locate) from None
+    return validated(model, content, file, loader.lines.locate), loader.lines
 
 
 def unprintable(text: str) -> str | None:
@@ -200,8 +192,7 @@ def with_digest(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def sha256(path: Path) -> str:
-    """Hash of a file as 64 hex digits; computed once per process while size and times stay the same: an edit that sets
-    the modification time back changes the ctime. Raises BadInput where the file cannot be read."""
+    """Hash of a file as 64 hex digits; kept for this process while size and times, also the ctime, stay the same."""
     try:
         state = os.stat(path)
         return _sha256(Path(path), state.st_mtime_ns, state.st_ctime_ns, state.st_size)
@@ -216,8 +207,7 @@ def _sha256(path: Path, _modified: int, _changed: int, _size: int) -> str:
 
 
 def check_output(path: Path, is_folder: bool = False) -> None:
-    """Raises BadInput for the path of a file, or of a folder with files, that cannot be written, before the work whose
-    result it is to hold; writes nothing."""
+    """Raises BadInput for a file, or a folder of files, that cannot be written, before the work that makes it."""
     try:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             os.stat(path)  # refuses a name that no file can have: too long, with a NUL, a loop of links
@@ -232,9 +222,8 @@ def check_output(path: Path, is_folder: bool = False) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path, durable: bool = False) -> Iterator[Path]:
-    """A temporary file that takes the name of `path` at the end of the block, and is deleted if the block fails: a
-    killed process leaves the old file or the new one, complete; with `durable`, a crash of the machine, too. The
-    folder is made. Raises OSError with the file's name for an error of the system."""
+    """A temporary file that takes the name of `path` at the end of the block, so that a killed process leaves the old
+    file or the new one, complete; with `durable`, a crash of the machine, too. The folder is made."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name.lstrip('.')}.{uuid.uuid4().hex[:12]}")  # unique among hosts
     try:
@@ -262,7 +251,7 @@ def synchronise(path: Path) -> None:
 @contextlib.contextmanager
 def system_errors(path: Path) -> Iterator[None]:
     """Raise an error of the system, such as a full disk, as an OSError that names a file, also where torch,
-    safetensors or tokenizers raise errors of their libraries."""
+    safetensors or tokenizers raise errors of their own."""
     try:
         yield
     except Exception as e:
@@ -287,6 +276,5 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, content) -> None:
-    """`write_text` of JSON with sorted keys, so that equal content gives equal bytes. Raises ValueError for NaN and
-    infinity."""
+    """`write_text` of JSON with sorted keys, so that equal content gives equal bytes; without NaN and infinity."""
     write_text(path, json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n")

@@ -58,8 +58,7 @@ def local_folder(ref: EncoderRef) -> Path | None:
 
 
 def fetch_model(ref: EncoderRef, kind: str = "encoder") -> Path:
-    """Folder in the cache with all files of a model; raises as `fetch`. A branch, which may have moved, is looked up
-    on the hub where that can be reached."""
+    """Folder in the cache with all files of a model; raises as `fetch`."""
     return fetch(ref.name, ref.revision, "model", f"{kind} {ref.name} at {ref.revision[:12]}")
 
 
@@ -87,9 +86,9 @@ def missing_bytes(ref: EncoderRef, what: str) -> int:
 
 
 def fetch(repository: str, revision: str, repo_type: str, what: str, names: Iterable[str] = ()) -> Path:
-    """Folder in the cache with the named files of a repository, or those of a model, whose content is as the hub lists
-    it; what is missing or has changed is fetched. Raises BadInput where there is no such repository or file, it has no
-    weights, or access is restricted; RunFailed where the hub cannot be reached, fails, or sends other bytes twice."""
+    """Folder in the cache with the named files of a repository, or those of a model, as the hub lists them; what is
+    missing or has changed is fetched. Raises BadInput where there is no such repository, file, access or weights;
+    RunFailed where the hub cannot be reached, fails, or sends other bytes twice."""
     folder, files = listed(repository, revision, repo_type, what)
     chosen = list(names) or model_files(files)
     if lacking := [name for name in chosen if name not in files]:
@@ -135,12 +134,6 @@ def listed(repository: str, revision: str, repo_type: str, what: str, **more) ->
     return folder, files
 
 
-def cache_folder() -> Path:
-    from huggingface_hub import constants
-
-    return Path(constants.HF_HUB_CACHE)
-
-
 def _snapshot(repository: str, revision: str, repo_type: str, what: str, names: Iterable[str] = (), **more) -> Any:
     """`snapshot_download` of the named files: it resumes what breaks off and waits as long as the hub asks; what it
     does not do is to ask again for a file after a failure of the server (5xx)."""
@@ -175,7 +168,7 @@ def _check_wait(response) -> None:
 
 def _explained(error: BaseException, what: str) -> BadInput | RunFailed:
     """An error of huggingface_hub, or of the HTTP library below it, in one line."""
-    from huggingface_hub import errors
+    from huggingface_hub import constants, errors
 
     if isinstance(error, (errors.LocalEntryNotFoundError, errors.DryRunError)):  # not in the cache; why not fetched:
         error = error.__cause__ or error
@@ -193,7 +186,7 @@ def _explained(error: BaseException, what: str) -> BadInput | RunFailed:
         return BadInput(f"{what}: the hub has no such repository or commit ({first_line(error)}).")
     kind = BadInput if isinstance(error, errors.OfflineModeIsEnabled) else RunFailed  # offline, no hub has failed
     return kind(
-        f"{what}: not in the cache ({cache_folder()}) with the list of its files, and cannot be fetched:"
+        f"{what}: not in the cache ({constants.HF_HUB_CACHE}) with the list of its files, and cannot be fetched:"
         f" {first_line(error)}. Try again; without a network, run `csebench fetch TARGET --scale SCALE` on another"
         " machine and copy its HF_HOME to this one."
     )

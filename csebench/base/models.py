@@ -72,8 +72,7 @@ def _remedy(model: Path) -> str:
 
 
 def read_facts(folder: Path) -> dict:
-    """What a model's `csebench.json` states, with defaults; of a model that is not ours only defaults. Raises BadInput
-    where the file is damaged."""
+    """What a model's `csebench.json` states, with defaults; of a model that is not ours only defaults."""
     file = folder / FACTS
     return (read_typed(file, Facts, _remedy(folder))[1] if file.exists() else Facts()).model_dump()
 
@@ -88,8 +87,8 @@ def model_sha256(folder: Path) -> str:
 
 
 def check_model(folder: Path) -> None:
-    """Raises BadInput where a file of the model of a finished run is missing, was added, or has another content than
-    its report states by a hash (older reports state none), or the report is damaged."""
+    """Raises BadInput where files of a finished model differ from those that its report states by a hash (older
+    reports state none), or the report is damaged."""
     report = folder / REPORT
     stated = read_typed(report, Report, _remedy(folder))[1].model_sha256 if report.exists() else None
     if stated is not None and (actual := model_sha256(folder)) != stated:

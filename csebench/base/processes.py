@@ -1,5 +1,5 @@
-"""What processes share: the rank among those that torchrun started, the one lock between processes, the GPUs of this
-machine; threads, and the end with the parent. The exchange of tensors: csebench/train/parallel.py.
+"""What processes share: the rank among those that torchrun started, the lock between processes, the GPUs of this
+machine. The exchange of tensors: csebench/train/parallel.py.
 
 A lock is `flock` on a file. It ends with the process, however it ends, and outlives `os.exec`, by which torchrun
 replaces a process. On NFS, Linux locks the file at the server, so it holds between hosts, unless the folder is mounted
@@ -49,8 +49,7 @@ def is_main_process() -> bool:
 
 
 def use_threads(count: int) -> None:
-    """Compute with so many CPU threads, in torch and in the BLAS of numpy and scipy, whatever the environment says:
-    another number gives other bits."""
+    """Use so many CPU threads, in torch and in the BLAS of numpy and scipy: another number gives other bits."""
     import scipy.linalg  # noqa: F401  # loads its BLAS, of which the limit holds
     import torch
     from threadpoolctl import threadpool_limits
@@ -152,14 +151,12 @@ def visible_gpus() -> list[str]:
 
 
 def acquire_gpus(count: int = 0, sharing: int = 1, needed_mb: int = 0) -> None:
-    """Wait until GPUs are free, lock them until this process ends, for CUDA stays on them as long, and name them in
-    CUDA_VISIBLE_DEVICES, which CUDA reads once: so before torch is imported. Does nothing in a process that has GPUs
-    or that torchrun started. A SLURM job without an assigned GPU sees none.
-
-    Raises BadInput where fewer are visible than asked for.
+    """Wait until GPUs are free, lock them until this process ends, and name them in CUDA_VISIBLE_DEVICES, which CUDA
+    reads once: so before torch is imported. Does nothing in a process that has GPUs or that torchrun started. A SLURM
+    job without an assigned GPU sees none.
 
     Args:
-        count: GPUs; 0: one, or the CPU where there is none.
+        count: GPUs; 0: one, or the CPU where there is none. Raises BadInput where fewer are visible.
         sharing: runs that may be on one GPU at a time; a run that shares never joins one that does not. 0: one more
             beside those that share, which it does not wait for.
         needed_mb: memory that a GPU must have free, if it has as much at all.

@@ -37,8 +37,7 @@ def join(names: list[str]) -> None:
 
 
 def find(name: str | Path) -> Path:
-    """A file or folder of the project by its relative name: that of the last folder that has it, else where the
-    project would have it."""
+    """A file or folder by its relative name: in the last folder that has it, else where the project would have it."""
     return next((path for folder in reversed(folders()) if (path := folder / name).exists()), ROOT / name)
 
 

@@ -28,8 +28,8 @@ OF_HOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")  # set for hooks of gi
 
 
 def run_git(*args: str) -> bytes | None:
-    """What a git command prints about the project; None where it fails, as outside a checkout. The checkout may belong
-    to another user: whoever runs its Python need not fear its git configuration."""
+    """What a git command prints about the project; None where it fails, as outside a checkout, which may belong to
+    another user: whoever runs its Python need not fear its git configuration."""
     command = ["git", "-C", str(ROOT), "-c", f"safe.directory={ROOT}", *args]
     environment = {name: value for name, value in os.environ.items() if name not in OF_HOOKS}
     try:
@@ -41,8 +41,7 @@ def run_git(*args: str) -> bytes | None:
 
 @cache  # not `cached`: a process imports its code once, and later edits are not what it runs
 def code_state() -> dict:
-    """Commit, and sha256 of all changes since, new files of code included; None for a clean tree, or outside a
-    checkout. A checkout whose commit cannot be read is reported on stderr; nothing here fails a run."""
+    """Commit, and sha256 of all changes since, new files of code included; None for a clean tree. Fails no run."""
     commit = run_git("rev-parse", "HEAD")
     if commit is None and (ROOT / ".git").exists():
         print(f"{ROOT}: git cannot read the commit, so results will not record it.", file=sys.stderr, flush=True)

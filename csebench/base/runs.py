@@ -86,7 +86,7 @@ def training_report(folder: Path) -> Path | None:
 
 
 def read_report(folder: Path) -> dict | None:
-    """The content of that report. Raises BadInput where it is damaged."""
+    """The content of that report."""
     path = training_report(folder)
     return None if path is None else read_object(path, Report, train_again(folder))
 
@@ -97,12 +97,12 @@ def has_model(folder: Path) -> bool:
 
 
 def delete_model(folder: Path) -> int:
-    """Delete the model of a finished run, whose report is copied to pruned.json; its scores and its log stay. Returns
-    the bytes freed; 0 where another process did it first.
+    """Delete the model of a finished run, whose report is copied to pruned.json. Returns the bytes freed; 0 where
+    another process did it first.
 
     train.json stays until the next workflow is planned (csebench/workflow.py: trained_run): Snakemake fails a job and
-    deletes its score if an input vanishes while it looks at the end of the job, as that of another score of the run.
-    The model's own report goes first: what a killed process leaves of the folder is no finished model.
+    deletes its score if an input vanishes at the end of the job. The model's own report goes first: what a killed
+    process leaves of the folder is no finished model.
     """
     model = folder / "model"
     with contextlib.suppress(FileNotFoundError):
@@ -122,11 +122,8 @@ def size(folder: Path) -> int:
 
 
 class Progress:
-    """The progress of a run in `folder`; a context manager around the work.
-
-    An exception is written as the run's failure and re-raised. An unexpected one gets a note at the end of its
-    traceback: the run, and the step after which it failed. A killed or stopped run leaves the file as last written.
-    """
+    """The progress of a run in `folder`; a context manager around the work. An exception is written as the run's
+    failure and re-raised, with a note if it is unexpected; a killed or stopped run leaves the file as last written."""
 
     def __init__(self, folder: Path, run: str):
         self.folder, self.is_main = folder, is_main_process()
@@ -173,23 +170,19 @@ class Progress:
         if is_last or time_now >= self.log_due:
             self._log()
 
-    def _clock(self) -> None:
-        """Note the seconds since the start, and those left at this pace, evaluations included."""
+    def _write(self, state: Literal["running", "failed"], message: str = "") -> None:
+        """Write progress.json, with the seconds left at this pace, evaluations included; not without the run's folder,
+        which bad input leaves uncreated."""
         now, done_here = self.now, self.now.step - self.resumed_from
         now.seconds, now.updated = time.monotonic() - self.started, time.time()
         now.left = now.seconds / done_here * (now.steps - now.step) if done_here else None
-
-    def _write(self, state: Literal["running", "failed"], message: str = "") -> None:
-        """Write progress.json; not without the run's folder, which bad input leaves uncreated."""
-        self._clock()
+        now.state, now.message = state, message
         self.write_due = time.monotonic() + WRITE_SECONDS
-        self.now.state, self.now.message = state, message
         if self.folder.exists() and (self.is_main or state == "failed"):
             write_json(self.folder / PROGRESS, self.now.model_dump())
 
     def _log(self) -> None:
         """Update the bar, or print a line."""
-        self._clock()
         self.log_due = time.monotonic() + (LINE_SECONDS if self.bar is None else DRAW_SECONDS)
         now = self.now
         results = [] if now.loss is None else [f"loss {now.loss:.3f}"]
@@ -224,8 +217,7 @@ class ProgressRecord(BaseModel):
 
 
 def read_progress(path: Path) -> dict | None:
-    """What others read of a progress.json; None where it does not exist, or no longer. Raises BadInput where it is
-    damaged."""
+    """What others read of a progress.json; None where it does not exist, or no longer."""
     try:
         return read_typed(path, ProgressRecord, "Delete it; a run that goes on writes it anew.")[1].model_dump()
     except MissingFile:

@@ -11,7 +11,7 @@ import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain, product, zip_longest
+from itertools import chain, zip_longest
 from math import sqrt
 
 from tqdm import tqdm
@@ -31,8 +31,8 @@ def on_terminal() -> bool:
 
 
 def bar(items: Iterable | None, what: str, unit: str = "it", **more) -> tqdm:
-    """A progress bar that appears after two seconds, in a terminal only, and vanishes at its end: iterates over the
-    items, or over nothing, to be moved by `update`; `more` is for tqdm, as in `total=100`."""
+    """A progress bar that appears after two seconds, in a terminal only: iterates over the items, or over nothing, to
+    be moved by `update`; `more` is for tqdm, as in `total=100`."""
     about = {"desc": what, "unit": unit, "delay": DELAY_SECONDS, "leave": False, "disable": not on_terminal()}
     return tqdm(items, **about | more)
 
@@ -67,8 +67,7 @@ def print_text(text: str) -> None:
 
 
 def table_text(columns: Sequence[str], rows: Iterable[Sequence], floatfmt: str = "g") -> str:
-    """A table that fits the terminal: text is wrapped, numbers stand at the right, `–` is for None; without `columns`
-    it has no head."""
+    """A table that fits the terminal: text is wrapped, numbers stand at the right, `–` is for None."""
 
     def text(cell) -> str:
         return "–" if cell is None else f"{cell:{floatfmt}}" if isinstance(cell, float) else str(cell)
@@ -89,19 +88,18 @@ def table_text(columns: Sequence[str], rows: Iterable[Sequence], floatfmt: str =
 
 
 def column_widths(columns: Sequence[Sequence[str]], width: int) -> list[int]:
-    """Widths with which columns of cells fit side by side: the more text in a column, the wider; words and numbers
-    stay whole, long words as far as there is room."""
-    widest = [max(map(len, cells)) for cells in columns]
+    """Widths with which columns fit side by side: the more text, the wider; words stay whole as far as there is
+    room."""
+    widths = [max(1, *map(len, cells)) for cells in columns]
     words = [max(len(word) for cell in cells for word in cell.split() or [""]) for cells in columns]
-    share = [sqrt(sum(map(len, cells))) for cells in columns]
-    most_share, room = max(1, *share), width - len(GAP) * (len(columns) - 1)
-    for whole, most in product(range(LONGEST_WORD, 0, -1), range(2 * width, 0, -1)):
-        wanted = (int(most * part / most_share) for part in share)
-        limits = zip(wanted, words, widest, strict=True)
-        widths = [max(1, min(word, whole), min(want, high)) for want, word, high in limits]
-        if sum(widths) <= room:
-            return widths
-    return [1] * len(columns)
+    share = [max(1.0, sqrt(sum(map(len, cells)))) for cells in columns]
+    for _ in range(sum(widths) + len(GAP) * (len(columns) - 1) - width):
+        widest = max(
+            range(len(widths)),
+            key=lambda i: (widths[i] > min(words[i], LONGEST_WORD), widths[i] > 1, widths[i] / share[i]),
+        )
+        widths[widest] = max(1, widths[widest] - 1)
+    return widths
 
 
 def counted(count: int, noun: str) -> str:

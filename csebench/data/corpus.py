@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
-from collections import deque
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
@@ -17,41 +15,19 @@ from csebench.base.errors import BadInput, shortened
 from csebench.base.files import read_bytes, read_json, read_text, sha256
 from csebench.plan.recipe import back_translation_facts
 
-PIECE = 2**18  # bytes that are checked at a time
-LONGEST = 10**6  # bytes of a line
-
+LONGEST = 10**6  # characters of a line
 TRIPLET = ("sent0", "sent1", "hard_neg")  # SimCSE's nli_for_simcse.csv
 
 
-class Lines(Sequence):
-    """Lines of a UTF-8 file, each decoded on access: a run may see a few thousand of a million sentences. Only line
-    feeds end a line (a sentence may hold U+0085 or U+2028). Raises BadInput where it is missing or not UTF-8."""
-
-    def __init__(self, path: Path):
-        self.content = read_bytes(path)  # not mapped into memory: it must stay what was checked
-        pieces = (self.content[start : start + PIECE] for start in range(0, len(self.content), PIECE))
-        try:
-            deque(codecs.iterdecode(pieces, "utf-8"), maxlen=0)
-        except ValueError:
-            read_text(path)  # says what is wrong, and where
-            raise
-        feeds = np.flatnonzero(np.frombuffer(self.content, np.uint8) == ord("\n"))
-        self.ends = feeds if self.content.endswith(b"\n") else np.append(feeds, len(self.content))
-
-    def __len__(self):
-        return len(self.ends)
-
-    def __getitem__(self, number: int | slice) -> str | list[str]:
-        line = range(len(self))[number]
-        if isinstance(line, range):
-            return [str(self[i]) for i in line]
-        start = self.ends[line - 1] + 1 if line else 0
-        return self.content[start : self.ends[line]].removesuffix(b"\r").decode("utf-8")
-
-
 def lines(path: Path) -> list[str]:
-    """All lines of a UTF-8 file; raises as `Lines`."""
-    return list(Lines(path))
+    """Lines of a UTF-8 file. Only line feeds end a line (a sentence may hold U+0085 or U+2028)."""
+    content = read_bytes(path).split(b"\n")
+    try:
+        texts = [line.removesuffix(b"\r").decode("utf-8") for line in content]
+    except UnicodeDecodeError:
+        read_text(path)  # says what is wrong, and where
+        raise
+    return texts[:-1] if len(texts) > 1 and not content[-1] else texts
 
 
 def check_sha256(path: Path, expected: str | None) -> None:
@@ -68,23 +44,21 @@ def check_sha256(path: Path, expected: str | None) -> None:
 def read_corpus(
     path: Path, expected_sha256: str | None = None, kind: str = "sentences", least: int = 2, size: int = 0
 ) -> Sequence:
-    """What a method trains on: one sentence a line, or of kind `triplets` a CSV with the columns of TRIPLET. Raises
-    BadInput for a file that is missing, damaged, too small, or not the one that the run's key was made from.
+    """What a method trains on: one sentence a line, or of kind `triplets` (anchor, positive, hard negative), from a
+    CSV with the columns of TRIPLET. Refuses a file that is damaged, too small, or not the one that the run's key was
+    made from.
 
     Args:
         least: lines with text (a method learns from the differences between two).
         size: sentences that are drawn from it. Of triplets, whose scales have sizes of sentences, all are, if need be.
-
-    Returns:
-        sentences, or tuples of anchor, positive and hard negative.
     """
     check_sha256(path, expected_sha256)
-    sentences = Lines(path)
+    sentences = lines(path)
     _refuse_damage(path, sentences)
     if kind == "triplets":
         return _read_triplets(path)
     held = len(list(islice((s for s in sentences if s.strip()), least)))
-    if held < least and b"\r" in sentences.content.rstrip(b"\r\n"):
+    if held < least and any("\r" in sentence for sentence in sentences):
         raise BadInput(f"{path}: its lines end with carriage returns alone; convert them to line feeds.")
     if held < least:
         content = "only one sentence; at least two are needed, one per line" if held else "no sentence"
@@ -94,16 +68,14 @@ def read_corpus(
     return sentences
 
 
-def _refuse_damage(path: Path, sentences: Lines) -> None:
-    content, ends = sentences.content, sentences.ends
-    too_long = np.flatnonzero(np.diff(ends, prepend=-1) > LONGEST + 1)
-    for start, what in (
-        (0 if content.startswith(codecs.BOM_UTF8) else -1, "a byte-order mark; save it as UTF-8 without one"),
-        (content.find(b"\0"), "a NUL byte; a text has none"),
-        (ends[too_long[0]] if len(too_long) else -1, f"over {LONGEST // 10**6} MB; a line holds one sentence"),
-    ):
-        if start >= 0:
-            raise BadInput(f"{path}: line {np.searchsorted(ends, start) + 1}: {what}.")
+def _refuse_damage(path: Path, sentences: list[str]) -> None:
+    for number, sentence in enumerate(sentences, 1):
+        if number == 1 and sentence.startswith("\ufeff"):
+            raise BadInput(f"{path}: line 1: a byte-order mark; save it as UTF-8 without one.")
+        if "\0" in sentence:
+            raise BadInput(f"{path}: line {number}: a NUL byte; a text has none.")
+        if len(sentence) > LONGEST:
+            raise BadInput(f"{path}: line {number}: over {LONGEST // 10**6} MB; a line holds one sentence.")
 
 
 def _read_triplets(path: Path) -> list[tuple[str, str, str]]:
@@ -123,8 +95,7 @@ def _read_triplets(path: Path) -> list[tuple[str, str, str]]:
 
 
 def read_positives(path: Path, corpus_sha256: str, translators: str, count: int) -> list[str]:
-    """The back-translation of a corpus, aligned with its `count` lines. Raises BadInput where it is missing, of
-    another corpus, made in another way, or of another length."""
+    """The back-translation of a corpus, aligned with its `count` lines; that of another corpus is refused."""
     facts = path.with_name(f"{path.name}.json")
     stated = read_json(facts)
     if not isinstance(stated, dict):

@@ -30,8 +30,7 @@ BLOCK = 2**20  # bytes that are read at a time
 
 
 def fetch_source(name: str, root: Path) -> None:
-    """Bring a source of data/sources.yaml into a data root. Its files are moved there when all are checked. Raises
-    RunFailed where there is no connection, or another content."""
+    """Bring a source of data/sources.yaml into a data root: its files are moved there when all of them are checked."""
     source, part = sources()[name], root / f".{name}.part"
     made, unpacked = part / source.folder, part / "unpacked"
     shutil.rmtree(part, ignore_errors=True)
@@ -90,8 +89,7 @@ def write_imdb(unpacked: Path, folder: Path) -> None:
 
 
 def fetch_url(wanted: Download, folder: Path, without: str) -> Path:
-    """Fetch a file that has a published sum into a folder. Raises RunFailed where it breaks off or has another
-    content, or there is no connection; the message then says what to do `without` one."""
+    """Fetch a file that has a published sum into a folder; `without` says what to do where there is no connection."""
     out, (kind, expected) = folder / Path(wanted.url).name, wanted.sum.split(":")
     actual = hashlib.new(kind)
     try:
@@ -129,8 +127,8 @@ def task_source(task: AbsTask) -> tuple[str, str]:
 
 def load_task(task: AbsTask) -> None:
     """Load the data of a task from the hub into the cache of the datasets library; with HF_HUB_OFFLINE=1 from there.
-    Raises RunFailed where the hub cannot be reached, for which the library would take any revision in its cache, or
-    sent a file that differs from its list, which is removed."""
+    Where the hub cannot be reached, for which the library would take any revision in its cache, or sent a file that
+    differs from its list (which is removed), raises RunFailed."""
     import datasets
     from huggingface_hub import constants
 
@@ -162,6 +160,8 @@ def load_task(task: AbsTask) -> None:
 
 def cached_task(repository: str, revision: str) -> list[Path]:
     """Folders of the datasets library's cache with a data set at a revision, one per configuration."""
-    cache = Path(os.environ.get("HF_DATASETS_CACHE", hub.cache_folder().parent / "datasets"))
+    from huggingface_hub import constants
+
+    cache = Path(os.environ.get("HF_DATASETS_CACHE", Path(constants.HF_HUB_CACHE).parent / "datasets"))
     owner = repository.partition("/")[0]  # the name behind it is written with underscores
     return [path for path in cache.glob(f"{owner}___*/*/*/{revision}") if path.is_dir()]

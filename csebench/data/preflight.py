@@ -125,8 +125,7 @@ def files_of(need: Need, scale: Scale) -> list[Path]:
 
 
 def remote_size(need: Need) -> int:
-    """Bytes that are to be fetched for a need. Raises BadInput or RunFailed where there is no such thing, or its
-    server cannot be reached."""
+    """Bytes that are to be fetched for a need."""
     if need.ref is not None:
         return hub.missing_bytes(need.ref, f"{need.kind} {need.name} at {need.ref.revision[:12]}")
     if need.kind == "mteb":
@@ -166,7 +165,7 @@ def fetch_all(pages: list[Page]) -> Iterator[tuple[str, bool]]:
 
 
 def bring(need: Need) -> None:
-    """Fetch a model or a task into its cache, files into the folder of fetched data; raises as `remote_size`."""
+    """Fetch a model or a task into its cache, files into the folder of fetched data."""
     if need.ref is not None:
         hub.fetch_model(need.ref, need.kind)
     elif need.kind == "mteb":

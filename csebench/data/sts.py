@@ -44,8 +44,7 @@ class Pairs:
 
 def read_sts(root: Path | DataRoot, task: str, split: str = "test") -> list[Pairs]:
     """The subsets of an STS task as SimCSE's SentEval reads them: tokens joined by single blanks, no quoting, unscored
-    pairs dropped. Raises BadInput for a file that is missing or malformed, has another number of scored pairs than
-    expected, or one score for all of them.
+    pairs dropped. Refuses a file that has another number of scored pairs than expected, or one score for all of them.
 
     Args:
         task: `STS12` … `STS16`, `STS-B` or `SICK-R`, as in the papers' columns.
@@ -79,8 +78,7 @@ def read_sts(root: Path | DataRoot, task: str, split: str = "test") -> list[Pair
 
 
 def expected_counts(root: Path | DataRoot, task: str, published: dict[str, dict[str, int]]) -> dict[str, int]:
-    """How many items each part of a task must have: the published numbers, or those of the data root's own
-    `counts.yaml`, where it has one."""
+    """How many items each part of a task has: the data root's own `counts.yaml`, else the published numbers."""
     file = root / "counts.yaml"
     counts = read_yaml(file, RootModel[dict[str, dict[str, Count]]]).root if file.exists() else published
     if task not in counts:

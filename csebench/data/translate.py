@@ -53,12 +53,8 @@ class Translator:
 
 
 def back_translate(corpus: Path, out: Path, translators: str, batch_size: int = 64) -> None:
-    """Write `out`, line by line the back-translation of `corpus`, and `out.json`, which says of what. Raises BadInput
-    where `out` holds the beginning of another translation, or a translator cannot be had.
-
-    Args:
-        translators: two names as `Translator` takes them, there and back, with a blank between them.
-    """
+    """Write `out`, line by line the back-translation of `corpus`, and `out.json`, which says of what; continues its
+    own beginning. `translators` are two names, there and back, with a blank between."""
     sentences = list(read_corpus(corpus, least=1))
     facts = back_translation_facts(sha256(corpus), translators)
     part, settings = out.with_name(f"{out.name}.part"), out.with_name(f"{out.name}.part.json")

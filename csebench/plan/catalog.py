@@ -7,15 +7,15 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, RootModel, ValidationError
+from pydantic import BaseModel, RootModel
 
 from csebench.base.caches import cached
 from csebench.base.data_root import DataRoot
-from csebench.base.errors import BadInput, explain, problem_of, unknown
+from csebench.base.errors import BadInput, problem_of, unknown, validated
 from csebench.base.files import Lines, project_files, read_with_lines, read_yaml
 from csebench.base.project import find, folders
 from csebench.plan.declarations import Dataset, Scale, Training
@@ -25,7 +25,6 @@ from csebench.plan.registry import (
     EVALUATORS,
     METHODS,
     check_name,
-    declaration,
     defect,
     names,
     protocol,
@@ -51,14 +50,15 @@ RESERVED = {*GENERATED, *OVER_ALL, "all", "cells", "comparisons", "evidence", "f
 
 def scale_names() -> list[str]:
     """Names of the files of config/. Raises BadInput for one that no scale can have."""
-    for name in (names := _yaml_names("config")):
+    names = [*project_files("config", YAML)]
+    for name in names:
         check_file_name("config", name)
     return names
 
 
 def paper_files() -> list[str]:
     """Names of the files of papers/, valid or not."""
-    return _yaml_names("papers")
+    return [*project_files("papers", YAML)]
 
 
 @cached
@@ -80,12 +80,8 @@ def check_file_name(folder: str, name: str) -> None:
         raise BadInput(f"{file}: name it with letters, digits and _ only, as its pages are.")
     if re.fullmatch(r"(table|figure)\w+", name) or name in RESERVED:
         raise BadInput(f"{file}: {name!r} is reserved: it means other pages; name it otherwise.")
-    if folder == "papers" and name in _yaml_names("config"):
+    if folder == "papers" and name in project_files("config", YAML):
         raise BadInput(f"{file}: config/ has this name, too, and so the folder of results/; rename it.")
-
-
-def _yaml_names(folder: str) -> list[str]:
-    return [*project_files(folder, YAML)]
 
 
 def scales(first: str) -> list[str]:
@@ -95,8 +91,7 @@ def scales(first: str) -> list[str]:
 
 @cached
 def scale(name: str = DEFAULT_SCALE) -> Scale:
-    """The scale of `config/<name>.yaml`; everything that it names is checked to exist. Raises BadInput: no such scale,
-    or its file names a dataset, method, parameter, size, table or evaluator that does not exist."""
+    """The scale of `config/<name>.yaml`. Raises BadInput: no such scale, or it names what does not exist."""
     scale, file = _read("config", name, Scale)[0], f"config/{name}.yaml"
     for key in ("triplets", "dev") if scale.triplets else ("dev",):
         dataset(getattr(scale, key), f"{file}: {key}")
@@ -104,10 +99,7 @@ def scale(name: str = DEFAULT_SCALE) -> Scale:
     for label, size in scale.sizes.items():
         if size > holds:
             raise BadInput(f"{file}: sizes: {label} is {size:,} sentences, but {scale.corpus} holds {holds:,}.")
-    try:
-        Training.model_validate(scale.override)
-    except ValidationError as e:
-        raise explain(e, f"{file}: override", Training.model_fields) from None
+    validated(Training, scale.override, f"{file}: override")
     declared = [*valid_declarations(METHODS).values(), *valid_declarations(COMPONENTS).values()]
     params = {name for d in declared for name in d.hyperparameters.model_fields}
     if len(declared) < len(names(METHODS)) + len(names(COMPONENTS)):  # a broken file may have any
@@ -131,8 +123,7 @@ def scale(name: str = DEFAULT_SCALE) -> Scale:
 
 @cached
 def datasets() -> dict[str, Dataset]:
-    """The datasets of data/registry.yaml by name, with those of folders that join the project. Raises BadInput for
-    one that two of them have."""
+    """The datasets of data/registry.yaml, of the project and of folders that join it; two of one name are refused."""
     datasets: dict[str, Dataset] = {}
     for path in (folder / "data" / "registry.yaml" for folder in folders()):
         more = read_yaml(path, RootModel[dict[str, Dataset]]).root if path.exists() else {}
@@ -189,20 +180,13 @@ def method_labels() -> dict[str, str]:
 
 def side_by_side() -> Paper:
     """The table of all methods: every file of methods/ is a row, an invalid file with its error as reason."""
-    rows, untrained, trained, simcse = [], [], [], ""
-    labels = method_labels()
-    for name in names(METHODS):
-        if broken := defect(name, METHODS):
-            rows.append((name, broken))
-            continue
-        declared, label = declaration(name), labels[name]
-        rows.append((label, Recipe(method=name)))
-        untrained += [label] * (declared.kind == "untrained")
-        trained += [label] * (declared.is_trained and declared.corpus == "sentences")
-        simcse = label if name == "simcse" else simcse
+    labels, methods = method_labels(), valid_declarations(METHODS)
+    rows = {labels.get(name, name): defect(name, METHODS) or Recipe(method=name) for name in names(METHODS)}
+    untrained = next((labels[name] for name, declared in methods.items() if declared.kind == "untrained"), None)
+    trained = [labels[name] for name, d in methods.items() if d.is_trained and d.corpus == "sentences"]
     questions = (
-        ("Does training beat the untrained encoder?", next(iter(untrained), "")),
-        ("Which methods trained without labels beat SimCSE?", simcse),
+        ("Does training beat the untrained encoder?", untrained),
+        ("Which methods trained without labels beat SimCSE?", labels.get("simcse")),
     )
     families = [
         Family(question=question, rows=pairs, first_page=question)
@@ -210,44 +194,41 @@ def side_by_side() -> Paper:
         if against and (pairs := [(title, against) for title in trained if title != against])
     ]
     caption = "Spearman x 100 on the STS test sets; each method's default variant on 1 % of the corpus."
-    table = _sts_table("All methods", caption, rows, baseline=next(iter(untrained), None), compare=families)
+    table = _sts_table("All methods", caption, rows, baseline=untrained, compare=families)
     return Paper(name=SIDE_BY_SIDE, title="Methods", reference="csebench", tables={SIDE_BY_SIDE: table})
 
 
 def variants() -> Paper:
-    """Papers and released code side by side: one table per method whose variants have a reading (as printed, as
-    released …). Each of these is a row; its difference is a note of the table."""
+    """Papers and released code side by side: a table per method whose variants have a reading, each of them a row."""
     tables = {}
     for method, declared in valid_declarations(METHODS).items():
-        read = {f"{v.reading} ({name})": (name, v) for name, v in declared.variants.items() if v.reading}
+        read = {f"{v.reading} ({name})": name for name, v in declared.variants.items() if v.reading}
         if read:
-            rows = [(label, Recipe(method=method, variant=name)) for label, (name, _) in read.items()]
-            notes = [f"{label}: {variant.difference}." for label, (_, variant) in read.items()]
+            rows = {label: Recipe(method=method, variant=name) for label, name in read.items()}
+            notes = [f"{label}: {declared.variants[name].difference}." for label, name in read.items()]
             caption = f"{declared.paper}. Trained on 1 % of the corpus."
             tables[method] = _sts_table(f"{declared.title} ({method})", caption, rows, notes=notes)
     return Paper(name=VARIANTS, title="Papers and released code", reference="csebench", tables=tables)
 
 
-def _sts_table(title: str, caption: str, runs: Sequence[tuple], **more: Any) -> Table:
-    """Labels with recipes, or with the reason why there is none, scored on the STS test sets after training on 1 % of
-    the corpus. With a `baseline`, the label of a row, a last column shows the differences to it."""
+def _sts_table(title: str, caption: str, runs: Mapping[str, Recipe | str], **more: Any) -> Table:
+    """A table of the STS test sets after training on 1 % of the corpus: recipes by label, or why there is none. With a
+    `baseline`, the label of a row, a last column shows the differences to it."""
     columns = [Column(label=c, task=c, size="1%") for c in STS_COLUMNS]
     columns += [Column(label="gain over untrained", delta="Avg.")] if more.get("baseline") else []
-    rows = [Row(label=r[0], missing=r[1]) if isinstance(r[1], str) else Row(label=r[0], run=r[1]) for r in runs]
+    rows = [Row(label=k, missing=run) if isinstance(run, str) else Row(label=k, run=run) for k, run in runs.items()]
     return Table(title=title, caption=caption, columns=columns, rows=rows, **more)
 
 
 def given_root(scale: Scale) -> Path | None:
     """The folder of benchmark data that the user gives: that of the scale, as a relative path, so that a copied
     checkout does not change the plan; else CSEBENCH_DATA."""
-    if scale.data_root:
-        return Path(os.path.relpath(find(scale.data_root)))
-    return Path(os.environ["CSEBENCH_DATA"]) if os.environ.get("CSEBENCH_DATA") else None
+    given = os.path.relpath(find(scale.data_root)) if scale.data_root else os.environ.get("CSEBENCH_DATA")
+    return Path(given) if given else None
 
 
 def data_root(scale: Scale) -> Path | DataRoot:
-    """Where benchmark data are read: the scale's own folder alone; else CSEBENCH_DATA, and behind it what the rules
-    fetch."""
+    """Where benchmark data are read: the scale's own folder; else CSEBENCH_DATA, and behind it what rules fetch."""
     given, fetched = given_root(scale), Path(FETCHED)
     if given is None or scale.data_root:
         return given or fetched

@@ -5,10 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from csebench.base.data_root import DataRoot
-from csebench.base.errors import BadInput, explain, unknown
+from csebench.base.errors import BadInput, unknown, validated
 from csebench.base.files import parse_json, read_text, sha256
 from csebench.base.hub import local_folder
 from csebench.base.models import model_sha256
@@ -21,8 +19,7 @@ from csebench.plan.spec import TRAINER_VERSION, Spec
 
 
 def spec_from(args: Namespace, size: int) -> Spec:
-    """The run that the options of `csebench train` describe, with `size` sentences of the corpus. Raises BadInput: an
-    option is missing, unknown or invalid."""
+    """The run that the options of `csebench train` describe, with `size` sentences of the corpus."""
     if args.encoder is None:
         raise BadInput("train: --method needs --encoder: a name in config/, a folder, or ID@COMMIT of the hub.")
     if wrong := [setting for setting in args.set if "=" not in setting]:
@@ -51,14 +48,10 @@ def spec_from(args: Namespace, size: int) -> Spec:
 
 
 def read_spec(text: str) -> Spec:
-    """A spec from JSON text or from a JSON file, checked against the declarations of this code. Raises BadInput: it is
-    no spec, or that of another version of the code."""
+    """A spec from JSON text or from a JSON file; it must fit the declarations and versions of this code."""
     where = "spec" if text.lstrip().startswith("{") else text
     content = parse_json(text if where == "spec" else read_text(Path(text)), where)
-    try:
-        spec = Spec.model_validate(content)
-    except ValidationError as e:
-        raise explain(e, where, Spec.model_fields) from None
+    spec = validated(Spec, content, where)
     method = declaration(spec.method)
     if (spec.corpus is not None) != method.needs_corpus:
         raise BadInput(f"{where}: corpus: {spec.method} needs {'one' if method.needs_corpus else 'none'}.")
@@ -82,8 +75,7 @@ def read_spec(text: str) -> Spec:
 
 
 def find_encoder(name: str) -> EncoderRef:
-    """An encoder by its name in config/ (with or without folder or owner), by a folder, or as ID@COMMIT. Raises
-    BadInput: no such encoder."""
+    """An encoder by its name in config/ (with or without folder or owner), by a folder, or as ID@COMMIT."""
     known = known_encoders()
     for ref in known:
         if name in (ref.name, Path(ref.name).name):
@@ -97,7 +89,7 @@ def find_encoder(name: str) -> EncoderRef:
 
 def find_model(name: str) -> str:
     """What `csebench evaluate` opens: a folder or .npz file as it is, the model of a run by its id, an encoder of
-    config/ at its pinned commit, or an id of the hub. Raises BadInput: no such model."""
+    config/ at its pinned commit, or an id of the hub."""
     path = Path(name)
     if path.exists() or path.suffix == ".npz":
         return name

@@ -1,6 +1,5 @@
-"""What training and scoring will cost on a device, from measured steps: seconds, and the range they may lie in. Of
-one run, of one score, and of what is left of pages (`Work`).
-"""
+"""What training and scoring will cost on a device, from measured steps: seconds, and the range they may lie in; of a
+run, of a score, and of what is left of pages (`Work`)."""
 
 from __future__ import annotations
 
@@ -133,11 +132,8 @@ def _token_seconds(times: StepTimes) -> float:
 
 
 def step_seconds(name: str, times: StepTimes) -> float | None:
-    """Seconds per step of a method on a device; None where they cannot be derived.
-
-    Measured there; else scaled from another device, by a method that was measured on both; else the step of the host
-    plus what each component adds to the reference method.
-    """
+    """Seconds per step of a method on a device: measured there; else scaled from another device, by a method that was
+    measured on both; else the step of the host plus what each component adds to the reference method; else None."""
     if name in times.seconds:
         return times.seconds[name]
     for known, known_seconds in times.seconds.items():
@@ -179,8 +175,7 @@ def training(spec: Spec, times: StepTimes) -> Estimate | None:
 
 
 def embedding(sentences: int, times: StepTimes) -> Estimate | None:
-    """Forecast of embedding sentences; where that was not measured, in proportion to another device's. None without
-    one."""
+    """Forecast of embedding sentences; where that was not measured, in proportion to another device's, or None."""
     if times.sentences_per_second:
         return Estimate.within(sentences / times.sentences_per_second, times.factor)
     for other in step_times():
@@ -214,7 +209,7 @@ Score = tuple[str, str]  # id of the run, evaluator
 
 class Work:
     """What is left of pages of one scale. A score costs several steps: its run is trained, perhaps after another run
-    or a back-translation, then scored; a step is paid once, whatever needs it. Raises BadInput for an unknown device.
+    or a back-translation, then scored; a step is paid once, whatever needs it.
 
     Args:
         device: of data/step_times.yaml; None: the fastest for the commonest encoder that was measured on any.
@@ -297,8 +292,7 @@ def fastest_seconds(spec: Spec, scale: str) -> float | None:
 
 
 def job_minutes(forecast: float | None, attempt: int) -> int:
-    """Minutes to request from a cluster for a forecast in seconds: doubled in every further attempt. Without a
-    forecast, the longest request."""
+    """Minutes to request from a cluster for a forecast in seconds, or without one; doubled in every attempt."""
     if forecast is None:
         return LONGEST_MINUTES
     asked = UNMEASURED_MINUTES + math.ceil(MARGIN * forecast / 60)

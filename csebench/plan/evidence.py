@@ -1,7 +1,5 @@
 """Scores that other people published (`evidence/*.yaml`): their schema, and which of them are of a row.
-
-docs/evidence.md says how to contribute a source; what needs arithmetic is checked by tests/unit/test_evidence.py.
-"""
+docs/evidence.md says how to contribute a source; tests/unit/test_evidence.py checks their arithmetic."""
 
 from __future__ import annotations
 
@@ -97,11 +95,6 @@ class Setup(Strict):
     versions: str | None = None
     gpu: str | None = None
     differs: str | None = None  # from the authors' recipe or protocol, what no other key has
-
-    def merge(self, inner: Setup) -> Setup:
-        """A source's setup with that of one of its experiments, which wins; what differs is said of both."""
-        differs = "; ".join(filter(None, (self.differs, inner.differs))) or None
-        return self.model_copy(update={**inner.model_dump(exclude_none=True), "differs": differs})
 
 
 class PublishedRun(Strict):
@@ -277,7 +270,10 @@ class Evidence:
 
     @property
     def setup(self) -> Setup:
-        return self.source.setup.merge(self.experiment.setup)
+        """That of the source, over it that of the experiment; what differs is said of both."""
+        outer, inner = self.source.setup, self.experiment.setup
+        differs = "; ".join(filter(None, (outer.differs, inner.differs))) or None
+        return outer.model_copy(update={**inner.model_dump(exclude_none=True), "differs": differs})
 
 
 class Key(NamedTuple):
@@ -295,15 +291,9 @@ def all_evidence() -> list[Evidence]:
 
 
 def key_of_row(row: Row, encoder: str) -> Key | None:
-    """Method, encoder and pooler whose evidence is of a row; None where there can be none.
-
-    Derived from the recipe: a variant, a component, a sweep, or a parameter other than those of the training budget
-    makes it another method. A row's `evidence` names one where the recipe does not tell; raises BadInput for one that
-    evidence/methods.yaml does not have.
-
-    Args:
-        encoder: role of the row's table.
-    """
+    """Method, encoder and pooler whose evidence is of a row of a table, whose encoder has a role; None where there can
+    be none: a variant, a component, a sweep, or a parameter beyond the training budget makes a recipe another method.
+    Raises BadInput where the row names `evidence` of a method that evidence/methods.yaml does not have."""
     given, recipe = row.evidence, row.run
     role = (given and given.encoder) or (recipe and recipe.encoder) or encoder
     if given is not None:
@@ -331,12 +321,8 @@ def key_of(named: Experiment | Checkpoint) -> Key:
 
 
 def evidence_of(key: Key, score: str, size: str = FULL) -> list[Evidence]:
-    """Every experiment with a score of the method itself, comparable or not, sure or not.
-
-    Args:
-        score: one of `score_names`. Of a transfer task, scores on dev folds do not count.
-        size: of the training set, as in the columns of few-shot tables.
-    """
+    """Every experiment with a score (one of `score_names`) of the method itself, comparable or not, sure or not. Of a
+    transfer task, scores on dev folds do not count."""
     of_transfer = score in (TRANSFER, *tasks().get(TRANSFER, []))
     return [
         evidence

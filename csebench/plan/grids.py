@@ -37,8 +37,7 @@ class CellPlan:
 
 @cached
 def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan]]:
-    """The rows of cells of `table2` or `figure3`; empty for a table of settings. Raises BadInput: a row or column
-    names something that does not exist."""
+    """The rows of cells of `table2` or `figure3`; empty for a table of settings."""
     grid = find_grid(paper_name, name)
     if isinstance(grid, SettingsTable):
         return []
@@ -111,8 +110,7 @@ def _plan_cell(
 
 
 def parts_of_cell(grid: Grid, cells: list[list[CellPlan]], row: int, column: int) -> list[CellPlan]:
-    """The cells with runs that a cell shows or, where it is derived, is computed from; empty for one that shows
-    nothing, such as the baseline's difference to itself."""
+    """The cells with runs that a cell shows or is computed from; none for the difference of a baseline to itself."""
     shown = grid.columns[column]
     if shown.task is not None:
         return [cells[row][column]]
@@ -125,8 +123,7 @@ def parts_of_cell(grid: Grid, cells: list[list[CellPlan]], row: int, column: int
 
 
 def substitute(evaluator: str, scale: Scale) -> str | None:
-    """The evaluator that a scale uses for another: its substitute, that of its name without settings, or itself; None
-    where the scale uses none."""
+    """The evaluator that a scale uses for another, by its text or its name without settings; None if it uses none."""
     name = evaluator.partition(":")[0]
     return scale.evaluators.get(evaluator, scale.evaluators.get(name, evaluator))
 
@@ -140,8 +137,7 @@ def substitute_sweep(sweep: dict[str, Value], scale: Scale) -> tuple[dict[str, V
 
 
 def find_grid(paper_name: str, name: str) -> Table | SettingsTable | Figure:
-    """`table2` or `figure3` of a paper; `methods` of the paper `methods` is the table of all methods, `micse` of
-    `variants` that of miCSE's variants."""
+    """`table2` or `figure3` of a paper; `micse` of the paper `variants` is the table of miCSE's variants."""
     return pick_grid(dict(paper(paper_name)), name, f" of {paper_name}")
 
 
@@ -164,10 +160,8 @@ def recipe_values(paper_name: str, name: str, param: str) -> list[Value]:
 
 
 def untrained_cell(paper_name: str, name: str, scale_name: str) -> CellPlan | None:
-    """The untrained encoder's cell of the page of all methods, for the line in a figure of curves or of bars.
-
-    None for a figure of differences, of several scores or on another encoder.
-    """
+    """The untrained encoder's cell of the page of all methods, for the line in a figure of curves or of bars; None for
+    a figure of differences, of several scores or on another encoder."""
     grid = find_grid(paper_name, name)
     if not isinstance(grid, Figure) or grid.kind not in ("curves", "bars") or (grid.kind == "bars" and grid.baseline):
         return None

@@ -20,8 +20,8 @@ DATA = ("config", "papers", "evidence", "methods", "evaluators")  # an edited la
 
 
 def renewed_record(output: Path) -> Path:
-    """The record of a file below results/: a hash of the contents that it was made from. It is written anew, and so is
-    newer than its file, where these contents are other ones now, or some are missing."""
+    """The record of what a file below results/ was made from: newer than the file where that changed or lacks a
+    part."""
     record, content = record_of(output), content_hash(output)
     if content is None or not record.exists() or not record.read_text(encoding="utf-8").startswith(content):
         write_text(record, f"{content} {time.time_ns()}")  # Snakemake ignores a newer file with the content of before
@@ -30,8 +30,7 @@ def renewed_record(output: Path) -> Path:
 
 @contextlib.contextmanager
 def recording(page: Path, out: Path | None) -> Iterator[None]:
-    """Keep the record of a page that such a block writes into `out`, if that is its place below results/, or the same
-    below results/partial/."""
+    """Keep the record of a page that such a block writes to its place in results/, or in results/partial/."""
     out = Path(os.path.relpath(out or os.devnull))
     content = content_hash(out) if out in (page, PARTIAL / page.relative_to(catalog.RESULTS)) else None
     yield
@@ -48,8 +47,7 @@ def record_of(output: Path) -> Path:
 
 
 def content_hash(output: Path) -> str | None:
-    """Hash of the contents that a file below results/ is made from: what rules make for it, and the project's code and
-    data. None where a file that rules make is missing."""
+    """Hash of what a file below results/ is made from: files of rules, code, data; None if one of rules is missing."""
     made = made_files(output)
     if not output.is_relative_to(PARTIAL) and not all(path.exists() for path in made):
         return None
@@ -61,8 +59,7 @@ def content_hash(output: Path) -> str | None:
 
 
 def made_files(output: Path) -> list[Path]:
-    """The files that rules make for a file below results/: scores, pages, searches. Raises BadInput: no such
-    page."""
+    """The files that rules make for a file below results/: scores, pages, searches."""
     name, scale = name_and_scale(output)
     if name == "evidence":
         return []

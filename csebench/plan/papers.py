@@ -126,11 +126,8 @@ class Premise(Strict):
 
 
 class Family(Strict):
-    """A question that a table or figure answers by comparing rows, and the comparisons that answer it.
-
-    The p-values of a family are corrected by Holm over it; the primary one of a table is a single comparison, and its
-    answer stands first on the page.
-    """
+    """A question that a table or figure answers by comparing rows. Its p-values are corrected by Holm over the family;
+    the primary one of a table is a single comparison, and its answer stands first on the page."""
 
     question: str
     rows: list[tuple[str, str]]  # (row, the row that it is compared with); OTHERS as row: every other row
@@ -389,8 +386,7 @@ def _names_cells(claim: Claim, info: ValidationInfo) -> Claim:
 
 
 def pick_grid(fields: Mapping[str, Any], name: str, whose: str = "") -> Table | SettingsTable | Figure:
-    """`table2` or `figure3` of a paper's fields; a name without a kind is the key of a table. Raises BadInput where
-    there is none of that name."""
+    """`table2` or `figure3` of a paper's fields; a name without a kind is the key of a table."""
     kind = "figure" if name.startswith("figure") else "table"
     if (key := name.removeprefix(kind)) not in (known := fields[f"{kind}s"]):
         raise unknown(f"{kind}{whose}", key, known)

@@ -44,8 +44,7 @@ def conditions(scale: Scale) -> Conditions:
 
 
 def make_spec(recipe: Recipe, encoder: EncoderRef, size: int, seed: int, given: Conditions, where: str) -> Spec:
-    """The run of a recipe. Raises BadInput: an unknown variant or parameter, a value that does not fit, or a component
-    that the method cannot take.
+    """The run of a recipe.
 
     Args:
         encoder: the encoder that training, or its pre-training stage, starts from.
@@ -122,8 +121,7 @@ def recipe_name(method: Declaration, components: Iterable[str]) -> str:
 
 @cached
 def host(kind: str) -> str:
-    """The method on which the shared settings of a kind are searched: SimCSE, supervised where the kind is, else the
-    first with a search; empty where there is none."""
+    """The method on which the shared settings of a kind are searched: of HOSTS, else the first with a search."""
     searched = [name for name, d in valid_declarations(METHODS).items() if d.kind == kind and d.search]
     return min(searched, key=lambda name: name not in HOSTS, default="")
 

@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from csebench.base.caches import cached
-from csebench.base.errors import BadInput, explain, field_names, problem_of, unknown
+from csebench.base.errors import BadInput, problem_of, unknown, validated
 from csebench.base.files import Lines, project_files, read_text, unprintable
 from csebench.base.project import PACKAGE, find, folders, name_of
 from csebench.plan.declarations import Declaration, EvaluatorDeclaration, Panel, Value
@@ -34,8 +32,7 @@ def names(folder: Path) -> list[str]:
 
 
 def read_literal(path: Path, variable: str):
-    """The value of a module-level literal, read without running the file. Raises BadInput: the file is not valid
-    Python, or has no such literal."""
+    """The value of a module-level literal, read without running the file."""
     return literal_with_lines(path, variable)[0]
 
 
@@ -116,15 +113,14 @@ def check_name(name: str, folder: Path, where: str = "") -> None:
 
 
 def defect(text: str, folder: Path, where: str = "") -> str | None:
-    """What is wrong with the file of a method, component or evaluator, which may have settings: `beir:scifact`; None
-    where it is valid. Raises BadInput for an unknown name."""
+    """What is wrong with the file of a method, component or evaluator (as `beir:scifact`, too), or None."""
     name = text.partition(":")[0]
     check_name(name, folder, where)
     return problem_of(any_declaration, name, folder)
 
 
 def recipe_defect(method: str, components: Iterable[str], where: str = "") -> str | None:
-    """What is wrong with a file that a method with added components needs, or None. Raises BadInput as `defect`."""
+    """What is wrong with a file that a method with added components needs, or None."""
     needed = [(method, METHODS), *((name, COMPONENTS) for name in components)]
     for name, folder in needed:
         if broken := defect(name, folder, where):
@@ -136,7 +132,7 @@ def recipe_defect(method: str, components: Iterable[str], where: str = "") -> st
 
 
 def declaration(name: str, folder: Path = METHODS) -> Declaration:
-    """The checked declaration of a method or component. Raises BadInput as `any_declaration` does."""
+    """The checked declaration of a method or component."""
     declared = any_declaration(name, folder)
     assert isinstance(declared, Declaration), folder
     return declared
@@ -144,8 +140,7 @@ def declaration(name: str, folder: Path = METHODS) -> Declaration:
 
 @cached
 def valid_declarations(folder: Path) -> dict[str, Declaration]:
-    """The declarations of methods or components by name, without those of invalid files: what needs one of these gets
-    the error, and the page of all methods shows it."""
+    """The declarations of methods or components by name, without those of invalid files."""
     return {name: declaration(name, folder) for name in names(folder) if defect(name, folder) is None}
 
 
@@ -156,7 +151,7 @@ def valid_evaluators() -> dict[str, EvaluatorDeclaration]:
 
 
 def evaluator_declaration(name: str) -> EvaluatorDeclaration:
-    """The checked declaration of an evaluator. Raises BadInput as `any_declaration` does."""
+    """The checked declaration of an evaluator."""
     declared = any_declaration(name, EVALUATORS)
     assert isinstance(declared, EvaluatorDeclaration), name
     return declared
@@ -164,22 +159,16 @@ def evaluator_declaration(name: str) -> EvaluatorDeclaration:
 
 @cached
 def any_declaration(name: str, folder: Path) -> Declaration | EvaluatorDeclaration:
-    """The checked declaration of a method, component or evaluator, by its folder. Raises BadInput for an unknown name
-    or an invalid declaration."""
+    """The checked declaration of a method, component or evaluator, by its folder."""
     check_name(name, folder)
     model = EvaluatorDeclaration if folder.name == EVALUATORS.name else Declaration
     path = files(folder)[name]
     literal, lines = literal_with_lines(path, "DECLARATION")
     if folder == METHODS and isinstance(literal, dict) and (base := base_method(path)):
         literal = {"kind": declaration(base).kind} | literal
-    above = ()  # keys of the part that is checked
-    try:
-        declared = model.model_validate(literal, context=declaration)
-        if isinstance(declared, Declaration):
-            above = ("params",)
-            declared.hyperparameters()
-    except ValidationError as e:
-        raise explain(e, lines.file, field_names(model), lambda place: lines.locate((*above, *place))) from None
+    declared = validated(model, literal, lines.file, lines.locate, context=declaration)
+    if isinstance(declared, Declaration):  # its own values must fit, too
+        validated(declared.hyperparameters, {}, lines.file, lambda place: lines.locate(("params", *place)))
     if declared.name != name:
         where, _ = lines.locate(("name",))
         raise BadInput(f"{where}: name: is {declared.name!r} but the file is {name}.py; make them agree.")
@@ -187,8 +176,7 @@ def any_declaration(name: str, folder: Path) -> Declaration | EvaluatorDeclarati
 
 
 def load(name: str, folder: Path = METHODS, attribute: str = ""):
-    """The class of a method or component, the function of an evaluator, or another attribute of its file; imports
-    torch, so only workers call it."""
+    """A method's or component's class, an evaluator's function, or another attribute of the file; imports torch."""
     any_declaration(name, folder)
     package: Any = importlib.import_module(".".join(folder.parts))
     package.__path__.extend(str(base / folder) for base in folders()[1:] if str(base / folder) not in package.__path__)
@@ -205,8 +193,7 @@ def tasks_of(text: str) -> list[str]:
 
 @cached
 def panels() -> dict[str, tuple[str, Panel]]:
-    """(evaluator, panel) by the kind of figure that the evaluator draws. A broken file has none; what needs it fails.
-    Raises BadInput: two evaluators declare one kind."""
+    """(evaluator, panel) by the kind of figure that the evaluator draws; of valid files."""
     by_kind = {}
     for name, declared in valid_evaluators().items():
         for kind, panel in declared.panels.items():
@@ -273,8 +260,7 @@ class Protocol:
 
 @cached
 def protocol(text: str, where: str = "") -> Protocol:
-    """Parse `NAME`, `NAME:PARAMETER` or `NAME:PARAMETER:VARIANT`. Raises BadInput: no such evaluator or variant, or
-    the required parameter is missing."""
+    """Parse `NAME`, `NAME:PARAMETER` or `NAME:PARAMETER:VARIANT`."""
     name, *rest = text.split(":")
     check_name(name, EVALUATORS, where)
     declared = evaluator_declaration(name)
@@ -296,13 +282,8 @@ def protocol(text: str, where: str = "") -> Protocol:
 
 def fill(declared: Declaration, values: dict, where: str) -> dict[str, Any]:
     """Hyper-parameters of a method or component, typed, checked and completed with the defaults of the declaration;
-    without those that have no effect, as the learning rate of what is not trained, and those at the value that runs do
-    not state (`Unstated`). Raises BadInput, with the nearest valid name: an unknown parameter, or a wrong value."""
-    model = declared.hyperparameters
-    try:
-        filled = model.model_validate(values).model_dump()
-    except ValidationError as e:
-        raise explain(e, where, model.model_fields) from None
+    without those that have no effect, and those at the value that runs do not state (`Unstated`)."""
+    filled = validated(declared.hyperparameters, values, where).model_dump()
     if not declared.is_trained and declared.kind != "component":
         filled = {key: value for key, value in filled.items() if key in declared.params or key == "pooler"}
     return {key: value for key, value in filled.items() if declared.unstated.get(key, ...) != value}

@@ -28,10 +28,8 @@ class CorpusSpec(Strict):
 
 
 class Spec(Strict):
-    """Everything that decides the model of a run, typed and complete.
-
-    Commit, hardware, library versions, paths and labels are not part of it; they go into the provenance.
-    """
+    """Everything that decides the model of a run, typed and complete. Commit, hardware, library versions, paths and
+    labels go into the provenance."""
 
     method: str
     method_version: int

@@ -76,8 +76,8 @@ def runs(scale_name: str) -> dict[str, Spec]:
 
 
 def finished_runs(pages: Iterable[Page]) -> set[str]:
-    """Runs of pages of which nothing is left to be made: their model is there, or every score of them that the pages
-    show is published. A run that others start from is finished, too, when all of these are."""
+    """Runs of pages of which nothing is left to be made: their model is there, or every score that the pages show is
+    published. A run that others start from is finished, too, when all of these are."""
     specs: dict[str, Spec] = {}
     shown: dict[str, list[Path]] = {}
     for page in pages:
@@ -101,7 +101,7 @@ def evaluators(scale_name: str) -> dict[str, set[str]]:
 
 
 def run(run_id: str, scale_name: str) -> Spec:
-    """A run of a scale by id. Raises BadInput if no page needs it."""
+    """A run of a scale by id."""
     if run_id not in runs(scale_name):
         hint = f"`csebench plan all --scale {scale_name} --runs` lists the runs."
         raise BadInput(f"no table of scale {scale_name} needs a run {run_id!r}; {hint}")
@@ -109,7 +109,7 @@ def run(run_id: str, scale_name: str) -> Spec:
 
 
 def scale_of_run(run_id: str, first: str) -> str:
-    """The scale whose pages need a run; `first` is tried before the others. Raises BadInput if none does."""
+    """The scale whose pages need a run; `first` is tried before the others."""
     for name in scales(first):
         if run_id in runs(name):
             return name
@@ -152,8 +152,8 @@ def page(name: str, scale_name: str, paper_name: str | None = None) -> Page:
 
 @cached
 def pages(scale_name: str) -> tuple[Page, ...]:
-    """Every page of a scale: tables over all papers, generated ones, then each paper's tables and figures; without
-    broken ones (`left_out`)."""
+    """Every page of a scale: tables over all papers, generated ones, then each paper's; without broken ones
+    (`left_out`)."""
     of_papers = [page(name, scale_name, of_paper) for of_paper, name in planned_grids(scale_name)]
     tables = sorted({page.name for page in of_papers if page.name.startswith("table")}, key=by_number)
     return (*(page(name, scale_name) for name in (*tables, *GENERATED)), *of_papers)
@@ -195,7 +195,7 @@ def target_name(paper: str, name: str) -> str:
 
 def parse_target(target: str, scale_name: str) -> list[Page]:
     """The pages of `all`, `methods`, `variants`, `variants/micse`, `table2`, `micse` (all of the paper's),
-    `micse/figure3`, or of a path such as `results/mini/micse/table2.md`. Raises BadInput: no such page."""
+    `micse/figure3`, or of a path such as `results/mini/micse/table2.md`."""
     if target == "all":
         return list(pages(scale_name))
     parts, scale_name = split_target(target, scale_name)

@@ -154,8 +154,7 @@ def tunable() -> list[str]:
 
 
 def plan_trials(name: str, scale_name: str, number: int | None = None) -> list[tuple[Settings, list[Spec]]]:
-    """The settings and the runs of each trial of the grid; a larger number adds trials to those of a smaller one, None
-    wants all. Raises BadInput where there is nothing to try."""
+    """The settings and runs of each trial of the grid, or of the first `number`."""
     space, untuned = search_space(name), plan_trial(name, {}, scale_name)
     if not space:
         taken = f" but what it takes from {' and '.join(before)}" if (before := searches_before(name)) else ""
@@ -193,8 +192,7 @@ def plan_outward(name: str, scale_name: str, trials: list[Trial]) -> list[tuple[
 
 
 def plan_trial(name: str, settings: Settings, scale_name: str) -> Spec:
-    """The run of a trial, with what the searches before chose. Raises BadInput as `make_spec` does, or where the scale
-    lacks the encoder or the size."""
+    """The run of a trial, with what the searches before chose."""
     scale, (method, *added) = catalog.scale(scale_name), name.split("+")
     for kind, key, known in (("encoder", ENCODER, scale.encoders), ("size", SIZE, scale.sizes)):
         if key not in known:
@@ -229,8 +227,7 @@ def search_path(name: str, scale_name: str) -> Path:
 
 
 def search_files(scale_name: str) -> list[Path]:
-    """The files of all searches that were made at a scale, without those of methods and components whose files are
-    broken."""
+    """The files of the searches that were made at a scale, without those of broken methods and components."""
     names = project_files(search_path("", scale_name).parent, "*.json")
     return [search_path(name, scale_name) for name in names if not is_broken(name)]
 
@@ -245,7 +242,7 @@ def read_search(path: Path) -> Search:
 
 
 def made_search(name: str, scale_name: str) -> Search | None:
-    """The search that was made of a name at a scale; None where there is no file of it. Raises as `read_search`."""
+    """The search that was made of a name at a scale; None where there is no file of it."""
     path = search_path(name, scale_name)
     return read_search(path) if find(path).exists() else None
 
@@ -275,8 +272,7 @@ def tuned_conditions(scale: Scale, encoder: EncoderRef) -> Conditions:
 
 @cached
 def tuned_settings(scale_name: str) -> Mapping[str, Settings]:
-    """What searches chose, by name; empty for a scale that is not `tuned`. Raises BadInput: there is no search, one
-    does not fit, or they have different numbers of trials."""
+    """What searches chose, by name; empty for a scale that is not `tuned`."""
     if not catalog.scale(scale_name).tuned:
         return {}
     key, searches = f"config/{scale_name}.yaml: tuned", [read_search(path) for path in search_files(scale_name)]
@@ -312,9 +308,12 @@ def defect(search: Search, scale_name: str) -> str | None:
     inherited_today = {key: value for key, value in search.trials[0].settings.items() if key not in space}
     if changed := differences(search.spec, plan_trial(search.name, inherited_today, scale_name)):
         return f"made under other settings ({', '.join(changed)})"
-    for key, value in (setting for trial in search.trials[1:] for setting in trial.settings.items()):
-        if key in space and value not in space[key]:
-            return f"{key} {value} is no value that `csebench tune` tries"
+    for number, trial in enumerate(search.trials[1:], 1):
+        strange = [f"{key} {value}" for key, value in trial.settings.items() if value not in space.get(key, [value])]
+        before = (search.trials[:count] for count in range(number, 0, -1))
+        outward = (settings for trials in before for settings, _ in plan_outward(search.name, scale_name, trials))
+        if strange and trial.settings not in outward:
+            return f"{strange[0]} is no value that `csebench tune` tries"
     if len(search.trials) < search.planned:
         return f"{len(search.trials)} of {search.planned} trials are made"
     return "every trial failed" if search.chosen is None else None

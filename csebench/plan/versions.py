@@ -134,8 +134,7 @@ class Locked(BaseModel):
 
 
 def locked() -> dict[str, dict]:
-    """Every unit's version and hash as they are in the lock; without drafts, which the lock of the last commit has
-    not. Raises BadInput where it is damaged."""
+    """Every unit's version and hash in the lock; without drafts, which the lock of the last commit does not have."""
     if not LOCK.exists():
         return {}
     noted = read_object(LOCK, RootModel[dict[str, Locked]], "Restore it: `git checkout` of this file.")
@@ -160,8 +159,8 @@ def unversioned_code() -> list[str]:
 
 
 def mark(units: Iterable[str]) -> dict[str, list[str]]:
-    """What the provenance of a result states about the units that made it: those whose code changed without a new
-    version; nothing where there is none."""
+    """What the provenance of a result states about its units: those whose code changed without a new version, if
+    any."""
     changed = sorted({*units} & {*unversioned_code()})
     return {"unversioned_code": changed} if changed else {}
 

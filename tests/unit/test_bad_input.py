@@ -22,11 +22,7 @@ ENCODER = ROOT / "encoders" / "bert-mini-wiki"
 STSB = "downstream/STS/STSBenchmark/sts-dev.csv"
 FILES = {  # of the working directory
     "file": b"x",
-    "empty.txt": b"\n\n",
     "latin.txt": b"one\ncaf\xe9\n",
-    "one.txt": b"a single sentence\n\n",
-    "mac.txt": b"one sentence\rtwo sentences\r",
-    "nul.txt": b"a\nb\0\n",
     "half.json": b'{"method": "simcse", ',
     "finished/spec.json": b"{}",
     "damaged/spec.json": b"\xff\0",
@@ -101,6 +97,11 @@ REFUSED = {
     "component in --set": (setting("mocco.queue=3"), "unknown component 'mocco'", "'moco'"),
     "variant": (training("--variant", "cod", method="micse"), "variant of micse 'cod'", "'code'"),
     "hyper-parameter": (setting("temprature=0.1"), "--set: simcse: temprature", "'temperature'"),
+    "half a step": (setting("steps=2.5"), "steps", "valid integer"),
+    "dropout of all": (setting("dropout=1.0"), "dropout", "less than 1"),
+    "pooler of training": (setting("pooler=clss"), "pooler", "'cls_before_pooler'"),
+    "choice of a component": (training("--with", "ami", "--set", "ami.form=papper"), "ami: form", "'paper'"),
+    "setting of a component": (training("--with", "ami", "--set", "ami.wieght=1"), "wieght", "'weight'"),
     "too many steps": (setting("steps=1" + "0" * 30), "steps", "less than or equal to"),
     "number that overflows": (setting("clip=1e400"), "clip", "finite number"),
     "number that is none": (setting("temperature=nan"), "temperature", "finite number"),
@@ -112,7 +113,7 @@ REFUSED = {
         training("--variant", "released", "--set", "moco.queue=8", method="micse"),
         "--with moco",
     ),
-    "batch of more than the sample": (training("--size", "20"), "batch_size: 64", "the 20 sentences"),
+    "batch of more than the sample": (training("--size", "63"), "batch_size: 64", "the 63 sentences"),
     "size of more than the corpus": (training("--size", "401"), "--size 401", "smoke.txt holds 400 sentences"),
     "size of more than the triplets": (
         training("--size", "41", corpus=TRIPLETS, method="simcse_sup"),
@@ -156,11 +157,7 @@ REFUSED = {
     "no corpus": (["train", "--method", "simcse", "--encoder", ENCODER, "--out", "out"], "simcse", "--corpus"),
     "corpus that is missing": (training(corpus="nothing.txt"), "nothing.txt: no such file"),
     "folder as corpus": (training(corpus=SMOKE), f"{SMOKE}: is a folder"),
-    "corpus without text": (training(corpus="empty.txt"), "empty.txt: holds no sentence"),
     "corpus that is not UTF-8": (training(corpus="latin.txt"), "latin.txt: line 2: not UTF-8"),
-    "corpus of one sentence": (training(corpus="one.txt"), "one.txt: holds only one sentence", "at least two"),
-    "corpus of carriage returns": (training(corpus="mac.txt"), "mac.txt", "carriage returns", "line feeds"),
-    "corpus with a NUL": (training(corpus="nul.txt"), "nul.txt: line 2"),
     "no data to train with": (training(data="nowhere"), f"nowhere/{STSB}: no such file"),
     "no data to score with": (evaluation(data="nowhere"), "nowhere/downstream", "no such file", "--data"),
     "file is a folder": (["render", "claims", "--out", "finished"], "finished: is not a file"),
@@ -212,21 +209,19 @@ def test_a_setting_of_a_component_of_the_method_needs_no_option():
     assert spec_of("--method", "micse", "--set", "ami.weight=0.1").components["ami"].params["weight"] == 0.1
 
 
-def test_a_small_number_as_people_write_it_is_accepted():
-    """`3e-5` is a string to YAML and to the command line."""
-    spec = spec_of("--set", "learning_rate=3e-5", "batch_size=64")
-    assert spec.params["learning_rate"] == 3e-5
-    assert spec.run_id == spec_of("--set", "learning_rate=0.00003", "batch_size=64.0").run_id
-
-
 @pytest.mark.parametrize(
     ("changes", "parts"),
     [
         ({"sed": 3}, ["sed: unknown key. Did you mean 'seed'?"]),
         ({"encoder": None}, ["encoder"]),
         ({"method": "simsce"}, ["'simsce'", "'simcse'"]),
-        ({"method_version": 99}, ["version", "99"]),
+        ({"method_version": 99}, ["method_version", "99"]),
+        ({"trainer_version": 1}, ["trainer_version", "1"]),
+        ({"components": {"ami": {"version": 99, "params": {}}}}, ["components.ami.version", "99"]),
         ({"components": {"ami": {"version": 1, "params": {"wieght": 1}}}}, ["wieght", "'weight'"]),
+        ({"params": {"temprature": 0.1}}, ["temprature", "'temperature'"]),
+        ({"corpus": None}, ["corpus: simcse needs one"]),
+        ({"dev_sha256": None}, ["dev_sha256: a trained method needs one"]),
         ({"seed": -1}, ["seed", "greater than or equal to 0"]),
         ({"seed": True}, ["seed", "valid integer"]),
         ({"seeds": {"order": 2**70}}, ["seeds.order", "less than"]),
@@ -261,19 +256,12 @@ def test_a_spec_that_does_not_fit(changes, parts, refused, here, no_torch):
         ("papers/micse.yaml", "evaluator: attention", "evaluator: atention", ["'atention'", "'attention'"]),
         ("papers/micse.yaml", "sweep: {negatives: zeroed}", "sweep: {negative: zeroed}", ["tables.4", "'negatives'"]),
         ("papers/micse.yaml", "name: micse", "name: infocse", ["name: is 'infocse'", "micse.yaml"]),
-        ("papers/micse.yaml", "    caption:", "    digits: -1\n    caption:", ["digits", "greater than or equal"]),
-        ("papers/micse.yaml", "    caption:", "    factor: 0\n    caption:", ["factor", "greater than 0"]),
         ("papers/infocse.yaml", 'url: "http', 'url: "javascript:http', ["papers/infocse.yaml: line 7: url"]),
-        ("papers/infocse.yaml", 'url: "https:', 'url: "file:', ["papers/infocse.yaml: line 7: url"]),
         ("papers/infocse.yaml", "/InfoCSE", '/\\" onclick=\\"y', ["papers/infocse.yaml: line 7: url"]),
         ("config/smoke.yaml", "scale: smoke", "scale: mini", ["scale: is 'mini'", "smoke.yaml"]),
         ("config/smoke.yaml", "override:", "overide:", ["overide: unknown key", "'override'"]),
-        ("config/smoke.yaml", "threads: 1", "threads: one", ["threads", "'one'"]),
-        ("config/smoke.yaml", "  steps: 6", "  stesp: 6", ["stesp", "'steps'"]),
         ("config/smoke.yaml", "  steps: 6", "  steps: 6\n  clip: .nan", ["override.clip", "finite number"]),
         ("config/smoke.yaml", "threads: 1", "threads: 1\nsteps_factor: 0.5", ["steps_factor and override.steps"]),
-        ("config/smoke.yaml", "  warmup_steps: 0", "  warmup_steps: 7", ["warmup_steps: 7", "steps, 6"]),
-        ("config/smoke.yaml", "  batch_size: 8", "  batch_size: 32", ["batch_size: 32", "24 sentences"]),
         ("config/smoke.yaml", "  queue: {", "  quue: {", ["substitutes: unknown parameter 'quue'", "'queue'"]),
         ("config/smoke.yaml", '{"384": 24', '{"384": many', ["moco", "queue", "'many'"]),
         ("config/smoke.yaml", '{"1024": 24}', '{"1024": 4}', ["iscse: neighbours (4) must be below buffer (4)"]),
@@ -283,8 +271,6 @@ def test_a_spec_that_does_not_fit(changes, parts, refused, here, no_torch):
         ("config/smoke.yaml", "threads: 1", "threads: 1\nseeds_by_table: {micse/tabel2: [48]}", ["'micse/table2'"]),
         ("config/smoke.yaml", "seeds: [48, 49]", "seeds: []", ["seeds", "at least 1 item"]),
         ("config/smoke.yaml", "seeds: [48, 49]", "seeds: [48, 48]", ["seeds", "occurs twice"]),
-        ("config/smoke.yaml", "seeds: [48, 49]", "seeds: [-1]", ["seeds.0", "greater than or equal to 0"]),
-        ("config/smoke.yaml", '"1%": 24', '"1%": -1', ["sizes.1%", "greater than or equal to 2"]),
         ("config/smoke.yaml", '"1%": 24', '"1%": 401', ["1% has more sentences than 10%"]),
         ("config/smoke.yaml", '"100%": 400', '"100%": 401', ["sizes: 100%", "smoke holds 400"]),
         ("config/smoke.yaml", "  beir: ", "  bier: ", ["evaluators", "'bier'", "'beir'"]),

@@ -147,6 +147,7 @@ NO_CORPUS = {  # content, and what the message holds
     "empty": (b"", "holds no sentence"),
     "blank lines": (b"  \n\t\n", "holds no sentence"),
     "one sentence": (b"a\n\n", "holds only one sentence"),
+    "carriage returns": (b"one sentence\rtwo sentences\r", "its lines end with carriage returns alone"),
     "fewer than are drawn": (b"a\nb\n", "holds 2 sentences, fewer than the size of the run, 3"),
     "byte-order mark": (b"\xef\xbb\xbf" + TRIPLETS, "line 1: a byte-order mark"),
     "NUL": (TRIPLETS[:-2] + b"\0" + TRIPLETS[-2:], "line 3: a NUL byte"),
@@ -156,7 +157,7 @@ NO_CORPUS = {  # content, and what the message holds
     "long last line": (TRIPLETS + b"x" * (10**6 + 1), "line 4: over 1 MB"),
 }
 NO_TRIPLETS = {
-    **{name: damage for name, damage in NO_CORPUS.items() if "line" in damage[1]},
+    **{name: damage for name, damage in NO_CORPUS.items() if "line " in damage[1]},
     "a column is missing": (b"sent0,sent1\na,b\n", "line 1: columns are sent0, sent1, expected sent0, sent1,"),
     "a column twice": (b"sent0,sent1,hard_neg,sent0\na,b,c,d\n", "line 1: columns are"),
     "empty": (b"", "line 1: columns are none"),

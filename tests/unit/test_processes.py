@@ -283,13 +283,11 @@ def test_publishing_waits_for_no_seeds_that_share(hold, machine, finished, smoke
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "GPU-one"
 
 
-@pytest.mark.parametrize("replaced", [False, True])
-def test_several_gpus_for_one_run(replaced, hold):
+def test_several_gpus_for_one_run_which_becomes_torchrun(hold):
     both = hold(2, work=become_another_program)
     assert both.line() == "GPU-one,GPU-two"
-    if replaced:
-        both.go_on()
-        assert both.line() == ""
+    both.go_on()
+    assert both.line() == ""
     alone = hold()
     assert waits(alone)
     both.kill()
@@ -358,9 +356,12 @@ def test_a_pytorch_without_cuda_sees_no_gpu(machine, monkeypatch):
     assert processes.visible_gpus() == []
 
 
-@pytest.mark.parametrize(("count", "allowed"), [(3, None), (2, "0,9"), (1, ""), (1, "7")])
-def test_a_promised_gpu_that_is_not_there_ends_the_run(count, allowed, machine, monkeypatch):
-    """In place of days on the CPU."""
+@pytest.mark.parametrize(
+    ("count", "allowed", "listed"), [(3, None, TWO), (2, "0,9", TWO), (1, "", TWO), (1, "7", TWO), (2, None, SLICED)]
+)
+def test_a_promised_gpu_that_is_not_there_ends_the_run(count, allowed, listed, machine, monkeypatch):
+    """In place of days on the CPU. A slice is none for several processes."""
+    machine(listed)
     if allowed is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", allowed)
     with pytest.raises(BadInput, match=f"requested: {count}, available"):
@@ -376,17 +377,23 @@ def test_a_job_without_its_gpu_says_so_and_writes_nothing(machine, monkeypatch, 
     assert len(capsys.readouterr().err.splitlines()) == 1 and not (tmp_path / "runs" / run).exists()
 
 
-def test_several_processes_are_not_put_on_slices(machine):
-    machine(SLICED)
-    with pytest.raises(BadInput, match="requested: 2, available: 1"):
-        acquire_gpus(2)
-
-
-@pytest.mark.parametrize("allowed", ["", "-1", "NoDevFiles"])
-def test_hidden_gpus_mean_the_cpu(allowed, machine, monkeypatch):
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", allowed)
+@pytest.mark.parametrize(
+    ("environment", "seen"),
+    [
+        ({"CUDA_VISIBLE_DEVICES": ""}, ""),
+        ({"CUDA_VISIBLE_DEVICES": "-1"}, "-1"),
+        ({"CUDA_VISIBLE_DEVICES": "NoDevFiles"}, "NoDevFiles"),
+        ({"SLURM_JOB_ID": "7"}, ""),  # a job without an assigned GPU
+        ({"SLURM_JOB_ID": "7", "CUDA_VISIBLE_DEVICES": "1"}, "GPU-two"),
+        ({"WORLD_SIZE": "2"}, None),  # torchrun has assigned them
+    ],
+)
+def test_what_the_environment_assigns_or_hides(environment, seen, machine, monkeypatch):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
     acquire_gpus()
-    assert device_type() == "cpu" and os.environ["CUDA_VISIBLE_DEVICES"] == allowed
+    assert os.environ.get("CUDA_VISIBLE_DEVICES") == seen
+    assert seen == "GPU-two" or device_type() == "cpu"
 
 
 @pytest.mark.parametrize("named", ["7", "GPU-three", "0"])
@@ -419,21 +426,6 @@ def test_a_search_keeps_the_gpu_of_its_first_trial(hold, monkeypatch, tmp_path):
     other.kill()
     planned.trained(second)
     assert seen == ["GPU-two", "GPU-two"]
-
-
-def test_what_torchrun_has_assigned_is_left_alone(machine, monkeypatch):
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    acquire_gpus()
-    assert "CUDA_VISIBLE_DEVICES" not in os.environ
-
-
-@pytest.mark.parametrize(("assigned", "seen"), [("1", "GPU-two"), (None, "")])
-def test_a_job_of_slurm_sees_what_it_was_assigned(assigned, seen, machine, monkeypatch):
-    monkeypatch.setenv("SLURM_JOB_ID", "7")
-    if assigned:
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", assigned)
-    acquire_gpus()
-    assert os.environ["CUDA_VISIBLE_DEVICES"] == seen
 
 
 @pytest.mark.parametrize("has_driver", [True, False])

@@ -52,9 +52,9 @@ def scores():
 
 
 def search():
-    values, run = tuning.plan_trials("simcse", "smoke", 1)[0]
-    trial = {"settings": values, "run": run.run_id, "dev": 0.5}
-    content = {"name": "simcse", "planned": 2, "spec": run.model_dump(), "trials": [trial], "chosen": values}
+    values, runs = tuning.plan_trials("simcse", "smoke", 1)[0]
+    trial = {"settings": values, "runs": [{"run": run.run_id, "seed": run.seed, "dev": 0.5} for run in runs]}
+    content = {"name": "simcse", "planned": 2, "spec": runs[0].model_dump(), "trials": [trial], "chosen": values}
     return with_digest(content)
 
 
