@@ -188,27 +188,19 @@ def test_masked_lm(name, precision):
     case.check_gradients({"hidden": hidden, "mlm_hidden": masked, "head_W": weight}, loss_total=loss)
 
 
-@cases("informin_code")
-def test_reconstruction_of_the_code(name, precision):
-    case = Case(name, precision)
-    z1, z2 = case.tensor("in_z1", True), case.tensor("in_z2", True)
-    term = losses.reconstruction(z1, z2, "code")
-    case.check("term", term)
-    for i, gradient in enumerate(torch.autograd.grad(term, (z1, z2), retain_graph=True), 1):
-        case.check(f"grad_term_z{i}", gradient)
-    total = info_nce(case, z1, z2) + case.settings["reconstruction_weight"] * term
-    case.check_gradients({"total_z1": z1, "total_z2": z2}, loss_total=total)
-
-
-@cases("informin_paper")
-@pytest.mark.parametrize(("form", "suffix"), [("paper", "normalised"), ("raw", "raw")])
-def test_reconstruction_of_the_paper(form, suffix, name, precision):
-    case = Case(name, precision)
-    z1, z2 = case.tensor("in_z1", True), case.tensor("in_z2", True)
-    term = losses.reconstruction(z1, z2, form)
-    total = info_nce(case, z1, z2) + case.settings["lambda"] * term
-    inputs = {f"total_{suffix}_z1": z1, f"total_{suffix}_z2": z2}
-    case.check_gradients(inputs, **{f"term_{suffix}": term, f"total_{suffix}": total})
+@cases("informin_code", "informin_paper")
+def test_reconstruction(name, precision):
+    case, forms = Case(name, precision), {"code": ("term", "loss_total", "total")}
+    if "paper" in name:
+        forms = {
+            f: (f"term_{s}", f"total_{s}", f"total_{s}") for f, s in {"paper": "normalised", "raw": "raw"}.items()
+        }
+    for form, (term_name, total_name, gradient) in forms.items():
+        z1, z2 = case.tensor("in_z1", True), case.tensor("in_z2", True)
+        term = losses.reconstruction(z1, z2, form)
+        weight = case.settings.get("reconstruction_weight", case.settings.get("lambda"))
+        made = {term_name: term, total_name: info_nce(case, z1, z2) + weight * term}
+        case.check_gradients({f"{gradient}_z1": z1, f"{gradient}_z2": z2}, **made)
 
 
 @cases("msse_nce")
