@@ -35,7 +35,7 @@ class Project:
         return self.run(*command, module="csebench")
 
     def snakemake(self, *arguments, **env):
-        return self.run(*arguments, "-j2", **env)
+        return self.run("-j2", *arguments, **env)
 
     def make(self, *targets):
         """Run Snakemake, which must end well; returns what it prints."""
