@@ -9,7 +9,7 @@ import torch
 
 from csebench.base.errors import BadInput
 from csebench.model.embedder import Embedder
-from csebench.plan.registry import evaluator_declaration
+from csebench.plan.registry import evaluator_declaration, load
 from csebench.report.panels import plot
 from csebench.score.evaluate import evaluate
 from csebench.score.models import open_model
@@ -63,13 +63,18 @@ def test_nearest_by_hand():
     assert found[0, 0] == 1 and np.isneginf(cosines[0, 1])  # the pool has two rows
 
 
+def captions(root, texts):
+    """Two of every image."""
+    path = root / "misc/flickr30k/captions.token"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(f"{1 + i // 2}.jpg#{i % 2}\t{text}\n" for i, text in enumerate(texts)))
+
+
 def test_a_query_finds_neither_itself_nor_its_image(tmp_path):
     """The paper's query stands in the file as Flickr30k writes it, with a blank before its full stop."""
     query = next(iter(neighbours.PUBLISHED))
     texts = [f"{query[:-1]} .", "Ladders .", "One .", "Two .", "Three .", "One again ."]
-    path = tmp_path / "misc/flickr30k/captions.token"
-    path.parent.mkdir(parents=True)
-    path.write_text("".join(f"{1 + i // 2}.jpg#{i % 2}\t{text}\n" for i, text in enumerate(texts)))
+    captions(tmp_path, texts)
     model = Words(A=(1, 0), Two=(0, 1), Ladders=(0.9, 0.1), One=(0.8, 0.3), Three=(0.2, 0.9))
     rows, items = neighbours.evaluate(model, tmp_path, **params("neighbours"))
     assert items["queries"][0] == f"{query[:-1]} ."
@@ -79,7 +84,14 @@ def test_a_query_finds_neither_itself_nor_its_image(tmp_path):
     assert rows == [("Flickr30k", "all", "recall@1", pytest.approx(1 / 3))]
 
 
-def test_images_are_drawn_whole_and_the_printed_ones_always(smoke_data, encoder):
+def test_the_printed_images_are_always_searched(tmp_path):
+    query = next(iter(neighbours.PUBLISHED))
+    captions(tmp_path, [query, *(f"{number} ." for number in range(11))])
+    model = load("random")({"dimensions": 8}, 1)
+    assert all(query in neighbours.evaluate(model, tmp_path, images=3, seed=s)[1]["searched"] for s in range(5))
+
+
+def test_images_are_drawn_whole(smoke_data, encoder):
     _, items = neighbours.evaluate(encoder, smoke_data, images=7, seed=1)
     assert len(items["searched"]) == len(items["hit"]) == 7
     _, again = neighbours.evaluate(encoder, smoke_data, images=7, seed=2)
@@ -90,8 +102,8 @@ def test_images_are_drawn_whole_and_the_printed_ones_always(smoke_data, encoder)
 
 
 def test_purity_by_hand():
-    """Cluster 0: a, a, b; cluster 1: b, b, c; cluster 5: c."""
-    assert clusters.purity(list("aabbbcc"), np.array([0, 0, 0, 1, 1, 1, 5])) == pytest.approx(5 / 7)
+    """Cluster 0: a; cluster 1: a; cluster 5: a, b."""
+    assert clusters.purity(list("aaab"), np.array([0, 1, 5, 5])) == pytest.approx(3 / 4)
 
 
 def test_what_is_clustered(encoder, smoke_data):
@@ -133,7 +145,9 @@ FEW = params("attention", sentences=40, parsed=0, views=2)
 
 
 @pytest.fixture(scope="module")
-def measured(encoder, smoke_data):
+def measured(tiny_bert, smoke_data):
+    encoder = open_model(str(tiny_bert), "avg")
+
     def state():
         noise = [m.p for m in encoder.encoder.modules() if hasattr(m, "p")]
         layers, training = {*encoder.encoder.attention_layers}, encoder.encoder.training
