@@ -27,7 +27,6 @@ from csebench.plan.declarations import EncoderRef
 from csebench.plan.registry import COMPONENTS, declaration
 
 BERT = next(ref for ref in catalog.scale("paper").encoders.values() if ref.name == "google-bert/bert-base-uncased")
-ROBERTA = next(ref for ref in catalog.scale("paper").encoders.values() if ref.name == "FacebookAI/roberta-base")
 MINI = catalog.scale("small").encoders["bert-mini"]
 OTHER = EncoderRef(name="somebody/encoder", revision="1" * 40)  # which a test makes
 SIMCSE = "princeton-nlp/datasets-for-simcse"
@@ -90,14 +89,12 @@ def test_a_model_is_fetched_once_and_then_needs_no_connection(hub):
     assert hub_files.fetch_model(BERT) == folder and is_whole(folder, hub) and not hub.requests
 
 
-@pytest.mark.parametrize("ref", [BERT, ROBERTA], ids=["bert", "roberta"])
-def test_weights_are_those_of_the_checkpoint(ref, hub):
+def test_weights_are_those_of_the_checkpoint(hub):
     """gamma and beta take their places, and every weight of the encoder is the file's."""
-    weights = Encoder.load(ref).model.state_dict()
-    prefix = "roberta." if ref is ROBERTA else "bert."
+    weights = Encoder.load(BERT).model.state_dict()
     stored = {
-        key.removeprefix(prefix).replace(".gamma", ".weight").replace(".beta", ".bias"): value
-        for key, value in load(hub.find("models", ref.name).files["model.safetensors"]).items()
+        key.removeprefix("bert.").replace(".gamma", ".weight").replace(".beta", ".bias"): value
+        for key, value in load(hub.find("models", BERT.name).files["model.safetensors"]).items()
     }
     assert all(value.equal(stored[key]) for key, value in weights.items() if key in stored)
     assert all(key.endswith(("position_ids", "token_type_ids")) for key in weights.keys() - stored)
@@ -390,18 +387,17 @@ def test_a_download_that_always_breaks_off_ends_in_one_line_and_exit_code_1(hub,
     assert err.count("\n") == 1 and "cannot be fetched" in err and not list((tmp_path / "root").rglob("*.*"))
 
 
-def test_sts_b_dev_is_checked_when_it_is_fetched(registered, root):
-    registered["stsb-dev"] = registered["stsb-dev"].model_copy(update={"sha256": "0" * 64})
-    with pytest.raises(RunFailed, match=r"sts-dev\.csv: sha256"):
+@pytest.mark.parametrize("reason", ["another sha256", "without their counts"])
+def test_test_sets_are_checked_when_they_are_fetched(registered, root, reason):
+    """STS-B dev by its hash, all by their counts, which the project's own pairs need."""
+    if reason == "another sha256":
+        registered["stsb-dev"] = registered["stsb-dev"].model_copy(update={"sha256": "0" * 64})
+    else:
+        (root / "counts.yaml").unlink()
+    before = [*root.iterdir()]
+    with pytest.raises(RunFailed, match=r"sts-dev\.csv: sha256|another release"):
         fetch.fetch_source("senteval", root)
-    assert [path.name for path in root.iterdir()] == ["counts.yaml"]
-
-
-def test_test_sets_are_counted_when_they_are_fetched(registered, root):
-    (root / "counts.yaml").unlink()
-    with pytest.raises(RunFailed, match="another release"):  # the project's own pairs, without their counts
-        fetch.fetch_source("senteval", root)
-    assert not [*root.iterdir()]
+    assert [*root.iterdir()] == before
 
 
 @pytest.mark.parametrize("name", ["senteval", "beir:scifact", "beir:cqadupstack", "imdb", "stackoverflow"])
