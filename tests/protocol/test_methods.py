@@ -94,12 +94,14 @@ def test_inserted_copies_end_at_the_longest_sentence(build):
     assert [len(edit(torch.arange(n))) for n in (20, 29, 30)] == [24, 30, 30]
 
 
-def test_long_sentences_are_cut_and_end_with_sep(build):
+def test_long_sentences_are_cut_between_cls_and_sep(build):
     """At `max_length`, and after an edit at what the encoder reads."""
     method, _ = build("esimcse", params={"max_length": 100})
     assert method.tokenize(["a b c " * 60])["input_ids"].shape == (1, 100)
     (row,) = method.tokenize_edited(["a b c " * 60], [lambda ids: ids.repeat(2)])["input_ids"].tolist()
-    assert len(row) == method.encoder.max_seq_length and row[-1] == method.encoder.tokenizer.sep_token_id
+    tokenizer = method.encoder.tokenizer
+    assert len(row) == method.encoder.max_seq_length
+    assert (row[0], row[-1]) == (tokenizer.cls_token_id, tokenizer.sep_token_id)
 
 
 # ---------------------------------------------------------------- prompts
