@@ -27,7 +27,7 @@ from csebench.base.terminal import bar  # noqa: E402
 
 def acts(chaos):
     """What is done to the project, one after the other, without an end."""
-    disks = [(), ("full",), ("read-only",)] if chaos.mounted else [(), ("full",)]
+    disks = [(), ("full",), ("read-only",)] if chaos.mounted else [()]
     while True:
         for stage in STAGES:
             yield partial(chaos.disturb, stage, chaos.random.randint(2, 6), chaos.random.choice(disks))

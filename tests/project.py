@@ -1,4 +1,4 @@
-"""A copy of the project to run Snakemake in."""
+"""Copies of the project to run commands and Snakemake in."""
 
 import os
 import re
@@ -9,6 +9,8 @@ from pathlib import Path
 
 from csebench.base.project import ROOT
 from csebench.plan.evidence import NOT_SOURCES
+
+LEFT_OUT = (".git", ".venv", ".snakemake", "__pycache__", "*.egg-info", "runs", "html", ".logs")
 
 
 class Project:
@@ -24,17 +26,28 @@ class Project:
         shutil.copytree(self.folder, folder, symlinks=True)
         return Project(folder)
 
-    def run(self, *command, module="snakemake", **more):
+    def run(self, *command, module="snakemake", **env):
+        """`python -m MODULE COMMAND` in the copy, with changes of the environment."""
         command = [sys.executable, "-m", module, *command]
-        return subprocess.run(command, cwd=self.folder, env=self.env, capture_output=True, text=True, **more)
+        return subprocess.run(command, cwd=self.folder, env=self.env | env, capture_output=True, text=True)
 
-    def snakemake(self, *arguments):
-        return self.run(*arguments, "-j2")
+    def csebench(self, *command):
+        return self.run(*command, module="csebench")
 
-    def is_done(self, target: str) -> bool:
-        """Whether Snakemake plans nothing for a target."""
-        done = self.run("-n", "--", target)
-        return done.returncode == 0 and "Nothing to be done" in done.stdout + done.stderr
+    def snakemake(self, *arguments, **env):
+        return self.run("-j2", *arguments, **env)
+
+    def make(self, *targets):
+        """Run Snakemake, which must end well; returns what it prints."""
+        done = self.snakemake(*targets)
+        assert done.returncode == 0, done.stderr[-3000:]
+        return done
+
+    def planned(self, *targets) -> set[str]:
+        """Rules that Snakemake would run for targets."""
+        done = self.run("-n", *targets)
+        assert done.returncode == 0, done.stderr
+        return set(re.findall(r"^(\w+) +\d+$", done.stdout + done.stderr, re.M)) - {"total", "all"}
 
     def started(self, done) -> set[str]:
         """Rules that a call of Snakemake ran."""
@@ -46,16 +59,26 @@ class Project:
     def read(self, name) -> str:
         return (self.folder / "results" / name).read_text(encoding="utf-8")
 
+    def edit(self, name, old: str, new: str) -> None:
+        """Replace a text in a file."""
+        text = (self.folder / name).read_text(encoding="utf-8")
+        assert old in text
+        (self.folder / name).write_text(text.replace(old, new), encoding="utf-8")
+
+
+def copied(folder: Path, *left_out: str, **more) -> Project:
+    """The project as it is, without what runs and tools leave, and without some names."""
+    return Project(shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*LEFT_OUT, *left_out), **more))
+
 
 def new_project(folder: Path, paper: str, methods: str = "", scales: str = "") -> Project:
-    """The project in a new folder; `paper` takes the place of its papers.
+    """The project without results in a new folder; `paper` takes the place of its papers.
 
     Args:
         methods: names of those that are kept; then scale smoke substitutes nothing, as others have what it does.
         scales: names of those that are kept: others may name methods that are not there.
     """
-    ignored = shutil.ignore_patterns(".git", ".venv", "runs", "results", ".snakemake", "__pycache__", "*.egg-info")
-    shutil.copytree(ROOT, folder, ignore=ignored)
+    project = copied(folder, "results")
     for file in (folder / "papers").glob("*.yaml"):
         file.unlink()
     (folder / "papers" / "tiny.yaml").write_text(paper)
@@ -72,7 +95,7 @@ def new_project(folder: Path, paper: str, methods: str = "", scales: str = "") -
     if methods:
         smoke = folder / "config" / "smoke.yaml"
         smoke.write_text(smoke.read_text().partition("substitutes:")[0])
-    return Project(folder)
+    return project
 
 
 ONE_ROW = """

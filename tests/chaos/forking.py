@@ -6,7 +6,6 @@ process that runs the command (`run_command`), {"wait": ID} by its exit code, wh
 
 import json
 import os
-import resource
 import shutil
 import signal
 import sys
@@ -31,21 +30,18 @@ def make_encoder(shipped: Path, tiny: Path) -> None:
     BertModel(BertConfig.from_pretrained(shipped, initializer_range=0.1, **TINY)).save_pretrained(tiny)
 
 
-def run_command(arguments, log, threads=1, strike=(0, 0), largest_file=None) -> int:
+def run_command(arguments, log, threads=1, strike=(0, 0)) -> int:
     """A csebench command, printing into a file, whose last line is the number of its write operations.
 
     Args:
         threads: as an environment would set them.
         strike: (n, signal): the process gets the signal before its n-th write operation.
-        largest_file: bytes that a file may have.
     """
     file, writes = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 0
     os.dup2(file, 1)
     os.dup2(file, 2)
     signal.alarm(LONGEST)
     torch.set_num_threads(threads)
-    if largest_file is not None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
 
     def count(event: str, values: tuple) -> None:
         nonlocal writes

@@ -1,8 +1,8 @@
 """Kills csebench at seeded moments, resumes it by the same command, and compares all that is left with what an
 undisturbed project holds. For test_chaos.py and benchmarks/chaos.py.
 
-A kill comes before a seeded write operation, or after a seeded time. Commands run in forked processes (forking.py);
-Snakemake and its jobs run as users start them.
+A kill comes before a seeded write operation. Commands run in forked processes (forking.py); Snakemake and its jobs run
+as users start them.
 """
 
 import contextlib
@@ -36,7 +36,6 @@ STAGES = {  # what each command makes; RUN stands for the id of a run
     f"render tiny/table2 --out {PAGE}": [PAGE],
     "csv": ["results/scores.csv", "results/cells.csv"],
     "html": ["results/html"],
-    "plan tiny/table2": ["runs/.plan/data.json"],
 }
 TRAINING = "work RUN"
 
@@ -51,7 +50,7 @@ class Chaos:
         self.random = random.Random(seed)
         self.disk, self.reference, self.log = folder / "disk", folder / "reference", folder / "log"
         self.kills, self.events = Counter(), Counter()  # kills by victim and signal; spoilt disks and second workers
-        self.losses, self.unequal = ([], [])  # wrong ends of commands, models trained twice; files with other bits
+        self.losses, self.unequal = [], []  # wrong ends of commands, models trained twice; files with other bits
         self.disk.mkdir(parents=True)
         mount = ["mount", "-t", "tmpfs", "-o", "size=1g", "tmpfs", self.disk]
         self.mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
@@ -67,12 +66,11 @@ class Chaos:
             page.write_text(f"# {page.stem}\n")  # for the site: theirs link to results that are not there
         assert self.run("plan tiny/table2 --runs") == 0, self.printed()
         self.runs = sorted(set(re.findall(r"simcse-\w{10}", self.printed())))
-        self.writes, self.seconds = {}, {}
+        self.writes = {}
         for stage in (f"work {self.runs[1]}", f"publish {self.runs[1]} sts", *STAGES):
             self.remove(*STAGES.get(stage, ()))
-            started = time.monotonic()
             assert self.run(stage) == 0, self.printed()
-            self.writes[stage], self.seconds[stage] = int(self.printed().split()[-1]), time.monotonic() - started
+            self.writes[stage] = int(self.printed().split()[-1])
         for name in ("runs", "results"):
             shutil.copytree(self.folder / name, self.reference / name)
         self.digests = digests(self.folder)
@@ -113,15 +111,10 @@ class Chaos:
         self.losses.append(f"{what}: {self.printed()[-1500:]}")
 
     def kill(self, stage: str) -> None:
-        """Start a command, and kill it at a seeded moment, which may be after its end."""
+        """Kill a command before a seeded write operation; of a command that goes on from an earlier kill, which makes
+        fewer, it may be after the last."""
         number = self.random.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM])
-        if self.random.random() < 0.7:
-            code = self.run(stage, strike=(self.random.randint(1, self.writes[stage]), number))
-        else:
-            pid = self.start(stage)
-            time.sleep(self.random.uniform(0, self.seconds[stage]))
-            os.kill(pid, number)  # nothing has waited for it, so that no other process has its id
-            code = self._ask({"wait": pid})
+        code = self.run(stage, strike=(self.random.randint(1, self.writes[stage]), number))
         if code == -number or "stopped by SIGTERM" in self.printed():
             self.kills[f"csebench {stage.split()[0]}, {number.name}"] += 1
         elif code != 0:
@@ -129,30 +122,28 @@ class Chaos:
 
     def spoil_disk(self, stage: str, kind: str) -> None:
         """Run a command on a disk that is soon full ("full"), or that cannot be written ("read-only")."""
-        left, disk = int(2 ** self.random.uniform(12, 21)), os.statvfs(self.disk)
-        used = (disk.f_blocks - disk.f_bfree) * disk.f_frsize
-        self.remount(f"size={used + left}" if kind == "full" else "ro")
-        code = self.run(stage, largest_file=None if self.mounted else left)
+        disk = os.statvfs(self.disk)
+        size = (disk.f_blocks - disk.f_bfree) * disk.f_frsize + int(2 ** self.random.uniform(12, 21))
+        self.remount(f"size={size}" if kind == "full" else "ro")
+        code = self.run(stage)
         self.events[f"{kind} disk"] += code != 0  # else the files fitted on it
         if code not in (0, 1, 2) or "Traceback" in self.printed():
             self.note_loss(f"{stage}, {kind} disk: exit {code}")
         self.remount("rw,size=1g")
 
     def remount(self, options: str) -> None:
-        if self.mounted:
-            subprocess.run(["mount", "-o", f"remount,{options}", self.disk], check=True)
+        subprocess.run(["mount", "-o", f"remount,{options}", self.disk], check=True)
 
     def disturb(self, stage: str, kills: int = 1, disks: tuple[str, ...] = ()) -> None:
-        """One round of a stage: kills, then spoilt disks, then the same command to its end, under other load."""
+        """One round of a stage: kills, then spoilt disks, then the same command to its end, in any threads."""
         self.restore()
         self.remove(*STAGES[stage])
         trained = self.trained()
         for act in [*[self.kill] * kills, *(partial(self.spoil_disk, kind=kind) for kind in disks)]:
             act(stage)
             trained = self.trained() | trained
-        with busy(self.random.random() < 0.3):
-            if (code := self.run(stage, threads=self.random.choice([1, 2]))) != 0:
-                self.note_loss(f"{stage}, resumed: exit {code}")
+        if (code := self.run(stage, threads=self.random.choice([1, 2]))) != 0:
+            self.note_loss(f"{stage}, resumed: exit {code}")
         self.compare(stage, trained)
 
     def two_workers(self) -> None:
@@ -192,9 +183,7 @@ class Chaos:
                 process.wait(LONGEST)
             trained = self.trained() | trained
         process.wait(LONGEST)
-        with busy(self.random.random() < 0.5):
-            code = self.start_snakemake(OMP_NUM_THREADS="2", MKL_NUM_THREADS="2").wait(LONGEST)
-        if code != 0:
+        if (code := self.start_snakemake(OMP_NUM_THREADS="2", MKL_NUM_THREADS="2").wait(LONGEST)) != 0:
             self.note_loss(f"snakemake, resumed: exit {code}")
         if psutil.wait_procs(self.jobs(), timeout=LONGEST)[1]:
             self.note_loss("a job that nobody waits for")
@@ -226,16 +215,6 @@ def is_job(process: psutil.Process, folder: Path) -> bool:
     with contextlib.suppress(psutil.Error):
         return process.cwd() == str(folder) and process.cmdline()[1:3] == ["-m", "csebench"]
     return False
-
-
-@contextlib.contextmanager
-def busy(wanted: bool):
-    """Another process that takes all of a core that it can get."""
-    with subprocess.Popen([sys.executable, "-c", f"while {wanted}: pass"]) as process:
-        try:
-            yield
-        finally:
-            process.kill()
 
 
 def digests(folder: Path) -> dict[str, str]:

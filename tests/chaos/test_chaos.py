@@ -32,15 +32,11 @@ def test_killed(stage, chaos):
 
 
 @pytest.mark.parametrize("stage", [TRAINING, "publish RUN sts", "html"])
-def test_a_full_disk(stage, chaos):
-    chaos.disturb(stage, kills=0, disks=("full",))
-
-
-@pytest.mark.parametrize("stage", [TRAINING, "publish RUN sts", "html"])
-def test_a_read_only_disk(stage, chaos):
+@pytest.mark.parametrize("disk", ["full", "read-only"])
+def test_a_disk_that_cannot_be_written(disk, stage, chaos):
     if not chaos.mounted:
         pytest.skip("mounting a disk needs root")
-    chaos.disturb(stage, kills=1, disks=("read-only",))
+    chaos.disturb(stage, kills=0, disks=(disk,))
 
 
 def test_two_workers(chaos):

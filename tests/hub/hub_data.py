@@ -39,8 +39,11 @@ def fill(hub: Hub, sentences: list[str]) -> None:
     hub.archives |= {f"files/{path.name}": path.read_bytes() for path in (SMOKE / "misc/stackoverflow").glob("*.txt")}
     hub.archives["files/aclImdb_v1.tar.gz"] = imdb()
     for name in (source.partition(":")[2] for source in sources() if source.startswith("beir:")):
-        folder = SMOKE / "beir" / ("cqadupstack" if name == "cqadupstack" else "smoke")
-        hub.archives[f"files/{name}.zip"] = zipped(folder, name)
+        folder, content = SMOKE / "beir" / ("cqadupstack" if name == "cqadupstack" else "smoke"), io.BytesIO()
+        with zipfile.ZipFile(content, "w") as archive:
+            for path in folder.rglob("*.*"):
+                archive.write(path, f"{name}/{path.relative_to(folder)}")
+        hub.archives[f"files/{name}.zip"] = content.getvalue()
 
 
 def served(hub: Hub) -> dict[str, Source]:
@@ -87,31 +90,19 @@ def imdb() -> bytes:
     return stream.getvalue()
 
 
-def zipped(folder: Path, name: str) -> bytes:
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in folder.rglob("*"):
-            if path.is_file():
-                archive.write(path, f"{name}/{path.relative_to(folder)}")
-    return stream.getvalue()
-
-
 # ---------------------------------------------------------------- mteb: tasks that data folders do not hold
 
 
 def classification(named, sentences, languages, classes=4, per_class=12) -> Repository:
-    rows = [
-        {"text": text, "label": i % classes, "label_text": str(i % classes), "lang": "en"}
-        for i, text in enumerate(sentences)
-    ]
+    labels = [(s, i % classes) for i, s in enumerate(sentences)]
+    rows = [{"text": s, "label": label, "label_text": str(label), "lang": "en"} for s, label in labels]
     count = per_class * classes
-    splits = {"train": rows[:count], "validation": rows[count : 2 * count], "test": rows[count : 2 * count]}
+    parts = {"train": rows[:count], "validation": rows[count : 2 * count], "test": rows[count : 2 * count]}
     configs = {
-        language: {split: f"{language}/{split}.jsonl" if languages else f"{split}.jsonl" for split in splits}
+        language: {split: f"{language}/{split}.jsonl" if languages else f"{split}.jsonl" for split in parts}
         for language in languages or ["default"]
     }
-    files = {path: splits[split] for paths in configs.values() for split, path in paths.items()}
-    return dataset(named, configs, files)
+    return dataset(named, configs, {path: parts[split] for paths in configs.values() for split, path in paths.items()})
 
 
 def retrieval(named, sentences, ranked: bool) -> Repository:

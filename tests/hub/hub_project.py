@@ -13,18 +13,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 from hashlib import sha256
 from pathlib import Path
 
 import hub_data
 import yaml
 from hub_server import Hub
+from project import Project, copied
 
-from csebench.base.project import ROOT
-
-IGNORED = ("runs", "results", "official", "back-translation", "__pycache__", "*.egg-info", ".*")
 CUT = {
     "sizes": {"0.0064%": 24, "0.01%": 24, "0.05%": 24, "0.1%": 24, "0.5%": 24, "1%": 24, "10%": 400, "100%": 400},
     "seeds": [48],
@@ -45,23 +41,22 @@ def small_sums() -> dict[str, str]:
     return {name: sha256((hub_data.SMOKE / p).read_bytes()).hexdigest() for name, p in hub_data.REGISTERED.items()}
 
 
-class Project:
+class Rehearsal(Project):
     """The copy, with the cache of a machine that has fetched nothing yet."""
 
-    def __init__(self, folder: Path, hub: Hub, scale: str = "paper"):
-        self.folder, self.hub, self.scale = folder, hub, scale
-        shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*IGNORED))
-        self.edit(f"config/{scale}.yaml", CUT)
-        self.edit("data/registry.yaml", {name: {"sha256": value} for name, value in small_sums().items()})
+    def __init__(self, folder: Path, hub: Hub, scale: str = "paper", seeds: list[int] = CUT["seeds"]):
+        super().__init__(copied(folder, "results", "official", "back-translation").folder)
+        self.hub, self.scale = hub, scale
+        self.change(f"config/{scale}.yaml", CUT | {"seeds": seeds})
+        self.change("data/registry.yaml", {name: {"sha256": value} for name, value in small_sums().items()})
         served = {name: source.model_dump(exclude_defaults=True) for name, source in hub_data.served(hub).items()}
-        self.edit("data/sources.yaml", {"sources": served})
+        self.change("data/sources.yaml", {"sources": served})
         (folder / "data" / "official").mkdir()
         shutil.copy(hub_data.SMOKE / "counts.yaml", folder / "data" / "official")
-        self.env = {k: v for k, v in os.environ.items() if k not in ("CSEBENCH_DATA", "HF_HUB_OFFLINE")}
-        self.env |= {"PYTHONPATH": str(folder), "HF_ENDPOINT": hub.endpoint, "HF_HOME": f"{folder}.hf"}
-        self.env |= {"OMP_NUM_THREADS": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
+        self.env |= {"HF_ENDPOINT": hub.endpoint, "HF_HOME": f"{folder}.hf", "HF_HUB_OFFLINE": "0"}
+        self.env |= {"OMP_NUM_THREADS": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TQDM_DISABLE": "1"}
 
-    def edit(self, name: str, changes: dict) -> None:
+    def change(self, name: str, changes: dict) -> None:
         """Change keys of a YAML file; of a mapping inside, the given keys only."""
         path = self.folder / name
         content = yaml.safe_load(path.read_text())
@@ -69,27 +64,15 @@ class Project:
             content[key] = {**content.get(key, {}), **value} if isinstance(value, dict) else value
         path.write_text(yaml.safe_dump(content, sort_keys=False))
 
-    def run(self, *command: str, env: dict | None = None) -> subprocess.CompletedProcess:
-        """`python ARGUMENTS` in the copy."""
-        env = {**self.env, **(env or {})}
-        return subprocess.run([sys.executable, *command], cwd=self.folder, env=env, capture_output=True, text=True)
+    def csebench(self, *command: str):
+        return self.run(*command, "--scale", self.scale, module="csebench")
 
-    def csebench(self, *command: str) -> subprocess.CompletedProcess:
-        return self.run("-m", "csebench", *command, "--scale", self.scale)
+    def snakemake(self, *arguments: str, **env):
+        return super().snakemake(*arguments, "--config", f"scale={self.scale}", **env)
 
-    def snakemake(self, *arguments: str, env: dict | None = None) -> subprocess.CompletedProcess:
-        return self.run("-m", "snakemake", *arguments, "-j2", "--config", f"scale={self.scale}", env=env)
-
-    def rehearse(self, *targets: str) -> dict:
+    def rehearse(self, *targets: str, **env) -> dict:
         """What rehearse.py prints, after a run that ended well."""
-        done = self.run(str(Path(__file__).with_name("rehearse.py")), self.scale, *targets)
+        self.env["PYTHONPATH"] = os.pathsep.join([str(self.folder), str(Path(__file__).parent)])
+        done = self.run(self.scale, *targets, module="rehearse", **env)
         assert done.returncode == 0, done.stderr[-3000:]
         return json.loads(done.stdout.splitlines()[-1])
-
-    def read(self, name: str) -> str:
-        return (self.folder / "results" / name).read_text(encoding="utf-8")
-
-    def logs(self) -> str:
-        """The end of every log, for a test that fails."""
-        files = [path for folder in ("runs", "data/official") for path in (self.folder / folder).glob("**/*.log")]
-        return "\n".join(f"== {path.relative_to(self.folder)}\n{path.read_text()[-1500:]}" for path in sorted(files))

@@ -1,7 +1,7 @@
 """A loopback server that answers as the Hugging Face hub and BEIR's server do, from content in memory.
 
 What huggingface_hub, datasets and urllib ask for: facts and trees of repositories, HEAD and GET of `resolve/`, which
-redirects large files to a second host (another port), ETag and X-Linked-* headers; and faults on request.
+redirects to `blobs/`, ETag and X-Linked-* headers; and faults on request.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ class Fault:
 
 @dataclass
 class Hub:
-    """A running hub with its second host; a context manager."""
+    """A running hub; a context manager."""
 
     repositories: list[Repository] = field(default_factory=list)
-    archives: dict[str, bytes] = field(default_factory=dict)  # path below the first host, such as beir/scifact.zip
+    archives: dict[str, bytes] = field(default_factory=dict)  # path, such as beir/scifact.zip
     faults: list[Fault] = field(default_factory=list)
     retry_after: str = "7"  # of a busy hub
     requests: list[str] = field(default_factory=list)  # METHOD path, in the order of their arrival
@@ -75,19 +75,15 @@ class Hub:
 
     def __enter__(self) -> Hub:
         self.lock = threading.Lock()
-        self.hosts = []
-        for _ in range(2):
-            server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": self}))
-            server.daemon_threads = True
-            threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-            self.hosts.append(server)
-        self.endpoint, self.second_host = (f"http://127.0.0.1:{server.server_port}" for server in self.hosts)
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": self}))
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
+        self.endpoint = f"http://127.0.0.1:{self.server.server_port}"
         return self
 
     def __exit__(self, *_) -> None:
-        for server in self.hosts:
-            server.shutdown()
-            server.server_close()
+        self.server.shutdown()
+        self.server.server_close()
 
     def fail(self, kind: str, repository: str, file: str = "*", times: int = FOREVER) -> None:
         """Let requests fail from now on, for files by name and for the list of them (`list`)."""
@@ -154,7 +150,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self.refuse(404, "EntryNotFound", "no such endpoint")
 
     def resolve(self, kind, owner, name, revision, file, redirect=True) -> None:
-        """A file; first a redirection, of a large file to the second host."""
+        """A file; first a redirection."""
         name = f"{owner}/{name}"
         repository = self.hub.find(kind, name)
         # of a request for a file's size, no more than access is refused
@@ -169,8 +165,7 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {"X-Repo-Commit": repository.commit, "X-Linked-Size": len(content), "X-Linked-ETag": f'"{etag}"'}
         if not redirect:
             return self.send_content(content, name, file, headers | {"ETag": f'"{etag}"'})
-        host = self.hub.second_host if repository.is_large(file) else ""
-        return self.send_head(302, headers | {"Location": f"{host}/blobs/{kind}/{name}/{repository.commit}/{file}"})
+        return self.send_head(302, headers | {"Location": f"/blobs/{kind}/{name}/{repository.commit}/{file}"})
 
     def send_content(self, content: bytes, name: str, file: str, headers: dict | None = None) -> None:
         """A file, or an archive, which may be gone."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import os
 import sys
 
 from csebench import cli
@@ -57,5 +56,4 @@ def main(scale: str, wanted: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("TQDM_DISABLE", "1")
     main(sys.argv[1], sys.argv[2:])

@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import tarfile
 from pathlib import Path
@@ -26,7 +27,6 @@ from csebench.plan.declarations import EncoderRef
 from csebench.plan.registry import COMPONENTS, declaration
 
 BERT = next(ref for ref in catalog.scale("paper").encoders.values() if ref.name == "google-bert/bert-base-uncased")
-ROBERTA = next(ref for ref in catalog.scale("paper").encoders.values() if ref.name == "FacebookAI/roberta-base")
 MINI = catalog.scale("small").encoders["bert-mini"]
 OTHER = EncoderRef(name="somebody/encoder", revision="1" * 40)  # which a test makes
 SIMCSE = "princeton-nlp/datasets-for-simcse"
@@ -86,18 +86,15 @@ def test_a_model_is_fetched_once_and_then_needs_no_connection(hub):
     folder = hub_files.fetch_model(BERT)
     assert {path.name for path in folder.iterdir()} == {*FILES}  # and no weights of another format
     hub.requests.clear()
-    assert hub_files.fetch_model(BERT) == folder and is_whole(folder, hub)
-    assert not hub.requests
+    assert hub_files.fetch_model(BERT) == folder and is_whole(folder, hub) and not hub.requests
 
 
-@pytest.mark.parametrize("ref", [BERT, ROBERTA], ids=["bert", "roberta"])
-def test_weights_are_those_of_the_checkpoint(ref, hub):
+def test_weights_are_those_of_the_checkpoint(hub):
     """gamma and beta take their places, and every weight of the encoder is the file's."""
-    weights = Encoder.load(ref).model.state_dict()
-    prefix = "roberta." if ref is ROBERTA else "bert."
+    weights = Encoder.load(BERT).model.state_dict()
     stored = {
-        key.removeprefix(prefix).replace(".gamma", ".weight").replace(".beta", ".bias"): value
-        for key, value in load(hub.find("models", ref.name).files["model.safetensors"]).items()
+        key.removeprefix("bert.").replace(".gamma", ".weight").replace(".beta", ".bias"): value
+        for key, value in load(hub.find("models", BERT.name).files["model.safetensors"]).items()
     }
     assert all(value.equal(stored[key]) for key, value in weights.items() if key in stored)
     assert all(key.endswith(("position_ids", "token_type_ids")) for key in weights.keys() - stored)
@@ -152,7 +149,7 @@ def test_a_refusal_is_one_line_with_its_reason(hub, fault, name, error, message,
         ("unavailable", 3, ""),
     ],
 )
-@pytest.mark.parametrize("name", [*REQUESTS, "vocab.txt"])
+@pytest.mark.parametrize("name", REQUESTS)
 def test_a_fault_that_passes_is_waited_for(hub, fault, times, said, name, pauses, capsys):
     if name == "list" and fault in ("wrong", "breaks"):
         return
@@ -195,28 +192,28 @@ def test_a_name_without_a_commit_is_the_main_branch_and_a_folder_may_have_an_at(
     assert hub_files.model_source(EncoderRef.parse(str(folder))) == {"pretrained_model_name_or_path": folder}
 
 
-def same_length(path: Path) -> None:
+def change(path: Path) -> None:
+    """To as many bytes, with the same time."""
     content, times = path.read_bytes(), path.stat()
     path.write_bytes(content[:-4] + b"abcd")
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
-def in_place_of_the_link(path: Path) -> None:
-    """As `sed -i` does."""
+def replace(path: Path) -> None:
+    """The link into the cache by a file, as `sed -i` does."""
     content = path.read_bytes()
     path.unlink()
     path.write_bytes(content[:-4] + b"abcd")
 
 
-@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
-@pytest.mark.parametrize("edit", [same_length, in_place_of_the_link])
+@pytest.mark.parametrize(("edit", "name"), [(change, "model.safetensors"), (replace, "config.json")])
 def test_a_file_that_was_changed_in_the_cache_is_fetched_anew(hub, name, edit):
     edit(hub_files.fetch_model(BERT) / name)
     assert is_whole(hub_files.fetch_model(BERT), hub)
 
 
 def test_a_changed_file_is_never_used_without_a_connection(hub, capsys):
-    same_length(hub_files.fetch_model(BERT) / "config.json")
+    change(hub_files.fetch_model(BERT) / "config.json")
     disconnect(hub)
     with pytest.raises(RunFailed, match="cannot be fetched"):
         hub_files.fetch_model(BERT)
@@ -224,17 +221,13 @@ def test_a_changed_file_is_never_used_without_a_connection(hub, capsys):
 
 
 def test_what_the_cache_lacks_of_a_commit_is_fetched(hub):
-    names = ("special_tokens_map.json", "merges.txt", "spm.model", "2_Dense/config.json", "2_Dense/pytorch_model.bin")
+    names = ("merges.txt", "spm.model", "2_Dense/config.json", "2_Dense/pytorch_model.bin")
     publish(hub, hub.find("models", BERT.name).files | {name: b"{} " for name in names})
     folder = hub_files.fetch_model(OTHER)
     for name in (*FILES, *names):
         (folder / name).unlink()
         assert hub_files.cached_model(OTHER) is None
         assert is_whole(hub_files.fetch_model(OTHER), hub, OTHER)
-    (folder / "merges.txt").unlink()
-    disconnect(hub)
-    with pytest.raises(RunFailed, match="cannot be fetched"):
-        hub_files.fetch_model(OTHER)
 
 
 @pytest.fixture
@@ -256,11 +249,7 @@ def test_a_cache_without_a_list_of_its_files_is_checked_and_not_fetched_again(hu
 
 @pytest.mark.parametrize(
     ("fault", "error", "message"),
-    [
-        ("gone", BadInput, "no such repository"),
-        ("denied", BadInput, "no token was sent"),
-        (None, RunFailed, "with the list of its files, and cannot.*`csebench fetch"),
-    ],
+    [("denied", BadInput, "no token was sent"), (None, RunFailed, "with the list of its files, and cannot")],
 )
 def test_a_cache_without_a_list_of_its_files_hides_no_refusal(hub, cache_without_a_list, fault, error, message):
     if fault is None:
@@ -314,8 +303,8 @@ def test_a_model_of_sentence_transformers_has_all_its_modules_and_each_is_checke
     SentenceTransformer(modules=[word, modules.Pooling(size), dense], device="cpu").save(str(saved))
     publish(hub, {str(p.relative_to(saved)): p.read_bytes() for p in saved.rglob("*") if p.is_file()})
     folder = hub_files.fetch_model(OTHER)
-    same_length(folder / "1_Pooling/config.json")
-    same_length(folder / "2_Dense/model.safetensors")
+    change(folder / "1_Pooling/config.json")
+    change(folder / "2_Dense/model.safetensors")
     embedded = open_model(f"{OTHER.name}@{OTHER.revision}").embed(["a sentence"])
     assert (embedded == open_model(str(saved)).embed(["a sentence"])).all()
 
@@ -328,8 +317,8 @@ def evaluate(model: str, smoke_data, out: Path, pooler="avg") -> int:
     return main([*command, "--data", str(smoke_data), "--out", str(out)])
 
 
-@pytest.mark.parametrize(("fault", "code"), [("wrong", 1), ("unavailable", 1), ("gated", 2)])
-def test_a_model_that_cannot_be_had_ends_a_scoring_with_its_exit_code(hub, fault, code, smoke_data, tmp_path, capsys):
+@pytest.mark.parametrize(("fault", "code"), [("wrong", 1), ("gated", 2)])
+def test_a_model_that_cannot_be_had_ends_a_scoring_with_its_exit_code(hub, fault, code, smoke_data, tmp_path):
     hub.fail(fault, BERT.name, "config.json")
     assert evaluate(f"{BERT.name}@{BERT.revision}", smoke_data, tmp_path / "out.json") == code
     assert not (tmp_path / "out.json").exists()
@@ -388,30 +377,27 @@ def test_a_pinned_corpus_in_the_cache_needs_no_connection(hub, registered, tmp_p
     fetch.fetch_source("wiki", tmp_path / "one")
     hub.requests.clear()
     fetch.fetch_source("wiki", tmp_path / "two")
-    assert not hub.requests
-    assert (tmp_path / "two" / registered["wiki1m-simcse"].path).exists()
+    assert not hub.requests and (tmp_path / "two" / registered["wiki1m-simcse"].path).exists()
 
 
 def test_a_download_that_always_breaks_off_ends_in_one_line_and_exit_code_1(hub, capsys, tmp_path):
     hub.fail("breaks", SIMCSE, "wiki1m*")
     assert main(["fetch", "wiki", "--out", str(tmp_path / "root")]) == 1
     err = capsys.readouterr().err
-    assert err.count("\n") == 1 and "cannot be fetched" in err
-    assert not list((tmp_path / "root").rglob("*.*"))
+    assert err.count("\n") == 1 and "cannot be fetched" in err and not list((tmp_path / "root").rglob("*.*"))
 
 
-def test_sts_b_dev_is_checked_when_it_is_fetched(registered, root):
-    registered["stsb-dev"] = registered["stsb-dev"].model_copy(update={"sha256": "0" * 64})
-    with pytest.raises(RunFailed, match=r"sts-dev\.csv: sha256"):
+@pytest.mark.parametrize("reason", ["another sha256", "without their counts"])
+def test_test_sets_are_checked_when_they_are_fetched(registered, root, reason):
+    """STS-B dev by its hash, all by their counts, which the project's own pairs need."""
+    if reason == "another sha256":
+        registered["stsb-dev"] = registered["stsb-dev"].model_copy(update={"sha256": "0" * 64})
+    else:
+        (root / "counts.yaml").unlink()
+    before = [*root.iterdir()]
+    with pytest.raises(RunFailed, match=r"sts-dev\.csv: sha256|another release"):
         fetch.fetch_source("senteval", root)
-    assert [path.name for path in root.iterdir()] == ["counts.yaml"]
-
-
-def test_test_sets_are_counted_when_they_are_fetched(registered, root):
-    (root / "counts.yaml").unlink()
-    with pytest.raises(RunFailed, match="another release"):  # the project's own pairs, without their counts
-        fetch.fetch_source("senteval", root)
-    assert not [*root.iterdir()]
+    assert [*root.iterdir()] == before
 
 
 @pytest.mark.parametrize("name", ["senteval", "beir:scifact", "beir:cqadupstack", "imdb", "stackoverflow"])
@@ -453,22 +439,15 @@ def test_an_archive_that_is_not_whole_leaves_nothing_and_can_be_fetched_again(hu
     fetch.fetch_source("beir:scifact", root)
 
 
-def archive_with(name: str) -> bytes:
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w:gz") as tar:
-        member = tarfile.TarInfo(name)
-        if name == "link":
-            member.type, member.linkname = tarfile.SYMTYPE, "/etc/passwd"
-        tar.addfile(member)
-    return content.getvalue()
-
-
 @pytest.mark.parametrize("name", ["../outside", "aclImdb/../../outside", "link"])
 def test_an_archive_whose_files_leave_its_folder_is_refused(hub, served, root, name):
-    hub.archives["files/aclImdb_v1.tar.gz"] = content = archive_with(name)
-    stated = f"sha256:{hashlib.sha256(content).hexdigest()}"
-    wanted = served["imdb"].downloads[0].model_copy(update={"sum": stated})
-    served["imdb"] = served["imdb"].model_copy(update={"downloads": [wanted]})
+    content, member = io.BytesIO(), tarfile.TarInfo(name)
+    if name == "link":
+        member.type, member.linkname = tarfile.SYMTYPE, "/etc/passwd"
+    with tarfile.open(fileobj=content, mode="w:gz") as tar:
+        tar.addfile(member)
+    hub.archives["files/aclImdb_v1.tar.gz"] = content.getvalue()
+    served["imdb"] = hub_data.served(hub)["imdb"]
     with pytest.raises(RunFailed, match="imdb is not what was expected"):
         fetch.fetch_source("imdb", root)
     assert not [path for path in root.parent.rglob("*") if path.name in ("outside", "link")]
@@ -506,8 +485,8 @@ def test_what_a_plan_needs_is_looked_up_without_a_connection(hub):
     pages = targets.parse_target("msse/figure5", "paper")
     states = preflight.check(pages, ask=False)
     assert {(state.state, state.size) for state in states} == {("reachable", None)}
-    tasks = [need.name for need in preflight.needs(pages) if need.kind == "mteb"]
-    assert len(tasks) == 5 and not {*tasks} & {state.need.name for state in states}
+    assert len([need for need in preflight.needs(pages) if need.kind == "mteb"]) == 5
+    assert "mteb" not in {state.need.kind for state in states}
     of_mini = preflight.check(targets.parse_target("micse/table2", "mini"), ask=False)
     assert [state.state for state in of_mini if state.need.kind == "encoder"] == ["here"]  # a folder of the project
     assert not [request for request in hub.requests if "/tree/" in request or "resolve" in request]
@@ -515,37 +494,34 @@ def test_what_a_plan_needs_is_looked_up_without_a_connection(hub):
 
 def test_check_lists_what_fetch_brings(hub, served, capsys):
     """Of pages with a source of two files, with translators, and with a file that nobody publishes."""
-    pages = ["msse/figure4", "table8"]
+    pages, captions = ["msse/figure4", "table8"], "misc/flickr30k/captions.token"
 
     def check() -> dict:
         assert main(["check", *pages, "--json"]) == 0  # what has no source is planned as missing
         return {entry["name"]: (entry["state"], entry["bytes"]) for entry in json.loads(capsys.readouterr().out)}
 
+    def last_line() -> str:
+        assert main(["check", *pages]) == 0
+        return capsys.readouterr().out.splitlines()[-1]
+
     size = lambda *contents: ("reachable", sum(map(len, contents)))  # noqa: E731
     model, simcse = hub.find("models", BERT.name).files, hub.find("datasets", SIMCSE).files
-    captions = "misc/flickr30k/captions.token"
     listed = check()
     assert listed[BERT.name] == size(*(model[name] for name in FILES))
     assert listed["wiki"] == size(simcse["wiki1m_for_simcse.txt"])
     assert listed["stackoverflow"] == size(*(c for name, c in hub.archives.items() if "StackOverflow" in name))
     assert listed.pop(captions) == ("missing", None)
-    assert main(["check", *pages]) == 0
     total = sum(size for _, size in listed.values())
-    last = capsys.readouterr().out.splitlines()[-1]
-    assert last.startswith(f"disk: {total / 10**6:.1f} MB to fetch") and last.endswith(" free: enough")
+    assert re.fullmatch(rf"disk: {total / 10**6:.1f} MB to fetch; .* free: enough", last_line())
     for page in pages:
         assert main(["fetch", page]) == 0
     assert f"{captions}: " in capsys.readouterr().out
     assert all(state == "here" for name, (state, _) in check().items() if name != captions)
-    assert main(["check", *pages]) == 0
-    assert "disk: 0.0 MB to fetch" in capsys.readouterr().out
-    hub.requests.clear()
-    assert main(["fetch", "msse/figure4"]) == 0
-    assert f"encoder {BERT.name}: here\n" in capsys.readouterr().out and not hub.requests
+    assert "disk: 0.0 MB to fetch" in last_line()
     (hub_files.cached_model(BERT) / "vocab.txt").resolve().unlink()
     (Path(catalog.FETCHED) / "misc/stackoverflow/label_StackOverflow.txt").unlink()
-    assert check()[BERT.name] == size(model["vocab.txt"])
-    assert check()["stackoverflow"] == listed["stackoverflow"]
+    again = check()
+    assert (again[BERT.name], again["stackoverflow"]) == (size(model["vocab.txt"]), listed["stackoverflow"])
 
 
 def test_what_is_restricted_is_missing_before_anything_starts(hub, served, capsys):

@@ -136,26 +136,18 @@ def test_ami_code(name, precision):
     case = Case(name, precision)
     attention, settings = case.tensor("in_attention", True), case.settings
     layers = attention[settings["min_layer"] : settings["max_layer"]]
-    kept = case.tensor("in_kept_chunks")
     positions = case.tensor("in_sample_index")
 
     def recorded(valid, samples):
-        assert valid.shape[0] == len(kept) and samples == positions.shape[1]
+        assert valid.shape[0] == len(case.tensor("in_kept_chunks")) and samples == positions.shape[1]
         return positions
 
     z1, z2 = case.tensor("in_z1", True), case.tensor("in_z2", True)
     term = -losses.ami_code([a[0::2] for a in layers], [a[1::2] for a in layers], settings["target_samples"], recorded)
-    (grad_mi,) = torch.autograd.grad(term, attention, retain_graph=True)
     contrast = losses.info_nce(z1, z2, settings["temp"])
     total = settings["task_alpha"] * contrast + settings["task_lambda"] * term
-    total.backward()
-    case.check("mi_term", term)
-    case.check("ce", contrast)
-    case.check("loss_total", total)
-    case.check("grad_mi_attn", grad_mi)
+    case.check_gradients({"total_z1": z1, "total_z2": z2}, mi_term=term, ce=contrast, loss_total=total)
     case.check("grad_mi_attn", attention.grad / settings["task_lambda"])  # the term alone reads attention
-    case.check("grad_total_z1", z1.grad)
-    case.check("grad_total_z2", z2.grad)
 
 
 @cases("micse_ami_paper")
@@ -188,27 +180,19 @@ def test_masked_lm(name, precision):
     case.check_gradients({"hidden": hidden, "mlm_hidden": masked, "head_W": weight}, loss_total=loss)
 
 
-@cases("informin_code")
-def test_reconstruction_of_the_code(name, precision):
-    case = Case(name, precision)
-    z1, z2 = case.tensor("in_z1", True), case.tensor("in_z2", True)
-    term = losses.reconstruction(z1, z2, "code")
-    case.check("term", term)
-    for i, gradient in enumerate(torch.autograd.grad(term, (z1, z2), retain_graph=True), 1):
-        case.check(f"grad_term_z{i}", gradient)
-    total = info_nce(case, z1, z2) + case.settings["reconstruction_weight"] * term
-    case.check_gradients({"total_z1": z1, "total_z2": z2}, loss_total=total)
-
-
-@cases("informin_paper")
-@pytest.mark.parametrize(("form", "suffix"), [("paper", "normalised"), ("raw", "raw")])
-def test_reconstruction_of_the_paper(form, suffix, name, precision):
-    case = Case(name, precision)
-    z1, z2 = case.tensor("in_z1", True), case.tensor("in_z2", True)
-    term = losses.reconstruction(z1, z2, form)
-    total = info_nce(case, z1, z2) + case.settings["lambda"] * term
-    inputs = {f"total_{suffix}_z1": z1, f"total_{suffix}_z2": z2}
-    case.check_gradients(inputs, **{f"term_{suffix}": term, f"total_{suffix}": total})
+@cases("informin_code", "informin_paper")
+def test_reconstruction(name, precision):
+    case, forms = Case(name, precision), {"code": ("term", "loss_total", "total")}
+    if "paper" in name:
+        forms = {
+            f: (f"term_{s}", f"total_{s}", f"total_{s}") for f, s in {"paper": "normalised", "raw": "raw"}.items()
+        }
+    for form, (term_name, total_name, gradient) in forms.items():
+        z1, z2 = case.tensor("in_z1", True), case.tensor("in_z2", True)
+        term = losses.reconstruction(z1, z2, form)
+        weight = case.settings.get("reconstruction_weight", case.settings.get("lambda"))
+        made = {term_name: term, total_name: info_nce(case, z1, z2) + weight * term}
+        case.check_gradients({f"{gradient}_z1": z1, f"{gradient}_z2": z2}, **made)
 
 
 @cases("msse_nce")
@@ -280,11 +264,16 @@ class Network:
         ids, mask = (self.case.tensor(f"in_{k}").flatten(0, 1) for k in ("input_ids", "attention_mask"))
         return {"input_ids": ids, "attention_mask": mask}
 
-    def loss(self):
+    def check(self, **gradients):
+        """The losses, and gradients of weights by name."""
         both = self.method.encode(self.batch())
-        one, two = both.rows(slice(0, None, 2)), both.rows(slice(1, None, 2))
-        contrast = self.method.loss(Views(one, two))
-        return contrast, contrast + self.component.term(self.method, Views(one, two))
+        views = Views(both.rows(slice(0, None, 2)), both.rows(slice(1, None, 2)))
+        contrast = self.method.loss(views)
+        embeddings = self.method.encoder.model.embeddings.word_embeddings.weight
+        total = contrast + self.component.term(self.method, views)
+        self.case.check_gradients(
+            {"word_embeddings": embeddings, **gradients}, loss_contrastive=contrast, loss_total=total
+        )
 
     def rows(self, name):
         """An array of the case in the order of the component's rows: first views, then second ones."""
@@ -304,14 +293,10 @@ def test_auxiliary_mlm(name, precision, tmp_path, monkeypatch):
     network.fill(component.head, "lm_head.", lambda k: k.replace(k.partition(".")[0], head[k.partition(".")[0]], 1))
     masked = network.rows("in_mlm_input_ids"), network.rows("in_mlm_labels")
     monkeypatch.setattr("methods.components.auxiliary_mlm.mask_batch", lambda *_: masked)
-    contrast, total = network.loss()
-    total.backward()
-    case.check("loss_contrastive", contrast)
-    case.check("loss_total", total)
-    case.check("grad_word_embeddings", network.method.encoder.model.embeddings.word_embeddings.weight.grad)
+    weights = {"lm_head_bias": component.head.predictions.decoder.bias}
     if name == "infocse_aux_1":  # kept for one case: it is large
-        case.check("grad_c_head0_query", component.upper.layers[0].attention.self.query.weight.grad)
-    case.check("grad_lm_head_bias", component.head.predictions.decoder.bias.grad)
+        weights["c_head0_query"] = component.upper.layers[0].attention.self.query.weight
+    network.check(**weights)
     assert all(w.grad is None for w in component.lower.parameters())
 
 
@@ -327,13 +312,8 @@ def test_replaced_token_detection(name, precision, tmp_path, monkeypatch):
     monkeypatch.setattr("methods.components.rtd.mask_batch", lambda tokenizer, ids, probability: (ids, None))
     # the official code forces the id of [CLS], ours keeps what the sentence begins with: the same in a real batch
     assert (network.rows("in_input_ids")[:, 0] == case.settings["cls_token"]).all()
-    contrast, total = network.loss()
-    total.backward()
-    case.check("loss_contrastive", contrast)
-    case.check("loss_total", total)
-    case.check("grad_word_embeddings", network.method.encoder.model.embeddings.word_embeddings.weight.grad)
-    case.check("grad_disc_word_embeddings", component.discriminator.model.embeddings.word_embeddings.weight.grad)
-    case.check("grad_electra_head", component.classify.weight.grad)
+    embeddings = component.discriminator.model.embeddings.word_embeddings.weight
+    network.check(disc_word_embeddings=embeddings, electra_head=component.classify.weight)
 
 
 # ---------------------------------------------------------------- what no official code says

@@ -12,6 +12,7 @@ import torch
 from safetensors.numpy import load_file
 from tiny_runs import TINY, TINY_SUBSTITUTES
 
+from csebench.base.errors import BadInput
 from csebench.base.project import ROOT
 from csebench.data.corpus import read_corpus
 from csebench.model.encoder import Encoder
@@ -19,8 +20,9 @@ from csebench.plan.declarations import EncoderRef, RunSettings
 from csebench.plan.registry import COMPONENTS, declaration, fill
 from csebench.train import parallel, trainer
 
-QUICK = ["simcse+moco", "simcse_sup", "ct", "pcl", "condenser"]
-OTHERS = ["simcse+ami", "simcse+mlm", "msse+compensation", "scd", "rankcse", "iscse", "infocse+auxiliary_mlm"]
+CASES = ["simcse+moco", "simcse_sup", "ct", "pcl", "condenser", "simcse+ami", "simcse+mlm", "msse+compensation", "scd"]
+CASES += ["rankcse", "iscse", "infocse+auxiliary_mlm", "mirror_bert"]
+pytestmark = pytest.mark.slow
 SMOKE = ROOT / "data" / "smoke"
 GIVEN = {  # settings of components without anything random
     "moco": {"queue": 12, "dropout": 0.0},
@@ -67,7 +69,7 @@ def three_steps(case, encoder, chunk_size):
     return [*losses, *norms]
 
 
-def work(rank, processes, folder, encoder, cases, chunk_size):
+def work(rank, processes, folder, encoder, chunk_size):
     """One process of several, forked: it has imported everything already."""
     torch.set_num_threads(1)
     parallel.BUCKET = 4096  # so that there are many
@@ -78,44 +80,34 @@ def work(rank, processes, folder, encoder, cases, chunk_size):
     for module in ("methods.condenser", "methods.components.mlm", "methods.components.auxiliary_mlm"):
         importlib.import_module(module).mask_batch = every_third
     importlib.import_module("methods.mirror_bert").randint = lambda high: high // 2
-    found = {case: three_steps(case, encoder, chunk_size) for case in cases}
-    found["any"] = [parallel.any_rank(flag, "cpu") for flag in (rank == 1, False)]
+    results = {case: three_steps(case, encoder, chunk_size) for case in CASES}
+    results["any"] = [parallel.any_rank(flag, "cpu") for flag in (rank == 1, False)]
     if rank == 0:
-        (folder / "found.json").write_text(json.dumps(found))
+        (folder / "results.json").write_text(json.dumps(results))
     parallel.stop()
 
 
-def run(processes, folder, encoder, cases, chunk_size=None):
+def run(processes, folder, encoder, chunk_size=None):
     folder.mkdir()
     context = multiprocessing.get_context("fork")
-    more = (processes, folder, encoder, cases, chunk_size)
+    more = (processes, folder, encoder, chunk_size)
     started = [context.Process(target=work, args=(rank, *more), daemon=True) for rank in range(processes)]
     for process in started:
         process.start()
     for process in started:
         process.join(300)
         assert process.exitcode == 0
-    return json.loads((folder / "found.json").read_text())
+    return json.loads((folder / "results.json").read_text())
 
 
-def assert_equal(found, wanted, cases):
-    assert found["any"] == [True, False] and wanted["any"] == [False, False]
-    for case in cases:
-        assert found[case] == pytest.approx(wanted[case], rel=2e-3), case
-
-
-def test_two_processes_have_the_loss_of_the_whole_batch(tiny_bert, tmp_path):
+def test_two_processes_have_the_loss_of_the_whole_batch_also_in_chunks(tiny_bert, tmp_path):
     """Losses and gradients: with a queue, hard negatives, groups, several blocks, unequally many masks."""
-    one, two = (run(n, tmp_path / str(n), tiny_bert, QUICK) for n in (1, 2))
-    assert_equal(two, one, QUICK)
-
-
-@pytest.mark.slow
-def test_two_processes_of_any_method_also_in_chunks(tiny_bert, tmp_path):
-    cases = [*QUICK, *OTHERS, "mirror_bert"]
-    one, two = (run(n, tmp_path / str(n), tiny_bert, cases) for n in (1, 2))
-    assert_equal(two, one, cases)
-    assert_equal(run(2, tmp_path / "chunks", tiny_bert, cases, chunk_size=3), one, cases)
+    one, two = (run(n, tmp_path / str(n), tiny_bert) for n in (1, 2))
+    chunks = run(2, tmp_path / "chunks", tiny_bert, chunk_size=3)
+    assert one.pop("any") == [False, False] and two.pop("any") == chunks.pop("any") == [True, False]
+    for case in CASES:
+        assert two[case] == pytest.approx(one[case], rel=2e-3), case
+        assert chunks[case] == pytest.approx(one[case], rel=2e-3), case
 
 
 # ---------------------------------------------------------------- from the command line
@@ -145,25 +137,13 @@ def launch(processes, spec, corpus, data, out, program=("-m", "csebench")):
     return done.returncode, done.stderr
 
 
-@pytest.mark.slow
-def test_a_run_of_two_processes(make_spec, corpus, smoke_data, train, tmp_path):
-    """The model of one process, to rounding, written once."""
-    spec = make_spec("simcse", params={"dropout": 0.0, "steps": 4})
-    alone = train(spec, tmp_path / "alone")
-    code, printed = launch(2, spec, corpus, smoke_data, tmp_path / "both")
-    assert code == 0, printed[-3000:]
-    report = json.loads((tmp_path / "both/train.json").read_text())
-    assert report["processes"] == 2 and alone["processes"] == 1
-    losses = [[loss for _, loss in r["losses"]] for r in (report, alone)]
-    assert losses[0] == pytest.approx(losses[1], rel=1e-3)
-    one, two = (load_file(tmp_path / f / "model/model.safetensors") for f in ("alone", "both"))
-    assert all(two[name] == pytest.approx(one[name], abs=1e-4) for name in one)
-
-
-@pytest.mark.slow
-def test_a_stopped_run_of_two_processes_goes_on(make_spec, corpus, smoke_data, tmp_path):
-    """One gets SIGTERM, both stop where losses are read, and the model is that of a run that was not stopped."""
+def test_a_run_of_two_processes_that_was_stopped_goes_on_to_the_model_of_one(
+    make_spec, corpus, smoke_data, train, tmp_path
+):
+    """One gets SIGTERM, both stop where losses are read; the model, written once, is that of one process, to rounding,
+    and that of two that were not stopped to the last bit."""
     spec = make_spec("simcse", params={"dropout": 0.0, "steps": 8, "evaluate_every": 3})
+    alone = train(spec, tmp_path / "alone")
     (tmp_path / "stopped.py").write_text(STOPPED)
     code, printed = launch(2, spec, corpus, smoke_data, tmp_path / "run", [tmp_path / "stopped.py"])
     assert code != 0 and "stopped by SIGTERM after step 6" in printed, printed[-3000:]
@@ -171,15 +151,15 @@ def test_a_stopped_run_of_two_processes_goes_on(make_spec, corpus, smoke_data, t
         code, printed = launch(2, spec, corpus, smoke_data, tmp_path / out)
         assert code == 0, printed[-3000:]
     resumed, whole = (json.loads((tmp_path / out / "train.json").read_text()) for out in ("run", "whole"))
-    assert (resumed["resumed_at"], resumed["processes"]) == (6, 2)
-    losses = [[loss for _, loss in report["losses"]] for report in (resumed, whole)]
-    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    assert (resumed["resumed_at"], resumed["processes"], alone["processes"]) == (6, 2, 1)
+    losses, wanted, expected = ([loss for _, loss in report["losses"]] for report in (resumed, whole, alone))
+    assert losses == pytest.approx(wanted, rel=1e-5) and losses == pytest.approx(expected, rel=1e-3)
     assert torch.cuda.device_count() >= 2 or resumed["model_sha256"] == whole["model_sha256"]
+    one, two = (load_file(tmp_path / f / "model/model.safetensors") for f in ("alone", "run"))
+    assert all(two[name] == pytest.approx(one[name], abs=1e-4) for name in one)
 
 
-@pytest.mark.slow
-def test_a_batch_too_small_to_share(make_spec, corpus, smoke_data, tmp_path):
-    spec = make_spec("simcse", params={"batch_size": 2})
-    code, printed = launch(3, spec, corpus, smoke_data, tmp_path / "out")
-    assert code != 0 and "3 processes cannot share a batch of 2 sentences" in printed
-    assert not (tmp_path / "out/train.json").exists()
+def test_a_batch_too_small_to_share(make_spec, train, tmp_path, monkeypatch):
+    monkeypatch.setattr(parallel, "world_size", lambda: 3)
+    with pytest.raises(BadInput, match="3 processes cannot share a batch of 2 sentences"):
+        train(make_spec("simcse", params={"batch_size": 2}), tmp_path / "out")

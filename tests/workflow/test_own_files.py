@@ -1,34 +1,27 @@
 """One file is enough: a method, a component, an evaluator and a paper of one's own, and the tests of the project."""
 
-import shutil
-
 import pytest
-from project import Project
+from project import copied
 
-from csebench.base.project import ROOT
-
-QUICK = "cli csv_tables docs figures new plan rooms spec variants versions"  # that can see new files
+pytestmark = pytest.mark.slow
+QUICK = "docs plan rooms spec variants versions"  # that can see new files
 MADE = {"method": "own_method", "component": "own_part", "evaluator": "own_score", "paper": "own_paper"}
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
     """A copy of the project with a new file of each kind; the paper has a row of each."""
-    folder = tmp_path_factory.mktemp("own") / "csebench"
-    ignored = shutil.ignore_patterns(".git", ".venv", "runs", ".snakemake", "__pycache__", "*.egg-info")
-    project = Project(shutil.copytree(ROOT, folder, ignore=ignored))
+    project = copied(tmp_path_factory.mktemp("own") / "csebench")
     for kind, name in MADE.items():
-        done = project.run("new", kind, name, module="csebench")
+        done = project.csebench("new", kind, name)
         assert done.returncode == 0, done.stderr
-    paper = folder / "papers" / "own_paper.yaml"
     rows = "    rows:\n      - {label: Ours, run: {method: own_method, components: {own_part: {}}}}\n"
+    project.edit("papers/own_paper.yaml", "    rows:\n", rows)
     columns = '    columns:\n      - {label: mine, task: "STS-B", evaluator: own_score}\n'
-    text = paper.read_text().replace("    rows:\n", rows).replace("    columns:\n", columns)
-    paper.write_text(text)
+    project.edit("papers/own_paper.yaml", "    columns:\n", columns)
     return project
 
 
-@pytest.mark.slow
 def test_their_own_rules_hold(project):
     """The conformance suite, as docs/methods.md and docs/evaluators.md say."""
     for words in ("conformance.py -k own_", "evaluators.py -k own_"):
@@ -36,7 +29,6 @@ def test_their_own_rules_hold(project):
         assert done.returncode == 0 and " passed" in done.stdout, done.stdout[-3000:]
 
 
-@pytest.mark.slow
 def test_no_other_test_fails(project):
     tests = [f"tests/unit/test_{name}.py" for name in QUICK.split()]
     tests += ["tests/protocol/test_papers.py", "tests/workflow/test_golden.py"]
@@ -44,9 +36,7 @@ def test_no_other_test_fails(project):
     assert done.returncode == 0, done.stdout[-3000:]
 
 
-@pytest.mark.slow
 def test_their_page_is_made(project):
-    done = project.snakemake("results/own_paper/table1.md")
-    assert done.returncode == 0, done.stderr[-3000:]
+    project.make("results/own_paper/table1.md")
     page = project.read("own_paper/table1.md")
     assert "| Ours |" in page and "printed" not in page and "missing" not in page

@@ -1,71 +1,26 @@
 """Snakemake end to end, on a copy of the project with one small table."""
 
 import json
+import os
 import re
 import shutil
 
 import pytest
-from project import Project, new_project
+from project import Project, one_row_project
 
-from csebench.base.processes import locked
+from csebench.base.files import with_digest, write_json
 
 pytestmark = pytest.mark.slow
 
-PAPER = """
-name: tiny
-label: Tiny
-title: A paper of two rows
-reference: "Nobody 2026"
-tables:
-  "2":
-    title: two rows
-    columns: [{label: "0.1%", size: "0.1%", task: Avg.}, {label: "1%", size: "1%", task: Avg.}]
-    rows:
-      - {label: BERT, run: {method: bert}, source: copied, from: "someone", values: ["31.40", "31.40"]}
-      - {label: SimCSE, run: {method: simcse}, source: measured, values: ["67.94±1.16", null]}
-      - {label: Other, missing: "no adapter yet", source: copied, from: "someone", values: ["1.00", "2.00"]}
-  "3":
-    title: the same runs, retrieval
-    evaluator: "beir:smoke"
-    columns: [{label: smoke, size: "1%", task: smoke}]
-    rows:
-      - {label: SimCSE, run: {method: simcse}, source: measured, values: ["24.92"]}
-figures:
-  "1":
-    title: the rows as curves
-    kind: curves
-    axis: "Spearman x 100"
-    seeds: 5
-    columns: [{label: "1%", size: "1%", task: Avg.}, {label: "10%", size: "10%", task: Avg.}]
-    rows:
-      - {label: BERT, run: {method: bert}, source: rerun, values: ["31.40", "31.40"]}
-      - {label: SimCSE, run: {method: simcse}, source: measured, values: ["74.96±0.65", "75.76±0.24"]}
-claims:
-  - {quote: "far above BERT", section: "4", table: "2", row: SimCSE, versus: [BERT], columns: ["0.1%"], by: "36.5"}
-  - {quote: more, section: "4", figure: "1", row: SimCSE, versus: [SimCSE], columns: ["10%"], versus_column: "1%"}
-"""
 PAGES = ["table2.md", "table3.md", "methods.md", "tiny/table2.md", "tiny/table3.md"]
 REPORTS = ["index.md", "claims.md", "audit.md"]
 DRAWN = ["tiny/figure1.svg", "tiny/figure1.png", "tiny/figure1.csv"]
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory, worker_id):
-    """All pages of PAPER, made by the first of pytest's workers that asks; each has its copy, which tests change."""
-    base = tmp_path_factory.getbasetemp()
-    shared = (base if worker_id == "master" else base.parent) / "workflow_made"
-    with locked(shared):
-        if not shared.exists():
-            make(tmp_path_factory.mktemp("made") / "csebench").folder.rename(shared)
-    return Project(shared).copy_to(tmp_path_factory.mktemp("workflow") / "csebench")
-
-
-def make(folder) -> Project:
-    """The project with all pages of PAPER."""
-    made = new_project(folder, PAPER, "bert simcse random", "smoke paper")
-    done = made.snakemake("all")
-    assert done.returncode == 0, done.stderr
-    return made
+def project(made, tmp_path_factory):
+    """The made project, which tests change one after the other."""
+    return made.copy_to(tmp_path_factory.mktemp("workflow") / "csebench")
 
 
 def test_page_csv_and_scores(project):
@@ -75,9 +30,8 @@ def test_page_csv_and_scores(project):
     assert re.search(r"\| SimCSE \| \d+\.\d\d ± \d+\.\d\d \|", project.read("table3.md"))
     scores = sorted((project.folder / "results" / "scores").glob("*.json"))
     assert len([p for p in scores if ".beir." in p.name]) == 2
-    # the untrained encoder, a control and SimCSE by seed, whose two small sizes share their runs; one seed of 10 %,
-    # and its four variants by seed
-    assert len([p for p in scores if ".sts." in p.name]) == 1 + 2 + 2 + 1 + 4 * 2
+    # the untrained encoder, a control and SimCSE by seed, whose two small sizes share their runs; one seed of 10 %
+    assert len([p for p in scores if ".sts." in p.name]) == 1 + 2 + 2 + 1
     content = next(c for p in scores if (c := json.loads(p.read_text()))["spec"]["method"] == "simcse")
     provenance = content["provenance"]
     assert {"commit", "dirty_diff_sha256", "packages", "processor", "seconds", "peak_memory_mb"} <= set(provenance)
@@ -99,19 +53,16 @@ def test_everything_is_written_and_links_to_what_there_is(project):
     assert "(claimed: +36.5)" in project.read("claims.md") and "## Tiny: 0" in project.read("audit.md")
 
 
-@pytest.mark.parametrize("data", ["in the scale's folder", "given"])
-def test_a_moved_checkout_plans_nothing_anew(data, project, tmp_path):
+def test_a_moved_checkout_plans_nothing_anew(made, tmp_path):
     """Nor where CSEBENCH_DATA has moved with it."""
-    first, second = project.copy_to(tmp_path / "first"), tmp_path / "second"
-    if data == "given":
-        smoke = first.folder / "config" / "smoke.yaml"
-        smoke.write_text(re.sub(r"(?m)^data_root: .*\n", "", smoke.read_text()))
-        first.env["CSEBENCH_DATA"] = str(first.folder / "data" / "smoke")
-        assert first.snakemake("results/table3.md").returncode == 0
-    moved = Project(first.folder.rename(second))
-    if data == "given":
-        moved.env["CSEBENCH_DATA"] = str(second / "data" / "smoke")
-    assert moved.is_done("all" if data == "in the scale's folder" else "results/table3.md")
+    moved = Project(made.copy_to(tmp_path / "first").folder.rename(tmp_path / "second"))
+    assert not moved.planned("all")
+    moved.edit("config/smoke.yaml", "data_root: data/smoke\n", "")
+    moved.env["CSEBENCH_DATA"] = str(moved.folder / "data" / "smoke")
+    moved.make("results/table3.md")
+    again = Project(moved.folder.rename(tmp_path / "third"))
+    again.env["CSEBENCH_DATA"] = str(again.folder / "data" / "smoke")
+    assert not again.planned("results/table3.md")
 
 
 WRITTEN = {"page", "figure", "csv", "all"}
@@ -123,21 +74,18 @@ def test_deleted_score_is_made_again_alone(project):
     score = project.folder / "results" / "scores" / f"{cell.split()[-1]}.sts.json"
     before, table3 = score.read_text(), (project.folder / "results" / "table3.md").stat().st_mtime_ns
     score.unlink()
-    done = project.snakemake("all")
-    assert done.returncode == 0 and project.started(done) == {"evaluate"} | WRITTEN
+    done = project.make("all")
+    assert project.started(done) == {"evaluate"} | WRITTEN
     assert project.jobs(done, "evaluate") == 1
     assert score.read_text() == before
     assert (project.folder / "results" / "table3.md").stat().st_mtime_ns == table3
 
 
 def test_edited_label_renders_again_and_trains_nothing(project):
-    paper = project.folder / "papers" / "tiny.yaml"
-    paper.write_text(paper.read_text().replace("SimCSE", "SimCSE (renamed)"))
-    done = project.snakemake("results/table2.md")
-    assert done.returncode == 0 and project.started(done) == {"page"}
+    project.edit("papers/tiny.yaml", "SimCSE", "SimCSE (renamed)")
+    assert project.started(project.make("results/table2.md")) == {"page"}
     assert "SimCSE (renamed)" in project.read("table2.md")
-    done = project.snakemake("all")
-    assert done.returncode == 0 and project.started(done) == WRITTEN | {"evidence"}
+    assert project.started(project.make("all")) == WRITTEN | {"evidence"}
     for name in ("tiny/table3.md", "tiny/figure1.csv", "tiny/figure1.svg"):
         assert "SimCSE (renamed)" in project.read(name), name
     assert "+36.54 over BERT" in project.read("claims.md")
@@ -146,15 +94,13 @@ def test_edited_label_renders_again_and_trains_nothing(project):
 def test_partial_page_schedules_no_training(project):
     shutil.rmtree(project.folder / "results", ignore_errors=True)
     partial = [f"results/partial/{name}.md" for name in ("table2", "tiny/table3", "index", "claims", "audit")]
-    done = project.snakemake(*partial)
-    assert done.returncode == 0 and project.started(done) == {"partial_page"}
+    assert project.started(project.make(*partial)) == {"partial_page"}
     assert "missing" in project.read("partial/table2.md")
     assert "[missing: 0 of 3 runs scored](tiny/table2.md)" in project.read("partial/index.md")
     assert "not testable" in project.read("partial/claims.md")
-    assert project.snakemake("results/table2.md").returncode == 0  # the models are still there: scores only
-    assert project.run("render", "table2", module="csebench").stdout.count("missing") == 0
-    done = project.snakemake(*partial)
-    assert done.returncode == 0 and project.started(done) == {"partial_page"}
+    project.make("results/table2.md")  # the models are still there: scores only
+    assert "missing" not in project.csebench("render", "table2").stdout
+    assert project.started(project.make(*partial)) == {"partial_page"}
     assert "[3 runs](tiny/table2.md)" in project.read("partial/index.md")
     assert "[missing: 0 of 2 runs scored](tiny/table3.md)" in project.read("partial/index.md")
     assert "missing" not in project.read("partial/table2.md")
@@ -163,8 +109,7 @@ def test_partial_page_schedules_no_training(project):
 def test_finished_model_survives_a_forced_rerun(project):
     model = next((project.folder / "runs").glob("simcse-*")) / "model" / "model.safetensors"
     before = model.stat().st_mtime_ns
-    done = project.snakemake("results/table2.md", "--forceall")
-    assert done.returncode == 0 and "train" in project.started(done)
+    assert "train" in project.started(project.make("results/table2.md", "--forceall"))
     assert model.stat().st_mtime_ns == before
 
 
@@ -173,7 +118,7 @@ def test_the_steps_by_hand_in_readme(project):
     commands = [line.split() for line in readme.splitlines() if line.startswith("    csebench ")]
     assert [words[1] for words in commands] == ["train", "evaluate"]
     for words in commands:
-        done = project.run(*words[1:], module="csebench")
+        done = project.csebench(*words[1:])
         assert done.returncode == 0, done.stderr
     assert "STS-B" in done.stdout and (project.folder / words[-1]).exists()
 
@@ -181,9 +126,8 @@ def test_the_steps_by_hand_in_readme(project):
 def test_a_dropped_file_is_a_method_in_a_table_and_a_faulty_one_harms_no_other(project):
     template = (project.folder / "methods" / "_template.py").read_text()
     (project.folder / "methods" / "dropped.py").write_text(template.replace('"template"', '"dropped"'))
-    assert re.search(r"^dropped +two_views", project.run("methods", module="csebench").stdout, re.M)
-    done = project.snakemake("results/methods.md")
-    assert done.returncode == 0, done.stderr
+    assert re.search(r"^dropped +two_views", project.csebench("methods").stdout, re.M)
+    project.make("results/methods.md")
     assert re.search(r"\| Template +\| (\*\*)?\d+\.\d\d", project.read("methods.md"))
 
     loss = "return info_nce(views.z1, views.z2, self.p.temperature, views.queue)"
@@ -196,8 +140,164 @@ def test_a_dropped_file_is_a_method_in_a_table_and_a_faulty_one_harms_no_other(p
     for name in (*PAGES, *DRAWN):
         assert (project.folder / "results" / name).exists() == (name != "methods.md"), name
     assert not (project.folder / "results" / "index.md").exists()
-    listed = project.run("methods", module="csebench").stdout
+    listed = project.csebench("methods").stdout
     assert re.search(r"^broken +BROKEN +methods/broken.py: line 1: version", listed, re.M)
-    assert project.snakemake("results/partial/methods.md", "results/partial/index.md").returncode == 0
+    project.make("results/partial/methods.md", "results/partial/index.md")
     assert "missing" in project.read("partial/methods.md")
     assert "[3 runs](tiny/table2.md)" in project.read("partial/index.md")
+
+
+def test_models_are_deleted_when_all_scores_are_published(tmp_path):
+    """A scale that keeps only scores: its models are trained again for a missing score only."""
+    project = one_row_project(tmp_path / "csebench")
+    project.edit("config/smoke.yaml", "keep: model", "keep: scores")
+    tables, runs = ("results/table2.md", "results/table3.md"), project.folder / "runs"
+    project.make(tables[0])
+    models = sorted(path.parent.name for path in runs.glob("simcse-*/model"))
+    assert len(models) == 2  # Table 3 shows other scores of them
+    assert "train" not in project.started(project.make(*tables))
+    assert not list(runs.glob("*/model")) and len(list(runs.glob("*/pruned.json"))) == 2
+    page = project.read("table2.md")
+    assert not project.planned(*tables)
+    missing = f"results/scores/{models[0]}.sts.json"
+    (project.folder / missing).unlink()
+    assert project.jobs(project.make(missing, *tables), "train") == 1
+    assert not list(runs.glob("*/model")) and project.read("table2.md") == page
+
+
+def test_a_search_its_page_and_a_scale_that_uses_it(copy):
+    done = copy.csebench("tune", "simcse", "--trials", "2")
+    assert done.returncode == 0, done.stderr
+    search = json.loads(copy.read("tuning/simcse.json"))
+    runs = [run for trial in search["trials"] for run in trial["runs"]]
+    for run in runs:
+        report = json.loads((copy.folder / "runs" / run["run"] / "train.json").read_text())
+        assert (report["best_dev"], report["model_sha256"]) == (run["dev"], run["model_sha256"])
+    copy.make("results/methods.md")
+    assert runs[-1]["run"] in copy.read("methods.md")
+
+    plan = ("plan", "table2", "--runs", "--json")
+    before = copy.csebench(*plan).stdout
+    search["trials"][1]["runs"][0]["dev"] = 1.0  # whichever was better: the one that is not as the scale has it
+    search["chosen"] = search["trials"][1]["settings"]
+    write_json(copy.folder / "results" / "tuning" / "simcse.json", with_digest(search))
+    assert copy.csebench(*plan).stdout == before
+    copy.edit("config/smoke.yaml", "keep: model", "tuned: true\nkeep: model")
+    done = copy.csebench(*plan)
+    assert done.returncode == 0 and done.stdout != before, done.stderr
+
+
+# ---------------------------------------------------------------- what an edit makes again
+
+TABLE2, TABLE3 = {"results/table2.md", "results/tiny/table2.md"}, {"results/table3.md", "results/tiny/table3.md"}
+FIGURE = {"results/tiny/figure1.svg", "results/tiny/figure1.md"}
+OVER_ALL = {"results/index.md", "results/claims.md", "results/audit.md"}
+EVERY = TABLE2 | TABLE3 | FIGURE | OVER_ALL | {"results/methods.md"}
+
+
+def planned(project) -> tuple[set[str], set[str]]:
+    """Rules that `all` would run, and the pages that they write."""
+    done = project.run("all", "-n")
+    assert done.returncode == 0, done.stderr
+    printed = done.stdout + done.stderr
+    written = re.findall(r"^Job \d+: (?:write|draw) (\S+)", printed, re.M)
+    return set(re.findall(r"^(\w+) +\d+$", printed, re.M)) - {"all", "total"}, {*written} & EVERY
+
+
+def write_old(path, content: str) -> None:
+    """With a time that is older than that of any page, as `cp -p`, `rsync -a` and `tar -x` leave it."""
+    path.write_text(content)
+    os.utime(path, (0, 0))
+
+
+def test_what_no_page_depends_on_makes_nothing_again(copy):
+    """The trainer: what it changes has a new version, and with it other runs. Newer copies of the same data; the same
+    scores at another time."""
+    for module in ("train/losses.py", "model/tokens.py", "run.py"):
+        append(copy.folder / "csebench" / module)
+    for path in (copy.folder / "data" / "smoke").rglob("*.csv"):
+        path.write_bytes(path.read_bytes())
+    for path in (copy.folder / "results" / "scores").glob("simcse-*.sts.json"):
+        write_old(path, path.read_text())
+    assert planned(copy) == (set(), set())
+
+
+def append(path) -> None:
+    path.write_text(path.read_text() + "\n# a note\n")
+
+
+@pytest.mark.parametrize("file", ["methods/components/ami.py", "evaluators/transfer.py", "csebench/score/store.py"])
+def test_edited_code_rebuilds_the_pages_and_trains_nothing(file, copy):
+    append(copy.folder / file)
+    rules, pages = planned(copy)
+    assert pages == EVERY and not rules & {"train", "evaluate"}
+
+
+def test_an_edited_setting_trains_again(copy):
+    copy.edit("config/smoke.yaml", "steps: 6", "steps: 7")
+    rules, pages = planned(copy)
+    assert {"train", "evaluate"} <= rules and pages == EVERY
+
+
+def test_a_test_file_that_is_changed_in_place_is_scored_again(copy):
+    """Rather than the pages saying "Nothing to be done" over the scores of other data."""
+    file = copy.folder / "data" / "smoke" / "downstream" / "STS" / "STSBenchmark" / "sts-test.csv"
+    first, second, *rest = file.read_text().splitlines()
+    file.write_text("\n".join([second, first, *rest]) + "\n")
+    rules, pages = planned(copy)
+    assert "evaluate" in rules and "train" not in rules
+    assert pages >= EVERY - TABLE3 and not pages & TABLE3
+
+
+def test_other_values_with_an_old_time_rebuild_the_pages_that_show_them(copy):
+    (path,) = [
+        path
+        for path in (copy.folder / "results" / "scores").glob("simcse-*.sts.json")
+        if json.loads(path.read_text())["spec"]["corpus"]["size"] == 400
+    ]
+    write_old(path, '{"value": 1}')
+    rules, pages = planned(copy)
+    assert pages == FIGURE | OVER_ALL and not rules & {"train", "evaluate"}
+    assert planned(copy)[1] == pages  # until they are made
+
+
+@pytest.mark.parametrize(
+    ("missing", "target", "made_again"),
+    [
+        ("scores/simcse-*.sts.json", "results/tiny/figure1.svg", {"evaluate", "figure"}),
+        ("table3.md", "results/index.md", {"page"}),
+    ],
+)
+def test_a_page_that_was_there_first_does_not_hide_what_is_missing(missing, target, made_again, copy):
+    """What is between a page and its scores, though no file is newer than the page."""
+    for path in (copy.folder / "results").glob(missing):
+        path.unlink()
+    assert copy.planned(target) == made_again
+
+
+# ---------------------------------------------------------------- no name reaches a shell as anything but a word
+
+COMMAND = "$(touch${IFS}X)`touch${IFS}X`;touch${IFS}X;x'|touch${IFS}X&touch${IFS}X"
+HOSTILE = [
+    f"data/official/beir/{COMMAND}/source.json",
+    f"data/back-translation/{COMMAND}.txt",
+    f"runs/{COMMAND}-0123456789/train.json",
+    f"results/scores/simcse-0123456789.{COMMAND}.json",
+    f"results/{COMMAND}/table2.md",
+    f"results/partial/{COMMAND}.md",
+]
+
+
+@pytest.mark.parametrize("target", HOSTILE)
+def test_a_hostile_name_is_refused_before_any_job(target, project):
+    """Also: tests/unit/test_rules.py."""
+    done = project.run("-j1", "--", target)
+    assert done.returncode != 0 and not project.started(done) and not list(project.folder.rglob("X"))
+
+
+@pytest.mark.parametrize(
+    "setting", ["--config=scale=smoke;touch${IFS}X", "--set-resources=train:chunk_size='$(touch X)'"]
+)
+def test_no_setting_runs_a_command(setting, project):
+    done = project.run("-j1", "results/table2.md", "--forcerun", "train", setting)
+    assert done.returncode != 0 and not list(project.folder.rglob("X")), done.stderr

@@ -11,8 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-
-from csebench.base.project import ROOT
+from project import copied
 
 HERE, STEPS, PAGE = Path(__file__).parent, 100, "results/msse/table3.md"  # of two runs
 LACKING = [
@@ -45,15 +44,12 @@ def slurm(tmp_path):
 @pytest.fixture
 def project(tmp_path):
     """A copy of the project whose runs are long enough to be killed."""
-    folder = tmp_path / "csebench"
-    ignored = shutil.ignore_patterns(".git", ".venv", "runs", "results", ".snakemake", "__pycache__", "*.egg-info")
-    shutil.copytree(ROOT, folder, ignore=ignored)
-    smoke = folder / "config" / "smoke.yaml"
+    project = copied(tmp_path / "csebench", "results")
+    smoke, profile = (project.folder / name for name in ("config/smoke.yaml", "profiles/slurm/config.yaml"))
     text = re.sub("^  steps: .*", f"  steps: {STEPS}", smoke.read_text(), flags=re.M)
     smoke.write_text(re.sub("^  evaluate_every: .*", f"  evaluate_every: {STEPS // 2}", text, flags=re.M))
-    profile = folder / "profiles" / "slurm" / "config.yaml"
     profile.write_text(re.sub("^    gpu: 1", "    gpu: 0", profile.read_text(), flags=re.M))  # a GPU that is not here
-    return folder
+    return project.folder
 
 
 def jobs() -> dict[str, str]:

@@ -1,0 +1,66 @@
+"""One small project with all its pages, made once, for every test here that reads what a workflow makes."""
+
+import re
+
+import pytest
+from project import Project, new_project
+
+from csebench.base.processes import locked
+
+PAPER = """
+name: tiny
+label: Tiny
+title: A paper of two rows
+reference: "Nobody 2026"
+tables:
+  "2":
+    title: two rows
+    columns: [{label: "0.1%", size: "0.1%", task: Avg.}, {label: "1%", size: "1%", task: Avg.}]
+    rows:
+      - {label: BERT, run: {method: bert}, source: copied, from: "someone", values: ["31.40", "31.40"]}
+      - {label: SimCSE, run: {method: simcse}, source: measured, values: ["67.94±1.16", null]}
+      - {label: Other, missing: "no adapter yet", source: copied, from: "someone", values: ["1.00", "2.00"]}
+  "3":
+    title: the same runs, retrieval
+    evaluator: "beir:smoke"
+    columns: [{label: smoke, size: "1%", task: smoke}]
+    rows:
+      - {label: SimCSE, run: {method: simcse}, source: measured, values: ["24.92"]}
+figures:
+  "1":
+    title: the rows as curves
+    kind: curves
+    axis: "Spearman x 100"
+    seeds: 5
+    columns: [{label: "1%", size: "1%", task: Avg.}, {label: "10%", size: "10%", task: Avg.}]
+    rows:
+      - {label: BERT, run: {method: bert}, source: rerun, values: ["31.40", "31.40"]}
+      - {label: SimCSE, run: {method: simcse}, source: measured, values: ["74.96±0.65", "75.76±0.24"]}
+claims:
+  - {quote: "far above BERT", section: "4", table: "2", row: SimCSE, versus: [BERT], columns: ["0.1%"], by: "36.5"}
+  - {quote: more, section: "4", figure: "1", row: SimCSE, versus: [SimCSE], columns: ["10%"], versus_column: "1%"}
+"""
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory, worker_id):
+    """All pages of PAPER, made by the first of pytest's workers that asks, to be copied; SimCSE has one variant."""
+    base = tmp_path_factory.getbasetemp()
+    shared = (base if worker_id == "master" else base.parent) / "workflow_made"
+    with locked(shared):
+        if not shared.exists():
+            project = new_project(
+                tmp_path_factory.mktemp("made") / "csebench", PAPER, "bert simcse random", "smoke paper"
+            )
+            text = (project.folder / "methods" / "simcse.py").read_text()
+            variants = re.search(r'^        "mlm": \(.*?(?=^    \},)', text, re.M | re.S)[0]
+            project.edit("methods/simcse.py", variants, "")
+            project.make("all")
+            project.folder.rename(shared)
+    return Project(shared)
+
+
+@pytest.fixture
+def copy(made, tmp_path):
+    """A copy of the made project."""
+    return made.copy_to(tmp_path / "csebench")
