@@ -1,8 +1,6 @@
 """A run from a spec, a planned run as a job of the workflow makes it, and the trials of a search, each an ordinary run
 in runs/. Which trials, and the file of a search: csebench/plan/tuning.py."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterable

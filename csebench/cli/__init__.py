@@ -6,8 +6,6 @@ Exit codes: 0 done; 1 a run failed; 2 bad input, with one clear message and noth
 141 the reader of a pipe went away, as `head` does.
 """
 
-from __future__ import annotations
-
 import argparse
 import errno
 import gc

@@ -4,8 +4,6 @@ What it makes is an ordinary paper of one's own, `papers/try_<name>.yaml`, with 
 comparisons and forecast are those of any table. Here is only what writes that file and calls the steps in order.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The verbs that check, download and make data."""
 
-from __future__ import annotations
-
 from csebench.base.errors import BadInput, RunFailed, unknown
 from csebench.base.processes import acquire_gpus
 from csebench.base.terminal import counted, json_text, print_text

@@ -1,7 +1,5 @@
 """The verbs that list and forecast, and change nothing."""
 
-from __future__ import annotations
-
 import re
 from itertools import chain
 

@@ -1,7 +1,5 @@
 """The verb new: a file of one's own from the template of its kind, a paper also from a pasted table."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

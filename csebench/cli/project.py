@@ -1,7 +1,5 @@
 """Folders that join the project: `csebench init`, `csebench snakefile`, and the option `--project` of every verb."""
 
-from __future__ import annotations
-
 from csebench.base.files import write_text
 from csebench.base.project import MARKER, ROOT
 

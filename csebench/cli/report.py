@@ -1,7 +1,5 @@
 """The verbs that write pages, figures and files from scores."""
 
-from __future__ import annotations
-
 from csebench.base.errors import BadInput, RunFailed
 from csebench.base.files import write_text
 from csebench.base.terminal import json_text, print_table, print_text

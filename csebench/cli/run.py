@@ -1,7 +1,5 @@
 """The verbs that train and score."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """The verb show: everything about what a name means, which may be several things."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """The verb status: the state of the runs of targets, read from the files in runs/ and results/."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import socket

@@ -1,7 +1,5 @@
 """The parser: every verb with its arguments, their texts and defaults, and an example."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os

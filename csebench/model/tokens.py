@@ -1,7 +1,5 @@
 """Token ids of sentences that training sees again, in memory."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

@@ -6,8 +6,6 @@ run and the state's file. Files are named together with their sha256. A process 
 checkpoint before or the new one.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """What a run reads, checked and in memory before anything is written."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

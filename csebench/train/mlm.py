@@ -1,7 +1,5 @@
 """Masked language modelling: the one masking rule that every method shares."""
 
-from __future__ import annotations
-
 import torch
 
 from csebench.model.layers import to_device

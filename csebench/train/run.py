@@ -1,7 +1,5 @@
 """One run: gather its inputs, fit, export. Ends with a finished model, or with nothing that looks like one."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

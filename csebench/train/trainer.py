@@ -1,7 +1,5 @@
 """Training of a method: its steps, evaluations on STS-B dev, the best weights. The loop: csebench/train/loop.py."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Sequence
 from functools import lru_cache
