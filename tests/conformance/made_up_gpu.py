@@ -50,8 +50,8 @@ class Gpu(TorchDispatchMode):
         self.setting_up = False  # then waiting is fine
         self.waits: list | None = None  # what the host waited for; None: nothing may be waited for
         self.kernels = 0  # launched
-        self.live: dict | None = None  # storages on the device, to find the most bytes that they had; None: not counted
-        self.peak = 0
+        self.live: dict | None = None  # storages on the device; None: they are not counted
+        self.peak = 0  # the most bytes that they had
         self.drawn = set()  # random operations on the device
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
