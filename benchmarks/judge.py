@@ -1,4 +1,8 @@
-"""Error rates of the judgement of claims and of the audit, by simulation: the truth is known, the judge is not told.
+"""Error rates of verdicts, of the judgement of claims and of the audit, by simulation: the truth is known, the judge
+is not told.
+
+Verdicts: our values and the published ones are drawn from distributions whose means are 0, 1, 2 or 4 deviations apart.
+With equal means every verdict but `reproduced` is a false alarm; 5 % are intended.
 
 Claims: scores of a row and of others are drawn around true means, printed with two digits or taken as runs, and judged
 as claims of papers/*.yaml are. A *borderline* truth is one at which nothing should be significant: equal means, or a
@@ -11,25 +15,23 @@ Audit: made-up papers with planted misprints and wrong sentences, and clean ones
 """
 
 import argparse
-import shutil
 import tempfile
 import time
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
-from unittest.mock import patch
 
 import numpy as np
-import yaml
+import pytest
 from tabulate import tabulate
 
 from csebench.base import caches
-from csebench.base import project as place
 from csebench.base.project import ROOT
 from csebench.base.terminal import bar
 from csebench.plan.catalog import STS_COLUMNS
 from csebench.plan.papers import Claim, Published
-from csebench.report import audit, claims, printed_spread
+from csebench.report import audit, claims, printed_spread, stats
 from csebench.report.cells import printed_view
 from csebench.report.claims import AGREES, AS_STATED, OTHER, YES, judge_row, judge_sentence
 from csebench.report.others import Spread
@@ -41,41 +43,53 @@ FAR = 4  # deviations between the means of a true or false sentence
 OTHERS = ["A", "B", "C", "D"]
 HOLDS, FAILS = "shown to hold", "shown to fail"
 ITEMS = {"TREC": 500, "MRPC": 1725, "SST": 1821}
-SCALE = {"scale": "smoke", "purpose": "simulation.", "data_root": "data/smoke", "corpus": "smoke"}
-SCALE |= {"dev": "stsb-dev-smoke", "sizes": {"100%": 400}, "seeds": [1]}
-SCALE["encoders"] = {"bert-base": {"name": "encoders/bert-mini-wiki", "revision": "0" * 16}}
 
 
 @contextmanager
 def project(*papers):
     """A checkout with these papers alone, and no evidence; what is set in it is undone at its end."""
-    spread = printed_spread.seed_spread
-    with (
-        patch.object(place, "ROOT"),
-        patch.object(printed_spread, "seed_spread", spread),
-        tempfile.TemporaryDirectory() as folder,
-    ):
-        files = {f"papers/{paper['name']}": {"title": "Made up", "reference": "Nobody"} | paper for paper in papers}
-        for name, content in (files | {"config/smoke": SCALE}).items():
-            path = Path(folder, f"{name}.yaml")
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
-        Path(folder, "data").mkdir()
-        shutil.copy(ROOT / "data" / "registry.yaml", Path(folder, "data"))
-        for name in ("methods", "evaluators", "encoders"):
-            Path(folder, name).symlink_to(ROOT / name)
-        place.ROOT = Path(folder)
-        caches.clear()
-        try:
-            yield
-        finally:
-            caches.clear()
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "tests")
+        from made_up import made_up
+
+        made_up(Path(folder), patch, *papers)
+        patch.setattr(printed_spread, "seed_spread", printed_spread.seed_spread)
+        yield
+    caches.clear()
 
 
 def table(rows, columns=("Avg.",), **more):
     """Of rows {label: printed values}; nothing is run."""
     made = [{"label": k, "missing": "made up", "source": "measured", "values": list(v)} for k, v in rows.items()]
     return {"title": "Made up", "columns": [{"label": c, "task": c} for c in columns], "rows": made} | more
+
+
+# ---------------------------------------------------------------- verdicts
+
+VERDICTS = (stats.REPRODUCED, stats.CLOSE, stats.LOWER, stats.HIGHER)
+PUBLISHED = {"one run": 1, "mean ± std of 5": 5}
+SPREADS = {  # of deviation 1
+    "normal": lambda rng, size: rng.standard_normal(size),
+    "t, 3 df": lambda rng, size: rng.standard_t(3, size) / np.sqrt(3),
+}
+
+
+def published(runs):
+    """One run, or the mean of several with their deviation, with two digits."""
+    value = round(float(runs.mean()), 2)
+    std = round(float(runs.std(ddof=1)), 2) if len(runs) > 1 else None
+    return Published(value=value, std=std, text=f"{value:.2f}")
+
+
+def judge_values(draws):
+    """[deviations between the means, published as, spread, our seeds, fraction of each verdict]."""
+    rng, rows = np.random.default_rng(SEED), []
+    for off, (kind, theirs), spread, ours in product((0, 1, 2, 4), PUBLISHED.items(), SPREADS, (3, 5, 10)):
+        runs = 78 + 0.5 * SPREADS[spread](rng, (draws, ours + theirs))
+        runs[:, ours:] += 0.5 * off
+        names = [stats.verdict(draw[:ours], published(draw[ours:]), theirs).name for draw in runs]
+        rows.append([off, kind, spread, ours, *(names.count(name) / draws for name in VERDICTS)])
+    return rows
 
 
 # ---------------------------------------------------------------- claims
@@ -111,10 +125,8 @@ def view_of(base, runs, printed):
     """The made-up table with a draw of runs (rows, seeds) as its printed values, or as ours."""
     rows = []
     for (cell,), row in zip(base.rows, runs, strict=True):
-        mean, std = round(float(row.mean()), 2), round(float(row.std(ddof=1)), 2) if len(row) > 1 else None
-        published = Published(value=mean, std=std, text=f"{mean:.2f}")
         if printed:
-            rows.append([replace(cell, published=published, published_seeds=len(row))])
+            rows.append([replace(cell, published=published(row), published_seeds=len(row))])
         else:
             rows.append([replace(cell, values=dict(enumerate(map(float, row))))])
     return replace(base, rows=rows)
@@ -337,12 +349,18 @@ def judge_audit(count):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--draws", type=int, default=1000, help="draws per line of the claims")
+    parser.add_argument("--draws", type=int, default=1000, help="per line of the claims, and a tenth of the verdicts")
     parser.add_argument("--tables", type=int, default=200, help="papers per line of the audit")
     parser.add_argument("--quick", action="store_true", help="20 draws and 4 papers per line")
     args = parser.parse_args()
     draws, count = (20, 4) if args.quick else (args.draws, args.tables)
     started = time.perf_counter()
+    rows = judge_values(10 * draws)
+    head = ["deviations off", "published", "spread", "seeds", *VERDICTS]
+    print(tabulate(rows, head, floatfmt=".3f"))
+    alarms = [1 - row[4] for row in rows if row[0] == 0]
+    print(f"\nfalse alarms: {min(alarms):.3f} to {max(alarms):.3f}, 0.05 are intended\n")
+
     rows = judge_claims(draws)
     print(f"Claims: a run's deviation is {DEVIATION}; true and false sentences are {FAR} of them apart; level 0.05\n")
     print(tabulate(rows, ["sentence", "judged on", "n", "right", "false alarms", "misses"], floatfmt=".3f"))
