@@ -238,104 +238,87 @@ def swap_digits(rng, text):
     return "".join(digits)
 
 
-def sts_tables(rng, count, misprint=None):
-    """Papers of one table each; one cell of each is misprinted."""
-    papers = []
-    for i in range(count):
-        rows = score_rows(rng, ("Ours", "Theirs", "Others"))
-        if misprint is not None:
-            cells = rows[str(rng.choice(["Ours", "Theirs", "Others"]))]
-            column = int(rng.integers(7))
-            cells[column] = misprint(rng, cells[column])
-        papers.append({"name": f"paper{i}", "tables": {"1": table(rows, STS_COLUMNS)}})
-    return papers
+def sts_table(rng, misprint=None):
+    """A paper of one table; with `misprint` one cell is misprinted."""
+    labels = ["Ours", "Theirs", "Others"]
+    rows = score_rows(rng, labels)
+    if misprint is not None:
+        cells = rows[str(rng.choice(labels))]
+        column = int(rng.integers(7))
+        cells[column] = misprint(rng, cells[column])
+    return [{"tables": {"1": table(rows, STS_COLUMNS)}}]
 
 
-def average_of_another(rng, count):
-    papers = sts_tables(rng, count)
-    for paper in papers:
-        rows = paper["tables"]["1"]["rows"]
-        rows[0]["values"][-1] = rows[1]["values"][-1]
-    return papers
+def average_of_another(rng):
+    (paper,) = sts_table(rng)
+    first, second, _ = paper["tables"]["1"]["rows"]
+    first["values"][-1] = second["values"][-1]
+    return [paper]
 
 
-def accuracies(rng, count, task, possible):
-    """One accuracy a paper: of a count of items, or any number with two digits."""
-    papers = []
-    for i in range(count):
-        correct = int(rng.integers(ITEMS[task] // 2, ITEMS[task]))
-        value = 100 * correct / ITEMS[task] if possible else rng.uniform(50, 100)
-        made = table({"Ours": [f"{value:.2f}"]}, (task,), evaluator="transfer")
-        papers.append({"name": f"paper{i}", "tables": {"1": made}})
-    return papers
+def accuracy(rng, task, possible):
+    """An accuracy: of a count of items, or any number with two digits."""
+    correct = int(rng.integers(ITEMS[task] // 2, ITEMS[task]))
+    value = 100 * correct / ITEMS[task] if possible else rng.uniform(50, 100)
+    return [{"tables": {"1": table({"Ours": [f"{value:.2f}"]}, (task,), evaluator="transfer")}}]
 
 
-def repeated(rng, count, sources, change=True):
+def repeated(rng, sources, change=True):
     """One setting in two tables of a paper; with `change` one digit of it differs."""
-    papers = []
-    for i in range(count):
-        value = f"{rng.uniform(60, 85):.2f}"
-        tables = {}
-        for number, source in zip("12", sources, strict=True):
-            printed = change_digit(rng, value) if change and number == "2" else value
-            made = table({"Ours": [printed]}, ("STS-B",))
-            made["rows"][0] |= {"run": {"method": "simcse"}, "missing": None, "source": source}
-            tables[number] = made
-        papers.append({"name": f"paper{i}", "tables": tables})
-    return papers
+    value, tables = f"{rng.uniform(60, 85):.2f}", {}
+    for number, source in zip("12", sources, strict=True):
+        printed = change_digit(rng, value) if change and number == "2" else value
+        tables[number] = table({"Ours": [printed]}, ("STS-B",))
+        tables[number]["rows"][0] |= {"run": {"method": "simcse"}, "missing": None, "source": source}
+    return [{"tables": tables}]
 
 
-def copied(rng, count, change):
+def copied(rng, change):
     """A row that a second paper copies; with `change` one digit of a test set differs."""
-    papers = []
-    for i in range(0, count, 2):
-        (cells,) = score_rows(rng, ["Ours"]).values()
-        copy = list(cells)
-        if change:
-            column = int(rng.integers(7))
-            copy[column] = change_digit(rng, copy[column])
-        for number, row in enumerate((cells, copy)):
-            papers.append({"name": f"paper{i + number}", "tables": {"1": table({"Ours": row}, STS_COLUMNS)}})
-    return papers
+    (cells,) = score_rows(rng, ["Ours"]).values()
+    copy = list(cells)
+    if change:
+        column = int(rng.integers(7))
+        copy[column] = change_digit(rng, copy[column])
+    return [{"tables": {"1": table({"Ours": row}, STS_COLUMNS)}} for row in (cells, copy)]
 
 
-def sentences(rng, count, wrong):
+def sentence(rng, wrong):
     """A paper whose text says a difference of two averages: the printed one, another size, or the other way."""
-    papers = sts_tables(rng, count)
-    for paper in papers:
-        rows = sorted(paper["tables"]["1"]["rows"], key=lambda row: -float(row["values"][-1]))
-        best, second = rows[0], rows[1]
-        gap = float(best["values"][-1]) - float(second["values"][-1]) + (0.1 if wrong == "size" else 0)
-        row, versus = (second, best) if wrong == "direction" else (best, second)
-        said = {"quote": "better", "section": "1", "table": "1", "row": row["label"], "versus": [versus["label"]]}
-        said |= {"columns": ["Avg."]} | ({} if wrong == "direction" else {"by": f"{gap:.2f}"})
-        paper["claims"] = [said]
-    return papers
+    (paper,) = sts_table(rng)
+    best, second, _ = sorted(paper["tables"]["1"]["rows"], key=lambda row: -float(row["values"][-1]))
+    gap = float(best["values"][-1]) - float(second["values"][-1]) + (0.1 if wrong == "size" else 0)
+    row, versus = (second, best) if wrong == "direction" else (best, second)
+    said = {"quote": "better", "section": "1", "table": "1", "row": row["label"], "versus": [versus["label"]]}
+    said |= {"columns": ["Avg."]} | ({} if wrong == "direction" else {"by": f"{gap:.2f}"})
+    return [paper | {"claims": [said]}]
 
 
-def planted(rng, count):
-    """(what, made-up papers, kind of the finding that each should have; None where they are clean)."""
-    yield "clean tables", sts_tables(rng, count), None
-    yield "clean sentences", sentences(rng, count, None), None
-    yield "clean accuracies", accuracies(rng, count, "TREC", True), None
-    yield "clean copies", copied(rng, count, False), None
-    yield "a copied value and a re-run", repeated(rng, count, ("copied", "rerun")), None
-    yield "one digit of a score", sts_tables(rng, count, change_digit), audit.WRONG_SUM
-    yield "two digits exchanged", sts_tables(rng, count, swap_digits), audit.WRONG_SUM
-    yield "the average of another row", average_of_another(rng, count), audit.WRONG_SUM
-    for task, items in ITEMS.items():
-        yield f"any two digits, {task} of {items} items", accuracies(rng, count, task, False), audit.IMPOSSIBLE
-    yield "a setting with two values", repeated(rng, count, ("measured", "rerun")), audit.INCONSISTENT
-    yield "one digit of a copied row", copied(rng, count, True), audit.NEAR_DUPLICATE
-    yield "a sentence with another size", sentences(rng, count, "size"), audit.SENTENCE
-    yield "a sentence the other way", sentences(rng, count, "direction"), audit.SENTENCE
+PLANTED = [  # what, how its papers are made, and the kind of the finding that each should have; None: it is clean
+    ("clean tables", (sts_table,), None),
+    ("clean sentences", (sentence, None), None),
+    ("clean accuracies", (accuracy, "TREC", True), None),
+    ("clean copies", (copied, False), None),
+    ("a copied value and a re-run", (repeated, ("copied", "rerun")), None),
+    ("one digit of a score", (sts_table, change_digit), audit.WRONG_SUM),
+    ("two digits exchanged", (sts_table, swap_digits), audit.WRONG_SUM),
+    ("the average of another row", (average_of_another,), audit.WRONG_SUM),
+    *((f"any two digits, {t} of {n} items", (accuracy, t, False), audit.IMPOSSIBLE) for t, n in ITEMS.items()),
+    ("a setting with two values", (repeated, ("measured", "rerun")), audit.INCONSISTENT),
+    ("one digit of a copied row", (copied, True), audit.NEAR_DUPLICATE),
+    ("a sentence with another size", (sentence, "size"), audit.SENTENCE),
+    ("a sentence the other way", (sentence, "direction"), audit.SENTENCE),
+]
 
 
 def judge_audit(count):
     """[planted, expected kind, papers, fraction with that finding, missed, other findings a paper]."""
     rng, rows = np.random.default_rng(SEED), []
-    for what, papers, kind in bar(planted(rng, count), "auditing", "misprint"):
-        with project(*papers):
+    for what, (make, *given), kind in bar(PLANTED, "auditing", "misprint"):
+        papers = []
+        while len(papers) < count:
+            papers += make(rng, *given)
+        with project(*({"name": f"paper{number}", **paper} for number, paper in enumerate(papers))):
             findings = audit.findings()
         expected = {paper for f in findings if f.kind == kind for paper in f.papers}
         # a changed digit of a copied row is a wrong sum as well
