@@ -15,6 +15,7 @@ import torch
 from host_random import HostRandom
 from scipy.stats import spearmanr
 from sentence_transformers import SentenceTransformer
+from tiny_runs import weights
 from transformers import AutoModel, AutoTokenizer
 
 from csebench.base.models import read_facts
@@ -70,10 +71,6 @@ files = pytest.mark.parametrize(
 
 def runs(ids):
     return pytest.mark.parametrize("run", ids)
-
-
-def weights(out):
-    return (out / "model" / "model.safetensors").read_bytes()
 
 
 # ---------------------------------------------------------------- declarations
@@ -242,24 +239,17 @@ def test_bf16_moves_the_loss_little(run, make_spec, train, tmp_path):
 
 
 @pytest.mark.parametrize(("run", "precision"), [*((run, "fp32") for run in TRAINED), ("micse", "bf16")])
-def test_killed_and_resumed(run, precision, make_spec, train, tmp_path, monkeypatch):
+def test_killed_and_resumed(run, precision, make_spec, train, tmp_path, kill_at):
     """A run killed twice ends with the weights and the report of one that was not."""
     spec = make_spec(**RUNS[run], params={"steps": 12, "evaluate_every": 3})
     spec = spec.model_copy(update={"precision": precision})
     whole = train(spec, tmp_path / "whole")
-    batch_at = trainer.batch_at
     for step in (5, 7):
-
-        def killed(at, *args, step=step):
-            if at == step:
-                raise KeyboardInterrupt
-            return batch_at(at, *args)
-
-        monkeypatch.setattr(trainer, "batch_at", killed)
+        kill_at(step)
         with pytest.raises(KeyboardInterrupt):
             train(spec, tmp_path / "killed", checkpoint_seconds=0)
         assert not (tmp_path / "killed" / "model").exists()
-    monkeypatch.setattr(trainer, "batch_at", batch_at)
+    kill_at(None)
     resumed = train(spec, tmp_path / "killed", checkpoint_seconds=0)
     assert whole["resumed_at"] is None
     assert resumed["resumed_at"] == 6

@@ -9,7 +9,6 @@ import torch
 from csebench.base.project import ROOT
 from csebench.model.encoder import Encoder
 from csebench.model.sentence_encoder import SentenceEncoder
-from csebench.model.tokens import Tokens
 from csebench.plan.declarations import EncoderRef
 from csebench.train import trainer
 
@@ -70,7 +69,7 @@ def test_rows_are_the_tokenizers(tiny_bert, sentences):
     encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local"))
     some = [*sentences[:20], "a long walk along the river " * 60]
     wanted = {length: encoder.ids(some, length) for length in (4, 8, 32, None)}
-    encoder.tokens = Tokens(encoder.tokenizer, encoder.max_seq_length)
+    encoder.known_ids = {}
     for tokenizer in (encoder.tokenizer, None):  # the second from what is remembered
-        encoder.tokens.tokenizer = tokenizer
+        encoder.tokenizer = tokenizer
         assert {length: encoder.ids(some, length) for length in wanted} == wanted

@@ -70,7 +70,7 @@ def test_a_scoring_that_is_killed_at_its_end_leaves_no_vectors(run, smoke_data, 
 
 
 def test_sts_comes_first_and_what_hubs_have_last(smoke_data):
-    order = ["sts", "geometry", "transfer", "beir:scifact", "mteb:MassiveIntentClassification"]
+    order = ["sts", "geometry", "beir:scifact", "mteb:MassiveIntentClassification"]
     assert in_order(order[::-1], smoke_data) == order
 
 

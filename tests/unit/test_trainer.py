@@ -8,6 +8,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 import torch
+from tiny_runs import weights
 
 from csebench import cli
 from csebench.base.errors import BadInput, RunFailed, Stopped, Untrainable
@@ -34,10 +35,6 @@ def make_method(name, folder, **params):
 
 def make_component(name, method, **params):
     return load(name, COMPONENTS)(method, fill(declaration(name, COMPONENTS), params, name))
-
-
-def weights(out):
-    return (out / "model" / "model.safetensors").read_bytes()
 
 
 # ---------------------------------------------------------------- what stops a run
