@@ -160,22 +160,17 @@ def judge_claims(draws):
     rng, rows = np.random.default_rng(SEED), []
     with project({"name": "made_up", "tables": {"1": table({label: [None] for label in ["Ours", *OTHERS]})}}):
         base = printed_view("made_up", "table1", "smoke")
+
+        def judged(given, differences, seeds, printed):
+            return judge(draw(rng, base, differences, seeds, printed), claim_of(**given), printed)
+
         for name, given, differences, right in bar(SENTENCES, "judging", "sentence"):
-            claim = claim_of(**given)
-            for source, (seeds, printed) in SOURCES.items():
-                verdicts = [
-                    outcome(judge(draw(rng, base, differences, seeds, printed), claim, printed)) for _ in range(draws)
-                ]
+            for source, drawn in SOURCES.items():
+                verdicts = [outcome(judged(given, differences, *drawn)) for _ in range(draws)]
                 rows.append([name, source, draws, *rates(verdicts, right)])
-        for source, (seeds, printed) in SOURCES.items():
-            verdicts = [
-                outcome(
-                    judge_sentence(
-                        [judge(draw(rng, base, [0], seeds, printed), claim_of(**ONE), printed) for _ in range(4)]
-                    )
-                )
-                for _ in range(draws)
-            ]
+        for source, drawn in SOURCES.items():
+            sentences = ([judged(ONE, [0], *drawn) for _ in range(4)] for _ in range(draws))
+            verdicts = [outcome(judge_sentence(rows_of_one)) for rows_of_one in sentences]
             rows.append(["a sentence over four rows: borderline", source, draws, *rates(verdicts, None)])
         rows += [["size stated: right", *SIZES, draws, *sizes(rng, base, draws, 0.0)]]
         rows += [["size stated: off by 0.05", *SIZES, draws, *sizes(rng, base, draws, 0.05)]]

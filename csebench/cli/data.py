@@ -41,9 +41,8 @@ def fetch(args):
         print(line, flush=True)
         failures += failed
     if failures:
-        raise RunFailed(
-            f"{counted(failures, 'source')} of {args.source} cannot be fetched; the lines above give the reasons."
-        )
+        failed = f"{counted(failures, 'source')} of {args.source}"
+        raise RunFailed(f"{failed} cannot be fetched; the lines above give the reasons.")
     return None
 
 

@@ -34,9 +34,8 @@ def init(args):
     for name in LAYOUT:
         (args.folder / name).mkdir(parents=True, exist_ok=True)
     if not (args.folder / MARKER).exists():
-        write_text(
-            args.folder / MARKER, "In this folder, csebench finds its methods, papers, scales … and writes results.\n"
-        )
+        about = "In this folder, csebench finds its methods, papers, scales … and writes results.\n"
+        write_text(args.folder / MARKER, about)
     print(f"{args.folder}: put your own files into {', '.join(LAYOUT)}. In it, for example:")
     print(f"  cd {args.folder}\n  csebench new method mine\n  csebench try methods/mine.py")
 

@@ -158,6 +158,6 @@ def details(runs: list[RunStatus]) -> list[str]:
             failed.append([f"{run.id}: {message}", log if log.exists() else None])
         elif run.state == "done":
             unscored += [[run.id, *failure] for failure in failures(folder).items()]
-    heads = (["running", "step", "loss", "dev", "left", "device", "host"], ["failed", "log"])
-    tables = zip((*heads, ["score failed", "evaluator", "reason"]), (running, failed, unscored), strict=True)
-    return [table_text(head, rows) for head, rows in tables if rows]
+    tables = {("running", "step", "loss", "dev", "left", "device", "host"): running, ("failed", "log"): failed}
+    tables |= {("score failed", "evaluator", "reason"): unscored}
+    return [table_text(head, rows) for head, rows in tables.items() if rows]
