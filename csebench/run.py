@@ -20,6 +20,7 @@ from csebench.base.runs import (
     read_report,
     training_report,
 )
+from csebench.base.terminal import loading
 from csebench.plan import catalog, recipe, targets, tuning
 from csebench.plan.declarations import Scale
 from csebench.plan.registry import protocol
@@ -27,6 +28,15 @@ from csebench.plan.spec import Spec
 from csebench.plan.tuning import Trial, TrialRun
 from csebench.plan.where_data_is import from_hub, no_file
 from csebench.score.prune import prune
+
+
+def train_spec(spec: Spec, out: Path, *inputs, **settings) -> None:
+    """Train a run that no page needs; arguments as of csebench/train/run.py: train."""
+    with lock_run(out):
+        acquire_gpus()
+        with loading("PyTorch"):
+            from csebench.train.run import train
+        train(spec, out, *inputs, **settings)
 
 
 def work(

@@ -7,8 +7,7 @@ from csebench import run
 from csebench.base.errors import BadInput
 from csebench.base.files import write_text
 from csebench.base.processes import acquire_gpus
-from csebench.base.runs import lock_run
-from csebench.base.terminal import counted, json_text, loading, print_table, print_text
+from csebench.base.terminal import counted, json_text, print_table, print_text
 from csebench.cli import attempt
 from csebench.cli.options import distinct_evaluators, parse_targets
 from csebench.data.corpus import read_corpus
@@ -29,11 +28,7 @@ def train(args):
         kind, size = declaration(spec.method).corpus, spec.corpus.size
         read_corpus(args.corpus, spec.corpus.sha256, kind, size=size)  # before torch is imported
     data_root, chunk_size = cli_spec.data_root_or_default(args.data), args.chunk_size or None
-    with lock_run(args.out):
-        acquire_gpus()
-        with loading("PyTorch"):
-            from csebench.train.run import train as train_run
-        train_run(spec, args.out, args.corpus, data_root, positives=args.positives, chunk_size=chunk_size)
+    run.train_spec(spec, args.out, args.corpus, data_root, positives=args.positives, chunk_size=chunk_size)
     print(f"{spec.run_id}: {args.out / 'model'}")
 
 
