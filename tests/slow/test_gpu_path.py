@@ -41,6 +41,7 @@ def test_compiled_layers_give_the_same_losses(make_spec, sentences):
 
 
 @pytest.mark.slow
+@torch._dynamo.config.patch(disable=False)
 def test_a_failed_compilation_is_a_line_and_the_step_is_made(make_spec, sentences, monkeypatch, caplog):
     """As without Python's headers."""
     torch._dynamo.reset()  # of what other tests compiled
@@ -49,7 +50,6 @@ def test_a_failed_compilation_is_a_line_and_the_step_is_made(make_spec, sentence
         raise RuntimeError("Python.h: No such file or directory\ncompilation terminated.")
 
     monkeypatch.setattr("torch._inductor.compile_fx.compile_fx", fail)
-    monkeypatch.setattr("torch._dynamo.config.disable", False)  # so that it is restored
     losses = {}
     for compiled in (False, True):
         torch.manual_seed(0)
