@@ -32,7 +32,6 @@ from train_step import peer_seconds
 from csebench.base.terminal import bar
 from csebench.data.corpus import read_corpus
 from csebench.data.sts import Pairs
-from csebench.model.tokens import Tokens
 from csebench.train import trainer
 
 HUB = {"base": "google-bert/bert-base-uncased", "large": "google-bert/bert-large-uncased"}  # as in config/paper.yaml
@@ -53,9 +52,9 @@ class PaperRun:
     def __init__(self, name, folder, corpus, args):
         modules, self.optimizer = assemble(name, folder, {"batch_size": 8} if args.quick else {})
         self.method, self.components, self.p = modules["method"], modules["components"], modules["method"].p
-        tokens = Tokens(self.method.encoder.tokenizer, self.method.encoder.max_seq_length)
+        known_ids = {}
         for encoder in trainer.encoders(modules):
-            encoder.tokens = tokens
+            encoder.known_ids = known_ids
         self.corpus, self.completed = corpus, 0
 
     def steps(self, count):

@@ -1,4 +1,8 @@
-"""Error rates of the judgement of claims and of the audit, by simulation: the truth is known, the judge is not told.
+"""Error rates of verdicts, of the judgement of claims and of the audit, by simulation: the truth is known, the judge
+is not told.
+
+Verdicts: our values and the published ones are drawn from distributions whose means are 0, 1, 2 or 4 deviations apart.
+With equal means every verdict but `reproduced` is a false alarm; 5 % are intended.
 
 Claims: scores of a row and of others are drawn around true means, printed with two digits or taken as runs, and judged
 as claims of papers/*.yaml are. A *borderline* truth is one at which nothing should be significant: equal means, or a
@@ -11,25 +15,23 @@ Audit: made-up papers with planted misprints and wrong sentences, and clean ones
 """
 
 import argparse
-import shutil
 import tempfile
 import time
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
-from unittest.mock import patch
 
 import numpy as np
-import yaml
+import pytest
 from tabulate import tabulate
 
 from csebench.base import caches
-from csebench.base import project as place
 from csebench.base.project import ROOT
 from csebench.base.terminal import bar
 from csebench.plan.catalog import STS_COLUMNS
 from csebench.plan.papers import Claim, Published
-from csebench.report import audit, claims, printed_spread
+from csebench.report import audit, claims, printed_spread, stats
 from csebench.report.cells import printed_view
 from csebench.report.claims import AGREES, AS_STATED, OTHER, YES, judge_row, judge_sentence
 from csebench.report.others import Spread
@@ -41,41 +43,53 @@ FAR = 4  # deviations between the means of a true or false sentence
 OTHERS = ["A", "B", "C", "D"]
 HOLDS, FAILS = "shown to hold", "shown to fail"
 ITEMS = {"TREC": 500, "MRPC": 1725, "SST": 1821}
-SCALE = {"scale": "smoke", "purpose": "simulation.", "data_root": "data/smoke", "corpus": "smoke"}
-SCALE |= {"dev": "stsb-dev-smoke", "sizes": {"100%": 400}, "seeds": [1]}
-SCALE["encoders"] = {"bert-base": {"name": "encoders/bert-mini-wiki", "revision": "0" * 16}}
 
 
 @contextmanager
 def project(*papers):
     """A checkout with these papers alone, and no evidence; what is set in it is undone at its end."""
-    spread = printed_spread.seed_spread
-    with (
-        patch.object(place, "ROOT"),
-        patch.object(printed_spread, "seed_spread", spread),
-        tempfile.TemporaryDirectory() as folder,
-    ):
-        files = {f"papers/{paper['name']}": {"title": "Made up", "reference": "Nobody"} | paper for paper in papers}
-        for name, content in (files | {"config/smoke": SCALE}).items():
-            path = Path(folder, f"{name}.yaml")
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
-        Path(folder, "data").mkdir()
-        shutil.copy(ROOT / "data" / "registry.yaml", Path(folder, "data"))
-        for name in ("methods", "evaluators", "encoders"):
-            Path(folder, name).symlink_to(ROOT / name)
-        place.ROOT = Path(folder)
-        caches.clear()
-        try:
-            yield
-        finally:
-            caches.clear()
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "tests")
+        from made_up import made_up
+
+        made_up(Path(folder), patch, *papers)
+        patch.setattr(printed_spread, "seed_spread", printed_spread.seed_spread)
+        yield
+    caches.clear()
 
 
 def table(rows, columns=("Avg.",), **more):
     """Of rows {label: printed values}; nothing is run."""
     made = [{"label": k, "missing": "made up", "source": "measured", "values": list(v)} for k, v in rows.items()]
     return {"title": "Made up", "columns": [{"label": c, "task": c} for c in columns], "rows": made} | more
+
+
+# ---------------------------------------------------------------- verdicts
+
+VERDICTS = (stats.REPRODUCED, stats.CLOSE, stats.LOWER, stats.HIGHER)
+PUBLISHED = {"one run": 1, "mean ± std of 5": 5}
+SPREADS = {  # of deviation 1
+    "normal": lambda rng, size: rng.standard_normal(size),
+    "t, 3 df": lambda rng, size: rng.standard_t(3, size) / np.sqrt(3),
+}
+
+
+def published(runs):
+    """One run, or the mean of several with their deviation, with two digits."""
+    value = round(float(runs.mean()), 2)
+    std = round(float(runs.std(ddof=1)), 2) if len(runs) > 1 else None
+    return Published(value=value, std=std, text=f"{value:.2f}")
+
+
+def judge_values(draws):
+    """[deviations between the means, published as, spread, our seeds, fraction of each verdict]."""
+    rng, rows = np.random.default_rng(SEED), []
+    for off, (kind, theirs), spread, ours in product((0, 1, 2, 4), PUBLISHED.items(), SPREADS, (3, 5, 10)):
+        runs = 78 + 0.5 * SPREADS[spread](rng, (draws, ours + theirs))
+        runs[:, ours:] += 0.5 * off
+        names = [stats.verdict(draw[:ours], published(draw[ours:]), theirs).name for draw in runs]
+        rows.append([off, kind, spread, ours, *(names.count(name) / draws for name in VERDICTS)])
+    return rows
 
 
 # ---------------------------------------------------------------- claims
@@ -111,10 +125,8 @@ def view_of(base, runs, printed):
     """The made-up table with a draw of runs (rows, seeds) as its printed values, or as ours."""
     rows = []
     for (cell,), row in zip(base.rows, runs, strict=True):
-        mean, std = round(float(row.mean()), 2), round(float(row.std(ddof=1)), 2) if len(row) > 1 else None
-        published = Published(value=mean, std=std, text=f"{mean:.2f}")
         if printed:
-            rows.append([replace(cell, published=published, published_seeds=len(row))])
+            rows.append([replace(cell, published=published(row), published_seeds=len(row))])
         else:
             rows.append([replace(cell, values=dict(enumerate(map(float, row))))])
     return replace(base, rows=rows)
@@ -148,22 +160,17 @@ def judge_claims(draws):
     rng, rows = np.random.default_rng(SEED), []
     with project({"name": "made_up", "tables": {"1": table({label: [None] for label in ["Ours", *OTHERS]})}}):
         base = printed_view("made_up", "table1", "smoke")
+
+        def judged(given, differences, seeds, printed):
+            return judge(draw(rng, base, differences, seeds, printed), claim_of(**given), printed)
+
         for name, given, differences, right in bar(SENTENCES, "judging", "sentence"):
-            claim = claim_of(**given)
-            for source, (seeds, printed) in SOURCES.items():
-                verdicts = [
-                    outcome(judge(draw(rng, base, differences, seeds, printed), claim, printed)) for _ in range(draws)
-                ]
+            for source, drawn in SOURCES.items():
+                verdicts = [outcome(judged(given, differences, *drawn)) for _ in range(draws)]
                 rows.append([name, source, draws, *rates(verdicts, right)])
-        for source, (seeds, printed) in SOURCES.items():
-            verdicts = [
-                outcome(
-                    judge_sentence(
-                        [judge(draw(rng, base, [0], seeds, printed), claim_of(**ONE), printed) for _ in range(4)]
-                    )
-                )
-                for _ in range(draws)
-            ]
+        for source, drawn in SOURCES.items():
+            sentences = ([judged(ONE, [0], *drawn) for _ in range(4)] for _ in range(draws))
+            verdicts = [outcome(judge_sentence(rows_of_one)) for rows_of_one in sentences]
             rows.append(["a sentence over four rows: borderline", source, draws, *rates(verdicts, None)])
         rows += [["size stated: right", *SIZES, draws, *sizes(rng, base, draws, 0.0)]]
         rows += [["size stated: off by 0.05", *SIZES, draws, *sizes(rng, base, draws, 0.05)]]
@@ -226,104 +233,87 @@ def swap_digits(rng, text):
     return "".join(digits)
 
 
-def sts_tables(rng, count, misprint=None):
-    """Papers of one table each; one cell of each is misprinted."""
-    papers = []
-    for i in range(count):
-        rows = score_rows(rng, ("Ours", "Theirs", "Others"))
-        if misprint is not None:
-            cells = rows[str(rng.choice(["Ours", "Theirs", "Others"]))]
-            column = int(rng.integers(7))
-            cells[column] = misprint(rng, cells[column])
-        papers.append({"name": f"paper{i}", "tables": {"1": table(rows, STS_COLUMNS)}})
-    return papers
+def sts_table(rng, misprint=None):
+    """A paper of one table; with `misprint` one cell is misprinted."""
+    labels = ["Ours", "Theirs", "Others"]
+    rows = score_rows(rng, labels)
+    if misprint is not None:
+        cells = rows[str(rng.choice(labels))]
+        column = int(rng.integers(7))
+        cells[column] = misprint(rng, cells[column])
+    return [{"tables": {"1": table(rows, STS_COLUMNS)}}]
 
 
-def average_of_another(rng, count):
-    papers = sts_tables(rng, count)
-    for paper in papers:
-        rows = paper["tables"]["1"]["rows"]
-        rows[0]["values"][-1] = rows[1]["values"][-1]
-    return papers
+def average_of_another(rng):
+    (paper,) = sts_table(rng)
+    first, second, _ = paper["tables"]["1"]["rows"]
+    first["values"][-1] = second["values"][-1]
+    return [paper]
 
 
-def accuracies(rng, count, task, possible):
-    """One accuracy a paper: of a count of items, or any number with two digits."""
-    papers = []
-    for i in range(count):
-        correct = int(rng.integers(ITEMS[task] // 2, ITEMS[task]))
-        value = 100 * correct / ITEMS[task] if possible else rng.uniform(50, 100)
-        made = table({"Ours": [f"{value:.2f}"]}, (task,), evaluator="transfer")
-        papers.append({"name": f"paper{i}", "tables": {"1": made}})
-    return papers
+def accuracy(rng, task, possible):
+    """An accuracy: of a count of items, or any number with two digits."""
+    correct = int(rng.integers(ITEMS[task] // 2, ITEMS[task]))
+    value = 100 * correct / ITEMS[task] if possible else rng.uniform(50, 100)
+    return [{"tables": {"1": table({"Ours": [f"{value:.2f}"]}, (task,), evaluator="transfer")}}]
 
 
-def repeated(rng, count, sources, change=True):
+def repeated(rng, sources, change=True):
     """One setting in two tables of a paper; with `change` one digit of it differs."""
-    papers = []
-    for i in range(count):
-        value = f"{rng.uniform(60, 85):.2f}"
-        tables = {}
-        for number, source in zip("12", sources, strict=True):
-            printed = change_digit(rng, value) if change and number == "2" else value
-            made = table({"Ours": [printed]}, ("STS-B",))
-            made["rows"][0] |= {"run": {"method": "simcse"}, "missing": None, "source": source}
-            tables[number] = made
-        papers.append({"name": f"paper{i}", "tables": tables})
-    return papers
+    value, tables = f"{rng.uniform(60, 85):.2f}", {}
+    for number, source in zip("12", sources, strict=True):
+        printed = change_digit(rng, value) if change and number == "2" else value
+        tables[number] = table({"Ours": [printed]}, ("STS-B",))
+        tables[number]["rows"][0] |= {"run": {"method": "simcse"}, "missing": None, "source": source}
+    return [{"tables": tables}]
 
 
-def copied(rng, count, change):
+def copied(rng, change):
     """A row that a second paper copies; with `change` one digit of a test set differs."""
-    papers = []
-    for i in range(0, count, 2):
-        (cells,) = score_rows(rng, ["Ours"]).values()
-        copy = list(cells)
-        if change:
-            column = int(rng.integers(7))
-            copy[column] = change_digit(rng, copy[column])
-        for number, row in enumerate((cells, copy)):
-            papers.append({"name": f"paper{i + number}", "tables": {"1": table({"Ours": row}, STS_COLUMNS)}})
-    return papers
+    (cells,) = score_rows(rng, ["Ours"]).values()
+    copy = list(cells)
+    if change:
+        column = int(rng.integers(7))
+        copy[column] = change_digit(rng, copy[column])
+    return [{"tables": {"1": table({"Ours": row}, STS_COLUMNS)}} for row in (cells, copy)]
 
 
-def sentences(rng, count, wrong):
+def sentence(rng, wrong):
     """A paper whose text says a difference of two averages: the printed one, another size, or the other way."""
-    papers = sts_tables(rng, count)
-    for paper in papers:
-        rows = sorted(paper["tables"]["1"]["rows"], key=lambda row: -float(row["values"][-1]))
-        best, second = rows[0], rows[1]
-        gap = float(best["values"][-1]) - float(second["values"][-1]) + (0.1 if wrong == "size" else 0)
-        row, versus = (second, best) if wrong == "direction" else (best, second)
-        said = {"quote": "better", "section": "1", "table": "1", "row": row["label"], "versus": [versus["label"]]}
-        said |= {"columns": ["Avg."]} | ({} if wrong == "direction" else {"by": f"{gap:.2f}"})
-        paper["claims"] = [said]
-    return papers
+    (paper,) = sts_table(rng)
+    best, second, _ = sorted(paper["tables"]["1"]["rows"], key=lambda row: -float(row["values"][-1]))
+    gap = float(best["values"][-1]) - float(second["values"][-1]) + (0.1 if wrong == "size" else 0)
+    row, versus = (second, best) if wrong == "direction" else (best, second)
+    said = {"quote": "better", "section": "1", "table": "1", "row": row["label"], "versus": [versus["label"]]}
+    said |= {"columns": ["Avg."]} | ({} if wrong == "direction" else {"by": f"{gap:.2f}"})
+    return [paper | {"claims": [said]}]
 
 
-def planted(rng, count):
-    """(what, made-up papers, kind of the finding that each should have; None where they are clean)."""
-    yield "clean tables", sts_tables(rng, count), None
-    yield "clean sentences", sentences(rng, count, None), None
-    yield "clean accuracies", accuracies(rng, count, "TREC", True), None
-    yield "clean copies", copied(rng, count, False), None
-    yield "a copied value and a re-run", repeated(rng, count, ("copied", "rerun")), None
-    yield "one digit of a score", sts_tables(rng, count, change_digit), audit.WRONG_SUM
-    yield "two digits exchanged", sts_tables(rng, count, swap_digits), audit.WRONG_SUM
-    yield "the average of another row", average_of_another(rng, count), audit.WRONG_SUM
-    for task, items in ITEMS.items():
-        yield f"any two digits, {task} of {items} items", accuracies(rng, count, task, False), audit.IMPOSSIBLE
-    yield "a setting with two values", repeated(rng, count, ("measured", "rerun")), audit.INCONSISTENT
-    yield "one digit of a copied row", copied(rng, count, True), audit.NEAR_DUPLICATE
-    yield "a sentence with another size", sentences(rng, count, "size"), audit.SENTENCE
-    yield "a sentence the other way", sentences(rng, count, "direction"), audit.SENTENCE
+PLANTED = [  # what, how its papers are made, and the kind of the finding that each should have; None: it is clean
+    ("clean tables", (sts_table,), None),
+    ("clean sentences", (sentence, None), None),
+    ("clean accuracies", (accuracy, "TREC", True), None),
+    ("clean copies", (copied, False), None),
+    ("a copied value and a re-run", (repeated, ("copied", "rerun")), None),
+    ("one digit of a score", (sts_table, change_digit), audit.WRONG_SUM),
+    ("two digits exchanged", (sts_table, swap_digits), audit.WRONG_SUM),
+    ("the average of another row", (average_of_another,), audit.WRONG_SUM),
+    *((f"any two digits, {t} of {n} items", (accuracy, t, False), audit.IMPOSSIBLE) for t, n in ITEMS.items()),
+    ("a setting with two values", (repeated, ("measured", "rerun")), audit.INCONSISTENT),
+    ("one digit of a copied row", (copied, True), audit.NEAR_DUPLICATE),
+    ("a sentence with another size", (sentence, "size"), audit.SENTENCE),
+    ("a sentence the other way", (sentence, "direction"), audit.SENTENCE),
+]
 
 
 def judge_audit(count):
     """[planted, expected kind, papers, fraction with that finding, missed, other findings a paper]."""
     rng, rows = np.random.default_rng(SEED), []
-    for what, papers, kind in bar(planted(rng, count), "auditing", "misprint"):
-        with project(*papers):
+    for what, (make, *given), kind in bar(PLANTED, "auditing", "misprint"):
+        papers = []
+        while len(papers) < count:
+            papers += make(rng, *given)
+        with project(*({"name": f"paper{number}", **paper} for number, paper in enumerate(papers))):
             findings = audit.findings()
         expected = {paper for f in findings if f.kind == kind for paper in f.papers}
         # a changed digit of a copied row is a wrong sum as well
@@ -337,12 +327,18 @@ def judge_audit(count):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--draws", type=int, default=1000, help="draws per line of the claims")
+    parser.add_argument("--draws", type=int, default=1000, help="per line of the claims, and a tenth of the verdicts")
     parser.add_argument("--tables", type=int, default=200, help="papers per line of the audit")
     parser.add_argument("--quick", action="store_true", help="20 draws and 4 papers per line")
     args = parser.parse_args()
     draws, count = (20, 4) if args.quick else (args.draws, args.tables)
     started = time.perf_counter()
+    rows = judge_values(10 * draws)
+    head = ["deviations off", "published", "spread", "seeds", *VERDICTS]
+    print(tabulate(rows, head, floatfmt=".3f"))
+    alarms = [1 - row[4] for row in rows if row[0] == 0]
+    print(f"\nfalse alarms: {min(alarms):.3f} to {max(alarms):.3f}, 0.05 are intended\n")
+
     rows = judge_claims(draws)
     print(f"Claims: a run's deviation is {DEVIATION}; true and false sentences are {FAR} of them apart; level 0.05\n")
     print(tabulate(rows, ["sentence", "judged on", "n", "right", "false alarms", "misses"], floatfmt=".3f"))

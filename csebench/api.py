@@ -113,7 +113,7 @@ def evaluate(
     import pandas
 
     from csebench.report.csv_tables import unit
-    from csebench.score.evaluate import data_sha256, run_evaluator
+    from csebench.score.evaluate import data_sha256, run_evaluator, tidy
 
     names = evaluators.split(",") if isinstance(evaluators, str) else evaluators
     named_root = catalog.given_root(catalog.scale("paper"))
@@ -121,14 +121,9 @@ def evaluate(
     root = DataRoot(roots) if data is None else Path(data)
     for name in names:
         data_sha256(protocol(name), root)  # refuses missing data before a model is loaded
-    opened, rows = open_any(model, pooler), []
-    for name in names:
-        wanted = protocol(name)
-        settings = {"pooler": pooler or "own", "precision": "own", "max_length": "own"} | wanted.params
-        same = {"evaluator": wanted.declaration.name, "protocol": wanted.declaration.protocol.format(**settings)}
-        for score in run_evaluator(name, opened, root)[0]:
-            rows.append({**same, **score._asdict(), "unit": unit(wanted.declaration.name, score.metric)})
-    return pandas.DataFrame(rows, columns=COLUMNS)
+    opened, made_by = open_any(model, pooler), {"pooler": pooler, "precision": "own", "max_length": "own"}
+    rows = [row for name in names for row in tidy(name, made_by, run_evaluator(name, opened, root)[0])]
+    return pandas.DataFrame(({**row, "unit": unit(row["evaluator"], row["metric"])} for row in rows), columns=COLUMNS)
 
 
 def open_any(model: Encodes | str | Path, pooler: str | None) -> "Embedder":

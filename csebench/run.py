@@ -1,12 +1,9 @@
 """A run from a spec, a planned run as a job of the workflow makes it, and the trials of a search, each an ordinary run
 in runs/. Which trials, and the file of a search: csebench/plan/tuning.py."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from csebench.base.data_root import DataRoot
@@ -34,27 +31,12 @@ from csebench.plan.where_data_is import from_hub, no_file
 from csebench.score.prune import prune
 
 
-@dataclass(frozen=True)
-class Job:
-    """A run, and how a process makes it."""
-
-    spec: Spec
-    scale: Scale
-    evaluators: tuple[str, ...] = ()  # that score it
-    chunk_size: int | None = None  # sentences that an encoder in training has in memory at a time; None: the batch
-
-    @property
-    def folder(self) -> Path:
-        return catalog.RUNS / self.spec.run_id
-
-
 def train_spec(spec: Spec, out: Path, *inputs, **settings) -> None:
     """Train a run that no page needs; arguments as of csebench/train/run.py: train."""
     with lock_run(out):
         acquire_gpus()
         with loading("PyTorch"):
             from csebench.train.run import train
-
         train(spec, out, *inputs, **settings)
 
 
@@ -64,8 +46,8 @@ def work(
     only: list[str] | None,
     processes: int,
     runs_per_gpu: int,
-    attempt: int = 1,
     chunk_size: int | None = None,
+    attempt: int = 1,
 ) -> None:
     """Train a planned run and score it by what pages show. The run is done when it is trained: an evaluator that
     fails leaves its reason, and the other scores are made (`publish` tries again, and fails). While another process
@@ -76,31 +58,31 @@ def work(
         only: evaluators that the pages show that are wanted; None: those of every page of the scale.
         processes: that share every batch, each on a GPU of its own; 0: one, on a GPU if there is one.
         runs_per_gpu: that may be on one GPU at a time.
+        chunk_size: sentences that an encoder in training has in memory at a time; None: the batch.
         attempt: of a cluster at this job; a second one does not repeat a run that its own settings ended.
-        chunk_size: of Job.
     """
     for evaluator in only or ():
         protocol(evaluator)  # refuses an unknown name
     spec, scale = targets.run(run_id, scale_name), catalog.scale(scale_name)  # refuses before anything is waited for
     evaluators = sorted(e for e in targets.evaluators(scale_name)[run_id] if only is None or e in only)
-    job = Job(spec, scale, tuple(evaluators), chunk_size)
-    if attempt > 1 and (failure := final_failure(job.folder)):
+    folder = catalog.RUNS / run_id
+    if attempt > 1 and (failure := final_failure(folder)):
         raise RunFailed(failure)
-    trained_model = job.folder / "model" / REPORT
+    trained_model = folder / "model" / REPORT
     if not trained_model.exists():
         for name in recipe.training_files(spec, scale):
             if not (catalog.data_root(scale) / name).exists():
                 raise BadInput(no_file(name, scale))
-    with lock_run(job.folder):
+    with lock_run(folder):
         if not trained_model.exists():  # only a missing score waits for a GPU
             acquire_gpus(processes, runs_per_gpu, memory_of_other_seeds(spec, scale_name))
             if processes > 1 and not is_distributed():
                 torchrun = ["torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", "-m"]
                 command = [sys.executable, "-m", *torchrun, "csebench", "work", run_id, "--scale", scale_name]
                 command += [] if only is None else ["--evaluators", ",".join(only)]
-                command += [] if job.chunk_size is None else ["--chunk-size", str(job.chunk_size)]
+                command += [] if chunk_size is None else ["--chunk-size", str(chunk_size)]
                 os.execv(sys.executable, command)
-        train_and_score(job)
+        train_and_score(spec, scale, evaluators, chunk_size)
 
 
 def memory_of_other_seeds(spec: Spec, scale_name: str) -> int:
@@ -110,22 +92,21 @@ def memory_of_other_seeds(spec: Spec, scale_name: str) -> int:
     return max((r.get("provenance", {}).get("peak_gpu_mb") or 0 for r in reports if r is not None), default=0)
 
 
-def train_and_score(job: Job) -> None:
-    spec, data_root = job.spec, catalog.data_root(job.scale)
-    with Progress(job.folder, spec.run_id):
+def train_and_score(spec: Spec, scale: Scale, evaluators: Iterable[str] = (), chunk_size: int | None = None) -> None:
+    folder, data_root = catalog.RUNS / spec.run_id, catalog.data_root(scale)
+    with Progress(folder, spec.run_id):
         from csebench.score.evaluate import evaluate_run, has_data
 
-        if is_done(job.folder, spec):  # then torch need not be imported
-            finish(job.folder)
+        if is_done(folder, spec):  # then torch need not be imported
+            finish(folder)
         else:
             from csebench.train.run import train
 
-            corpus, positives = recipe.corpus_path(spec, job.scale), recipe.positives_path(spec)
-            train(spec, job.folder, corpus, data_root, positives=positives, chunk_size=job.chunk_size)
+            corpus, positives = recipe.corpus_path(spec, scale), recipe.positives_path(spec)
+            train(spec, folder, corpus, data_root, positives=positives, chunk_size=chunk_size)
         if not is_distributed():  # else the GPUs of all processes would wait: `publish` makes the scores, on one
-            ready = [evaluator for evaluator in in_order(job.evaluators, data_root) if has_data(evaluator, data_root)]
-            settings, threads = job.scale.evaluation, spec.threads
-            evaluate_run(job.folder, ready, data_root, settings, keep_going=True, threads=threads)
+            ready = [evaluator for evaluator in in_order(evaluators, data_root) if has_data(evaluator, data_root)]
+            evaluate_run(folder, ready, data_root, scale.evaluation, keep_going=True, threads=spec.threads)
 
 
 def in_order(evaluators: Iterable[str], data_root: Path | DataRoot) -> list[str]:
@@ -182,9 +163,9 @@ def search(name: str, scale: Scale, number: int | None, log: Callable[[str], Non
     missing = [trial for trial in planned if trial[0] not in made]
     while missing or (missing := tuning.plan_outward(name, scale.scale, trials)):
         if stage:
-            trained(Job(stage, scale), needs_model=True)
+            trained(stage, scale, needs_model=True)
         settings, specs = missing.pop(0)
-        trial = Trial(settings=settings, runs=[run_trial(Job(spec, scale)) for spec in specs])
+        trial = Trial(settings=settings, runs=[run_trial(spec, scale) for spec in specs])
         trials.append(trial)
         count, chosen = max(number, len(trials)), tuning.chosen_settings(trials)
         content = tuning.Search(name=name, planned=count, spec=untuned, trials=trials, chosen=chosen)
@@ -196,26 +177,27 @@ def search(name: str, scale: Scale, number: int | None, log: Callable[[str], Non
     log(f"{name}: chosen: {trial_label(best)}; {path}")
 
 
-def run_trial(job: Job) -> TrialRun:
+def run_trial(spec: Spec, scale: Scale) -> TrialRun:
     """One run of a trial; one that its own loss ended is without a score."""
-    run = {"run": job.spec.run_id, "seed": job.spec.seed}
+    run = {"run": spec.run_id, "seed": spec.seed}
     try:
-        report = trained(job)
+        report = trained(spec, scale)
     except Untrainable as error:
         return TrialRun(**run, failure=first_line(error))
-    if job.scale.keep == "scores":
-        delete_model(job.folder)
+    if scale.keep == "scores":
+        delete_model(catalog.RUNS / spec.run_id)
     return TrialRun(**run, dev=report["best_dev"], model_sha256=report["model_sha256"])
 
 
-def trained(job: Job, needs_model: bool = False) -> dict:
+def trained(spec: Spec, scale: Scale, needs_model: bool = False) -> dict:
     """Train a run unless it is done, or, with `needs_model`, unless its model is there; returns its report."""
-    if training_report(job.folder) is None or (needs_model and not has_model(job.folder)):
-        with lock_run(job.folder):
+    folder = catalog.RUNS / spec.run_id
+    if training_report(folder) is None or (needs_model and not has_model(folder)):
+        with lock_run(folder):
             acquire_gpus()
-            train_and_score(job)
-    report = read_report(job.folder)
-    assert report is not None, job.folder
+            train_and_score(spec, scale)
+    report = read_report(folder)
+    assert report is not None, folder
     return report
 
 

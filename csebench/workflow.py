@@ -1,7 +1,5 @@
 """What the rules of the workflow compute: inputs, threads and minutes of jobs. Never imports torch."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -119,6 +119,24 @@ def train(smoke_data):
     return run
 
 
+@pytest.fixture
+def kill_at(monkeypatch):
+    """`kill_at(step)`: training dies when it assembles the batch of this step; None: it does not."""
+    from csebench.train import trainer
+
+    batch_at = trainer.batch_at
+
+    def arm(step):
+        def killed(current, *args):
+            if current == step:
+                raise KeyboardInterrupt
+            return batch_at(current, *args)
+
+        monkeypatch.setattr(trainer, "batch_at", killed)
+
+    return arm
+
+
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory, make_spec, smoke_data):
     """Folder of a finished tiny run, made once for all tests that only read it: `finished("ct", components=…)`."""

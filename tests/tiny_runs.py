@@ -13,3 +13,8 @@ TINY_SUBSTITUTES = {  # what is filled within these steps, and needs no model of
 }
 # Batch normalisation over a few rows of a random encoder magnifies dropout.
 TINY_PARAMS = {"diffcse": {"dropout": 0.02}, "infocse": {"dropout": 0.02}}
+
+
+def weights(out):
+    """The bytes of the weights of a run's model."""
+    return (out / "model" / "model.safetensors").read_bytes()

@@ -6,8 +6,6 @@ Exit codes: 0 done; 1 a run failed; 2 bad input, with one clear message and noth
 141 the reader of a pipe went away, as `head` does.
 """
 
-from __future__ import annotations
-
 import argparse
 import errno
 import gc
@@ -59,10 +57,8 @@ def run_verb(argv: list[str] | None) -> int:
     except RunFailed as e:
         print(f"csebench: {e}", file=sys.stderr)
         return 130 if isinstance(e, Stopped) and e.interrupted else 1
-    except BrokenPipeError:
-        raise
     except OSError as e:  # a full or read-only disk, a folder of another user: nothing that code can mend
-        if e.strerror is None:
+        if e.strerror is None or isinstance(e, BrokenPipeError):
             raise
         notes = " ".join(getattr(e, "__notes__", ()))  # the run, and whether it can be resumed
         print(f"csebench: {shortened(str(e.filename or 'a file'))}: {e.strerror}. {notes}".rstrip(), file=sys.stderr)

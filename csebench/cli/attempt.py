@@ -4,9 +4,6 @@ What it makes is an ordinary paper of one's own, `papers/try_<name>.yaml`, with 
 comparisons and forecast are those of any table. Here is only what writes that file and calls the steps in order.
 """
 
-from __future__ import annotations
-
-import json
 import os
 import subprocess
 import sys
@@ -99,39 +96,30 @@ def open_attempt(file: Path, is_component: bool = False, **settings) -> Attempt:
 
 
 def write_paper(attempt: Attempt) -> None:
-    """Write the paper of an attempt, where it is another than what is there."""
-    new_recipes, titles = attempt.recipes(), catalog.method_labels()
+    """Write the paper of an attempt."""
+    titles = catalog.method_labels()
     title = titles[attempt.name] if attempt.folder == METHODS else declaration(attempt.name, COMPONENTS).title
     labels = {method: titles[method] for method in attempt.against}
-    recipes = {label: Recipe(method=method) for method, label in labels.items()}
-    pairs = []
-    for method, label in labels.items():
+    recipes, families = {label: Recipe(method=method) for method, label in labels.items()}, []
+    for method, recipe in attempt.recipes().items():
+        label = labels[method]
         mine = title if attempt.folder == METHODS else f"{title} + {label}"
-        recipes[mine] = new_recipes[method]
-        pairs.append((mine, label))
+        recipes[mine] = recipe
+        families.append({"question": f"Does {mine} beat {label}?", "rows": [[mine, label]], "primary": not families})
     tables = {}
     for number, evaluator in enumerate(attempt.evaluators, 1):
-        columns = [{"label": task, "task": task, "size": tuning.SIZE} for task in protocol(evaluator).tasks]
-        rows = [{"label": label, "run": run.model_dump(exclude_defaults=True)} for label, run in recipes.items()]
-        families: list[dict] = [
-            {"question": f"Does {mine} beat {label}?", "rows": [[mine, label]], "primary": n == 0}
-            for n, (mine, label) in enumerate(pairs)
-        ]
         tables[str(number)] = {
             "title": f"{title} against {', '.join(labels.values())}, {evaluator}",
             "evaluator": evaluator,
             "run_seeds": attempt.seeds,
-            "columns": columns,
-            "rows": rows,
+            "columns": [{"label": t, "task": t, "size": tuning.SIZE} for t in protocol(evaluator).tasks],
+            "rows": [{"label": k, "run": run.model_dump(exclude_defaults=True)} for k, run in recipes.items()],
             "compare": families,
         }
-    content = {"name": attempt.paper, "label": f"Try {title}", "title": title, "reference": "one's own"}
-    content = yaml.safe_dump(content | {"tables": tables}, sort_keys=False, allow_unicode=True)
-    text = f"# Written by `csebench try`.\n{content}"
-    path = folders()[-1] / "papers" / f"{attempt.paper}.yaml"
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
-        write_text(path, text)
-        caches.clear()
+    about = {"name": attempt.paper, "label": f"Try {title}", "title": title, "reference": "one's own"}
+    content = yaml.safe_dump(about | {"tables": tables}, sort_keys=False, allow_unicode=True)
+    write_text(folders()[-1] / "papers" / f"{attempt.paper}.yaml", f"# Written by `csebench try`.\n{content}")
+    caches.clear()
 
 
 def budget(attempt: Attempt, trials: int | None) -> int:
@@ -155,11 +143,10 @@ def forecast(attempt: Attempt, trials: int) -> list[str]:
         searched += [spec for settings, specs in planned if settings not in made for spec in specs]
     scored = [step for step in steps if step.kind == "score"]
     estimate, unknown = work.cost(scored)
-    times = work.times.get(catalog.scale(attempt.scale).encoders[tuning.ENCODER].name)
+    times, known = work.times.get(work.scale.encoders[tuning.ENCODER].name), {"method": attempt.against[0]}
     for spec in [*trained, *searched]:
-        known = spec.model_copy(update={"method": attempt.against[0], "components": {}})
-        prices = [cost.training(either, times) for either in (spec, known)] if times else []
-        price = next(filter(None, prices), None)
+        alike = spec.model_copy(update=known | {"components": {}})
+        price = times and (cost.training(spec, times) or cost.training(alike, times))
         unknown += price is None
         estimate += price or cost.Estimate()
     unmeasured = f", without {counted(unknown, 'part')} that nobody has measured" if unknown else ""
@@ -177,20 +164,20 @@ def check(attempt: Attempt) -> None:
     recipe = recipe.model_copy(update={"sweep": {"steps": CHECKED_STEPS, "evaluate_every": 1}})  # which override all
     size, given = min(scale.sizes.values()), conditions(scale)
     spec = make_spec(recipe, scale.encoders[tuning.ENCODER], size, scale.seeds[0], given, f"try: {attempt.name}")
-    data = str(catalog.data_root(scale))
-    command = [sys.executable, "-m", "csebench", "train", spec.model_dump_json(), "--data", data]
+    command = [sys.executable, "-m", "csebench", "train", spec.model_dump_json()]
+    command += ["--data", str(catalog.data_root(scale))]
     for option, path in (("--corpus", corpus_path(spec, scale)), ("--positives", positives_path(spec))):
         command += [option, str(path)] if path else []
-    weights = []
+    weights = set()
     with tempfile.TemporaryDirectory() as temporary:
-        for out in (Path(temporary) / "first", Path(temporary) / "second"):
+        for out in (Path(temporary, "first"), Path(temporary, "second")):
             done = subprocess.run([*command, "--out", str(out)], capture_output=True, text=True)
             if done.returncode:
                 reason = (done.stderr.strip().splitlines() or ["it ended without a message"])[-1]
                 reason = reason.removeprefix("csebench: ")
                 raise RunFailed(f"try: {attempt.name}: {CHECKED_STEPS} steps of training fail: {reason}")
-            weights.append(json.loads((out / "train.json").read_text(encoding="utf-8"))["model_sha256"])
-    if len({*weights}) > 1:
+            weights.add((read_report(out) or {})["model_sha256"])
+    if len(weights) > 1:
         raise RunFailed(f"try: {attempt.name}: two runs of one seed differ; draw random numbers with torch alone.")
 
 
@@ -287,9 +274,9 @@ def try_method(
         trials: of the search for what is the method's own; as many as the others had, without it.
     """
     log = log or (lambda line: print(line, file=sys.stderr, flush=True))
-    distinct = {"against": against, "evaluators": evaluators}
-    lists = {key: tuple(dict.fromkeys(text.split(","))) for key, text in distinct.items()}
-    attempt = open_attempt(Path(file), component, scale=scale, seeds=seeds, **lists)
+    lists = {"against": against, "evaluators": evaluators}
+    distinct = {key: tuple(dict.fromkeys(text.split(","))) for key, text in lists.items()}
+    attempt = open_attempt(Path(file), component, scale=scale, seeds=seeds, **distinct)
     with chdir(folders()[-1]):  # which paths of results are relative to
         count = budget(attempt, trials)
         write_paper(attempt)

@@ -1,7 +1,5 @@
 """The verbs that check, download and make data."""
 
-from __future__ import annotations
-
 from csebench.base.errors import BadInput, RunFailed, unknown
 from csebench.base.processes import acquire_gpus
 from csebench.base.terminal import counted, json_text, print_text
@@ -43,9 +41,8 @@ def fetch(args):
         print(line, flush=True)
         failures += failed
     if failures:
-        raise RunFailed(
-            f"{counted(failures, 'source')} of {args.source} cannot be fetched; the lines above give the reasons."
-        )
+        failed = f"{counted(failures, 'source')} of {args.source}"
+        raise RunFailed(f"{failed} cannot be fetched; the lines above give the reasons.")
     return None
 
 

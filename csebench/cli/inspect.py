@@ -1,23 +1,12 @@
 """The verbs that list and forecast, and change nothing."""
 
-from __future__ import annotations
-
 import re
 from itertools import chain
 
 from csebench.base.terminal import print_table, print_text
 from csebench.cli.options import parse_targets
-from csebench.plan import catalog, tuning
-from csebench.plan.registry import (
-    COMPONENTS,
-    EVALUATORS,
-    METHODS,
-    declaration,
-    defect,
-    evaluator_declaration,
-    names,
-    recipe_defect,
-)
+from csebench.plan import catalog, registry, tuning
+from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, declaration, names
 from csebench.plan.targets import grid_label
 
 BROKEN = "BROKEN"  # a file that is not valid; the reason stands beside it
@@ -31,7 +20,7 @@ def list_methods(args):
     rows = []
     for folder in (METHODS, COMPONENTS):
         for name in names(folder):
-            if broken := recipe_defect(name, []) if folder == METHODS else defect(name, folder):
+            if broken := registry.recipe_defect(name, []) if folder == METHODS else registry.defect(name, folder):
                 rows.append([name, BROKEN, broken])
                 continue
             d = declaration(name, folder)
@@ -49,10 +38,10 @@ def list_evaluators(args):
     """All fields as JSON, some for people."""
     rows = []
     for name in names(EVALUATORS):
-        if broken := defect(name, EVALUATORS):
+        if broken := registry.defect(name, EVALUATORS):
             rows.append([name, None, None, BROKEN, broken])
             continue
-        d = evaluator_declaration(name)
+        d = registry.evaluator_declaration(name)
         name = f"{d.name}:{d.takes.upper()}" if d.takes else d.name
         rows.append([name, d.version, d.protocol, ", ".join(d.variants), ", ".join(d.tasks), d.needs])
     columns = ["name", "version", "protocol", "variants", "tasks", "needs"]

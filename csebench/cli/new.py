@@ -1,6 +1,5 @@
-"""The verb new: a file of one's own from the template of its kind, a paper also from a pasted table."""
-
-from __future__ import annotations
+"""The verbs init and new: a folder of one's own that joins the project, and a file in it from the template of its
+kind, a paper also from a pasted table."""
 
 import math
 import re
@@ -12,11 +11,12 @@ import yaml
 
 from csebench.base.errors import BadInput
 from csebench.base.files import read_text, write_text
-from csebench.base.project import ROOT, folders
+from csebench.base.project import MARKER, ROOT, folders
 from csebench.plan import catalog
 from csebench.plan.papers import PRINTED, Grid, SettingsTable
 from csebench.plan.registry import METHODS, valid_declarations, valid_evaluators
 
+LAYOUT = ("methods", "methods/components", "evaluators", "papers", "evidence", "config", "data")
 CHECKS = "csebench show {0}\npytest tests/conformance/test_%s.py -k {0}"
 KINDS = {  # its template, and what to do next
     "method": ("methods/_template.py", CHECKS % "conformance"),
@@ -27,6 +27,17 @@ KINDS = {  # its template, and what to do next
 EVALUATOR = Grid.model_fields["evaluator"].default
 MARKS = re.compile(r"\\[a-zA-Z]+|[{}$*†‡§¶∗⋆★♠♣♥♦♢♡♯△▽]")  # of bold, footnotes and TeX
 EMPTY = ("", "-", "–", "—", "n/a")  # cells
+
+
+def init(args):
+    """Make a folder for one's own methods, papers and results; what is there stays."""
+    for name in LAYOUT:
+        (args.folder / name).mkdir(parents=True, exist_ok=True)
+    if not (args.folder / MARKER).exists():
+        about = "In this folder, csebench finds its methods, papers, scales … and writes results.\n"
+        write_text(args.folder / MARKER, about)
+    print(f"{args.folder}: put your own files into {', '.join(LAYOUT)}. In it, for example:")
+    print(f"  cd {args.folder}\n  csebench new method mine\n  csebench try methods/mine.py")
 
 
 def new(args):

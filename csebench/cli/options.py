@@ -1,7 +1,5 @@
 """The types of options, the targets that verbs take, and the names that can be shown."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The verb plan: runs that are done and missing, hours, and what each table costs."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The verbs that write pages, figures and files from scores."""
 
-from __future__ import annotations
-
 from csebench.base.errors import BadInput, RunFailed
 from csebench.base.files import write_text
 from csebench.base.terminal import json_text, print_table, print_text
@@ -54,11 +52,8 @@ def render(args):
 
     catalog.scale(args.scale)
     if args.target == "all" and args.check:
-        if stale := stale_files(args.scale):
-            listed = ", ".join(map(str, stale))
-            raise RunFailed(
-                f"render --check: other than the scores give: {listed}; `csebench render all` writes them."
-            )
+        if stale := ", ".join(map(str, stale_files(args.scale))):
+            raise RunFailed(f"render --check: other than the scores give: {stale}; `csebench render all` writes them.")
         return None
     if args.target == "all":
         return print(*write_all(args.scale), sep="\n")
@@ -73,9 +68,7 @@ def render(args):
             return write_text(args.out, PAGES[name](scale).write(args.format))
     pages = targets.parse_target(args.target, args.scale)
     if args.out is not None and len(pages) > 1:
-        raise BadInput(
-            f"render: {args.target} means {len(pages)} pages, but --out is one file; use snakemake for all."
-        )
+        raise BadInput(f"render: {args.target} has {len(pages)} pages, but --out is one file; use snakemake for all.")
     for page in pages:
         is_figure, of_page = page.path.suffix == ".svg", args.target.endswith(".md") or args.format != "markdown"
         if is_figure and not of_page:

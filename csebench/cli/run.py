@@ -1,7 +1,5 @@
 """The verbs that train and score."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 
@@ -86,7 +84,7 @@ def list_sentences(args):
 def work(args):
     only = None if args.evaluators is None else [name for name in args.evaluators.split(",") if name]
     chunk_size = args.chunk_size or None
-    run.work(args.run_id, args.scale, only, args.processes, args.runs_per_gpu, args.attempt, chunk_size)
+    run.work(args.run_id, args.scale, only, args.processes, args.runs_per_gpu, chunk_size, args.attempt)
 
 
 def tune(args):

@@ -1,7 +1,5 @@
 """The verb show: everything about what a name means, which may be several things."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -136,10 +134,8 @@ def cells(name: str, scale: str, row: str | None, column: str | None) -> Iterato
                 n, mean, std = others.summary.n, others.summary.mean, others.summary.std
                 theirs = {"kind": others.kind, "n": n, "mean": mean, "std": std, "sources": others.sources}
                 theirs |= {"values": others.values, "differs": others.differs}
-                spread = "" if std is None else f" ± {cell.number(std)}"
-                known["others"] = (
-                    f"{cell.number(mean)}{spread}, {counted(n, 'run')}, {others.kind}, {', '.join(others.sources)}"
-                )
+                score = cell.number(mean) if std is None else f"{cell.number(mean)} ± {cell.number(std)}"
+                known["others"] = ", ".join([score, counted(n, "run"), others.kind, *others.sources])
             if cell.absent or plan.missing:
                 known["missing"] = plan.missing or "; ".join([counted(cell.absent, "run"), *cell.reasons])
             runs = {spec.seed: spec.run_id for spec in plan.specs}

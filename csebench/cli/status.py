@@ -1,7 +1,5 @@
 """The verb status: the state of the runs of targets, read from the files in runs/ and results/."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import socket
@@ -160,6 +158,6 @@ def details(runs: list[RunStatus]) -> list[str]:
             failed.append([f"{run.id}: {message}", log if log.exists() else None])
         elif run.state == "done":
             unscored += [[run.id, *failure] for failure in failures(folder).items()]
-    heads = (["running", "step", "loss", "dev", "left", "device", "host"], ["failed", "log"])
-    tables = zip((*heads, ["score failed", "evaluator", "reason"]), (running, failed, unscored), strict=True)
-    return [table_text(head, rows) for head, rows in tables if rows]
+    tables = {("running", "step", "loss", "dev", "left", "device", "host"): running, ("failed", "log"): failed}
+    tables |= {("score failed", "evaluator", "reason"): unscored}
+    return [table_text(head, rows) for head, rows in tables.items() if rows]

@@ -1,7 +1,5 @@
 """The parser: every verb with its arguments, their texts and defaults, and an example."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os
@@ -12,9 +10,9 @@ from typing import Annotated, Any, get_args
 from pydantic import Field
 
 from csebench.base.errors import BadInput
-from csebench.base.project import IS_INSTALLED, __version__
+from csebench.base.project import IS_INSTALLED, ROOT, __version__
 from csebench.base.provenance import code_state
-from csebench.cli import data, inspect, new, plan, project, report, run, show, status
+from csebench.cli import data, inspect, new, plan, report, run, show, status
 from csebench.cli.options import described_names, number, output_file, output_folder, paper_names, pooler, whole
 from csebench.plan import catalog, tuning
 from csebench.plan.declarations import POOLERS, BatchSize, Name, Precision, Seed, Threads
@@ -149,10 +147,10 @@ def add_look(verb):
 
 
 def add_project(verb):
-    v = verb("init", project.init, "make a folder for methods, papers, scales … and results of your own", "work")
+    v = verb("init", new.init, "make a folder for methods, papers, scales … and results of your own", "work")
     v.add_argument("folder", type=output_folder, metavar="DIR", help="the folder; what is there stays")
     about = "print the path of the workflow, for snakemake -s"
-    verb("snakefile", project.snakefile, about, "")
+    verb("snakefile", lambda _: print(ROOT / "Snakefile"), about, "")
 
 
 def add_run(verb):

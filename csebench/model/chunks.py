@@ -9,8 +9,6 @@ Gradients are those of one pass over all rows, within the rounding of a sum in a
 they are drawn chunk by chunk, so a run in chunks has other masks than one without, as a run of several processes has.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import repeat
 from typing import Any

@@ -1,7 +1,5 @@
 """What evaluators see of a model: sentences in, vectors out, every distinct sentence embedded once. No torch."""
 
-from __future__ import annotations
-
 import hashlib
 import time
 from collections import deque

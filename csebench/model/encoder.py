@@ -1,7 +1,5 @@
 """A Hugging Face encoder with its tokenizer: loading, tokenising, one forward pass, attention maps on request."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 import itertools
@@ -35,7 +33,6 @@ from csebench.model.layers import (
     use_cheap_dropout,
 )
 from csebench.model.pooling import ONE_POSITION, TEMPLATES, TWO_LAYERS, Encoded
-from csebench.model.tokens import Tokens
 from csebench.model.weights import check_architecture, check_tokenizer, check_weights
 from csebench.plan.declarations import EncoderRef
 from csebench.plan.spec import RUNS
@@ -60,12 +57,12 @@ class Encoder(nn.Module):
         self.compiled_layer: Callable | None = None  # of `bert_layer`, for training
         self.dropout: float | None = None  # as set last; None: as the model has it
         self.chunk_size: int | None = None  # sentences that are in memory at a time, in training; None: the batch
-        self.tokens: Tokens | None = None  # where sentences are seen again
+        self.known_ids: dict[str, np.ndarray] | None = None  # token ids by sentence, where sentences are seen again
 
     @classmethod
     def load(
         cls, ref: EncoderRef, dropout: float | None = None, with_pooler: bool = False, new_pooler: bool = False
-    ) -> Encoder:
+    ) -> "Encoder":
         """From a folder (the project's or any) or the hub at a pinned revision; fp32, on the GPU if there is one.
 
         Args:
@@ -125,7 +122,7 @@ class Encoder(nn.Module):
     def device(self):
         return self.model.device
 
-    def copy(self, layers: int | None = None) -> Encoder:
+    def copy(self, layers: int | None = None) -> "Encoder":
         """A second encoder with the same weights (CT's second, MoCo's momentum encoder), or its lowest layers only."""
         model = copy.deepcopy(self.model)
         if layers is not None:
@@ -204,10 +201,16 @@ class Encoder(nn.Module):
 
     def ids(self, sentences: list[str], max_length: int | None = None) -> list[list[int]]:
         """Token ids, cut at `max_length`, else at what the encoder can read."""
-        limit = min(max_length or self.max_seq_length, self.max_seq_length)
-        if self.tokens is None:
+        longest, known = self.max_seq_length, self.known_ids
+        limit = min(max_length or longest, longest)
+        if known is None:
             return self.tokenizer(sentences, truncation=True, max_length=limit)["input_ids"]
-        return [row if len(row) <= limit else [*row[: limit - 1], row[-1]] for row in self.tokens.rows(sentences)]
+        if new := list(dict.fromkeys(s for s in sentences if s not in known)):
+            rows = self.tokenizer(new, truncation=True, max_length=longest)["input_ids"]
+            small = np.uint16 if len(self.tokenizer) <= 2**16 else np.uint32
+            known.update((s, np.array(row, small)) for s, row in zip(new, rows, strict=True))
+        rows = (known[s].tolist() for s in sentences)
+        return [row if len(row) <= limit else [*row[: limit - 1], row[-1]] for row in rows]
 
     def in_template(self, rows: list[list[int]], pooler: str | None) -> list[list[int]]:
         """Sentences' ids in the template of a pooler that has one; the sentence gives way where both are too long."""

@@ -1,7 +1,5 @@
 """The folder that a run leaves: what AutoModel, AutoTokenizer and SentenceTransformer load."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Modules that methods and encoders are built from: dropout, heads, projectors, new transformer layers."""
 
-from __future__ import annotations
-
 import logging
 import shutil
 import sys

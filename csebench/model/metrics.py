@@ -1,8 +1,6 @@
 """Figures of merit of sentence vectors: Spearman of cosine, alignment, uniformity; of arrays, or of tensors
 where they are, those of the host as arrays."""
 
-from __future__ import annotations
-
 import numpy as np
 
 BLOCK = 1024  # rows of distances at a time

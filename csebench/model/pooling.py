@@ -1,7 +1,5 @@
 """From the states of a forward pass to sentence vectors: SimCSE's poolers by name."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

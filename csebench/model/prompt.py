@@ -1,7 +1,5 @@
 """Prompt pooling for sentence-transformers, whose own pooling cannot take the state at [MASK]."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

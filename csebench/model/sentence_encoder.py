@@ -1,7 +1,5 @@
 """Models that embed sentences: an encoder with the pooler of its test, or a sentence-transformers model as it is."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from itertools import pairwise
@@ -140,6 +138,6 @@ class Affine:
         save_file({"shift": self.shift, "matrix": np.ascontiguousarray(self.matrix)}, folder / "transform.safetensors")
 
     @classmethod
-    def load(cls, folder: Path) -> Affine | None:
+    def load(cls, folder: Path) -> "Affine | None":
         path = folder / "transform.safetensors"
         return cls(**load_file(path)) if path.exists() else None

@@ -1,8 +1,6 @@
 """Whether what `from_pretrained` loads is the whole model: it fills what is missing with random weights, or leaves
 weights out, and goes on."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What all figures share: style, colours, clouds of points, and the files that they are written to."""
 
-from __future__ import annotations
-
 import csv
 import io
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Evaluation of any model by any of the evaluators: score JSONs with their identity, items and provenance."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import shutil

@@ -1,7 +1,5 @@
 """A model to be scored, from whatever names it: a run's folder, a control, a hub id, a file of vectors."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Deletes the models of runs whose scores are all published: pages are made from scores. Never imports torch."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from csebench.base.errors import BadInput, MissingFile

@@ -12,8 +12,6 @@ the change of the score is the replicate: its variance is that of the cluster bo
 that of the jackknife, which counts an item twice and so errs to the safe side. Of a mean it is Σ s · value / n.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from dataclasses import dataclass
@@ -21,12 +19,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from csebench.plan.declarations import ItemScore
 from csebench.score.score_types import Items, Sample, Score, sample
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
-
-    from csebench.plan.declarations import ItemScore
 
 VERSION = 1  # increase it when a change of this file or of score_types.py changes a replicate
 DRAWS = 512  # 1.4 kB of a score; a standard error is exact up to 511 units, then off by 3 % (benchmarks/clusters.py)
@@ -98,7 +95,7 @@ def digest_of_items(by_task: dict[str, Sample]) -> str:
 # ---------------------------------------------------------------- units
 
 
-def membership(samples: list[Sample]) -> csr_array:
+def membership(samples: list[Sample]) -> "csr_array":
     """(items, units) 1 where an item belongs to a unit; the items of all samples together."""
     from scipy.sparse import csr_array, eye_array
 

@@ -1,8 +1,6 @@
 """What a score JSON states, and what it must be to be shown: of the run and the evaluator that its name states,
 unchanged since it was written, with values, averages and replicates that can be. Never imports torch."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path

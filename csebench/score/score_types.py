@@ -1,7 +1,5 @@
 """What an evaluator returns: rows of scores, and per-item values with the rule by which they make a score."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from typing import NamedTuple

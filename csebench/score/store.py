@@ -1,7 +1,5 @@
 """Scores on disk: one JSON per run and evaluator, or a note beside them why there is none. Never imports torch."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 An edit maps the ids between [CLS] and [SEP], (T,), to other ids; it draws from torch's generator.
 """
 
-from __future__ import annotations
-
 import torch
 
 from csebench.base.errors import unknown

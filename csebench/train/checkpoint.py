@@ -6,8 +6,6 @@ run and the state's file. Files are named together with their sha256. A process 
 checkpoint before or the new one.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys
@@ -70,9 +68,8 @@ def save(state: TrainState, folder: Path, run: str) -> None:
         name = f".checkpoint-best-{state.best['step']}-{state.best['encoder']}.pt"
         state.best["file"] = _write(folder / name, state.best["weights"])
     file = _write(folder / f".checkpoint-state-{state.step}.pt", state.state_dict())
-    index = json.dumps({"run": run, "step": state.step, "state": file}, indent=1) + "\n"
     with replacing(folder / CHECKPOINT, durable=True) as temporary:
-        temporary.write_text(index)
+        temporary.write_text(json.dumps({"run": run, "step": state.step, "state": file}, indent=1) + "\n")
     current = {CHECKPOINT, file["name"], state.best.get("file", file)["name"]}
     for path in folder.glob(CHECKPOINT_FILES):
         if path.name not in current:

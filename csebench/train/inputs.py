@@ -1,7 +1,5 @@
 """What a run reads, checked and in memory before anything is written."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,10 +39,8 @@ def gather(spec: Spec, corpus: Path | None, data_root: Path | DataRoot, positive
         read["corpus"] = sha256(corpus)
         if spec.back_translated:
             if positives is None:
-                raise BadInput(
-                    f"{spec.run_id} takes back-translations as positives: give --positives FILE, which `csebench"
-                    " back-translate` makes from the corpus, or another `augmentation`."
-                )
+                made = "which `csebench back-translate` makes from the corpus, or another `augmentation`"
+                raise BadInput(f"{spec.run_id} takes back-translations as positives: give --positives FILE, {made}.")
             translators = str(spec.params["translators"])
             rewritten = read_positives(positives, spec.corpus.sha256, translators, len(sentences))
             sentences = list(zip(sentences, rewritten, strict=True))

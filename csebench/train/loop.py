@@ -1,7 +1,5 @@
 """The loop of steps of a run. What a step and an evaluation are: csebench/train/trainer.py."""
 
-from __future__ import annotations
-
 import signal
 import threading
 import time
@@ -21,6 +19,30 @@ from csebench.train.checkpoint import TrainState
 LOG_EVERY = 10  # steps between two readings of the loss: a reading waits for the GPU
 CHECKPOINT_SECONDS = 60
 WRITES_APART = 30  # between two checkpoints at least so many times what writing one took: 3 % of a run, at most
+
+
+class StopRequest(threading.Event):
+    """Set by a signal that asks the run to end."""
+
+    signal = signal.SIGTERM  # the signal, once it is set
+
+
+@contextmanager
+def stop_signals() -> Iterator[StopRequest]:
+    """A request that SIGTERM, which clusters send some seconds before they kill, and SIGINT (Ctrl-C) set instead of
+    ending the process."""
+    event = StopRequest()
+
+    def request(number: int, _) -> None:
+        event.signal = signal.Signals(number)
+        event.set()
+
+    before = {number: signal.signal(number, request) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield event
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def read_losses(task, state: TrainState) -> None:
@@ -94,27 +116,3 @@ def run_steps(
             raise Stopped(f"{task.name}: {reason}", interrupted=stop.signal == signal.SIGINT)
 
     return (time.perf_counter() - started) / max(1, state.step - first)
-
-
-class StopRequest(threading.Event):
-    """Set by a signal that asks the run to end."""
-
-    signal = signal.SIGTERM  # the signal, once it is set
-
-
-@contextmanager
-def stop_signals() -> Iterator[StopRequest]:
-    """An event that SIGTERM and SIGINT set instead of ending the process: clusters send the first some seconds before
-    they kill, Ctrl-C sends the second."""
-    event = StopRequest()
-
-    def request(number: int, _) -> None:
-        event.signal = signal.Signals(number)
-        event.set()
-
-    before = {number: signal.signal(number, request) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield event
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -3,8 +3,6 @@
 Shapes: N sentences of a batch, D dimensions, Q queue entries, R attention slices, P positions in a slice.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

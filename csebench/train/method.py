@@ -1,7 +1,5 @@
 """What a method is to the trainer. A method file overrides `loss`, often `views`, seldom more."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -28,13 +26,13 @@ class View:
     states: list[torch.Tensor] = field(default_factory=list)  # (N, D) at position 0 of every layer, if wanted
     blocks: int = 1  # how often the view shows the batch, one time behind the other
 
-    def gathered(self) -> View:
+    def gathered(self) -> "View":
         """The vectors of all processes' sentences; tokens and attention stay this process's."""
         z, pooled, *states = (parallel.gather(x, self.blocks) for x in (self.z, self.pooled, *self.states))
         same = None if self.same is None else parallel.gather(to_device(self.same, z.device), self.blocks)
         return replace(self, z=z, pooled=pooled, states=states, same=same)
 
-    def rows(self, index) -> View:
+    def rows(self, index) -> "View":
         batch = {key: value[index] for key, value in self.batch.items()}
         return View(self.z[index], self.pooled[index], batch, {i: a[index] for i, a in self.attention.items()})
 
@@ -67,7 +65,7 @@ class Views:
     def z2(self) -> torch.Tensor:
         return self.view2.z
 
-    def gathered(self) -> Views:
+    def gathered(self) -> "Views":
         """Those of the whole batch, where several processes share it (csebench/train/parallel.py)."""
         if parallel.world_size() == 1:
             return self

@@ -1,7 +1,5 @@
 """Masked language modelling: the one masking rule that every method shares."""
 
-from __future__ import annotations
-
 import torch
 
 from csebench.model.layers import to_device
@@ -13,9 +11,8 @@ def mask_tokens(ids, maskable, mask_id, vocab_size, probability):
     """Mask a *copy* of `ids` as BERT does (Devlin et al. 2019, sec. 3.1; SimCSE train.py:498-530).
 
     Args:
-        ids: (rows, length) int64 token ids; left untouched.
+        ids: (rows, length) int64; left untouched.
         maskable: (rows, length) bool, False at special tokens and padding.
-        mask_id, vocab_size: of the tokenizer.
         probability: chance of a maskable token to be chosen.
 
     Returns:

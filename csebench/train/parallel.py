@@ -8,8 +8,6 @@ is over the share, in a projector behind the gathered vectors (SCD) over the bat
 batch: replaced-token detection, and the noise of MSSE's released layer-wise term. One process gets back what it gave.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """One run: gather its inputs, fit, export. Ends with a finished model, or with nothing that looks like one."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path
@@ -106,9 +104,8 @@ def export(
         facts |= {"control": spec.method, "params": spec.params}
     else:
         facts["pooler"] = spec.params["pooler"]
-    write_json(part / FACTS, facts)
-    if encoder is not None:
         save_encoder(part, encoder, str(spec.params["pooler"]), transform)
+    write_json(part / FACTS, facts)
     if modules:
         save_modules(part, modules)
     write_json(part / REPORT, with_digest(report | {"model_sha256": model_sha256(part)}))

@@ -1,7 +1,5 @@
 """Training of a method: its steps, evaluations on STS-B dev, the best weights. The loop: csebench/train/loop.py."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Sequence
 from functools import lru_cache
@@ -20,7 +18,6 @@ from csebench.model.embedder import check_finite
 from csebench.model.encoder import Encoder
 from csebench.model.layers import Layers, to_device
 from csebench.model.sentence_encoder import SentenceEncoder
-from csebench.model.tokens import Tokens
 from csebench.plan.declarations import Evaluation, Precision
 from csebench.plan.registry import COMPONENTS, declaration, load
 from csebench.plan.spec import Spec
@@ -43,12 +40,10 @@ class Training:
         self.sentences, self.dev = inputs.sentences, inputs.dev
         self.p, self.device = method.p, method.encoder.device
         self.steps, self.peak_learning_rate = self.p.steps, self.p.learning_rate
-        self.least = 2  # sentences of a batch
-        if parallel.world_size() > 1:
-            self.least = parallel.world_size() * method.group
-            if method.sentences_per_step() < self.least:
-                size, processes = method.sentences_per_step(), parallel.world_size()
-                raise BadInput(f"{self.name}: {processes} processes cannot share a batch of {size} sentences.")
+        processes, size = parallel.world_size(), method.sentences_per_step()
+        self.least = 2 if processes == 1 else processes * method.group  # sentences of a batch
+        if processes > 1 and size < self.least:
+            raise BadInput(f"{self.name}: {processes} processes cannot share a batch of {size} sentences.")
 
     def make_step(self, step: int) -> torch.Tensor:
         batch = batch_at(step, self.sentences, self.method.sentences_per_step(), self.seed, self.least)
@@ -79,8 +74,8 @@ class Training:
         """Every encoder of the method on STS-B dev; of all steps, or of the last, the first of the best is kept."""
         keeps_last = self.method.keeps_last or self.p.selection == "last"
         about = {"step": state.step, "loss": state.losses[-1][1]}
-        if learned := {name: float(value) for name, value in self.method.learned().items()}:
-            about["learned"] = learned
+        learned = {name: float(value) for name, value in self.method.learned().items()}
+        about |= {"learned": learned} if learned else {}
         for number, encoder in enumerate(self.method.encoders()):
             point = dev_point(encoder, self.p.pooler, self.dev, self.precision)
             point = {key: value if np.isfinite(value) else None for key, value in point.items()}  # of equal vectors
@@ -116,9 +111,9 @@ def fit(
     if spec.seeds:  # else dropout goes on with the generator that made the new weights
         torch.manual_seed(spec.seed_of("dropout"))
     task = Training(spec, modules, optimizer, inputs)
-    tokens = Tokens(encoder.tokenizer, encoder.max_seq_length)
+    known_ids = {}
     for each in encoders(modules):  # they share the token ids of the run's sentences
-        each.tokens = tokens
+        each.known_ids = known_ids
     state = TrainState(modules, optimizer)
     checkpoint.resume(state, out, task.name)
     first = state.step
@@ -193,11 +188,8 @@ def optimise(method, components, optimizer, batch: list, precision: str, check: 
 
 
 def check_scalar(value, module: nn.Module, call: str, may_be_zero: bool = False) -> None:
-    """Raises BadInput, with the file of a method or component, where what it gives is no scalar with a gradient.
-
-    Args:
-        may_be_zero: a constant 0 will do: of a component without a term, or with nothing to compare yet.
-    """
+    """Raises BadInput, with the file of a method or component, where what it gives is no scalar with a gradient, nor,
+    where it `may_be_zero`, a constant 0, as of a component with nothing to compare yet."""
     is_tensor, has_gradient = isinstance(value, torch.Tensor), getattr(value, "requires_grad", False)
     is_scalar = value.ndim == 0 if is_tensor else isinstance(value, int | float)
     if is_scalar and (has_gradient or (may_be_zero and value == 0)):
@@ -226,7 +218,7 @@ def file_of(module: nn.Module) -> str:
 
 
 def encoders(modules: nn.Module) -> list[Encoder]:
-    """Those of a method and its components: trained, momentum, auxiliary."""
+    """All of a method and its components: trained, momentum, auxiliary."""
     return [module for module in modules.modules() if isinstance(module, Encoder)]
 
 

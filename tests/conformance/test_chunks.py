@@ -2,7 +2,8 @@
 
 import pytest
 import torch
-from test_conformance import RUNS, TRAINED, assembled, batches, runs, weights
+from test_conformance import RUNS, TRAINED, assembled, batches, runs
+from tiny_runs import weights
 from torch import nn
 
 from csebench.base.errors import BadInput

@@ -100,19 +100,14 @@ def test_chunks_have_the_loss_of_the_whole_batch(run, make_spec, sentences):
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_a_killed_run_goes_on_with_the_same_masks(precision, make_spec, train, tmp_path, monkeypatch):
+def test_a_killed_run_goes_on_with_the_same_masks(precision, make_spec, train, tmp_path, kill_at):
     """To rounding: bits are promised for the CPU alone, as sums on a GPU have no fixed order."""
     spec = make_spec("simcse", params={"steps": 12, "evaluate_every": 3}).model_copy(update={"precision": precision})
-    whole, batch_at = train(spec, tmp_path / "whole"), trainer.batch_at
-
-    def killed(step, *args):
-        if step == 7:
-            raise KeyboardInterrupt
-        return batch_at(step, *args)
-
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(trainer, "batch_at", killed)
+    whole = train(spec, tmp_path / "whole")
+    kill_at(7)
+    with pytest.raises(KeyboardInterrupt):
         train(spec, tmp_path / "killed", checkpoint_seconds=0)
+    kill_at(None)
     resumed = train(spec, tmp_path / "killed")
     assert resumed["resumed_at"] == 6
     losses = [[loss for _, loss in report["losses"]] for report in (resumed, whole)]

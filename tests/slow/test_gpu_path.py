@@ -9,7 +9,6 @@ import torch
 from csebench.base.project import ROOT
 from csebench.model.encoder import Encoder
 from csebench.model.sentence_encoder import SentenceEncoder
-from csebench.model.tokens import Tokens
 from csebench.plan.declarations import EncoderRef
 from csebench.train import trainer
 
@@ -42,6 +41,7 @@ def test_compiled_layers_give_the_same_losses(make_spec, sentences):
 
 
 @pytest.mark.slow
+@torch._dynamo.config.patch(disable=False)
 def test_a_failed_compilation_is_a_line_and_the_step_is_made(make_spec, sentences, monkeypatch, caplog):
     """As without Python's headers."""
     torch._dynamo.reset()  # of what other tests compiled
@@ -50,7 +50,6 @@ def test_a_failed_compilation_is_a_line_and_the_step_is_made(make_spec, sentence
         raise RuntimeError("Python.h: No such file or directory\ncompilation terminated.")
 
     monkeypatch.setattr("torch._inductor.compile_fx.compile_fx", fail)
-    monkeypatch.setattr("torch._dynamo.config.disable", False)  # so that it is restored
     losses = {}
     for compiled in (False, True):
         torch.manual_seed(0)
@@ -70,7 +69,7 @@ def test_rows_are_the_tokenizers(tiny_bert, sentences):
     encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local"))
     some = [*sentences[:20], "a long walk along the river " * 60]
     wanted = {length: encoder.ids(some, length) for length in (4, 8, 32, None)}
-    encoder.tokens = Tokens(encoder.tokenizer, encoder.max_seq_length)
+    encoder.known_ids = {}
     for tokenizer in (encoder.tokenizer, None):  # the second from what is remembered
-        encoder.tokens.tokenizer = tokenizer
+        encoder.tokenizer = tokenizer
         assert {length: encoder.ids(some, length) for length in wanted} == wanted

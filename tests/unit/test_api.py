@@ -64,28 +64,15 @@ def test_a_table_has_a_row_per_cell_with_units():
     assert len(csebench.table("informin_cl/table3", scale="smoke")) == 0  # of settings
 
 
-@pytest.mark.parametrize("wrong", [{"target": "micse/table99"}, {"target": "table2", "scale": "minni"}])
-def test_an_unknown_table_or_scale_is_named(wrong):
-    with pytest.raises(BadInput, match=r"'99'|minni"):
-        csebench.table(**wrong)
-
-
-@pytest.mark.parametrize(
-    ("function", "arguments", "name"),
-    [
-        ("scores", {}, "scale"),
+def test_an_argument_of_another_type_is_named():
+    given = {"model": Model(), "data": SMOKE}
+    for function, arguments, name in (
         ("table", {}, "target"),
-        ("table", {"target": "table2"}, "scale"),
-        ("evaluate", {"data": SMOKE}, "model"),
-        ("evaluate", {"model": Model()}, "data"),
-        ("evaluate", {"model": Model(), "data": SMOKE}, "evaluators"),
-        ("evaluate", {"model": "nowhere", "data": SMOKE}, "pooler"),
-    ],
-)
-def test_an_argument_of_another_type_is_named(function, arguments, name):
-    for wrong in (3, [None], {}, object()):
-        with pytest.raises(BadInput, match=rf"^{function}: {name}: "):
-            getattr(csebench, function)(**arguments, **{name: wrong})
+        *(("evaluate", given, name) for name in ("model", "data", "evaluators", "pooler")),
+    ):
+        for wrong in (3, [None], {}, object()):
+            with pytest.raises(BadInput, match=rf"^{function}: {name}: "):
+                getattr(csebench, function)(**arguments | {name: wrong})
 
 
 def test_an_object_gives_the_scores_of_the_same_vectors_in_a_file(tmp_path):
@@ -104,7 +91,7 @@ def test_data_are_looked_for_where_the_environment_says(monkeypatch):
     assert len(csebench.evaluate(Model(), "stsb_dev")) and len(csebench.evaluate(Model(), ["stsb_dev"]))
 
 
-@pytest.mark.parametrize("vectors", [[1.0], None, "text", [[1.0], [1.0, 2.0]], [[1.0, 2.0]]], ids=str)
+@pytest.mark.parametrize("vectors", [[1.0], "text", [[1.0, 2.0]]], ids=str)
 def test_what_encode_gives_is_checked(vectors):
     Wrong = type("Wrong", (), {"encode": lambda self, sentences: vectors})
     with pytest.raises(BadInput, match="encode gave"):

@@ -10,7 +10,7 @@ import pytest
 from csebench.base.project import ROOT
 
 SCRIPTS = sorted(path.name for path in (ROOT / "benchmarks").glob("[!_]*.py"))
-FAST = {"judge.py", "rows.py", "verdict.py"}
+FAST = {"judge.py"}
 TABLE = re.compile(r"^-+(?:  -+)+\n.*\d", re.MULTILINE)  # the rule below the head of a table, and numbers
 
 

@@ -11,7 +11,6 @@ import sys
 import pytest
 
 from csebench import cli
-from csebench.base import terminal
 from csebench.base.errors import unknown
 from csebench.base.project import ROOT
 from csebench.cli import run, verbs
@@ -57,17 +56,10 @@ def test_show_suggests_the_name_that_is_near(name, near, capsys):
     assert f"unknown name '{name}'. Did you mean '{near}'" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("name", "count", "message"),
-    [
-        ("tabl2", 12, "unknown table 'tabl2'. Did you mean 'table2'? Known: table1, table2, table3, "),
-        ("tabl2", 13, "unknown table 'tabl2'. Did you mean 'table2'? See there."),
-        ("nope", 13, "unknown table 'nope'. See there."),
-    ],
-)
-def test_near_names_are_suggested_and_few_names_listed(name, count, message):
-    known = [f"table{n}" for n in range(count, 0, -1)]
-    assert str(unknown("table", name, known, hint="See there.")).startswith(message)
+def test_near_names_are_suggested_and_few_names_listed():
+    known = [f"table{n}" for n in range(13, 0, -1)]
+    assert str(unknown("table", "tabl2", known, hint="See there.")).endswith("Did you mean 'table2'? See there.")
+    assert "Did you mean 'table2'? Known: table2, table3, " in str(unknown("table", "tabl2", known[:12]))
 
 
 def test_a_model_is_named_as_an_encoder_is(tmp_path, monkeypatch):
@@ -93,10 +85,9 @@ def test_a_page_is_named_by_its_path_too(capsys):
     assert by_name == printed(capsys, "render", "results/smoke/claims.md") and by_name.startswith("# ")
 
 
-LISTINGS = """plan micse/table2; plan micse --runs --scale paper; papers; methods; evaluators; check micse/table2
-audit; power micse/table2 --scale mini; power claims; status; compare micse/table2; claims
-compare micse/table2 miCSE AMI+SimCSE; show micse
-show micse/table2; show ami; show sts; show micse/table1 --row SimCSE"""
+LISTINGS = """plan micse --runs --scale paper; papers; methods; evaluators; check micse/table2; audit
+power micse/table2 --scale mini; power claims; status micse; compare micse/table2; claims micse
+compare micse/table2 miCSE AMI+SimCSE; show micse/table2; show ami; show micse/table1 --row SimCSE"""
 WITHOUT_SCALE = ("papers", "methods", "evaluators", "audit")
 
 
@@ -128,10 +119,7 @@ def test_a_command_without_a_verb_names_some(capsys):
     assert cli.main([]) == 2 and "csebench show micse/table2" in capsys.readouterr().err
 
 
-POOLERS = [("mean", "avg"), ("first-last-avg", "avg_first_last_2022"), ("clss", "cls")]
-
-
-@pytest.mark.parametrize(("name", "meant"), POOLERS)
+@pytest.mark.parametrize(("name", "meant"), [("mean", "avg"), ("clss", "cls")])
 def test_poolers_of_other_libraries_are_known(name, meant, capsys):
     assert cli.main(["evaluate", "--model", "x", "--out", "x.json", "--pooler", name]) == 2
     assert f"Did you mean '{meant}'?" in capsys.readouterr().err
@@ -153,7 +141,6 @@ def test_findings_of_a_target_are_those_about_it(capsys):
     assert all("miCSE" in row["place"] for row in of_paper)
     assert any("Eq. " in row["place"] for row in of_paper)  # the text of the paper, too
     assert all(row in of_paper for row in of_table) and len(of_table) < len(of_paper)
-    assert {"miCSE sec. 3.3 on Table 2"} <= {row["place"] for row in of_table}
     assert any(row["place"] == "InfoCSE Tables 5 and 8" for row in findings("infocse/table8"))
     assert len(of_paper) < len(findings()) == len(findings("all"))
 
@@ -162,13 +149,6 @@ def test_scores_are_printed_in_percent(capsys):
     row = {"evaluator": "sts", "protocol": "p", "task": "STS12", "metric": "spearman"}
     run.show_scores([row | {"subset": subset, "value": 0.78134} for subset in ("all", "printed", "headlines")])
     assert capsys.readouterr().out.count("78.13  %") == 2
-
-
-def test_bars_are_silent_where_nobody_looks(capsys):
-    assert list(terminal.bar(range(3), "scoring", delay=0)) == [0, 1, 2]
-    with terminal.loading("PyTorch"):
-        pass
-    assert capsys.readouterr() == ("", "")
 
 
 def test_the_shell_completes_names(tmp_path):
@@ -187,11 +167,10 @@ def test_without_argcomplete_nothing_is_said(monkeypatch, capsys):
     assert cli.main(["papers"]) == 0 and capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("command", ["claims micse", "audit micse", "status table2", "show sts", "render claims"])
-def test_characters_that_a_terminal_lacks_are_replaced(command, monkeypatch):
+def test_characters_that_a_terminal_lacks_are_replaced(monkeypatch):
     stdout = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", stdout)
-    assert cli.main(command.split()) == 0
+    assert cli.main(["audit", "micse"]) == 0
     stdout.flush()
     assert len(stdout.buffer.getvalue()) > 100
 

@@ -65,7 +65,6 @@ def test_what_cannot_be_written_is_refused(words, part, project, capsys, monkeyp
 
 
 CELLS = {
-    "78.13": "78.13",
     " 78.13 ± 0.4 ": "78.13 ± 0.4",
     "**78.13**†": "78.13",
     r"\textbf{78.13}$_{\pm .40}$": "78.13±0.40",

@@ -416,15 +416,15 @@ def test_a_search_keeps_the_gpu_of_its_first_trial(hold, monkeypatch, tmp_path):
     """Its CUDA stays there: between two trials no other process gets it, and it takes no other."""
     monkeypatch.chdir(tmp_path)
     seen, scale = [], catalog.scale("smoke")
-    first, second = [planned.Job(spec, scale) for spec in targets.runs("smoke").values()][:2]
-    monkeypatch.setattr(planned, "train_and_score", lambda job: seen.append(os.environ["CUDA_VISIBLE_DEVICES"]))
+    first, second, *_ = targets.runs("smoke").values()
+    monkeypatch.setattr(planned, "train_and_score", lambda *_: seen.append(os.environ["CUDA_VISIBLE_DEVICES"]))
     monkeypatch.setattr(planned, "read_report", lambda folder: {})
     other = hold()
     assert other.line() == "GPU-one"
-    planned.trained(first)
+    planned.trained(first, scale)
     assert waits(hold())
     other.kill()
-    planned.trained(second)
+    planned.trained(second, scale)
     assert seen == ["GPU-two", "GPU-two"]
 
 

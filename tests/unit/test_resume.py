@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 import torch
+from tiny_runs import weights
 
 from csebench.base import files as base_files
 from csebench.base.files import sha256
@@ -14,26 +15,6 @@ from csebench.base.runs import CHECKPOINT
 from csebench.train import checkpoint, loop, trainer
 
 STEPS = {"steps": 8, "evaluate_every": 2}
-
-
-def weights(out):
-    return (out / "model" / "model.safetensors").read_bytes()
-
-
-@pytest.fixture
-def kill_at(monkeypatch):
-    """`kill_at(step)`: training dies when it assembles the batch of this step; None: it does not."""
-    batch_at = trainer.batch_at
-
-    def arm(step):
-        def killed(current, *args):
-            if current == step:
-                raise KeyboardInterrupt
-            return batch_at(current, *args)
-
-        monkeypatch.setattr(trainer, "batch_at", killed)
-
-    return arm
 
 
 @pytest.fixture
@@ -74,19 +55,18 @@ def test_the_best_weights_are_written_when_they_change(make_spec, train, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("method", "component", "has", "lacks"),
+    ("component", "has", "lacks"),
     [
-        ("simcse", "rtd", "components.0.discriminator.", "components.0.generator."),
-        ("simcse", "auxiliary_mlm", "components.0.upper.", "components.0.lower."),
-        ("simcse", "moco", "components.0.momentum.", None),  # without gradient, but it changes
-        ("simcse", "moco", "components.0._extra_state", None),  # its queue
+        ("rtd", "discriminator", "generator"),
+        ("moco", "momentum", "nothing"),  # without gradient, but it changes
+        ("moco", "_extra_state", "nothing"),  # its queue
     ],
 )
-def test_weights_that_never_change_are_not_in_it(method, component, has, lacks, killed_run):
-    _, folder = killed_run(method, components={component: {}})
+def test_weights_that_never_change_are_not_in_it(component, has, lacks, killed_run):
+    _, folder = killed_run("simcse", components={component: {}})
     state = torch.load(folder / ".checkpoint-state-6.pt", weights_only=True)
-    assert any(key.startswith(has) for key in state["state"]) and "weights" not in state["best"]
-    assert lacks is None or not any(key.startswith(lacks) for key in state["state"])
+    parts = {key.split(".")[2] for key in state["state"] if key.startswith("components.0.")}
+    assert has in parts and lacks not in parts and "weights" not in state["best"]
 
 
 def test_a_resumed_run_goes_on_in_time(killed_run, train, monkeypatch):
@@ -187,7 +167,7 @@ def flip(path):
     path.write_bytes(content)
 
 
-@pytest.mark.parametrize("damage", [cut, flip, os.unlink])
+@pytest.mark.parametrize("damage", [flip, os.unlink])
 @pytest.mark.parametrize("file", ["state-6.pt", "best"])
 def test_a_damaged_file_is_set_aside(file, damage, killed_run, finished, train, kill_at, capsys):
     """With a line that names it; the run starts anew, and when it is done, what was set aside goes, too."""
@@ -205,7 +185,7 @@ def test_a_damaged_file_is_set_aside(file, damage, killed_run, finished, train, 
     assert weights(folder) == weights(finished("simcse", params=STEPS)) and not list(folder.glob(".*checkpoint*"))
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"run": 1}', '{"run": RUN, "state": 7}', "\udcff"])
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"run": RUN, "state": 7}', "\udcff"])
 def test_an_index_that_is_not_ours_is_set_aside(content, killed_run, train, capsys):
     spec, folder = killed_run()
     text = content.replace("RUN", json.dumps(spec.run_id))

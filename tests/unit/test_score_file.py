@@ -49,21 +49,12 @@ def test_what_was_published_is_read(path):
     assert all(read_published(file)["scores"] for file in (path, *published))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda content: content["scores"][0].update(value=0.99),
-        lambda content: content["evaluations"][0].update(batch_size=1),
-        lambda content: content["timings"].clear(),
-        lambda content: content.update(sha256="0" * 64),
-    ],
-)
-def test_an_edit_without_a_digest_that_fits(change, path):
-    edit(path, change, fits=False)
+def test_an_edit_without_a_digest_that_fits(path):
+    edit(path, lambda content: content["timings"].clear(), fits=False)
     refused(path, "edited since it was written")
 
 
-@pytest.mark.parametrize("key", ["sha256", "run", "spec", "scores", "evaluations"])
+@pytest.mark.parametrize("key", ["sha256", "spec", "scores"])
 def test_a_missing_section(path, key):
     edit(path, lambda content: content.pop(key), fits=False)
     refused(path, f"{key}: Field required")
@@ -91,13 +82,11 @@ def averages_with_a_mean(content):
 EDITS = {  # with a digest that fits, and what the message names
     "a text for a value": (lambda c: c["scores"][0].update(value="0.5"), r"scores\.0\.value: .*number"),
     "points for a fraction": (lambda c: c["scores"][0].update(value=76.2), r"scores\.0\.value: 76\.2 is no spearman"),
-    "a value below the lowest": (lambda c: c["scores"][0].update(value=-1.1), r"scores\.0\.value: -1\.1 is no"),
     "an unknown metric": (lambda c: c["scores"][0].update(metric="x", value=-0.1), r"scores\.0\.value: -0\.1 is no x"),
     "a row twice": (lambda c: c["scores"].append(c["scores"][3]), r"scores\.\d+: .* stands twice"),
     "an average off by a printed digit": (lambda c: add(find(c, "Avg.", "printed"), 1e-4), r"scores: Avg\., printed"),
     "a subset": (lambda c: find(c, "STS14", "images").update(value=0.99), "scores: STS14, mean, spearman"),
     "a task that is gone": (lambda c: c["scores"].remove(find(c, "STS14", "all")), r"scores: Avg\., all"),
-    "a task under another name": (lambda c: find(c, "STS14", "all").update(task="STS17"), r"scores: Avg\., all"),
     "averages that are a mean": (lambda c: averages_with_a_mean(c), r"scores: Avg\., all"),
     "a spec of another run": (lambda c: c["spec"].update(seed=7), "spec: is of run bert-"),
     "a spec with more": (lambda c: c["spec"].update(more=1), r"spec\.more: unknown key"),
@@ -107,19 +96,15 @@ EDITS = {  # with a digest that fits, and what the message names
     "other weights": (lambda c: c["evaluations"][0].update(model_sha256="0" * 64), r"0\.model_sha256: other weights"),
     "a second evaluation": (lambda c: c["evaluations"].append(c["evaluations"][0]), "evaluations: .*at most 1"),
     "another evaluator": (lambda c: c["evaluations"][0].update(evaluator="transfer"), "scores: of evaluator transfer"),
-    "a row of another evaluator": (lambda c: c["scores"][5].update(evaluator="mteb"), "scores: of evaluator sts"),
     "other settings": (lambda c: c["evaluations"][0].update(params={"kfold": 5}), "scores: of evaluator sts"),
     "half a replicate": (lambda c: changes(c).update(values=changes(c)["values"][:-4]), "clustered.values: holds"),
     "no base64": (lambda c: changes(c, kind="naive").update(values="x"), "naive.values: holds 0 numbers"),
     "the other kind": (lambda c: changes(c).update(changes(c, kind="naive")), "values: holds 128 numbers, not 512"),
-    "a negative unit": (lambda c: changes(c).update(unit=-1e-6), "clustered.unit: .* greater than 0"),
     "a unit that is too large": (lambda c: changes(c).update(unit=0.01), "clustered.unit: a change of 327.67"),
-    "replicates of one kind": (lambda c: c["replicates"]["scores"]["STS12"]["spearman"].pop("naive"), "naive: Field"),
     "replicates of an unknown metric": (
         lambda c: c["replicates"]["scores"]["STS12"].update(x=c["replicates"]["scores"]["STS13"]["spearman"]),
         r"replicates\.scores\.STS12\.x: is of no score",
     ),
-    "no digest of items": (lambda c: c["replicates"].update(items="other"), r"replicates\.items: "),
 }
 
 
@@ -159,15 +144,10 @@ def test_replicates_of_another_version_are_not_taken_and_the_first_stated_none(p
     assert read_replicates(read_published(path), "STS12", "spearman") is None
 
 
-NAMES = {  # of a file, and what its content contradicts
-    "simcse-0123456789.sts": "run: is of run bert-",
-    "RUN.transfer": "scores: of evaluator sts, another than",
-    "RUN.beir.scifact": "scores: of evaluator sts, another than",
-    "RUN.stsb_dev": "scores: of evaluator sts, another than",
-}
+NAMES = [("simcse-0123456789.sts", "run: is of run bert-"), ("RUN.stsb_dev", "scores: of evaluator sts, another than")]
 
 
-@pytest.mark.parametrize(("name", "message"), NAMES.items())
+@pytest.mark.parametrize(("name", "message"), NAMES)
 def test_another_run_or_evaluator_under_this_name(name, message, path):
     run = path.name.partition(".")[0]
     refused(path.rename(path.with_name(f"{name.replace('RUN', run)}.json")), message)
@@ -193,9 +173,7 @@ KEPT = {  # of a run: a file, how it is damaged, and what the message says
     "scores that cannot be": ("scores/sts-*[0-9a-f].json", lambda p: edit(p, set_average), r"scores: Avg\., printed"),
     "edited scores": ("scores/sts-*[0-9a-f].json", lambda p: edit(p, set_average, fits=False), "edited since"),
     "an edited report": ("train.json", lambda p: edit(p, set_seconds, fits=False), "edited since .* Delete "),
-    "an edited model": ("model/training.json", lambda p: edit(p, set_seconds, fits=False), "edited since it was"),
     "items cut short": ("scores/*.npz", lambda p: p.write_bytes(p.read_bytes()[:-9]), "it was changed. Restore"),
-    "longer items": ("scores/*.npz", lambda p: p.write_bytes(p.read_bytes() + b"0"), "it was changed"),
 }
 
 

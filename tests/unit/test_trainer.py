@@ -3,10 +3,12 @@
 import os
 import signal
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import torch
+from tiny_runs import weights
 
 from csebench import cli
 from csebench.base.errors import BadInput, RunFailed, Stopped, Untrainable
@@ -33,10 +35,6 @@ def make_method(name, folder, **params):
 
 def make_component(name, method, **params):
     return load(name, COMPONENTS)(method, fill(declaration(name, COMPONENTS), params, name))
-
-
-def weights(out):
-    return (out / "model" / "model.safetensors").read_bytes()
 
 
 # ---------------------------------------------------------------- what stops a run
@@ -79,34 +77,30 @@ def test_a_signal_to_end_loses_nothing(step, name, make_spec, train, tmp_path, m
     assert all(resumed[fact] == whole[fact] for fact in ("curve", "losses", "best_dev"))
 
 
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [(KeyboardInterrupt(), 130), (Stopped("SIGINT", interrupted=True), 130), (Stopped("SIGTERM"), 1)],
-)
-def test_an_interrupted_command_says_so_in_one_line(error, code, monkeypatch, capsys):
-    def interrupted(args):
-        raise error
+ENDS = [(KeyboardInterrupt(), 130), (Stopped("SIGINT", interrupted=True), 130), (Stopped("SIGTERM"), 1)]
 
-    monkeypatch.setattr(run_verbs, "work", interrupted)
+
+@pytest.mark.parametrize(("error", "code"), ENDS)
+def test_an_interrupted_command_says_so_in_one_line(error, code, monkeypatch, capsys):
+    monkeypatch.setattr(run_verbs, "work", Mock(side_effect=error))
     assert cli.main(["work", "run"]) == code
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 def test_files_that_are_not_those_of_the_spec(make_spec, train, tmp_path, corpus):
     """Wrong by one byte, another dev set, no encoder, too long: refused before anything is written."""
-    other = tmp_path / "other.txt"
+    other, spec = tmp_path / "other.txt", make_spec("simcse")
     other.write_bytes(corpus.read_bytes()[:-2] + b"!\n")
-    for method in ("simcse", "whitening"):
-        with pytest.raises(BadInput, match=r"other\.txt.*sha256"):
-            train(make_spec(method), tmp_path / "run", other)
-        with pytest.raises(BadInput, match=f"{method} needs a corpus"):
-            train(make_spec(method), tmp_path / "run", None)
-    nowhere = make_spec("bert").encoder.model_copy(update={"name": str(tmp_path / "nowhere")})
-    for update, message in (({"dev_sha256": "0" * 64}, r"sts-dev\.csv.*sha256"), ({"encoder": nowhere}, "nowhere")):
+    nowhere = spec.encoder.model_copy(update={"name": str(tmp_path / "nowhere")})
+    for wrong, file, message in (
+        (spec, other, r"other\.txt.*sha256"),
+        (make_spec("whitening"), None, "whitening needs a corpus"),
+        (spec.model_copy(update={"dev_sha256": "0" * 64}), ..., r"sts-dev\.csv.*sha256"),
+        (spec.model_copy(update={"encoder": nowhere}), ..., "nowhere"),
+        (make_spec("simcse", params={"max_length": 129}), ..., r"max_length 129: .* reads 128 tokens"),
+    ):
         with pytest.raises(BadInput, match=message):
-            train(make_spec("simcse").model_copy(update=update), tmp_path / "run")
-    with pytest.raises(BadInput, match=r"max_length 129: .* reads 128 tokens"):
-        train(make_spec("simcse", params={"max_length": 129}), tmp_path / "run")
+            train(wrong, tmp_path / "run", file)
     assert not (tmp_path / "run").exists()
 
 
@@ -192,7 +186,7 @@ def test_rmsprop_has_the_defaults_of_tensorflow(tiny_bert):
         assert weight.item() == pytest.approx(wanted, rel=1e-4)
 
 
-@pytest.mark.parametrize(("n", "size"), [(64, 8), (100, 8), (65, 8), (66, 8), (8, 8), (7, 8), (9, 8), (30, 15)])
+@pytest.mark.parametrize(("n", "size"), [(64, 8), (65, 8), (66, 8), (7, 8), (9, 8)])
 def test_an_epoch_shows_every_sentence_once(n, size):
     """In an order of its own, by seed; a last batch is smaller, a single sentence joins the batch before it."""
     sentences = [f"sentence {i}" for i in range(n)]
@@ -238,13 +232,10 @@ def test_out_of_memory_names_a_chunk_size_that_fits(rows, advice, make_spec, tra
 @pytest.mark.parametrize(
     ("method", "selection", "points", "best"),
     [
-        ("simcse", "best", [0.1, 0.5, 0.4], (4, 0, 0.5)),
         ("simcse", "best", [0.1, 0.5, 0.5], (4, 0, 0.5)),  # the first of a tie
-        ("simcse", "best", [0.1, 0.5, 0.6], (6, 0, 0.6)),
         ("simcse", "best", [0.1, float("nan"), 0.0], (2, 0, 0.1)),
         ("simcse", "last", [0.9, 0.5, 0.4], (6, 0, 0.4)),
         ("condenser", "best", [0.9, 0.5, 0.4], (6, 0, 0.4)),  # keeps_last
-        ("ct", "best", [0.1, 0.2, 0.5, 0.4, 0.3, 0.3], (4, 0, 0.5)),
         ("ct", "best", [0.1, 0.2, 0.4, 0.5, 0.3, 0.3], (4, 1, 0.5)),
         ("ct", "last", [0.9, 0.8, 0.7, 0.6, 0.4, 0.5], (6, 1, 0.5)),
         ("ct", "last", [0.9, 0.8, 0.7, 0.6, 0.5, 0.4], (6, 0, 0.5)),

