@@ -57,7 +57,7 @@ class Steps:
 
 def main():
     options = parser(__doc__, "a step of 8 sentences of three methods, nothing is saved", "bf16")
-    every = [n for n in names(METHODS) if declaration(n).kind == "trained"]
+    every = [n for n in names(METHODS) if declaration(n).is_trained]
     every += [f"simcse+{n}" for n in names(COMPONENTS)]
     options.add_argument("names", nargs="*", metavar="NAME", help="simcse+ami, for example; all without it")
     options.add_argument("--encoder", default="encoders/bert-mini-wiki", help="folder (of the project or anywhere)")
