@@ -2,6 +2,7 @@
 kind, a paper also from a pasted table."""
 
 import math
+import os
 import re
 from collections import Counter
 from itertools import zip_longest
@@ -58,7 +59,8 @@ def new(args):
         if not any(tables):
             raise BadInput(f"{args.table}: no column is a task of an evaluator, or a size of the training set.")
         text = "".join([head, "tables:\n", *tables, claims])
-    write_text(folders()[-1] / file, text)
+    path = folders()[-1] / file
+    write_text(path, text.replace("$schema=..", f"$schema={os.path.relpath(ROOT, path.parent)}"))
     print("\n".join([file, *unread, "", what_next.format(name)]))
 
 

@@ -83,8 +83,7 @@ def list_sentences(args):
 
 def work(args):
     only = None if args.evaluators is None else [name for name in args.evaluators.split(",") if name]
-    chunk_size = args.chunk_size or None
-    run.work(args.run_id, args.scale, only, args.processes, args.runs_per_gpu, chunk_size, args.attempt)
+    run.work(args.run_id, args.scale, only, args.processes, args.runs_per_gpu, args.chunk_size or None, args.attempt)
 
 
 def tune(args):

@@ -222,8 +222,7 @@ def add_run(verb):
     v = verb("tune", run.tune, about, "simcse ct+ami --scale mini", scale=SCALE, device=True)
     searched = "method with a search space (`csebench methods`: column search), also with components: ct+ami"
     add_completed(v, tuning.tunable, "method", nargs="+", help=searched)
-    trials = "at most, for each method; the first has the settings of the scale (default: all values of the method)"
-    v.add_argument("--trials", type=whole(1), help=trials)
+    v.add_argument("--trials", type=whole(1), help="at most; the first has the scale's settings (default: all values)")
 
     about = "compare a method or component of your own with others: search, train, score, and say what it shows"
     v = verb("try", run.try_method, about, "methods/mine.py --plan", "methods/mine.py", scale=study(), json=True)

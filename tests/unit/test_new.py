@@ -33,6 +33,8 @@ def test_a_new_file_is_valid_under_its_name(kind, project, capsys):
     path = project / capsys.readouterr().out.splitlines()[0]
     if kind == "paper":
         assert read_yaml(path, Paper).name == "mine_2"
+        schema = path.read_text().splitlines()[0].partition("$schema=")[2]
+        assert (path.parent / schema).samefile(ROOT / "docs/schemas/paper.json")
     else:
         model = EvaluatorDeclaration if kind == "evaluator" else Declaration
         declared = model.model_validate(registry.read_literal(path, "DECLARATION"))
