@@ -59,7 +59,7 @@ def work(
         processes: that share every batch, each on a GPU of its own; 0: one, on a GPU if there is one.
         runs_per_gpu: that may be on one GPU at a time.
         chunk_size: sentences that an encoder in training has in memory at a time; None: the batch.
-        attempt: of a cluster at this job; a second one does not repeat a run that its own settings ended.
+        attempt: which try of the workflow this is; a later one repeats no run that its own settings ended.
     """
     for evaluator in only or ():
         protocol(evaluator)  # refuses an unknown name
@@ -159,7 +159,7 @@ def search(name: str, scale: Scale, number: int | None, log: Callable[[str], Non
     trials, untuned = tuning.made_trials(name, scale.scale, planned), planned[0][1][0]
     path = tuning.search_path(name, scale.scale)
     stage = recipe.pretraining(untuned.params, scale.encoders[tuning.ENCODER], recipe.conditions(scale), name)
-    number, made = len(planned), [trial.settings for trial in trials]
+    made = [trial.settings for trial in trials]
     missing = [trial for trial in planned if trial[0] not in made]
     while missing or (missing := tuning.plan_outward(name, scale.scale, trials)):
         if stage:
@@ -167,7 +167,7 @@ def search(name: str, scale: Scale, number: int | None, log: Callable[[str], Non
         settings, specs = missing.pop(0)
         trial = Trial(settings=settings, runs=[run_trial(spec, scale) for spec in specs])
         trials.append(trial)
-        count, chosen = max(number, len(trials)), tuning.chosen_settings(trials)
+        count, chosen = max(len(planned), len(trials)), tuning.chosen_settings(trials)
         content = tuning.Search(name=name, planned=count, spec=untuned, trials=trials, chosen=chosen)
         tuning.write_search(content, scale.scale)
         log(f"{name}: trial {len(trials)} of {count}: {trial_label(trial)}")

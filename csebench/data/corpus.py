@@ -15,7 +15,7 @@ from csebench.base.errors import BadInput, shortened
 from csebench.base.files import read_bytes, read_json, read_text, sha256
 from csebench.plan.recipe import back_translation_facts
 
-LONGEST = 10**6  # characters of a line
+LONGEST = 10**6  # bytes of a line
 TRIPLET = ("sent0", "sent1", "hard_neg")  # SimCSE's nli_for_simcse.csv
 
 
@@ -74,7 +74,7 @@ def _refuse_damage(path: Path, sentences: list[str]) -> None:
             raise BadInput(f"{path}: line 1: a byte-order mark; save it as UTF-8 without one.")
         if "\0" in sentence:
             raise BadInput(f"{path}: line {number}: a NUL byte; a text has none.")
-        if len(sentence) > LONGEST:
+        if 4 * len(sentence) > LONGEST and len(sentence.encode()) > LONGEST:  # few lines are counted
             raise BadInput(f"{path}: line {number}: over {LONGEST // 10**6} MB; a line holds one sentence.")
 
 

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from project import Project, new_project
+from project import RETRIEVAL, Project, new_project
 
 from csebench.base.processes import locked
 
@@ -20,12 +20,9 @@ tables:
       - {label: BERT, run: {method: bert}, source: copied, from: "someone", values: ["31.40", "31.40"]}
       - {label: SimCSE, run: {method: simcse}, source: measured, values: ["67.94±1.16", null]}
       - {label: Other, missing: "no adapter yet", source: copied, from: "someone", values: ["1.00", "2.00"]}
-  "3":
-    title: the same runs, retrieval
-    evaluator: "beir:smoke"
-    columns: [{label: smoke, size: "1%", task: smoke}]
-    rows:
-      - {label: SimCSE, run: {method: simcse}, source: measured, values: ["24.92"]}
+"""
+PAPER += RETRIEVAL
+PAPER += """
 figures:
   "1":
     title: the rows as curves

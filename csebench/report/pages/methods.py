@@ -29,8 +29,8 @@ def tuning_parts(scale_name: str) -> list[Part]:
     parts: list[Part] = [
         f"{gains_text(searches)} A search tries all declared values, or as many as the others; the first trial has the"
         f" settings without it. Trials train on {scale.sizes[tuning.SIZE]:,} sentences, with subsets and seeds that no"
-        " table uses. A setting changes only where the mean score rises by more than the deviation between seeds. A"
-        " score is Spearman × 100 on STS-B dev, the set that chose the settings, so part of a gain is chance.",
+        " table uses. With several seeds, a setting changes only for more than their deviation. A score is Spearman ×"
+        " 100 on STS-B dev, the set that chose the settings, so part of a gain is chance.",
         Table(HEAD, rows),
     ]
     if numbers := tuning.unequal_numbers(searches):
@@ -38,10 +38,10 @@ def tuning_parts(scale_name: str) -> list[Part]:
     if defects := [f"- {s.name}: {reason}." for s in searches if (reason := tuning.defect(s, scale_name))]:
         parts += ["Settings that no scale takes until the search is made again:", "\n".join(defects)]
     all_trials = [
-        [label(search), settings_text(trial.settings), run.failure or points(run.dev), run.run]
+        [label(search), settings_text(t.settings), f"failed: {r.failure}" if r.dev is None else points(r.dev), r.run]
         for search in searches
-        for trial in search.trials
-        for run in trial.runs
+        for t in search.trials
+        for r in t.runs
     ]
     again = tuning.command([search.name for search in searches], scale_name, most)
     trials = Fold("All trials", [Table(["method", "settings", "STS-B dev", "run"], all_trials)])
