@@ -173,8 +173,8 @@ def with_runs(spec: Spec, settings: Settings, scale_name: str) -> tuple[Settings
 
 def plan_outward(name: str, scale_name: str, trials: list[Trial]) -> list[tuple[Settings, list[Spec]]]:
     """The trials that follow those that were made: where a number that is chosen is the largest or the smallest that
-    was tried, the next one outward, as far away as its neighbour by ratio. None at 0, where a value that was tried
-    failed already, or where the method allows none."""
+    was tried, the next one outward, as far away as its neighbour by ratio. None at 0, for settings that were tried
+    already, or where the method allows none."""
     chosen, further = chosen_settings(trials) or {}, []
     for key, value in chosen.items():
         tried = sorted({v for trial in trials if isinstance(v := trial.settings[key], int | float)})
