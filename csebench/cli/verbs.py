@@ -259,11 +259,6 @@ def add_report(verb):
     v.add_argument("--format", choices=("markdown", "latex", "csv", "json"), default="markdown", help="of the tables")
     v.add_argument("--check", action="store_true", help="with all: compare with what is there, and write nothing")
 
-    about = "draw the figures of one model from its scores, as SVG, PNG and CSV"
-    v = verb("plot", report.plot_scores, about, "scores.json --out figures")
-    v.add_argument("scores", type=Path, help="JSON file of the verb evaluate")
-    add_out(v, "folder of the figures", output_folder)
-
     about = "write all scores of a scale, and all cells of its tables and figures, as CSV files"
     verb("csv", report.write_csv, about, "--scale mini", scale=SCALE)
     about = "write all results of a scale as a folder of web pages"
