@@ -188,7 +188,7 @@ def add_run(verb):
 
     example = "--model encoders/bert-mini-wiki --pooler avg --data data/smoke --out scores.json"
     v = verb("evaluate", run.evaluate, "score an encoder of any origin", example, json=True, device=True)
-    model = "folder, run id, encoder of config/, hub id, or .npz file of embeddings (see the verb sentences)"
+    model = "folder, run id, encoder of config/, or hub id"
     v.add_argument("--model", required=True, help=model)
     v.add_argument(
         "--pooler", type=pooler, choices=POOLERS, help="how token vectors become one (default: the model's)"
@@ -200,12 +200,6 @@ def add_run(verb):
     v.add_argument("--precision", choices=get_args(Precision), default="fp32", help="of embedding")
     v.add_argument("--batch-size", type=number(BatchSize), default=128, help="sentences per batch")
     add_out(v, "JSON file of scores, next to which .items.npz is written")
-
-    about = "write the sentences that evaluators embed: those that an .npz file must hold"
-    v = verb("sentences", run.list_sentences, about, "--evaluators sts --data data/smoke --out sentences.jsonl")
-    add_evaluators(v)
-    add_benchmarks(v)
-    add_out(v, "file with one JSON string per line")
 
     about = "train and score a planned run, as a job of the workflow does"
     v = verb("work", run.work, about, "RUN --scale mini", scale=SCALE, device=True)
