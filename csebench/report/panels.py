@@ -6,7 +6,7 @@ Evaluators declare what they draw and draw it (evaluators/_template.py). Figures
 from __future__ import annotations
 
 from csebench.plan.declarations import Panel
-from csebench.plan.registry import load_drawing, panels
+from csebench.plan.registry import load_drawing
 from csebench.plan.targets import score_path
 from csebench.report.cells import Cell, GridView
 from csebench.score import store
@@ -17,8 +17,7 @@ from csebench.score.score_types import Items
 def draw_rows(figure, view: GridView) -> tuple[list[list], str, bool]:
     """A paper's figure: what an evaluator draws of the run of each row's first seed, one part of the figure a row.
     Returns what is plotted, a note, and whether anything is."""
-    kind = view.figure.kind
-    (_, panel), draw_panel = panels()[kind], load_drawing(kind)
+    panel, draw_panel = load_drawing(view.figure.kind)
     runs = [items_of_first_run(cell, panel, view.scale) for cell, *_ in view.rows]
     count = max(1, sum(run is not None for run in runs))
     stacked = panel.width > 6

@@ -233,7 +233,7 @@ def scores(tiny_bert, smoke_data, tmp_path_factory):
 def plotted(kind, evaluator, scores):
     """What a panel plots, by column."""
     items, content = scores
-    head, *rows = load_drawing(kind)(Figure(), items[evaluator], Source(evaluator, "tiny", content))
+    head, *rows = load_drawing(kind)[1](Figure(), items[evaluator], Source(evaluator, "tiny", content))
     return dict(zip(head, map(np.array, zip(*rows, strict=True)), strict=True))
 
 
