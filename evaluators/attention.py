@@ -49,21 +49,18 @@ DECLARATION = {
     "panels": {
         "attention_histograms": {
             "item": "histogram/joint",
-            "ending": ".histograms",
             "width": 9.6,
             "height": 7,
             "shared_axes": True,
         },
         "attention_similarity": {
             "item": "similarity/positive",
-            "ending": ".similarity",
             "width": 5.2,
             "height": 4.6,
             "shared_axes": True,
         },
         "attention_syntax": {
             "item": "syntax/identical",
-            "ending": ".syntax",
             "width": 5.2,
             "height": 4.6,
             "shared_axes": True,

@@ -52,7 +52,6 @@ DECLARATION = {
     "panels": {
         "cosine_gold": {
             "item": "gold/STS-B/test",
-            "ending": ".cosine-gold",
             "width": 5.2,
             "height": 4.2,
             "shared_axes": True,

@@ -1,17 +1,14 @@
 """The verb plan: runs that are done and missing, hours, and what each table costs."""
 
+from collections import Counter
 from collections.abc import Collection
-from typing import NamedTuple
 
-from csebench.base.errors import BadInput
-from csebench.base.runs import read_report
 from csebench.base.terminal import counted, json_text, print_text, records, table_text
 from csebench.cli.options import parse_targets
-from csebench.plan import catalog, cost, targets
+from csebench.cli.status import RunStatus, read_statuses, stored_lines
+from csebench.plan import cost, targets
 from csebench.plan.cost import Step, Work
-from csebench.plan.spec import Spec
 from csebench.plan.targets import target_name
-from csebench.score.store import stale_runs
 
 TABLES = ["table or figure alone", "cells complete", "runs to train", "hours (range)", "not measured"]
 RUNS = ["run", "sentences", "seed", "state", "seconds", "shown in", "tables"]
@@ -19,70 +16,44 @@ RUNS = ["run", "sentences", "seed", "state", "seconds", "shown in", "tables"]
 
 def show_plan(args):
     work = Work(parse_targets(args), args.device)
-    runs, tables = planned_runs(work.pages), tables_rows(work)
-    runs_rows = []
-    for spec, state, shown_in, seconds, _ in runs:
-        size = spec.corpus.size if spec.corpus else "-"
-        runs_rows.append([spec.run_id, size, spec.seed, state, seconds, len(shown_in), " ".join(shown_in)])
+    runs, shown_in, tables = read_statuses(work.pages), tables_of_runs(work.scale.scale), tables_rows(work)
+    listed = []
+    for run in runs:
+        size, of_run = run.spec.corpus.size if run.spec.corpus else "-", shown_in[run.id]
+        facts = [size, run.spec.seed, run.state, run.facts.get("seconds")]
+        listed.append([run.id, *facts, len(of_run), " ".join(of_run)])
     if args.json:
         content = {"scale": work.scale.scale, "device": work.device, "tables": records(TABLES, tables)}
-        return print(json_text(content | {"runs": records(RUNS, runs_rows)}))
-    parts = [summary(work, runs), hours_table(work), table_text(TABLES, tables) if tables else ""]
-    listed = [[*row[:-2], row[-1]] for row in runs_rows] if args.runs else []  # without the count of tables
-    parts += [downloads(work.pages), table_text([*RUNS[:-2], RUNS[-1]], listed, ".1f") if listed else ""]
+        return print(json_text(content | {"runs": records(RUNS, listed)}))
+    parts = [summary(work, runs, shown_in), hours_table(work), table_text(TABLES, tables) if tables else ""]
+    rows = [[*row[:-2], row[-1]] for row in listed] if args.runs else []  # without the count of tables
+    parts += [downloads(work.pages), table_text([*RUNS[:-2], RUNS[-1]], rows, ".1f") if rows else ""]
     return print_text("\n\n".join(filter(None, parts)))
 
 
-class PlannedRun(NamedTuple):
-    """A run that pages need, and every table and figure that shows it."""
-
-    spec: Spec
-    state: str  # done, missing or damaged
-    tables: tuple[str, ...]  # of all papers
-    seconds: float | None  # of training, where it was done here
-    damage: str | None  # of the run's report
-
-
-def planned_runs(pages: list[targets.Page]) -> list[PlannedRun]:
-    """The distinct runs of pages, sorted by id."""
+def tables_of_runs(scale: str) -> dict[str, list[str]]:
+    """Every table and figure, of all papers, that shows a run."""
     tables: dict[str, list[str]] = {}
-    for grid in dict.fromkeys(grid for page in targets.pages(pages[0].scale) for grid in page.grids()):
-        for run in targets.page(grid[1], pages[0].scale, grid[0]).runs():
+    for grid in dict.fromkeys(grid for page in targets.pages(scale) for grid in page.grids()):
+        for run in targets.page(grid[1], scale, grid[0]).runs():
             tables.setdefault(run, []).append(target_name(*grid))
-    specs = {run: spec for page in pages for run, spec in page.available_runs().items()}
-    finished, runs = targets.finished_runs(pages), []
-    for run, spec in sorted(specs.items()):
-        seconds = damage = None
-        try:
-            seconds = (read_report(catalog.RUNS / run) or {}).get("provenance", {}).get("seconds")
-        except BadInput as error:
-            damage = str(error)
-        state = "damaged" if damage else "done" if run in finished else "missing"
-        runs.append(PlannedRun(spec, state, tuple(tables[run]), seconds, damage))
-    return runs
+    return tables
 
 
-def summary(work: Work, runs: list[PlannedRun]) -> str:
+def summary(work: Work, runs: list[RunStatus], shown_in: dict[str, list[str]]) -> str:
     """How many runs and cells are done, and how many runs are shared."""
-    finished, shown = targets.finished_runs(work.pages), {target_name(*grid) for grid in work.grids}
-    apart = sum(len(shown.intersection(run.tables)) for run in runs)
-    done = sum(run.spec.run_id in finished for run in runs)
-    damages = [run.damage for run in runs if run.damage]
-    published = sum(run.state == "done" and run.seconds is None for run in runs)
-    shared = sum(not shown.issuperset(run.tables) for run in runs)
-    made = sum(not work.steps(scores) for scores in work.cells.values())
+    states, shown = Counter(run.state for run in runs), {target_name(*grid) for grid in work.grids}
+    apart = sum(len(shown.intersection(shown_in[run.id])) for run in runs)
+    shared = sum(not shown.issuperset(shown_in[run.id]) for run in runs)
+    made, done = sum(not work.steps(scores) for scores in work.cells.values()), states["done"]
     first = f"{counted(len(runs), 'run')} at scale {work.scale.scale}, {done} done, {len(runs) - done} missing."
     if apart > len(runs):
         first += f" Without sharing between tables and figures there would be {apart}."
     if shared:
         first += f" {shared} {'is' if shared == 1 else 'are'} shared with other tables."
-    lines = [first]
-    if published:
-        lines.append(f"{published} done by scores stored in results/.")
-    if stale := len(stale_runs(work.pages)):
-        have = "has" if stale == 1 else "have"
-        lines.append(f"{stale} of those missing {have} scores of an older code version, which pages show with †.")
-    return "\n".join([*lines, *damages, f"{counted(len(work.cells), 'cell')}: {made} complete."])
+    failed = [f"{states['failed']} of those missing failed; `csebench status` says why."] if states["failed"] else []
+    cells = f"{counted(len(work.cells), 'cell')}: {made} complete."
+    return "\n".join([first, *stored_lines(work.pages, runs), *failed, cells])
 
 
 def hours_table(work: Work) -> str:

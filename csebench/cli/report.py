@@ -85,13 +85,6 @@ def render(args):
             write_text(args.out, table_page(page).write(args.format))
 
 
-def plot_scores(args):
-    from csebench.report.panels import plot
-
-    for path in plot(args.scores, args.out):
-        print(path)
-
-
 def write_csv(args):
     from csebench.report import csv_tables
 

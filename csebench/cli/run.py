@@ -1,11 +1,9 @@
 """The verbs that train and score."""
 
-import json
 from collections import Counter
 
 from csebench import run
 from csebench.base.errors import BadInput
-from csebench.base.files import write_text
 from csebench.base.processes import acquire_gpus
 from csebench.base.terminal import counted, json_text, print_table, print_text
 from csebench.cli import attempt
@@ -71,14 +69,6 @@ def show_scores(rows: list[dict]) -> None:
     columns = ["evaluator", "task", "subset", "metric", "value", "unit", "protocol"]
     print_table(columns, table)
     print(flush=True)
-
-
-def list_sentences(args):
-    from csebench.score.evaluate import sentences
-
-    distinct = sentences(distinct_evaluators(args.evaluators), cli_spec.data_root_or_default(args.data))
-    write_text(args.out, "".join(json.dumps(s, ensure_ascii=False) + "\n" for s in distinct))
-    print(f"{counted(len(distinct), 'sentence')}, one JSON string per line: {args.out}")
 
 
 def work(args):

@@ -13,6 +13,7 @@ from csebench.base.runs import PROGRESS, format_duration, has_model, read_progre
 from csebench.base.terminal import counted, json_text, print_text, records, table_text
 from csebench.cli.options import parse_targets
 from csebench.plan import catalog, cost, targets
+from csebench.plan.spec import Spec
 from csebench.score.store import failures, stale_runs
 
 SILENT_SECONDS = 120  # a run on another host counts as stopped after so long without a write
@@ -24,11 +25,15 @@ CLEAR_SCREEN = "\x1b[H\x1b[2J"
 class RunStatus(NamedTuple):
     """A planned run and the state of its folder."""
 
-    id: str
+    spec: Spec
     state: str  # one of STATES
     device: str | None  # as in data/step_times.yaml; None before the run has begun
     missing: list[str]  # evaluators whose scores pages show and that are not published
     facts: dict  # of train.json or progress.json
+
+    @property
+    def id(self) -> str:
+        return self.spec.run_id
 
 
 def show_status(args):
@@ -70,7 +75,7 @@ def read_statuses(pages: list[targets.Page]) -> list[RunStatus]:
         state, facts = read_state(run_id, run_id in finished)
         processor = facts.get("processor")
         device = processor and cost.device_name(facts.get("gpu"), processor, spec.threads)
-        statuses.append(RunStatus(run_id, state, device, missing[run_id], facts))
+        statuses.append(RunStatus(spec, state, device, missing[run_id], facts))
     return statuses
 
 
@@ -132,14 +137,21 @@ def summary(pages: list[targets.Page], runs: list[RunStatus]) -> str:
         hours["GPU" if run.facts.get("gpu") else "CPU"] += (run.facts.get("seconds") or 0) / 3600
     lines = [f"{counted(len(runs), 'run')}: {', '.join(f'{counts[state]} {state}' for state in STATES)}"]
     lines.append(f"spent: {hours['GPU']:.2f} GPU hours, {hours['CPU']:.2f} CPU hours")
+    lines += stored_lines(pages, runs)
+    if counts["stopped"]:
+        lines.append("Start the workflow again to resume stopped runs, from their checkpoint if they have one.")
+    return "\n".join(lines)
+
+
+def stored_lines(pages: list[targets.Page], runs: list[RunStatus]) -> list[str]:
+    """How many runs are done by scores in results/ alone, and how many have older ones there."""
+    lines = []
     if published := sum(run.state == "done" and not run.facts for run in runs):
         lines.append(f"{published} done by scores stored in results/.")
     if stale := len(stale_runs(pages)):
         have = "has" if stale == 1 else "have"
-        lines.append(f"{stale} not yet done {have} scores of an older code version, which pages show with †.")
-    if counts["stopped"]:
-        lines.append("Start the workflow again to resume stopped runs, from their checkpoint if they have one.")
-    return "\n".join(lines)
+        lines.append(f"{stale} of those missing {have} scores of an older code version, which pages show with †.")
+    return lines
 
 
 def details(runs: list[RunStatus]) -> list[str]:

@@ -188,7 +188,7 @@ def add_run(verb):
 
     example = "--model encoders/bert-mini-wiki --pooler avg --data data/smoke --out scores.json"
     v = verb("evaluate", run.evaluate, "score an encoder of any origin", example, json=True, device=True)
-    model = "folder, run id, encoder of config/, hub id, or .npz file of embeddings (see the verb sentences)"
+    model = "folder, run id, encoder of config/, or hub id"
     v.add_argument("--model", required=True, help=model)
     v.add_argument(
         "--pooler", type=pooler, choices=POOLERS, help="how token vectors become one (default: the model's)"
@@ -200,12 +200,6 @@ def add_run(verb):
     v.add_argument("--precision", choices=get_args(Precision), default="fp32", help="of embedding")
     v.add_argument("--batch-size", type=number(BatchSize), default=128, help="sentences per batch")
     add_out(v, "JSON file of scores, next to which .items.npz is written")
-
-    about = "write the sentences that evaluators embed: those that an .npz file must hold"
-    v = verb("sentences", run.list_sentences, about, "--evaluators sts --data data/smoke --out sentences.jsonl")
-    add_evaluators(v)
-    add_benchmarks(v)
-    add_out(v, "file with one JSON string per line")
 
     about = "train and score a planned run, as a job of the workflow does"
     v = verb("work", run.work, about, "RUN --scale mini", scale=SCALE, device=True)
@@ -258,11 +252,6 @@ def add_report(verb):
     v.add_argument("--out", type=output_file, help="file of the page (default: print it)")
     v.add_argument("--format", choices=("markdown", "latex", "csv", "json"), default="markdown", help="of the tables")
     v.add_argument("--check", action="store_true", help="with all: compare with what is there, and write nothing")
-
-    about = "draw the figures of one model from its scores, as SVG, PNG and CSV"
-    v = verb("plot", report.plot_scores, about, "scores.json --out figures")
-    v.add_argument("scores", type=Path, help="JSON file of the verb evaluate")
-    add_out(v, "folder of the figures", output_folder)
 
     about = "write all scores of a scale, and all cells of its tables and figures, as CSV files"
     verb("csv", report.write_csv, about, "--scale mini", scale=SCALE)

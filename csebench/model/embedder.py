@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from csebench.base.errors import BadInput, Untrainable
-from csebench.base.files import UNREADABLE_NPZ, replacing
+from csebench.base.errors import Untrainable
+from csebench.base.files import replacing
 from csebench.plan.declarations import Evaluation
 
 SHARD = 8192  # texts of a corpus that are embedded, and kept on disk, at a time
@@ -110,51 +110,3 @@ class Embedder:
         with replacing(file) as temporary, open(temporary, "wb") as opened:
             np.save(opened, vectors)
         return vectors
-
-
-class Recorder(Embedder):
-    """Notes in `known` which sentences evaluators ask for; its vectors mean nothing."""
-
-    def vectors(self, sentences):
-        return np.random.default_rng(0).standard_normal((len(sentences), 8)).astype(np.float32)
-
-    def stream(self, texts, name, truth=None):
-        yield self.embed(list(texts))
-
-
-class EmbeddingFile(Embedder):
-    """Vectors made elsewhere: an .npz with `sentences` (N,) and `vectors` (N, D). Raises BadInput for another file, or
-    where a sentence that is asked for is not in it."""
-
-    def __init__(self, path: Path):
-        self.path = path
-        try:
-            with np.load(path) as content:
-                sentences, vectors = content["sentences"], content["vectors"]
-                if vectors.dtype.kind not in "fiu":
-                    raise TypeError(f"vectors of type {vectors.dtype}")
-                vectors = vectors.astype(np.float32)
-        except FileNotFoundError:
-            raise BadInput(f"{path}: no such file.") from None
-        except UNREADABLE_NPZ as e:
-            raise BadInput(f"{path}: not an .npz with `sentences` and `vectors`: {e}.") from None
-        if sentences.ndim != 1 or vectors.ndim != 2 or len(sentences) != len(vectors):
-            shapes = f"sentences of shape {sentences.shape}, vectors of shape {vectors.shape}"
-            raise BadInput(f"{path}: {shapes}, expected (N,) and (N, D).")
-        self.content = dict(zip(map(str, sentences), vectors, strict=True))
-        if len(self.content) < len(sentences):
-            raise BadInput(
-                f"{path}: {len(sentences) - len(self.content)} sentences occur twice; keep one vector each."
-            )
-
-    def vectors(self, sentences):
-        missing = [s for s in sentences if s not in self.content]
-        if missing:
-            raise BadInput(
-                f"{self.path}: lacks {len(missing)} of {len(sentences)} sentences, the first is {missing[0][:60]!r};"
-                " `csebench sentences` lists those that an evaluation needs."
-            )
-        return np.stack([self.content[s] for s in sentences])
-
-    def stream(self, texts, name, truth=None):
-        yield from map(self.vectors, shards(texts))

@@ -88,10 +88,10 @@ def find_encoder(name: str) -> EncoderRef:
 
 
 def find_model(name: str) -> str:
-    """What `csebench evaluate` opens: a folder or .npz file as it is, the model of a run by its id, an encoder of
+    """What `csebench evaluate` opens: a folder as it is, the model of a run by its id, an encoder of
     config/ at its pinned commit, or an id of the hub."""
     path = Path(name)
-    if path.exists() or path.suffix == ".npz":
+    if path.exists():
         return name
     if (catalog.RUNS / name / "model").is_dir():
         return str(catalog.RUNS / name / "model")

@@ -213,10 +213,9 @@ class ItemScore(Strict):
 
 
 class Panel(Strict):
-    """A figure of one model, drawn by the function `draw_KIND(figure, items, source)` of the evaluator's file."""
+    """What a figure shows of one model, drawn by `draw_KIND(figure, items, source)` of the evaluator's file."""
 
     item: str  # without which there is nothing to draw
-    ending: str = ""  # of the names of the files that `csebench plot` writes
     width: float  # inches
     height: float
     shared_axes: bool = False  # whether the panels of a figure have the same limits

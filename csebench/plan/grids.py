@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from csebench.base.caches import cached
-from csebench.base.errors import unknown
+from csebench.base.errors import BadInput, unknown
 from csebench.plan import tuning
 from csebench.plan.catalog import SIDE_BY_SIDE, paper, place_in_paper, scale
 from csebench.plan.declarations import Scale, Value
@@ -48,9 +48,12 @@ def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan
             continue
         if column.task not in (tasks := protocol(evaluator, where).tasks):
             raise unknown(f"task of {evaluator}", column.task, tasks, f"{where}: {column.label}")
-    if isinstance(grid, Figure) and grid.kind not in FIGURES_OF_SCORES and grid.kind not in panels():
-        where = place_in_paper(paper_name, name, "kind")
-        raise unknown("kind of figure", grid.kind, [*FIGURES_OF_SCORES, *panels()], where)
+    if isinstance(grid, Figure) and grid.kind not in FIGURES_OF_SCORES:
+        where, drawn_by = place_in_paper(paper_name, name, "kind"), panels().get(grid.kind, [])
+        if not drawn_by:
+            raise unknown("kind of figure", grid.kind, [*FIGURES_OF_SCORES, *panels()], where)
+        if drawn_by[1:]:
+            raise BadInput(f"{where}: the evaluators {' and '.join(drawn_by)} both draw {grid.kind!r}; rename one.")
     rows = []
     for index, row in enumerate(grid.rows):
         where = place_in_paper(paper_name, name, "rows", index)

@@ -192,20 +192,19 @@ def tasks_of(text: str) -> list[str]:
 
 
 @cached
-def panels() -> dict[str, tuple[str, Panel]]:
-    """(evaluator, panel) by the kind of figure that the evaluator draws; of valid files."""
-    by_kind = {}
+def panels() -> dict[str, list[str]]:
+    """The evaluators that draw a kind of figure, by the kind; of valid files."""
+    by_kind: dict[str, list[str]] = {}
     for name, declared in valid_evaluators().items():
-        for kind, panel in declared.panels.items():
-            if kind in by_kind:
-                raise BadInput(f"evaluators {by_kind[kind][0]} and {name}: panels: both declare the kind {kind!r}.")
-            by_kind[kind] = name, panel
+        for kind in declared.panels:
+            by_kind.setdefault(kind, []).append(name)
     return by_kind
 
 
-def load_drawing(kind: str) -> Callable[[Any, dict, Any], list[list]]:
-    """The function `draw_KIND(figure, items, source)` of the evaluator that declares a panel."""
-    return load(panels()[kind][0], EVALUATORS, f"draw_{kind}")
+def load_drawing(kind: str) -> tuple[Panel, Callable[[Any, dict, Any], list[list]]]:
+    """A panel, and the function `draw_KIND(figure, items, source)` of the evaluator that declares it."""
+    name = panels()[kind][0]
+    return evaluator_declaration(name).panels[kind], load(name, EVALUATORS, f"draw_{kind}")
 
 
 @dataclass(frozen=True)

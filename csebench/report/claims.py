@@ -35,6 +35,7 @@ AGREES, OPPOSES, MIXED = "agrees", "opposes", "mixed"
 YES, NO, UNTESTED = "yes", "no", "untested"
 AS_STATED, OTHER, NO_SIZE = "as stated", "other", "none"
 SEEN, NOT_SEEN, OPPOSITE = "seen here", "not seen", "the opposite is seen here"
+NOT_ASKED = "cannot be asked here"
 NO_NUMBERS = "no numbers to compare"
 Pairs = list[tuple[Cell, Cell]]  # of one difference; their mean, where a claim is about an average
 
@@ -101,15 +102,20 @@ class Judgement:
         return f"{text}, of another size" if self.size == OTHER else text
 
     @property
-    def here(self) -> str:
+    def seen(self) -> str:
         """What a study on another encoder saw; it never contradicts a paper's sentence."""
         if self.direction is None or self.shown == UNTESTED:
-            return f"cannot be asked here: {self.detail}"
-        said, bound = SEEN if self.direction == AGREES else OPPOSITE, ""
-        if self.shown != YES:
-            said, limit = NOT_SEEN, self.excludes
-            bound = "" if limit == inf else f"; above {outward(limit)} is excluded"
-            bound = "; any such difference is excluded" if limit <= 0 else bound
+            return NOT_ASKED
+        return NOT_SEEN if self.shown != YES else SEEN if self.direction == AGREES else OPPOSITE
+
+    @property
+    def here(self) -> str:
+        """What it saw, with the numbers."""
+        said, limit, bound = self.seen, self.excludes, ""
+        if said == NOT_ASKED:
+            return f"{said}: {self.detail}"
+        if said == NOT_SEEN and limit < inf:
+            bound = "; any such difference is excluded" if limit <= 0 else f"; above {outward(limit)} is excluded"
         unmatched = f"; not matched: {', '.join(self.differs)}" if self.differs else ""
         return f"*{said}*: {self.detail}{bound}{unmatched}"
 
@@ -133,7 +139,10 @@ class Judged:
     @property
     def here(self) -> str:
         """What our runs say, as text."""
-        return self.ours.text if self.scale == PAPER_SCALE else self.ours.here
+        if self.scale == PAPER_SCALE:
+            return self.ours.text
+        parts = {"detail": parts_text([row.ours.seen for row in self.rows])} if self.rows[1:] else {}
+        return replace(self.ours, **parts).here
 
     @property
     def places(self) -> list[str]:
@@ -309,18 +318,24 @@ def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
         direction = None if any(row.direction is None for row in rows) else AGREES
         shown = next(state for state in (UNTESTED, NO, YES) if any(row.shown == state for row in rows))
     size = next((size for size in (OTHER, AS_STATED) if any(row.size == size for row in rows)), NO_SIZE)
-    counts = Counter(row.verdict for row in rows)
     return Judgement(
         direction,
         shown,
         size,
-        detail=f"{len(rows)} rows: " + ", ".join(f"{counts[v]} {v}" for v in VERDICTS if counts[v]),
+        detail=parts_text([row.verdict for row in rows]),
         contrary_p=p,
         contrary=max((row.contrary for row in opposed if row.contrary is not None), default=None),
         excludes=max(row.excludes for row in rows),
         strict=rows[0].strict,
         claims_significance=any(row.claims_significance for row in rows),
     )
+
+
+def parts_text(verdicts: list[str]) -> str:
+    """`4 parts: 1 supported, 3 not shown`, of a sentence about several rows."""
+    counts = Counter(verdicts)
+    listed = [f"{counts[v]} {v}" for v in (*VERDICTS, SEEN, NOT_SEEN, OPPOSITE, NOT_ASKED) if v in counts]
+    return f"{len(verdicts)} parts: {', '.join(listed)}"
 
 
 def corrected(p: float | None, times: int) -> tuple[float | None, str]:
@@ -466,8 +481,8 @@ def of_all(agreeing: int, tested: list[Contrast], which: str, text: str) -> str:
 
 
 def p_text(p: float, times: int) -> str:
-    """`p = 0.018 (× 4 comparisons)` with Bonferroni's correction."""
-    return f"p = {p:.2g}" + (f" (× {times} comparisons)" if times > 1 else "")
+    """`p = 0.072 for 4 comparisons`, with Bonferroni's correction."""
+    return f"p = {min(1.0, p * times):.2g}" + (f" for {times} comparisons" if times > 1 else "")
 
 
 def no_test(contrast: Contrast) -> str:

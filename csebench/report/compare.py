@@ -162,8 +162,9 @@ def no_premise(view: GridView, family: Family) -> str:
     pairs = [(cells[grid.column(premise.most)], cells[grid.column(label)]) for label in premise.less]
     if why_not(pairs) or (estimate := estimate_of(weighted(pairs), view.scale)).interval()[0] > 0:
         return ""
-    loses = f"{premise.row} itself loses {estimate.gain:z.1f} points here"
-    return f"{loses}, not significantly (in the paper {premise.printed})"
+    return (
+        f"{premise.row} itself loses {estimate.gain:z.1f} points, not significantly (in the paper {premise.printed})"
+    )
 
 
 def without_estimate(comparison: Comparison, reason: str) -> Comparison:

@@ -18,7 +18,7 @@ from csebench.report.others import (
     method_title,
     sweeps,
 )
-from csebench.score.drawing import COLOURS, GREY, STYLE, WIDTH, figure_files, write_files
+from csebench.score.drawing import COLOURS, GREY, STYLE, WIDTH, write_figure
 
 MARKS = {SWEEP: ("o", COLOURS[0], 0), SINGLE: ("s", COLOURS[5], 1.2), LATER: ("^", COLOURS[2], 2.1)}  # and place on x
 BIN = 0.15  # of the score: dots within one stand side by side
@@ -41,7 +41,7 @@ def draw_runs(folder: Path) -> list[Path]:
             table += panel(axis, key, value)
         figure.supylabel("average of the seven STS test sets (Spearman x 100)", fontsize=9)
         figure.supxlabel("hollow: the last checkpoint was the best; bar: mean ± standard deviation", fontsize=9)
-        return write_files(folder / "evidence", figure_files(figure, table))
+        return write_figure(folder / "evidence.svg", figure, table)
 
 
 def panel(axis, key: Key, value: Print) -> list[list]:

@@ -26,7 +26,7 @@ from csebench.report.cells import (
 )
 from csebench.report.panels import draw_rows
 from csebench.report.words import ends_text
-from csebench.score.drawing import GREY, MARKERS, STYLE, WIDTH, figure_files, row_colour, write_files
+from csebench.score.drawing import GREY, MARKERS, STYLE, WIDTH, row_colour, write_figure
 from csebench.score.store import score, value
 
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
@@ -56,13 +56,13 @@ def draw(paper_name: str, name: str, scale: str) -> list[Path]:
             note = seeds_note(counts, "error bars: ± one standard deviation over seeds")
         else:
             table, note, drawn = (training if view.figure.kind == "training" else draw_rows)(figure, view)
-        stem = grid_path(paper_name, name, scale, "svg").with_suffix("")
-        if not drawn and view.progress[0] and stem.with_suffix(".csv").exists():
+        svg = grid_path(paper_name, name, scale, "svg")
+        if not drawn and view.progress[0] and svg.exists():
             return []  # drawn where the per-item values were, which are not published
         if not drawn:
             figure, note = Figure(figsize=(WIDTH, 0.3), layout="constrained"), "nothing to draw: no scores"
         add_title_and_note(figure, view, note)
-    return write_files(stem, figure_files(figure, table))
+    return write_figure(svg, figure, table)
 
 
 def add_title_and_note(figure, view: GridView, note: str) -> None:

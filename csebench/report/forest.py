@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from csebench.plan.targets import grid_path
 from csebench.report.cells import GridView
 from csebench.report.compare import Answer, Comparison, each_pair_once
 from csebench.report.words import ends_text, short_label
-from csebench.score.drawing import GREY, STYLE, WIDTH, write_files
+from csebench.score.drawing import GREY, STYLE, WIDTH, write_figure
 
 LINE = 0.25  # inches
 LEFT, AXIS = 2.7, 2.6  # inches: left of the axis, of the axis
@@ -59,9 +58,7 @@ def draw_forest(view: GridView, answers: list[Answer], title: str) -> list[Path]
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
         figure.suptitle(heading, x=0.01, y=1 - 0.06 / height, ha="left", va="top")
-        svg = io.BytesIO()
-        figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
-    return write_files(grid_path(view.paper, view.name, view.scale, "svg").with_suffix(""), {".svg": svg.getvalue()})
+    return write_figure(grid_path(view.paper, view.name, view.scale, "svg"), figure)
 
 
 def draw_comparison(axes, y: float, comparison: Comparison, answer: Answer) -> None:

@@ -30,13 +30,15 @@ def page_conditions(page: Page) -> list[list[str]]:
         rows.append(["Checkpoints chosen on", f"`{dev.path}`: {dev.note}"])
     rows += [[kind, f"`{c.path}` (sha256 {c.sha256[:12]}…); {c.note}"] for kind, c in corpora.items() if c]
     rows += [
-        ["Sentences of a column", ", ".join(f"{label} = {n:,}" for label, n in scale.sizes.items())],
+        *([["Sentences of a column", sizes]] if (sizes := sizes_text(page)) else []),
         ["Seeds", seeds_text(page)],
         ["Settings of the scale", changed_settings(page) or "none: the papers' own settings"],
         ["Precision, threads", f"{scale.precision}, {scale.threads}; evaluation {scale.evaluation.precision}"],
     ]
     before = {search for method in methods for search in searches_before(method)}
-    tuned = {n: s for n, s in tuned_settings(page.scale).items() if n in before or n.partition("+")[0] in methods}
+    trained = [{spec.method, *spec.components} for spec in runs]
+    tuned = tuned_settings(page.scale).items()
+    tuned = {n: s for n, s in tuned if n in before or any({*n.split("+")} <= parts for parts in trained)}
     if tuned:
         text = "; ".join(f"{name}: {settings_text(settings)}" for name, settings in tuned.items())
         rows.append(["Chosen on STS-B dev", f"{text}; not where a row, variant or sweep sets the same parameter"])
@@ -45,12 +47,20 @@ def page_conditions(page: Page) -> list[list[str]]:
     return rows
 
 
+def sizes_text(page: Page) -> str:
+    """`1% = 10,000, 10% = 100,000`: the sizes of the training set that the page's columns name."""
+    grids = [grid for grid in (find_grid(*names) for names in page.grids()) if not isinstance(grid, SettingsTable)]
+    named = {column.size for grid in grids for column in grid.columns if column.task}
+    return ", ".join(f"{label} = {n:,}" for label, n in read_scale(page.scale).sizes.items() if label in named)
+
+
 def seeds_text(page: Page) -> str:
-    """`1, 2, 3 (1%: 1)`: the seeds of a page's scale, and the sizes and tables with others."""
-    scale, tables = read_scale(page.scale), {"/".join(grid) for grid in page.grids()}
-    others = scale.seeds_by_size | {table: seeds for table, seeds in scale.seeds_by_table.items() if table in tables}
-    few = "; ".join(f"{name}: {', '.join(map(str, seeds))}" for name, seeds in others.items())
-    return ", ".join(map(str, scale.seeds)) + (f" ({few})" if few else "")
+    """`1, 2, 3 (1%: 1)`: the seeds of a page, and the sizes, or the tables of several, with others."""
+    scale, tables = read_scale(page.scale), ["/".join(grid) for grid in page.grids()]
+    by_table = {table: seeds for table, seeds in scale.seeds_by_table.items() if table in tables}
+    seeds = by_table.pop(tables[0], scale.seeds) if len(tables) == 1 else scale.seeds
+    few = "; ".join(f"{name}: {', '.join(map(str, of))}" for name, of in (scale.seeds_by_size | by_table).items())
+    return ", ".join(map(str, seeds)) + (f" ({few})" if few else "")
 
 
 def changed_settings(page: Page) -> str:

@@ -47,8 +47,7 @@ COMPARISON_HEAD = ["row", "against", "column", "difference", "95 % interval", "p
 def sentence(comparison: Comparison, equality: bool = False) -> str:
     """The answer that a comparison gives by itself, without what is not matched: one sentence."""
     c = comparison
-    row, against = subject(c.row), subject(c.against)
-    row = row[0].upper() + row[1:] if row.startswith("setting") else row
+    row, against = short_label(c.row), short_label(c.against)
     without_estimate = {
         SAME_RUNS: f"{row} and {against} are the same runs at this scale.",
         NOT_ASKED: f"Cannot be asked here: {c.reason}.",
@@ -152,7 +151,8 @@ def comparison_row(comparison: Comparison) -> list[str]:
     c = comparison
     if c.estimate is None:
         return [c.row, c.against, c.columns, "–", "–", "–", "–", c.reason or c.relation]
-    interval = "–" if c.low is None or c.high is None else f"{c.low:+.2f} to {c.high:+.2f}"
+    low, high = c.family_low, c.family_high
+    interval = "–" if low is None or high is None else f"{low:+.2f} to {high:+.2f}"
     p = "–" if c.p_family is None else f"{c.p_family:.2g}"
     settings = ", ".join(setting.text for setting in c.differs) or "–"
     return [c.row, c.against, c.columns, f"{c.estimate.gain:+.2f}", interval, p, str(c.estimate.seeds), settings]
@@ -185,9 +185,3 @@ def short_label(label: str) -> str:
     """A row's name without the citation that papers print behind it: `SimCSE` for `SimCSE (Gao et al., 2021)`."""
     name, _, behind = label.rpartition(" (")
     return name if "et al" in behind or re.search(r"\b(19|20)\d\d[a-z]?\)$", behind) else label
-
-
-def subject(label: str) -> str:
-    """A row as the subject of a sentence: `setting 0.04` for a row that is called by its number."""
-    short = short_label(label)
-    return f"setting {short}" if re.fullmatch(r"[\d.e%+-]+", short) else short

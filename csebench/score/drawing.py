@@ -57,33 +57,24 @@ def points(axes, x, y, group: int = 0, **style):
     return axes.scatter(x, y, **defaults | style)
 
 
-def figure_files(figure, table: list[list]) -> dict[str, bytes]:
-    """A figure as SVG and PNG and what it plots as CSV: contents of files by their ending. The PNG has 256 colours: a
-    third of the bytes where points lie over each other."""
+def write_figure(svg: Path, figure, table: list[list] | None = None) -> list[Path]:
+    """Writes a figure as SVG; with what it plots, floats with six digits, also as CSV and PNG beside it. Returns the
+    files. The PNG has 256 colours: a third of the bytes where points lie over each other."""
     import matplotlib
     from matplotlib.image import PIL  # which writes its PNG files  # pyright: ignore[reportAttributeAccessIssue]
 
-    svg, png, small = io.BytesIO(), io.BytesIO(), io.BytesIO()
+    image, png, small, text = io.BytesIO(), io.BytesIO(), io.BytesIO(), io.StringIO(newline="")
     with matplotlib.rc_context(STYLE):  # the resolution of an SVG is that of its clouds of points
-        figure.savefig(svg, format="svg", dpi=100, metadata={"Date": None, "Creator": None})
-        white = {"transparent": False, "facecolor": "white"}
-        figure.savefig(png, format="png", dpi=150, metadata={"Software": None}, **white)
-    pixels = PIL.Image.open(png).convert("RGB")
-    pixels.quantize(256, dither=PIL.Image.Dither.NONE).save(small, "PNG", optimize=True)
-    return {".csv": csv_bytes(table), ".svg": svg.getvalue(), ".png": small.getvalue()}
-
-
-def write_files(stem: Path, files: dict[str, bytes]) -> list[Path]:
-    """Writes `stem` with each of the endings; a file is there whole or not at all."""
-    paths = {stem.with_name(stem.name + ending): content for ending, content in files.items()}
-    for path, content in paths.items():
+        figure.savefig(image, format="svg", dpi=100, metadata={"Date": None, "Creator": None})
+        files = {svg: image.getvalue()}
+        if table is not None:
+            rows = [[f"{v:.6g}" if isinstance(v, float | np.floating) else v for v in row] for row in table]
+            csv.writer(text, lineterminator="\n").writerows(rows)
+            white = {"transparent": False, "facecolor": "white"}
+            figure.savefig(png, format="png", dpi=150, metadata={"Software": None}, **white)
+            pixels = PIL.Image.open(png).convert("RGB")
+            pixels.quantize(256, dither=PIL.Image.Dither.NONE).save(small, "PNG", optimize=True)
+            files |= {svg.with_suffix(".csv"): text.getvalue().encode(), svg.with_suffix(".png"): small.getvalue()}
+    for path, content in files.items():
         write_bytes(path, content)
-    return list(paths)
-
-
-def csv_bytes(table: list[list]) -> bytes:
-    """A table as CSV, floats with six digits."""
-    text = io.StringIO(newline="")
-    rows = [[f"{value:.6g}" if isinstance(value, float | np.floating) else value for value in row] for row in table]
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue().encode()
+    return list(files)

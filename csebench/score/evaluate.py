@@ -21,7 +21,7 @@ from csebench.base.processes import acquire_gpus, locked, use_threads
 from csebench.base.provenance import Stopwatch
 from csebench.base.runs import lock_run, read_report
 from csebench.base.terminal import bar, loading
-from csebench.model.embedder import Embedder, Recorder
+from csebench.model.embedder import Embedder
 from csebench.plan import versions
 from csebench.plan.declarations import EncoderRef, Evaluation
 from csebench.plan.registry import EVALUATORS, Protocol, load, protocol
@@ -279,12 +279,3 @@ def publish(
         names = ("queries", "retrieved", "printed")
         published["texts"] = {name: of_items[getattr(declared, name)].tolist() for name in names}
     write_json(out, with_digest(published))
-
-
-def sentences(evaluators: list[str], data_root: Path | DataRoot) -> list[str]:
-    """Every distinct sentence that evaluators ask a model for: what a file of embeddings must hold."""
-    recorder = Recorder()
-    for evaluator in evaluators:
-        data_sha256(protocol(evaluator), data_root)
-        run_evaluator(evaluator, recorder, data_root)
-    return list(recorder.known)

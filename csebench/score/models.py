@@ -1,4 +1,4 @@
-"""A model to be scored, from whatever names it: a run's folder, a control, a hub id, a file of vectors."""
+"""A model to be scored, from whatever names it: a run's folder, a control, a hub id."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from safetensors import SafetensorError
 from csebench.base import hub
 from csebench.base.errors import BadInput, first_line
 from csebench.base.models import FACTS, read_facts
-from csebench.model.embedder import Embedder, EmbeddingFile
+from csebench.model.embedder import Embedder
 from csebench.model.encoder import Encoder
 from csebench.model.sentence_encoder import Affine, SentenceEncoder, SentenceTransformerEmbedder
 from csebench.plan.declarations import POOLERS, EncoderRef, Evaluation
@@ -29,13 +29,11 @@ def open_model(name: str, pooler: str | None = None, evaluation: Evaluation = Ev
     Raises BadInput where there is no such model or its pooling is not known, RunFailed where the hub does not answer.
 
     Args:
-        name: folder, hub id (`ID@COMMIT` pins its revision), or .npz file of embeddings.
+        name: folder, or hub id (`ID@COMMIT` pins its revision).
         pooler: needed where the folder does not state one; one of sentence-transformers is used with all its modules
             unless a pooler is given.
     """
     folder = Path(name)
-    if folder.suffix == ".npz":
-        return EmbeddingFile(folder)
     facts = read_facts(folder)
     if facts["control"] is not None:
         declared, where = declaration(facts["control"]), folder / FACTS

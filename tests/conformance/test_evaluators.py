@@ -108,7 +108,7 @@ def drawn_by(path):
 
 def test_importing_an_evaluator_that_draws_imports_no_torch():
     """A page with its figure is rendered where torch is not installed."""
-    modules = sorted({f"evaluators.{files(EVALUATORS)[name].stem}" for name, _ in panels().values()})
+    modules = sorted({f"evaluators.{files(EVALUATORS)[name].stem}" for (name,) in panels().values()})
     code = f"import sys; [__import__(m) for m in {modules}]; print(*({{'torch', 'transformers'}} & {{*sys.modules}}))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert modules and done.stdout.strip() == ""

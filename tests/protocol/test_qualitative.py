@@ -1,16 +1,17 @@
 """Neighbours, clusters, attention and their figures, held to cases worked out by hand."""
 
-import csv
 import sys
 
 import numpy as np
 import pytest
 import torch
+from matplotlib.figure import Figure
 
 from csebench.base.errors import BadInput
 from csebench.model.embedder import Embedder
-from csebench.plan.registry import evaluator_declaration, load
-from csebench.report.panels import plot
+from csebench.plan.registry import evaluator_declaration, load, load_drawing
+from csebench.score import store
+from csebench.score.drawing import Source
 from csebench.score.evaluate import evaluate
 from csebench.score.models import open_model
 from csebench.train.losses import RHO2_MAX, ami_paper
@@ -218,47 +219,33 @@ def test_a_model_without_attention(finished, smoke_data):
 
 # ---------------------------------------------------------------- figures
 
-SETS = ["neighbours", "clusters:imdb", "attention", "sts"]
-FIGURES = ["attention.histograms", "attention.similarity", "attention.syntax", "clusters.imdb", "sts.cosine-gold"]
-
 
 @pytest.fixture(scope="module")
 def scores(tiny_bert, smoke_data, tmp_path_factory):
-    out = tmp_path_factory.mktemp("scores") / "tiny.json"
+    """Items by evaluator of one model, and its score JSON."""
+    out, wanted = tmp_path_factory.mktemp("scores") / "tiny.json", ["clusters:imdb", "attention", "sts"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(attention, "parse", by_length)
-        evaluate(str(tiny_bert), SETS, smoke_data, out, "avg")
-    return out
+        content = evaluate(str(tiny_bert), wanted, smoke_data, out, "avg")
+    return store.items(content, out), content
 
 
-def columns(path):
-    with open(path, newline="", encoding="utf-8") as file:
-        _, *rows = csv.reader(file)
-    return [np.array(column) for column in zip(*rows, strict=True)]
+def plotted(kind, evaluator, scores):
+    """What a panel plots, by column."""
+    items, content = scores
+    head, *rows = load_drawing(kind)[1](Figure(), items[evaluator], Source(evaluator, "tiny", content))
+    return dict(zip(head, map(np.array, zip(*rows, strict=True)), strict=True))
 
 
-def test_every_figure_with_its_data(scores, tmp_path):
-    drawn = {path.name: path for path in plot(scores, tmp_path)}
-    wanted = {f"{figure}.{kind}" for figure in FIGURES for kind in ("csv", "png", "svg")}
-    assert {*drawn} == wanted | {"neighbours.csv", "neighbours.md"}
-    with np.load(scores.with_suffix(".items.npz")) as items:
-        gold, cosines = columns(drawn["sts.cosine-gold.csv"])
-        assert gold.astype(float) == pytest.approx(items["sts/gold/STS-B/test"])
-        assert cosines.astype(float) == pytest.approx(items["sts/STS-B/test"], rel=1e-5)
-        assert columns(drawn["attention.histograms.csv"])[-1].astype(float).sum() == pytest.approx(12, abs=1e-3)
-        assert columns(drawn["clusters.imdb.csv"])[4].tolist() == items["clusters:imdb/label"].tolist()
-        group, *values = columns(drawn["attention.syntax.csv"])
-        shown = np.stack(values, axis=1)[group == "identical"].astype(float)
-        less = items["attention/syntax/identical"] - items["attention/syntax/non-identical"].mean(0)
-        assert shown == pytest.approx(less, rel=1e-4, abs=1e-5)
-        page = drawn["neighbours.md"].read_text()
-        assert all(s in page for s in items["neighbours/neighbours"].flat) and page.count("Query:") == 4
-        assert "| RankCSE (paper) | MSSE (paper) |" in page
-
-
-@pytest.mark.parametrize("content", ["", "[1]", "{}", '{"items": "x.npz", "model": "m", "evaluations": []}'])
-def test_not_a_score_file(content, tmp_path):
-    (tmp_path / "x.json").write_text(content)
-    with pytest.raises(BadInput, match=r"not a score JSON|not valid JSON|per-item values are gone") as error:
-        plot(tmp_path / "x.json", tmp_path / "out")
-    assert "\n" not in str(error.value) and "x.json" in str(error.value)
+def test_figures_plot_the_items(scores):
+    items, _ = scores
+    gold, cosines = plotted("cosine_gold", "sts", scores).values()
+    assert gold == pytest.approx(items["sts"]["gold/STS-B/test"])
+    assert cosines == pytest.approx(items["sts"]["STS-B/test"])
+    assert [*plotted("attention_histograms", "attention", scores).values()][-1].sum() == pytest.approx(12, abs=1e-3)
+    labels = [*plotted("clusters", "clusters:imdb", scores).values()][4]
+    assert labels.tolist() == items["clusters:imdb"]["label"].tolist()
+    group, *values = plotted("attention_syntax", "attention", scores).values()
+    shown = np.stack(values, axis=1)[group == "identical"]
+    less = items["attention"]["syntax/identical"] - items["attention"]["syntax/non-identical"].mean(0)
+    assert shown == pytest.approx(less, rel=1e-4, abs=1e-5)

@@ -18,7 +18,7 @@ from csebench.plan.declarations import Evaluation
 from csebench.plan.registry import evaluator_declaration, load, protocol
 from csebench.plan.where_data_is import sources
 from csebench.score import models
-from csebench.score.evaluate import evaluate, evaluate_run, sentences
+from csebench.score.evaluate import evaluate, evaluate_run, run_evaluator
 from csebench.score.models import open_model
 from evaluators import beir as retrieval
 from evaluators import geometry, stsb_retrieval
@@ -159,12 +159,20 @@ def test_geometry_by_hand(tmp_path):
 TOGETHER = ["sts", "transfer:fasttest", "stsb_retrieval", "geometry"]
 
 
+def asked_for(evaluators, data_root):
+    """Distinct sentences that evaluators embed."""
+    model = load("random")({"dimensions": 16}, 1)
+    for evaluator in evaluators:
+        run_evaluator(evaluator, model, data_root)
+    return len(model.known)
+
+
 def test_a_sentence_is_embedded_once_for_all_evaluators(finished, smoke_data, tmp_path, monkeypatch):
     """Whether they are asked for by a command or by a run, which opens its model once."""
     run = shutil.copytree(finished("random"), tmp_path / "run")
     result = evaluate(str(run / "model"), TOGETHER, smoke_data, tmp_path / "all.json")
     embedded = {e: result["timings"][e]["sentences_embedded"] for e in TOGETHER}
-    assert sum(embedded.values()) == len(sentences(TOGETHER, smoke_data))
+    assert sum(embedded.values()) == asked_for(TOGETHER, smoke_data)
     assert embedded["stsb_retrieval"] == 0  # the sentences of STS-B test belong to sts, too
     opened = []
     monkeypatch.setattr(models, "open_model", lambda *a, **k: opened.append(a) or open_model(*a, **k))
@@ -175,33 +183,7 @@ def test_a_sentence_is_embedded_once_for_all_evaluators(finished, smoke_data, tm
     kept["geometry"].unlink()
     assert evaluate_run(run, TOGETHER, smoke_data, Evaluation()) == kept and len(opened) == 2
     made = json.loads(kept["geometry"].read_text())
-    assert made["timings"]["geometry"]["sentences_embedded"] == len(sentences(["geometry"], smoke_data))
-
-
-def test_embeddings_in_a_file(finished, smoke_data, tmp_path):
-    """What `csebench sentences` lists is what a file must hold; its scores are those of the model."""
-    asked = ["sts", "geometry", "beir:smoke"]
-    model, wanted, file = str(finished("random") / "model"), sentences(asked, smoke_data), tmp_path / "vectors.npz"
-    np.savez(file, sentences=np.array(wanted), vectors=open_model(model).embed(wanted))
-    one, two = (evaluate(m, asked, smoke_data, tmp_path / "x.json")["scores"] for m in (model, str(file)))
-    assert one == [row | {"protocol": own["protocol"]} for row, own in zip(two, one, strict=True)]
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ({"sentences": np.array(["one"]), "vectors": np.zeros((1, 3))}, r"lacks .* `csebench sentences` lists"),
-        ({"sentences": np.array(["one"]), "vectors": np.zeros(3)}, "vectors of shape"),
-        (b"PK\x03\x04 cut short", r"not an \.npz"),
-    ],
-)
-def test_a_file_of_embeddings_that_cannot_be_used(content, message, smoke_data, tmp_path):
-    if isinstance(content, dict):
-        np.savez(tmp_path / "x.npz", **content)
-    else:
-        (tmp_path / "x.npz").write_bytes(content)
-    with pytest.raises(BadInput, match=message):
-        evaluate(str(tmp_path / "x.npz"), ["geometry"], smoke_data, tmp_path / "y.json")
+    assert made["timings"]["geometry"]["sentences_embedded"] == asked_for(["geometry"], smoke_data)
 
 
 def test_a_sentence_transformers_folder_with_modules_of_its_own(tiny_bert, smoke_data, tmp_path):

@@ -45,9 +45,9 @@ def test_an_answer(text):
     assert sentence(CASES[text]) == text
 
 
-def test_equality_excludes_differences_on_both_sides_and_a_number_is_called_a_setting():
-    said = sentence(replace(comparison(compare.NOT_SHOWN, -0.85, 0.4), row="4"), equality=True)
-    assert said == "Setting 4 is not shown to differ from B here (-0.22); more than 0.9 points is excluded."
+def test_equality_excludes_differences_on_both_sides():
+    said = sentence(comparison(compare.NOT_SHOWN, -0.85, 0.4), equality=True)
+    assert said == "A is not shown to differ from B here (-0.22); more than 0.9 points is excluded."
 
 
 def test_what_is_not_matched_is_said_where_something_is_compared():

@@ -75,15 +75,18 @@ def test_an_argument_of_another_type_is_named():
                 getattr(csebench, function)(**arguments | {name: wrong})
 
 
-def test_an_object_gives_the_scores_of_the_same_vectors_in_a_file(tmp_path):
-    from csebench.score.evaluate import evaluate, sentences
+def test_an_object_gives_the_scores_of_its_vectors():
+    from csebench.model.embedder import Embedder
+    from csebench.score.evaluate import run_evaluator
 
-    texts = sentences(["sts"], SMOKE)
-    np.savez(tmp_path / "vectors.npz", sentences=texts, vectors=np.array(Model().encode(texts), dtype=np.float32))
-    written = evaluate(str(tmp_path / "vectors.npz"), ["sts"], SMOKE, tmp_path / "out.json")["scores"]
+    class Vectors(Embedder):
+        def vectors(self, sentences):
+            return np.array(Model().encode(sentences), dtype=np.float32)
+
+    scores, _ = run_evaluator("sts", Vectors(), SMOKE)
     frame = csebench.evaluate(Model(), "sts,stsb_dev", data=SMOKE)
     assert set(frame["unit"]) == {"fraction"} and set(frame["evaluator"]) == {"sts", "stsb_dev"}
-    assert [row["value"] for row in written] == list(frame[frame["evaluator"] == "sts"]["value"])
+    assert [score.value for score in scores] == list(frame[frame["evaluator"] == "sts"]["value"])
 
 
 def test_data_are_looked_for_where_the_environment_says(monkeypatch):

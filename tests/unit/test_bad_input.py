@@ -169,7 +169,6 @@ REFUSED = {
     "scores are a folder": ([*evaluation("--pooler", "avg"), "--out", "finished"], "finished: is not a file"),
     "run is a file": (training("--out", "file"), "file: is not a folder"),
     "run below a file": (training("--out", "file/x"), "file is not a folder"),
-    "figures are a file": (["plot", "scores.json", "--out", "file"], "file: is not a folder"),
 }
 
 

@@ -28,6 +28,7 @@ from csebench.report.claims import (
     UNTESTED,
     YES,
     Contrast,
+    Judged,
     Judgement,
     judge_row,
     judge_sentence,
@@ -201,7 +202,9 @@ def test_several_comparisons(project):
     """`up_to` asks for one of them; else the p shown is that of the weakest, an average is one comparison."""
     claim = {"columns": ["x", "y"], "versus": ["B", "C"]}
     assert judge(**claim).published.verdict == CONTRADICTED
-    assert judge(**claim).published.detail.startswith("3 of 4 comparisons agree; against: 0.40 below C in y, p = 0.48")
+    assert judge(**claim).published.detail.startswith(
+        "3 of 4 comparisons agree; against: 0.40 below C in y, p = 1 for 4 "
+    )
     found = judge(**claim, up_to="2.00").published
     assert (found.verdict, found.size) == (SUPPORTED, AS_STATED) and "+2.00 over B in x" in found.detail
     alone = judge(versus=["C"]).published.detail.split("p = ")[1]
@@ -365,7 +368,14 @@ HOLDS, WEAK, OPEN = (AGREES, YES, None), (AGREES, NO, None), (None, UNTESTED, No
 def test_a_sentence_has_one_verdict_over_its_rows(rows, printed, runs):
     for strict, verdict in ((True, printed), (False, runs)):
         judged = judge_sentence([Judgement(d, s, NO_SIZE, "", contrary_p=p, strict=strict) for d, s, p in rows])
-        assert judged.verdict == verdict and judged.detail.startswith("2 rows: ")
+        assert judged.verdict == verdict and judged.detail.startswith("2 parts: ")
+
+
+def test_on_another_encoder_a_sentence_says_what_was_seen_of_its_parts():
+    parts = [Judgement(AGREES, YES, NO_SIZE, "x", strict=False), Judgement(None, UNTESTED, NO_SIZE, "y", strict=False)]
+    whole, rows = judge_sentence(parts), [Judged("made_up", "mini", [], part, part, []) for part in parts]
+    said = Judged("made_up", "mini", [], whole, whole, rows).here
+    assert said == "cannot be asked here: 2 parts: 1 seen here, 1 cannot be asked here"
 
 
 @pytest.mark.parametrize(

@@ -130,13 +130,6 @@ def test_a_large_corpus_is_decoded_line_by_line(end, corpus):
         read_corpus(corpus)
 
 
-def test_a_corpus_that_is_not_the_pinned_one(corpus):
-    corpus.write_text("a sentence\nanother\n")
-    with pytest.raises(BadInput, match=f"{corpus}: sha256"):
-        read_corpus(corpus, "0" * 64)
-    assert [*read_corpus(corpus, hashlib.sha256(corpus.read_bytes()).hexdigest())] == ["a sentence", "another"]
-
-
 def test_a_line_of_1_MB_and_a_mark_inside_a_line_are_text(corpus):
     corpus.write_text(f"{'x' * 10**6}\na\ufeffb", encoding="utf-8")
     assert list(read_corpus(corpus)) == ["x" * 10**6, "a\ufeffb"]

@@ -9,7 +9,7 @@ from score_files import items_of_panel, write_scores
 from csebench.base import caches
 from csebench.base.errors import BadInput
 from csebench.plan import catalog, grids, registry, targets
-from csebench.plan.registry import declaration, evaluator_declaration, panels
+from csebench.plan.registry import declaration, evaluator_declaration, panels, valid_evaluators
 from csebench.report import figures
 from csebench.score.drawing import method_colour, row_colour
 
@@ -154,11 +154,13 @@ def test_an_unknown_kind_is_refused_with_file_and_key(monkeypatch):
         grids.plan_grid("micse", "figure7", "smoke")
 
 
-def test_two_evaluators_of_one_kind_are_refused(monkeypatch):
-    one = evaluator_declaration("clusters")
-    monkeypatch.setattr(registry, "evaluator_declaration", lambda _: one)
-    with pytest.raises(BadInput, match="evaluators attention and beir: panels: both declare the kind 'clusters'"):
-        panels()
+def test_a_figure_that_two_evaluators_draw_is_refused(monkeypatch):
+    """Figures of other kinds are not."""
+    declared = valid_evaluators() | {"mine": evaluator_declaration("clusters")}
+    monkeypatch.setattr(registry, "valid_evaluators", lambda: declared)
+    with pytest.raises(BadInput, match=r"figures\.4\.kind: the evaluators clusters and mine both draw 'clusters'"):
+        grids.plan_grid("msse", "figure4", "smoke")
+    assert grids.plan_grid("micse", "figure7", "smoke")
 
 
 def test_a_broken_evaluator_that_no_figure_needs_is_left_alone(monkeypatch):

@@ -186,6 +186,8 @@ def test_later_layers_override_earlier_ones():
     assert {key: chosen[key] for key in tuned["simcse+ami"]} == tuned["simcse+ami"]
     of_variant = spec("msse", variant="without_nce", given=given(tuned={"msse": {"contrast": 0.5}}), size=10**6)
     assert of_variant.params["contrast"] == 0.0
+    coded = spec("micse", variant="code", given=given(tuned={"micse": {"ami.weight": 0.5}}))
+    assert coded.settings["ami.weight"] == 1e-4
 
 
 @pytest.fixture

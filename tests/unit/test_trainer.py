@@ -105,16 +105,6 @@ def test_files_that_are_not_those_of_the_spec(make_spec, train, tmp_path, corpus
     assert not (tmp_path / "run").exists()
 
 
-def test_folders_of_others_are_refused(make_spec, train, finished, tmp_path):
-    with pytest.raises(BadInput):
-        train(make_spec("simcse", seed=2), finished("simcse"))
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "mine.txt").write_text("mine")
-    with pytest.raises(BadInput, match="belongs to no known run"):
-        train(make_spec("simcse"), tmp_path)
-    assert (tmp_path / "model" / "mine.txt").exists()
-
-
 # ---------------------------------------------------------------- steps
 
 

@@ -4,7 +4,6 @@ import json
 import math
 import re
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,9 +15,8 @@ from csebench.base import caches
 from csebench.base.errors import BadInput, Stopped, Untrainable
 from csebench.base.files import with_digest, write_json
 from csebench.base.project import ROOT
-from csebench.plan import catalog, grids, recipe, registry, targets, tuning
+from csebench.plan import catalog, grids, registry, targets, tuning
 from csebench.plan.declarations import without_text
-from csebench.plan.papers import Recipe
 from csebench.report.pages import methods
 from csebench.report.pages.page import Page
 from csebench.score.drawing import method_colour
@@ -323,24 +321,6 @@ def test_a_scale_that_does_not_ask_takes_nothing(project):
     before = specs("methods", "methods", "SimCSE (unsupervised)")
     write_search("simcse", FAST)
     assert specs("methods", "methods", "SimCSE (unsupervised)") == before
-
-
-@pytest.mark.parametrize(
-    ("how", "key", "value"),
-    [
-        ({"params": {"learning_rate": 5e-5}}, "learning_rate", 5e-5),
-        ({"sweep": {"temperature": 0.5}}, "temperature", 0.5),
-        ({"components": {"ami": {"weight": 0.125}}}, "ami.weight", 0.125),
-        ({"variant": "code"}, "ami.weight", 1e-4),
-        ({"variant": "code"}, "temperature", 0.1),
-        ({}, "ami.weight", 0.5),
-    ],
-)
-def test_what_a_row_sets_wins_over_what_a_search_chose(how, key, value):
-    scale = catalog.scale("smoke")
-    given = replace(recipe.conditions(scale), tuned={"micse": {**FAST, "ami.weight": 0.5}})
-    spec = recipe.make_spec(Recipe(method="micse", **how), scale.encoders["bert-base"], 24, 1, given, "tests")
-    assert spec.settings[key] == value
 
 
 def test_rows_on_another_encoder_are_not_tuned(project):

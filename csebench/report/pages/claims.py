@@ -27,11 +27,11 @@ def claims_page(scale: str) -> Page:
         f"**The printed numbers contradict {len(contradicted)} of {len(sentences)} sentences and support"
         f" {counts[claims.SUPPORTED]}.** {counts[claims.NOT_SHOWN]} go the stated way, but not significantly;"
         f" {counts[claims.UNTESTABLE]} cannot be tested.",
-        f"Of the contradicted, {len(contradicted) - len(opposed)} say “significantly” where a test does not; to"
-        f" {len(opposed)} a printed number is opposed, to {significant or 'none'} of them significantly.",
-        "Printed numbers are tested over seeds that others have published, ours over seeds and test items, each"
-        " comparison by itself: a table that averages columns has other bounds. A study on another encoder says what"
-        " it saw and contradicts no paper's sentence.",
+        f"In {len(opposed)} of the contradicted a printed number goes the other way, in {significant or 'none'} by"
+        f" more than chance; {len(contradicted) - len(opposed)} say “significantly” where a test does not.",
+        "Printed numbers are tested over seeds that others have published, ours over seeds and test items. A study on"
+        " another encoder says what it saw and contradicts no paper's sentence.",
+        Fold("How claims are judged", [legend()]),
         "## Contradicted by the printed numbers",
         sentence_table(contradicted, scale),
         "## The other sentences",
@@ -42,7 +42,6 @@ def claims_page(scale: str) -> Page:
         counts = Counter(sentence.published.verdict for sentence in rest)
         summary = f"{paper(name).label}: {', '.join(f'{count} {verdict}' for verdict, count in counts.items())}"
         parts += [Fold(summary, [sentence_table(rest, scale)])] if rest else []
-    parts.append(Fold("How claims are judged", [legend()]))
     return Page("What the papers say of their tables", scale_line(page(SIDE_BY_SIDE, scale)), parts)
 
 
@@ -67,7 +66,7 @@ def legend() -> str:
         f"{title} {s.std:.2f} ({s.n} seeds of {method_title(s)}, {s.source})" for title, s in spreads.items() if s
     ]
     return (
-        "A sentence has one verdict. If it is about several rows, they follow it, each with its own.\n\n"
+        "A sentence has one verdict. If it has several parts, they follow it, each with its own.\n\n"
         f"- **{claims.SUPPORTED}**: every comparison that the sentence makes goes its way, each significantly (at"
         f" {stats.LEVEL:g}).\n"
         f"- **{claims.NOT_SHOWN}**: they go its way, and a test does not rule out chance; equality is never shown"
@@ -79,8 +78,9 @@ def legend() -> str:
         "- **of another size**: the sentence states a number, and the difference is another, by more than rounding.\n"
         f"- **{claims.SEEN}**, **{claims.NOT_SEEN}**, **{claims.OPPOSITE}**: what a study on another encoder saw; what"
         " is not seen has a bound.\n\n"
-        "p is two-sided and of one comparison by itself. A printed single run gets the deviation (*spread*) of seeds"
-        " that others have published, on the same encoder, task and kind of data. On the STS average:"
+        "p is two-sided, and corrected where one of several comparisons is picked. A printed single run gets the"
+        " deviation (*spread*) of seeds that others have published, on the same encoder, task and kind of data. On the"
+        " STS average:"
         f" {', '.join(known) or 'none'}; more on a single task."
     )
 

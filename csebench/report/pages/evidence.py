@@ -31,7 +31,7 @@ from csebench.report.words import spaced
 
 WITHIN = {
     stats.REPRODUCED: "inside {}",
-    stats.CLOSE: "outside {}, inside a normal interval at 99 %",
+    stats.CLOSE: "outside {}, close",
     stats.LOWER: "above {}",
     stats.HIGHER: "below {}",
 }  # where the printed value lies; the names are of the runs
@@ -71,10 +71,9 @@ def evidence_page(_scale: str) -> Page:
         sweeps_text(),
         Picture("evidence.svg", "Others' runs against the printed values"),
         Table(HEAD, [row for key in of_sweeps for row in group_rows(key)]),
-        "Average of the seven STS test sets, Spearman × 100. The last column: where the printed value lies, if it were"
-        " one more run of these, and their 95 % interval: of order statistics from"
-        f" {stats.ORDER_STATISTICS} runs on, else a prediction interval. *Reach print*: runs at or above the printed"
-        " value.",
+        "Average of the seven STS test sets, Spearman × 100. *Reach print*: runs at or above the printed value. The"
+        " last column: where the printed value lies, against the range of 95 % of further such runs; *close*: in that"
+        " of 99 % (docs/statistics.md).",
         counts_text(),
         *(Fold(summary, inside) for summary, inside in folds.items()),
         "Regenerate: `snakemake -j4 results/evidence.md`.",
@@ -122,8 +121,8 @@ def counts_text() -> str:
     return (
         f"{runs} comparable re-trainings from {len({e.name for e in comparable})} sources: runs that others trained"
         " with the paper's data, budget, objective and pooling, each with a score of its own. Apart from them:"
-        f" {rest} re-trainings that differ in these or are doubtful, {means} of which only a mean is known,"
-        f" {scored} scores of released checkpoints."
+        f" {rest} re-trainings that differ in these or are doubtful, {means} of them known by a mean only,"
+        f" and {scored} scores of released checkpoints."
     )
 
 

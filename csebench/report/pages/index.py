@@ -14,7 +14,7 @@ from csebench.report.compare import Answer, answer
 from csebench.report.pages.evidence import reach_text
 from csebench.report.pages.page import Page, Part, Picture, Table
 from csebench.report.pages.table import STALE, scale_line
-from csebench.report.words import bold_sentence, ends_text, not_matched, sentence
+from csebench.report.words import bold_sentence, ends_text
 
 STATE_LABELS = {"nothing to run": "cited only"}  # other states are printed as they are
 
@@ -22,11 +22,11 @@ STATE_LABELS = {"nothing to run": "cited only"}  # other states are printed as t
 def index_page(scale: str) -> Page:
     views = [grid_view(name, grid, scale) for name, grid in planned_grids(scale)]
     evidence = os.path.relpath(results_folder(DEFAULT_SCALE) / "evidence.md", results_folder(scale))
-    apart = "" if scale == PAPER_SCALE else f"Scale {scale} cannot tell, as its encoder is not the papers'. "
-    parts: list[Part] = [f"Does it reproduce? {apart}Others' runs on theirs: {reach_text()} [Evidence]({evidence})"]
+    apart = "" if scale == PAPER_SCALE else f"Not asked at scale {scale}, whose encoder is not the papers'. "
+    reach = f"Runs of others on the papers' encoders: {reach_text()}"
+    parts: list[Part] = [f"Do the printed numbers reproduce? {apart}{reach} [Evidence]({evidence})"]
     if scale != DEFAULT_SCALE:
         parts += [questions(scale, [grid_view(SIDE_BY_SIDE, SIDE_BY_SIDE, scale), *views])]
-        parts += ["A pair has other bounds on other pages, where columns, seeds or the number of comparisons differ."]
         parts += [Picture(f"{SIDE_BY_SIDE}.svg", "Every method against the untrained encoder and against SimCSE")]
     parts += ["## Tables and figures", *coverage(views)]
     states = Counter(view.state for view in views)
@@ -51,17 +51,9 @@ def questions(scale: str, views: list[GridView]) -> str:
                 asked.setdefault(family.first_page, []).append(answer(view, family))
     lines = []
     for question, answered in asked.items():
-        text = " ".join(f"{answer_text(one)} ({place_text(one, scale)})" for one in answered)
+        text = " ".join(f"{bold_sentence(one)} ({place_text(one, scale)})" for one in answered)
         lines.append(f"{len(lines) + 1}. {question} {text}")
     return "\n".join(lines)
-
-
-def answer_text(answered: Answer) -> str:
-    """One sentence per pair while they are few; else of all."""
-    if len(answered.comparisons) > 2:
-        return bold_sentence(answered)
-    said = ((sentence(c, answered.family.equality), not_matched(c)) for c in answered.comparisons)
-    return " ".join(dict.fromkeys(f"**{text}** {unmatched}".rstrip() for text, unmatched in said))
 
 
 def place_text(answered: Answer, scale: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from math import inf
 from pathlib import Path
 
@@ -45,8 +45,8 @@ SIGNS = {stats.REPRODUCED: "✓", stats.CLOSE: "≈", stats.LOWER: "↓", stats.
 STALE = "†"
 CLAIMS_HEAD = ["claim", "on the printed numbers", "here"]
 HOW_COMPARED = (
-    "Differences are in points (0.01 of a score), paired by seed; the interval is over seeds and test items. p is"
-    " Holm's over the comparisons of a question; the first question is one comparison. [How rows are"
+    "Differences are in points (0.01 of a score), paired by seed; the interval is over seeds and test items. Interval"
+    " and p are corrected for all comparisons of a question (Bonferroni, Holm). [How rows are"
     " compared](https://github.com/csebench/csebench/blob/main/docs/statistics.md)."
 )
 
@@ -108,14 +108,14 @@ def view_parts(view: GridView, folder: Path) -> list[Part]:
     parts: list[Part] = [*answer_lines(view, answered), *picture(view, answered, folder)]
     shown = [i for i in row_order(view) if any(cell.plan.specs for cell in view.rows[i])]
     if shown and (has_values(view) or not isinstance(view.grid, Figure)):
-        parts += [*score_tables(view, shown), *legend(view, uncompared(view, shown, answered))]
+        parts += [*score_tables(view, shown), *legend(view, shown, uncompared(view, shown, answered))]
     parts += printed_fold(view, folded=bool(shown))
     parts += others_fold(view)
     if answered and view.scale != DEFAULT_SCALE:
         rows = [comparison_row(c) for _, members in each_pair_once(answered) for c in members]
         parts.append(Fold(f"Every declared comparison: {len(rows)}", [Table(COMPARISON_HEAD, rows), HOW_COMPARED]))
     parts += [*claims_fold(view), *texts_fold(view)]
-    if notes := [*view.grid.notes, *equal_rows(view), *missing_scores(view)]:
+    if notes := [*view.grid.notes, *equal_rows(view), *by_text(missing_scores(view))]:
         parts.append(Fold("Notes, and rows not run here", [as_list(notes)]))
     return parts
 
@@ -245,10 +245,10 @@ def cell_text(cell: Cell, bold: bool) -> str:
     return f"{text} ({spaced(cell.published)}{f' {sign}' if sign else ''})"
 
 
-def legend(view: GridView, uncompared: list[str]) -> list[Part]:
-    """How to read a cell, and which rows may be best in the columns that sum up the table; folded where these are
+def legend(view: GridView, shown: list[int], uncompared: list[str]) -> list[Part]:
+    """How to read the cells, and which rows may be best in the columns that sum up the table; folded where these are
     many."""
-    cells = [cell for row in view.rows for cell in row]
+    cells = [cell for i in shown for cell in view.rows[i]]
     metrics = sorted({cell.plan.metric for cell in cells if cell.plan.metric})
     seeds = ends_text(len(cell.values) for cell in cells)
     factor = " × 100" if view.score_grid.factor == 100 else ""
@@ -274,7 +274,8 @@ def legend(view: GridView, uncompared: list[str]) -> list[Part]:
 
 def uncompared(view: GridView, shown: list[int], answered: list[Answer]) -> list[str]:
     """Rows with scores, but controls, that no declared comparison of a table with comparisons is about."""
-    compared = {label for answer in answered for c in answer.comparisons for label in (c.row, c.against)}
+    comparisons = [c for answer in answered for c in answer.comparisons if view.scale != DEFAULT_SCALE]
+    compared = {label for c in comparisons for label in (c.row, c.against)}
     rows = [view.grid.rows[i].label for i in shown if block(view, i) is not None]
     return [short_label(label) for label in rows if label not in compared] if compared else []
 
@@ -301,15 +302,24 @@ def printed_fold(view: GridView, folded: bool) -> list[Part]:
     table = table_of(view, lambda cell: cell.published and spaced(cell.published))
     if not table.rows:
         return []
-    lines = [
-        f"- {row.label}: {SOURCES[row.source]}{f' from {row.origin}' if row.origin else ''}. {row.note or ''}".rstrip()
+    sources = [
+        (row.label, f"{SOURCES[row.source]}{f' from {row.origin}' if row.origin else ''}. {row.note or ''}".rstrip())
         for row in view.score_grid.rows
         if any(row.values) or row.note
     ]
+    lines = as_list(by_text(sources))
     if not folded:
-        return [table, Fold("Where the printed values come from", ["\n".join(lines)])]
+        return [table, Fold("Where the printed values come from", [lines])]
     parts = [] if view.judged else [table]
-    return [Fold(f"Printed on {view.score_grid.encoder}, and where each value comes from", [*parts, "\n".join(lines)])]
+    return [Fold(f"Printed on {view.score_grid.encoder}, and where each value comes from", [*parts, lines])]
+
+
+def by_text(of_rows: Iterable[tuple[str, str]]) -> list[str]:
+    """`SimCSE; CT: measured by the authors.`: texts of rows, those that share one on a line."""
+    rows: dict[str, dict[str, None]] = {}
+    for label, text in of_rows:
+        rows.setdefault(text, {})[label] = None
+    return [f"{'; '.join(labels)}: {text}" for text, labels in rows.items()]
 
 
 def table_of(view: GridView, text: Callable[[Cell], str | None]) -> Table:
@@ -326,11 +336,8 @@ def others_fold(view: GridView) -> list[Part]:
     table = table_of(view, others_text)
     if not table.rows:
         return []
-    sources: dict[str, dict[str, None]] = {}
-    for row, cells in zip(view.grid.rows, view.rows, strict=True):
-        for others in (cell.others for cell in cells if cell.others):
-            sources.setdefault(row.label, {})[f"{others.kind}, {', '.join(others.sources)}: {others.differs}."] = None
-    lines = "\n".join(f"- {label}: {' / '.join(texts)}" for label, texts in sources.items())
+    known = [(cell.plan.row.label, cell.others) for cells in view.rows for cell in cells if cell.others]
+    lines = as_list(by_text((label, f"{o.kind}, {', '.join(o.sources)}: {o.differs}.") for label, o in known))
     printed = "; in brackets what these runs say of the printed value" * is_printed(view)
     text = f"Not mixed with ours{printed}."
     return [Fold("Others' runs on the paper's encoder", [text, table, lines])]
@@ -377,20 +384,20 @@ def texts_fold(view: GridView) -> list[Part]:
     return [Fold("Retrieved texts", tables)]
 
 
-def missing_scores(view: GridView) -> Iterator[str]:
-    """Why rows, or some of their columns, have no run or no score: cells with the same reason on one line; and rows
-    whose loss is 0 in all their runs."""
+def missing_scores(view: GridView) -> Iterator[tuple[str, str]]:
+    """Rows, or some of their columns, that have no run or no score, and why; and rows whose loss is 0 in all their
+    runs."""
     for row, cells in zip(view.score_grid.rows, view.rows, strict=True):
         runs = {spec.run_id for cell in cells for spec in cell.plan.specs}
         if runs and all(cell.unchanged for cell in cells):
-            yield f"{row.label}: the loss is 0 in all {len(runs)} runs, so training changes nothing."
+            yield row.label, f"the loss is 0 in all {len(runs)} runs, so training changes nothing."
         by_reason: dict[str, list[str]] = {}
         for cell in cells:
             for reason in [cell.plan.missing] if cell.plan.missing else cell.reasons:
                 by_reason.setdefault(reason.rstrip("."), []).append(cell.plan.column.label)
         for reason, columns in by_reason.items():
             every = len(columns) == sum(cell.plan.column.task is not None for cell in cells) or not row.run
-            yield f"{row.label}{'' if every else ', ' + ', '.join(columns)}: {reason}."
+            yield f"{row.label}{'' if every else ', ' + ', '.join(columns)}", f"{reason}."
 
 
 def equal_rows(view: GridView) -> Iterator[str]:
@@ -440,5 +447,5 @@ def variants_legend() -> str:
     return (
         "Where a method's public code differs from its paper, it has a table: *as printed* is the paper, *as released*"
         " the code with what it does by mistake, *released, repaired* the code where it would not run, or is not what"
-        f" the paper ran. Methods without such rows: {', '.join(without)}."
+        f" the paper ran. Methods without such rows: {'; '.join(without)}."
     )
