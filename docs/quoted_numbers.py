@@ -3,10 +3,11 @@
     python docs/quoted_numbers.py          # fill
     python docs/quoted_numbers.py --check  # exit code 1 where a text is stale
 
-A number stands between two comments, the first with a Python expression of the functions below:
+A number stands between two comments, the first with a Python expression of the functions below; a word stands before
+it in its line, as Markdown ends a paragraph where a line begins with a comment:
 
-    <!-- n: text("micse/table3", "AMI+SimCSE", "1%") -->54.52 ± 0.05†<!-- /n -->
-    <!-- n: format(mean("micse/table3", "miCSE", "1%"), ".1f") -->55.2<!-- /n -->
+    AMI has <!-- n: text("micse/table3", "AMI+SimCSE", "1%") -->54.52 ± 0.05†<!-- /n -->
+    and miCSE <!-- n: format(mean("micse/table3", "miCSE", "1%"), ".1f") -->55.2<!-- /n -->
 
 `table(...)` fills a whole table. An expression must not contain `|` inside of a Markdown table.
 """
@@ -148,6 +149,10 @@ def fill(content: str, file: str) -> str:
     """A text with its numbers as they are now. Raises BadInput for an invalid expression, with file and line."""
     if content.count("<!-- n:") != len(QUOTE.findall(content)):
         raise BadInput(f"{file}: a `<!-- n: … -->` has no `<!-- /n -->` behind it.")
+    if match := re.search(r"^ *<!-- n: .*?-->\S.*", content, re.MULTILINE):
+        raise BadInput(
+            f"{file}: {match[0]}: a line that begins with a comment ends its paragraph; put a word before it."
+        )
 
     def filled(match: re.Match) -> str:
         try:

@@ -332,10 +332,10 @@ def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
 
 
 def parts_text(verdicts: list[str]) -> str:
-    """`4 parts: 1 supported, 3 not shown`, of a sentence about several rows."""
+    """`4 parts: 1 supported, 3 not shown`, or `4 parts` where all have one verdict."""
     counts = Counter(verdicts)
     listed = [f"{counts[v]} {v}" for v in (*VERDICTS, SEEN, NOT_SEEN, OPPOSITE, NOT_ASKED) if v in counts]
-    return f"{len(verdicts)} parts: {', '.join(listed)}"
+    return f"{len(verdicts)} parts" + (f": {', '.join(listed)}" if listed[1:] else "")
 
 
 def corrected(p: float | None, times: int) -> tuple[float | None, str]:

@@ -368,7 +368,7 @@ HOLDS, WEAK, OPEN = (AGREES, YES, None), (AGREES, NO, None), (None, UNTESTED, No
 def test_a_sentence_has_one_verdict_over_its_rows(rows, printed, runs):
     for strict, verdict in ((True, printed), (False, runs)):
         judged = judge_sentence([Judgement(d, s, NO_SIZE, "", contrary_p=p, strict=strict) for d, s, p in rows])
-        assert judged.verdict == verdict and judged.detail.startswith("2 parts: ")
+        assert judged.verdict == verdict and judged.detail.startswith("2 parts")
 
 
 def test_on_another_encoder_a_sentence_says_what_was_seen_of_its_parts():

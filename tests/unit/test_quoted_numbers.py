@@ -11,7 +11,7 @@ quoted = runpy.run_path(str(ROOT / "docs" / "quoted_numbers.py"))
 
 
 def fill(expression):
-    return quoted["fill"](f"a\n<!-- n: {expression} -->old<!-- /n -->", "README.md").splitlines()[1:]
+    return quoted["fill"](f"a\nb <!-- n: {expression} -->old<!-- /n -->", "README.md").splitlines()[1:]
 
 
 def test_texts_are_not_stale(capsys):
@@ -20,12 +20,12 @@ def test_texts_are_not_stale(capsys):
 
 def test_a_stale_number_fails_the_check(tmp_path, monkeypatch, capsys):
     text = tmp_path / "README.md"
-    text.write_text("<!-- n: 1 + 1 -->3<!-- /n -->")
+    text.write_text("a <!-- n: 1 + 1 -->3<!-- /n -->")
     monkeypatch.setitem(quoted["main"].__globals__, "ROOT", tmp_path)
     assert quoted["main"](["--check"]) == 1
     assert "README.md" in capsys.readouterr().err
     assert quoted["main"]([]) == 0
-    assert text.read_text() == "<!-- n: 1 + 1 -->2<!-- /n -->"
+    assert text.read_text() == "a <!-- n: 1 + 1 -->2<!-- /n -->"
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,7 @@ def test_a_stale_number_fails_the_check(tmp_path, monkeypatch, capsys):
         ("1 +", "line 2: 1 \\+: invalid syntax"),
         ("open('x')", "'open' is not defined"),
         ("1 -->1\n<!-- n: 2", "<!-- /n -->"),
+        ("1 -->1<!-- /n -->\n<!-- n: 2", "a word before it"),
     ],
 )
 def test_an_invalid_expression_is_named_with_its_line(expression, message):
