@@ -23,15 +23,7 @@ from csebench.base.hub import local_folder, model_source
 from csebench.base.models import check_foreign, check_model, check_revision, check_vocabulary, unreadable
 from csebench.base.processes import device_type
 from csebench.model.chunks import in_chunks
-from csebench.model.layers import (
-    Layers,
-    additive,
-    at_position,
-    bert_layer,
-    can_compile,
-    to_device,
-    use_cheap_dropout,
-)
+from csebench.model.layers import Layers, additive, at_position, bert_layer, can_compile, to_device, use_cheap_dropout
 from csebench.model.pooling import ONE_POSITION, TEMPLATES, TWO_LAYERS, Encoded
 from csebench.model.weights import check_architecture, check_tokenizer, check_weights
 from csebench.plan.declarations import EncoderRef

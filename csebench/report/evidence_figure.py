@@ -7,17 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from csebench.plan.evidence import Key
-from csebench.report.others import (
-    LATER,
-    MEAN_ONLY,
-    SINGLE,
-    SWEEP,
-    Print,
-    encoder_title,
-    groups,
-    method_title,
-    sweeps,
-)
+from csebench.report.others import LATER, MEAN_ONLY, SINGLE, SWEEP, Print, encoder_title, groups, method_title, sweeps
 from csebench.score.drawing import COLOURS, GREY, STYLE, WIDTH, write_figure
 
 MARKS = {SWEEP: ("o", COLOURS[0], 0), SINGLE: ("s", COLOURS[5], 1.2), LATER: ("^", COLOURS[2], 2.1)}  # and place on x

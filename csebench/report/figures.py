@@ -17,13 +17,7 @@ from csebench.plan.grids import untrained_cell
 from csebench.plan.papers import Published, Row
 from csebench.plan.targets import grid_path
 from csebench.report import stats
-from csebench.report.cells import (
-    Cell,
-    GridView,
-    combine_by_seed,
-    grid_view,
-    shown_score,
-)
+from csebench.report.cells import Cell, GridView, combine_by_seed, grid_view, shown_score
 from csebench.report.panels import draw_rows
 from csebench.report.words import ends_text
 from csebench.score.drawing import GREY, MARKERS, STYLE, WIDTH, row_colour, write_figure
