@@ -149,17 +149,19 @@ def fill(content: str, file: str) -> str:
     """A text with its numbers as they are now. Raises BadInput for an invalid expression, with file and line."""
     if content.count("<!-- n:") != len(QUOTE.findall(content)):
         raise BadInput(f"{file}: a `<!-- n: … -->` has no `<!-- /n -->` behind it.")
-    if match := re.search(r"^ *<!-- n: .*?-->\S.*", content, re.MULTILINE):
-        raise BadInput(
-            f"{file}: {match[0]}: a line that begins with a comment ends its paragraph; put a word before it."
-        )
+
+    def place(match: re.Match) -> str:
+        number = content[: match.start()].count("\n") + 1
+        return f"{file}: line {number}"
+
+    if match := re.search(r"^[ *>-]*<!-- n: .*?-->\S", content, re.MULTILINE):
+        raise BadInput(f"{place(match)}: begins with a comment, which ends the paragraph; put a word before it.")
 
     def filled(match: re.Match) -> str:
         try:
             value = eval(match[1], NAMES)
         except Exception as error:
-            line = content[: match.start()].count("\n") + 1
-            raise BadInput(f"{file}: line {line}: {match[1]}: {first_line(error)}.") from None
+            raise BadInput(f"{place(match)}: {match[1]}: {first_line(error)}.") from None
         value = f"{value:.2f}" if isinstance(value, float) else str(value)
         return f"<!-- n: {match[1]} -->{value}<!-- /n -->"
 

@@ -20,8 +20,8 @@ def show_plan(args):
     listed = []
     for run in runs:
         size, of_run = run.spec.corpus.size if run.spec.corpus else "-", shown_in[run.id]
-        facts = [size, run.spec.seed, run.state, run.facts.get("seconds")]
-        listed.append([run.id, *facts, len(of_run), " ".join(of_run)])
+        seconds = run.facts.get("seconds") if run.state == "done" else None  # of training, where it was done here
+        listed.append([run.id, size, run.spec.seed, run.state, seconds, len(of_run), " ".join(of_run)])
     if args.json:
         content = {"scale": work.scale.scale, "device": work.device, "tables": records(TABLES, tables)}
         return print(json_text(content | {"runs": records(RUNS, listed)}))

@@ -88,8 +88,8 @@ def find_encoder(name: str) -> EncoderRef:
 
 
 def find_model(name: str) -> str:
-    """What `csebench evaluate` opens: a folder as it is, the model of a run by its id, an encoder of
-    config/ at its pinned commit, or an id of the hub."""
+    """What `csebench evaluate` opens: a folder as it is, the model of a run by its id, an encoder of config/ at its
+    pinned commit, or an id of the hub."""
     path = Path(name)
     if path.exists():
         return name

@@ -24,10 +24,10 @@ from csebench.plan.papers import Claim, Published
 from csebench.plan.targets import defect
 from csebench.report import stats
 from csebench.report.cells import PAPER_SCALE, Cell, GridView, grid_view, is_control, printed_view
-from csebench.report.compare import SAME_RUNS, differing, estimate_of, why_not
+from csebench.report.compare import NOT_ASKED, SAME_RUNS, differing, estimate_of, why_not
 from csebench.report.printed_spread import SeedSource, add, row_variance
 from csebench.report.stats import SLACK
-from csebench.report.words import outward
+from csebench.report.words import VERBS, outward
 
 SUPPORTED, NOT_SHOWN, CONTRADICTED, UNTESTABLE = "supported", "not shown", "contradicted", "not testable"
 VERDICTS = (SUPPORTED, NOT_SHOWN, CONTRADICTED, UNTESTABLE)
@@ -35,7 +35,7 @@ AGREES, OPPOSES, MIXED = "agrees", "opposes", "mixed"
 YES, NO, UNTESTED = "yes", "no", "untested"
 AS_STATED, OTHER, NO_SIZE = "as stated", "other", "none"
 SEEN, NOT_SEEN, OPPOSITE = "seen here", "not seen", "the opposite is seen here"
-NOT_ASKED = "cannot be asked here"
+UNASKED = VERBS[NOT_ASKED]
 NO_NUMBERS = "no numbers to compare"
 Pairs = list[tuple[Cell, Cell]]  # of one difference; their mean, where a claim is about an average
 
@@ -105,14 +105,14 @@ class Judgement:
     def seen(self) -> str:
         """What a study on another encoder saw; it never contradicts a paper's sentence."""
         if self.direction is None or self.shown == UNTESTED:
-            return NOT_ASKED
+            return UNASKED
         return NOT_SEEN if self.shown != YES else SEEN if self.direction == AGREES else OPPOSITE
 
     @property
     def here(self) -> str:
         """What it saw, with the numbers."""
         said, limit, bound = self.seen, self.excludes, ""
-        if said == NOT_ASKED:
+        if said == UNASKED:
             return f"{said}: {self.detail}"
         if said == NOT_SEEN and limit < inf:
             bound = "; any such difference is excluded" if limit <= 0 else f"; above {outward(limit)} is excluded"
@@ -334,7 +334,7 @@ def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
 def parts_text(verdicts: list[str]) -> str:
     """`4 parts: 1 supported, 3 not shown`, or `4 parts` where all have one verdict."""
     counts = Counter(verdicts)
-    listed = [f"{counts[v]} {v}" for v in (*VERDICTS, SEEN, NOT_SEEN, OPPOSITE, NOT_ASKED) if v in counts]
+    listed = [f"{counts[v]} {v}" for v in (*VERDICTS, SEEN, NOT_SEEN, OPPOSITE, UNASKED) if v in counts]
     return f"{len(verdicts)} parts" + (f": {', '.join(listed)}" if listed[1:] else "")
 
 

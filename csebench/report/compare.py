@@ -162,9 +162,8 @@ def no_premise(view: GridView, family: Family) -> str:
     pairs = [(cells[grid.column(premise.most)], cells[grid.column(label)]) for label in premise.less]
     if why_not(pairs) or (estimate := estimate_of(weighted(pairs), view.scale)).interval()[0] > 0:
         return ""
-    return (
-        f"{premise.row} itself loses {estimate.gain:z.1f} points, not significantly (in the paper {premise.printed})"
-    )
+    loses = f"{premise.row} itself loses {estimate.gain:z.1f} points, not significantly"
+    return f"{loses} (in the paper {premise.printed})"
 
 
 def without_estimate(comparison: Comparison, reason: str) -> Comparison:

@@ -22,10 +22,11 @@ def audit_page(_scale: str) -> Page:
     totals = {severity: sum(counts[kind, severity] for kind in KINDS) for severity in SEVERITIES}
     body = [[kind, *(str(counts[kind, severity]) for severity in SEVERITIES)] for kind in KINDS]
     severities = ", ".join(f"{count} {severity}" for severity, count in totals.items())
-    serious = [f for section in sections.values() for f in section if f.severity == SERIOUS]
+    found = [f for section in sections.values() for f in section if f.severity == SERIOUS]
+    serious = as_list(f"{SERIOUS}, {', '.join(map(place_label, f.places))}: {f.text}" for f in found)
     parts: list[Part] = [
         f"**{counts.total()} inconsistencies in the published tables: {severities}.**",
-        as_list(f"{SERIOUS}, {', '.join(map(place_label, f.places))}: {f.text}" for f in serious),
+        *([serious] if serious else []),
         "Recomputed from the numbers as printed, without any run. A finding says that two things in print do not"
         " agree, not which of them is wrong. A value copied from another paper and one of a re-run are two runs: that"
         " they differ is no finding.",

@@ -108,7 +108,7 @@ def view_parts(view: GridView, folder: Path) -> list[Part]:
     parts: list[Part] = [*answer_lines(view, answered), *picture(view, answered, folder)]
     shown = [i for i in row_order(view) if any(cell.plan.specs for cell in view.rows[i])]
     if shown and (has_values(view) or not isinstance(view.grid, Figure)):
-        parts += [*score_tables(view, shown), *legend(view, shown, uncompared(view, shown, answered))]
+        parts += [*score_tables(view, shown), *legend(view, shown, answered)]
     parts += printed_fold(view, folded=bool(shown))
     parts += others_fold(view)
     if answered and view.scale != DEFAULT_SCALE:
@@ -245,7 +245,7 @@ def cell_text(cell: Cell, bold: bool) -> str:
     return f"{text} ({spaced(cell.published)}{f' {sign}' if sign else ''})"
 
 
-def legend(view: GridView, shown: list[int], uncompared: list[str]) -> list[Part]:
+def legend(view: GridView, shown: list[int], answered: list[Answer]) -> list[Part]:
     """How to read the cells, and which rows may be best in the columns that sum up the table; folded where these are
     many."""
     cells = [cell for i in shown for cell in view.rows[i]]
@@ -267,15 +267,15 @@ def legend(view: GridView, shown: list[int], uncompared: list[str]) -> list[Part
     parts += [f"Possibly best in {text}" for text in best] if len(best) <= 2 else []
     if any(cell.ours is None for cell in cells):
         parts.append("–: no run or no number.")
-    parts += [f"In no comparison: {names_or_count(uncompared)}."] if uncompared else []
+    if view.scale != DEFAULT_SCALE and (apart := uncompared(view, shown, answered)):
+        parts.append(f"In no comparison: {names_or_count(apart)}.")
     folded = [Fold("Possibly best, by column", [as_list(best)])] if len(best) > 2 else []
     return [" ".join([*parts, *sizes_not_seen(view)]), *folded]
 
 
 def uncompared(view: GridView, shown: list[int], answered: list[Answer]) -> list[str]:
     """Rows with scores, but controls, that no declared comparison of a table with comparisons is about."""
-    comparisons = [c for answer in answered for c in answer.comparisons if view.scale != DEFAULT_SCALE]
-    compared = {label for c in comparisons for label in (c.row, c.against)}
+    compared = {label for answer in answered for c in answer.comparisons for label in (c.row, c.against)}
     rows = [view.grid.rows[i].label for i in shown if block(view, i) is not None]
     return [short_label(label) for label in rows if label not in compared] if compared else []
 
