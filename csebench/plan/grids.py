@@ -53,7 +53,7 @@ def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan
         if not drawn_by:
             raise unknown("kind of figure", grid.kind, [*FIGURES_OF_SCORES, *panels()], where)
         if drawn_by[1:]:
-            raise BadInput(f"{where}: the evaluators {' and '.join(drawn_by)} both draw {grid.kind!r}; rename one.")
+            raise BadInput(f"{where}: {' and '.join(drawn_by)} both draw {grid.kind!r}: rename it in one's `panels`.")
     rows = []
     for index, row in enumerate(grid.rows):
         where = place_in_paper(paper_name, name, "rows", index)

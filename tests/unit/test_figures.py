@@ -158,7 +158,7 @@ def test_a_figure_that_two_evaluators_draw_is_refused(monkeypatch):
     """Figures of other kinds are not."""
     declared = valid_evaluators() | {"mine": evaluator_declaration("clusters")}
     monkeypatch.setattr(registry, "valid_evaluators", lambda: declared)
-    with pytest.raises(BadInput, match=r"figures\.4\.kind: the evaluators clusters and mine both draw 'clusters'"):
+    with pytest.raises(BadInput, match=r"figures\.4\.kind: clusters and mine both draw 'clusters'"):
         grids.plan_grid("msse", "figure4", "smoke")
     assert grids.plan_grid("micse", "figure7", "smoke")
 

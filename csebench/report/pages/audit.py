@@ -22,8 +22,8 @@ def audit_page(_scale: str) -> Page:
     totals = {severity: sum(counts[kind, severity] for kind in KINDS) for severity in SEVERITIES}
     body = [[kind, *(str(counts[kind, severity]) for severity in SEVERITIES)] for kind in KINDS]
     severities = ", ".join(f"{count} {severity}" for severity, count in totals.items())
-    found = [f for section in sections.values() for f in section if f.severity == SERIOUS]
-    serious = as_list(f"{SERIOUS}, {', '.join(map(place_label, f.places))}: {f.text}" for f in found)
+    worst = [f for section in sections.values() for f in section if f.severity == SERIOUS]
+    serious = as_list(f"{SERIOUS}, {', '.join(map(place_label, f.places))}: {f.text}" for f in worst)
     parts: list[Part] = [
         f"**{counts.total()} inconsistencies in the published tables: {severities}.**",
         *([serious] if serious else []),

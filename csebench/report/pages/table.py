@@ -315,7 +315,7 @@ def printed_fold(view: GridView, folded: bool) -> list[Part]:
 
 
 def by_text(of_rows: Iterable[tuple[str, str]]) -> list[str]:
-    """`SimCSE; CT: measured by the authors.`: texts of rows, those that share one on a line."""
+    """A line per text, with the rows that have it: `SimCSE; CT: measured by the authors.`"""
     rows: dict[str, dict[str, None]] = {}
     for label, text in of_rows:
         rows.setdefault(text, {})[label] = None
