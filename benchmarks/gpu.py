@@ -52,9 +52,6 @@ class PaperRun:
     def __init__(self, name, folder, corpus, args):
         modules, self.optimizer = assemble(name, folder, {"batch_size": 8} if args.quick else {})
         self.method, self.components, self.p = modules["method"], modules["components"], modules["method"].p
-        known_ids = {}
-        for encoder in trainer.encoders(modules):
-            encoder.known_ids = known_ids
         self.corpus, self.completed = corpus, 0
 
     def steps(self, count):

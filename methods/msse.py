@@ -125,7 +125,7 @@ class Method(ClsHeadMethod):
         if self.p.augmentation == "back_translation":
             originals, rewritten = map(list, zip(*sentences, strict=True))
             return Views(self.view(originals), self.view(rewritten))
-        edited = self.tokenize_edited(sentences, [augment.find(self.p.augmentation)])
+        edited = self.tokenize_edited(sentences, [augment.EDITS[self.p.augmentation]])
         return Views(self.view(sentences), self.encode(edited))
 
     def reads(self) -> str | None:

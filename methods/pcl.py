@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cosine_similarity, kl_div
 
+from csebench.base.errors import unknown
 from csebench.model.encoder import Encoder
 from csebench.train import augment
 from csebench.train.losses import cos_sim, info_nce, off_diagonal, upcast_fp32
@@ -84,7 +85,9 @@ class Method(SimCSE):
 
     def edit(self, name: str) -> Callable[[Tensor], Tensor]:
         """An edit by its name; copies are inserted up to `max_length` tokens, [CLS] and [SEP] among them."""
-        edit = augment.find(name)
+        if name not in augment.EDITS:
+            raise unknown("edit", name, augment.EDITS)
+        edit = augment.EDITS[name]
         return partial(edit, most=self.p.max_length - 2) if edit is augment.insert_copies else edit
 
     def rows(self, anchors: Tensor, others: Tensor) -> Tensor:

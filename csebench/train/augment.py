@@ -5,8 +5,6 @@ An edit maps the ids between [CLS] and [SEP], (T,), to other ids; it draws from 
 
 import torch
 
-from csebench.base.errors import unknown
-
 
 def edited(rows: list[list[int]], edit) -> list[list[int]]:
     """Rows of token ids after an edit of what is between [CLS] and [SEP]."""
@@ -54,10 +52,3 @@ def double(ids, rate=0.32, form="paper"):
 
 
 EDITS = {edit.__name__: edit for edit in (copy, shuffle, reverse, delete, insert_copies, double)}
-
-
-def find(name: str):
-    """Raises BadInput where there is no such edit."""
-    if name not in EDITS:
-        raise unknown("edit", name, EDITS)
-    return EDITS[name]

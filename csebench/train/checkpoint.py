@@ -44,11 +44,12 @@ class TrainState:
         return next(self.modules.parameters()).device
 
     def state_dict(self) -> dict:
-        """Without the best weights, which have a file of their own."""
+        """Without the best weights, which have a file, and without what is frozen, which a resumed run loads again."""
         values = {name: getattr(self, name) for name in self.PLAIN}
         values |= {"best": {key: value for key, value in self.best.items() if key != "weights"}}
-        values |= {"state": changing_weights(self.modules), "optimizer": self.optimizer.state_dict()}
-        values |= {"rng": torch.get_rng_state()}
+        frozen = tuple(f"{name}." for name, module in self.modules.named_modules() if is_frozen(module))
+        values["state"] = {k: v for k, v in self.modules.state_dict().items() if not k.startswith(frozen)}
+        values |= {"optimizer": self.optimizer.state_dict(), "rng": torch.get_rng_state()}
         return values | ({"cuda_rng": torch.cuda.get_rng_state()} if self.device.type == "cuda" else {})
 
     def load_state_dict(self, values: dict) -> None:
@@ -125,9 +126,3 @@ def _read_tensors(folder: Path, file: dict[str, str], device: torch.device | str
         return torch.load(path, map_location=device, weights_only=True)  # which runs no code
     except UnpicklingError:
         raise BadInput(f"{path.name} holds more than tensors") from None
-
-
-def changing_weights(modules: nn.Module) -> dict:
-    """The state of modules without what is frozen, which a resumed run loads again."""
-    frozen = tuple(f"{name}." for name, module in modules.named_modules() if is_frozen(module))
-    return {key: value for key, value in modules.state_dict().items() if not key.startswith(frozen)}

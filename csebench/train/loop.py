@@ -50,10 +50,8 @@ def read_losses(task, state: TrainState) -> None:
     values = parallel.mean(torch.stack(state.pending)).tolist()
     for step, value in enumerate(values, state.step - len(values) + 1):
         if not np.isfinite(value):
-            raise Untrainable(
-                f"{task.name}: loss is {value} at step {step} (learning rate {task.peak_learning_rate:g});"
-                " the run is stopped. Lower the learning rate or check the loss."
-            )
+            reason = f"loss is {value} at step {step} (learning rate {task.peak_learning_rate:g}); the run is stopped"
+            raise Untrainable(f"{task.name}: {reason}. Lower the learning rate or check the loss.")
     state.losses.append([state.step, float(np.mean(values))])
     state.pending.clear()
 
@@ -85,7 +83,7 @@ def run_steps(
         state.seconds = before + time.perf_counter() - started
 
         # the losses since the last reading
-        evaluates = task.evaluates(state.step)
+        evaluates = state.step % task.p.evaluate_every == 0 or state.step == task.steps
         if evaluates or state.step % LOG_EVERY == 0:
             try:
                 read_losses(task, state)

@@ -184,9 +184,8 @@ def ami_layers(form: str, depth: int) -> range:
     """Zero-based layers that AMI reads: the last third, or the code's 7:11 of 12 scaled to `depth` (an even count)."""
     if form == "paper":
         return range(depth - max(1, round(depth / 3)), depth)
-    first = round(7 * depth / 12)
     count = max(2, round(depth / 3) // 2 * 2)
-    first = max(0, min(first, depth - count))
+    first = max(0, min(round(7 * depth / 12), depth - count))
     return range(first, first + count)
 
 
@@ -254,7 +253,7 @@ def gaussian_mi(x, y, weights=None):
     return -0.5 * torch.log1p(-rho2.clamp(max=RHO2_MAX))
 
 
-def ami_paper(attention1, attention2, real, samples: int | None, sampler=None):
+def ami_paper(attention1, attention2, real, samples: int | None):
     """Mean mutual information over slices and sentences, as the paper states it (sec. 2.2, 3.1).
 
     Entries: query and key both real tokens. Ours, where the paper is silent: entries that attention dropout
@@ -264,20 +263,18 @@ def ami_paper(attention1, attention2, real, samples: int | None, sampler=None):
         attention1, attention2: lists of (N, H, T, T), the layers used.
         real: (N, T) bool, tokens that count.
         samples: draws per slice, with replacement (Eq. 3); None takes every entry once.
-        sampler: stands in for the random draw in tests: (valid (N, R, P), samples) -> positions (N, R, samples).
     """
     a, b = slices_paper(attention1), slices_paper(attention2)
     entries = (real[:, :, None] & real[:, None, :]).flatten(1).repeat(1, 2)[:, None]  # (N, 1, 2*T*T)
     valid = entries & (a > 0) & (b > 0)
     if samples is None:
         return gaussian_mi(a, b, valid).mean()
-    draw = sampler or (lambda v, s: sample_positions(v, s, replacement=True))
-    positions = draw(valid, samples)
+    positions = sample_positions(valid, samples, replacement=True)
     drawn = valid.gather(-1, positions)
     return gaussian_mi(a.gather(-1, positions), b.gather(-1, positions), drawn).mean()
 
 
-def ami_code(attention1, attention2, samples, sampler=None):
+def ami_code(attention1, attention2, samples):
     """The term of the released code (model/models.py:169-313): mean mutual information times a scale.
 
     Valid entries are those > 0 in both views, which keeps padded query rows. Slices with fewer than `samples`
@@ -286,7 +283,6 @@ def ami_code(attention1, attention2, samples, sampler=None):
 
     Args:
         attention1, attention2: lists of (N, H, T, T), the layers used, an even number.
-        sampler: stands in for the random draw in tests: (valid (K, P), samples) -> positions (K, samples).
     """
     a, b = slices_code(attention1).flatten(0, 1), slices_code(attention2).flatten(0, 1)
     valid = (a > 0) & (b > 0)
@@ -297,7 +293,6 @@ def ami_code(attention1, attention2, samples, sampler=None):
         if samples == 0:
             return (a * 0.0).sum()
     a, b, valid = a[keep], b[keep], valid[keep]
-    draw = sampler or (lambda v, s: sample_positions(v, s, replacement=False))
-    positions = draw(valid, samples)
+    positions = sample_positions(valid, samples, replacement=False)
     scale = valid.to(a.dtype).mean().square() + 1e-6
     return gaussian_mi(a.gather(-1, positions), b.gather(-1, positions)).mean() * scale

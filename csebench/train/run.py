@@ -21,7 +21,7 @@ from csebench.plan import versions
 from csebench.plan.registry import declaration, load
 from csebench.plan.spec import Spec
 from csebench.train import parallel
-from csebench.train.inputs import Inputs, gather
+from csebench.train.inputs import gather
 from csebench.train.loop import CHECKPOINT_SECONDS, stop_signals
 from csebench.train.trainer import fit
 
@@ -53,8 +53,11 @@ def train(
         if is_main_process():
             write_json(out / "spec.json", spec.model_dump())  # nothing is written before every input has been read
         method = declaration(spec.method)
-        if encoder is not None and method.kind == "fitted":
-            transform = fit_transform(spec, encoder, inputs)
+        if encoder is not None and method.kind == "fitted":  # a map of the vectors of some sentences
+            assert spec.corpus is not None
+            some = draw_subset(inputs.sentences, int(spec.number("fit_sentences")), spec.corpus.subset_seed)
+            vectors = SentenceEncoder(encoder, str(spec.params["pooler"])).embed(list(some))
+            transform = Affine(*load(spec.method).fit(vectors, spec.params))
         if encoder is not None and method.is_trained:
             with Progress(out, spec.run_id) as progress, stop_signals() as stop:
                 report, modules = fit(spec, out, encoder, inputs, progress, stop, checkpoint_seconds, chunk_size)
@@ -81,14 +84,6 @@ def load_encoder(spec: Spec) -> Encoder | None:
         kind = type(encoder.tokenizer).__name__
         raise BadInput(f"encoder {spec.encoder.name}: {kind} is written in Python; give the folder a tokenizer.json.")
     return encoder
-
-
-def fit_transform(spec: Spec, encoder: Encoder, inputs: Inputs) -> Affine:
-    """The map that a method of kind `fitted` finds for the vectors of some sentences."""
-    assert spec.corpus is not None
-    some = draw_subset(inputs.sentences, int(spec.number("fit_sentences")), spec.corpus.subset_seed)
-    vectors = SentenceEncoder(encoder, str(spec.params["pooler"])).embed(list(some))
-    return Affine(*load(spec.method).fit(vectors, spec.params))
 
 
 def export(

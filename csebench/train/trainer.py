@@ -67,9 +67,6 @@ class Training:
                 return size
         return None
 
-    def evaluates(self, step: int) -> bool:
-        return step % self.p.evaluate_every == 0 or step == self.steps
-
     def evaluate(self, state: TrainState) -> None:
         """Every encoder of the method on STS-B dev; of all steps, or of the last, the first of the best is kept."""
         keeps_last = self.method.keeps_last or self.p.selection == "last"
@@ -111,9 +108,6 @@ def fit(
     if spec.seeds:  # else dropout goes on with the generator that made the new weights
         torch.manual_seed(spec.seed_of("dropout"))
     task = Training(spec, modules, optimizer, inputs)
-    known_ids = {}
-    for each in encoders(modules):  # they share the token ids of the run's sentences
-        each.known_ids = known_ids
     state = TrainState(modules, optimizer)
     checkpoint.resume(state, out, task.name)
     first = state.step
@@ -143,9 +137,12 @@ def assemble(
     components = nn.ModuleList(load(plugin, COMPONENTS)(method, values) for plugin, values in plugins.items())
     modules = nn.ModuleDict({"method": method, "components": components}).to(encoder.device).train()
     use_chunks(modules, chunk_size)
-    if encoder.device.type == "cuda":
-        for module in encoders(modules):
-            module.compile_layers()
+    known_ids = {}  # of the run's sentences, which all encoders share: trained, momentum, auxiliary
+    for module in modules.modules():
+        if isinstance(module, Encoder):
+            module.known_ids = known_ids
+            if module.device.type == "cuda":
+                module.compile_layers()
     return modules, make_optimizer([w for w in modules.parameters() if w.requires_grad], method)
 
 
@@ -215,11 +212,6 @@ def check_gradient(method, loss: torch.Tensor) -> None:
 def file_of(module: nn.Module) -> str:
     """`methods/simcse.py`"""
     return f"{type(module).__module__.replace('.', '/')}.py"
-
-
-def encoders(modules: nn.Module) -> list[Encoder]:
-    """All of a method and its components: trained, momentum, auxiliary."""
-    return [module for module in modules.modules() if isinstance(module, Encoder)]
 
 
 def make_optimizer(weights: list[nn.Parameter], method) -> torch.optim.Optimizer:

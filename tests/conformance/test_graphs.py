@@ -4,6 +4,7 @@ import pytest
 import torch
 from test_conformance import PLAIN, RUNS, assembled, batches
 
+from csebench.model.encoder import Encoder
 from csebench.model.layers import Dropout, bert_layer
 from csebench.train import trainer
 
@@ -32,7 +33,7 @@ def test_one_graph_serves_all_layers(case, make_spec, sentences, monkeypatch):
     spec = make_spec(**settings)
     modules, optimizer = assembled(spec, chunk_size)
     compiled = torch.compile(bert_layer, backend=backend)
-    for encoder in trainer.encoders(modules):
+    for encoder in (module for module in modules.modules() if isinstance(module, Encoder)):
         encoder.compiled_layer = lambda *args: layers.append(args) or compiled(*args)
     for number, batch in enumerate(batches(spec, sentences, modules["method"])):
         texts = [s if number == 0 or not isinstance(s, str) else s[: 20 * number] for s in batch]

@@ -132,18 +132,20 @@ def test_mirror_span_mask():
 
 
 @cases("micse_ami_code")
-def test_ami_code(name, precision):
+def test_ami_code(name, precision, monkeypatch):
     case = Case(name, precision)
     attention, settings = case.tensor("in_attention", True), case.settings
     layers = attention[settings["min_layer"] : settings["max_layer"]]
     positions = case.tensor("in_sample_index")
 
-    def recorded(valid, samples):
-        assert valid.shape[0] == len(case.tensor("in_kept_chunks")) and samples == positions.shape[1]
+    def recorded(valid, samples, replacement):
+        assert valid.shape[0] == len(case.tensor("in_kept_chunks"))
+        assert samples == positions.shape[1] and not replacement
         return positions
 
+    monkeypatch.setattr(losses, "sample_positions", recorded)
     z1, z2 = case.tensor("in_z1", True), case.tensor("in_z2", True)
-    term = -losses.ami_code([a[0::2] for a in layers], [a[1::2] for a in layers], settings["target_samples"], recorded)
+    term = -losses.ami_code([a[0::2] for a in layers], [a[1::2] for a in layers], settings["target_samples"])
     contrast = losses.info_nce(z1, z2, settings["temp"])
     total = settings["task_alpha"] * contrast + settings["task_lambda"] * term
     case.check_gradients({"total_z1": z1, "total_z2": z2}, mi_term=term, ce=contrast, loss_total=total)
@@ -151,18 +153,19 @@ def test_ami_code(name, precision):
 
 
 @cases("micse_ami_paper")
-def test_ami_paper(name, precision):
+def test_ami_paper(name, precision, monkeypatch):
     case = Case(name, precision)
     attention = case.tensor("in_attention", True)
     layers, real = attention[-4:], case.tensor("in_real_token_mask").bool()
     every = case.settings["samples"] == "all"
     positions = case.tensor("in_sample_index")
+    drawn = lambda valid, samples, replacement: positions.reshape(*valid.shape[:2], samples)  # noqa: E731
+    monkeypatch.setattr(losses, "sample_positions", drawn)
     mean_mi = losses.ami_paper(
         [a[0::2] for a in layers],
         [a[1::2] for a in layers],
         real,
         samples=None if every else case.settings["samples"],
-        sampler=lambda valid, samples: positions.reshape(*valid.shape[:2], samples),
     )
     case.check_gradients({"attn": attention}, mean_mi=mean_mi, loss=-case.settings["lambda"] * mean_mi)
 
