@@ -146,8 +146,9 @@ def visible_gpus() -> list[str]:
             named[uuid] = [uuid]
     allowed = os.environ.get("CUDA_VISIBLE_DEVICES")
     names = filter(str.isdigit, named) if allowed is None else map(str.strip, allowed.split(","))
-    known = [] if version("torch").endswith("+cpu") else takewhile(named.__contains__, names)
-    return [uuid for name in known for uuid in named[name]]
+    whole = (next((n for n in named if n == name or (name[3:4] == "-" and n.startswith(name))), "") for name in names)
+    known = [] if version("torch").endswith("+cpu") else takewhile(bool, whole)  # CUDA takes shortened UUIDs, too
+    return list(dict.fromkeys(uuid for name in known for uuid in named[name]))
 
 
 def acquire_gpus(count: int = 0, sharing: int = 1, needed_mb: int = 0) -> None:

@@ -108,6 +108,6 @@ class Stopwatch:
             "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.started)),
             "seconds": round(time.time() - self.started, 2),
             "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-            "peak_gpu_mb": torch.cuda.max_memory_allocated() // 2**20 if gpu else None,
+            "peak_gpu_mb": torch.cuda.max_memory_reserved() // 2**20 if gpu else None,
             **more,
         }

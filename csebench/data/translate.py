@@ -12,6 +12,7 @@ from csebench.base.errors import BadInput
 from csebench.base.files import read_json, sha256, write_json
 from csebench.base.hub import model_source
 from csebench.base.models import check_foreign, check_vocabulary, unreadable
+from csebench.base.processes import device_type
 from csebench.base.terminal import bar
 from csebench.data.corpus import read_corpus
 from csebench.plan.declarations import EncoderRef
@@ -33,7 +34,7 @@ class Translator:
         except Exception as e:  # of transformers, tokenizers or safetensors, by what is damaged
             raise unreadable(what, e) from None
         check_vocabulary(self.tokenizer, model.config, what)
-        self.model = model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+        self.model = model.to(device_type()).eval()
         self.batch_size, self.beams, self.max_length = batch_size, beams, max_length
 
     @torch.inference_mode()

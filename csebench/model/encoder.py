@@ -35,6 +35,7 @@ logging.disable_progress_bar()
 MODULES = "modules.safetensors"  # what a method exports beside its encoder
 NO_MASK = "the tokenizer has no mask token; name one as mask_token in tokenizer_config.json."
 BERTS = ("bert", "roberta")  # whose modules are laid out alike
+PADDED_TO = {"cuda": 8}  # multiples of tokens, by kind of device, so that few shapes are compiled; else 1
 
 
 class Encoder(nn.Module):
@@ -187,8 +188,11 @@ class Encoder(nn.Module):
     def compile_layers(self) -> None:
         """Let torch.compile fuse the layers in training, but the last where it works on one position only. Layers have
         equal code, so one is compiled for all of them, and for all jobs: the compiler's cache is in runs/."""
+        from torch._inductor.runtime.cache_dir_utils import cache_dir, default_cache_dir
+
         if self.stack and can_compile():
-            os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str((RUNS / ".inductor").resolve()))
+            if cache_dir() == os.path.abspath(default_cache_dir()):  # which importing torch._dynamo has set
+                os.environ["TORCHINDUCTOR_CACHE_DIR"] = str((RUNS / ".inductor").resolve())
             self.compiled_layer = torch.compile(bert_layer)
 
     def ids(self, sentences: list[str], max_length: int | None = None) -> list[list[int]]:
@@ -216,14 +220,10 @@ class Encoder(nn.Module):
         return [[row[0], *before, *row[1:-1][:room], *after, row[-1]] for row in rows]
 
     def pad(self, rows: list[list[int]], length: int | None = None) -> dict[str, torch.Tensor]:
-        """Rows of token ids as a batch, padded to `length`, else to the longest; on a GPU to the next multiple of 8,
-        so that few shapes are compiled.
-
-        The batch stays on the host, where masks and edits are drawn and positions are looked up without waiting for
-        the device; `forward` takes it there.
-        """
+        """Rows of token ids as a batch, padded to `length`, else to the longest, and up to PADDED_TO. It stays on the
+        host, where masks and edits are drawn and positions are looked up without waiting for the device."""
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-        longest, step = int(lengths.max()), 8 if self.device.type == "cuda" else 1
+        longest, step = int(lengths.max()), PADDED_TO.get(self.device.type, 1)
         length = length or max(longest, min(-(-longest // step) * step, self.max_seq_length))
         real = np.arange(length) < lengths[:, None]
         ids = np.full(real.shape, self.tokenizer.pad_token_id)

@@ -1,6 +1,7 @@
 """Modules that methods and encoders are built from: dropout, heads, projectors, new transformer layers."""
 
 import logging
+import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -53,10 +54,6 @@ def freeze(module: nn.Module) -> nn.Module:
     return module.requires_grad_(False)
 
 
-def is_frozen(module: nn.Module) -> bool:
-    return getattr(module, "frozen", False)
-
-
 def use_cheap_dropout(model) -> None:
     for module in list(model.modules()):
         for name, child in module.named_children():
@@ -73,11 +70,12 @@ def additive(mask, dtype=torch.float32):
 def can_compile() -> bool:
     """Whether torch.compile can be tried, with a line on stderr where it cannot. Where it fails, as without Python's
     headers, there is a line, too, and layers run as they are. Makes room for the shapes of a run."""
-    if not (shutil.which("cc") or shutil.which("gcc")):
+    if not any(map(shutil.which, (os.environ.get("CC") or "gcc", "clang"))):
         print("no C compiler, which torch.compile needs: layers run as they are, slower", file=sys.stderr)
         return False
     torch._dynamo.config.recompile_limit = 64  # lengths, last batches, with and without gradient
     torch._dynamo.config.suppress_errors = True
+    torch._functorch.config.force_non_lazy_backward_lowering = True  # else errors of the backward graph come later
     logging.getLogger("torch._dynamo.convert_frame").addFilter(_give_up)
     return True
 

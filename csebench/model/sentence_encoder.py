@@ -13,6 +13,7 @@ from csebench.base.errors import BadInput
 from csebench.base.files import read_text
 from csebench.base.hub import fetch_model
 from csebench.base.models import check_foreign, check_vocabulary, unreadable
+from csebench.base.processes import device_type
 from csebench.base.terminal import bar, on_terminal
 from csebench.model.embedder import Embedder
 from csebench.model.encoder import Encoder
@@ -108,7 +109,7 @@ def open_whole(folder: Path):
     what = f"model {folder}"
     check_foreign(folder, ("**/*config.json", "**/modules.json"))
     try:
-        model = SentenceTransformer(str(folder), trust_remote_code=False)
+        model = SentenceTransformer(str(folder), device=device_type(), trust_remote_code=False)
         model.encode(["a"], show_progress_bar=False)  # modules that do not fit fail here
         first = folder / json.loads(read_text(folder / "modules.json"))[0]["path"]
         transformer = getattr(model[0], "auto_model", None)

@@ -20,7 +20,6 @@ from csebench.base.errors import BadInput
 from csebench.base.files import replacing, sha256
 from csebench.base.processes import is_main_process
 from csebench.base.runs import CHECKPOINT, CHECKPOINT_FILES, SET_ASIDE
-from csebench.model.layers import is_frozen
 from csebench.train import parallel
 
 
@@ -31,6 +30,7 @@ class TrainState:
 
     def __init__(self, modules: nn.Module, optimizer: torch.optim.Optimizer):
         self.modules, self.optimizer = modules, optimizer
+        self.device = next(modules.parameters()).device
         self.step = 0  # steps done
         self.curve: list[dict] = []  # of evaluations
         self.losses: list[list[float]] = []  # [step, mean since the reading before]
@@ -39,15 +39,11 @@ class TrainState:
         # of the evaluations: score, step, encoder, weights, and their file once it is written
         self.best: dict = {"score": -np.inf}
 
-    @property
-    def device(self) -> torch.device:
-        return next(self.modules.parameters()).device
-
     def state_dict(self) -> dict:
         """Without the best weights, which have a file, and without what is frozen, which a resumed run loads again."""
         values = {name: getattr(self, name) for name in self.PLAIN}
         values |= {"best": {key: value for key, value in self.best.items() if key != "weights"}}
-        frozen = tuple(f"{name}." for name, module in self.modules.named_modules() if is_frozen(module))
+        frozen = tuple(f"{name}." for name, module in self.modules.named_modules() if hasattr(module, "frozen"))
         values["state"] = {k: v for k, v in self.modules.state_dict().items() if not k.startswith(frozen)}
         values |= {"optimizer": self.optimizer.state_dict(), "rng": torch.get_rng_state()}
         return values | ({"cuda_rng": torch.cuda.get_rng_state()} if self.device.type == "cuda" else {})

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from csebench.base.errors import BadInput, OutOfMemory, Untrainable, shortened
+from csebench.base.errors import BadInput, OutOfMemory, RunFailed, Untrainable, shortened
 from csebench.base.processes import rank
 from csebench.base.runs import Progress
 from csebench.data.sts import Pairs
@@ -50,22 +50,28 @@ class Training:
         batch = parallel.shard(batch, self.method.group)
         with contextlib.suppress(torch.OutOfMemoryError):  # what it holds is free behind it
             return optimise(self.method, self.components, self.optimizer, batch, self.precision, check=step == 0)
+        problem = f"{self.name}: {len(batch)} sentences do not fit in the memory of the GPU"
+        free, whole = torch.cuda.mem_get_info() if self.device.type == "cuda" else (0, 0)
+        if whole - free - torch.cuda.memory_reserved() > whole / 10:  # more than CUDA itself needs
+            raise RunFailed(f"{problem}, of which other processes have a part; another try may.")
         size, advice = self.fitting_chunk(batch), "take a smaller `batch_size` or `max_length`."
-        if size is not None:
-            advice = f"give --chunk-size {size}, which fits (to Snakemake: --set-resources train:chunk_size={size})."
-        raise OutOfMemory(f"{self.name}: {len(batch)} sentences do not fit in the memory of the GPU; {advice}")
+        if size:
+            advice = f"give --chunk-size {size} (to Snakemake: --set-resources train:chunk_size={size})."
+        raise OutOfMemory(f"{problem}; {advice}")
 
-    def fitting_chunk(self, batch: list) -> int | None:
-        """The largest chunk size, by halves, with which a step fits in memory. It is tried: the run has ended."""
-        size = self.method.encoder.chunk_size or 2 * len(batch)
-        while parallel.world_size() == 1 and (size := size // 2):
+    def fitting_chunk(self, batch: list) -> int:
+        """The largest chunk size, by halves, with which a step fits in memory; 0 where none does. It is tried, as the
+        run has ended, unless several processes would have to."""
+        size = self.method.encoder.chunk_size // 2 if self.method.encoder.chunk_size else len(batch)
+        while size and parallel.world_size() == 1:
             self.optimizer.zero_grad()
             torch.cuda.empty_cache()
             with contextlib.suppress(torch.OutOfMemoryError):
                 use_chunks(nn.ModuleList([self.method, self.components]), size)
                 optimise(self.method, self.components, self.optimizer, batch, self.precision)
-                return size
-        return None
+                break
+            size //= 2
+        return size
 
     def evaluate(self, state: TrainState) -> None:
         """Every encoder of the method on STS-B dev; of all steps, or of the last, the first of the best is kept."""

@@ -17,6 +17,7 @@ from test_chunks import CHUNK, turn_dropout_off, two_steps
 from test_conformance import PLAIN, RUNS, TRAINED, assembled, batches, runs
 
 from csebench.base.project import ROOT
+from csebench.model.encoder import PADDED_TO
 from csebench.model.layers import Dropout
 from csebench.train import trainer
 from csebench.train.inputs import gather
@@ -27,6 +28,12 @@ DEVICE = "cuda"
 LOSS = {"rel": 1e-4, "abs": 1e-5}  # fp32 sums in another order
 GRADIENT = 1e-3  # ‖gpu - cpu‖ / ‖cpu‖ over all parameters
 BF16 = {"rel": 0.3, "abs": 0.02}  # as of test_conformance.py: test_bf16_moves_the_loss_little
+
+
+@pytest.fixture(autouse=True)
+def padded_alike(monkeypatch):
+    """Masks of dropout and of tokens have the shape of a batch, so the CPU pads as the GPU does."""
+    monkeypatch.setitem(PADDED_TO, "cpu", PADDED_TO["cuda"])
 
 
 @pytest.fixture

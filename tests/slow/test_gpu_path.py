@@ -5,6 +5,8 @@ import sys
 
 import pytest
 import torch
+from torch._dynamo.backends.common import aot_autograd
+from torch._inductor.runtime.cache_dir_utils import default_cache_dir
 
 from csebench.base.project import ROOT
 from csebench.model.encoder import Encoder
@@ -23,8 +25,12 @@ def test_no_step_waits_for_the_device():
 
 
 @pytest.mark.slow
-def test_compiled_layers_give_the_same_losses(make_spec, sentences):
-    """Lengths, sizes and an evaluation between: SimCSE's steps with and without torch.compile, without dropout."""
+def test_compiled_layers_give_the_same_losses(make_spec, sentences, tmp_path, monkeypatch):
+    """Lengths, sizes and an evaluation between: SimCSE's steps with and without torch.compile, without dropout. What
+    is compiled is kept in runs/, for other jobs."""
+    torch._dynamo.reset()
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", default_cache_dir())  # so that it is restored
+    monkeypatch.setattr("csebench.model.encoder.RUNS", tmp_path)
     spec = make_spec("simcse", params={"dropout": 0.0})
     losses = {}
     for compiled in (False, True):
@@ -38,18 +44,24 @@ def test_compiled_layers_give_the_same_losses(make_spec, sentences):
         vectors = SentenceEncoder(encoder, "cls_before_pooler").embed(sentences[:5])
         losses[compiled] += vectors[:, 0].tolist()
     assert losses[True] == pytest.approx(losses[False], rel=1e-3)
+    assert [*(tmp_path / ".inductor").iterdir()]
+
+
+def fail(*_, **__):
+    raise RuntimeError("Python.h: No such file or directory\ncompilation terminated.")
+
+
+def fail_in_the_backward_pass(graph, inputs, **_):
+    return aot_autograd(fw_compiler=lambda forward, _: forward, bw_compiler=fail)(graph, inputs)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("compiler", [fail, fail_in_the_backward_pass])
 @torch._dynamo.config.patch(disable=False)
-def test_a_failed_compilation_is_a_line_and_the_step_is_made(make_spec, sentences, monkeypatch, caplog):
+def test_a_failed_compilation_is_a_line_and_the_step_is_made(compiler, make_spec, sentences, monkeypatch, caplog):
     """As without Python's headers."""
     torch._dynamo.reset()  # of what other tests compiled
-
-    def fail(*_, **__):
-        raise RuntimeError("Python.h: No such file or directory\ncompilation terminated.")
-
-    monkeypatch.setattr("torch._inductor.compile_fx.compile_fx", fail)
+    monkeypatch.setattr("torch._inductor.compile_fx.compile_fx", compiler)
     losses = {}
     for compiled in (False, True):
         torch.manual_seed(0)

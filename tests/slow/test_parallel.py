@@ -153,10 +153,12 @@ def test_a_run_of_two_processes_that_was_stopped_goes_on_to_the_model_of_one(
     resumed, whole = (json.loads((tmp_path / out / "train.json").read_text()) for out in ("run", "whole"))
     assert (resumed["resumed_at"], resumed["processes"], alone["processes"]) == (6, 2, 1)
     losses, wanted, expected = ([loss for _, loss in report["losses"]] for report in (resumed, whole, alone))
-    assert losses == pytest.approx(wanted, rel=1e-5) and losses == pytest.approx(expected, rel=1e-3)
-    assert torch.cuda.device_count() >= 2 or resumed["model_sha256"] == whole["model_sha256"]
+    on_gpus = torch.cuda.device_count() >= 2  # whose sums have no fixed order
+    assert losses == pytest.approx(wanted, rel=1e-3 if on_gpus else 1e-5)
+    assert losses == pytest.approx(expected, rel=1e-3)
+    assert on_gpus or resumed["model_sha256"] == whole["model_sha256"]
     one, two = (load_file(tmp_path / f / "model/model.safetensors") for f in ("alone", "run"))
-    assert all(two[name] == pytest.approx(one[name], abs=1e-4) for name in one)
+    assert all(two[name] == pytest.approx(one[name], abs=1e-3 if on_gpus else 1e-4) for name in one)
 
 
 def test_a_batch_too_small_to_share(make_spec, train, tmp_path, monkeypatch):

@@ -324,6 +324,8 @@ VISIBLE = {
     None: ["GPU-one", "GPU-two"],
     "1": ["GPU-two"],
     "GPU-two": ["GPU-two"],
+    "GPU-t": ["GPU-two"],
+    "0,0,GPU-one": ["GPU-one"],
     "1, 0": ["GPU-two", "GPU-one"],
     "": [],
     "-1": [],
