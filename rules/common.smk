@@ -17,7 +17,10 @@ envvars:
 if "project" in config and (
     workflow.is_main_process or project.VARIABLE not in os.environ
 ):
-    project.join(str(config["project"]).split(os.pathsep))
+    for name in (names := str(config["project"]).split(os.pathsep)):
+        if not Path(name).is_dir():
+            raise WorkflowError(f"--config project: {name}: no such folder.")
+    project.join(names)
 if project.folders()[1:]:
 
     workdir: str(project.folders()[-1])

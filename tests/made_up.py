@@ -28,7 +28,8 @@ def copy_project(folder, patch, *folders):
     for name in folders:
         shutil.copytree(ROOT / name, folder / name)
     (folder / "data").mkdir()
-    shutil.copy(ROOT / "data" / "registry.yaml", folder / "data")
+    for path in (ROOT / "data").glob("*.yaml"):
+        shutil.copy(path, folder / "data")
     use_project(folder, patch)
 
 

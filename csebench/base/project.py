@@ -14,20 +14,21 @@ IS_INSTALLED = not (CHECKOUT / "Snakefile").exists()
 # methods/, papers/, config/ … lie beside the package; in a wheel, within it
 ROOT = PACKAGE / "_project" if IS_INSTALLED else CHECKOUT
 VARIABLE = "CSEBENCH_PROJECT"  # folders that join, as in PATH
-MARKER = ".csebench"  # a file that makes a folder such a one while it is the current folder
+MARKER = ".csebench"  # a file that makes a folder such a one, in it and below it
 
 if IS_INSTALLED:
     sys.path.append(str(ROOT))  # methods and evaluators are packages
 
 
 def folders() -> list[Path]:
-    """The project, then the folders that join it, in order. Runs, pages and results are written to the last. An
-    installed package is not written to: the current folder joins it."""
-    here = Path.cwd()
+    """The project, then the folders that join it, in order. Runs, pages and results are written to the last. The
+    current folder, or the nearest above it, joins where it has a MARKER; that of an installed package, which is not
+    written to, in any case."""
+    above = (folder for folder in (Path.cwd(), *Path.cwd().parents) if (folder / MARKER).exists())
     if given := os.environ.get(VARIABLE):
         joined = [Path(name) for name in given.split(os.pathsep)]
     else:
-        joined = [here] if IS_INSTALLED or (here / MARKER).exists() else []
+        joined = [here] if (here := next(above, Path.cwd() if IS_INSTALLED else None)) else []
     return list(dict.fromkeys([ROOT, *joined]))
 
 
@@ -44,6 +45,11 @@ def find(name: str | Path) -> Path:
 def name_of(path: Path) -> str:
     """The name of a file below the folder that holds it: `methods/simcse.py`; of any other file its path."""
     return next((str(path.relative_to(folder)) for folder in folders() if path.is_relative_to(folder)), str(path))
+
+
+def snakemake(page: Path) -> str:
+    """The command that makes a page, in the folder that results are written to."""
+    return f"snakemake {'-s $(csebench snakefile) ' if folders()[1:] else ''}-j4 {page}"
 
 
 def published(path: Path) -> Path:

@@ -70,13 +70,15 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     """The arguments of a verb, in the folder that results are written to: the last one that joins the project. Paths
     among the arguments are those of the folder before."""
     from csebench.base.errors import BadInput
-    from csebench.base.project import ROOT, folders, join
+    from csebench.base.project import ROOT, VARIABLE, folders, join
 
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     first.add_argument("--project", action="append", default=[])
     known, rest = first.parse_known_args(argv)
-    if missing := [name for name in known.project if not Path(name).is_dir()]:
-        raise BadInput(f"--project: {missing[0]}: no such folder; `csebench init {missing[0]}` makes it.")
+    joined = known.project or [*filter(None, os.environ.get(VARIABLE, "").split(os.pathsep))]
+    if missing := [name for name in joined if not Path(name).is_dir()]:
+        given = "--project" if known.project else VARIABLE
+        raise BadInput(f"{given}: {missing[0]}: no such folder; `csebench init {missing[0]}` makes it.")
     if known.project:
         join(known.project)
     from csebench.cli.verbs import parser  # what it offers depends on the folders

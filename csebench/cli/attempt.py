@@ -22,10 +22,12 @@ from csebench.base.files import write_text
 from csebench.base.project import ROOT, folders, join
 from csebench.base.runs import read_report
 from csebench.base.terminal import counted
+from csebench.cli.plan import downloads
 from csebench.plan import catalog, cost, targets, tuning
 from csebench.plan.papers import Recipe
-from csebench.plan.recipe import conditions, corpus_path, make_spec, positives_path, recipe_name
+from csebench.plan.recipe import conditions, corpus_path, make_spec, positives_path, recipe_defect, recipe_name
 from csebench.plan.registry import COMPONENTS, METHODS, check_name, declaration, protocol
+from csebench.plan.where_data_is import unavailable
 from csebench.score.store import score
 
 CHECKED_STEPS = 2
@@ -89,9 +91,14 @@ def open_attempt(file: Path, is_component: bool = False, **settings) -> Attempt:
         check_name(method, METHODS, "--against")
     if attempt.name in attempt.against:
         raise BadInput(f"--against: {attempt.name} is what is tried.")
+    catalog.scale(attempt.scale)
     for evaluator in attempt.evaluators:
         protocol(evaluator, "--evaluators")
-    catalog.scale(attempt.scale)
+        if reason := unavailable(evaluator, attempt.scale):
+            raise BadInput(f"--evaluators: {evaluator}: {reason}")
+    for recipe in attempt.recipes().values():
+        if broken := recipe_defect(recipe.method, recipe.components):
+            raise BadInput(broken)
     return attempt
 
 
@@ -124,6 +131,8 @@ def write_paper(attempt: Attempt) -> None:
 
 def budget(attempt: Attempt, trials: int | None) -> int:
     """Trials of a search: as many as what it is compared with had. Raises BadInput for another number."""
+    if trials is not None and not catalog.scale(attempt.scale).tuned:
+        raise BadInput(f"--trials: scale {attempt.scale} takes no settings from searches; leave it out.")
     known = {tuning.read_search(path).planned for path in tuning.search_files(attempt.scale)}
     if trials is not None and known and trials != max(known):
         raise BadInput(f"--trials {trials}: searches at scale {attempt.scale} have {max(known)} trials; leave it out.")
@@ -196,8 +205,10 @@ def results(attempt: Attempt) -> list[dict]:
     from csebench.report.csv_tables import comparison_record
     from csebench.report.words import SMOKE
 
-    records = []
-    reports = [read_report(catalog.RUNS / run_id) for page in attempt.pages for run_id in page.runs()]
+    records, searches = [], [tuning.made_search(name, attempt.scale) for name in attempt.searches()]
+    trained = {run.run for search in searches if search for trial in search.trials for run in trial.runs}
+    trained |= {run_id for page in attempt.pages for run_id in page.runs()}
+    reports = [read_report(catalog.RUNS / run_id) for run_id in trained]
     seconds = sum(report["provenance"]["seconds"] for report in reports if report)
     for page in attempt.pages:
         view = grid_view(attempt.paper, page.name, attempt.scale)
@@ -280,7 +291,7 @@ def try_method(
     with chdir(folders()[-1]):  # which paths of results are relative to
         count = budget(attempt, trials)
         write_paper(attempt)
-        for line in forecast(attempt, count):
+        for line in (*forecast(attempt, count), downloads(attempt.pages)):
             log(line)
         if plan:
             return []

@@ -6,6 +6,7 @@ from itertools import chain
 from csebench.base.terminal import print_table, print_text
 from csebench.cli.options import parse_targets
 from csebench.plan import catalog, registry, tuning
+from csebench.plan.recipe import recipe_defect
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, declaration, names
 from csebench.plan.targets import grid_label
 
@@ -20,7 +21,7 @@ def list_methods(args):
     rows = []
     for folder in (METHODS, COMPONENTS):
         for name in names(folder):
-            if broken := registry.recipe_defect(name, []) if folder == METHODS else registry.defect(name, folder):
+            if broken := recipe_defect(name, []) if folder == METHODS else registry.defect(name, folder):
                 rows.append([name, BROKEN, broken])
                 continue
             d = declaration(name, folder)

@@ -12,18 +12,17 @@ import yaml
 
 from csebench.base.errors import BadInput
 from csebench.base.files import read_text, write_text
-from csebench.base.project import MARKER, ROOT, folders
+from csebench.base.project import IS_INSTALLED, MARKER, ROOT, folders
 from csebench.plan import catalog
 from csebench.plan.papers import PRINTED, Grid, SettingsTable
 from csebench.plan.registry import METHODS, valid_declarations, valid_evaluators
 
 LAYOUT = ("methods", "methods/components", "evaluators", "papers", "evidence", "config", "data")
-CHECKS = "csebench show {0}\npytest tests/conformance/test_%s.py -k {0}"
-KINDS = {  # its template, and what to do next
-    "method": ("methods/_template.py", CHECKS % "conformance"),
-    "component": ("methods/components/_template.py", CHECKS % "conformance"),
-    "evaluator": ("evaluators/_template.py", CHECKS % "evaluators"),
-    "paper": ("papers/_template.yaml", "csebench show {0}\ncsebench plan {0}"),
+KINDS = {  # its template, and its tests
+    "method": ("methods/_template.py", "tests/conformance/test_conformance.py"),
+    "component": ("methods/components/_template.py", "tests/conformance/test_conformance.py"),
+    "evaluator": ("evaluators/_template.py", "tests/conformance/test_evaluators.py"),
+    "paper": ("papers/_template.yaml", None),
 }
 EVALUATOR = Grid.model_fields["evaluator"].default
 MARKS = re.compile(r"\\[a-zA-Z]+|[{}$*†‡§¶∗⋆★♠♣♥♦♢♡♯△▽]")  # of bold, footnotes and TeX
@@ -43,12 +42,12 @@ def init(args):
 
 def new(args):
     """Write a file from the template of its kind. Raises BadInput: the name is taken, or the table cannot be read."""
-    (template, what_next), name = KINDS[args.kind], args.name
+    (template, tests), name = KINDS[args.kind], args.name
     file, unread = template.replace("_template", name), []
     if args.kind == "paper":
         catalog.check_file_name("papers", name)
-    if any((folder / file).exists() for folder in folders()):
-        raise BadInput(f"{file}: exists; choose another name.")
+    if any((folder / name).exists() for folder in folders() for name in (file, file.removesuffix(".py"))):
+        raise BadInput(f"{file}: exists, or a folder of this name does; choose another name.")
     text, title = read_text(ROOT / template), name.replace("_", " ").capitalize()
     text = text.replace("template", name).replace("Template", title)
     if args.table is not None:
@@ -61,7 +60,10 @@ def new(args):
         text = "".join([head, "tables:\n", *tables, claims])
     path = folders()[-1] / file
     write_text(path, text.replace("$schema=..", f"$schema={os.path.relpath(ROOT, path.parent)}"))
-    print("\n".join([file, *unread, "", what_next.format(name)]))
+    what_next = [f"csebench plan {name}"] if tests is None else []
+    if tests is not None and not IS_INSTALLED:  # an installed package has no tests
+        what_next = [f"pytest {os.path.relpath(ROOT / tests)} -k {name}"]
+    print("\n".join([file, *unread, "", f"csebench show {name}", *what_next]))
 
 
 # ---------------------------------------------------------------- pasted tables
@@ -92,10 +94,14 @@ def table_text(number: str, lines: list[list[str]], unread: list[str]) -> str:
     if not columns and known_columns([label for label, *_ in body])[1]:
         return table_text(number, [*map(list, zip_longest(*lines, fillvalue=""))], unread)
     unread += [f"table {number}: column {label!r}: no known task" for label in labels if label not in columns]
+    twice = [label for label, count in Counter(labels).items() if count > 1]
+    unread += [f"table {number}: column {label!r}: occurs twice, the last is taken" for label in twice]
     recipes, rows = known_recipes(), []
     for label, *cells in body if columns else []:
         if not (run := find_recipe(label, recipes)):
-            unread.append(f"table {number}: row {label!r}: no known method")
+            unread.append(f"table {number}: row {label!r}: no known method, or several")
+        beyond = [cell for cell in cells[len(labels) :] if cell]
+        unread += [f"table {number}: row {label!r}: {cell!r} is behind the last column" for cell in beyond]
         cells = dict(zip_longest(labels, cells[: len(labels)], fillvalue=""))
         values = {column: printed_number(cells[column]) for column in columns}
         for column in (column for column, value in values.items() if not value and cells[column].lower() not in EMPTY):
@@ -137,14 +143,16 @@ def known_columns(labels: list[str]) -> tuple[str, dict[str, dict[str, str]]]:
 
 
 def known_recipes() -> dict[str, dict]:
-    """Recipes by label: methods by name and title, and the rows of papers/."""
+    """Recipes by label: methods by name and title, and the rows of papers/ whose label is that of one method."""
     methods = valid_declarations(METHODS).items()
-    recipes = {plain(label): {"method": name} for name, d in methods for label in (d.title, name)}
+    recipes: dict[str, dict] = {}
     tables = [t for name in catalog.paper_names() for t in catalog.paper(name).tables.values()]
     for row in (row for table in tables if not isinstance(table, SettingsTable) for row in table.rows):
         if row.run and not row.run.sweep and re.search("[a-z]{2}", plain(row.label)):
-            recipes.setdefault(plain(row.label), row.run.model_dump(exclude_defaults=True))
-    return recipes
+            recipe = row.run.model_dump(exclude_defaults=True)
+            first = recipes.setdefault(plain(row.label), recipe)
+            recipes[plain(row.label)] = first if first and first["method"] == recipe["method"] else {}
+    return recipes | {plain(label): {"method": name} for name, d in methods for label in (d.title, name)}
 
 
 def find_recipe(label: str, recipes: dict[str, dict]) -> dict | None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from csebench.base.errors import BadInput, unknown
+from csebench.base.project import snakemake
 from csebench.base.terminal import counted, json_text, print_text, table_text
 from csebench.cli import options
 from csebench.cli.status import read_state
@@ -24,7 +25,7 @@ def show_name(args):
         if not (shown := [*cells(name, scale, args.row, args.column)]):
             raise BadInput(f"show: {name} has no such cell; `csebench show {name}` lists its rows and columns.")
     else:
-        shown = [*declarations(name), *papers(name), *pages(name, scale), *runs(name, scale)]
+        shown = [*declarations(name, scale), *papers(name), *pages(name, scale), *runs(name, scale)]
     if not shown:
         hint = "`csebench methods`, `csebench evaluators` and `csebench papers` list names."
         raise unknown("name", name, options.described_names(), hint=hint)
@@ -35,12 +36,18 @@ def show_name(args):
         print_text(f"Scale {scale}.\n" + "\n\n".join(text for text, _ in shown))
 
 
-def declarations(name: str) -> Iterator[Shown]:
-    """A method, component or evaluator; an evaluator also with its settings, as in `beir:scifact`."""
+def declarations(name: str, scale: str) -> Iterator[Shown]:
+    """A method, component or evaluator; a method also with its settings at a scale, an evaluator with its own, as in
+    `beir:scifact`."""
     for folder, kind in ((METHODS, "method"), (COMPONENTS, "component"), (EVALUATORS, "evaluator")):
         if name in names(folder):
-            declared = any_declaration(name, folder)
-            yield declaration_text(declared), {"what": kind, **declared.model_dump(mode="json")}
+            declared, here = any_declaration(name, folder), {}
+            page = catalog.SIDE_BY_SIDE, catalog.SIDE_BY_SIDE, scale
+            if folder == METHODS and targets.defect(*page) is None:
+                cells = [row[0] for row in grids.plan_grid(*page)]
+                specs = [cell.specs[0] for cell in cells if cell.specs and cell.specs[0].method == name]
+                here = {f"at scale {scale}": spec.settings for spec in specs}
+            yield declaration_text(declared, here), {"what": kind, **declared.model_dump(mode="json"), **here}
     taker, colon, _ = name.partition(":")
     if colon and taker in names(EVALUATORS):
         wanted = protocol(name)
@@ -48,14 +55,15 @@ def declarations(name: str) -> Iterator[Shown]:
         yield text, {"what": "evaluator", "name": name, "settings": wanted.params, "tasks": wanted.tasks}
 
 
-def declaration_text(d) -> str:
+def declaration_text(d, here: dict[str, dict]) -> str:
     parts = [f"{d.name} (version {d.version}): {d.title}"]
     if hasattr(d, "hyperparameters"):
-        rows = [[key, value, source(d, key)] for key, value in dict(d.hyperparameters()).items()]
+        declared = dict(d.hyperparameters()).items()
+        rows = [[key, value, *(of.get(key) for of in here.values()), source(d, key)] for key, value in declared]
         space = tuning.search_space(d.name) if d.kind != "component" else d.search
         values = "; ".join(f"{key}: {', '.join(map(str, tried))}" for key, tried in space.items())
         parts[0] += f"\n{d.paper}"
-        parts.append(table_text(["parameter", "value", "source"], rows))
+        parts.append(table_text(["parameter", "value", *here, "source"], rows))
         parts.append(f"csebench tune tries {values or 'nothing of its own'}")
     else:
         parts[0] += f"\nprotocol {d.protocol}; tasks {', '.join(d.tasks)}; {d.source}"
@@ -106,7 +114,7 @@ def pages(name: str, scale: str) -> Iterator[Shown]:
                     method = row.run.method if row.run else ""
                     rows.append([row.label, method, *(value and value.text for value in row.values)])
             lines = [f"{paper}/{key}: {grid.title}", grid.caption, "", table_text(head, rows)]
-            lines += ["", f"Page: {page.path} (snakemake -j4 {page.path}). Claims: csebench claims {paper}/{key}"]
+            lines += ["", f"Page: {page.path} ({snakemake(page.path)}). Claims: csebench claims {paper}/{key}"]
             about = {"what": key.rstrip("0123456789"), "paper": paper, "name": key, "page": str(page.path)}
             yield "\n".join(lines), about | grid.model_dump()
 

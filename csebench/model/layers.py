@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import torch
 from torch import nn
+from torch._functorch import config as functorch_config
 
 from csebench.base.errors import first_line
 from csebench.model.chunks import in_chunks
@@ -75,7 +76,7 @@ def can_compile() -> bool:
         return False
     torch._dynamo.config.recompile_limit = 64  # lengths, last batches, with and without gradient
     torch._dynamo.config.suppress_errors = True
-    torch._functorch.config.force_non_lazy_backward_lowering = True  # else errors of the backward graph come later
+    functorch_config.force_non_lazy_backward_lowering = True  # else errors of the backward graph come later
     logging.getLogger("torch._dynamo.convert_frame").addFilter(_give_up)
     return True
 

@@ -122,14 +122,21 @@ def scale(name: str = DEFAULT_SCALE) -> Scale:
 
 
 @cached
+def encoder_roles() -> set[str]:
+    """The roles of encoders in all scales that are valid."""
+    valid = [scale(name) for name in scale_names() if problem_of(scale, name) is None]
+    return {role for one in valid for role in one.encoders}
+
+
+@cached
 def datasets() -> dict[str, Dataset]:
     """The datasets of data/registry.yaml, of the project and of folders that join it; two of one name are refused."""
-    datasets: dict[str, Dataset] = {}
-    for path in (folder / "data" / "registry.yaml" for folder in folders()):
-        more = read_yaml(path, RootModel[dict[str, Dataset]]).root if path.exists() else {}
+    datasets, places = {}, {}
+    for path in (path for folder in folders() if (path := folder / "data" / "registry.yaml").exists()):
+        more = read_yaml(path, RootModel[dict[str, Dataset]]).root
         if both := sorted(datasets.keys() & more.keys()):
-            raise BadInput(f"{path}: {both[0]}: the project has a dataset of this name, too; rename it.")
-        datasets |= more
+            raise BadInput(f"{path}: {both[0]}: {places[both[0]]} has a dataset of this name, too; rename one.")
+        datasets, places = datasets | more, places | dict.fromkeys(more, path)
     return datasets
 
 

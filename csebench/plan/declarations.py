@@ -139,9 +139,10 @@ class Declaration(Strict):
     @model_validator(mode="after")
     def names_are_declared(self):
         sides = [side for pair in self.below for side in pair if isinstance(side, str)]
-        for key, names in (("below", sides), ("keeps", self.keeps)):
-            if strange := [name for name in names if name not in self.params]:
-                raise ValueError(f"{key}: unknown parameter {strange[0]!r}; known: {', '.join(self.params)}")
+        for key, names in (("below", sides), ("keeps", self.keeps), ("search", self.search)):
+            known = self.hyperparameters.model_fields if key == "search" else self.params
+            if strange := [name for name in names if name not in known]:
+                raise ValueError(f"{key}: unknown parameter {strange[0]!r}; known: {', '.join(known)}")
         return self
 
     @cached_property

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 from csebench.base.caches import cached
 from csebench.base.errors import unknown
 from csebench.base.files import project_files, read_with_lines
-from csebench.base.project import find, folders
+from csebench.base.project import folders
 from csebench.plan import catalog, registry
 from csebench.plan.declarations import Pooler, Strict
 from csebench.plan.papers import Erratum, Published, PublishedValue, Row
@@ -253,8 +253,8 @@ def names() -> Names:
 @cached
 def checkpoints() -> list[Checkpoint]:
     """Every released checkpoint."""
-    path = find("evidence/checkpoints.yaml")
-    return read_with_lines(path, Checkpoints, as_written=True)[0].checkpoints if path.exists() else []
+    paths = [path for folder in folders() if (path := folder / "evidence" / "checkpoints.yaml").exists()]
+    return [c for path in paths for c in read_with_lines(path, Checkpoints, as_written=True)[0].checkpoints]
 
 
 # ---------------------------------------------------------------- which evidence is of a row

@@ -8,11 +8,11 @@ from itertools import chain
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, unknown
 from csebench.plan import tuning
-from csebench.plan.catalog import SIDE_BY_SIDE, paper, place_in_paper, scale
+from csebench.plan.catalog import SIDE_BY_SIDE, encoder_roles, paper, place_in_paper, scale
 from csebench.plan.declarations import Scale, Value
 from csebench.plan.papers import FIGURES_OF_SCORES, Column, Figure, Grid, Recipe, Row, SettingsTable, Table, pick_grid
-from csebench.plan.recipe import conditions, corpus_of, make_spec, pretraining
-from csebench.plan.registry import EVALUATORS, declaration, defect, panels, protocol, recipe_defect
+from csebench.plan.recipe import conditions, corpus_of, make_spec, pretraining, recipe_defect
+from csebench.plan.registry import EVALUATORS, declaration, defect, panels, protocol
 from csebench.plan.spec import Spec
 
 
@@ -42,12 +42,13 @@ def plan_grid(paper_name: str, name: str, scale_name: str) -> list[list[CellPlan
     if isinstance(grid, SettingsTable):
         return []
     for index, column in enumerate(grid.columns):
-        where = place_in_paper(paper_name, name, "columns", index)
-        evaluator = grid.column_evaluator(column)
+        key = ("columns", index) if column.evaluator else ("evaluator",)
+        evaluator, where = grid.column_evaluator(column), place_in_paper(paper_name, name, *key)
         if column.task is None or defect(evaluator, EVALUATORS, where):
             continue
         if column.task not in (tasks := protocol(evaluator, where).tasks):
-            raise unknown(f"task of {evaluator}", column.task, tasks, f"{where}: {column.label}")
+            where = f"{place_in_paper(paper_name, name, 'columns', index)}: {column.label}"
+            raise unknown(f"task of {evaluator}", column.task, tasks, where)
     if isinstance(grid, Figure) and grid.kind not in FIGURES_OF_SCORES:
         where, drawn_by = place_in_paper(paper_name, name, "kind"), panels().get(grid.kind, [])
         if not drawn_by:
@@ -76,6 +77,8 @@ def _plan_cell(
         return CellPlan(row, column)  # derived from other cells
     role = recipe.encoder or grid.encoder
     if role not in scale.encoders:
+        if role not in encoder_roles():
+            raise unknown("encoder of config/", role, encoder_roles(), where)
         return CellPlan(row, column, missing=f"no {role} at scale {scale.scale}")
     if column.size not in scale.sizes:
         file = f"config/{scale.scale}.yaml"
@@ -94,22 +97,13 @@ def _plan_cell(
     encoder = scale.encoders[role]
     recipe, given = recipe.model_copy(update={"sweep": sweep}), tuning.tuned_conditions(scale, encoder)
     where = f"{where}: {row.label}, with config/{scale.scale}.yaml"
-    specs = [
-        make_spec(recipe, encoder, scale.sizes[column.size], seed, given, where)
-        for seed in scale.seeds_by_size.get(column.size, seeds)
-    ]
+    size, seeds = scale.sizes[column.size], scale.seeds_by_size.get(column.size, seeds)
+    specs = [make_spec(recipe, encoder, size, seed, given, where) for seed in seeds]
     distinct = {spec.run_id: spec for spec in specs}  # an untrained method has one run for all seeds
     before = pretraining(specs[0].params, encoder, given, where)
-    shown = protocol(evaluator)
-    return CellPlan(
-        row,
-        column,
-        tuple(distinct.values()),
-        evaluator,
-        column.task if column.task in shown.tasks else shown.tasks[0],
-        column.metric or shown.metric,
-        before=(before,) if before else (),
-    )
+    shown, of_before = protocol(evaluator), (before,) if before else ()
+    task, metric = column.task if column.task in shown.tasks else shown.tasks[0], column.metric or shown.metric
+    return CellPlan(row, column, tuple(distinct.values()), evaluator, task, metric, before=of_before)
 
 
 def parts_of_cell(grid: Grid, cells: list[list[CellPlan]], row: int, column: int) -> list[CellPlan]:

@@ -81,6 +81,8 @@ class Row(Strict):
     def is_run_or_missing(self):
         if (self.run is None) == (self.missing is None):
             raise ValueError(f"{self.label}: needs either `run`, or `missing` with the reason why nothing is run")
+        if (self.source == "copied") != (self.origin is not None):
+            raise ValueError(f"{self.label}: `source: copied` and `from`, the paper copied from, go together")
         return self
 
 

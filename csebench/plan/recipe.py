@@ -14,11 +14,21 @@ from pathlib import Path
 from typing import Any
 
 from csebench.base.caches import cached
-from csebench.base.errors import BadInput, unknown
+from csebench.base.errors import BadInput, problem_of, unknown
 from csebench.plan.catalog import POSITIVES, data_root, dataset
-from csebench.plan.declarations import Dataset, Declaration, EncoderRef, RunSettings, Scale, Value
+from csebench.plan.declarations import LARGEST, Dataset, Declaration, EncoderRef, RunSettings, Scale, Value
 from csebench.plan.papers import Recipe
-from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill, valid_declarations
+from csebench.plan.registry import (
+    COMPONENTS,
+    METHODS,
+    check_name,
+    declaration,
+    defect,
+    files,
+    fill,
+    literal_with_lines,
+    valid_declarations,
+)
 from csebench.plan.spec import ComponentSpec, CorpusSpec, Spec, digest
 
 SHARED = ("learning_rate", "temperature", "pooler")  # settings that are searched once for the methods of a kind
@@ -65,6 +75,7 @@ def make_spec(recipe: Recipe, encoder: EncoderRef, size: int, seed: int, given: 
     chosen = by_component({key: value for key, value in tuned.items() if key not in stated})
     components = {}
     for name in used:
+        check_name(name, COMPONENTS, where)
         component = declaration(name, COMPONENTS)
         if reason := refusal(method, component):
             raise BadInput(f"{where}: {method.name} cannot take component {name}: {reason}.")
@@ -95,6 +106,26 @@ def make_spec(recipe: Recipe, encoder: EncoderRef, size: int, seed: int, given: 
     )
     refuse_contradictions(spec, where)
     return spec
+
+
+def recipe_defect(method: str, components: Iterable[str], where: str = "") -> str | None:
+    """What is wrong with a file that a method with added components needs, or None."""
+    for name, folder in ((method, METHODS), *((name, COMPONENTS) for name in components)):
+        if broken := defect(name, folder, where):
+            return broken
+    return problem_of(check_alone, method)
+
+
+@cached
+def check_alone(method: str) -> None:
+    """Raises BadInput where the file of a method, or one of its variants, makes no run."""
+    path, any_data = files(METHODS)[method], Dataset(path="any", sha256="")
+    _, lines = literal_with_lines(path, "DECLARATION")
+    given = Conditions({"sentences": any_data, "triplets": any_data}, "", RunSettings(), stage=(LARGEST, 0))
+    for variant in (None, *declaration(method).variant_params):
+        where, keys = lines.locate(("variants", variant) if variant else ())
+        recipe, encoder = Recipe(method=method, variant=variant), EncoderRef(name="any", revision="any")
+        make_spec(recipe, encoder, LARGEST, 0, given, ": ".join([where, *keys[1:]]))
 
 
 def refuse_contradictions(spec: Spec, where: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,12 +96,22 @@ def with_imports(path: Path, packages: tuple[str, ...] = ("methods.", "evaluator
 
 def base_method(path: Path) -> str | None:
     """The method whose class that of a method's file extends; None where that is the engine's."""
-    body = parse_python(path).body
-    imports = [node for node in body if isinstance(node, ast.ImportFrom)]
-    modules = {alias.asname or alias.name: f"{node.module}" for node in imports for alias in node.names}
-    classes = [node for node in body if isinstance(node, ast.ClassDef) and node.name == "Method"]
-    bases = [modules.get(ast.unparse(base), "").removeprefix("methods.") for node in classes for base in node.bases]
-    return next((base for base in bases if base != path.stem and base in names(METHODS)), None)
+    meant, bases = (
+        {},
+        ["Method"],
+    )  # what a name is, as `methods.simcse.Method`; a class that is imported is its own base
+    for node in parse_python(path).body:
+        if isinstance(node, ast.ImportFrom | ast.Import):
+            prefix = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            meant |= {alias.asname or alias.name: prefix + alias.name for alias in node.names}
+        elif isinstance(node, ast.ClassDef) and node.name == "Method":
+            bases = [ast.unparse(base) for base in node.bases]
+    for base in bases:
+        first, dot, rest = base.partition(".")
+        folder, _, name = (meant.get(first, first) + dot + rest).rpartition(".")[0].rpartition(".")
+        if folder == METHODS.name and name != path.stem and name in names(METHODS):
+            return name
+    return None
 
 
 def check_name(name: str, folder: Path, where: str = "") -> None:
@@ -117,18 +127,6 @@ def defect(text: str, folder: Path, where: str = "") -> str | None:
     name = text.partition(":")[0]
     check_name(name, folder, where)
     return problem_of(any_declaration, name, folder)
-
-
-def recipe_defect(method: str, components: Iterable[str], where: str = "") -> str | None:
-    """What is wrong with a file that a method with added components needs, or None."""
-    needed = [(method, METHODS), *((name, COMPONENTS) for name in components)]
-    for name, folder in needed:
-        if broken := defect(name, folder, where):
-            return broken
-        declared = declaration(name, folder)
-        needed += [(component, COMPONENTS) for component in declared.components]
-        needed += [(stage, METHODS) for stage in declared.stages]
-    return None
 
 
 def declaration(name: str, folder: Path = METHODS) -> Declaration:

@@ -26,8 +26,8 @@ from csebench.base.project import find, folders
 from csebench.plan import catalog
 from csebench.plan.declarations import EncoderRef, Scale, Seed, Strict, Value
 from csebench.plan.papers import Recipe
-from csebench.plan.recipe import Conditions, conditions, host, inherited, make_spec, recipe_name
-from csebench.plan.registry import COMPONENTS, METHODS, declaration, recipe_defect, valid_declarations
+from csebench.plan.recipe import Conditions, conditions, host, inherited, make_spec, recipe_defect, recipe_name
+from csebench.plan.registry import COMPONENTS, METHODS, declaration, valid_declarations
 from csebench.plan.spec import Spec
 
 ENCODER = "bert-base"  # role in config/; rows on another encoder keep their settings
@@ -150,7 +150,7 @@ def searches_before(name: str) -> list[str]:
 
 def tunable() -> list[str]:
     """Methods that have something to try."""
-    return [name for name in valid_declarations(METHODS) if search_space(name)]
+    return [name for name in valid_declarations(METHODS) if not is_broken(name) and search_space(name)]
 
 
 def plan_trials(name: str, scale_name: str, number: int | None = None) -> list[tuple[Settings, list[Spec]]]:

@@ -80,7 +80,7 @@ def from_hub(wanted: Protocol, data_root: Path | DataRoot) -> bool:
 def unavailable(evaluator: str, scale_name: str) -> str | None:
     """Why an evaluator cannot be run at a scale: the data root has not its files, and no public source has them."""
     wanted, data_root = protocol(evaluator), catalog.data_root(catalog.scale(scale_name))
-    if wanted.fetched is not None or from_hub(wanted, data_root):
+    if source_of(wanted.fetched or "") or from_hub(wanted, data_root):
         return None
     lacking = [name for name in wanted.files if source_of(name) is None and not matches(data_root, name)]
     return f"no {', '.join(lacking)} in the folder of benchmark data: {remedy(lacking[0])}" if lacking else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from csebench.base.project import snakemake
 from csebench.plan.catalog import dataset
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.grids import find_grid, substitute, substitute_sweep
@@ -117,7 +118,7 @@ def provenance_lines(page: Page) -> str:
         versions = ", ".join(sorted({f"torch {content['provenance']['packages']['torch']}" for content in contents}))
         hardware = ", ".join(sorted({training["gpu"] or training["processor"] for training in trainings}))
         lines.append(f"- Commit: {commits}; {versions}; hardware: {hardware}.")
-    lines.append(f"- Regenerate: `snakemake -j4 {page.path}`.")
+    lines.append(f"- Regenerate: `{snakemake(page.path)}`.")
     return "\n".join(lines)
 
 

@@ -22,7 +22,8 @@ from csebench.base.project import ROOT
 from csebench.model.encoder import Encoder
 from csebench.model.pooling import TEMPLATES
 from csebench.plan.declarations import POOLERS, Declaration, Evaluation
-from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill, names, read_literal
+from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill, names, parse_python, read_literal
+from csebench.plan.registry import files as files_of
 from csebench.score.models import open_model
 from csebench.train import trainer
 
@@ -100,7 +101,7 @@ def test_says_where_values_come_from(name, folder):
 
 @files
 def test_docstring_in_the_fixed_order(name, folder):
-    text = ast.get_docstring(ast.parse((folder / f"{name}.py").read_text(encoding="utf-8")))
+    text = ast.get_docstring(parse_python(files_of(folder)[name]))
     found = re.findall(rf"(?:^|[.;] +|\n)({'|'.join(SECTIONS)}): *\S", text)
     assert list(dict.fromkeys(found)) == list(SECTIONS), f"the docstring of {name} has not {SECTIONS}, in this order"
 

@@ -51,7 +51,7 @@ def findings_of(tmp_path, monkeypatch):
         for number, row, column, text in cells:
             paper["tables"][number]["rows"][row]["values"][column] = text
         for number, text in (("5", source), ("1", first)):
-            paper["tables"][number]["rows"][0]["source"] = text
+            paper["tables"][number]["rows"][0] |= {"source": text} | ({"from": "Theirs"} if text == "copied" else {})
         paper["claims"][0] |= claim
         papers = [paper]
         if copy_of_table:

@@ -252,6 +252,8 @@ def test_a_spec_that_does_not_fit(changes, parts, refused, here, no_torch):
         ("papers/micse.yaml", "batch_size: 50", "batch_sise: 50", ["batch_sise", "'batch_size'"]),
         ("papers/micse.yaml", 'size: "10%"', 'size: "11%"', ["size of config/smoke.yaml '11%'", "'1%'"]),
         ("papers/micse.yaml", 'task: "Avg."', 'task: "Awg."', ["task of sts 'Awg.'", "'Avg.'"]),
+        ("papers/infocse.yaml", "encoder: bert-large, params", "encoder: bert-huge, params", ["rows.", "'bert-huge'"]),
+        ("papers/micse.yaml", "source: copied", "source: rerun", ["tables.1.rows.", "`source: copied` and `from`"]),
         ("papers/micse.yaml", "evaluator: attention", "evaluator: atention", ["'atention'", "'attention'"]),
         ("papers/micse.yaml", "sweep: {negatives: zeroed}", "sweep: {negative: zeroed}", ["tables.4", "'negatives'"]),
         ("papers/micse.yaml", "name: micse", "name: infocse", ["name: is 'infocse'", "micse.yaml"]),

@@ -50,6 +50,19 @@ def own(tmp_path, monkeypatch):
     caches.clear()
 
 
+def test_a_folder_below_it_is_part_of_it(tmp_path, monkeypatch):
+    (tmp_path / ".csebench").touch()
+    (tmp_path / "papers" / "drafts").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "papers" / "drafts")
+    assert folders() == [ROOT, tmp_path]
+
+
+def test_one_that_is_not_there_is_refused(monkeypatch, capsys):
+    monkeypatch.setenv("CSEBENCH_PROJECT", "nowhere")
+    assert cli.main(["methods"]) == 2
+    assert "CSEBENCH_PROJECT: nowhere: no such folder" in capsys.readouterr().err
+
+
 def test_what_is_in_it_is_the_projects(own):
     assert folders() == [ROOT, own]
     assert registry.load("mine").__module__ == "methods.mine" and "simcse" in registry.names(registry.METHODS)

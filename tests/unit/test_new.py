@@ -46,6 +46,7 @@ def test_a_new_file_is_valid_under_its_name(kind, project, capsys):
     ("words", "part"),
     [
         ("method simcse", "methods/simcse.py: exists"),
+        ("method components", "methods/components.py: exists, or a folder"),
         ("paper micse", "papers/micse.yaml: exists"),
         ("method My-Method", "'My-Method'"),
         ("method a_name_that_no_listing_shows", "at most 20"),
@@ -93,6 +94,15 @@ def test_labels_give_tasks_and_recipes_and_the_rest_is_listed(project, capsys):
     assert (known.run.method, known.run.encoder, unknown.run) == ("simcse", "bert-large", None)
     out = capsys.readouterr().out
     assert "table A1: column 'speed': no known task" in out and 'row "Nobody\'s (us, 2026)": no known method' in out
+
+
+def test_what_could_mean_two_things_is_not_guessed(project, capsys):
+    """Papers print rows of one label for several methods, and tables have columns of one label."""
+    text = "Model\tSTS12\tSTS12\nSimCSE-BERT_base\t1.0\t2.0\t3.0\n"
+    (row,) = paper_from(project, "pasted", text).tables["1"].rows
+    assert (row.run.method, [value.text for value in row.values]) == ("simcse", ["2.0"])
+    out = capsys.readouterr().out
+    assert "'STS12': occurs twice, the last is taken" in out and "'3.0' is behind the last column" in out
 
 
 def test_rows_of_tasks_become_columns(project):

@@ -36,6 +36,11 @@ def test_citation_and_changelog_fit_the_package():
     assert headings[:2] == ["Unreleased", csebench.__version__]
 
 
+def test_a_wheel_has_all_tables_of_data():
+    included = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert {f"data/{path.name}" for path in (ROOT / "data").glob("*.yaml")} <= {*included["force-include"]}
+
+
 def test_before_a_commit_runs_checks_of_ci():
     (local,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
     checks = (ROOT / ".ci" / "run").read_text()
@@ -62,6 +67,7 @@ def test_a_wheel_is_enough_for_a_folder_of_ones_own(tmp_path):
     done = run("csebench", "render", "micse/table2", "--scale", "mini")
     committed = (ROOT / "results" / "mini" / "micse" / "table2.md").read_text()
     elsewhere = committed.replace("../../../docs/", f"{REPOSITORY}/blob/main/docs/")
+    elsewhere = elsewhere.replace("`snakemake -j4", "`snakemake -s $(csebench snakefile) -j4")
     assert done.stdout.rstrip() == elsewhere.rstrip(), done.stderr
     snakefile = run("csebench", "snakefile").stdout.strip()
     done = run("snakemake", "-s", snakefile, "-j2", "results/micse/table4.md")

@@ -63,6 +63,10 @@ def project(tmp_path, monkeypatch):
     for source, target in (files | {"paper_scale.yaml": "config/paper.yaml"}).items():
         (tmp_path / target).parent.mkdir(exist_ok=True)
         shutil.copy(GOLDEN / source, tmp_path / target)
+    another = (
+        (GOLDEN / "scale.yaml").read_text().replace("scale: tiny", "scale: large").replace("bert-base", "bert-large")
+    )
+    (tmp_path / "config" / "large.yaml").write_text(another)
     (tmp_path / "data").mkdir()
     shutil.copy(ROOT / "data" / "registry.yaml", tmp_path / "data" / "registry.yaml")
     use_project(tmp_path, monkeypatch)

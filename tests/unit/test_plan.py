@@ -37,11 +37,6 @@ def runs_by_size(paper, label, scale):
     return {cell.column.size: {s.run_id for s in cell.specs} for cell in cells}
 
 
-def test_a_copied_row_says_where_from():
-    for r in (r for grid in CELLS for r in grids.find_grid(*grid).rows):
-        assert (r.source == "copied") == (r.origin is not None), f"{r.label}: copied from where?"
-
-
 @pytest.mark.parametrize("scale", SCALES)
 def test_every_cell_has_runs_or_says_why_not(scale):
     for cell in (cell for grid in CELLS for cell in chain(*grids.plan_grid(*grid, scale))):

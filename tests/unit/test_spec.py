@@ -143,6 +143,11 @@ def test_a_method_may_declare_what_runs_do_not_state():
     assert "selection" not in stated and (declared.unstated | stated)["selection"] == "best"
 
 
+def test_what_is_searched_is_a_parameter():
+    with pytest.raises(ValidationError, match="search: unknown parameter 'temprature'"):
+        Declaration.model_validate({**LITERAL, "search": {"temprature": [0.1]}})
+
+
 def test_an_untrained_method_has_one_run_and_a_control_one_per_seed():
     """No seed, no size, no training setting, no corpus moves BERT as it is."""
     changed = given(override={"steps": 7, "batch_size": 4}, precision="bf16")
@@ -219,8 +224,13 @@ def test_a_method_that_is_dropped_in_gets_what_simcse_gets(name, drop_in):
 
 def test_a_method_is_of_the_kind_of_the_class_that_it_extends(drop_in):
     literal = {**LITERAL, "name": "mine"}
-    for imported, kind in (("methods.simcse_sup", "supervised"), ("csebench.train.method", "two_views")):
-        drop_in(f"from {imported} import Method as Base\nDECLARATION = {literal}\nclass Method(Base): pass\n")
+    for imported, base, kind in (
+        ("from methods.simcse_sup import Method as Base", "Base", "supervised"),
+        ("from methods import simcse_sup", "simcse_sup.Method", "supervised"),
+        ("import methods.simcse_sup", "methods.simcse_sup.Method", "supervised"),
+        ("from csebench.train.method import Method as Base", "Base", "two_views"),
+    ):
+        drop_in(f"{imported}\nDECLARATION = {literal}\nclass Method({base}): pass\n")
         assert declaration("mine").kind == kind
     assert declaration("diffcse").kind == "two_views" and declaration("msse_sup").corpus == "triplets"
 

@@ -107,11 +107,14 @@ def test_files_that_are_not_those_of_the_spec(make_spec, train, tmp_path, corpus
 # ---------------------------------------------------------------- steps
 
 
-def test_what_a_run_reports(make_spec, train, tmp_path):
-    """The last step is evaluated too; a loss is the mean since the reading before, at most ten steps ago."""
+def test_what_a_run_reports(make_spec, train, tmp_path, monkeypatch):
+    """The last step is evaluated too; a loss is the mean since the reading before, at most ten steps ago; what a
+    method learns besides is read at every evaluation."""
+    monkeypatch.setattr(Method, "learned", lambda method: {"temperature": method.p.temperature})
     spec = make_spec("simcse", params={"steps": 13, "evaluate_every": 12})
     report = train(spec, tmp_path / "run")
     assert [point["step"] for point in report["curve"]] == [12, 13]
+    assert all(point["learned"] == {"temperature": 0.05} for point in report["curve"])
     assert [step for step, _ in report["losses"]] == [10, 12, 13]
     facts = ("steps", "sentences", "processes", "resumed_at", "run")
     assert [report[fact] for fact in facts] == [13, 400, 1, None, spec.run_id]

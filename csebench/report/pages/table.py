@@ -334,12 +334,11 @@ def table_of(view: GridView, text: Callable[[Cell], str | None]) -> Table:
 def others_fold(view: GridView) -> list[Part]:
     """Scores of runs that other people published, and how these runs differ."""
     table = table_of(view, others_text)
-    if not table.rows:
+    if not table.rows or not is_printed(view):
         return []
     known = [(cell.plan.row.label, cell.others) for cells in view.rows for cell in cells if cell.others]
     lines = as_list(by_text((label, f"{o.kind}, {', '.join(o.sources)}: {o.differs}.") for label, o in known))
-    printed = "; in brackets what these runs say of the printed value" * is_printed(view)
-    text = f"Not mixed with ours{printed}."
+    text = "Not mixed with ours; in brackets what these runs say of the printed value."
     return [Fold("Others' runs on the paper's encoder", [text, table, lines])]
 
 
