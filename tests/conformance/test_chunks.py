@@ -14,7 +14,7 @@ from csebench.train import trainer
 CHUNK = 5  # divides no batch of these tests
 
 
-def two_steps(spec, sentences, chunk_size, dropout=True):
+def two_steps(spec, sentences, chunk_size, dropout=True, precision="fp32"):
     """(losses, gradients by parameter) of a run's first two steps, the second with a queue."""
     modules, optimizer = assembled(spec, chunk_size)
     if not dropout:
@@ -30,7 +30,7 @@ def two_steps(spec, sentences, chunk_size, dropout=True):
     losses = []
     for step in range(2):
         torch.manual_seed(step)
-        losses.append(trainer.optimise(modules["method"], modules["components"], optimizer, batch, "fp32"))
+        losses.append(trainer.optimise(modules["method"], modules["components"], optimizer, batch, precision))
     return torch.stack(losses), gradients
 
 

@@ -17,6 +17,7 @@ from test_chunks import CHUNK, turn_dropout_off, two_steps
 from test_conformance import PLAIN, RUNS, TRAINED, assembled, batches, runs
 
 from csebench.base.project import ROOT
+from csebench.model import chunks
 from csebench.model.encoder import PADDED_TO
 from csebench.model.layers import Dropout
 from csebench.train import trainer
@@ -104,6 +105,19 @@ def test_chunks_have_the_loss_of_the_whole_batch(run, make_spec, sentences):
     spec = make_spec(**RUNS[run])
     (whole, _), (chunks, _) = (two_steps(spec, sentences, size, dropout=False) for size in (None, CHUNK))
     torch.testing.assert_close(chunks, whole, rtol=LOSS["rel"], atol=LOSS["abs"])
+
+
+@runs(PLAIN)
+def test_compiled_chunks_replay_their_masks(run, make_spec, sentences, monkeypatch):
+    """In bf16, against the same chunks kept in memory: nothing is computed again."""
+    spec = make_spec(**RUNS[run])
+    chunked, gradients = two_steps(spec, sentences, CHUNK, precision="bf16")
+    monkeypatch.setattr(chunks, "checkpoint", lambda function, *rows, use_reentrant: function(*rows))
+    kept, wanted = two_steps(spec, sentences, CHUNK, precision="bf16")
+    torch.testing.assert_close(chunked, kept, rtol=1e-2, atol=1e-2)
+    for one, other in zip(gradients, wanted, strict=True):
+        one, other = (torch.cat([g.flatten() for g in each.values()]) for each in (one, other))
+        assert (one - other).norm() < 0.05 * other.norm() + 1e-4
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])

@@ -334,11 +334,12 @@ def table_of(view: GridView, text: Callable[[Cell], str | None]) -> Table:
 def others_fold(view: GridView) -> list[Part]:
     """Scores of runs that other people published, and how these runs differ."""
     table = table_of(view, others_text)
-    if not table.rows or not is_printed(view):
+    if not table.rows:
         return []
     known = [(cell.plan.row.label, cell.others) for cells in view.rows for cell in cells if cell.others]
     lines = as_list(by_text((label, f"{o.kind}, {', '.join(o.sources)}: {o.differs}.") for label, o in known))
-    text = "Not mixed with ours; in brackets what these runs say of the printed value."
+    printed = "; in brackets what these runs say of the printed value" * is_printed(view)
+    text = f"Not mixed with ours{printed}."
     return [Fold("Others' runs on the paper's encoder", [text, table, lines])]
 
 
