@@ -33,16 +33,12 @@ def save_encoder(folder: Path, encoder: Encoder, pooler: str, transform=None) ->
         encoder.tokenizer.init_kwargs.pop(key, None)
     encoder.tokenizer.save_pretrained(folder)
     if transform is not None:
-        transform.save(folder)
-        return
+        return transform.save(folder)
     if pooler in TEMPLATES:
-        write_json(
-            folder / "modules.json", [{"idx": 0, "name": "0", "path": "", "type": "csebench.model.prompt.Prompt"}]
-        )
-        return
-    write_json(
-        folder / "sentence_bert_config.json", {"max_seq_length": encoder.max_seq_length, "do_lower_case": False}
-    )
+        prompt = {"idx": 0, "name": "0", "path": "", "type": "csebench.model.prompt.Prompt"}
+        return write_json(folder / "modules.json", [prompt])
+    config = {"max_seq_length": encoder.max_seq_length, "do_lower_case": False}
+    write_json(folder / "sentence_bert_config.json", config)
     modules = [("", "Transformer")]
     if pooler in TWO_LAYERS:
         modules.append(("1_WeightedLayerPooling", "WeightedLayerPooling"))
