@@ -8,7 +8,7 @@ from csebench.cli.options import parse_targets
 from csebench.plan import catalog, registry, tuning
 from csebench.plan.recipe import recipe_defect
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, declaration, names
-from csebench.plan.targets import defect, grid_label, grid_names
+from csebench.plan.targets import defect, grid_label, grid_names, target_name
 
 BROKEN = "BROKEN"  # a file that is not valid; the reason stands beside it
 MORE = "\n`csebench show NAME` has everything about one; --json has all fields of all."
@@ -59,7 +59,7 @@ def list_papers(args):
     ]
     rows += [[name, f"{BROKEN}: {why}"] for name, why in catalog.broken_papers().items()]
     grids = [(name, grid) for name in papers for grid in grid_names(name)]
-    broken = {"/".join(grid): defect(*grid, catalog.DEFAULT_SCALE) for grid in grids}
+    broken = {target_name(*grid): defect(*grid, catalog.DEFAULT_SCALE) for grid in grids}
     rows += [[name, f"{BROKEN}: {why}"] for name, why in broken.items() if why]
     print_table(["name", "paper", "tables", "figures", "claims"], rows, args.json)
 

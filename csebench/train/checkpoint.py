@@ -43,7 +43,7 @@ class TrainState:
         """Without the best weights, which have a file, and without what is frozen, which a resumed run loads again."""
         values = {name: getattr(self, name) for name in self.PLAIN}
         values |= {"best": {key: value for key, value in self.best.items() if key != "weights"}}
-        frozen = tuple(f"{name}." for name, module in self.modules.named_modules() if hasattr(module, "frozen"))
+        frozen = tuple(f"{name}." for name, module in self.modules.named_modules() if vars(module).get("frozen"))
         values["state"] = {k: v for k, v in self.modules.state_dict().items() if not k.startswith(frozen)}
         values |= {"optimizer": self.optimizer.state_dict(), "rng": torch.get_rng_state()}
         return values | ({"cuda_rng": torch.cuda.get_rng_state()} if self.device.type == "cuda" else {})

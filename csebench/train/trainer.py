@@ -56,7 +56,8 @@ class Training:
             raise RunFailed(f"{problem}, of which other processes have a part; another try may.")
         size, advice = self.fitting_chunk(batch), "take a smaller `batch_size` or `max_length`."
         if size:
-            advice = f"give --chunk-size {size} (to Snakemake: --set-resources train:chunk_size={size})."
+            sure = ", which fits" * (parallel.world_size() == 1)
+            advice = f"give --chunk-size {size}{sure} (to Snakemake: --set-resources train:chunk_size={size})."
         raise OutOfMemory(f"{problem}; {advice}")
 
     def fitting_chunk(self, batch: list) -> int:
@@ -144,11 +145,10 @@ def assemble(
     modules = nn.ModuleDict({"method": method, "components": components}).to(encoder.device).train()
     use_chunks(modules, chunk_size)
     known_ids = {}  # of the run's sentences, which all encoders share: trained, momentum, auxiliary
-    for module in modules.modules():
-        if isinstance(module, Encoder):
-            module.known_ids = known_ids
-            if module.device.type == "cuda":
-                module.compile_layers()
+    for module in (module for module in modules.modules() if isinstance(module, Encoder)):
+        module.known_ids = known_ids
+        if module.device.type == "cuda":
+            module.compile_layers()
     return modules, make_optimizer([w for w in modules.parameters() if w.requires_grad], method)
 
 

@@ -205,7 +205,7 @@ def test_each_source_has_a_seed_of_its_own(source, make_spec, train, tmp_path):
     assert weights(tmp_path / "one") == weights(tmp_path / "again") != weights(tmp_path / "other")
 
 
-@pytest.mark.parametrize(("rows", "advice"), [(5, "give --chunk-size 4 "), (0, "a smaller `batch_size`")])
+@pytest.mark.parametrize(("rows", "advice"), [(5, "--chunk-size 4, which fits"), (0, "a smaller `batch_size`")])
 def test_out_of_memory_names_a_chunk_size_that_fits(rows, advice, make_spec, train, tmp_path, monkeypatch):
     run = Encoder._run
 
