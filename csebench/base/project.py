@@ -6,6 +6,8 @@ import os
 import sys
 from pathlib import Path
 
+from csebench.base.caches import cached
+
 __version__ = "0.2.0"
 REPOSITORY = "https://github.com/csebench/csebench"
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -21,15 +23,18 @@ if IS_INSTALLED:
 
 
 def folders() -> list[Path]:
-    """The project, then the folders that join it, in order. Runs, pages and results are written to the last. The
-    current folder, or the nearest above it, joins where it has a MARKER; that of an installed package, which is not
-    written to, in any case."""
-    above = (folder for folder in (Path.cwd(), *Path.cwd().parents) if (folder / MARKER).exists())
-    if given := os.environ.get(VARIABLE):
-        joined = [Path(name) for name in given.split(os.pathsep)]
-    else:
-        joined = [here] if (here := next(above, Path.cwd() if IS_INSTALLED else None)) else []
+    """The project, then the folders that join it, in order. Runs, pages and results are written to the last."""
+    given = os.environ.get(VARIABLE)
+    joined = [Path(name) for name in given.split(os.pathsep)] if given else joining(Path.cwd())
     return list(dict.fromkeys([ROOT, *joined]))
+
+
+@cached
+def joining(here: Path) -> list[Path]:
+    """What joins without being named: the current folder or the nearest above it with a MARKER; beside an installed
+    package, which is not written to, else the current one. Remembered, as it is asked for thousands of times."""
+    marked = (folder for folder in (here, *here.parents) if (folder / MARKER).exists())
+    return [*marked][:1] or [here] * IS_INSTALLED
 
 
 def join(names: list[str]) -> None:
