@@ -39,7 +39,7 @@ def gather(spec: Spec, corpus: Path | None, data_root: Path | DataRoot, positive
         read["corpus"] = sha256(corpus)
         if spec.back_translated:
             if positives is None:
-                raise BadInput(f"{spec.run_id}: give --positives (`csebench back-translate`) or another augmentation.")
+                raise BadInput(f"{spec.run_id}: give --positives FILE (`csebench back-translate` makes it).")
             translators = str(spec.params["translators"])
             rewritten = read_positives(positives, spec.corpus.sha256, translators, len(sentences))
             sentences = list(zip(sentences, rewritten, strict=True))
