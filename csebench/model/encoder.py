@@ -71,9 +71,8 @@ class Encoder(nn.Module):
         what = f"encoder {ref.name}"
         check_tokenizer(source["pretrained_model_name_or_path"], what)
         check_foreign(source["pretrained_model_name_or_path"])
-        changes: dict[str, Any] = {}
-        if dropout is not None:
-            changes = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
+        dropouts = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+        changes: dict[str, Any] = {} if dropout is None else dict.fromkeys(dropouts, dropout)
         try:
             tokenizer = AutoTokenizer.from_pretrained(**source, trust_remote_code=False)
             config = AutoConfig.from_pretrained(**source, trust_remote_code=False)

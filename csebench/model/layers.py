@@ -147,18 +147,14 @@ class Head(nn.Module):
         return torch.tanh(self.dense(x))
 
 
-class Projector(nn.Module):
+class Projector(nn.Sequential):
     """DiffCSE's two linear layers with batch normalisation (models.py: ProjectionMLP), used in training only."""
 
     def __init__(self, size):
-        super().__init__()
-        self.net = nn.Sequential(
+        super().__init__(
             nn.Linear(size, 2 * size, bias=False),
             nn.BatchNorm1d(2 * size),
             nn.ReLU(),
             nn.Linear(2 * size, size, bias=False),
             nn.BatchNorm1d(size, affine=False),
         )
-
-    def forward(self, x):
-        return self.net(x)

@@ -251,7 +251,7 @@ class Network:
         self.component = load(component, COMPONENTS)(self.method, params)
         self.fill(encoder.model, "bert.")
         if projector != "none":
-            self.fill(self.method.head, "mlp.")
+            self.fill(self.method.head, "mlp.net." if batchnorm else "mlp.")
         for module in (self.method, self.component):
             module.to(case.dtype).train()
 
