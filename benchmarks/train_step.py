@@ -36,9 +36,8 @@ from csebench.model.encoder import Encoder
 from csebench.plan.declarations import EncoderRef
 from csebench.plan.registry import declaration, fill
 from csebench.plan.spec import Spec
-from csebench.train import trainer
+from csebench.train import loop, trainer
 from csebench.train.inputs import Inputs
-from csebench.train.loop import StopRequest
 
 datasets.disable_progress_bars()
 DROPOUT = 0.1  # of both sides
@@ -53,8 +52,9 @@ def csebench_seconds(args, sentences, steps, folder):
     run = dict(encoder=ref, seed=0, precision=args.precision, threads=torch.get_num_threads())
     spec = Spec(method="simcse", method_version=1, params=params, **run)
     encoder, inputs = Encoder.load(ref, DROPOUT), Inputs(sentences, None, {})
-    with Progress(Path(folder), spec.run_id) as progress, patch.object(trainer, "dev_point", return_value=NO_DEV):
-        report, _ = trainer.fit(spec, Path(folder), encoder, inputs, progress, StopRequest(), float("inf"))
+    no_dev, no_checkpoints = ((trainer, "dev_point", lambda *_: NO_DEV), (loop, "CHECKPOINT_SECONDS", float("inf")))
+    with Progress(Path(folder), spec.run_id) as progress, patch.object(*no_dev), patch.object(*no_checkpoints):
+        report, _ = trainer.fit(spec, Path(folder), encoder, inputs, progress)
     return report["seconds_per_step"]
 
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 from pydantic import ConfigDict, SkipValidation, TypeAdapter, ValidationError
 
 from csebench.base import caches
-from csebench.base.data_root import DataRoot
 from csebench.base.errors import BadInput, shortened
+from csebench.base.files import DataRoot
 from csebench.base.project import folders
 from csebench.plan import catalog, targets
 from csebench.plan.registry import protocol

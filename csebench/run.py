@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from csebench.base.data_root import DataRoot
 from csebench.base.errors import BadInput, RunFailed, Untrainable, first_line
+from csebench.base.files import DataRoot
 from csebench.base.processes import acquire_gpus, is_distributed
 from csebench.base.runs import (
     REPORT,
@@ -106,7 +106,7 @@ def train_and_score(spec: Spec, scale: Scale, evaluators: Iterable[str] = (), ch
             train(spec, folder, corpus, data_root, positives=positives, chunk_size=chunk_size)
         if not is_distributed():  # else the GPUs of all processes would wait: `publish` makes the scores, on one
             ready = [evaluator for evaluator in in_order(evaluators, data_root) if has_data(evaluator, data_root)]
-            evaluate_run(folder, ready, data_root, scale.evaluation, keep_going=True, threads=spec.threads)
+            evaluate_run(folder, ready, data_root, scale.evaluation, keep_going=True)
 
 
 def in_order(evaluators: Iterable[str], data_root: Path | DataRoot) -> list[str]:
@@ -125,10 +125,10 @@ def publish(run_id: str, evaluator: str, scale_name: str) -> Path:
     last score ends with its model deleted."""
     from csebench.score.evaluate import publish as write_scores
 
-    protocol(evaluator)  # refuses an unknown name
-    spec, scale = targets.run(run_id, scale_name), catalog.scale(scale_name)
+    targets.run(run_id, scale_name)  # refuses an unknown one, as `score_file` does an unknown evaluator
+    scale = catalog.scale(scale_name)
     out = targets.score_file(run_id, evaluator, scale_name)
-    write_scores(catalog.RUNS / run_id, evaluator, catalog.data_root(scale), scale.evaluation, out, spec.threads)
+    write_scores(catalog.RUNS / run_id, evaluator, catalog.data_root(scale), scale.evaluation, out)
     if scale.keep == "scores":
         prune(run_id, scale_name)
     return out

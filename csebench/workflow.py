@@ -8,17 +8,17 @@ from functools import wraps
 from pathlib import Path
 
 from csebench.base.caches import cached
-from csebench.base.data_root import matches
 from csebench.base.errors import BadInput, MissingFile, problem_of, shortened, unknown
+from csebench.base.files import matches
 from csebench.base.project import ROOT
 from csebench.base.runs import DONE, PRUNED
 from csebench.plan import catalog, cost, made_from, recipe, targets
 from csebench.plan.declarations import Scale
 from csebench.plan.registry import declaration, protocol
-from csebench.plan.spec import Spec
+from csebench.plan.spec import Spec, digest
 from csebench.plan.versions import unversioned_code
 from csebench.plan.where_data_is import from_hub, missing, source_of, sources
-from csebench.score.evaluate import evaluation_key
+from csebench.score.score_file import settings
 
 LONGEST_NAME = 200  # of a target
 PAGE = r"(?!partial/)(\w+/){0,2}((table|figure)\w+|methods|variants(/\w+)?|index|claims|audit)"  # of the rule page
@@ -142,12 +142,6 @@ def inputs_of_all(scale: str) -> list[Path]:
     return [*files, catalog.RESULTS / "evidence.md", *made_from.scores_of_pages(pages)]
 
 
-def category(output: str) -> str:
-    """Where Snakemake's report lists a page: its paper."""
-    paper = Path(output).parent.name
-    return paper if paper in catalog.paper_names() else "all papers"
-
-
 # ---------------------------------------------------------------- jobs
 
 
@@ -171,24 +165,18 @@ def run_data(run_id: str, first_scale: str) -> list[Path]:
 
 
 def made_files(names: Iterable[str], scale: Scale) -> list[Path]:
-    """`input_file` of those that a rule makes. Given data are no inputs: their hashes are in the identities of runs
-    and scores, and another place of the data root, as in a moved checkout, must start nothing."""
-    given = catalog.given_root(scale)
-    files = dict.fromkeys(input_file(name, scale) for name in names)
-    return [file for file in files if given is None or not file.is_relative_to(given)]
-
-
-@refusing
-def input_file(name: str, scale: Scale) -> Path:
-    """A file of the given data root; where it is not there, the file by which a rule shows that its source is fetched.
-    What can neither be read nor fetched ends the workflow."""
-    if (given := catalog.given_root(scale)) is not None and (given / name).exists():
-        return given / name
-    if (why := missing(name, scale)) is not None:
-        raise MissingFile(why)
-    source = source_of(name)
-    assert source is not None, name
-    return Path(catalog.FETCHED) / sources()[source].marker
+    """The files by which rules show that the sources of some files of the data root are fetched. Given data are no
+    inputs: their hashes are in the identities of runs and scores, and another place of the data root, as in a moved
+    checkout, must start nothing. What can neither be read nor fetched ends the workflow."""
+    given, markers = catalog.given_root(scale), {}
+    for name in names:
+        if (why := missing(name, scale)) is not None:
+            raise MissingFile(why)
+        if given is None or not (given / name).exists():
+            source = source_of(name)
+            assert source is not None, name
+            markers[Path(catalog.FETCHED) / sources()[source].marker] = None
+    return [*markers]
 
 
 @refusing
@@ -233,7 +221,7 @@ def wanted_evaluators(run_id: str, first_scale: str, wanted: Iterable[str]) -> s
 
 def identity(evaluator: str, scale_name: str) -> str:
     """The key of an evaluation's settings: another version or batch size is scored again."""
-    return evaluation_key(evaluator, catalog.scale(scale_name).evaluation)
+    return digest(settings(protocol(evaluator), catalog.scale(scale_name).evaluation))
 
 
 @refusing

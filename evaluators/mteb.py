@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from csebench.base.errors import BadInput, RunFailed, shortened
+from csebench.base.errors import BadInput, shortened
 from csebench.base.files import read_json, read_text
 from csebench.data.fetch import load_task
 from csebench.data.sts import read_sts
@@ -220,15 +220,7 @@ def load(task: AbsTask, data_root: Path) -> None:
 
     name = task.metadata.name
     if from_hub(protocol(f"mteb:{name}"), data_root):
-        try:
-            load_task(task)
-            return
-        except Exception as e:  # of any library on the way
-            raise RunFailed(
-                f"mteb: {name}: its data, {task.metadata.dataset['path']} at {task.metadata.revision}, come from the"
-                f" Hugging Face hub: {e}. Run it where the hub can be reached, or bring the HF_HOME of a machine that"
-                " has run it."
-            ) from None
+        return load_task(task)
     columns = ("text", "label") if task.metadata.type == "Classification" else ("sentence1", "sentence2", "score")
     data = {}
     for (subset, split), rows in read(data_root, name).items():

@@ -50,16 +50,6 @@ def inputs(output):
     )
 
 
-def listed(output, name):
-    """A page that Snakemake's report lists."""
-    category = lambda wildcards: jobs.category(
-        str(output).format(**dict(wildcards.items()))
-    )
-    return report(
-        output, category=category, labels={"page": name}, caption="../docs/report.rst"
-    )
-
-
 def scale_of(wildcards):
     return jobs.scale_of_folder(wildcards.folder)
 

@@ -6,7 +6,7 @@ rule page:
     input:
         inputs("results/{page}.md"),
     output:
-        page=listed("results/{page}.md", "{page}"),
+        page="results/{page}.md",
     log:
         "results/.logs/{page}.log",
     localrule: True
@@ -33,7 +33,7 @@ use rule page as evidence with:
     input:
         lambda _: jobs.inputs_of("results/evidence.md"),
     output:
-        page=listed("results/evidence.md", "evidence"),
+        page="results/evidence.md",
         figures=multiext("results/evidence", ".svg", ".png", ".csv"),
     log:
         "results/.logs/evidence.log",
@@ -43,7 +43,7 @@ use rule page as figure with:
     input:
         inputs("results/{figure}.svg"),
     output:
-        page=listed(update("results/{figure}.svg"), "{figure}"),  # kept where what is drawn is not published
+        page=update("results/{figure}.svg"),  # kept where what is drawn is not published
         png=update("results/{figure}.png"),
         csv=update("results/{figure}.csv"),
     log:

@@ -106,13 +106,14 @@ def corpus_of(spec):
 
 
 @pytest.fixture
-def train(smoke_data):
+def train(smoke_data, monkeypatch):
     """Trains a spec into a folder and returns its report; `train(spec, out, file=…)` for another corpus."""
     import json
 
     from csebench.train.run import train
 
-    def run(spec, out, file=..., **settings):
+    def run(spec, out, file=..., checkpoint_seconds=60, **settings):
+        monkeypatch.setattr("csebench.train.loop.CHECKPOINT_SECONDS", checkpoint_seconds)
         train(spec, out, corpus_of(spec) if file is ... else file, smoke_data, **settings)
         return json.loads((out / "train.json").read_text())
 

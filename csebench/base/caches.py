@@ -1,8 +1,6 @@
 """The one cache policy: results that are kept for the life of a process, until `clear`. What must not change while a
 process runs, such as the state of its code, uses `functools.cache` and says so."""
 
-from __future__ import annotations
-
 import functools
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The exceptions that end a command with a message: what is wrong, where (file, line, key), and what to do."""
 
-from __future__ import annotations
-
 import difflib
 import re
 import traceback

@@ -4,8 +4,6 @@ The hub's list of a commit's files, which is kept in the cache, decides which fi
 have; both are checked at each use. What is there needs no connection: `HF_HUB_OFFLINE=1` is for other programs.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 import time
@@ -41,7 +39,7 @@ class EncoderRef(BaseModel):
     revision: str  # commit on the hub, or sha256: of the folder (base/models.py), or of its weights
 
     @classmethod
-    def parse(cls, name: str) -> EncoderRef:
+    def parse(cls, name: str) -> "EncoderRef":
         """From `ID@COMMIT`; a folder, or an id without a commit, has revision `main`."""
         hub, _, revision = (name, "", "") if Path(name).exists() else name.partition("@")
         return cls(name=hub, revision=revision or "main")

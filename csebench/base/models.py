@@ -1,7 +1,5 @@
 """The files of a model's folder, and the one hash by which its scores name it. Never imports torch."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterator

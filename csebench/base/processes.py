@@ -6,8 +6,6 @@ replaces a process. On NFS, Linux locks the file at the server, so it holds betw
 with `nolock` or `local_lock`. A file system without locks is named in one line, and the work goes on without a lock.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import errno
@@ -68,9 +66,6 @@ def end_with_parent() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-# ---------------------------------------------------------------- the lock
-
-
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Be the only process that works on a file or folder; waits, with one line on stderr, while another does. The lock
@@ -108,9 +103,6 @@ def take(lock: Path, kind: int = NOW) -> int | None:
             return file
     os.close(file)  # deleted meanwhile, by a process that made nothing
     return take(lock, kind)
-
-
-# ---------------------------------------------------------------- GPUs
 
 
 def nvidia_smi(*options: str) -> str:

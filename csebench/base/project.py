@@ -1,7 +1,5 @@
 """Version and place of the project, and the folders that join it with methods, papers, scales … of their own."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Provenance of a result: code, command, packages, hardware and time, as they are written into every score JSON.
 Nothing here is part of a run's identity (csebench/plan/spec.py)."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

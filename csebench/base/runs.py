@@ -2,8 +2,6 @@
 and its progress: `progress.json`, which `csebench status` reads, and a bar in a terminal or lines in a log. Never
 imports torch."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil
@@ -118,9 +116,6 @@ def size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-# ---------------------------------------------------------------- progress
-
-
 class Progress:
     """The progress of a run in `folder`; a context manager around the work. An exception is written as the run's
     failure and re-raised, with a note if it is unexpected; a killed or stopped run leaves the file as last written."""
@@ -130,7 +125,7 @@ class Progress:
         self.now = ProgressRecord(run=run, state="running", host=socket.gethostname(), pid=os.getpid())
         self.bar, self.resumed_from, self.started = None, 0, time.monotonic()
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> "Progress":
         self._write("running")
         return self
 
@@ -192,7 +187,7 @@ class Progress:
             self.bar.update(now.step - self.bar.n)
         elif self.is_main:
             position = f"step {now.step}/{now.steps} ({100 * now.step // now.steps} %)"
-            left = [f"{format_duration(now.left)} left"] if now.left else []
+            left = [f"{tqdm.format_interval(now.left)} left"] if now.left else []
             print("  ".join([now.run, position, *results, *left]), file=sys.stderr, flush=True)
 
 
@@ -228,10 +223,3 @@ def final_failure(folder: Path) -> str | None:
     """Why a run failed, where another try would fail in the same way."""
     progress = read_progress(folder / PROGRESS)
     return progress["message"] if progress and progress["state"] == "failed" and progress["is_final"] else None
-
-
-def format_duration(seconds: float) -> str:
-    """Seconds as `0:37`, `12:05` or `3:00:20`."""
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

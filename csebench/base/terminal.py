@@ -1,7 +1,5 @@
 """What a terminal shows: bars while something takes more than two seconds, and tables; tables for programs."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -9,8 +7,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from itertools import chain, zip_longest
 from math import sqrt
 
@@ -19,7 +16,6 @@ from tqdm import tqdm
 from csebench.base.processes import is_main_process
 
 DELAY_SECONDS = 2
-CLEAR_LINE = "\r\x1b[K"
 GAP = "  "  # between columns
 NUMBER = re.compile(r"([-+]?[\d.,]+( ?± ?[\d.]+)?|–)?")
 LONGEST_WORD = 24  # that a narrow column keeps whole
@@ -37,16 +33,9 @@ def bar(items: Iterable | None, what: str, unit: str = "it", **more) -> tqdm:
     return tqdm(items, **about | more)
 
 
-@contextmanager
-def loading(what: str) -> Iterator[None]:
+def loading(what: str) -> tqdm:
     """The line `loading PyTorch …` in a terminal while a block is under way."""
-    if on_terminal():
-        print(f"loading {what} …", end="", file=sys.stderr, flush=True)
-    try:
-        yield
-    finally:
-        if on_terminal():
-            print(end=CLEAR_LINE, file=sys.stderr, flush=True)
+    return tqdm(desc=f"loading {what} …", bar_format="{desc}", leave=False, disable=not on_terminal())
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence], as_json=False, shown=(), floatfmt="g") -> None:

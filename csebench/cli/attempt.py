@@ -247,14 +247,14 @@ def details(record: dict) -> list[str]:
 
 def what_next(comparison: Any) -> str:
     """Whether more seeds could show a difference of the size that was seen."""
-    from csebench.report.power import Design, seeds_needed
+    from csebench.report.power import seeds_needed
 
     seen = comparison.estimate
     if seen is None or comparison.p is None:
         return "" if seen is None or seen.seeds > 1 else "With more than one seed, chance can be excluded: --seeds 3."
     if comparison.differs:
         return "Give both rows the same settings first: what differs may be the reason."
-    needed = seeds_needed(abs(seen.gain), Design(seen.seed_sd or 0.0, (seen.item_se or 0.0) ** 2))
+    needed = seeds_needed(abs(seen.gain), seen)
     if needed <= seen.seeds:
         return "More seeds would change little; try another scale or other test sets."
     if needed == float("inf"):

@@ -3,7 +3,7 @@
 import re
 from itertools import chain
 
-from csebench.base.terminal import print_table, print_text
+from csebench.base.terminal import json_text, print_table, print_text
 from csebench.cli.options import parse_targets
 from csebench.plan import catalog, registry, tuning
 from csebench.plan.recipe import recipe_defect
@@ -13,7 +13,6 @@ from csebench.plan.targets import defect, grid_label, grid_names, target_name
 BROKEN = "BROKEN"  # a file that is not valid; the reason stands beside it
 MORE = "\n`csebench show NAME` has everything about one; --json has all fields of all."
 POWER_COLUMNS = ["row", "against", "column", "difference", "sd", "seeds", "detects", "seeds needed"]
-CLAIMS_COLUMNS = ["about", "claim", "against", "printed", "no item error", "item error 0.09", "item error 0.18"]
 
 
 def list_methods(args):
@@ -69,22 +68,19 @@ def show_power(args):
     from csebench.report.cells import grid_view
 
     if args.target == ["claims"]:
-        head, columns, tables = power.CLAIMS_HEAD, CLAIMS_COLUMNS, {}
-        for row in power.claim_rows():
+        head, legend, tables = power.CLAIMS_HEAD, power.CLAIMS_LEGEND, {}
+        columns = [name for name in head if name not in ("paper", "row", "column", "sd")]
+        for row in power.claim_rows(hardest=not args.json):
             if args.json or power.UNKNOWN not in row:
                 tables.setdefault(row[0], []).append(row)
     else:
-        head, columns = power.HEAD, POWER_COLUMNS
+        head, columns, legend = power.HEAD, POWER_COLUMNS, power.LEGEND
         names = dict.fromkeys(grid for page in parse_targets(args) for grid in page.grids())
         views = [grid_view(paper, name, args.scale) for paper, name in names]
         tables = {f"{view.paper}/{view.name}": power.table_rows([view], args.difference) for view in views}
     if args.json:
         return print_table(head, chain(*tables.values()), as_json=True)
-    print_text(
-        f"Scale {args.scale}. In points (0.01 of a score). detects: the smallest true difference that a two-sided test"
-        f" at 0.05 detects with {100 * power.POWER:.0f} % power; no number: test items alone vary too much for any"
-        " number of seeds. --json has more columns, and claims without published seeds."
-    )
+    print_text(f"Scale {args.scale}. {legend} --json has more columns, and claims without published seeds.")
     for table, rows in tables.items():
         if rows:
             print(f"\n{table}")
@@ -94,18 +90,16 @@ def show_power(args):
 
 def list_claims(args):
     from csebench.report.claims import judge_all
+    from csebench.report.csv_tables import claim_record
 
-    wanted, rows = {grid for page in parse_targets(args) for grid in page.grids()}, []
-    for s in judge_all(args.scale, catalog.paper_names()):
-        if wanted & {(s.paper, place) for place in s.places}:
-            about = [s.paper, ", ".join(s.places), s.claims[0].quote, s.published.verdict_and_size, s.published.detail]
-            here = "–" if args.scale == catalog.DEFAULT_SCALE else s.here
-            rows.append([*about, here, here.partition(":")[0].replace("*", "")])
-    columns = ["paper", "place", "claim", "printed numbers", "behind it", f"our runs, scale {args.scale}"]
+    wanted = {grid for page in parse_targets(args) for grid in page.grids()}
+    judged = [s for s in judge_all(args.scale, catalog.paper_names()) if wanted & {(s.paper, p) for p in s.places}]
+    stated = [claim_record(s) for s in judged]
     if args.json:
-        return print_table(columns, rows, as_json=True)
-    print(f"Scale {args.scale}.")
-    return print_table([*columns, "here"], rows, shown=[*columns[:4], "here"])
+        return print(json_text(stated))
+    print_text(f"Scale {args.scale}. `csebench show 'words of a claim'` has the numbers behind it.")
+    columns = ["paper", "place", "claim", "printed numbers", "our runs"]
+    return print_table(columns, [[of[column] for column in columns] for of in stated])
 
 
 def list_findings(args):

@@ -61,11 +61,6 @@ def parse_targets(args) -> list[targets.Page]:
     return list({str(p.path): p for t in args.target for p in targets.parse_target(t, args.scale)}.values())
 
 
-def distinct_evaluators(text: str) -> list[str]:
-    """The evaluators of an option, each once, as one that is named twice would give every row twice."""
-    return list(dict.fromkeys(text.split(",")))
-
-
 def paper_names() -> list[str]:
     """Papers, and their tables and figures."""
     grids = [f"{paper}/{name}" for paper in catalog.paper_names() for name in targets.grid_names(paper)]

@@ -1,5 +1,7 @@
 """The verbs that write pages, figures and files from scores."""
 
+from itertools import chain
+
 from csebench.base.errors import BadInput, RunFailed
 from csebench.base.files import write_text
 from csebench.base.terminal import json_text, print_table, print_text
@@ -13,19 +15,28 @@ def compare_rows(args):
     from csebench.report.cells import grid_view
     from csebench.report.compare import answers, averages, compare
     from csebench.report.csv_tables import comparison_record, comparison_records
-    from csebench.report.words import COMPARISON_HEAD, SMOKE, comparison_row, family_sentence, not_matched, sentence
+    from csebench.report.words import (
+        COMPARISON_HEAD,
+        SMOKE,
+        comparison_row,
+        family_sentence,
+        not_matched,
+        sentence,
+        short_label,
+    )
 
     views = [grid_view(*grid, page.scale) for page in parse_targets(args) for grid in page.grids()]
     scale = views[0].scale
     if args.rows:
         if len(args.rows) != 2 or len(views) != 1:
             raise BadInput("compare: needs one table, and two of its rows or none.")
-        (view,), grid = views, views[0].score_grid
-        try:
-            row, against = map(grid.row, args.rows)
-        except ValueError as error:
-            raise BadInput(f"compare: {error}.") from None
-        comparison = compare(view, row, against, [grid.columns.index(column) for column in averages(view)])
+        (view,), labels = views, [row.label for row in views[0].score_grid.rows]
+        rows = [[i for i, label in enumerate(labels) if name in (label, short_label(label))] for name in args.rows]
+        for name, meant in zip(args.rows, rows, strict=True):
+            if len(meant) != 1:
+                raise BadInput(f"compare: {len(meant)} rows have the label {name!r}; rows: {', '.join(labels)}.")
+        row, against = chain(*rows)
+        comparison = compare(view, row, against, [view.score_grid.columns.index(of) for of in averages(view)])
         if args.json:
             return print(json_text(comparison_record(comparison)))
         print_text(f"Scale {scale}. {SMOKE if scale == catalog.DEFAULT_SCALE else sentence(comparison)}")
@@ -47,8 +58,9 @@ def compare_rows(args):
 def render(args):
     """Print a page, or write it to --out with its pictures beside it; a figure is drawn into its place in results/.
     `all` writes a whole scale, or with --check compares it with what is there."""
+    from csebench.report.cells import grid_view
     from csebench.report.pages import PAGES, draw, page_path, stale_files, write_all, write_page, write_report
-    from csebench.report.pages.table import table_page
+    from csebench.report.pages.table import has_values, nothing_to_draw, table_page
 
     catalog.scale(args.scale)
     if args.target == "all" and args.check:
@@ -74,6 +86,9 @@ def render(args):
         if is_figure and not of_page:
             if args.out not in (None, page.path):
                 raise BadInput(f"render: {args.target} is a figure, drawn into {page.path.parent}/; leave out --out.")
+            view = grid_view(*page.grids()[0], page.scale)
+            if args.out is None and not has_values(view):  # the rule gives --out, as it promises a file
+                raise BadInput(f"render: {args.target}: {nothing_to_draw(view) or 'nothing to draw: no scores.'}")
             with recording(page.path, page.path):
                 print(*draw(page), sep="\n")
         elif args.out is None:

@@ -1,17 +1,65 @@
-"""The verbs that train and score."""
+"""The verbs that get data ready, train and score."""
 
 from collections import Counter
 
 from csebench import run
-from csebench.base.errors import BadInput
+from csebench.base.errors import BadInput, RunFailed, unknown
 from csebench.base.processes import acquire_gpus
 from csebench.base.terminal import counted, json_text, print_table, print_text
 from csebench.cli import attempt
-from csebench.cli.options import distinct_evaluators, parse_targets
+from csebench.cli.options import parse_targets
 from csebench.data.corpus import read_corpus
 from csebench.plan import cli_spec
 from csebench.plan.declarations import Evaluation
 from csebench.plan.registry import declaration
+from csebench.plan.where_data_is import sources
+
+
+def check(args):
+    from csebench.data import preflight
+
+    pages = parse_targets(args)
+    states = preflight.check(pages)
+    if args.json:
+        rows = [[s.need.kind, s.need.name, s.state, s.size, s.why] for s in states]
+        print_table(["kind", "name", "state", "bytes", "why"], rows, as_json=True)
+    else:
+        print_text(f"Scale {args.scale}.\n{preflight.show(states)}")
+    if preflight.lost(pages, states):
+        raise RunFailed("some models or data are unavailable; the lines above give the reason and what to do.")
+
+
+def fetch(args):
+    from csebench.data.fetch import fetch_source
+
+    if args.source in sources():
+        return fetch_source(args.source, args.out)
+    try:
+        args.target = [args.source]
+        pages = parse_targets(args)
+    except BadInput:
+        if "/" in args.source:  # no source has one
+            raise
+        raise unknown("source or target", args.source, [*sources(), "all", "table2", "micse/table2"]) from None
+    from csebench.data.preflight import fetch_all
+
+    print(f"Scale {args.scale}.")
+    failures = 0
+    for line, failed in fetch_all(pages):
+        print(line, flush=True)
+        failures += failed
+    if failures:
+        failed = f"{counted(failures, 'source')} of {args.source}"
+        raise RunFailed(f"{failed} cannot be fetched; the lines above give the reasons.")
+    return None
+
+
+def back_translate(args):
+    read_corpus(args.corpus, least=1)
+    acquire_gpus()
+    from csebench.data import translate
+
+    translate.back_translate(args.corpus, args.out, args.translators, args.batch_size)
 
 
 def train(args):
@@ -43,7 +91,8 @@ def corpus_size(args) -> int:
 
 def evaluate(args):
     settings = Evaluation(precision=args.precision, batch_size=args.batch_size, max_length=args.max_length)
-    evaluators, data_root = distinct_evaluators(args.evaluators), cli_spec.data_root_or_default(args.data)
+    evaluators = [*dict.fromkeys(args.evaluators.split(","))]  # each once: named twice, one would give every row twice
+    data_root = cli_spec.data_root_or_default(args.data)
     model = cli_spec.find_model(args.model)
     acquire_gpus()
     from csebench.score import evaluate as scoring

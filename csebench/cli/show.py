@@ -26,6 +26,7 @@ def show_name(args):
             raise BadInput(f"show: {name} has no such cell; `csebench show {name}` lists its rows and columns.")
     else:
         shown = [*declarations(name, scale), *papers(name), *pages(name, scale), *runs(name, scale)]
+        shown += claims(name, scale) if " " in name else []
     if not shown:
         hint = "`csebench methods`, `csebench evaluators` and `csebench papers` list names."
         raise unknown("name", name, options.described_names(), hint=hint)
@@ -141,7 +142,7 @@ def cells(name: str, scale: str, row: str | None, column: str | None) -> Iterato
             if others:
                 n, mean, std = others.summary.n, others.summary.mean, others.summary.std
                 theirs = {"kind": others.kind, "n": n, "mean": mean, "std": std, "sources": others.sources}
-                theirs |= {"values": others.values, "differs": others.differs}
+                theirs |= {"values": others.values, "differs": others.differs(plan.row)}
                 score = cell.number(mean) if std is None else f"{cell.number(mean)} ± {cell.number(std)}"
                 known["others"] = ", ".join([score, counted(n, "run"), others.kind, *others.sources])
             if cell.absent or plan.missing:
@@ -153,6 +154,21 @@ def cells(name: str, scale: str, row: str | None, column: str | None) -> Iterato
             parts += [f"Computed from the runs {content['runs']}."] if cell.parts else []
             content |= {"what": "cell", "values": cell.values, "source": source, "others": theirs}
             yield "\n\n".join(parts), content
+
+
+def claims(words: str, scale: str) -> Iterator[Shown]:
+    """The sentences of papers that hold some words, with the numbers behind their verdicts."""
+    from csebench.report.claims import judge_all
+    from csebench.report.csv_tables import claim_record
+
+    for judged in judge_all(scale, catalog.paper_names()):
+        if words not in judged.claims[0].quote:
+            continue
+        lines = [f"“{judged.claims[0].quote}”", f"{judged.paper}: {', '.join(judged.places)}"]
+        for part in judged.rows:
+            ours = "" if scale == catalog.DEFAULT_SCALE else f"; scale {scale}: {part.here}"
+            lines.append(f"printed: {part.published.text}{ours}")
+        yield "\n".join(lines), {"what": "claim", **claim_record(judged)}
 
 
 def runs(run_id: str, scale: str) -> Iterator[Shown]:

@@ -1,15 +1,15 @@
 """The verb status: the state of the runs of targets, read from the files in runs/ and results/."""
 
-import contextlib
 import os
 import socket
-import sys
 import time
 from collections import Counter
 from typing import NamedTuple
 
+from tqdm import tqdm
+
 from csebench.base.errors import BadInput
-from csebench.base.runs import PROGRESS, format_duration, has_model, read_progress, read_report
+from csebench.base.runs import PROGRESS, has_model, read_progress, read_report
 from csebench.base.terminal import counted, json_text, print_text, records, table_text
 from csebench.cli.options import parse_targets
 from csebench.plan import catalog, cost, targets
@@ -19,7 +19,6 @@ from csebench.score.store import failures, stale_runs
 SILENT_SECONDS = 120  # a run on another host counts as stopped after so long without a write
 STATES = ("done", "running", "failed", "stopped", "waiting")
 TABLES = ["table or figure", "runs", *STATES]
-CLEAR_SCREEN = "\x1b[H\x1b[2J"
 
 
 class RunStatus(NamedTuple):
@@ -37,10 +36,11 @@ class RunStatus(NamedTuple):
 
 
 def show_status(args):
-    """Print the state; in a terminal with `--watch` again and again, until no run is left."""
+    """Print the state, for people or as JSON."""
     pages = parse_targets(args)
+    runs = read_statuses(pages)
     if args.json:
-        runs, keys = read_statuses(pages), ("step", "steps", "left", "message")
+        keys = ("step", "steps", "left", "message")
         listed = [
             {"run": run.id, "state": run.state, "device": run.device, "missing": run.missing}
             | {key: run.facts.get(key) for key in keys}
@@ -48,19 +48,9 @@ def show_status(args):
         ]
         tables = records(TABLES, tables_rows(pages, runs))
         return print(json_text({"scale": pages[0].scale, "tables": tables, "runs": listed}))
-    seconds = args.watch if sys.stdout.isatty() else None
     head = f"Scale {args.scale}: runs in {catalog.RUNS}/, scores in {catalog.results_folder(args.scale)}/scores/"
-    with contextlib.suppress(KeyboardInterrupt):
-        while True:
-            runs = read_statuses(pages)
-            rows = [[name, *(count or None for count in counts)] for name, *counts in tables_rows(pages, runs)]
-            parts = [f"{head}\n{summary(pages, runs)}", *details(runs), table_text(TABLES, rows)]
-            print(end=CLEAR_SCREEN if seconds else "")
-            print_text("\n\n".join(parts))
-            if seconds is None or all(run.state in ("done", "failed") for run in runs):
-                break
-            time.sleep(seconds)
-    return None
+    rows = [[name, *(count or None for count in counts)] for name, *counts in tables_rows(pages, runs)]
+    return print_text("\n\n".join([f"{head}\n{summary(pages, runs)}", *details(runs), table_text(TABLES, rows)]))
 
 
 def read_statuses(pages: list[targets.Page]) -> list[RunStatus]:
@@ -163,7 +153,7 @@ def details(runs: list[RunStatus]) -> list[str]:
             step = f"{facts['step']}/{facts['steps']}" if facts["steps"] else None
             loss = None if facts["loss"] is None else f"{facts['loss']:.3f}"
             dev = None if facts["dev"] is None else f"{100 * facts['dev']:.2f}"
-            left = None if facts["left"] is None else format_duration(facts["left"])
+            left = None if facts["left"] is None else tqdm.format_interval(facts["left"])
             running.append([run.id, step, loss, dev, left, run.device, facts["host"]])
         elif run.state == "failed":
             log, message = folder / "train.log", facts["message"].removeprefix(f"{run.id}: ")

@@ -12,7 +12,7 @@ from pydantic import Field
 from csebench.base.errors import BadInput
 from csebench.base.project import IS_INSTALLED, ROOT, __version__
 from csebench.base.provenance import code_state
-from csebench.cli import data, inspect, new, plan, report, run, show, status
+from csebench.cli import inspect, new, plan, report, run, show, status
 from csebench.cli.options import described_names, number, output_file, output_folder, paper_names, pooler, whole
 from csebench.plan import catalog, tuning
 from csebench.plan.declarations import POOLERS, BatchSize, Name, Precision, Seed, Threads
@@ -127,9 +127,7 @@ def add_look(verb):
     v.add_argument("--runs", action="store_true", help="list the runs too")
 
     about = "show the state of the runs of targets, and the hours spent and left"
-    v = verb("status", status.show_status, about, "", "micse --watch", targets="*", scale=SCALE, json=True)
-    again = "update it every SECONDS (2 if left out) until all runs are done (default: show it once)"
-    v.add_argument("--watch", nargs="?", type=whole(1, 86_400), const=2, metavar="SECONDS", help=again)
+    verb("status", status.show_status, about, "", "micse", targets="*", scale=SCALE, json=True)
 
     about = "list the seeds that comparisons of tables need; `claims`: whether each claim can be tested at all"
     example = "micse/table2 --difference 0.5"
@@ -193,7 +191,8 @@ def add_run(verb):
     v.add_argument(
         "--pooler", type=pooler, choices=POOLERS, help="how token vectors become one (default: the model's)"
     )
-    add_evaluators(v)
+    text = "comma-separated, as in sts,transfer:fasttest,beir:scifact"
+    add_completed(v, lambda: names(EVALUATORS), "--evaluators", default="sts", help=text)
     length = "tokens per sentence (default: the maximum of the encoder)"
     v.add_argument("--max-length", type=whole(4, 2**20), help=length)
     add_benchmarks(v)
@@ -261,16 +260,16 @@ def add_report(verb):
 
 def add_data(verb):
     about = "list the models and data that targets need, whether they can be had, disk and memory"
-    verb("check", data.check, about, "micse/table2 --scale paper", targets="*", scale="paper", json=True)
+    verb("check", run.check, about, "micse/table2 --scale paper", targets="*", scale="paper", json=True)
 
     about = "download official data and check it, or all models and data that a target needs"
-    v = verb("fetch", data.fetch, about, "senteval", "micse/table2 --scale paper", scale="paper")
+    v = verb("fetch", run.fetch, about, "senteval", "micse/table2 --scale paper", scale="paper")
     v.add_argument("source", help="wiki, nli, senteval, imdb, stackoverflow, beir:scifact …, or a target")
     v.add_argument("--out", type=output_folder, default=Path(catalog.FETCHED), help="folder of a source")
 
     about = "translate every sentence of a corpus to another language and back"
     example = "corpus.txt --translators 'models/en-de models/de-en' --out translated.txt"
-    v = verb("back-translate", data.back_translate, about, example, device=True)
+    v = verb("back-translate", run.back_translate, about, example, device=True)
     v.add_argument("corpus", type=Path, help="one sentence per line")
     models = "two MarianMT models (ID@COMMIT or folders) in one argument, separated by a space"
     v.add_argument("--translators", required=True, help=models)
@@ -283,11 +282,6 @@ def add_data(verb):
 
 def add_out(to, text, kind=output_file):
     to.add_argument("--out", type=kind, required=True, help=text)
-
-
-def add_evaluators(to):
-    text = "comma-separated, as in sts,transfer:fasttest,beir:scifact"
-    add_completed(to, lambda: names(EVALUATORS), "--evaluators", default="sts", help=text)
 
 
 def add_benchmarks(to):

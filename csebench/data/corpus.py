@@ -1,7 +1,5 @@
 """What methods train on: corpora of sentences or triplets, their back-translations, few-shot subsets. No torch."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Official data from their hub or server, at pinned revisions and checked: data/sources.yaml says from where."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil
@@ -12,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.request import urlopen
 
 from csebench.base import hub
-from csebench.base.data_root import DataRoot
 from csebench.base.errors import BadInput, RunFailed, first_line
-from csebench.base.files import read_text, write_json, write_text
+from csebench.base.files import DataRoot, read_text, write_json, write_text
 from csebench.base.terminal import bar
 from csebench.data.corpus import check_sha256
 from csebench.data.sts import PUBLISHED_COUNTS, read_sts
@@ -110,22 +107,19 @@ def fetch_url(wanted: Download, folder: Path, without: str) -> Path:
     return out
 
 
-# ---------------------------------------------------------------- tasks of mteb
-
-
-def mteb_task(name: str) -> AbsTask:
+def mteb_task(name: str) -> "AbsTask":
     """A task of mteb: its English, and its test set."""
     import mteb
 
     return mteb.get_task(name, languages=["eng"], eval_splits=["test"])
 
 
-def task_source(task: AbsTask) -> tuple[str, str]:
+def task_source(task: "AbsTask") -> tuple[str, str]:
     """Repository and commit that mteb takes the data of a task from."""
     return task.metadata.dataset["path"], task.metadata.dataset["revision"]
 
 
-def load_task(task: AbsTask) -> None:
+def load_task(task: "AbsTask") -> None:
     """Load the data of a task from the hub into the cache of the datasets library; with HF_HUB_OFFLINE=1 from there.
     Where the hub cannot be reached, for which the library would take any revision in its cache, or sent a file that
     differs from its list (which is removed), raises RunFailed."""

@@ -1,8 +1,6 @@
 """What targets need from outside the project: models and data, whether they are here, can be fetched, or neither.
 Behind `csebench check` and `csebench fetch TARGET`. Never imports torch."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Iterator
@@ -15,9 +13,8 @@ from urllib.request import Request, urlopen
 from pydantic import RootModel
 
 from csebench.base import hub
-from csebench.base.data_root import matches
 from csebench.base.errors import BadInput, RunFailed
-from csebench.base.files import read_yaml, sha256
+from csebench.base.files import matches, read_yaml, sha256
 from csebench.base.project import ROOT
 from csebench.base.terminal import bar, table_text
 from csebench.data.fetch import cached_task, fetch_source, load_task, mteb_task, supply, task_source
@@ -54,9 +51,6 @@ class State:
     why: str = ""
 
 
-# ---------------------------------------------------------------- what is needed
-
-
 def needs(pages: list[Page]) -> list[Need]:
     """Distinct needs of the runs and scores of pages, models first."""
     specs = {run_id: spec for page in pages for run_id, spec in page.available_runs().items()}.values()
@@ -85,9 +79,6 @@ def _models(spec: Spec) -> Iterator[Need]:
     for kind, value in named:
         for ref in map(EncoderRef.parse, filter(PINNED.fullmatch, str(value).split())):
             yield Need(kind, ref.name, ref)
-
-
-# ---------------------------------------------------------------- whether it is there
 
 
 def check(pages: list[Page], ask: bool = True) -> list[State]:
@@ -144,9 +135,6 @@ def remote_size(need: Need) -> int:
     return total
 
 
-# ---------------------------------------------------------------- fetching
-
-
 def fetch_all(pages: list[Page]) -> Iterator[tuple[str, bool]]:
     """Bring all that pages need and that is not here; gives a line for every need, and whether it failed. A file
     without a public source is no failure: its cells are planned as missing."""
@@ -183,16 +171,6 @@ def weights_note(need: Need) -> str:
     if actual == stated:
         return "; its weights are those of data/weights.yaml"
     return f"; its weights have sha256 {actual}, not that of data/weights.yaml: correct the entry"
-
-
-# ---------------------------------------------------------------- what is shown
-
-
-def content(states: list[State]) -> list[dict]:
-    """What `csebench check --json` prints."""
-    return [
-        {"kind": s.need.kind, "name": s.need.name, "state": s.state, "bytes": s.size, "why": s.why} for s in states
-    ]
 
 
 def show(states: list[State]) -> str:

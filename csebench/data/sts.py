@@ -1,7 +1,5 @@
 """Reading of the STS test sets as SimCSE's SentEval reads them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -9,9 +7,8 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field, RootModel
 
-from csebench.base.data_root import DataRoot
 from csebench.base.errors import BadInput
-from csebench.base.files import read_yaml
+from csebench.base.files import DataRoot, read_yaml
 from csebench.data.corpus import lines
 
 STS = "downstream/STS"

@@ -1,7 +1,5 @@
 """Back-translation: a file with a rewritten sentence for every line of a corpus, which MSSE takes as positives."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """The project's data files, read and checked: scales (config/), papers (papers/), datasets (data/registry.yaml); and
 the paths of data, runs and results. What follows from them is in recipe.py, grids.py and targets.py."""
 
-from __future__ import annotations
-
 import math
 import os
 import re
@@ -14,22 +12,13 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, RootModel
 
 from csebench.base.caches import cached
-from csebench.base.data_root import DataRoot
 from csebench.base.errors import BadInput, problem_of, unknown, validated
-from csebench.base.files import Lines, project_files, read_with_lines, read_yaml
+from csebench.base.files import DataRoot, Lines, project_files, read_with_lines, read_yaml
 from csebench.base.project import find, folders
+from csebench.plan import registry
 from csebench.plan.declarations import Dataset, Scale, Training
 from csebench.plan.papers import Column, Family, Paper, Recipe, Row, Table
-from csebench.plan.registry import (
-    COMPONENTS,
-    EVALUATORS,
-    METHODS,
-    check_name,
-    defect,
-    names,
-    protocol,
-    valid_declarations,
-)
+from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, defect, names, valid_declarations
 from csebench.plan.spec import RUNS as RUNS
 
 M = TypeVar("M", bound=BaseModel)
@@ -84,11 +73,6 @@ def check_file_name(folder: str, name: str) -> None:
         raise BadInput(f"{file}: config/ has this name, too, and so the folder of results/; rename it.")
 
 
-def scales(first: str) -> list[str]:
-    """Names of all scales, with `first` in front."""
-    return [first, *(name for name in scale_names() if name != first)]
-
-
 @cached
 def scale(name: str = DEFAULT_SCALE) -> Scale:
     """The scale of `config/<name>.yaml`. Raises BadInput: no such scale, or it names what does not exist."""
@@ -115,9 +99,9 @@ def scale(name: str = DEFAULT_SCALE) -> Scale:
         if strange := [name for name in named if name not in known]:
             raise unknown(kind, strange[0], known, f"{file}: {key}")
     for evaluator, substitute in scale.evaluators.items():
-        check_name(evaluator.partition(":")[0], EVALUATORS, f"{file}: evaluators")
+        registry.check_name(evaluator.partition(":")[0], EVALUATORS, f"{file}: evaluators")
         if substitute is not None and defect(substitute, EVALUATORS, f"{file}: evaluators") is None:
-            protocol(substitute, f"{file}: evaluators")
+            registry.protocol(substitute, f"{file}: evaluators")
     return scale
 
 

@@ -1,13 +1,10 @@
 """From the options of `csebench train`, or from a spec file, to a run that needs no table."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from pathlib import Path
 
-from csebench.base.data_root import DataRoot
 from csebench.base.errors import BadInput, unknown, validated
-from csebench.base.files import parse_json, read_text, sha256
+from csebench.base.files import DataRoot, parse_json, read_text, sha256
 from csebench.base.hub import local_folder
 from csebench.base.models import model_sha256
 from csebench.plan import catalog

@@ -1,8 +1,6 @@
 """What training and scoring will cost on a device, from measured steps: seconds, and the range they may lie in; of a
 run, of a score, and of what is left of pages (`Work`)."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable
@@ -66,10 +64,10 @@ class Estimate:
     high: float = 0.0
 
     @classmethod
-    def within(cls, seconds: float, factor: float) -> Estimate:
+    def within(cls, seconds: float, factor: float) -> "Estimate":
         return cls(seconds, seconds / factor, seconds * factor)
 
-    def __add__(self, other: Estimate) -> Estimate:
+    def __add__(self, other: "Estimate") -> "Estimate":
         """The sum, as if all forecasts were too low together, or too high."""
         return Estimate(self.seconds + other.seconds, self.low + other.low, self.high + other.high)
 

@@ -1,7 +1,5 @@
 """What methods, components, evaluators, scales (config/) and data/registry.yaml declare, as schemas."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass

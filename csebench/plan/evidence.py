@@ -1,8 +1,6 @@
 """Scores that other people published (`evidence/*.yaml`): their schema, and which of them are of a row.
 docs/evidence.md says how to contribute a source; tests/unit/test_evidence.py checks their arithmetic."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple

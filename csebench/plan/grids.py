@@ -1,7 +1,5 @@
 """Tables and figures as grids of cells, and the runs behind every cell at a scale."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import chain
 

@@ -1,8 +1,6 @@
 """What files below results/ are made from, and records of it in results/.logs/: the workflow makes a page again when
 one of these contents has changed, whatever the times of files, and whoever wrote the page."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time

@@ -1,7 +1,5 @@
 """The schema of `papers/*.yaml`: tables, figures, published numbers, claims and errata."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal

@@ -5,8 +5,6 @@ steps that a scale makes, the scale's settings, what searches chose of parameter
 (`choices`), what the table sweeps.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,20 +13,11 @@ from typing import Any
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, problem_of, unknown
+from csebench.plan import registry
 from csebench.plan.catalog import POSITIVES, data_root, dataset
 from csebench.plan.declarations import LARGEST, Dataset, Declaration, EncoderRef, RunSettings, Scale, Value
 from csebench.plan.papers import Recipe
-from csebench.plan.registry import (
-    COMPONENTS,
-    METHODS,
-    check_name,
-    declaration,
-    defect,
-    files,
-    fill,
-    literal_with_lines,
-    valid_declarations,
-)
+from csebench.plan.registry import COMPONENTS, METHODS, check_name, declaration, fill, valid_declarations
 from csebench.plan.spec import ComponentSpec, CorpusSpec, Spec, digest
 
 SHARED = ("learning_rate", "temperature", "pooler")  # settings that are searched once for the methods of a kind
@@ -111,7 +100,7 @@ def make_spec(recipe: Recipe, encoder: EncoderRef, size: int, seed: int, given: 
 def recipe_defect(method: str, components: Iterable[str], where: str = "") -> str | None:
     """What is wrong with a file that a method with added components needs, or None."""
     for name, folder in ((method, METHODS), *((name, COMPONENTS) for name in components)):
-        if broken := defect(name, folder, where):
+        if broken := registry.defect(name, folder, where):
             return broken
     return problem_of(check_alone, method)
 
@@ -119,8 +108,8 @@ def recipe_defect(method: str, components: Iterable[str], where: str = "") -> st
 @cached
 def check_alone(method: str) -> None:
     """Raises BadInput where the file of a method, or one of its variants, makes no run."""
-    path, any_data = files(METHODS)[method], Dataset(path="any", sha256="")
-    _, lines = literal_with_lines(path, "DECLARATION")
+    path, any_data = registry.files(METHODS)[method], Dataset(path="any", sha256="")
+    _, lines = registry.literal_with_lines(path, "DECLARATION")
     given = Conditions({"sentences": any_data, "triplets": any_data}, "", RunSettings(), stage=(LARGEST, 0))
     for variant in (None, *declaration(method).variant_params):
         where, keys = lines.locate(("variants", variant) if variant else ())
@@ -204,9 +193,6 @@ def pretraining(params: dict, encoder: EncoderRef, given: Conditions, where: str
     if given.stage is None:
         raise BadInput(f"{where}: train {name} first; then give its model as encoder, with pretraining=none.")
     return make_spec(Recipe(method=name), encoder, *given.stage, given, where)
-
-
-# ---------------------------------------------------------------- corpora
 
 
 def corpus_of(method: Declaration, scale: Scale) -> Dataset | None:

@@ -1,7 +1,5 @@
 """Methods, components and evaluators by file name; their declarations are read without importing the files."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import re
@@ -226,11 +224,6 @@ class Protocol:
         """The file below the data root that exists once `csebench fetch` has the data."""
         pattern = self.declaration.fetched
         return pattern.format(**self.params) if pattern else None
-
-    @property
-    def file(self) -> str:
-        """The evaluator's source file, below the project."""
-        return name_of(files(EVALUATORS)[self.declaration.name])
 
     @property
     def tasks(self) -> list[str]:

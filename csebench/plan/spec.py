@@ -1,9 +1,7 @@
 """A run as a value: its settings, and the id that is computed from them. From a table row to it: recipe.py."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -66,18 +64,7 @@ class Spec(Strict):
         components = self.components.items()
         return self.params | {f"{name}.{key}": value for name, c in components for key, value in c.params.items()}
 
-    def with_settings(self, settings: dict[str, Value]) -> Spec:
-        """The run with other values of its `settings`. Raises ValueError for one that it does not have."""
-        content: dict[str, Any] = self.model_dump()
-        for key, value in settings.items():
-            if key not in self.settings:
-                raise ValueError(f"`spec` has no {key}")
-            component, _, param = key.rpartition(".")
-            of = content["components"][component] if component else content
-            of["params"][param] = value
-        return Spec(**content)
-
-    def with_seed(self, seed: int) -> Spec:
+    def with_seed(self, seed: int) -> "Spec":
         """The run with another seed, on the subset of the corpus that this one draws."""
         corpus = self.corpus and self.corpus.model_copy(update={"subset_seed": seed})
         return self.model_copy(update={"seed": seed, "corpus": corpus})

@@ -1,7 +1,5 @@
 """From targets (names or paths that a user asks for) to pages, and from pages to runs and score files."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,7 +10,7 @@ from csebench.base.errors import BadInput, by_number, problem_of, unknown
 from csebench.base.project import published
 from csebench.base.runs import has_model
 from csebench.plan import catalog
-from csebench.plan.catalog import GENERATED, VARIANTS, paper, paper_names, results_folder, scale, scale_names, scales
+from csebench.plan.catalog import GENERATED, VARIANTS, paper, paper_names, results_folder, scale, scale_names
 from csebench.plan.grids import CellPlan, find_grid, plan_grid, untrained_cell
 from csebench.plan.papers import Figure
 from csebench.plan.recipe import corpus_path, positives_path
@@ -66,9 +64,6 @@ class Page:
         return {run_id: spec for run_id, spec in self.runs().items() if run_id in wanted}
 
 
-# ---------------------------------------------------------------- runs
-
-
 @cached
 def runs(scale_name: str) -> dict[str, Spec]:
     """Every run that the pages of a scale need, by id."""
@@ -110,7 +105,7 @@ def run(run_id: str, scale_name: str) -> Spec:
 
 def scale_of_run(run_id: str, first: str) -> str:
     """The scale whose pages need a run; `first` is tried before the others."""
-    for name in scales(first):
+    for name in dict.fromkeys([first, *scale_names()]):
         if run_id in runs(name):
             return name
     hint = "`csebench plan all --scale SCALE --runs` lists the runs."
@@ -124,15 +119,12 @@ def base_encoder(spec: Spec, scale_name: str) -> str:
 
 def back_translation(key: str, first: str) -> tuple[Path, str]:
     """(corpus, translators) of the back-translated corpus with a key, from a run of scale `first`, or of another."""
-    for name in scales(first):
+    for name in dict.fromkeys([first, *scale_names()]):
         for spec in runs(name).values():
             positives, corpus = positives_path(spec), corpus_path(spec, scale(name))
             if positives and corpus and positives.stem == key:
                 return corpus, str(spec.params["translators"])
     raise BadInput(f"no table of any scale needs a back-translation {key!r}.")
-
-
-# ---------------------------------------------------------------- pages
 
 
 def page(name: str, scale_name: str, paper_name: str | None = None) -> Page:

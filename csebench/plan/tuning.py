@@ -7,8 +7,6 @@ the choice lies at an end of its values, the next one outward is tried, too. The
 other search starts from what these chose, and covers the rest. csebench/run.py runs the trials.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Mapping
@@ -17,7 +15,7 @@ from itertools import chain, count, islice, product
 from pathlib import Path
 from statistics import fmean, median, stdev
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, unknown
@@ -45,12 +43,6 @@ class TrialRun(Strict):
     dev: float | None = Field(default=None, ge=-1, le=1)  # Spearman on STS-B dev of the step that is kept
     failure: str | None = None  # why there is no such score, and none at another try
 
-    @model_validator(mode="after")
-    def scored_or_failed(self):
-        if (self.dev is None) == (self.failure is None):
-            raise ValueError("needs either a score (`dev`) or a reason (`failure`)")
-        return self
-
 
 class Trial(Strict):
     settings: Settings
@@ -75,25 +67,6 @@ class Search(Strict):
     spec: Spec  # of the first run; the others differ from it in settings and seed only
     trials: list[Trial] = Field(min_length=1)
     chosen: Settings | None  # those of `best_trial`; None: all trials failed
-
-    @model_validator(mode="after")
-    def trials_fit(self):
-        """Each run is that of its settings and seed, no two the same; the first is that of the spec."""
-        runs = [run.run for trial in self.trials for run in trial.runs]
-        for number, trial in enumerate(self.trials):
-            if trial.settings.keys() != self.trials[0].settings.keys():
-                raise ValueError(f"trials.{number}.settings: are of other parameters than those of the first trial")
-            for place, run in enumerate(trial.runs):
-                if run.run != (expected := self.spec.with_settings(trial.settings).with_seed(run.seed).run_id):
-                    where = f"trials.{number}.runs.{place}.run"
-                    raise ValueError(f"{where}: is {run.run}, but its settings and seed give {expected}")
-        if runs[0] != self.spec.run_id:
-            raise ValueError("trials.0: has other settings than `spec`")
-        if len({*runs}) < len(runs) or len(self.trials) > self.planned:
-            raise ValueError(f"trials: {len(self.trials)} of {self.planned} planned, {len({*runs})} different runs")
-        if self.chosen != chosen_settings(self.trials):
-            raise ValueError("`chosen` is not what the best trial has")
-        return self
 
 
 class SearchFile(Search):

@@ -6,8 +6,6 @@ import from data/; back-translation; replicates. What brings data and models is 
 hashes. `python -m csebench.plan.versions` brings the lock up to date.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import functools
@@ -21,19 +19,10 @@ from csebench.base.errors import BadInput, unknown
 from csebench.base.files import parse_json, read_object, write_json
 from csebench.base.project import PACKAGE, ROOT
 from csebench.base.provenance import run_git
+from csebench.plan import registry
 from csebench.plan.declarations import without_text
 from csebench.plan.recipe import back_translation_facts
-from csebench.plan.registry import (
-    COMPONENTS,
-    EVALUATORS,
-    METHODS,
-    any_declaration,
-    files,
-    names,
-    parse_python,
-    read_literal,
-    with_imports,
-)
+from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, files, names, parse_python, read_literal
 from csebench.plan.spec import TRAINER_VERSION, Spec, digest
 
 LOCK = ROOT / "tests" / "version_lock.json"
@@ -105,15 +94,15 @@ def units(skip_invalid: bool = False) -> dict[str, tuple[int, list[Path]]]:
     """Version and files of every unit. Raises BadInput for a file that is no valid method, component or evaluator, or
     leaves such a unit out (`skip_invalid`)."""
     rooms = [path for room in TRAINER for path in sorted((PACKAGE / room).rglob("[!.]*.py"))]
-    trainer = {file for path in rooms for file in with_imports(path, ("csebench.data.",))}
+    trainer = {file for path in rooms for file in registry.with_imports(path, ("csebench.data.",))}
     units = {"trainer": (TRAINER_VERSION, sorted(trainer))}
     units["translate"] = (back_translation_facts("", "")["version"], [TRANSLATE])
     units["replicates"] = (read_literal(REPLICATES, "VERSION"), [REPLICATES, REPLICATES.with_name("score_types.py")])
     for folder in (METHODS, COMPONENTS, EVALUATORS):
         for name in names(folder):
             with contextlib.suppress(*[BadInput] if skip_invalid else []):
-                version = any_declaration(name, folder).version
-                units[unit_name(name, folder)] = (version, with_imports(files(folder)[name]))
+                version = registry.any_declaration(name, folder).version
+                units[unit_name(name, folder)] = (version, registry.with_imports(files(folder)[name]))
     return units
 
 
@@ -149,9 +138,6 @@ def changed_without_bump(skip_invalid: bool = False) -> list[str]:
     return [u for u in new if u in old and old[u]["version"] == new[u]["version"] and old[u] != new[u]]
 
 
-# ---------------------------------------------------------------- what was made with such code
-
-
 @functools.cache  # not `cached`: a process imports its code once, and later edits are not what it runs
 def unversioned_code() -> list[str]:
     """`changed_without_bump` as this process started, without units whose file is invalid."""
@@ -176,9 +162,6 @@ def units_of_run(spec: Spec) -> Iterator[str]:
 def units_of_score(evaluator: str) -> Iterator[str]:
     """The units that score a model by an evaluator, named without its settings."""
     yield from ("trainer", "replicates", unit_name(evaluator, EVALUATORS))
-
-
-# ---------------------------------------------------------------- the command
 
 
 def main(arguments: list[str]) -> None:

@@ -1,8 +1,6 @@
 """Where benchmark data come from: the source of every file of a data root, what to do about a file without one, and
 hashes of what is given. csebench/data/fetch.py fetches."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re
@@ -12,9 +10,8 @@ from pathlib import Path
 from pydantic import Field, RootModel
 
 from csebench.base.caches import cached
-from csebench.base.data_root import DataRoot, matches
 from csebench.base.errors import BadInput
-from csebench.base.files import digest, read_object, read_yaml, sha256, write_json
+from csebench.base.files import DataRoot, digest, matches, read_object, read_yaml, sha256, write_json
 from csebench.base.project import ROOT
 from csebench.plan import catalog
 from csebench.plan.declarations import Scale, Strict, Url

@@ -5,10 +5,8 @@ listed by hand as `errata` in papers/*.yaml and evidence/methods.yaml. What seve
 one finding with all its places. How often the checks are wrong is measured by benchmarks/judge.py.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, combinations
 from math import ceil, floor
@@ -69,9 +67,8 @@ def findings() -> list[Finding]:
     errata = [(name, erratum) for name in paper_names() for erratum in paper(name).errata]
     errata += [(method.title, erratum) for method in evidence.names().methods.values() for erratum in method.errata]
     explained = [(erratum.kind, Place(name, erratum.where), erratum.row) for name, erratum in errata if erratum.row]
-    checks = (check_averages, check_shares, check_claims, check_repeated_settings, check_similar_rows)
-    every = []
-    for finding in chain.from_iterable(check() for check in checks):
+    copied, every = [*merge_copies(check_averages()), *merge_copies(check_shares())], []
+    for finding in (*copied, *check_claims(), *check_repeated_settings(), *check_similar_rows()):
         rows = [row for kind, place, row in explained if kind == finding.kind and place in finding.places]
         if not any(row in finding.text for row in rows):
             every.append(finding)
@@ -83,17 +80,13 @@ def findings() -> list[Finding]:
     return sorted(every, key=lambda f: (severities.index(f.severity), kinds.index(f.kind), f.places, f.text))
 
 
-def merge_copies(check: Callable[[], Iterator[tuple[tuple, Finding]]]) -> Callable[[], list[Finding]]:
-    """A check whose findings with the same key are one, with all their places and the text of the first."""
-
-    def merged() -> list[Finding]:
-        by_key: dict[tuple, Finding] = {}
-        for key, finding in check():
-            first = by_key.setdefault(key, finding)
-            by_key[key] = first._replace(places=tuple(dict.fromkeys((*first.places, *finding.places))))
-        return list(by_key.values())
-
-    return merged
+def merge_copies(keyed: Iterator[tuple[tuple, Finding]]) -> list[Finding]:
+    """Findings with the same key as one, with all their places and the text of the first."""
+    by_key: dict[tuple, Finding] = {}
+    for key, finding in keyed:
+        first = by_key.setdefault(key, finding)
+        by_key[key] = first._replace(places=tuple(dict.fromkeys((*first.places, *finding.places))))
+    return list(by_key.values())
 
 
 def size_severity(off: float, unit: float) -> str:
@@ -149,7 +142,6 @@ def printed_rows() -> list[list[PrintedCell]]:
     ]
 
 
-@merge_copies
 def check_averages() -> Iterator[tuple[tuple, Finding]]:
     """A printed average against the mean of its row, and a printed difference against its two values.
 
@@ -185,7 +177,6 @@ def is_average(grid: Grid, column: Column, before: list[Column]) -> bool:
     return column.task == "Avg." and same_run and [c.task for c in before] == tasks
 
 
-@merge_copies
 def check_shares() -> Iterator[tuple[tuple, Finding]]:
     """An accuracy or recall that no count of correct items gives."""
     for cell in chain.from_iterable(printed_rows()):

@@ -3,8 +3,6 @@
 Built here, once for every format; written by pages/ and figures.py.
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,7 +15,7 @@ from csebench.plan.registry import declaration, protocol
 from csebench.plan.spec import Spec
 from csebench.plan.targets import grid_path, unavailable
 from csebench.report import stats
-from csebench.report.others import Others, others
+from csebench.report.others import Group, others
 from csebench.score.score_file import settings
 from csebench.score.store import score, value, why_missing
 
@@ -41,9 +39,9 @@ class Cell:
     published_encoder: str = ""  # role of the encoder behind the published value, whatever a scale uses
     published_evaluator: str = ""
     judged: bool = False  # whether runs of this scale can be judged by the published value
-    parts: tuple[Cell, ...] = ()  # cells that a derived one is the mean or the difference of
+    parts: tuple["Cell", ...] = ()  # cells that a derived one is the mean or the difference of
     verdict: stats.Verdict | None = None
-    others: Others | None = None  # runs by other people with the paper's encoder, never mixed with ours
+    others: Group | None = None  # runs by other people with the paper's encoder, never mixed with ours
 
     @property
     def ours(self) -> stats.Summary | None:
@@ -59,7 +57,7 @@ class Cell:
         return sorted(self.values)
 
     @property
-    def leaves(self) -> list[Cell]:
+    def leaves(self) -> list["Cell"]:
         """The cells with runs that it is computed from: itself, or those of its parts."""
         return [leaf for part in self.parts for leaf in part.leaves] if self.parts else [self]
 
@@ -126,6 +124,16 @@ class GridView:
         return shown
 
     @property
+    def sentences_seen(self) -> int | None:
+        """How many sentences every run sees, where columns of training sizes have more; else None."""
+        scale = read_scale(self.scale)
+        steps, batch = (scale.override.get(key) for key in ("steps", "batch_size"))
+        sizes = {scale.sizes.get(column.size, 0) for column in self.score_grid.columns if column.task}
+        if not (isinstance(steps, int) and isinstance(batch, int)) or len(sizes) < 2 or max(sizes) <= steps * batch:
+            return None
+        return steps * batch
+
+    @property
     def progress(self) -> tuple[int, int]:
         """(runs with scores, runs shown); a run counts once per evaluator whose data can be had."""
         scored = sum(outdated is not None for outdated in self.runs.values())
@@ -154,7 +162,7 @@ def grid_view(paper_name: str, name: str, scale: str) -> GridView:
     if isinstance(view.grid, SettingsTable):
         return view
     rows = _with_derived(view.grid, [[_with_scores(cell, scale) for cell in row] for row in view.rows])
-    return replace(view, rows=[[_judged(cell, scale, paper_name, view.grid) for cell in row] for row in rows])
+    return replace(view, rows=[[_judged(cell, paper_name, view.grid) for cell in row] for row in rows])
 
 
 def printed_view(paper_name: str, name: str, scale: str) -> GridView:
@@ -173,7 +181,7 @@ def printed_view(paper_name: str, name: str, scale: str) -> GridView:
                 published_seeds=plan.column.seeds or grid.seeds,
                 published_encoder=published_encoder(grid, plan.row),
                 published_evaluator=grid.column_evaluator(plan.column),
-                judged=not why_not_judged(published_encoder(grid, plan.row), scale),
+                judged=is_judged(published_encoder(grid, plan.row), scale),
             )
             for plan, published in zip(plans, plans[0].row.values, strict=True)
         ]
@@ -187,14 +195,10 @@ def published_encoder(grid: Grid, row: Row) -> str:
     return (row.evidence and row.evidence.encoder) or (row.run and row.run.encoder) or grid.encoder
 
 
-def why_not_judged(role: str, scale_name: str) -> str:
-    """Why runs of a scale cannot be judged by values that were printed for an encoder, which config/paper.yaml names;
-    empty where they can."""
+def is_judged(role: str, scale_name: str) -> bool:
+    """Whether runs of a scale can be judged by values printed for an encoder, which config/paper.yaml names."""
     scale = read_scale(scale_name)
-    if scale.differs:
-        return scale.differs
-    same = scale.encoders.get(role) == read_scale(PAPER_SCALE).encoders.get(role)
-    return "" if same else f"another encoder than {role}"
+    return not scale.differs and scale.encoders.get(role) == read_scale(PAPER_SCALE).encoders.get(role)
 
 
 def _with_scores(cell: Cell, scale: str) -> Cell:
@@ -266,19 +270,16 @@ def combine_by_seed(function, *cells: Cell) -> dict[int, float]:
     seeded = [cell.values for cell in cells if not is_deterministic(cell)]
     seeds = sorted(set.intersection(*map(set, seeded))) if seeded else [0]
 
-    for_all = [next(iter(cell.values.values())) if is_deterministic(cell) else None for cell in cells]
-    by_seed = {}
-    for seed in seeds:
-        values = (cell.values[seed] if one is None else one for cell, one in zip(cells, for_all, strict=True))
-        by_seed[seed] = function(*values)
-    return by_seed
+    by_cell = [
+        dict.fromkeys(seeds, next(iter(cell.values.values()))) if is_deterministic(cell) else cell.values
+        for cell in cells
+    ]
+    return {seed: function(*(values[seed] for values in by_cell)) for seed in seeds}
 
 
 def method_kinds(cell: Cell) -> set[str]:
     """Kinds of the methods behind a cell; a difference has those of its row, not of the baseline."""
-    parts = cell.parts[:1] if cell.plan.column.delta is not None else cell.parts
-    kinds = {declaration(spec.method).kind for spec in cell.plan.specs}
-    return kinds | {kind for part in parts for kind in method_kinds(part)}
+    return {declaration(spec.method).kind for spec in cell.leaves[0].plan.specs}
 
 
 def is_deterministic(cell: Cell) -> bool:
@@ -288,11 +289,9 @@ def is_deterministic(cell: Cell) -> bool:
 
 def same_runs(a: Cell, b: Cell) -> bool:
     """Whether two cells are of the same runs, and the same is measured on them."""
-    identities = []
-    for plans in ([leaf.plan for leaf in cell.leaves] for cell in (a, b)):
-        runs = [sorted(spec.run_id for spec in plan.specs) for plan in plans]
-        identities.append([(runs, p.evaluator, p.task, p.metric) for p, runs in zip(plans, runs, strict=True)])
-    return bool(a.parts or a.plan.specs) and identities[0] == identities[1]
+    plans = [[leaf.plan for leaf in cell.leaves] for cell in (a, b)]
+    first, second = ([({spec.run_id for spec in p.specs}, p.scores) for p in of_cell] for of_cell in plans)
+    return bool(a.parts or a.plan.specs) and first == second
 
 
 def is_control(cell: Cell) -> bool:
@@ -304,16 +303,11 @@ def is_comparable(cell: Cell) -> bool:
     return bool(cell.values) and not cell.absent and not cell.stale and not is_control(cell)
 
 
-def _judged(cell: Cell, scale: str, paper_name: str, grid: Grid) -> Cell:
+def _judged(cell: Cell, paper_name: str, grid: Grid) -> Cell:
     """With the verdict on the published value, and others' runs."""
     verdict = None
     if cell.published is not None and cell.values and cell.plan.column.delta is None:
-        if not cell.judged:
-            reason = f"scale {scale}: {why_not_judged(cell.published_encoder, scale)}"
-            verdict = stats.Verdict(stats.NOT_COMPARABLE, reason=reason)
-        elif cell.absent or cell.stale:
-            verdict = stats.Verdict(stats.NOT_COMPARABLE, reason="runs are missing or stale")
-        else:
-            fixed = is_deterministic(cell)
-            verdict = stats.verdict(cell.values.values(), cell.published, cell.published_seeds, fixed)
+        verdict = stats.Verdict(stats.NOT_COMPARABLE)
+        if cell.judged and not cell.absent and not cell.stale:
+            verdict = stats.verdict(cell.values.values(), cell.published, cell.published_seeds, is_deterministic(cell))
     return replace(cell, verdict=verdict, others=others(paper_name, grid, cell.plan.row, cell.plan.column))

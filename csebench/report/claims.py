@@ -8,8 +8,6 @@ Every p is that of one contrast by itself, two-sided. That all of several contra
 them to be significant, and no correction; that one of several does is tested with Bonferroni's correction.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -22,9 +20,8 @@ from csebench.base.caches import cached, cached_by_folder
 from csebench.plan.catalog import paper
 from csebench.plan.papers import Claim, Published
 from csebench.plan.targets import defect
-from csebench.report import stats
+from csebench.report import compare, stats
 from csebench.report.cells import PAPER_SCALE, Cell, GridView, grid_view, is_control, printed_view
-from csebench.report.compare import NOT_ASKED, SAME_RUNS, differing, estimate_of, why_not
 from csebench.report.printed_spread import SeedSource, add, row_variance
 from csebench.report.stats import SLACK
 from csebench.report.words import VERBS, outward
@@ -35,7 +32,7 @@ AGREES, OPPOSES, MIXED = "agrees", "opposes", "mixed"
 YES, NO, UNTESTED = "yes", "no", "untested"
 AS_STATED, OTHER, NO_SIZE = "as stated", "other", "none"
 SEEN, NOT_SEEN, OPPOSITE = "seen here", "not seen", "the opposite is seen here"
-UNASKED = VERBS[NOT_ASKED]
+UNASKED = VERBS[compare.NOT_ASKED]
 NO_NUMBERS = "no numbers to compare"
 Pairs = list[tuple[Cell, Cell]]  # of one difference; their mean, where a claim is about an average
 
@@ -54,10 +51,9 @@ class Contrast:
     spreads: tuple[SeedSource, ...] = ()  # of single printed runs
     differs: tuple[str, ...] = ()  # shared settings in which our rows differ beside what the claim is about
 
-    @property
-    def high(self) -> float:
-        """The largest difference that 95 % do not exclude."""
-        return inf if self.error is None else self.difference + self.error * stats.quantile(1 - stats.LEVEL, self.df)
+    def half(self, times: int) -> float:
+        """Half the width of the 95 % interval, which holds for as many contrasts at once."""
+        return inf if self.error is None else self.error * stats.quantile(1 - stats.LEVEL / times, self.df)
 
 
 @dataclass(frozen=True)
@@ -72,9 +68,10 @@ class Judgement:
     contrary: float | None = None  # the largest difference that goes the other way, in printed units
     notes: tuple[str, ...] = ()
     differs: tuple[str, ...] = ()  # shared settings in which our rows differ
-    excludes: float = inf  # the difference above which 95 % exclude the claim
+    excludes: float = inf  # the difference above which 95 % exclude the claim; of a sentence that of one claim only
     strict: bool = True  # whether an opposite direction contradicts by itself, as in print, or has to be shown
     claims_significance: bool = False
+    contrasts: tuple[Contrast, ...] = ()  # the numbers behind it
 
     @property
     def verdict(self) -> str:
@@ -113,7 +110,7 @@ class Judgement:
         """What it saw, with the numbers."""
         said, limit, bound = self.seen, self.excludes, ""
         if said == UNASKED:
-            return f"{said}: {self.detail}"
+            return f"{said}: {'; '.join((self.detail, *self.notes))}"
         if said == NOT_SEEN and limit < inf:
             bound = "; any such difference is excluded" if limit <= 0 else f"; above {outward(limit)} is excluded"
         unmatched = f"; not matched: {', '.join(self.differs)}" if self.differs else ""
@@ -134,7 +131,7 @@ class Judged:
     claims: list[Claim]
     published: Judgement
     ours: Judgement
-    rows: list[Judged]  # a sentence's claims, one by one
+    rows: list["Judged"]  # a sentence's claims, one by one
 
     @property
     def here(self) -> str:
@@ -240,8 +237,8 @@ def contrast_printed(claim: Claim, here: GridView, versus: str, column: str, pai
 def contrast_runs(claim: Claim, here: GridView, versus: str, column: str, pairs: Pairs) -> Contrast | str:
     """Of our runs, paired by seed, over seeds and test items; or why there is none."""
     cells = [cell for pair in pairs for cell in pair]
-    if state := why_not(pairs):
-        return "both rows are the same runs at this scale" if state[0] == SAME_RUNS else state[1] or state[0]
+    if state := compare.why_not(pairs):
+        return "both rows are the same runs at this scale" if state[0] == compare.SAME_RUNS else state[1] or state[0]
     if any(map(is_control, cells)):
         return "a row is a control"
     if any(differ_in_size_unseen(*pair) for pair in pairs):
@@ -253,10 +250,14 @@ def contrast_runs(claim: Claim, here: GridView, versus: str, column: str, pairs:
             return "one seed"
         return Contrast(versus, column, sign * (a.std - b.std), p=f_test(a.std, a.n, b.std, b.n))
     terms = [(s * sign / len(pairs), cell) for pair in pairs for s, cell in zip((1, -1), pair, strict=True)]
-    estimate = estimate_of(terms, here.scale)
-    (error, df), p = estimate.error, estimate.p()
+    estimate = compare.estimate_of(terms, here.scale)
+    if estimate.is_within(SLACK):
+        return compare.EQUAL_SCORES
+    if estimate.is_within(compare.INACTIVE * pairs[0][0].factor / 100):
+        return f"the difference stays within {compare.INACTIVE:g} points"
+    (error, df), p = estimate.error(), estimate.p()
     sizes = {"sentences"} if claim.versus_column else set()  # what the claim itself compares
-    differs = tuple(setting.name for setting in differing(*pairs[0]) if setting.name not in sizes)
+    differs = tuple(setting.name for setting in compare.differing(*pairs[0]) if setting.name not in sizes)
     return Contrast(versus, column, estimate.gain, None if p is None else error, df, p, differs=differs)
 
 
@@ -300,7 +301,8 @@ def judge_row(claim: Claim, contrasts: Sequence[Contrast | str], digits: int) ->
         notes.append(f"{len(made)} of {len(contrasts)} comparisons can be made")
         judged = replace(judged, direction=None) if judged.direction == AGREES else judged
     differs = tuple(dict.fromkeys(name for contrast in made for name in contrast.differs))
-    return replace(judged, notes=tuple(notes), differs=differs, claims_significance=claim.claims_significance)
+    more = {"differs": differs, "claims_significance": claim.claims_significance, "contrasts": tuple(made)}
+    return replace(judged, notes=tuple(notes), **more)
 
 
 def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
@@ -325,7 +327,7 @@ def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
         detail=parts_text([row.verdict for row in rows]),
         contrary_p=p,
         contrary=max((row.contrary for row in opposed if row.contrary is not None), default=None),
-        excludes=max(row.excludes for row in rows),
+        differs=tuple(dict.fromkeys(chain.from_iterable(row.differs for row in rows))),
         strict=rows[0].strict,
         claims_significance=any(row.claims_significance for row in rows),
     )
@@ -351,6 +353,8 @@ def judge_above(claim: Claim, contrasts: list[Contrast], digits: int) -> Judgeme
     """A row is above (or below) all others: every contrast goes its way, and each is significant. Where some go the
     other way, that is shown if one of them is significant among all that were looked at."""
     tested, times, size = contrasts, 1, stated_size(claim, contrasts)
+    bounds = [c.difference + c.half(len(contrasts)) for c in contrasts]
+    excludes = min(bounds) if claim.up_to is None else max(bounds)
     if claim.up_to is not None:  # the largest of several was picked
         tested, times = [max(contrasts, key=lambda c: c.difference)], len(contrasts)
     if against := [c for c in tested if c.difference < 0]:
@@ -358,7 +362,6 @@ def judge_above(claim: Claim, contrasts: list[Contrast], digits: int) -> Judgeme
         detail = of_all(len(tested) - len(against), tested, "against", describe(claim, worst, digits, times))
         direction = OPPOSES if len(against) == len(tested) else MIXED
         p, shown = corrected(worst.p, times)
-        excludes = min(c.high for c in tested)
         contrary = max(-c.difference for c in against)
         return Judgement(direction, shown, size, detail, p, contrary, excludes=excludes)
     untested = any(c.p is None for c in tested)
@@ -366,7 +369,7 @@ def judge_above(claim: Claim, contrasts: list[Contrast], digits: int) -> Judgeme
     which = "smallest" if untested else "weakest"
     detail = of_all(len(tested), tested, which, describe(claim, weakest, digits, times))
     _, shown = corrected(None if untested else weakest.p, times)
-    return Judgement(AGREES, shown, size, detail, excludes=weakest.high)
+    return Judgement(AGREES, shown, size, detail, excludes=excludes)
 
 
 def judge_comparable(claim: Claim, contrasts: list[Contrast], digits: int) -> Judgement:
@@ -381,7 +384,8 @@ def judge_comparable(claim: Claim, contrasts: list[Contrast], digits: int) -> Ju
     if shown == YES:
         return Judgement(OPPOSES, YES, NO_SIZE, text, p, abs(clearest.difference))
     if len(known) == len(contrasts):
-        return Judgement(AGREES, NO, NO_SIZE, text, excludes=max(c.high for c in known))
+        largest = max(abs(c.difference) + c.half(len(known)) for c in known)
+        return Judgement(AGREES, NO, NO_SIZE, text, excludes=largest)
     others = f"; of others {no_test(contrasts[0])}" if known else ""
     return Judgement(None, UNTESTED, NO_SIZE, text + others)
 

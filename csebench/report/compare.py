@@ -6,8 +6,6 @@ all test sets of an evaluator together. Rows of evaluators that declare no items
 compared over seeds alone. Which pairs a table compares is declared beside it (csebench/plan/papers.py: Family).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -30,11 +28,12 @@ from csebench.report.cells import (
     is_deterministic,
     same_runs,
 )
-from csebench.report.stats import LEVEL
+from csebench.report.stats import LEVEL, SLACK
 from csebench.score.replicates import read_replicates
 from csebench.score.store import read_scores
 
 INACTIVE = 0.02  # points: an effect that is shown to be smaller is none
+EQUAL_SCORES = "both rows have the same score in every run"  # which gives a difference no error, and so no bound
 SHARED = {  # settings that rows should have in common, and what they are called
     "learning_rate": "learning rate",
     "temperature": "temperature",
@@ -70,24 +69,29 @@ class Estimate:
     seed_sd: float | None  # of the differences, one per seed; None for a single seed
     item_se: float | None  # None where test items are not known
 
-    @property
-    def error(self) -> tuple[float, float]:
-        """Standard error and its degrees of freedom; infinite where nothing can be tested."""
+    def error(self, seeds: int | None = None) -> tuple[float, float]:
+        """Standard error over its seeds, or as many others, and its degrees of freedom; infinite where nothing can be
+        tested."""
+        seeds = seeds or self.seeds
         parts = [] if self.item_se is None else [(self.item_se**2, inf)]
-        if self.seed_sd is not None:
-            parts.append((self.seed_sd**2 / self.seeds, self.seeds - 1))
+        if self.seed_sd is not None and seeds > 1:
+            parts.append((self.seed_sd**2 / seeds, seeds - 1))
         return (sqrt(sum(v for v, _ in parts)), stats.satterthwaite(*parts)) if parts else (inf, 1)
 
     def p(self) -> float | None:
         """Two-sided."""
-        error, df = self.error
+        error, df = self.error()
         return None if error == inf else stats.two_sided(self.gain, (error**2, df))
 
     def interval(self, level: float = LEVEL) -> tuple[float, float]:
         """Two-sided, at 1 - level."""
-        error, df = self.error
+        error, df = self.error()
         half = error * stats.quantile(1 - level, df) if error else 0.0
         return self.gain - half, self.gain + half
+
+    def is_within(self, limit: float) -> bool:
+        """Whether two one-sided tests show that the difference is no larger than a limit, in either direction."""
+        return max(map(abs, self.interval(2 * LEVEL))) <= limit
 
 
 @dataclass(frozen=True)
@@ -103,7 +107,7 @@ class Comparison:
     p_family: float | None = None  # after Holm's correction over the family
     low: float | None = None  # 95 % interval of this comparison
     high: float | None = None
-    family_low: float | None = None  # simultaneous interval of the family (Bonferroni)
+    family_low: float | None = None  # simultaneous interval of the family
     family_high: float | None = None
     differs: tuple[Setting, ...] = ()  # beside what the comparison is about
     reason: str = ""  # why there is no estimate
@@ -143,10 +147,8 @@ def each_pair_once(answered: Iterable[Answer]) -> list[tuple[Answer, list[Compar
 
 def answer(view: GridView, family: Family) -> Answer:
     """A family, with Holm's correction over its comparisons."""
-    groups = column_groups(view, family)
-    comparisons = [compare(view, *pair, columns) for pair in row_pairs(view, family) for columns in groups]
-    if reason := no_premise(view, family):
-        return Answer(family, view, tuple(without_estimate(c, reason) for c in comparisons))
+    groups, refused = column_groups(view, family), no_premise(view, family)
+    comparisons = [compare(view, *pair, columns, refused) for pair in row_pairs(view, family) for columns in groups]
     tested = [c for c in comparisons if c.p is not None]
     adjusted = iter(stats.holm([c.p for c in tested if c.p is not None]))
     judged_ones = (judged(c, next(adjusted), len(tested)) if c.p is not None else c for c in comparisons)
@@ -164,12 +166,6 @@ def no_premise(view: GridView, family: Family) -> str:
         return ""
     loses = f"{premise.row} itself loses {estimate.gain:z.1f} points, not significantly"
     return f"{loses} (in the paper {premise.printed})"
-
-
-def without_estimate(comparison: Comparison, reason: str) -> Comparison:
-    """A comparison that cannot be asked."""
-    gone = dict.fromkeys(("estimate", "p", "p_family", "low", "high", "family_low", "family_high"))
-    return replace(comparison, relation=NOT_ASKED, reason=reason, **gone)
 
 
 def row_pairs(view: GridView, family: Family) -> list[tuple[int, int]]:
@@ -220,24 +216,29 @@ def block(view: GridView, index: int) -> tuple | None:
 
 
 def judged(comparison: Comparison, p_family: float, count: int) -> Comparison:
-    """A comparison as one of `count` of a family."""
+    """A comparison as one of `count` of a family. Its interval has Bonferroni's level, and ends at 0 where that
+    contains 0 but Holm's test shows a difference."""
     assert comparison.estimate is not None
     low, high = comparison.estimate.interval(LEVEL / count)
     relation = comparison.relation
     if relation != INACTIVE_HERE:
         relation = NOT_SHOWN if p_family >= LEVEL else BETTER if comparison.estimate.gain > 0 else WORSE
+    low, high = max(low, 0.0) if relation == BETTER else low, min(high, 0.0) if relation == WORSE else high
     return replace(comparison, p_family=p_family, relation=relation, family_low=low, family_high=high)
 
 
 # ---------------------------------------------------------------- one comparison
 
 
-def compare(view: GridView, row: int, against: int, columns: Sequence[int]) -> Comparison:
-    """A row against another, averaged over columns, as a family of its own."""
+def compare(view: GridView, row: int, against: int, columns: Sequence[int], refused: str = "") -> Comparison:
+    """A row against another, averaged over columns, as a family of its own.
+
+    Args:
+        refused: why it cannot be asked, where its question cannot.
+    """
     grid = view.score_grid
-    columns = [i for i in columns if can_be_run(view.rows[row][i]) and can_be_run(view.rows[against][i])] or columns
-    pairs = [(view.rows[row][i], view.rows[against][i]) for i in columns]
-    named = dict.fromkeys(grid.columns[i].label for i in columns)
+    pairs = compared_cells(view, row, against, columns)
+    named = dict.fromkeys(one.plan.column.label for one, _ in pairs)
     label = ", ".join(named) if len(named) < 3 else f"{next(iter(named))} to {next(reversed(named))}"
     leaves_of_all = [leaf for pair in pairs for cell in pair for leaf in cell.leaves]
     runs = {(spec.run_id, leaf.plan.evaluator) for leaf in leaves_of_all for spec in leaf.plan.specs}
@@ -253,17 +254,25 @@ def compare(view: GridView, row: int, against: int, columns: Sequence[int]) -> C
         printed=float(np.mean(gains)) if len(gains) == len(pairs) else None,
         scored=(len(runs) - sum(absent.values()), len(runs)),
     )
-    if state := why_not(pairs):
+    if state := (NOT_ASKED, refused) if refused else why_not(pairs):
         return replace(about, relation=state[0], reason=state[1])
     terms = weighted(pairs)
     estimate = estimate_of(terms, view.scale)
     low, high = estimate.interval()
+    if estimate.is_within(SLACK):
+        return replace(about, relation=NOT_ASKED, reason=EQUAL_SCORES)
     comparison = replace(about, estimate=estimate)
-    if estimate.error[0] == inf or (estimate.seed_sd is None and not all(is_deterministic(c) for _, c in terms)):
+    if estimate.error()[0] == inf or (estimate.seed_sd is None and not all(is_deterministic(c) for _, c in terms)):
         return replace(comparison, relation=ONE_SEED)
     comparison = replace(comparison, p=estimate.p(), low=low, high=high)
-    inactive = max(map(abs, estimate.interval(2 * LEVEL))) <= INACTIVE  # two one-sided tests
-    return judged(replace(comparison, relation=INACTIVE_HERE if inactive else NOT_SHOWN), comparison.p or 0.0, 1)
+    relation = INACTIVE_HERE if estimate.is_within(INACTIVE) else NOT_SHOWN
+    return judged(replace(comparison, relation=relation), comparison.p or 0.0, 1)
+
+
+def compared_cells(view: GridView, row: int, against: int, columns: Sequence[int]) -> list[tuple[Cell, Cell]]:
+    """Both rows' cells in the columns in which both can be run, or in all."""
+    pairs = [(view.rows[row][i], view.rows[against][i]) for i in columns]
+    return [pair for pair in pairs if all(map(can_be_run, pair))] or pairs
 
 
 def can_be_run(cell: Cell) -> bool:
@@ -317,13 +326,13 @@ def estimate_of(terms: Sequence[tuple[float, Cell]], scale: str) -> Estimate:
 
 def differing(a: Cell, b: Cell) -> tuple[Setting, ...]:
     """Shared settings, encoder and training data in which two rows differ, but for those that the comparison is about:
-    what rows of one method state differently."""
+    what rows of one method state differently, and what a method keeps by definition."""
     first, second = (next((leaf.plan for leaf in cell.leaves if leaf.plan.specs), None) for cell in (a, b))
     if first is None or second is None:
         return ()
     here, there = first.specs[0], second.specs[0]
     subject = stated(first.row.run) ^ stated(second.row.run) if here.method == there.method else set()
-    about = {key for key, _ in subject}
+    about = {key for key, _ in subject} | {key for of in (here, there) for key in declaration(of.method).keeps}
     settings = [
         Setting(name, setting_text(here.params[key]), setting_text(there.params[key]))
         for key, name in SHARED.items()

@@ -2,20 +2,20 @@
 or figure; `comparisons.csv`, a row per declared comparison. All are derived from the score JSONs and the papers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
+from dataclasses import asdict
+from math import inf
 from pathlib import Path
 
 from csebench.base.errors import by_number
 from csebench.base.terminal import csv_text
-from csebench.plan.catalog import results_folder
+from csebench.plan.catalog import DEFAULT_SCALE, results_folder
 from csebench.plan.declarations import Declaration, Value
-from csebench.plan.papers import SettingsTable
 from csebench.plan.registry import COMPONENTS, METHODS, declaration, valid_declarations, valid_evaluators
 from csebench.plan.spec import Spec
 from csebench.plan.targets import pages
 from csebench.report.cells import Cell, GridView, grid_view
+from csebench.report.claims import Judged, Judgement
 from csebench.report.compare import Comparison, answers
 from csebench.report.words import sentence
 from csebench.score.store import newest, score
@@ -34,7 +34,6 @@ def csv_files(scale: str) -> dict[Path, str]:
     """The tables of a scale, by path."""
     grids = sorted({grid for page in pages(scale) for grid in page.grids()}, key=lambda g: (g[0], by_number(g[1])))
     views = [grid_view(*grid, scale) for grid in grids]
-    views = [view for view in views if not isinstance(view.grid, SettingsTable)]
     tables = {
         "scores": (SCORES, score_rows(scale)),
         "cells": (CELLS, (row for view in views for row in cell_rows(view))),
@@ -72,13 +71,11 @@ def describe_run(spec: Spec) -> dict:
 def variant_and_changes(spec: Spec) -> tuple[str, dict[str, Value]]:
     """The declared variant that a run's parameters are closest to (empty: the defaults), and those that differ from
     it; `ami.weight` is a component's. Of a method that is gone or broken, every parameter."""
-    parts = spec.components.items()
-    params = spec.params | {f"{name}.{key}": value for name, part in parts for key, value in part.params.items()}
     if spec.method not in valid_declarations(METHODS):
-        return "", params
+        return "", spec.settings
     method = declaration(spec.method)
     candidates = {"": {}} | method.variant_params
-    differing = {name: changes(params, method, variant, spec) for name, variant in candidates.items()}
+    differing = {name: changes(spec, method, variant) for name, variant in candidates.items()}
 
     def distance(name: str) -> tuple[int, int]:
         plugged_in = {*spec.components} - {*method.components, *candidates[name].get("components", {})}
@@ -88,7 +85,7 @@ def variant_and_changes(spec: Spec) -> tuple[str, dict[str, Value]]:
     return nearest, differing[nearest]
 
 
-def changes(params: dict[str, Value], method: Declaration, variant: dict, spec: Spec) -> dict[str, Value]:
+def changes(spec: Spec, method: Declaration, variant: dict) -> dict[str, Value]:
     """Parameters of a run that differ from those of a method with a variant, and of the components of the run;
     `none` for a component that the variant has and the run has not."""
     defaults = method.hyperparameters().model_dump() | {k: v for k, v in variant.items() if k != "components"}
@@ -98,7 +95,9 @@ def changes(params: dict[str, Value], method: Declaration, variant: dict, spec: 
             plug_in = declaration(name, COMPONENTS).hyperparameters().model_dump()
             plug_in |= method.components.get(name, {}) | declared.get(name, {})
             defaults |= {f"{name}.{key}": value for key, value in plug_in.items()}
-    differing = {name: value for name, value in params.items() if name not in defaults or defaults[name] != value}
+    differing = {
+        name: value for name, value in spec.settings.items() if name not in defaults or defaults[name] != value
+    }
     left_out = [name for name, given in declared.items() if given is not None and name not in spec.components]
     return dict(sorted((differing | dict.fromkeys(left_out, "none")).items()))
 
@@ -121,16 +120,33 @@ def comparison_records(view: GridView) -> Iterable[dict]:
     for answer in answers(view):
         for comparison in answer.comparisons:
             about = {"paper": view.paper, "table": view.name, "question": answer.family.question}
-            yield {**about, "primary": answer.family.primary, **comparison_record(comparison)}
+            yield {**about, "primary": answer.family.primary, **comparison_record(comparison, answer.family.equality)}
 
 
-def comparison_record(comparison: Comparison) -> dict:
+def comparison_record(comparison: Comparison, equality: bool = False) -> dict:
     """A comparison as plain values, under COMPARISONS without what asks for it; what is not known is empty."""
     values = vars(comparison) | (vars(comparison.estimate) if comparison.estimate else {})
     values["differs"] = "; ".join(setting.text for setting in comparison.differs)
-    values["sentence"] = sentence(comparison)
+    values["sentence"] = sentence(comparison, equality)
     names_of_values = COMPARISONS[COMPARISONS.index("row") :]
     return {name: "" if values.get(name) is None else values[name] for name in names_of_values}
+
+
+def claim_record(judged: Judged) -> dict:
+    """A sentence of a paper as plain values: its verdicts, and what is behind each of its claims; at the default scale
+    without our runs."""
+
+    def plain(judgement: Judgement) -> dict:
+        return asdict(judgement, dict_factory=lambda items: {k: None if v == inf else v for k, v in items})
+
+    smoke = judged.scale == DEFAULT_SCALE
+    parts = [
+        {"row": of.claims[0].row, "printed": plain(of.published), "ours": None if smoke else plain(of.ours)}
+        for of in judged.rows
+    ]
+    about = {"paper": judged.paper, "place": ", ".join(judged.places), "claim": judged.claims[0].quote}
+    verdicts = {"printed numbers": judged.published.verdict_and_size, "our runs": "–" if smoke else judged.ours.seen}
+    return {**about, "scale": judged.scale, **verdicts, "parts": parts}
 
 
 def cell_rows(view: GridView) -> Iterable[dict]:

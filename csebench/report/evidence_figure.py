@@ -1,7 +1,5 @@
 """The picture of others' runs against the printed values (`results/evidence.svg`). Same data, same bytes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

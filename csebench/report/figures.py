@@ -3,8 +3,6 @@
 Here are figures of cells and of training curves; panels of per-item values are laid out in panels.py.
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterable
 from dataclasses import replace
@@ -171,7 +169,8 @@ def curves(figure, shown: GridView) -> bool:
         axes[1].set_ylabel(f"difference to {grid.baseline},\npaired by seed")
     for ax in axes:
         sizes(ax, x)
-    axes[-1].set_xlabel("sentences in the training set")
+    seen = f"; every run sees {shown.sentences_seen:,}" if shown.sentences_seen else ""
+    axes[-1].set_xlabel(f"sentences in the training pool{seen}")
     if drawn:
         axes[0].legend(handles=handles, **RIGHT_OF_AXES)
     return drawn

@@ -1,7 +1,5 @@
 """The picture of a table: its declared comparisons as a forest plot. Same comparisons, same bytes."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,16 +35,16 @@ def draw_forest(view: GridView, answers: list[Answer], title: str) -> list[Path]
         figure = Figure(figsize=(WIDTH, LINE * lines + below + above))
         height = figure.get_figheight()
         axes = figure.add_axes((LEFT / WIDTH, below / height, AXIS / WIDTH, LINE * lines / height))
-        axes.set_xlim(*axis_limits([end for a, members in groups for c in members for end in ends(c, a)]))
+        axes.set_xlim(*axis_limits([end for c in tested for end in (c.family_low, c.family_high) if end is not None]))
         y, ticks, labels = 0, [], []
-        for (answer, members), words in zip(groups, headings, strict=True):
+        for (_, members), words in zip(groups, headings, strict=True):
             text = {"xycoords": ("figure fraction", "data"), "va": "center", "fontweight": "bold"}
             for line in words:
                 axes.annotate(line, (0.01, y), **text)
                 y += 1
             axes.plot([0, 0], [y - 0.5, y + len(members) - 0.5], color=GREY, linewidth=1, zorder=1)
             for comparison, label in zip(members, row_labels(members), strict=True):
-                draw_comparison(axes, y, comparison, answer)
+                draw_comparison(axes, y, comparison)
                 ticks.append(y)
                 labels.append(label)
                 y += 1
@@ -61,10 +59,10 @@ def draw_forest(view: GridView, answers: list[Answer], title: str) -> list[Path]
     return write_figure(grid_path(view.paper, view.name, view.scale, "svg"), figure)
 
 
-def draw_comparison(axes, y: float, comparison: Comparison, answer: Answer) -> None:
+def draw_comparison(axes, y: float, comparison: Comparison) -> None:
     """A dot with its interval, open where the rows are not matched; an arrow at the edge where it lies outside."""
-    low, high = ends(comparison, answer)
-    assert comparison.estimate is not None
+    low, high = comparison.family_low, comparison.family_high
+    assert comparison.estimate is not None and low is not None and high is not None
     gain, (left, right) = comparison.estimate.gain, axes.get_xlim()
     face = "none" if comparison.differs else BLUE
     if left < gain < right:
@@ -77,14 +75,6 @@ def draw_comparison(axes, y: float, comparison: Comparison, answer: Answer) -> N
     names = [setting.name for setting in comparison.differs]  # what else differs, the first by name
     note = f", other {names[0]}{f' + {len(names) - 1}' if len(names) > 1 else ''}" if names else ""
     axes.annotate(f"{gain:+.2f}{note}", (1, y), (6, 0), annotation_clip=False, **text)
-
-
-def ends(comparison: Comparison, answer: Answer) -> tuple[float, float]:
-    """The interval that is drawn: of the comparison itself, or the simultaneous one of its family."""
-    bounds = comparison.low, comparison.high
-    low, high = bounds if answer.family.primary else (comparison.family_low, comparison.family_high)
-    assert low is not None and high is not None
-    return low, high
 
 
 def axis_limits(bounds: Sequence[float]) -> tuple[float, float]:

@@ -4,9 +4,7 @@ Computed from evidence/*.yaml (csebench/plan/evidence.py) and papers/*.yaml alon
 and no scale matters. The page: csebench/report/pages/evidence.py.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import comb
 
 import numpy as np
@@ -14,14 +12,13 @@ import numpy as np
 from csebench.base.caches import cached
 from csebench.plan import evidence
 from csebench.plan.catalog import paper, paper_names
-from csebench.plan.evidence import AVERAGE, DEV, FULL, SLACK, Checkpoint, Evidence, Key, PublishedRun, Setup
+from csebench.plan.evidence import AVERAGE, FULL, SLACK, Checkpoint, Evidence, Key, PublishedRun, Setup
 from csebench.plan.grids import find_grid
 from csebench.plan.papers import Column, Grid, Published, Row, SettingsTable
 from csebench.plan.targets import grid_label, grid_names
 from csebench.report import stats
 
 SWEEP, SINGLE, LATER, MEAN_ONLY = "seed sweep", "single runs", "re-run in later papers", "mean only"
-PICKED_FROM = (1, 3, 5, 10, 50)  # numbers of seeds of which the best is reported
 UNTRAINED = "bert"  # the method without training, of which nothing can be trained again
 
 
@@ -50,18 +47,22 @@ class Group:
         return sorted({e.name for e in self.evidence})
 
     @property
-    def kept_last_step(self) -> int | None:
-        """How many runs keep their last step, which hints at scores that still rose; None if not known."""
-        steps = [(run.best_step, e.setup.steps) for e, run in self.runs]
-        if not steps or any(None in pair for pair in steps):
-            return None
-        return sum(best == last for best, last in steps)
+    def kept_last_step(self) -> int:
+        """How many runs are known to keep their last step, which hints at scores that still rose."""
+        return sum(run.best_step is not None and run.best_step == e.setup.steps for e, run in self.runs)
 
-    def verdict(self, value: Print) -> stats.Verdict:
-        """Whether a printed value could be one more of these runs."""
+    def verdict(self, printed: Published, seeds: int) -> stats.Verdict:
+        """Whether a printed value, the mean of so many seeds, could be one more of these runs."""
         if self.values:
-            return stats.verdict(self.values, value.value, value.seeds)
-        return stats.verdict_on(self.summary, value.value, value.seeds)
+            return stats.verdict(self.values, printed, seeds)
+        return stats.verdict_on(self.summary, printed, seeds)
+
+    def differs(self, row: Row) -> str:
+        """How runs differ from the authors' recipe, and in batch, learning rate and steps from a row's."""
+        first, *others = self.evidence
+        if others:
+            return f"{len(self.sources)} sources with their own setups"
+        return "; ".join(filter(None, (budget(first.setup, row), circumstances(first.setup))))
 
     def reach(self, value: float) -> int:
         """How many runs are at or above a value."""
@@ -96,16 +97,14 @@ def group(kind: str, runs: list[tuple[Evidence, PublishedRun]], score: str) -> G
 
 
 @cached
-def keys() -> list[Key]:
-    """Every method and encoder with comparable runs or a released checkpoint; methods with most runs first."""
-    released = [evidence.key_of(c) for c in evidence.checkpoints() if c.setting is None]
+def keys_with_runs() -> list[Key]:
+    """Every method and encoder with comparable runs; methods with most runs first."""
     trained = [evidence.key_of(e.experiment) for e in evidence.all_evidence() if e.experiment.setting is None]
-    candidates = [key for key in dict.fromkeys((*trained, *released)) if key.method != UNTRAINED]
-    candidates = [key for key in candidates if groups(key) or key in released]
-    runs = {key: max((g.summary.n for g in groups(key)), default=0) for key in candidates}
-    most = {key.method: max(n for other, n in runs.items() if other.method == key.method) for key in candidates}
+    keys = [key for key in dict.fromkeys(trained) if groups(key) and key.method != UNTRAINED]
+    runs = {key: max(g.summary.n for g in groups(key)) for key in keys}
+    most = {key.method: max(n for other, n in runs.items() if other.method == key.method) for key in keys}
     encoders = list(evidence.names().encoders)
-    return sorted(candidates, key=lambda k: (-most[k.method], k.method, str(k.pooler), encoders.index(k.encoder)))
+    return sorted(keys, key=lambda k: (-most[k.method], k.method, str(k.pooler), encoders.index(k.encoder)))
 
 
 @cached
@@ -152,20 +151,13 @@ def score_of(grid: Grid, column: Column, size: str = FULL) -> str | None:
 
 def sweeps() -> list[tuple[Key, Group, Print]]:
     """Seed sweeps of a method with a printed value: what the page's figures and its first lines are about."""
-    largest = [(key, groups(key)[0], printed_by_authors(key)) for key in keys() if groups(key)]
+    largest = [(key, groups(key)[0], printed_by_authors(key)) for key in keys_with_runs()]
     return [(key, runs, value) for key, runs, value in largest if runs.kind == SWEEP and value is not None]
 
 
-@dataclass(frozen=True)
-class Others(Group):
-    """What others got for a cell's method on its encoder, in printed units."""
-
-    differs: str = ""
-    published: Print | None = None
-
-
-def others(paper_name: str, grid: Grid, row: Row, column: Column) -> Others | None:
-    """Others' runs for a cell: the largest seed sweep, else single runs. The paper's own numbers do not count.
+def others(paper_name: str, grid: Grid, row: Row, column: Column) -> Group | None:
+    """Others' runs for a cell, in printed units: the largest seed sweep, else single runs. The paper's own numbers do
+    not count.
 
     At no scale in particular: they are on the paper's encoder, and are not mixed with ours.
     """
@@ -175,17 +167,7 @@ def others(paper_name: str, grid: Grid, row: Row, column: Column) -> Others | No
     largest, unit = candidates[0], (column.factor or grid.factor) / 100
     s, values = largest.summary, tuple(unit * value for value in largest.values)
     summary = stats.Summary(unit * s.mean, s.std and unit * s.std, s.n)
-    value, seeds = row.values[grid.columns.index(column)], column.seeds or grid.seeds
-    published = None if value is None else Print(value, seeds, "")
-    return Others(largest.kind, summary, largest.evidence, (), values, differs(largest, row), published)
-
-
-def differs(runs: Group, row: Row) -> str:
-    """How runs differ from the authors' recipe, and in batch, learning rate and steps from a row's."""
-    first, *others = runs.evidence
-    if others:
-        return f"{len(runs.sources)} sources with their own setups"
-    return "; ".join(filter(None, (budget(first.setup, row), circumstances(first.setup))))
+    return replace(largest, summary=summary, runs=(), values=values)
 
 
 def budget(setup: Setup, row: Row | None = None) -> str:
@@ -240,36 +222,12 @@ def spread(encoder: str, score: str, method: str | None = None) -> Spread | None
     """
     candidates = [
         (key.method == method, g.summary.n, Spread(g.summary.std, g.summary.n, key.method, g.sources[0]))
-        for key in keys()
+        for key in keys_with_runs()
         if key.encoder == encoder
         for g in groups(key, score)
         if g.kind == SWEEP and g.summary.std is not None
     ]
     return max(candidates, key=lambda c: c[:2])[2] if candidates else None
-
-
-@dataclass(frozen=True)
-class Selection:
-    """Reporting the best of k seeds, picked by the dev set or by the test sets themselves."""
-
-    n: int
-    correlation: float  # of dev and test scores over seeds (Pearson)
-    by_dev: dict[int, float]  # k: expected test score
-    by_test: dict[int, float]
-    reach: dict[int, float]  # k: chance that what dev picks is at or above print
-
-
-def selection(runs: Group, value: float, dev: str = DEV[0]) -> Selection | None:
-    """Exact, over all subsets of k of the n seeds, against a printed value; None where runs lack a dev score."""
-    if not runs.runs or any(dev not in run.scores for _, run in runs.runs):
-        return None
-    on_dev, on_test = np.array([run.scores[dev].value for _, run in runs.runs]), np.array(runs.values)
-    reached = (on_test >= value - SLACK).astype(float)
-    by_dev, by_test, reach = (
-        {k: expected_of_best(k, by, of) for k in PICKED_FROM if k <= len(on_test)}
-        for by, of in ((on_dev, on_test), (on_test, on_test), (on_dev, reached))
-    )
-    return Selection(len(on_test), float(np.corrcoef(on_dev, on_test)[0, 1]), by_dev, by_test, reach)
 
 
 def expected_of_best(k: int, by: np.ndarray, of: np.ndarray) -> float:

@@ -3,8 +3,6 @@
 Evaluators declare what they draw and draw it (evaluators/_template.py). Figures of cells: csebench/report/figures.py.
 """
 
-from __future__ import annotations
-
 from csebench.plan.declarations import Panel
 from csebench.plan.registry import load_drawing
 from csebench.plan.targets import score_path

@@ -5,8 +5,6 @@ task and metric, trained on the same kind of data, at the full size of the train
 a scale.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, sqrt
@@ -46,8 +44,8 @@ def add(variances: Sequence[Variance]) -> Variance:
     return Variance(sum(value for value, _ in known), stats.satterthwaite(*known), sources)
 
 
-def row_variance(cells: Sequence[Cell]) -> Variance:
-    """Variance of the mean of a row's printed cells.
+def row_variance(cells: Sequence[Cell], of_one_run: bool = False) -> Variance:
+    """Variance of the mean of a row's printed cells, or of what one run has behind it.
 
     Cells of one training set come from one run, so their deviations add up; runs of different sets are independent.
     All tasks that a protocol averages, together, have the spread of their average.
@@ -58,7 +56,11 @@ def row_variance(cells: Sequence[Cell]) -> Variance:
     parts = []
     for group in by_size.values():
         whole = is_whole_average(group)
-        variances = [single_run_variance(group[0], "Avg.")] if whole else [printed_variance(cell) for cell in group]
+        variances = (
+            [single_run_variance(group[0], "Avg.")]
+            if whole
+            else [printed_variance(cell, of_one_run) for cell in group]
+        )
         weight, total = (len(group) if whole else 1) / len(cells), add(variances)
         if total.value is not None:
             deviation = weight * sum(sqrt(variance.value or 0.0) for variance in variances)
@@ -76,15 +78,16 @@ def is_whole_average(cells: list[Cell]) -> bool:
     return single and len(tasks) > 1 and of_all
 
 
-def printed_variance(cell: Cell) -> Variance:
-    """Variance of one printed value."""
+def printed_variance(cell: Cell, of_one_run: bool = False) -> Variance:
+    """Variance of one printed value, or of one of the runs behind it."""
     if cell.published is not None and cell.published.std is not None and cell.published_seeds > 1:
-        return Variance(cell.published.std**2 / cell.published_seeds, cell.published_seeds - 1)
+        runs = 1 if of_one_run else cell.published_seeds
+        return Variance(cell.published.std**2 / runs, cell.published_seeds - 1)
     if not cell.parts:
         return single_run_variance(cell, cell.plan.column.task)
     if cell.plan.column.delta is None:
         return Variance(None, sources=(SeedSource(f"the {cell.plan.column.label}", encoder_of(cell)),))
-    return add([printed_variance(part) for part in cell.parts])
+    return add([printed_variance(part, of_one_run) for part in cell.parts])
 
 
 def single_run_variance(cell: Cell, task: str | None) -> Variance:

@@ -1,10 +1,8 @@
 """How the scores on a page were made: encoder, data, seeds, settings, commits, hardware; deviations from papers."""
 
-from __future__ import annotations
-
 from collections import Counter
 
-from csebench.base.project import snakemake
+from csebench.base.project import REPOSITORY, ROOT, folders, snakemake
 from csebench.plan.catalog import dataset
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.grids import find_grid, substitute, substitute_sweep
@@ -16,6 +14,14 @@ from csebench.plan.tuning import searches_before, settings_text, tuned_settings
 from csebench.report.cells import scored_text, shown_score
 
 CHANGES = "+changes"  # after a commit: files had changes that were not committed
+
+
+def scale_line(page: Page) -> str:
+    """`Scale mini: BERT of 4 layers, 6,000 sentences a run (what this can say).`"""
+    scale, doc = read_scale(page.scale), ROOT / "docs" / f"{page.scale}.md"
+    place = f"{REPOSITORY}/blob/main/" if folders()[1:] else "../" * len(page.path.parent.parts)
+    more = f" ([what this can say]({place}docs/{doc.name}))" if doc.exists() else ""
+    return f"Scale {page.scale}: {scale.purpose.rstrip('.')}{more}."
 
 
 def page_conditions(page: Page) -> list[list[str]]:

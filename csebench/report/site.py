@@ -1,8 +1,6 @@
 """The site of a scale: documentation and results as a folder of HTML, built by Sphinx (theme furo, parser MyST). It
 needs no server and no network, and JavaScript only for the search. Same Markdown, same bytes."""
 
-from __future__ import annotations
-
 import importlib.util
 import io
 import os

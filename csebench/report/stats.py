@@ -3,8 +3,6 @@
 Numbers in, numbers out; which cells are compared is decided in claims.py and compare.py.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import inf, sqrt
 
@@ -25,12 +23,6 @@ class Summary:
     mean: float
     std: float | None  # of the sample (ddof = 1); None for a single value
     n: int
-
-    @property
-    def error(self) -> tuple[float, float]:
-        """Variance of the mean and its degrees of freedom, for two values or more."""
-        assert self.std is not None
-        return self.std**2 / self.n, self.n - 1
 
 
 def summarise(values) -> Summary:
@@ -112,12 +104,12 @@ def verdict_on(ours: Summary, published: Published, seeds: int = 1, deterministi
         return Verdict(TOO_FEW, reason=f"{ours.n} of at least {SEEDS_NEEDED} seeds")
     if ours.std is None:
         return Verdict(NOT_COMPARABLE, reason="no deviation is stated")
-    our_variance, df = ours.error
+    our_variance, df = ours.std**2 / ours.n, ours.n - 1
     method = "prediction"
     if published.std is not None and seeds > 1:
         their_variance = published.std**2 / seeds
         error = sqrt(our_variance + their_variance)
-        df, method = satterthwaite(ours.error, (their_variance, seeds - 1)), "Welch"
+        df, method = satterthwaite((our_variance, df), (their_variance, seeds - 1)), "Welch"
     else:
         error = ours.std * sqrt(1 / seeds + 1 / ours.n)
     inner, outer = (quantile(level, df) * error + published.unit / 2 for level in (0.95, 0.99))

@@ -3,43 +3,29 @@
 Bounds are rounded outward, so that what is said to be excluded is.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from math import ceil, floor, inf
 
 from csebench.plan.catalog import DEFAULT_SCALE
 from csebench.plan.papers import Published
-from csebench.report.compare import (
-    BETTER,
-    INACTIVE,
-    INACTIVE_HERE,
-    NOT_ASKED,
-    NOT_RUN,
-    NOT_SHOWN,
-    ONE_SEED,
-    OUTDATED,
-    PARTIAL,
-    SAME_RUNS,
-    WORSE,
-    Answer,
-    Comparison,
-)
+from csebench.report import compare
+from csebench.report.compare import Answer, Comparison
+from csebench.report.stats import SLACK
 
 SMOKE = f"No answer: scale {DEFAULT_SCALE} only shows that the workflow runs."
 MOST_NAMES = 6  # of rows that a sentence lists
 VERBS = {  # of relations, in the order in which a family's sentence has them
-    BETTER: "better",
-    WORSE: "worse",
-    NOT_SHOWN: "no gain shown",
-    INACTIVE_HERE: f"changes nothing here (within {INACTIVE:g} points)",
-    SAME_RUNS: "the same runs as what they are compared with",
-    ONE_SEED: "one seed, so that chance is not excluded",
-    NOT_ASKED: "cannot be asked here",
-    PARTIAL: "not all runs are scored",
-    OUTDATED: "scores of older code",
-    NOT_RUN: "not run here",
+    compare.BETTER: "better",
+    compare.WORSE: "worse",
+    compare.NOT_SHOWN: "no gain shown",
+    compare.INACTIVE_HERE: f"changes nothing here (within {compare.INACTIVE:g} points)",
+    compare.SAME_RUNS: "the same runs as what they are compared with",
+    compare.ONE_SEED: "one seed, so that chance is not excluded",
+    compare.NOT_ASKED: "cannot be asked here",
+    compare.PARTIAL: "not all runs are scored",
+    compare.OUTDATED: "scores of older code",
+    compare.NOT_RUN: "not run here",
 }
 COMPARISON_HEAD = ["row", "against", "column", "difference", "95 % interval", "p", "seeds", "what else differs"]
 
@@ -49,24 +35,24 @@ def sentence(comparison: Comparison, equality: bool = False) -> str:
     c = comparison
     row, against = short_label(c.row), short_label(c.against)
     without_estimate = {
-        SAME_RUNS: f"{row} and {against} are the same runs at this scale.",
-        NOT_ASKED: f"Cannot be asked here: {c.reason}.",
-        NOT_RUN: f"Nothing is run here: {c.reason}.",
-        OUTDATED: "No answer: the scores are of older code.",
-        PARTIAL: f"No answer yet: {c.scored[0]} of {c.scored[1]} runs are scored.",
+        compare.SAME_RUNS: f"{row} and {against} are the same runs at this scale.",
+        compare.NOT_ASKED: f"Cannot be asked here: {c.reason}.",
+        compare.NOT_RUN: f"Not run here: {c.reason}.",
+        compare.OUTDATED: "No answer: the scores are of older code.",
+        compare.PARTIAL: f"No answer yet: {c.scored[0]} of {c.scored[1]} runs are scored.",
     }
     if c.estimate is None:
         return without_estimate[c.relation]
     gain, low, high = c.estimate.gain, c.low or 0.0, c.high or 0.0
-    if c.relation == ONE_SEED:
+    if c.relation == compare.ONE_SEED:
         side = "above" if gain >= 0 else "below"
         return f"{row} scores {abs(gain):.2f} points {side} {against}, with one seed: chance is not excluded."
-    if c.relation == INACTIVE_HERE:
-        return f"{row} changes nothing here: it stays within {INACTIVE:g} points of {against}."
-    if c.relation == BETTER:
-        return f"{row} beats {against} here, by {inward(max(low, 0))} to {outward(high)} points."
-    if c.relation == WORSE:
-        return f"{row} is worse than {against} here, by {inward(max(-high, 0))} to {outward(-low)} points."
+    if c.relation == compare.INACTIVE_HERE:
+        return f"{row} and {against} score the same here, within {compare.INACTIVE:g} points."
+    if c.relation == compare.BETTER:
+        return f"{row} beats {against} here, by {inward(low)} to {outward(high)} points."
+    if c.relation == compare.WORSE:
+        return f"{row} is worse than {against} here, by {inward(-high)} to {outward(-low)} points."
     if equality:
         bound = f"more than {outward(max(-low, high))} points is excluded"
         return f"{row} is not shown to differ from {against} here ({gain:+.2f}); {bound}."
@@ -89,20 +75,25 @@ def family_sentence(answer: Answer) -> str:
     comparisons, equality = answer.comparisons, answer.family.equality
     if len(comparisons) == 1:
         return " ".join(filter(None, [sentence(comparisons[0], equality), not_matched(comparisons[0])]))
-    run, parts = [c for c in comparisons if c.relation != NOT_RUN], []
+    run, parts = [c for c in comparisons if c.relation != compare.NOT_RUN], []
     for relation, verb in VERBS.items():
         rows = [c for c in comparisons if c.relation == relation]
-        if relation == BETTER and not rows and not equality and any(c.relation == WORSE for c in comparisons):
+        if (
+            relation == compare.BETTER
+            and not rows
+            and not equality
+            and any(c.relation == compare.WORSE for c in comparisons)
+        ):
             parts.append(f"better: none of {len(run)}")
         if not rows:
             continue
-        if relation == NOT_SHOWN and equality:
+        if relation == compare.NOT_SHOWN and equality:
             verb = "no difference shown"
-        if len(rows) < len(comparisons) or relation in (BETTER, WORSE):
-            verb += names(rows, comparisons if relation == NOT_RUN else run)
+        if len(rows) < len(comparisons) or relation in (compare.BETTER, compare.WORSE):
+            verb += names(rows, comparisons if relation == compare.NOT_RUN else run)
         elif reasons := dict.fromkeys(c.reason for c in rows if c.reason):
             verb += f": {', '.join(reasons)}"
-        parts.append(verb + (f" ({range_and_bound(rows, equality)})" if relation == NOT_SHOWN else ""))
+        parts.append(verb + (f" ({range_and_bound(rows, equality)})" if relation == compare.NOT_SHOWN else ""))
     tested = [c for c in comparisons if c.estimate]
     if unmatched := [c for c in tested if c.differs]:
         settings = dict.fromkeys(setting.name for c in unmatched for setting in c.differs)
@@ -141,7 +132,7 @@ def names(comparisons: Sequence[Comparison], family: Sequence[Comparison]) -> st
     if len(rows) == len(bases) == 1 < len(columns):
         word, listed = " in", [c.columns for c in comparisons]
     elif len(rows) == 1:
-        word = " than" if comparisons[0].relation in (BETTER, WORSE) else " against"
+        word = " than" if comparisons[0].relation in (compare.BETTER, compare.WORSE) else " against"
     few = len(listed) <= MOST_NAMES and all(len(cols) < 4 or len(cols) == len(columns) for cols in by_name.values())
     return f"{word} {', '.join(listed)}" if few else f": {len(comparisons)} of {len(family)}"
 
@@ -152,7 +143,9 @@ def comparison_row(comparison: Comparison) -> list[str]:
     if c.estimate is None:
         return [c.row, c.against, c.columns, "–", "–", "–", "–", c.reason or c.relation]
     low, high = c.family_low, c.family_high
-    interval = "–" if low is None or high is None else f"{low:+.2f} to {high:+.2f}"
+    interval = "–"
+    if low is not None and high is not None:
+        interval = f"{floor(100 * low + SLACK) / 100:+z.2f} to {ceil(100 * high - SLACK) / 100:+z.2f}"
     p = "–" if c.p_family is None else f"{c.p_family:.2g}"
     settings = ", ".join(setting.text for setting in c.differs) or "–"
     return [c.row, c.against, c.columns, f"{c.estimate.gain:+.2f}", interval, p, str(c.estimate.seeds), settings]
@@ -161,13 +154,13 @@ def comparison_row(comparison: Comparison) -> list[str]:
 def outward(bound: float) -> str:
     """A bound rounded up: one decimal, two below 0.2."""
     digits = 2 if abs(bound) < 0.2 else 1
-    return f"{ceil(bound * 10**digits - 1e-9) / 10**digits:z.{digits}f}"
+    return f"{ceil(bound * 10**digits - SLACK) / 10**digits:z.{digits}f}"
 
 
 def inward(bound: float) -> str:
     """A lower bound rounded down."""
     digits = 2 if abs(bound) < 0.2 else 1
-    return f"{floor(bound * 10**digits + 1e-9) / 10**digits:z.{digits}f}"
+    return f"{floor(bound * 10**digits + SLACK) / 10**digits:z.{digits}f}"
 
 
 def ends_text(counts: Iterable[int]) -> str:

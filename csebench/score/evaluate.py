@@ -13,10 +13,19 @@ from typing import Any
 import numpy as np
 
 from csebench.base import hub
-from csebench.base.data_root import DataRoot, matches
-from csebench.base.errors import BadInput, RunFailed, first_line, place, shortened
-from csebench.base.files import DIGEST, digest, read_typed, replacing, sha256, with_digest, write_json
-from csebench.base.models import FACTS, REPORT, check_model, model_sha256, read_facts, train_again
+from csebench.base.errors import BadInput, RunFailed, first_line, place, problem_of, shortened
+from csebench.base.files import (
+    DIGEST,
+    DataRoot,
+    digest,
+    matches,
+    read_typed,
+    replacing,
+    sha256,
+    with_digest,
+    write_json,
+)
+from csebench.base.models import FACTS, REPORT, Report, check_model, model_sha256, read_facts, train_again
 from csebench.base.processes import acquire_gpus, locked, use_threads
 from csebench.base.provenance import Stopwatch
 from csebench.base.runs import lock_run, read_report
@@ -31,8 +40,6 @@ from csebench.score.replicates import make_replicates
 from csebench.score.score_file import REMEDY, Scores, refuse, row_defects, settings
 from csebench.score.score_types import Items, Score
 from csebench.score.store import ITEMS
-
-SCHEMA = 1
 
 
 def data_sha256(wanted: Protocol, data_root: Path | DataRoot) -> str:
@@ -49,15 +56,7 @@ def data_sha256(wanted: Protocol, data_root: Path | DataRoot) -> str:
 
 def has_data(evaluator: str, data_root: Path | DataRoot) -> bool:
     """Whether a training job can score by it at once; else that is left to a job that waits for the data."""
-    try:
-        return bool(data_sha256(protocol(evaluator), data_root))
-    except BadInput:
-        return False
-
-
-def evaluation_key(evaluator: str, evaluation: Evaluation) -> str:
-    """A hash of the settings of an evaluation, whatever the model and the data."""
-    return digest(settings(protocol(evaluator), evaluation))
+    return problem_of(data_sha256, protocol(evaluator), data_root) is None
 
 
 def identity(
@@ -77,6 +76,7 @@ def run_evaluator(evaluator: str, model: Embedder, data_root: Path | DataRoot) -
     """The rows and the per-item values of one evaluator. Raises BadInput where its data or the kind of model cannot be
     used, RunFailed where it failed, or gave what cannot be, which it need not check itself."""
     wanted = protocol(evaluator)
+    file = EVALUATORS / f"{wanted.declaration.name}.py"
     try:
         made = load(wanted.declaration.name, EVALUATORS)(model, data_root, **wanted.params)
     except (BadInput, RunFailed, KeyboardInterrupt):
@@ -85,7 +85,7 @@ def run_evaluator(evaluator: str, model: Embedder, data_root: Path | DataRoot) -
         raise RunFailed(f"{evaluator}: {place(error)}: {type(error).__name__}: {first_line(error)}.") from error
     if not is_result(made):
         raise RunFailed(
-            f"{evaluator}: {wanted.file}: evaluate gave {shortened(repr(made), 60)}; it must give a list of at least"
+            f"{evaluator}: {file}: evaluate gave {shortened(repr(made), 60)}; it must give a list of at least"
             " one Score, whose value is a number, and a dict of arrays."
         )
     scores, items = made
@@ -97,7 +97,7 @@ def run_evaluator(evaluator: str, model: Embedder, data_root: Path | DataRoot) -
             f"{evaluator}: {broken[0]} is not a finite number. Usually the model gives every sentence the same vector."
         )
     for problem in row_defects(scores, wanted.declaration):
-        raise RunFailed(f"{wanted.file}: {problem} Correct the evaluator, or its `bounds` or `units`.")
+        raise RunFailed(f"{file}: {problem} Correct the evaluator, or its `bounds` or `units`.")
     return scores, items
 
 
@@ -180,7 +180,7 @@ def score(
         shutil.rmtree(opened.cache_dir, ignore_errors=True)
     used = {unit for e in timings for unit in versions.units_of_score(protocol(e).declaration.name)}
     content = {
-        "schema": SCHEMA,
+        "schema": 1,
         "model": model,
         "run": read_facts(Path(model))["run"],
         "evaluations": [identities[e] for e in timings],
@@ -205,19 +205,13 @@ def tidy(evaluator: str, made_by: dict, rows: list[Score]) -> list[dict]:
 
 
 def evaluate_run(
-    run: Path,
-    evaluators: list[str],
-    data_root: Path | DataRoot,
-    evaluation: Evaluation,
-    keep_going: bool = False,
-    threads: int | None = None,
+    run: Path, evaluators: list[str], data_root: Path | DataRoot, evaluation: Evaluation, keep_going: bool = False
 ) -> dict[str, Path]:
     """The score JSONs of a run by evaluator, kept in `run/scores/` under the hash of what decides them. Those that are
     not there are made, from one model that embeds a sentence once for all of them; torch is loaded only then.
 
     Args:
         keep_going: where an evaluator fails, the others are made; the reason is noted beside the scores.
-        threads: of the CPU, as the run was trained; None: as many as the environment says.
     """
     folder, model = run / "model", str(run / "model")
     if not all((folder / name).exists() for name in (FACTS, REPORT)):
@@ -236,8 +230,8 @@ def evaluate_run(
         acquire_gpus(sharing=0)
         from csebench.score.models import open_model
 
-        if threads is not None:
-            use_threads(threads)
+        if (threads := read_typed(folder / REPORT, Report, train_again(run))[1].spec.get("threads")) is not None:
+            use_threads(threads)  # as it was trained: another number gives other bits
         opened = None
         for e in missing():  # without those that another process made meanwhile
             try:
@@ -254,17 +248,10 @@ def evaluate_run(
     return {e: path for e, path in kept.items() if path.exists()}
 
 
-def publish(
-    run: Path,
-    evaluator: str,
-    data_root: Path | DataRoot,
-    evaluation: Evaluation,
-    out: Path,
-    threads: int | None = None,
-) -> None:
+def publish(run: Path, evaluator: str, data_root: Path | DataRoot, evaluation: Evaluation, out: Path) -> None:
     """A run's scores with what was run, how it was trained, and replicates over test items: the JSON that tables are
     rendered from. Per-item values stay with the run."""
-    path = evaluate_run(run, [evaluator], data_root, evaluation, threads=threads)[evaluator]
+    path = evaluate_run(run, [evaluator], data_root, evaluation)[evaluator]
     scores, checked = read_typed(path, Scores, REMEDY)
     refuse(path, row_defects(checked.scores, protocol(evaluator).declaration))
     if (report := read_report(run)) is None:

@@ -1,14 +1,14 @@
 """Scores on disk: one JSON per run and evaluator, or a note beside them why there is none. Never imports torch."""
 
+import contextlib
 from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
-from pydantic import BaseModel
 
 from csebench.base.caches import cached_by_folder
 from csebench.base.errors import BadInput, RunFailed, first_line
-from csebench.base.files import UNREADABLE_NPZ, digest, read_object, sha256, write_json
+from csebench.base.files import UNREADABLE_NPZ, digest, sha256, write_bytes
 from csebench.base.runs import PROGRESS, read_progress
 from csebench.plan.catalog import RUNS, results_folder
 from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill, protocol
@@ -18,7 +18,7 @@ from csebench.score.score_file import read_published
 from csebench.score.score_types import Items
 
 ITEMS = ".items.npz"  # suffix of the file of per-item values that goes with a JSON of scores
-FAILED = ".failed.json"
+FAILED = ".failed.txt"
 
 
 @cached_by_folder
@@ -112,13 +112,6 @@ def stale_runs(pages: Iterable[Page]) -> set[str]:
 # ---------------------------------------------------------------- why there is none
 
 
-class Note(BaseModel):
-    """What the file of a failed evaluation holds."""
-
-    evaluator: str
-    reason: str
-
-
 def failure_file(run: Path, evaluator: str) -> Path:
     return run / "scores" / f"{protocol(evaluator).key}{FAILED}"
 
@@ -127,18 +120,16 @@ def note_failure(run: Path, evaluator: str, error: Exception) -> None:
     """Keep the reason of a failed evaluation in the folder of its run."""
     foreseen = isinstance(error, BadInput | RunFailed)
     reason = str(error) if foreseen else f"{type(error).__name__}: {error}"
-    write_json(failure_file(run, evaluator), {"evaluator": evaluator, "reason": " ".join(reason.split())})
+    write_bytes(failure_file(run, evaluator), " ".join(reason.split()).encode("utf-8", "replace"))
 
 
 def failures(run: Path) -> dict[str, str]:
-    """Reasons of failed evaluations by evaluator; that of a damaged note is the damage."""
+    """Reasons of failed evaluations by evaluator."""
     reasons = {}
     for path in sorted((run / "scores").glob(f"*{FAILED}")):
-        evaluator = path.name.removesuffix(FAILED).replace(".", ":")
-        try:
-            reasons[evaluator] = read_object(path, Note, "Delete it; only the reason of a failure is lost.")["reason"]
-        except BadInput as error:
-            reasons[evaluator] = str(error)
+        with contextlib.suppress(FileNotFoundError):  # a score that was made meanwhile takes it away
+            evaluator = path.name.removesuffix(FAILED).replace(".", ":")
+            reasons[evaluator] = path.read_text(encoding="utf-8", errors="replace")
     return reasons
 
 

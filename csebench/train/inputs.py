@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from csebench.base.data_root import DataRoot
 from csebench.base.errors import BadInput
-from csebench.base.files import sha256
+from csebench.base.files import DataRoot, sha256
 from csebench.data.corpus import check_sha256, draw_subset, read_corpus, read_positives
 from csebench.data.sts import Pairs, read_sts
 from csebench.plan.catalog import STSB_DEV

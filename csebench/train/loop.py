@@ -1,7 +1,6 @@
 """The loop of steps of a run. What a step and an evaluation are: csebench/train/trainer.py."""
 
 import signal
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,29 +16,22 @@ from csebench.train import checkpoint, parallel
 from csebench.train.checkpoint import TrainState
 
 LOG_EVERY = 10  # steps between two readings of the loss: a reading waits for the GPU
-CHECKPOINT_SECONDS = 60
+CHECKPOINT_SECONDS = 60  # between two checkpoints, more where writing one takes long; 0: as many as possible
 WRITES_APART = 30  # between two checkpoints at least so many times what writing one took: 3 % of a run, at most
 
 
-class StopRequest(threading.Event):
-    """Set by a signal that asks the run to end."""
-
-    signal = signal.SIGTERM  # the signal, once it is set
-
-
 @contextmanager
-def stop_signals() -> Iterator[StopRequest]:
-    """A request that SIGTERM, which clusters send some seconds before they kill, and SIGINT (Ctrl-C) set instead of
-    ending the process."""
-    event = StopRequest()
+def stop_signals() -> Iterator[list[signal.Signals]]:
+    """The signals received so far, which do not end the process: SIGTERM, which clusters send some seconds before they
+    kill, and SIGINT (Ctrl-C)."""
+    received: list[signal.Signals] = []
 
-    def request(number: int, _) -> None:
-        event.signal = signal.Signals(number)
-        event.set()
+    def note(number: int, _) -> None:
+        received.append(signal.Signals(number))
 
-    before = {number: signal.signal(number, request) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {number: signal.signal(number, note) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        yield event
+        yield received
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -56,17 +48,14 @@ def read_losses(task, state: TrainState) -> None:
     state.pending.clear()
 
 
-def run_steps(
-    task, state: TrainState, folder: Path, progress: Progress, stop: StopRequest, checkpoint_seconds: float
-) -> float:
+def run_steps(task, state: TrainState, folder: Path, progress: Progress, received: list[signal.Signals]) -> float:
     """Make the steps that are left; returns the seconds per step of this process, evaluations included. Raises
     Untrainable where a loss is not finite; the checkpoint is gone then, for it would end the same way.
 
     Args:
         task: the `Training` of csebench/train/trainer.py.
         folder: of the run, where checkpoints go.
-        stop: ends the loop after the current step, behind a checkpoint, with Stopped.
-        checkpoint_seconds: between two checkpoints, more where writing one takes long; 0: as many as possible.
+        received: signals; one ends the loop after the current step, behind a checkpoint, with Stopped.
     """
     cuda, writing = task.device.type == "cuda", 0.0  # seconds that the last checkpoint took
     first, before, started, saved = state.step, state.seconds, time.perf_counter(), time.perf_counter()
@@ -92,7 +81,7 @@ def run_steps(
                 raise
 
         # several processes stop together, where losses are read
-        stopped = stop.is_set()
+        stopped = bool(received)
         if parallel.world_size() > 1:
             stopped = not state.pending and parallel.any_rank(stopped, task.device)
 
@@ -102,7 +91,7 @@ def run_steps(
                 task.evaluate(state)
             score = state.best["score"] if "weights" in state.best else None
             progress.step(state.step, state.losses[-1][1] if state.losses else None, score)
-            interval = checkpoint_seconds and max(checkpoint_seconds, WRITES_APART * writing)
+            interval = CHECKPOINT_SECONDS and max(CHECKPOINT_SECONDS, WRITES_APART * writing)
             due = time.perf_counter() - saved >= interval
             if stopped or (due and not state.pending and state.step < task.steps):
                 writing = -time.perf_counter()
@@ -110,7 +99,8 @@ def run_steps(
                 saved = time.perf_counter()
                 writing += saved
         if stopped:
-            reason = f"stopped by {stop.signal.name} after step {state.step}; the next try goes on from there."
-            raise Stopped(f"{task.name}: {reason}", interrupted=stop.signal == signal.SIGINT)
+            cause = received[-1] if received else signal.SIGTERM  # another process got it
+            reason = f"stopped by {cause.name} after step {state.step}; the next try goes on from there."
+            raise Stopped(f"{task.name}: {reason}", interrupted=cause == signal.SIGINT)
 
     return (time.perf_counter() - started) / max(1, state.step - first)

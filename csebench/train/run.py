@@ -5,9 +5,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from csebench.base.data_root import DataRoot
 from csebench.base.errors import BadInput
-from csebench.base.files import system_errors, with_digest, write_json, write_text
+from csebench.base.files import DataRoot, system_errors, with_digest, write_json, write_text
 from csebench.base.models import CARD, FACTS, REPORT, model_sha256
 from csebench.base.processes import is_main_process, use_threads
 from csebench.base.provenance import Stopwatch
@@ -22,7 +21,6 @@ from csebench.plan.registry import declaration, load
 from csebench.plan.spec import Spec
 from csebench.train import parallel
 from csebench.train.inputs import gather
-from csebench.train.loop import CHECKPOINT_SECONDS, stop_signals
 from csebench.train.trainer import fit
 
 
@@ -31,7 +29,6 @@ def train(
     out: Path,
     corpus: Path | None,
     data_root: Path | DataRoot,
-    checkpoint_seconds: float = CHECKPOINT_SECONDS,
     positives: Path | None = None,
     chunk_size: int | None = None,
 ) -> None:
@@ -59,8 +56,8 @@ def train(
             vectors = SentenceEncoder(encoder, str(spec.params["pooler"])).embed(list(some))
             transform = Affine(*load(spec.method).fit(vectors, spec.params))
         if encoder is not None and method.is_trained:
-            with Progress(out, spec.run_id) as progress, stop_signals() as stop:
-                report, modules = fit(spec, out, encoder, inputs, progress, stop, checkpoint_seconds, chunk_size)
+            with Progress(out, spec.run_id) as progress:
+                report, modules = fit(spec, out, encoder, inputs, progress, chunk_size)
         parallel.stop()
         if is_main_process():
             report |= {"run": spec.run_id, "spec": spec.model_dump()}
@@ -112,7 +109,8 @@ def card(spec: Spec) -> str:
     """The model card of a run."""
     method = declaration(spec.method)
     corpus = f"{spec.corpus.size:,} {method.corpus} of {spec.corpus.name}" if spec.corpus else "nothing"
-    pooler = spec.params.get("pooler")
+    pooler, steps, batch = (spec.params.get(key) for key in ("pooler", "steps", "batch_size"))
+    corpus += f", {int(steps) * int(batch):,} seen," if steps and batch else ""
     loads = "AutoModel" if method.kind == "fitted" else "AutoModel and SentenceTransformer"
     if pooler in TEMPLATES:
         loads += f", of which the second needs csebench and trust_remote_code=True; template: {TEMPLATES[pooler]}"

@@ -24,7 +24,7 @@ from csebench.plan.spec import Spec
 from csebench.train import checkpoint, parallel
 from csebench.train.checkpoint import TrainState
 from csebench.train.inputs import Inputs
-from csebench.train.loop import StopRequest, run_steps
+from csebench.train.loop import run_steps, stop_signals
 from csebench.train.method import Method
 
 
@@ -92,14 +92,7 @@ class Training:
 
 
 def fit(
-    spec: Spec,
-    out: Path,
-    encoder: Encoder,
-    inputs: Inputs,
-    progress: Progress,
-    stop: StopRequest,
-    checkpoint_seconds: float,
-    chunk_size: int | None = None,
+    spec: Spec, out: Path, encoder: Encoder, inputs: Inputs, progress: Progress, chunk_size: int | None = None
 ) -> tuple[dict, dict[str, nn.Module]]:
     """Train; leaves `encoder` at its best on STS-B dev. Returns the report, and what the method exports beside it.
 
@@ -120,7 +113,8 @@ def fit(
     first = state.step
     if rank() > 0:  # each process has its own dropout masks
         torch.manual_seed(spec.seed_of("dropout") + 1_000_003 * rank() + first)
-    seconds = run_steps(task, state, out, progress, stop, checkpoint_seconds)
+    with stop_signals() as received:
+        seconds = run_steps(task, state, out, progress, received)
     if rank() > 0:
         return {}, {}
     best = state.best

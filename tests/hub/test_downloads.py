@@ -17,6 +17,7 @@ from hub_project import small_sums
 from hub_server import Repository
 from safetensors.torch import load, save
 
+from csebench.base import caches
 from csebench.base import hub as hub_files
 from csebench.base.errors import BadInput, RunFailed
 from csebench.cli import main
@@ -51,7 +52,8 @@ def cache(hub, tmp_path, monkeypatch):
     for name in ("CSEBENCH_DATA", "HF_HUB_OFFLINE", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
-    return tmp_path / "cache"
+    yield tmp_path / "cache"
+    caches.clear()  # of what was planned without data
 
 
 @pytest.fixture(autouse=True)

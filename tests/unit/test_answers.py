@@ -31,11 +31,11 @@ CASES = {
     "A is not shown to beat B here (+0.01); a gain above 0.4 points is excluded.": OPEN,
     "A is not shown to beat B here (-0.11); any gain is excluded.": comparison(compare.NOT_SHOWN, -0.2, -0.01),
     "A and B are the same runs at this scale.": comparison(compare.SAME_RUNS, estimate=None),
-    "A changes nothing here: it stays within 0.02 points of B.": comparison(compare.INACTIVE_HERE, -0.01, 0.01),
+    "A and B score the same here, within 0.02 points.": comparison(compare.INACTIVE_HERE, -0.01, 0.01),
     "A scores 0.25 points above B, with one seed: chance is not excluded.": comparison(compare.ONE_SEED, 0.25, 0.25),
     "No answer yet: 3 of 10 runs are scored.": comparison(compare.PARTIAL, estimate=None, scored=(3, 10)),
     "No answer: the scores are of older code.": comparison(compare.OUTDATED, estimate=None),
-    "Nothing is run here: no data.": comparison(compare.NOT_RUN, estimate=None, reason="no data"),
+    "Not run here: no data.": comparison(compare.NOT_RUN, estimate=None, reason="no data"),
     "Cannot be asked here: the loss is 0.": comparison(compare.NOT_ASKED, estimate=None, reason="the loss is 0"),
 }
 

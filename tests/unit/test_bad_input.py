@@ -125,7 +125,6 @@ REFUSED = {
     "length of an evaluation": (evaluation("--max-length", "3"), "--max-length", "greater than or equal to 4"),
     "pooler of an evaluation": (evaluation("--pooler", "clss"), "--pooler", "'clss'", "'cls'"),
     "difference": (["power", "table2", "--difference", "inf"], "'inf': it should be a finite number"),
-    "seconds": (["status", "--watch", "1" + "0" * 30], "--watch", "less than or equal to 86400"),
     "processes": (["work", "simcse-0000000000", "--processes", "1000000"], "--processes", "less than or equal to 64"),
     "evaluator of a job": (["work", "simcse-0000000000", "--evaluators", "stss"], "unknown evaluator 'stss'", "'sts'"),
     "name that is not UTF-8": (training(corpus="\udcff.txt"), "'\\udcff.txt': not UTF-8"),

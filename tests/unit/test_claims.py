@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.stats
 from made_up import SCALE, clear, made_up, table
 from pydantic import ValidationError
 from score_files import write_scores
 
 from csebench.base.project import ROOT
 from csebench.plan import catalog, targets
-from csebench.plan.papers import Claim, Paper
+from csebench.plan.papers import Claim, Paper, Published
 from csebench.report import claims, compare, printed_spread
 from csebench.report.cells import grid_view
 from csebench.report.claims import (
@@ -346,6 +347,19 @@ def test_a_contradiction_says_by_how_much(project, claim, words):
     made = Claim(**{"quote": QUOTE, "section": "1", "table": "1", "row": "Ours", "columns": ("x",)} | claim)
     text = claims.judge("made_up", made, SCALE).published.verdict_and_size
     assert text.startswith(words) and ("(not" in words) == ("(not" in text)
+
+
+def test_what_95_percent_exclude_holds_for_all_comparisons_at_once():
+    """Of all that a row is above, some gain is no larger; of the largest picked, none is; of comparable rows, none in
+    either direction."""
+    near, far = Contrast("B", "x", -0.1, 0.2, p=0.6), Contrast("C", "x", 0.3, 0.2, p=0.13)
+    half = 0.2 * scipy.stats.norm.ppf(1 - 0.05 / 4)
+    claim = Claim(quote=QUOTE, section="1", table="1", row="Ours", columns=["x"], versus=["B", "C"])
+    picked = claim.model_copy(update={"up_to": Published(value=1.0, text="1.0")})
+    assert claims.judge_above(claim, [near, far], 2).excludes == pytest.approx(-0.1 + half)
+    assert claims.judge_above(picked, [near, far], 2).excludes == pytest.approx(0.3 + half)
+    either = claims.judge_comparable(claim, [near, Contrast("C", "x", -0.3, 0.2, p=0.13)], 2)
+    assert either.excludes == pytest.approx(0.3 + half)
 
 
 # ---------------------------------------------------------------- one sentence, several rows

@@ -133,6 +133,25 @@ def test_claims_of_a_table_are_those_about_it(capsys):
     assert verdict == "not shown, of another size"
 
 
+def test_a_claim_is_shown_by_its_words_with_its_numbers(capsys):
+    (claim,) = json.loads(printed(capsys, "show", "up to (+5.91)", "--json"))
+    (part,) = claim["parts"]
+    assert (claim["what"], claim["place"], claim["printed numbers"]) == ("claim", "table2", "supported")
+    assert max(c["difference"] for c in part["printed"]["contrasts"]) == pytest.approx(5.91)
+    assert "(claimed: up to" in printed(capsys, "show", "up to (+5.91)")
+
+
+def test_rows_are_compared_by_the_names_that_pages_print(capsys):
+    assert "miCSE" in printed(capsys, "compare", "micse/table2", "miCSE", "SimCSE")
+    assert cli.main(["compare", "micse/table2", "miCSE", "Sim"]) == 2
+    assert "0 rows have the label 'Sim'; rows: CT (Carlsson et al., 2021), " in capsys.readouterr().err
+
+
+def test_a_figure_without_data_is_answered_with_the_reason(capsys):
+    assert cli.main(["render", "micse/figure6", "--scale", "mini"]) == 2
+    assert "the runs have no scores of the task syntax" in capsys.readouterr().err
+
+
 def test_findings_of_a_target_are_those_about_it(capsys):
     def findings(*targets):
         return json.loads(printed(capsys, "audit", *targets, "--json"))

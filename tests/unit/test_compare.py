@@ -253,13 +253,26 @@ def test_the_same_runs_are_called_the_same_and_equal_scores_are_not(sts):
             targets.score_path(same.run_id, "sts", SCALE),
             lambda own, content=content: own.update({key: content[key] for key in ("scores", "replicates")}),
         )
-    assert pair("Good", "As good").relation == compare.INACTIVE_HERE
+    equal = pair("Good", "As good")
+    assert (equal.relation, equal.reason) == (compare.NOT_ASKED, compare.EQUAL_SCORES)
 
 
 def test_what_else_differs_is_derived_from_the_runs(sts):
-    """But not what the rows of one method state themselves, as it is what they are about."""
-    assert ("batch", "64", "16") in pair("Good", "Bad").differs
+    """But not what the rows of one method state themselves, as it is what they are about, nor what a method keeps."""
+    different = pair("Good", "Bad").differs
+    assert ("steps", "15625", "5000") in different and "batch" not in {setting.name for setting in different}
     assert not pair("Good", "Batch 32", number=8).differs
+
+
+def test_an_interval_does_not_contain_0_where_holms_test_shows_a_difference():
+    estimate = compare.Estimate(0.5, 5, 0.4, 0.1)
+    given = compare.Comparison("A", "B", "Avg.", compare.NOT_SHOWN, estimate, estimate.p())
+    assert estimate.interval(0.05 / 10)[0] < 0
+    better, open_one = (compare.judged(given, p, 10) for p in (0.04, 0.06))
+    assert (better.relation, better.family_low) == (compare.BETTER, 0.0)
+    assert open_one.relation == compare.NOT_SHOWN and open_one.family_low < 0
+    worse = compare.judged(compare.replace(given, estimate=compare.Estimate(-0.5, 5, 0.4, 0.1)), 0.04, 10)
+    assert (worse.relation, worse.family_high) == (compare.WORSE, 0.0)
 
 
 def test_the_best_rows_are_those_that_no_other_is_shown_to_beat(sts):

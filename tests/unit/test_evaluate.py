@@ -45,11 +45,14 @@ def test_other_data_or_settings_are_another_evaluation(finished, data):
     assert scores(run, data) != kept
 
 
-def test_scoring_uses_the_threads_of_the_run(finished, data, tmp_path):
+def test_scoring_uses_the_threads_of_the_run(make_spec, train, data, tmp_path):
     """One and two threads give different bits, and the environment of a job that only scores may ask for more."""
-    run, before = shutil.copytree(finished("oracle"), tmp_path / "run"), torch.get_num_threads()
+    before = torch.get_num_threads()
+    run = tmp_path / "run"
+    train(make_spec("oracle").model_copy(update={"threads": before + 1}), run)
+    use_threads(before)
     try:
-        kept = evaluate_run(run, ["stsb_dev"], data, Evaluation(), threads=before + 1)["stsb_dev"]
+        kept = evaluate_run(run, ["stsb_dev"], data, Evaluation())["stsb_dev"]
     finally:
         use_threads(before)
     made = read_json(kept)["provenance"]

@@ -245,13 +245,17 @@ def others(paper_name, table, label, column):
 
 
 def test_others_of_a_cell():
-    cell = others("infocse", "table2", "SimCSE-BERTbase", "Avg.")
+    cell, (grid, simcse) = (
+        others("infocse", "table2", "SimCSE-BERTbase", "Avg."),
+        row("infocse", "table2", "SimCSE-BERTbase"),
+    )
+    printed = simcse.values[grid.column("Avg.")]
     assert (cell.summary.n, round(cell.summary.mean, 2), round(cell.summary.std, 2)) == (50, 75.11, 0.84)
-    assert cell.verdict(cell.published).name == stats.REPRODUCED
-    assert "no gradient clipping" in cell.differs
+    assert cell.verdict(printed, 1).name == stats.REPRODUCED
+    assert "no gradient clipping" in cell.differs(simcse)
     of_transfer = others("infocse", "table10", "SimCSE", "Avg.")  # not the scores on dev folds
     assert (of_transfer.summary.n, of_transfer.summary.mean, of_transfer.sources) == (1, 85.84, ["InforMin-CL-T2"])
-    assert of_transfer.verdict(of_transfer.published).name == stats.TOO_FEW
+    assert of_transfer.verdict(printed, 1).name == stats.TOO_FEW
     assert others("infocse", "table2", "CT-BERTbase", "Avg.").sources == ["miCSE-T1"]
 
 

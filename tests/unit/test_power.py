@@ -10,10 +10,17 @@ import scipy.stats
 
 from csebench.base.project import ROOT
 from csebench.cli import main
-from csebench.report.power import Design, noncentrality, seeds_needed, smallest_difference
+from csebench.report.compare import Estimate
+from csebench.report.power import noncentrality, seeds_needed, smallest_difference
 from csebench.report.stats import quantile
 
-SIMCSE = Design(0.84 * sqrt(2))  # of the difference of two rows on BERT-base, over 50 seeds of others
+
+def varying(std, item_variance=0.0):
+    """A difference with a deviation over seeds and a variance over test items."""
+    return Estimate(0.0, 1, std, sqrt(item_variance) or None)
+
+
+SIMCSE = varying(0.84 * sqrt(2))  # of the difference of two rows on BERT-base, over 50 seeds of others
 
 
 @pytest.mark.parametrize("seeds", [3, 5, 13])
@@ -28,7 +35,7 @@ def test_the_smallest_difference_is_found_in_four_of_five_simulations(seeds, lev
 @pytest.mark.parametrize("seeds", [5, 13])
 def test_test_items_add_to_the_error_of_seeds(seeds):
     """A mean over seeds, and an item error of known size: the statistic has Satterthwaite's degrees of freedom."""
-    rng, design = np.random.default_rng(seeds), Design(0.8, item_variance=0.3**2)
+    rng, design = np.random.default_rng(seeds), varying(0.8, item_variance=0.3**2)
     true, (_, df) = smallest_difference(design, seeds), design.error(seeds)
     of_seeds = true + rng.normal(0, 0.8, (40_000, seeds))
     difference = of_seeds.mean(axis=1) + rng.normal(0, 0.3, 40_000)
@@ -38,13 +45,13 @@ def test_test_items_add_to_the_error_of_seeds(seeds):
 
 
 def test_one_seed_shows_nothing_but_by_its_test_items():
-    assert smallest_difference(Design(0.84), 1) == inf
-    assert smallest_difference(Design(0.84, item_variance=0.04), 1) == pytest.approx(2.8 * 0.2, rel=0.01)
+    assert smallest_difference(varying(0.84), 1) == inf
+    assert smallest_difference(varying(0.84, item_variance=0.04), 1) == pytest.approx(2.8 * 0.2, rel=0.01)
     assert noncentrality(inf) == pytest.approx(noncentrality(1e5), rel=1e-3)
 
 
 @pytest.mark.parametrize("difference", [0.5, 1.0, 5.0])
-@pytest.mark.parametrize("design", [SIMCSE, Design(0.84), Design(0.84, item_variance=0.02)])
+@pytest.mark.parametrize("design", [SIMCSE, varying(0.84), varying(0.84, item_variance=0.02)])
 def test_one_seed_less_than_needed_is_too_few(design, difference):
     seeds = seeds_needed(difference, design)
     assert smallest_difference(design, seeds) <= difference
@@ -52,9 +59,9 @@ def test_one_seed_less_than_needed_is_too_few(design, difference):
 
 
 def test_no_number_of_seeds_overcomes_the_error_of_test_items():
-    assert seeds_needed(0.5, Design(0.1, item_variance=0.2**2)) == inf
+    assert seeds_needed(0.5, varying(0.1, item_variance=0.2**2)) == inf
     assert seeds_needed(0.0, SIMCSE) == inf
-    assert 2 < seeds_needed(0.6, Design(0.4, item_variance=0.2**2)) < inf
+    assert 2 < seeds_needed(0.6, varying(0.4, item_variance=0.2**2)) < inf
 
 
 # ---------------------------------------------------------------- the verb
@@ -85,6 +92,6 @@ def test_a_scored_table_has_the_spread_of_its_scores(capsys):
 def test_claims_need_the_seeds_that_are_reported(capsys):
     """miCSE against SimCSE: the few-shot gain is shown with 3 seeds, that on all data with 23 or more."""
     rows = [r for r in power(capsys, "claims") if r["paper"] == "micse" and r["against"].startswith("SimCSE")]
-    seeds = {(r["column"], r["printed"]): [r["no item error"], r["item error 0.18"]] for r in rows}
+    seeds = {(r["column"], r["printed"]): [r["seeds, 0.00"], r["seeds, 0.18"]] for r in rows}
     assert seeds["0.1%", "+5.91"][0] == "3"
     assert seeds["100%", "+0.73"] == ["23", "42"]

@@ -24,7 +24,7 @@ from csebench.plan.evidence import Source
 from csebench.plan.papers import Paper
 from csebench.plan.where_data_is import Download, SourcesFile
 from csebench.score.score_file import read_published
-from csebench.score.store import Note, items
+from csebench.score.store import items
 from evaluators.beir import distinct_ids
 
 STSB = "downstream/STS/STSBenchmark/sts-dev.csv"
@@ -75,7 +75,6 @@ JSON_READERS = {  # name of the file: its content, how it is read
     "spec.json": (lambda: spec().model_dump(), lambda path: cli_spec.read_spec(str(path))),
     "saved/spec.json": (lambda: spec().model_dump(), lambda path: is_done(path.parent, spec())),
     "progress.json": (lambda: PROGRESS, read_progress),
-    "sts.failed.json": (lambda: {"evaluator": "sts", "reason": "no data"}, lambda path: read_object(path, Note)),
     "train.json": (lambda: REPORT, lambda path: read_report(path.parent)),
     "model/training.json": (lambda: REPORT, lambda path: check_model(path.parent)),
     "model/csebench.json": (lambda: {"run": "x", "pooler": "cls"}, lambda path: read_facts(path.parent)),

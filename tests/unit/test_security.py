@@ -9,7 +9,7 @@ from made_up import clear, made_up
 
 from csebench import cli
 from csebench.base.project import ROOT
-from csebench.report.markdown import escape_cell, escape_html
+from csebench.report.pages.page import escape_cell, escape_html
 
 FOLDERS = ("csebench", "methods", "evaluators", "benchmarks", "encoders")
 CODE = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]

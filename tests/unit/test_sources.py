@@ -13,7 +13,7 @@ from made_up import use_project
 
 from csebench import workflow
 from csebench.base import caches, files
-from csebench.base.data_root import DataRoot, matches
+from csebench.base.files import DataRoot, matches
 from csebench.base.project import ROOT
 from csebench.cli import main
 from csebench.data.sts import read_sts
@@ -67,10 +67,9 @@ def test_evaluators_read_two_folders_as_they_read_one(smoke_data, tmp_path):
 
 
 def test_a_partial_data_root_leaves_the_rest_to_be_fetched(given):
-    corpus = put(given, catalog.dataset("wiki1m-simcse").path)
-    scale, dev = catalog.scale("paper"), catalog.dataset("stsb-dev").path
-    assert workflow.input_file(catalog.dataset("wiki1m-simcse").path, scale) == corpus
-    assert workflow.input_file(dev, scale) == Path(catalog.FETCHED) / dev
+    corpus, dev = (catalog.dataset(name).path for name in ("wiki1m-simcse", "stsb-dev"))
+    put(given, corpus)
+    assert workflow.made_files([corpus, dev], catalog.scale("paper")) == [Path(catalog.FETCHED) / dev]
 
 
 def test_inputs_are_the_same_before_and_after_fetching(given):

@@ -5,7 +5,6 @@ import os
 import re
 import socket
 import subprocess
-import sys
 import time
 
 import pytest
@@ -81,7 +80,7 @@ def test_every_state_is_shown_with_hours_and_reasons(runs, capsys):
     out = shown(capsys)
     assert f"2 done, 1 running, 1 failed, 1 stopped, {len(runs) - 5} waiting" in out
     assert "spent: 1.75 GPU hours, 0.60 CPU hours\n" in out and "resume stopped runs" in out
-    row = rf"^{runs[2]} +125/250 +0\.013 +61\.20 +1:37 +A100 +{socket.gethostname()}$"
+    row = rf"^{runs[2]} +125/250 +0\.013 +61\.20 +01:37 +A100 +{socket.gethostname()}$"
     assert re.search(row, out, re.M)
     assert re.search(rf"^{runs[4]}: loss is nan \[at\] step 7 +–", out, re.M)
     assert re.search(rf"^{runs[0]} +transfer +ValueError: no text$", out, re.M)
@@ -110,25 +109,6 @@ def test_a_run_whose_scores_are_all_published_is_done(runs, capsys):
     assert not any("sts" in row["missing"] for row in listed.values())
 
 
-def test_watching_ends_when_nothing_is_left_to_be_done(runs, monkeypatch, capsys):
-    """In a terminal; a file gets the state once."""
-    noted(runs[-1], state="failed", message="x")
-    slept = []
-
-    def sleep(seconds):
-        """All runs but the failed one get done meanwhile."""
-        slept.append(seconds)
-        for run_id in runs[:-1]:
-            done(run_id)
-
-    monkeypatch.setattr(time, "sleep", sleep)
-    assert status.CLEAR_SCREEN not in shown(capsys, "--watch", "5") and not slept
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    before, after = shown(capsys, "--watch", "5").split(status.CLEAR_SCREEN)[1:]
-    assert "0 done, 0 running, 1 failed" in before and f"{len(runs) - 1} done, 0 running, 1 failed" in after
-    assert slept == [5]
-
-
 def written(folder):
     return json.loads((folder / run_folders.PROGRESS).read_text())
 
@@ -152,7 +132,7 @@ def test_progress_is_written_every_two_seconds_and_said_every_thirty(tmp_path, m
     assert written(tmp_path)["host"] == socket.gethostname() and written(tmp_path)["pid"] == os.getpid()
     assert capsys.readouterr().err.splitlines() == [
         "simcse-0123456789  step 50/250 (20 %)",
-        "simcse-0123456789  step 249/250 (99 %)  loss 0.013  dev 61.20  0:01 left",
+        "simcse-0123456789  step 249/250 (99 %)  loss 0.013  dev 61.20  00:01 left",
         "simcse-0123456789  step 250/250 (100 %)  loss 0.013  dev 61.20",
     ]
 

@@ -72,9 +72,9 @@ def test_a_comparison_says_what_it_shows_and_what_more_seeds_can_do(scores, rela
 
 
 def test_a_shared_setting_that_differs_is_named(own):
-    write(own, EQUAL.replace('"params": {', '"keeps": ["temperature"], "params": {').replace("(0.05,", "(0.5,"))
+    write(own, EQUAL.replace('"params": {', '"params": {"dropout": (0.2, "ours"), '))
     record = results(own, [0.80, 0.81, 0.82])
-    assert "temperature" in record["differs"] and "Not matched" in attempt.details(record)[0]
+    assert "dropout 0.2 against 0.1" in record["differs"] and "Not matched" in attempt.details(record)[0]
 
 
 def test_a_component_is_compared_on_each_host(own):

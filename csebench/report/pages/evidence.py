@@ -3,38 +3,25 @@
 The numbers are in csebench/report/others.py. Same data, same bytes: no dates, no scale.
 """
 
-from __future__ import annotations
+from math import ceil, floor
+
+import numpy as np
 
 from csebench.plan import evidence
 from csebench.plan.catalog import paper, paper_names
 from csebench.plan.evidence import AVERAGE, DEV, TRANSFER, Evidence, Key
-from csebench.report import stats
-from csebench.report.others import (
-    PICKED_FROM,
-    SWEEP,
-    UNTRAINED,
-    average,
-    budget,
-    circumstances,
-    encoder_title,
-    groups,
-    keys,
-    method_title,
-    printed_by_authors,
-    scored_by_others,
-    selection,
-    sweeps,
-    title,
-)
+from csebench.report import others, stats
 from csebench.report.pages.page import Fold, Page, Part, Picture, Table, as_list
+from csebench.report.stats import SLACK
 from csebench.report.words import spaced
 
 WITHIN = {
     stats.REPRODUCED: "inside {}",
     stats.CLOSE: "outside {}, close",
-    stats.LOWER: "above {}",
-    stats.HIGHER: "below {}",
+    stats.LOWER: "above the range {}",
+    stats.HIGHER: "below the range {}",
 }  # where the printed value lies; the names are of the runs
+PICKED_FROM = (1, 3, 5, 10, 50)  # numbers of seeds of which the best is reported
 HEAD = ["method, encoder", "printed", "others' runs", "n", "mean ± sd", "min to max", "reach print"]
 HEAD += ["printed value lies"]
 KINDS = {
@@ -48,8 +35,8 @@ KINDS = {
 
 def evidence_page(_scale: str) -> Page:
     """The same at every scale."""
-    of_sweeps = [key for key, _, _ in sweeps()]
-    few = [row for key in keys() if key not in of_sweeps for row in group_rows(key)]
+    of_sweeps = [key for key, _, _ in others.sweeps()]
+    few = [row for key in others.keys_with_runs() if key not in of_sweeps for row in group_rows(key)]
     checkpoints = (
         "What the method's paper prints, what the README of the checkpoint states (`off`: how far from print), and"
         " what others scored: the average of the seven STS test sets. This is about a file, not about training."
@@ -83,30 +70,30 @@ def evidence_page(_scale: str) -> Page:
 
 def reach_text() -> str:
     """The answer: how many runs of each sweep reach the printed value."""
-    reached = {key: (runs.reach(value.value.value), runs.summary.n) for key, runs, value in sweeps()}
+    reached = {key: (runs.reach(value.value.value), runs.summary.n) for key, runs, value in others.sweeps()}
     if not reached:
         return "**No seed sweep of others is known.**"
-    none = [encoder_title(key) for key, (count, _) in reached.items() if not count]
-    some = [f"on {encoder_title(key)} {count} of {n} do" for key, (count, n) in reached.items() if count]
+    none = [others.encoder_title(key) for key, (count, _) in reached.items() if not count]
+    some = [f"on {others.encoder_title(key)} {count} of {n} do" for key, (count, n) in reached.items() if count]
     return (
-        f"**In {len(none)} of {len(reached)} seed sweeps of {method_title(next(iter(reached)))} no run reaches the"
-        f" printed value** ({', '.join(none)}){'; ' * bool(some)}{', '.join(some)}."
+        f"**In {len(none)} of {len(reached)} seed sweeps of {others.method_title(next(iter(reached)))} no run reaches"
+        f" the printed value** ({', '.join(none)}){'; ' * bool(some)}{', '.join(some)}."
     )
 
 
 def sweeps_text() -> str:
     """Of which runs the answer is."""
-    sources = sorted({source for _, runs, _ in sweeps() for source in runs.sources})
-    seeds = sorted({runs.summary.n for _, runs, _ in sweeps()})
-    rising = [encoder_title(key) for key, runs, _ in sweeps() if 2 * (runs.kept_last_step or 0) >= runs.summary.n]
+    sources = sorted({source for _, runs, _ in others.sweeps() for source in runs.sources})
+    seeds = sorted({runs.summary.n for _, runs, _ in others.sweeps()})
+    kept_last = [key for key, runs, _ in others.sweeps() if 2 * runs.kept_last_step >= runs.summary.n]
     text = (
         f"Each sweep is {' or '.join(map(str, seeds))} seeds of one re-implementation ({', '.join(sources)}), not of"
         " the authors' code; how it differs is folded below. None of these runs is ours."
     )
-    if not rising:
+    if not kept_last:
         return text
     more = "the last checkpoint of most runs was the best: longer training might reach more."
-    return f"{text} On {' and '.join(rising)} {more}"
+    return f"{text} On {' and '.join(map(others.encoder_title, kept_last))} {more}"
 
 
 def counts_text() -> str:
@@ -116,42 +103,45 @@ def counts_text() -> str:
     comparable = [e for e in trained if e.experiment.comparable and e.experiment.sure]
     runs = sum(len(e.experiment.runs) for e in comparable)
     rest = sum(len(e.experiment.runs) for e in trained) - runs
-    means = sum(e.experiment.summary is not None and not e.experiment.runs for e in comparable)
+    means = sum(e.experiment.summary is not None and not e.experiment.runs for e in trained)
     scored = sum(len(e.experiment.runs) for e in every if e.experiment.kind == "checkpoint")
+    sources = {e.name for e in comparable if e.experiment.runs}
     return (
-        f"{runs} comparable re-trainings from {len({e.name for e in comparable})} sources: runs that others trained"
-        " with the paper's data, budget, objective and pooling, each with a score of its own. Apart from them:"
-        f" {rest} re-trainings that differ in these or are doubtful, {means} of them known by a mean only,"
-        f" and {scored} scores of released checkpoints."
+        f"{runs} comparable re-trainings from {len(sources)} sources: runs that others trained with the paper's data,"
+        " budget, objective and pooling, each with a score of its own. Apart from them:"
+        f" {rest} re-trainings that differ in these or are doubtful, {means} means of several runs without their"
+        f" scores, and {scored} scores of released checkpoints."
     )
 
 
 def group_rows(key: Key) -> list[list[str]]:
     """A row for every group of runs of a method on an encoder, as under HEAD."""
-    value, rows = printed_by_authors(key), []
-    for runs in groups(key):
+    value, rows = others.printed_by_authors(key), []
+    for runs in others.groups(key):
         s, reach, lies = runs.summary, "", ""
         if value is not None:
             reach = f"{runs.reach(value.value.value)} of {s.n}" if runs.values else ""
-            verdict = runs.verdict(value)
+            verdict = runs.verdict(value.value, value.seeds)
             lies = f"not tested: {verdict.reason}"
-            if verdict.low is not None:
-                lies = WITHIN[verdict.name].format(f"{verdict.low:.2f} to {verdict.high:.2f}")
+            if verdict.low is not None and verdict.high is not None:
+                low, high = (floor(100 * verdict.low + SLACK) / 100, ceil(100 * verdict.high - SLACK) / 100)
+                lies = WITHIN[verdict.name].format(f"{low:.2f} to {high:.2f}")
         printed = "–" if value is None else f"{spaced(value.value)} ({'; '.join([value.where, *value.others])})"
         sources = runs.sources[0] if len(runs.sources) == 1 else f"{len(runs.sources)} sources"
         mean = f"{s.mean:.2f}" + ("" if s.std is None else f" ± {s.std:.2f}")
         span = f"{min(runs.values):.2f} to {max(runs.values):.2f}" if len(runs.values) > 1 else ""
-        first = ["", ""] if rows else [title(key), printed]
+        first = ["", ""] if rows else [others.title(key), printed]
         rows.append([*first, f"{runs.kind}, {sources}", str(s.n), mean, span, reach, lies])
     return rows
 
 
 def task_table() -> Table:
     tasks, rows = [*evidence.tasks()[AVERAGE], AVERAGE], []
-    for key, _, _ in sweeps():
-        row = [title(key)]
+    for key, _, _ in others.sweeps():
+        row = [others.title(key)]
         for task in tasks:
-            value, runs = printed_by_authors(key, task), next((g for g in groups(key, task) if g.kind == SWEEP), None)
+            value = others.printed_by_authors(key, task)
+            runs = next((g for g in others.groups(key, task) if g.kind == others.SWEEP), None)
             row.append(f"{runs.reach(value.value.value)} of {runs.summary.n}" if value and runs else "–")
         rows.append(row)
     return Table(["", *tasks], rows)
@@ -160,22 +150,20 @@ def task_table() -> Table:
 def selection_parts() -> list[Part]:
     """What reporting the best of k seeds adds, and what the best of all seeds scores."""
     rows, lines = [], []
-    for key, runs, value in sweeps():
-        picked = selection(runs, value.value.value)
-        if picked is None:
+    for key, runs, value in others.sweeps():
+        if any(DEV[0] not in run.scores for _, run in runs.runs):
             continue
-        mean, test = runs.summary.mean, runs.values
-        cells = [
-            f"{picked.by_dev[k] - mean:+z.2f} / {picked.by_test[k] - mean:+z.2f} ({100 * picked.reach[k]:.0f} %)"
-            if k <= picked.n
-            else "–"
-            for k in PICKED_FROM
-        ]
-        rows.append([title(key), f"{picked.correlation:.3f}", f"{mean:.2f}", *cells])
-        best = max(range(len(test)), key=lambda i, runs=runs: runs.runs[i][1].scores[DEV[0]].value)
+        dev, test = np.array([run.scores[DEV[0]].value for _, run in runs.runs]), np.array(runs.values)
+        reached, mean, cells = (test >= value.value.value - SLACK).astype(float), runs.summary.mean, []
+        for k in [k for k in PICKED_FROM if k <= len(test)]:
+            pairs = (dev, test), (test, test), (dev, reached)  # by what one is picked, and what of it is shown
+            by_dev, by_test, reach = (others.expected_of_best(k, *pair) for pair in pairs)
+            cells.append(f"{by_dev - mean:+z.2f} / {by_test - mean:+z.2f} ({100 * reach:.0f} %)")
+        cells += ["–"] * (len(PICKED_FROM) - len(cells))
+        rows.append([others.title(key), f"{np.corrcoef(dev, test)[0, 1]:.3f}", f"{mean:.2f}", *cells])
         lines.append(
-            f"{title(key)}: of all {len(test)} seeds, the best on dev scores {test[best]:.2f} on test, the best on"
-            f" test {max(test):.2f}."
+            f"{others.title(key)}: of all {len(test)} seeds, the best on dev scores {test[dev.argmax()]:.2f} on test,"
+            f" the best on test {test.max():.2f}."
         )
     return [
         "A cell has what the best of k seeds adds to the mean when STS-B dev picks it / when the test sets themselves"
@@ -189,23 +177,24 @@ def selection_parts() -> list[Part]:
 def setups() -> str:
     """How the runs of sweeps were made, by source."""
     by_source: dict[str, list[str]] = {}
-    for key, runs, _ in sweeps():
+    for key, runs, _ in others.sweeps():
         setup = runs.evidence[0].setup
-        by_source.setdefault(runs.sources[0], [circumstances(setup)]).append(f"{encoder_title(key)}: {budget(setup)}")
+        lines = by_source.setdefault(runs.sources[0], [others.circumstances(setup)])
+        lines.append(f"{others.encoder_title(key)}: {others.budget(setup)}")
     return as_list(f"{name}: {'. '.join(lines)}." for name, lines in by_source.items())
 
 
 def checkpoint_table() -> Table:
     rows = []
     for c in evidence.checkpoints():
-        value, stated = (None if c.setting else printed_by_authors(evidence.key_of(c))), c.stated.get(AVERAGE)
+        value, stated = (None if c.setting else others.printed_by_authors(evidence.key_of(c))), c.stated.get(AVERAGE)
         by_score: dict[str, dict[str, None]] = {}  # `76.29 (gs25058: SICK-R 9,927 pairs)`, with what differs
-        for e, run in scored_by_others(c):
+        for e, run in others.scored_by_others(c):
             reason = None if e.experiment.comparable else e.experiment.setup.differs
-            by_score.setdefault(average(run) or "", {})[e.name + (f": {reason}" if reason else "")] = None
+            by_score.setdefault(others.average(run) or "", {})[e.name + (f": {reason}" if reason else "")] = None
         rows.append(
             [
-                method_title(c) + (f" ({c.setting})" if c.setting else ""),
+                others.method_title(c) + (f" ({c.setting})" if c.setting else ""),
                 f"[{c.hub}](https://huggingface.co/{c.hub})",
                 "; ".join(filter(None, (c.pooler, c.note))),
                 "–" if value is None else spaced(value.value),
@@ -221,11 +210,11 @@ def checkpoint_table() -> Table:
 
 def untrained_table() -> Table:
     rows = [
-        [encoder_title(x), x.setting or x.pooler or "", score, e.name, e.setup.differs or ""]
+        [others.encoder_title(x), x.setting or x.pooler or "", score, e.name, e.setup.differs or ""]
         for e in evidence.all_evidence()
-        if (x := e.experiment).method == UNTRAINED and x.sure
+        if (x := e.experiment).method == others.UNTRAINED and x.sure
         for run in x.runs
-        if (score := average(run)) is not None
+        if (score := others.average(run)) is not None
     ]
     return Table(["encoder", "pooling", "Avg.", "source", "what differs"], sorted(rows))
 
@@ -258,7 +247,7 @@ def excluded_parts() -> list[Part]:
         f" not report what can be compared ({source_names(other)}).",
     ]
     reports = [
-        f"{method_title(r)}, {encoder_title(r)} ({name}): {r.text}."
+        f"{others.method_title(r)}, {others.encoder_title(r)} ({name}): {r.text}."
         for name, source in evidence.sources().items()
         for r in source.remarks
     ]

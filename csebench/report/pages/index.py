@@ -1,7 +1,5 @@
 """The first page of a scale: the questions that its tables answer, one picture, and which table has how many runs."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 
@@ -13,7 +11,8 @@ from csebench.report.cells import PAPER_SCALE, GridView, grid_view, scored_text
 from csebench.report.compare import Answer, answer
 from csebench.report.pages.evidence import reach_text
 from csebench.report.pages.page import Page, Part, Picture, Table
-from csebench.report.pages.table import STALE, scale_line
+from csebench.report.pages.table import STALE, nothing_to_draw
+from csebench.report.provenance import scale_line
 from csebench.report.words import bold_sentence, ends_text
 
 STATE_LABELS = {"nothing to run": "cited only"}  # other states are printed as they are
@@ -29,7 +28,7 @@ def index_page(scale: str) -> Page:
         parts += [questions(scale, [grid_view(SIDE_BY_SIDE, SIDE_BY_SIDE, scale), *views])]
         parts += [Picture(f"{SIDE_BY_SIDE}.svg", "Every method against the untrained encoder and against SimCSE")]
     parts += ["## Tables and figures", *coverage(views)]
-    states = Counter(view.state for view in views)
+    states = Counter(map(state, views))
     counts = "; ".join(f"{count} {STATE_LABELS.get(state, state)}" for state, count in sorted(states.items()))
     parts += [f"Left out: {broken}" for broken in left_out(scale)]
     parts += [
@@ -59,11 +58,20 @@ def questions(scale: str, views: list[GridView]) -> str:
 def place_text(answered: Answer, scale: str) -> str:
     """What was compared, and where: `[miCSE Figure 4](micse/figure4.md): 1% to 100%, 3 seeds`."""
     view, compared = answered.view, answered.comparisons
-    label = "all methods" if view.paper == SIDE_BY_SIDE else f"{paper(view.paper).label} {grid_label(view.name)}"
+    label = (
+        "all methods, on 1 % of the corpus"
+        if view.paper == SIDE_BY_SIDE
+        else f"{paper(view.paper).label} {grid_label(view.name)}"
+    )
     facts = [*dict.fromkeys(c.columns for c in compared)]
     if seeds := [c.estimate.seeds for c in compared if c.estimate]:
         facts.append(f"{ends_text(seeds)} seeds")
     return f"[{label}]({view.link(results_folder(scale))}): {', '.join(facts)}"
+
+
+def state(view: GridView) -> str:
+    """As its own, but for a figure whose runs were scored without what it shows."""
+    return "nothing to draw" if view.state == "missing" and nothing_to_draw(view) else view.state
 
 
 def coverage(views: list[GridView]) -> list[Table]:
@@ -76,8 +84,8 @@ def coverage(views: list[GridView]) -> list[Table]:
             links = [""] * len(paper_names())
             for column, paper_name in enumerate(paper_names()):
                 if view := by_place.get((paper_name, name)):
-                    label = STATE_LABELS.get(view.state, view.state)
-                    if view.state in ("complete", "partial", "missing"):
+                    label = STATE_LABELS.get(state(view), state(view))
+                    if state(view) in ("complete", "partial", "missing"):
                         done, shown = view.progress
                         all_new = done == shown and not view.outdated
                         label = f"{shown} runs" if all_new else f"{label}: {scored_text(done, shown, view.outdated)}"

@@ -1,8 +1,6 @@
 """What the page of all methods shows beside its table: what tuning chose for each method, and what that gained on
 STS-B dev. A function of the files of searches (csebench/plan/tuning.py)."""
 
-from __future__ import annotations
-
 from statistics import median
 
 from csebench.plan import tuning

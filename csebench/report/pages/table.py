@@ -1,49 +1,30 @@
 """The page of a table or figure: its answer, a picture, our scores; folded, what is printed and how it was made."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from math import inf
 from pathlib import Path
 
-from csebench.base.project import REPOSITORY, ROOT, folders
 from csebench.plan import targets
 from csebench.plan.catalog import DEFAULT_SCALE, GENERATED, SIDE_BY_SIDE, VARIANTS, paper
-from csebench.plan.catalog import scale as read_scale
-from csebench.plan.declarations import Scale
 from csebench.plan.grids import recipe_values
 from csebench.plan.papers import Figure, SettingsTable
 from csebench.plan.registry import METHODS, protocol, valid_declarations
 from csebench.plan.targets import grid_label, grid_path
-from csebench.report import stats
+from csebench.report import stats, words
 from csebench.report.cells import Cell, GridView, grid_view, is_control
 from csebench.report.claims import judge_all
 from csebench.report.compare import BETTER, WORSE, Answer, answers, averages, best_rows, block, each_pair_once
+from csebench.report.pages.claims import sentence_table
 from csebench.report.pages.methods import tuning_parts
 from csebench.report.pages.page import Fold, Page, Part, Picture, Table, as_list
-from csebench.report.provenance import deviation_lines, page_conditions, provenance_lines
-from csebench.report.words import (
-    COMPARISON_HEAD,
-    MOST_NAMES,
-    SMOKE,
-    bold_sentence,
-    comparison_row,
-    ends_text,
-    excluded,
-    family_sentence,
-    not_matched,
-    sentence,
-    short_label,
-    spaced,
-)
+from csebench.report.provenance import deviation_lines, page_conditions, provenance_lines, scale_line
 from csebench.score.store import score
 
 SOURCES = {"measured": "measured by the authors", "rerun": "re-run by the authors", "copied": "copied"}
 SIGNS = {stats.REPRODUCED: "✓", stats.CLOSE: "≈", stats.LOWER: "↓", stats.HIGHER: "↑", stats.TOO_FEW: "?"}
 STALE = "†"
-CLAIMS_HEAD = ["claim", "on the printed numbers", "here"]
 HOW_COMPARED = (
     "Differences are in points (0.01 of a score), paired by seed; the interval is over seeds and test items. Interval"
     " and p are corrected for all comparisons of a question (Bonferroni, Holm). [How rows are"
@@ -80,14 +61,6 @@ def heading(view: GridView) -> str:
     return f"{about.label or about.reference} · {grid_label(view.name)} · {view.grid.title}"
 
 
-def scale_line(page: targets.Page) -> str:
-    """`Scale mini: BERT of 4 layers, 6,000 sentences a run (what this can say).`"""
-    scale, doc = read_scale(page.scale), ROOT / "docs" / f"{page.scale}.md"
-    place = f"{REPOSITORY}/blob/main/" if folders()[1:] else "../" * len(page.path.parent.parts)
-    more = f" ([what this can say]({place}docs/{doc.name}))" if doc.exists() else ""
-    return f"Scale {page.scale}: {scale.purpose.rstrip('.')}{more}."
-
-
 def status_line(view: GridView) -> list[str]:
     """How many runs have scores, where some have none or old ones."""
     done, wanted = view.progress if not isinstance(view.grid, SettingsTable) else (0, 0)
@@ -112,9 +85,11 @@ def view_parts(view: GridView, folder: Path) -> list[Part]:
     parts += printed_fold(view, folded=bool(shown))
     parts += others_fold(view)
     if answered and view.scale != DEFAULT_SCALE:
-        rows = [comparison_row(c) for _, members in each_pair_once(answered) for c in members]
-        parts.append(Fold(f"Every declared comparison: {len(rows)}", [Table(COMPARISON_HEAD, rows), HOW_COMPARED]))
-    parts += [*claims_fold(view), *texts_fold(view)]
+        rows = [words.comparison_row(c) for _, members in each_pair_once(answered) for c in members]
+        parts.append(
+            Fold(f"Every declared comparison: {len(rows)}", [Table(words.COMPARISON_HEAD, rows), HOW_COMPARED])
+        )
+    parts += [*claims_fold(view, folder), *texts_fold(view)]
     if notes := [*view.grid.notes, *equal_rows(view), *by_text(missing_scores(view))]:
         parts.append(Fold("Notes, and rows not run here", [as_list(notes)]))
     return parts
@@ -124,7 +99,7 @@ def answer_lines(view: GridView, answered: list[Answer]) -> list[str]:
     """The answer in bold, what is not matched, then one line per other question."""
     cells = [cell for row in view.rows for cell in row]
     if view.scale == DEFAULT_SCALE:
-        return [f"**{SMOKE}**"]
+        return [f"**{words.SMOKE}**"]
     if not any(cell.plan.specs for cell in cells):
         reasons = {cell.plan.missing for cell in cells if cell.plan.missing}
         why = next(iter(reasons)) if len(reasons) == 1 else "no row has a method and data here"
@@ -133,10 +108,10 @@ def answer_lines(view: GridView, answered: list[Answer]) -> list[str]:
     for answer in answered:
         if answer.family.primary and len(answer.comparisons) == 1:
             (comparison,) = answer.comparisons
-            said = printed_lead(answer) if view.judged else f"**{sentence(comparison, answer.family.equality)}**"
-            lines.append(f"{said} {not_matched(comparison)}".rstrip())
+            said = printed_lead(answer) if view.judged else f"**{words.sentence(comparison, answer.family.equality)}**"
+            lines.append(f"{said} {words.not_matched(comparison)}".rstrip())
         else:
-            said = family_sentence(answer) if answered[0].family.primary else bold_sentence(answer)
+            said = words.family_sentence(answer) if answered[0].family.primary else words.bold_sentence(answer)
             lines.append(f"{answer.family.question} {said}")
     done, wanted = view.progress
     if not lines and not done:
@@ -175,12 +150,12 @@ def printed_lead(answer: Answer) -> str:
     """Where printed values are judged: whether the printed difference of two rows is shown."""
     (c,) = answer.comparisons
     if c.estimate is None or c.p is None or c.printed is None:
-        return sentence(c, answer.family.equality)
-    row, against, gain = short_label(c.row), short_label(c.against), f"{c.estimate.gain:+.2f}"
+        return words.sentence(c, answer.family.equality)
+    row, against, gain = words.short_label(c.row), words.short_label(c.against), f"{c.estimate.gain:+.2f}"
     if c.relation == WORSE:
         return f"{row} is worse than {against} (printed {c.printed:+.2f}): {gain}."
     shown = "is shown" if c.relation == BETTER else "is not shown"
-    bound = "" if c.relation == BETTER else f"; {excluded(c.high or 0.0)}"
+    bound = "" if c.relation == BETTER else f"; {words.excluded(c.high or 0.0)}"
     return f"{row}'s lead over {against} (printed {c.printed:+.2f}) {shown}: {gain}{bound}."
 
 
@@ -206,7 +181,7 @@ def answer_title(answered: list[Answer]) -> str:
     first = answered[0]
     if not first.family.primary:
         return first.family.question
-    return sentence(first.comparisons[0], first.family.equality).split(" here")[0].rstrip(".")
+    return words.sentence(first.comparisons[0], first.family.equality).split(" here")[0].rstrip(".")
 
 
 def row_order(view: GridView) -> list[int]:
@@ -242,17 +217,19 @@ def cell_text(cell: Cell, bold: bool) -> str:
     if not cell.judged or cell.published is None:
         return text
     sign = SIGNS.get(cell.verdict.name, "") if cell.verdict else ""
-    return f"{text} ({spaced(cell.published)}{f' {sign}' if sign else ''})"
+    return f"{text} ({words.spaced(cell.published)}{f' {sign}' if sign else ''})"
 
 
 def legend(view: GridView, shown: list[int], answered: list[Answer]) -> list[Part]:
     """How to read the cells, and which rows may be best in the columns that sum up the table; folded where these are
     many."""
     cells = [cell for i in shown for cell in view.rows[i]]
-    metrics = sorted({cell.plan.metric for cell in cells if cell.plan.metric})
-    seeds = ends_text(len(cell.values) for cell in cells)
-    factor = " × 100" if view.score_grid.factor == 100 else ""
-    parts = [f"Mean ± standard deviation of {seeds} seed{'s' * (seeds != '1')}, {', '.join(metrics)}{factor}."]
+    seeds, metrics = words.ends_text(len(cell.values) for cell in cells), {}
+    for cell in cells:
+        metrics.setdefault(cell.factor, set()).update({cell.plan.metric} - {""})
+    units = {factor: f" × {factor:g}" if factor != 1 else "" for factor in metrics}
+    measures = [f"{', '.join(sorted(of))}{units[factor]}" for factor, of in metrics.items() if of]
+    parts = [f"Mean ± standard deviation of {seeds} seed{'s' * (seeds != '1')}, {'; '.join(measures)}."]
     if view.judged:
         parts.append(f"Behind it the printed value: {', '.join(f'{sign} {name}' for name, sign in SIGNS.items())}.")
     any_bold, columns = False, {}
@@ -260,7 +237,7 @@ def legend(view: GridView, shown: list[int], answered: list[Answer]) -> list[Par
         for rows in best_rows(view, column):
             any_bold |= len(rows) == 1
             if len(rows) > 1 and column in averages(view):
-                labels = [short_label(view.grid.rows[i].label) for i in sorted(rows)]
+                labels = [words.short_label(view.grid.rows[i].label) for i in sorted(rows)]
                 columns.setdefault(names_or_count(labels), []).append(column.label)
     parts += ["Bold: best at 95 %."] if any_bold else []
     best = [f"{', '.join(labels)}: {rows}." for rows, labels in columns.items()]
@@ -270,28 +247,20 @@ def legend(view: GridView, shown: list[int], answered: list[Answer]) -> list[Par
     if view.scale != DEFAULT_SCALE and (apart := uncompared(view, shown, answered)):
         parts.append(f"In no comparison: {names_or_count(apart)}.")
     folded = [Fold("Possibly best, by column", [as_list(best)])] if len(best) > 2 else []
-    return [" ".join([*parts, *sizes_not_seen(view)]), *folded]
+    if view.sentences_seen:
+        parts.append(f"Columns limit the training pool; every run sees {view.sentences_seen:,} sentences.")
+    return [" ".join(parts), *folded]
 
 
 def uncompared(view: GridView, shown: list[int], answered: list[Answer]) -> list[str]:
     """Rows with scores, but controls, that no declared comparison of a table with comparisons is about."""
     compared = {label for answer in answered for c in answer.comparisons for label in (c.row, c.against)}
     rows = [view.grid.rows[i].label for i in shown if block(view, i) is not None]
-    return [short_label(label) for label in rows if label not in compared] if compared else []
+    return [words.short_label(label) for label in rows if label not in compared] if compared else []
 
 
 def names_or_count(labels: list[str]) -> str:
-    return ", ".join(labels) if len(labels) <= MOST_NAMES else f"{len(labels)} rows"
-
-
-def sizes_not_seen(view: GridView) -> list[str]:
-    """What columns of training sizes mean where a run sees fewer sentences than some of them have."""
-    scale: Scale = read_scale(view.scale)
-    steps, batch = (scale.override.get(key) for key in ("steps", "batch_size"))
-    sizes = {scale.sizes.get(column.size, 0) for column in view.score_grid.columns if column.task}
-    if not (isinstance(steps, int) and isinstance(batch, int)) or len(sizes) < 2 or max(sizes) <= steps * batch:
-        return []
-    return [f"Columns limit the training pool; every run sees {steps * batch:,} sentences."]
+    return ", ".join(labels) if len(labels) <= words.MOST_NAMES else f"{len(labels)} rows"
 
 
 # ---------------------------------------------------------------- what is folded
@@ -299,7 +268,7 @@ def sizes_not_seen(view: GridView) -> list[str]:
 
 def printed_fold(view: GridView, folded: bool) -> list[Part]:
     """The published values, with where each comes from."""
-    table = table_of(view, lambda cell: cell.published and spaced(cell.published))
+    table = table_of(view, lambda cell: cell.published and words.spaced(cell.published))
     if not table.rows:
         return []
     sources = [
@@ -336,8 +305,8 @@ def others_fold(view: GridView) -> list[Part]:
     table = table_of(view, others_text)
     if not table.rows:
         return []
-    known = [(cell.plan.row.label, cell.others) for cells in view.rows for cell in cells if cell.others]
-    lines = as_list(by_text((label, f"{o.kind}, {', '.join(o.sources)}: {o.differs}.") for label, o in known))
+    known = [(cell.plan.row, cell.others) for cells in view.rows for cell in cells if cell.others]
+    lines = as_list(by_text((row.label, f"{o.kind}, {', '.join(o.sources)}: {o.differs(row)}.") for row, o in known))
     printed = "; in brackets what these runs say of the printed value" * is_printed(view)
     text = f"Not mixed with ours{printed}."
     return [Fold("Others' runs on the paper's encoder", [text, table, lines])]
@@ -347,21 +316,20 @@ def others_text(cell: Cell) -> str | None:
     """`75.11 ± 0.84, n = 50 (printed 76.25: reproduced)`: others' runs, and the verdict on the published value."""
     if cell.others is None:
         return None
-    summary, published = cell.others.summary, cell.others.published
+    summary, published = cell.others.summary, cell.published
     std = "" if summary.std is None else f" ± {cell.number(summary.std)}"
     text = f"{cell.number(summary.mean)}{std}, n = {summary.n}"
     if published is None:
         return text
-    return f"{text} (printed {spaced(published.value)}: {cell.others.verdict(published).name})"
+    return f"{text} (printed {words.spaced(published)}: {cell.others.verdict(published, cell.published_seeds).name})"
 
 
-def claims_fold(view: GridView) -> list[Part]:
-    """What the paper says of a table, judged."""
+def claims_fold(view: GridView, folder: Path) -> list[Part]:
+    """What the paper says of a table, judged, on a page in a folder."""
     if view.paper in GENERATED or view.scale == DEFAULT_SCALE:
         return []
     claims = judge_all(view.scale, [view.paper], view.name)
-    rows = [[f"“{c.claims[0].quote}”", c.published.text, c.here] for c in claims]
-    return [Fold(f"Claims about it: {len(rows)}", [Table(CLAIMS_HEAD, rows)])] if rows else []
+    return [Fold(f"Claims about it: {len(claims)}", [sentence_table(claims, view.scale, folder)])] if claims else []
 
 
 def texts_fold(view: GridView) -> list[Part]:
