@@ -49,8 +49,7 @@ def fetch(args):
         print(line, flush=True)
         failures += failed
     if failures:
-        failed = f"{counted(failures, 'source')} of {args.source}"
-        raise RunFailed(f"{failed} cannot be fetched; the lines above give the reasons.")
+        raise RunFailed(f"{args.source}: {counted(failures, 'source')} not fetched; the lines above give the reasons.")
     return None
 
 

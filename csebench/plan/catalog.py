@@ -198,7 +198,11 @@ def variants() -> Paper:
             rows = {label: Recipe(method=method, variant=name) for label, name in read.items()}
             notes = [f"{label}: {declared.variants[name].difference}." for label, name in read.items()]
             caption = f"{declared.paper}. Trained on 1 % of the corpus."
-            tables[method] = _sts_table(f"{declared.title} ({method})", caption, rows, notes=notes)
+            printed, *others = sorted(read, key=lambda label: not label.startswith("as printed"))
+            pairs = [(label, printed) for label in others]
+            question = "Does the released code score otherwise than the paper's text?"
+            asked = [Family(question=question, rows=pairs, equality=True)] if pairs else []
+            tables[method] = _sts_table(f"{declared.title} ({method})", caption, rows, notes=notes, compare=asked)
     return Paper(name=VARIANTS, title="Papers and released code", reference="csebench", tables=tables)
 
 

@@ -4,7 +4,6 @@ import math
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
@@ -356,10 +355,6 @@ class Scale(RunSettings):
 
     @model_validator(mode="after")
     def settings_agree(self):
-        shares = sorted((float(name[:-1]), name) for name in self.sizes if re.fullmatch(r"[\d.]*\d%", name))
-        for (_, less), (_, more) in pairwise(shares):
-            if self.sizes[less] > self.sizes[more]:
-                raise ValueError(f"sizes: {less} has more sentences than {more}")
         if self.steps_factor != 1 and "steps" in self.override:
             raise ValueError("steps_factor and override.steps both set the steps; keep one")
         return self

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from csebench.base.files import write_text
 from csebench.plan import targets
-from csebench.plan.catalog import DEFAULT_SCALE, RESULTS, results_folder
+from csebench.plan.catalog import DEFAULT_SCALE, RESULTS, VARIANTS, results_folder
 from csebench.plan.papers import Figure, SettingsTable
 from csebench.report import csv_tables, evidence_figure, figures
 from csebench.report.cells import grid_view
@@ -53,7 +53,7 @@ def draw(page: targets.Page) -> list[Path]:
     view = grid_view(paper_name, name, page.scale)
     if isinstance(view.grid, Figure):
         return figures.draw(paper_name, name, page.scale)
-    if isinstance(view.grid, SettingsTable) or page.scale == DEFAULT_SCALE:
+    if isinstance(view.grid, SettingsTable) or page.scale == DEFAULT_SCALE or paper_name == VARIANTS:
         return []
     answered = answers(view)
     return draw_forest(view, answered, answer_title(answered))

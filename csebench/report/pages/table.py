@@ -162,7 +162,8 @@ def printed_lead(answer: Answer) -> str:
 def picture(view: GridView, answered: list[Answer], folder: Path) -> list[Picture]:
     """The figure itself, where it has something to draw; of a table, the forest plot of its comparisons."""
     file = os.path.relpath(grid_path(view.paper, view.name, view.scale, "svg"), folder)
-    tested = view.scale != DEFAULT_SCALE and any(c.p is not None for answer in answered for c in answer.comparisons)
+    drawn = view.scale != DEFAULT_SCALE and view.paper != VARIANTS
+    tested = drawn and any(c.p is not None for answer in answered for c in answer.comparisons)
     if isinstance(view.grid, Figure):
         return [Picture(file, view.grid.title)] if has_values(view) else []
     return [Picture(file, answer_title(answered))] if tested else []
