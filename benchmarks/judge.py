@@ -264,7 +264,8 @@ def repeated(rng, sources, change=True):
     for number, source in zip("12", sources, strict=True):
         printed = change_digit(rng, value) if change and number == "2" else value
         tables[number] = table({"Ours": [printed]}, ("STS-B",))
-        tables[number]["rows"][0] |= {"run": {"method": "simcse"}, "missing": None, "source": source}
+        row = {"run": {"method": "simcse"}, "missing": None, "source": source}
+        tables[number]["rows"][0] |= row | ({"from": "others"} if source == "copied" else {})
     return [{"tables": tables}]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from test_conformance import RUNS, TRAINED, assembled, batches, runs
+from test_conformance import PLAIN, RUNS, TRAINED, assembled, batches, runs
 from tiny_runs import weights
 from torch import nn
 
@@ -60,7 +60,7 @@ def test_without_dropout_it_is_the_plain_step(run, make_spec, sentences):
     assert_equal(*(two_steps(spec, sentences, size, dropout=False) for size in (CHUNK, None)))
 
 
-@runs(TRAINED)
+@runs(PLAIN)
 def test_dropout_is_replayed(run, make_spec, sentences, monkeypatch):
     """Against the same chunks, with the same masks, kept in memory: nothing is computed again."""
     spec = make_spec(**RUNS[run])

@@ -18,11 +18,10 @@ from tiny_runs import weights
 from transformers import AutoModel, AutoTokenizer
 
 from csebench.base.models import read_facts
-from csebench.base.project import ROOT
 from csebench.model.encoder import Encoder
 from csebench.model.pooling import TEMPLATES
-from csebench.plan.declarations import POOLERS, Declaration, Evaluation
-from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill, names, parse_python, read_literal
+from csebench.plan.declarations import POOLERS, Evaluation
+from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill, names, parse_python
 from csebench.plan.registry import files as files_of
 from csebench.score.models import open_model
 from csebench.train import trainer
@@ -104,11 +103,6 @@ def test_docstring_in_the_fixed_order(name, folder):
     text = ast.get_docstring(parse_python(files_of(folder)[name]))
     found = re.findall(rf"(?:^|[.;] +|\n)({'|'.join(SECTIONS)}): *\S", text)
     assert list(dict.fromkeys(found)) == list(SECTIONS), f"the docstring of {name} has not {SECTIONS}, in this order"
-
-
-def test_the_template_is_a_valid_method():
-    found = Declaration.model_validate(read_literal(ROOT / METHODS / "_template.py", "DECLARATION"))
-    assert found.hyperparameters().temperature == 0.05
 
 
 # ---------------------------------------------------------------- steps
@@ -208,7 +202,7 @@ def test_the_dropout_that_gpus_fuse_is_the_cpus_where_the_host_draws(dtype):
         assert torch.equal(torch.native_dropout(x, 0.3, True)[0], plain)
 
 
-@runs(TRAINED)
+@runs(PLAIN)
 def test_another_seed_gives_other_weights(run, finished):
     """The same seed gives the same: test_killed_and_resumed."""
     assert weights(finished(**RUNS[run])) != weights(finished(**RUNS[run], seed=2))
@@ -228,19 +222,18 @@ def test_bf16_moves_the_loss_little(run, make_spec, train, tmp_path):
 
 @pytest.mark.parametrize(("run", "precision"), [*((run, "fp32") for run in TRAINED), ("micse", "bf16")])
 def test_killed_and_resumed(run, precision, make_spec, train, tmp_path, kill_at):
-    """A run killed twice ends with the weights and the report of one that was not."""
-    spec = make_spec(**RUNS[run], params={"steps": 12, "evaluate_every": 3})
+    """A killed run ends with the weights and the report of one that was not (tests/chaos: killed several times)."""
+    spec = make_spec(**RUNS[run], params={"steps": 4, "evaluate_every": 2})
     spec = spec.model_copy(update={"precision": precision})
     whole = train(spec, tmp_path / "whole")
-    for step in (5, 7):
-        kill_at(step)
-        with pytest.raises(KeyboardInterrupt):
-            train(spec, tmp_path / "killed", checkpoint_seconds=0)
-        assert not (tmp_path / "killed" / "model").exists()
+    kill_at(3)
+    with pytest.raises(KeyboardInterrupt):
+        train(spec, tmp_path / "killed", checkpoint_seconds=0)
+    assert not (tmp_path / "killed" / "model").exists()
     kill_at(None)
     resumed = train(spec, tmp_path / "killed", checkpoint_seconds=0)
     assert whole["resumed_at"] is None
-    assert resumed["resumed_at"] == 6
+    assert resumed["resumed_at"] == 2
     assert weights(tmp_path / "killed") == weights(tmp_path / "whole")
     for fact in ("curve", "losses", "best_step", "best_encoder", "best_dev", "steps"):
         assert resumed[fact] == whole[fact]

@@ -319,13 +319,6 @@ def evaluate(model: str, smoke_data, out: Path, pooler="avg") -> int:
     return main([*command, "--data", str(smoke_data), "--out", str(out)])
 
 
-@pytest.mark.parametrize(("fault", "code"), [("wrong", 1), ("gated", 2)])
-def test_a_model_that_cannot_be_had_ends_a_scoring_with_its_exit_code(hub, fault, code, smoke_data, tmp_path):
-    hub.fail(fault, BERT.name, "config.json")
-    assert evaluate(f"{BERT.name}@{BERT.revision}", smoke_data, tmp_path / "out.json") == code
-    assert not (tmp_path / "out.json").exists()
-
-
 def test_a_released_checkpoint_is_scored_with_its_own_pooler(hub, smoke_data, tmp_path):
     """As DiffCSE's authors saved it: the class of their script, with a prefix, a head, a discriminator, and the buffer
     `position_ids` of its day, in pytorch_model.bin only."""

@@ -86,15 +86,3 @@ def test_the_workflow_leaves_only_what_a_fault_touches(rehearsal):
     project.hub.faults.clear()
     project.make(*targets)
     assert (project.folder / targets[1]).exists() and not list(project.folder.glob("runs/*/scores/*.failed.txt"))
-
-
-def test_a_gated_encoder_leaves_the_other_rows(rehearsal):
-    project = rehearsal()
-    project.hub.fail("gated", "FacebookAI/roberta-base")
-    failed = project.rehearse("informin_cl/table2")["failed"]
-    assert failed and all("access is restricted" in reason for reason in failed.values())
-    page = project.read("partial/paper/informin_cl/table2.md")
-    assert "access is restricted" in page and "[1 missing]" not in page
-    rows = [line for line in page.splitlines() if line.startswith("|")]
-    assert any("BERT" in row and "missing" not in row and "±" not in row for row in rows)
-    assert any("missing" in row for row in rows)

@@ -33,7 +33,7 @@ def damaged(tmp_path_factory):
     caches.clear()
 
 
-OVER_ALL = ("plan all", "claims --scale smoke", "audit", "power claims", "render index", "render evidence", "csv")
+OVER_ALL = ("plan all", "claims --scale smoke", "audit", "render index", "render evidence", "csv")
 OTHERS = ("plan table2", "show micse", "compare micse/table2 --scale smoke", "render micse/table2")
 LISTS = ("papers", "methods", "evaluators")
 

@@ -140,8 +140,3 @@ def test_a_derived_cell_needs_the_cells_that_it_is_computed_from(monkeypatch):
     lost = CellPlan(grid.rows[row], grid.columns[shown], missing="cited only")
     monkeypatch.setattr(cost, "parts_of_cell", lambda *place: [*parts_of_cell(*place), lost])
     assert not work("msse/table4").cells
-
-
-def test_an_unknown_device_is_refused(capsys):
-    assert cli.main(["plan", "micse/table3", "--device", "a crad"]) == 2
-    assert "Known, in data/step_times.yaml:\n  a card\n" in capsys.readouterr().err

@@ -127,43 +127,30 @@ def judge(table="1", row="Ours", columns=("x",), **more):
         ({"columns": ["y"]}, CONTRADICTED),  # C has 0.40 more
         ({"row": "B", "versus": ["Ours"]}, CONTRADICTED),  # by 2.00
         ({"row": "B", "versus": ["Ours", "C"], "columns": ["x", "y"]}, CONTRADICTED),  # p = 0.0004 of four comparisons
-        ({"row": "B", "versus": ["C"]}, CONTRADICTED),  # by 1.50: p = 0.008
-        ({"columns": ["y"], "versus": ["C"], "lower": True}, NOT_SHOWN),
-        ({"row": "B", "versus": ["Ours"], "lower": True}, SUPPORTED),
         ({"versus": ["D"]}, UNTESTABLE),
         ({"row": "D"}, UNTESTABLE),
         ({"versus": ["B"], **LIMIT, "less_than": "3.2"}, SUPPORTED),  # 1.20 below it, 2.1 standard errors
         ({"versus": ["B"], **LIMIT, "less_than": "3.0"}, NOT_SHOWN),  # 1.8
         ({"versus": ["B"], **LIMIT, "less_than": "2.0"}, CONTRADICTED),  # not less
         ({"versus": ["B"], **LIMIT, "less_than": "0.5"}, CONTRADICTED),  # 1.50 above it
-        ({"versus": ["Ours"], "versus_table": "3", **LIMIT, "less_than": "0.5"}, NOT_SHOWN),
         ({"versus": ["B"], "relation": "comparable"}, CONTRADICTED),
         ({"row": "B", "versus": ["Ours"], "relation": "comparable"}, CONTRADICTED),  # either way
         ({"versus": ["C"], "relation": "comparable"}, NOT_SHOWN),
-        ({"versus": ["B", "C"], "relation": "comparable"}, CONTRADICTED),
-        ({"versus": ["D"], "relation": "comparable"}, UNTESTABLE),
         ({"versus": ["B"], "relation": "not worse"}, SUPPORTED),
         ({"versus": ["C"], "relation": "not worse"}, NOT_SHOWN),
-        ({"columns": ["y"], "versus": ["C"], "relation": "not worse"}, NOT_SHOWN),  # 0.40 below, which shows nothing
         ({"row": "B", "versus": ["Ours"], "relation": "not worse"}, CONTRADICTED),
         ({"row": "B", "versus": ["Ours"], "relation": "not worse", "lower": True}, SUPPORTED),
-        (
-            {"table": "2", "columns": ["1%"], "statistic": "std", "lower": True},
-            SUPPORTED,
-        ),  # F = 25 on 4 and 4: p = 0.009
+        ({"table": "2", "columns": ["1%"], "statistic": "std", "lower": True}, SUPPORTED),  # F = 25: p = 0.009
         ({"table": "2", "columns": ["10%"], "statistic": "std", "lower": True}, NOT_SHOWN),  # a tie
         ({"versus": ["B"], "statistic": "std", "lower": True}, UNTESTABLE),
         ({"table": "4", "columns": ["1%"], "statistic": "std", "lower": True}, NOT_SHOWN),  # on 2 and 2: p = 0.08
         ({"table": "5", "columns": ["1%"]}, SUPPORTED),
         ({"table": "2", "columns": ["10%"]}, NOT_SHOWN),
-        ({"table": "2", "columns": ["1%", "10%"]}, NOT_SHOWN),
         ({"table": "2", "columns": ["1%", "10%"], "on_average": True}, SUPPORTED),
         ({"table": "2", "columns": ["10%"], "versus": ["Ours"], "versus_column": "1%"}, SUPPORTED),
         ({"table": "2", "columns": ["1%"], "versus": ["Ours"], "versus_column": "10%"}, CONTRADICTED),  # p = 0.001
-        ({"versus": ["B"], "versus_table": "2", "versus_column": "1%"}, NOT_SHOWN),  # a tie
         ({"table": "8", "versus": ["B"]}, NOT_SHOWN),  # by 1.00: p = 0.08
         ({"table": "8", "versus": ["BERT"]}, SUPPORTED),  # which nothing trains: p = 0.01
-        ({"table": "8", "versus": ["Supervised"]}, UNTESTABLE),  # whose seeds vary on other data
         ({"table": "8", "columns": ["1%"], "versus": ["B"]}, UNTESTABLE),  # as do those of few sentences
         ({"table": "9", "columns": ["1%"]}, SUPPORTED),  # two seeds have a deviation
         ({"row": "C", "columns": ["y"], "versus": ["B"], "versus_table": "1", "versus_column": "x"}, CONTRADICTED),
@@ -180,14 +167,13 @@ def test_verdict_on_print(project, claim, verdict):
         ({"by": "2.00"}, AS_STATED),
         ({"by": "1.99"}, AS_STATED),  # both numbers are rounded
         ({"by": "1.97"}, OTHER),
-        ({"by": "2"}, AS_STATED),
+        ({"columns": ["y"], "by": "1"}, AS_STATED),  # 0.50
         ({"by": "1"}, OTHER),
         ({"row": "B", "versus": ["Ours"], "lower": True, "by": "2.00"}, AS_STATED),
         ({"columns": ["x", "y"], "by": "2.00"}, OTHER),  # 0.50 in y
         ({"columns": ["x", "y"], "up_to": "2.0"}, AS_STATED),
         ({"columns": ["x", "y"], "up_to": "3.0"}, OTHER),
         ({"columns": ["x", "y"], "at_least": "0.5"}, AS_STATED),
-        ({"columns": ["x", "y"], "at_least": "0.4"}, AS_STATED),
         ({"columns": ["x", "y"], "at_least": "0.6"}, OTHER),
         ({"columns": ["x", "y"], "on_average": True, "by": "1.25"}, AS_STATED),
         ({}, NO_SIZE),
@@ -412,8 +398,8 @@ def test_the_size_of_a_sentence_is_that_of_all_its_rows(sizes, size):
         {"columns": ["z"]},
         {"versus": ["B"], "versus_column": "z"},
         {"versus": ["Nobody"], "versus_table": "2", "versus_column": "1%"},
-        {"table": "9"},
-        {"versus_table": "9"},
+        {"table": "99"},
+        {"versus_table": "99"},
         {"table": "6"},
     ],
 )

@@ -8,7 +8,7 @@ from csebench import run as jobs
 from csebench.base import caches
 from csebench.base.errors import OutOfMemory, RunFailed, Untrainable
 from csebench.base.files import write_json
-from csebench.base.runs import Progress
+from csebench.base.runs import PROGRESS, Progress
 from csebench.plan import catalog, targets
 from csebench.plan.declarations import Evaluation
 from csebench.report.pages.table import table_page
@@ -85,6 +85,10 @@ def test_a_page_says_why_a_score_is_missing(tmp_path, monkeypatch):
     store.note_failure(catalog.RUNS / run_id, evaluator, RunFailed("the disk is full"))
     assert "Scores that are missing" not in before
     assert "the disk is full." in table_page(page).write("markdown")
+    write_json(catalog.RUNS / run_id / PROGRESS, {"state": "failed", "message": "access is restricted"})
+    store.failure_file(catalog.RUNS / run_id, evaluator).unlink()
+    caches.clear()
+    assert "training failed: access is restricted" in table_page(page).write("markdown")
 
 
 @pytest.mark.parametrize(

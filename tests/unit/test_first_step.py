@@ -18,8 +18,9 @@ LOSSES = {
     "per sentence": (lambda loss: loss.repeat(8), r"gives a tensor of shape \(8,\), expected a scalar"),
     "of whole numbers": (lambda loss: torch.tensor(5), r"gives a tensor of shape \(\) without gradient"),
 }
-TERMS = LOSSES | {
-    "zeros per sentence": (lambda term: torch.zeros(8), r"gives a tensor of shape \(8,\) without gradient")
+TERMS = {
+    "of no tensor": LOSSES["of no tensor"],
+    "zeros per sentence": (lambda term: torch.zeros(8), r"gives a tensor of shape \(8,\) without gradient"),
 }
 NO_TERMS = {"zero": lambda term: 0, "zeros": lambda term: torch.zeros(())}
 NO_GRADIENT = {

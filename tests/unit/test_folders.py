@@ -57,12 +57,6 @@ def test_a_folder_below_it_is_part_of_it(tmp_path, monkeypatch):
     assert folders() == [ROOT, tmp_path]
 
 
-def test_one_that_is_not_there_is_refused(monkeypatch, capsys):
-    monkeypatch.setenv("CSEBENCH_PROJECT", "nowhere")
-    assert cli.main(["methods"]) == 2
-    assert "CSEBENCH_PROJECT: nowhere: no such folder" in capsys.readouterr().err
-
-
 def test_what_is_in_it_is_the_projects(own):
     assert folders() == [ROOT, own]
     assert registry.load("mine").__module__ == "methods.mine" and "simcse" in registry.names(registry.METHODS)
@@ -74,21 +68,23 @@ def test_what_is_in_it_is_the_projects(own):
     assert {"Echo", "more"} <= evidence.sources().keys()
 
 
-@pytest.mark.parametrize("name", ["methods/simcse.py", "papers/micse.yaml", "config/mini.yaml", "evidence/Echo.yaml"])
+NAMES = ["methods/simcse.py", "papers/micse.yaml", "config/mini.yaml", "evidence/Echo.yaml", "data/registry.yaml"]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_a_name_that_the_project_has_is_refused_with_both_places(name, own):
     (own / name).parent.mkdir(exist_ok=True)
     shutil.copy(ROOT / name, own / name)
     caches.clear()
     with pytest.raises(BadInput) as refused:
-        registry.names(registry.METHODS), catalog.paper_names(), catalog.scale_names(), evidence.sources()
+        (
+            registry.names(registry.METHODS),
+            catalog.paper_names(),
+            catalog.scale_names(),
+            evidence.sources(),
+            catalog.datasets(),
+        )
     assert str(own / name) in str(refused.value) and str(ROOT / name) in str(refused.value)
-
-
-def test_a_dataset_that_the_project_has_is_refused(own):
-    shutil.copy(ROOT / "data" / "registry.yaml", own / "data")
-    caches.clear()
-    with pytest.raises(BadInput, match=r"own/data/registry\.yaml"):
-        catalog.datasets()
 
 
 def test_published_scores_are_the_projects_and_new_ones_are_its_own(own, monkeypatch):
@@ -103,8 +99,8 @@ def test_results_are_written_to_it_and_paths_are_of_the_current_folder(own, tmp_
     assert cli.main(["render", "own/table2", "--project", "own", "--scale", "mini", "--out", "page.md"]) == 0
     assert (tmp_path / "page.md").exists()
     monkeypatch.chdir(tmp_path)
-    assert cli.main(["render", "all", "--project", "own", "--scale", "own_scale"]) == 0
-    assert (own / "results" / "own_scale" / "own" / "table2.md").exists() and not (tmp_path / "results").exists()
+    assert cli.main(["csv", "--project", "own", "--scale", "own_scale"]) == 0
+    assert (own / "results" / "own_scale" / "cells.csv").exists() and not (tmp_path / "results").exists()
 
 
 def test_a_folder_that_is_made_joins_while_it_is_the_current_one(tmp_path, monkeypatch, capsys):
@@ -120,3 +116,6 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert cli.main(["plan", "table2", "--project", "nowhere"]) == 2
     assert "--project: nowhere: no such folder" in capsys.readouterr().err
+    monkeypatch.setenv("CSEBENCH_PROJECT", "nowhere")
+    assert cli.main(["methods"]) == 2
+    assert "CSEBENCH_PROJECT: nowhere: no such folder" in capsys.readouterr().err

@@ -69,16 +69,6 @@ def test_pretraining_is_one_run_that_comes_first(scale):
     assert set(before) <= set(needed.available_runs()) and not set(before) & {run for run, _ in needed.scores()}
 
 
-def test_a_figure_has_the_line_of_the_untrained_encoder_where_it_shows_one_score(monkeypatch):
-    """Curves, and bars of scores rather than of differences."""
-    lines = [f"{p}/{n}" for p, n in CELLS if grids.untrained_cell(p, n, "smoke")]
-    assert lines == ["micse/figure3", "micse/figure4", "micse/figure9", "msse/figure7", "msse/figure8"]
-    bars = grids.find_grid("msse", "figure7")
-    differences = bars.model_copy(update={"baseline": bars.rows[0].label})
-    monkeypatch.setattr(grids, "find_grid", lambda *_: differences)
-    assert grids.untrained_cell("msse", "figure7", "smoke") is None
-
-
 @pytest.mark.parametrize("scale", SCALES)
 def test_msse_shares_the_runs_of_micse(scale):
     theirs, ours = runs_by_size("micse", "miCSE", scale), runs_by_size("msse", "miCSE", scale)

@@ -84,12 +84,6 @@ def test_a_page_of_another_scale_than_the_configured_ends_the_workflow(tmp_path,
     assert "not a page of scale mini" in refused(capsys, workflow.inputs_of, "results/micse/table2.md", "mini")
 
 
-def test_a_partial_page_waits_for_nothing_but_its_record(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert len(workflow.inputs_of("results/partial/micse/table2.md", "smoke")) == 1
-    assert len(workflow.inputs_of("results/micse/table2.md", "smoke")) > 2
-
-
 def test_jobs_of_a_cluster_get_more_time_with_each_attempt():
     run_id = next(iter(targets.page("table2", "paper", "micse").runs()))
     first, second = (workflow.training_minutes(run_id, "paper", attempt) for attempt in (1, 2))

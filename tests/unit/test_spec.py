@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from csebench.base import caches
 from csebench.base.errors import BadInput
 from csebench.base.project import ROOT
-from csebench.plan import catalog, recipe, registry, tuning
+from csebench.plan import catalog, registry, tuning
 from csebench.plan.cli_spec import read_spec
 from csebench.plan.declarations import Dataset, Declaration, EncoderRef, RunSettings
 from csebench.plan.papers import Recipe
@@ -100,22 +100,6 @@ def test_every_change_gives_another_key_and_all_but_the_seed_another_cell():
     assert spec(seed=49).cell_id == spec().cell_id
 
 
-@pytest.mark.parametrize("bumped", ["simcse", "ami"])
-def test_key_changes_with_a_version(bumped, monkeypatch):
-    before = spec(components={"ami": {}})
-
-    def newer(name, *folder):
-        declared = declaration(name, *folder)
-        return declared.model_copy(update={"version": declared.version + (name == bumped)})
-
-    monkeypatch.setattr(recipe, "declaration", newer)
-    assert spec(components={"ami": {}}).run_id != before.run_id
-
-
-def test_key_changes_with_the_trainer_version():
-    assert spec().model_copy(update={"trainer_version": 99}).run_id != spec().run_id
-
-
 def test_seeds_of_sources_are_part_of_the_run_and_not_of_the_cell():
     base = spec()
     varied = base.model_copy(update={"seeds": {"order": 7}})
@@ -127,12 +111,6 @@ def test_a_run_may_start_from_the_model_of_another():
     first = spec()
     assert spec(encoder=first.model).run_before == first.run_id
     assert first.run_before is None
-
-
-def test_what_is_at_its_default_is_no_part_of_an_id():
-    """Seeds of sources, and which step is kept, came later: runs without them keep their ids."""
-    content = spec().model_dump()
-    assert "seeds" not in content and "selection" not in content["params"]
 
 
 def test_a_method_may_declare_what_runs_do_not_state():

@@ -37,27 +37,15 @@ def bits(run: Path) -> list:
     return [model, scored["items_sha256"], [row["value"] for row in scored["scores"]]]
 
 
-@pytest.fixture(scope="module")
-def together(made):
-    """Two runs, of two seeds, that were made at the same time."""
-    runs = sorted(
-        {path.parent.name for path in made.folder.glob("runs/simcse-*/train.json")} & {*targets.runs("smoke")}
-    )
-    return {run: bits(made.folder / "runs" / run) for run in runs[:2]}
-
-
-@pytest.fixture(scope="module")
-def expected(together, tmp_path_factory):
-    """The same runs one after the other, and one that fits a map by numpy."""
-    fitted = next(run for run, spec in targets.runs("smoke").items() if spec.method == "whitening")
-    return work([*together, fitted], tmp_path_factory.mktemp("expected"))
-
-
-def test_runs_that_are_made_at_the_same_time_have_the_bits_of_one_after_the_other(together, expected):
-    assert len(together) == 2 and together.items() <= expected.items()
-
-
-def test_the_environment_changes_no_bit(expected, tmp_path):
-    environment = {"PYTHONHASHSEED": "7", "LC_ALL": "C", "HF_HUB_OFFLINE": "1", **dict.fromkeys(THREADS, "2")}
-    trained, _, fitted = expected
-    assert work([trained, fitted], tmp_path, **environment) == {run: expected[run] for run in (trained, fitted)}
+def test_neither_the_environment_nor_the_number_of_runs_at_a_time_changes_a_bit(made, tmp_path):
+    """Two runs that were made at the same time, again one after the other; one that fits a map by numpy."""
+    planned = targets.runs("smoke")
+    trained = sorted({path.parent.name for path in made.folder.glob("runs/simcse-*/train.json")} & {*planned})[:2]
+    together = {run: bits(made.folder / "runs" / run) for run in trained}
+    fitted = next(run for run, spec in planned.items() if spec.method == "whitening")
+    changed = {"PYTHONHASHSEED": "7", "LC_ALL": "C", "HF_HUB_OFFLINE": "1", **dict.fromkeys(THREADS, "2")}
+    for folder in ("plain", "changed"):
+        (tmp_path / folder).mkdir()
+    after = work([*trained, fitted], tmp_path / "changed", **changed)
+    assert len(together) == 2 and together.items() <= after.items()
+    assert work([fitted], tmp_path / "plain") == {fitted: after[fitted]}
