@@ -158,8 +158,14 @@ def finished(tmp_path_factory, make_spec, smoke_data):
 
 
 def pytest_collection_modifyitems(items):
-    """End-to-end runs first, so that none of them is left for one worker at the end."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    """End-to-end runs first, so that none of them is left for one worker at the end: of two workers, each begins with
+    one half of the tests. Those of the workflow share what one of them makes."""
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    quick = [item for item in items if not item.get_closest_marker("slow")]
+    of_workflow = [item for item in slow if "workflow" in item.path.parts]
+    middle = max(0, len(items) // 2 - len(of_workflow))
+    others = [item for item in slow if item not in of_workflow]
+    items[:] = [*of_workflow, *quick[:middle], *others, *quick[middle:]]
 
 
 def pytest_addoption(parser):
