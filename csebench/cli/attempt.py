@@ -217,8 +217,8 @@ def results(attempt: Attempt) -> list[dict]:
             record = {"question": answer.family.question, **comparison_record(comparison)}
             if attempt.scale == catalog.DEFAULT_SCALE:
                 record["sentence"] = SMOKE
-            own, other = (curves(view, label) for label in (comparison.row, comparison.against))
-            following = SAME_TRAINING if own and own == other else what_next(comparison)
+            new, base = (curves(view, label) for label in (comparison.row, comparison.against))
+            following = SAME_TRAINING if new and new == base else what_next(comparison)
             record |= {"page": str(page.path), "training_seconds": seconds, "next": following}
             records.append(record | {"command": attempt.command})
     return records
