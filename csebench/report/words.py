@@ -143,12 +143,15 @@ def comparison_row(comparison: Comparison) -> list[str]:
     if c.estimate is None:
         return [c.row, c.against, c.columns, "–", "–", "–", "–", c.reason or c.relation]
     low, high = c.family_low, c.family_high
-    interval = "–"
-    if low is not None and high is not None:
-        interval = f"{floor(100 * low + SLACK) / 100:+z.2f} to {ceil(100 * high - SLACK) / 100:+z.2f}"
+    interval = "–" if low is None or high is None else outward_range(low, high, "+")
     p = "–" if c.p_family is None else f"{c.p_family:.2g}"
     settings = ", ".join(setting.text for setting in c.differs) or "–"
     return [c.row, c.against, c.columns, f"{c.estimate.gain:+.2f}", interval, p, str(c.estimate.seeds), settings]
+
+
+def outward_range(low: float, high: float, sign: str = "") -> str:
+    """`74.16 to 75.15`, with two decimals, rounded outward; with the sign `+`, `-0.21 to +0.15`."""
+    return f"{floor(100 * low + SLACK) / 100:{sign}z.2f} to {ceil(100 * high - SLACK) / 100:{sign}z.2f}"
 
 
 def outward(bound: float) -> str:

@@ -3,8 +3,6 @@
 The numbers are in csebench/report/others.py. Same data, same bytes: no dates, no scale.
 """
 
-from math import ceil, floor
-
 import numpy as np
 
 from csebench.plan import evidence
@@ -13,7 +11,7 @@ from csebench.plan.evidence import AVERAGE, DEV, TRANSFER, Evidence, Key
 from csebench.report import others, stats
 from csebench.report.pages.page import Fold, Page, Part, Picture, Table, as_list
 from csebench.report.stats import SLACK
-from csebench.report.words import spaced
+from csebench.report.words import outward_range, spaced
 
 WITHIN = {
     stats.REPRODUCED: "inside {}",
@@ -124,8 +122,7 @@ def group_rows(key: Key) -> list[list[str]]:
             verdict = runs.verdict(value.value, value.seeds)
             lies = f"not tested: {verdict.reason}"
             if verdict.low is not None and verdict.high is not None:
-                low, high = (floor(100 * verdict.low + SLACK) / 100, ceil(100 * verdict.high - SLACK) / 100)
-                lies = WITHIN[verdict.name].format(f"{low:.2f} to {high:.2f}")
+                lies = WITHIN[verdict.name].format(outward_range(verdict.low, verdict.high))
         printed = "–" if value is None else f"{spaced(value.value)} ({'; '.join([value.where, *value.others])})"
         sources = runs.sources[0] if len(runs.sources) == 1 else f"{len(runs.sources)} sources"
         mean = f"{s.mean:.2f}" + ("" if s.std is None else f" ± {s.std:.2f}")
