@@ -3,17 +3,15 @@
 Built here, once for every format; written by pages/ and figures.py.
 """
 
-import os
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.grids import CellPlan, find_grid, plan_grid, untrained_cell
 from csebench.plan.papers import Figure, Grid, Published, Row, SettingsTable
 from csebench.plan.registry import declaration, protocol
 from csebench.plan.spec import Spec
-from csebench.plan.targets import grid_path, unavailable
+from csebench.plan.targets import unavailable
 from csebench.report import stats
 from csebench.report.others import Group, others
 from csebench.score.score_file import settings
@@ -100,10 +98,6 @@ class GridView:
         """The figure, where it is one."""
         assert isinstance(self.grid, Figure), self.name
         return self.grid
-
-    def link(self, folder: Path) -> str:
-        """Its page, from another in a folder."""
-        return os.path.relpath(grid_path(self.paper, self.name, self.scale, "md"), folder)
 
     def column(self, label: str) -> list[Cell]:
         index = self.score_grid.column(label)

@@ -1,6 +1,5 @@
 """The page of claims: what papers conclude from their tables, on the printed numbers and on our runs."""
 
-import os
 from collections import Counter
 from pathlib import Path
 
@@ -8,12 +7,12 @@ from csebench.base.terminal import counted
 from csebench.plan.catalog import DEFAULT_SCALE, SIDE_BY_SIDE, paper, paper_names, results_folder
 from csebench.plan.evidence import AVERAGE, names
 from csebench.plan.papers import Claim
-from csebench.plan.targets import grid_label, grid_path, page
+from csebench.plan.targets import grid_label, page
 from csebench.report import claims, stats
 from csebench.report.cells import PAPER_SCALE
 from csebench.report.claims import RELATIONS, VERDICTS, Judged, judge_all
 from csebench.report.others import method_title, spread
-from csebench.report.pages.page import Fold, Page, Part, Table
+from csebench.report.pages.page import Fold, Page, Part, Table, relative_path
 from csebench.report.power import CLAIMS_HEAD, CLAIMS_LEGEND, claim_rows
 from csebench.report.provenance import scale_line
 
@@ -72,7 +71,7 @@ def sentence_table(sentences: list[Judged], scale: str, folder: Path) -> Table:
 
 def link(paper_name: str, place: str, scale: str, folder: Path) -> str:
     """To the page of a table or figure, from a page in a folder."""
-    return f"[{grid_label(place)}]({os.path.relpath(grid_path(paper_name, place, scale, 'md'), folder)})"
+    return f"[{grid_label(place)}]({relative_path(paper_name, place, scale, 'md', folder)})"
 
 
 def legend() -> str:

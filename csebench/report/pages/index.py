@@ -10,7 +10,7 @@ from csebench.plan.targets import grid_label, left_out, page, planned_grids
 from csebench.report.cells import PAPER_SCALE, GridView, grid_view, scored_text
 from csebench.report.compare import Answer, answer
 from csebench.report.pages.evidence import reach_text
-from csebench.report.pages.page import Page, Part, Picture, Table
+from csebench.report.pages.page import Page, Part, Picture, Table, relative_path
 from csebench.report.pages.table import STALE, nothing_to_draw
 from csebench.report.provenance import scale_line
 from csebench.report.words import bold_sentence, ends_text
@@ -66,7 +66,7 @@ def place_text(answered: Answer, scale: str) -> str:
     facts = [*dict.fromkeys(c.columns for c in compared)]
     if seeds := [c.estimate.seeds for c in compared if c.estimate]:
         facts.append(f"{ends_text(seeds)} seeds")
-    return f"[{label}]({view.link(results_folder(scale))}): {', '.join(facts)}"
+    return f"[{label}]({relative_path(view.paper, view.name, scale, 'md', results_folder(scale))}): {', '.join(facts)}"
 
 
 def state(view: GridView) -> str:

@@ -2,14 +2,17 @@
 too. Same page, same bytes.
 """
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 from tabulate import tabulate
 
 from csebench.base.terminal import csv_text, json_text, records
+from csebench.plan.targets import grid_path
 
 
 class Table(NamedTuple):
@@ -65,6 +68,11 @@ class Page:
             return "\n".join(csv_text(t.head, records(t.head, t.rows)) for t in self.tables)
         tables = [{"title": t.title, "rows": records(t.head, t.rows)} for t in self.tables]
         return json_text({"title": self.title, "scale": self.scale_line, "tables": tables}) + "\n"
+
+
+def relative_path(paper_name: str, name: str, scale: str, ending: str, folder: Path) -> str:
+    """From a page in a folder to a file of a table or figure."""
+    return os.path.relpath(grid_path(paper_name, name, scale, ending), folder)
 
 
 def part_markdown(part: Part) -> str:

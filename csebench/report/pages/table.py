@@ -1,6 +1,5 @@
 """The page of a table or figure: its answer, a picture, our scores; folded, what is printed and how it was made."""
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from math import inf
@@ -11,14 +10,14 @@ from csebench.plan.catalog import DEFAULT_SCALE, GENERATED, SIDE_BY_SIDE, VARIAN
 from csebench.plan.grids import recipe_values
 from csebench.plan.papers import Figure, SettingsTable
 from csebench.plan.registry import METHODS, protocol, valid_declarations
-from csebench.plan.targets import grid_label, grid_path
+from csebench.plan.targets import grid_label
 from csebench.report import stats, words
 from csebench.report.cells import Cell, GridView, grid_view, is_control
 from csebench.report.claims import judge_all
 from csebench.report.compare import BETTER, WORSE, Answer, answers, averages, best_rows, block, each_pair_once
 from csebench.report.pages.claims import sentence_table
 from csebench.report.pages.methods import tuning_parts
-from csebench.report.pages.page import Fold, Page, Part, Picture, Table, as_list
+from csebench.report.pages.page import Fold, Page, Part, Picture, Table, as_list, relative_path
 from csebench.report.provenance import deviation_lines, page_conditions, provenance_lines, scale_line
 from csebench.score.store import score
 
@@ -161,7 +160,7 @@ def printed_lead(answer: Answer) -> str:
 
 def picture(view: GridView, answered: list[Answer], folder: Path) -> list[Picture]:
     """The figure itself, where it has something to draw; of a table, the forest plot of its comparisons."""
-    file = os.path.relpath(grid_path(view.paper, view.name, view.scale, "svg"), folder)
+    file = relative_path(view.paper, view.name, view.scale, "svg", folder)
     drawn = view.scale != DEFAULT_SCALE and view.paper != VARIANTS
     tested = drawn and any(c.p is not None for answer in answered for c in answer.comparisons)
     if isinstance(view.grid, Figure):
