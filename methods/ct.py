@@ -47,7 +47,7 @@ Hellqvist, Erik Ylip{\\"a}{\\"a} and Sahlgren, Magnus}, booktitle={ICLR}, year={
         "evaluate_every": (500, "Training.py:87-99: both encoders on STS-B dev after each epoch, the better is saved"),
         "pooler": ("avg", "ContrastiveTensionModel.py: mask-aware mean of the last layer"),
     },
-    "keeps": ["batch_size", "learning_rate", "pooler"],  # groups of 8 pairs, RMSprop, mean vectors
+    "keeps": ["batch_size", "learning_rate", "dropout", "pooler"],  # groups of 8 pairs, RMSprop, none, mean vectors
     "search": {"learning_rate": (1e-6, 3e-6, 1e-5, 2e-5, 3e-5, 5e-5, 1e-4)},
     "deviations": [
         "the settings are the code's; by its README the released models were trained with others than the paper's",

@@ -43,7 +43,7 @@ author={Klein, Tassilo and Nabi, Moin}, booktitle={ACL}, year={2022}}""",
         "off_diagonal": (0.012, "README: task_lambda"),
         "projector": (4096, "train.py:174-175: width of its three layers"),
     },
-    "keeps": ["temperature"],  # scales how views are repelled; other methods' contrasts them with negatives
+    "keeps": ["temperature", "dropout"],  # of how views are repelled; one of its two rates
     "search": {"repulsion": (0.3, 1.0, 3.0), "decorrelation": (0.001, 0.005225, 0.02)},
     "below": [("second_dropout", 1)],
     "deviations": [

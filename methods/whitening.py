@@ -24,6 +24,7 @@ year={2021}}""",
         "pooler": ("avg_first_last_2022", "first and last layer, sec. 4"),
         "fit_sentences": (100000, "ours: sentences of the corpus it is fitted on"),
     },
+    "keeps": ["pooler"],  # which layers it averages
     "deviations": [
         "fitted on the scale's corpus; the published row is fitted on NLI sentences",
         "all dimensions are kept (the paper's 256-dimensional variant is another row)",

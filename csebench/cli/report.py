@@ -40,8 +40,8 @@ def compare_rows(args):
         if args.json:
             return print(json_text(comparison_record(comparison)))
         print_text(f"Scale {scale}. {SMOKE if scale == catalog.DEFAULT_SCALE else sentence(comparison)}")
-        if comparison.differs:
-            print_text(not_matched(comparison))
+        if unmatched := not_matched([comparison]):
+            print_text(unmatched)
         return print_table(COMPARISON_HEAD[2:], [comparison_row(comparison)[2:]])
     if args.json:
         return print(json_text([record for view in views for record in comparison_records(view)]))
@@ -50,7 +50,7 @@ def compare_rows(args):
         for answer in answers(view):
             print_text(f"\n{answer.family.question}")
             if scale != catalog.DEFAULT_SCALE:
-                print_text(family_sentence(answer))
+                print_text(" ".join(filter(None, [family_sentence(answer), not_matched(answer.comparisons)])))
             print_table(COMPARISON_HEAD, map(comparison_row, answer.comparisons))
     return None
 

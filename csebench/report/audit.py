@@ -19,8 +19,8 @@ from csebench.plan.registry import tasks_of, valid_evaluators
 from csebench.plan.targets import grid_label, grid_names
 from csebench.report import claims
 from csebench.report.others import rows as score_rows
+from csebench.report.stats import SLACK
 
-SLACK = 1e-9  # rounding error of binary fractions
 MIN_SHARED = 3  # cells that two rows have in common before they are compared
 MIN_EQUAL = 0.6  # fraction of these that are equal before the others count as contradictions
 LAST_DIGITS = 10  # units of the last printed digit up to which a wrong or inconsistent value is a minor finding

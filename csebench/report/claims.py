@@ -24,7 +24,7 @@ from csebench.report import compare, stats
 from csebench.report.cells import PAPER_SCALE, Cell, GridView, grid_view, is_control, printed_view
 from csebench.report.printed_spread import SeedSource, add, row_variance
 from csebench.report.stats import SLACK
-from csebench.report.words import VERBS, outward
+from csebench.report.words import VERBS, differing, outward
 
 SUPPORTED, NOT_SHOWN, CONTRADICTED, UNTESTABLE = "supported", "not shown", "contradicted", "not testable"
 VERDICTS = (SUPPORTED, NOT_SHOWN, CONTRADICTED, UNTESTABLE)
@@ -113,7 +113,7 @@ class Judgement:
             return f"{said}: {'; '.join((self.detail, *self.notes))}"
         if said == NOT_SEEN and limit < inf:
             bound = "; any such difference is excluded" if limit <= 0 else f"; above {outward(limit)} is excluded"
-        unmatched = f"; not matched: {', '.join(self.differs)}" if self.differs else ""
+        unmatched = f"; not matched: {differing(self.differs)}" if self.differs else ""
         return f"*{said}*: {self.detail}{bound}{unmatched}"
 
     @property
@@ -257,7 +257,7 @@ def contrast_runs(claim: Claim, here: GridView, versus: str, column: str, pairs:
         return f"the difference stays within {compare.INACTIVE:g} points"
     (error, df), p = estimate.error(), estimate.p()
     sizes = {"sentences"} if claim.versus_column else set()  # what the claim itself compares
-    differs = tuple(setting.name for setting in compare.differing(*pairs[0]) if setting.name not in sizes)
+    differs = tuple(setting.text for setting in compare.differing(*pairs[0]) if setting.name not in sizes)
     return Contrast(versus, column, estimate.gain, None if p is None else error, df, p, differs=differs)
 
 
@@ -300,7 +300,7 @@ def judge_row(claim: Claim, contrasts: Sequence[Contrast | str], digits: int) ->
     if len(made) < len(contrasts):
         notes.append(f"{len(made)} of {len(contrasts)} comparisons can be made")
         judged = replace(judged, direction=None) if judged.direction == AGREES else judged
-    differs = tuple(dict.fromkeys(name for contrast in made for name in contrast.differs))
+    differs = tuple(dict.fromkeys(chain.from_iterable(contrast.differs for contrast in made)))
     more = {"differs": differs, "claims_significance": claim.claims_significance, "contrasts": tuple(made)}
     return replace(judged, notes=tuple(notes), **more)
 

@@ -1,6 +1,6 @@
 """The papers' data figures, drawn from our scores: SVG, PNG, and what is plotted as CSV. Same scores, same bytes.
 
-Here are figures of cells and of training curves; panels of per-item values are laid out in panels.py.
+Evaluators declare and draw what is made of their per-item values (evaluators/_template.py); it is laid out here.
 """
 
 import textwrap
@@ -11,15 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from csebench.plan.catalog import scale as read_scale
+from csebench.plan.declarations import Panel
 from csebench.plan.grids import untrained_cell
 from csebench.plan.papers import Published, Row
-from csebench.plan.targets import grid_path
+from csebench.plan.registry import load_drawing
+from csebench.plan.targets import grid_path, score_path
 from csebench.report import stats
 from csebench.report.cells import Cell, GridView, combine_by_seed, grid_view, shown_score
-from csebench.report.panels import draw_rows
 from csebench.report.words import ends_text
-from csebench.score.drawing import GREY, MARKERS, STYLE, WIDTH, row_colour, write_figure
-from csebench.score.store import score, value
+from csebench.score.drawing import GREY, MARKERS, STYLE, WIDTH, Source, row_colour, write_figure
+from csebench.score.score_types import Items
+from csebench.score.store import items, score, value
 
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 COLUMNS = ["row", "column", "size", "mean", "std", "n", "seeds", "values", "published", "published_std", "unit"]
@@ -342,6 +344,52 @@ def path(axes, steps, label: str, style) -> None:
         axes.annotate("", places[-1], places[-2], arrowprops={"arrowstyle": "-|>", "color": style["color"]})
     for step, place in {first: places[0], last: places[-1]}.items():
         axes.annotate(str(step), place, (6, 6), textcoords="offset points", color=style["color"])
+
+
+def draw_rows(figure, view: GridView) -> tuple[list[list], str, bool]:
+    """A paper's figure: what an evaluator draws of the run of each row's first seed, one part of the figure a row.
+    Returns what is plotted, a note, and whether anything is."""
+    panel, draw_panel = load_drawing(view.figure.kind)
+    runs = [items_of_first_run(cell, panel, view.scale) for cell, *_ in view.rows]
+    count = max(1, sum(run is not None for run in runs))
+    stacked = panel.width > 6
+    rows, columns = (count, 1) if stacked else (1, count)
+    figure.set_size_inches(max(6.4, columns * panel.width), rows * panel.height)
+    parts = iter(figure.subfigures(rows, columns, squeeze=False).flat)
+    table: list[list] = [["model"]]
+    drawn = []
+    for row, (cell, *_), run in zip(view.figure.rows, view.rows, runs, strict=True):
+        if run is None:
+            table.append([row.label])
+            continue
+        arrays, content = run
+        drawn.append(next(parts))
+        head, *lines = draw_panel(drawn[-1], arrays, Source(cell.plan.evaluator, row.label, content))
+        published = [i for i, name in enumerate(head) if name != "text"]  # sentences belong to others
+        table[0] = ["model", *(head[i] for i in published)]
+        table += [[row.label, *(line[i] for i in published)] for line in lines]
+    for axes in zip(*(part.axes for part in drawn), strict=True) if panel.shared_axes else ():
+        if axes[0].get_label() == "<colorbar>":
+            continue
+        for which in ("xlim", "ylim"):  # limits that hold all that each of them shows
+            limits = [getattr(ax, f"get_{which}")() for ax in axes]
+            for ax in axes:
+                ax.set(**{which: (min(low for low, _ in limits), max(high for _, high in limits))})
+    table = [line + [None] * (len(table[0]) - len(line)) for line in table]
+    return table, "of every row one run, that of the first seed", bool(drawn)
+
+
+def items_of_first_run(cell: Cell, panel: Panel, scale: str) -> tuple[Items, dict] | None:
+    """Per-item values and score JSON of a cell's first run; None where they are not here."""
+    if not cell.plan.specs:
+        return None
+    spec = cell.plan.specs[0]
+    content, _ = score(spec, cell.plan.evaluator, scale)
+    if content is None or value(content, cell.plan.task, cell.plan.column.metric) is None:
+        return None
+    file = score_path(spec.run_id, cell.plan.evaluator, scale)
+    arrays = (items(content, file) or {}).get(cell.plan.evaluator, {})
+    return (arrays, content) if panel.item in arrays else None
 
 
 OF_CELLS = {"curves": curves, "bars": dots, "scatter": scatter}  # each returns whether anything is drawn

@@ -15,6 +15,7 @@ from csebench.report.stats import SLACK
 
 SMOKE = f"No answer: scale {DEFAULT_SCALE} only shows that the workflow runs."
 MOST_NAMES = 6  # of rows that a sentence lists
+MOST_SETTINGS = 3  # in which rows differ
 VERBS = {  # of relations, in the order in which a family's sentence has them
     compare.BETTER: "better",
     compare.WORSE: "worse",
@@ -64,17 +65,27 @@ def excluded(high: float, gains: str = "a gain above {} points is excluded") -> 
     return "any gain is excluded" if high <= 0 else gains.format(outward(high))
 
 
-def not_matched(comparison: Comparison) -> str:
+def not_matched(comparisons: Iterable[Comparison]) -> str:
     """`Not matched: learning rate 3e-5 against 1e-4.`; empty where nothing else differs, or nothing is compared."""
-    differs = ", ".join(setting.text for setting in comparison.differs)
-    return f"Not matched: {differs}." if differs and comparison.estimate else ""
+    tested = [c for c in comparisons if c.estimate]
+    texts = [setting.text for c in tested for setting in c.differs]
+    count = f" in {sum(bool(c.differs) for c in tested)} of {len(tested)} comparisons"
+    where = count if len({c.differs for c in tested}) > 1 else ""
+    return f"Not matched{where}: {differing(texts)}." if texts else ""
+
+
+def differing(texts: Sequence[str]) -> str:
+    """`learning rate 3e-5 against 1e-4`; of many the first."""
+    first, more = [*dict.fromkeys(texts)][:MOST_SETTINGS], len({*texts}) - MOST_SETTINGS
+    return ", ".join(first) + (f" and {more} more" if more > 0 else "")
 
 
 def family_sentence(answer: Answer) -> str:
-    """What the comparisons of a family show together: which rows are better, which worse, what is excluded at once."""
+    """What the comparisons of a family show together, without what is not matched: which rows are better, which worse,
+    what is excluded at once."""
     comparisons, equality = answer.comparisons, answer.family.equality
     if len(comparisons) == 1:
-        return " ".join(filter(None, [sentence(comparisons[0], equality), not_matched(comparisons[0])]))
+        return sentence(comparisons[0], equality)
     run, parts = [c for c in comparisons if c.relation != compare.NOT_RUN], []
     for relation, verb in VERBS.items():
         rows = [c for c in comparisons if c.relation == relation]
@@ -94,18 +105,8 @@ def family_sentence(answer: Answer) -> str:
         elif reasons := dict.fromkeys(c.reason for c in rows if c.reason):
             verb += f": {', '.join(reasons)}"
         parts.append(verb + (f" ({range_and_bound(rows, equality)})" if relation == compare.NOT_SHOWN else ""))
-    tested = [c for c in comparisons if c.estimate]
-    if unmatched := [c for c in tested if c.differs]:
-        settings = dict.fromkeys(setting.name for c in unmatched for setting in c.differs)
-        parts[-1] += f". Not matched in {len(unmatched)} of {len(tested)} comparisons: {', '.join(settings)}"
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}."
-
-
-def bold_sentence(answer: Answer) -> str:
-    """The sentence of a family with its answer in bold, without what is not matched."""
-    text, more, unmatched = family_sentence(answer).partition(" Not matched")
-    return f"**{text}**{more}{unmatched}"
 
 
 def range_and_bound(comparisons: Sequence[Comparison], equality: bool) -> str:

@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -123,7 +124,16 @@ GOLDENS = {
 def test_golden_section(file, project, golden):
     name, scale = GOLDENS[file]
     parts = view_parts(grid_view("golden", name, scale), catalog.results_folder(scale) / "golden")
-    golden(GOLDEN / file, Page("A title", "", parts).write("markdown"))
+    golden(GOLDEN / file, Page("A title", "", [*chain(*parts)]).write("markdown"))
+
+
+def test_a_page_of_several_tables_opens_with_their_answers(project):
+    """Below them each table, and one fold for what is behind it."""
+    first, *sections = table_page(targets.page(catalog.VARIANTS, "tiny")).write("markdown").split("\n## ")
+    titles = [section.partition("\n")[0] for section in sections]
+    assert len(titles) > 5 and all(title in first for title in titles)
+    assert "No answer yet" in first and not any("No answer yet" in section for section in sections)
+    assert all(section.count("<summary>Details</summary>") == 1 for section in sections)
 
 
 def test_a_page_names_rows_whose_loss_was_zero(project):

@@ -2,6 +2,7 @@
 
 import os
 from collections import Counter
+from itertools import chain
 
 from csebench.base.errors import by_number
 from csebench.plan.catalog import DEFAULT_SCALE, SIDE_BY_SIDE, VARIANTS, paper, paper_names, results_folder
@@ -13,7 +14,7 @@ from csebench.report.pages.evidence import reach_text
 from csebench.report.pages.page import Page, Part, Picture, Table, relative_path
 from csebench.report.pages.table import STALE, nothing_to_draw
 from csebench.report.provenance import scale_line
-from csebench.report.words import bold_sentence, ends_text
+from csebench.report.words import ends_text, family_sentence, not_matched
 
 STATE_LABELS = {"nothing to run": "cited only"}  # other states are printed as they are
 
@@ -50,8 +51,10 @@ def questions(scale: str, views: list[GridView]) -> str:
                 asked.setdefault(family.first_page, []).append(answer(view, family))
     lines = []
     for question, answered in asked.items():
-        text = " ".join(f"{bold_sentence(one)} ({place_text(one, scale)})" for one in answered)
-        lines.append(f"{len(lines) + 1}. {question} {text}")
+        said = [
+            (f"**{family_sentence(a)}**", not_matched(a.comparisons), f"({place_text(a, scale)})") for a in answered
+        ]
+        lines.append(" ".join([f"{len(lines) + 1}.", question, *filter(None, chain(*said))]))
     return "\n".join(lines)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from csebench.plan import targets
 from csebench.plan.catalog import DEFAULT_SCALE, GENERATED, SIDE_BY_SIDE, VARIANTS, paper
+from csebench.plan.catalog import scale as read_scale
 from csebench.plan.grids import recipe_values
 from csebench.plan.papers import Figure, SettingsTable
 from csebench.plan.registry import METHODS, protocol, valid_declarations
@@ -33,17 +34,21 @@ HOW_COMPARED = (
 
 def table_page(page: targets.Page) -> Page:
     """The page of one paper's table or figure, of one number in all papers, or of all variants."""
-    views = [grid_view(*grid, page.scale) for grid in page.grids()]
+    views, folder = [grid_view(*grid, page.scale) for grid in page.grids()], page.path.parent
     if len(views) == 1:
         (view,) = views
+        said, shown, folds = view_parts(view, folder)
         tuned = tuning_parts(page.scale) if view.paper == SIDE_BY_SIDE else []
-        parts = [*status_line(view), *view_parts(view, page.path.parent), *tuned, *made(page)]
         title = page_title(page) if view.paper in GENERATED else heading(view)
-        return Page(title, scale_line(page), parts)
-    parts = [*([variants_legend()] if page.papers == (VARIANTS,) else [])]
+        return Page(title, scale_line(page), [*status_line(view), *said, *shown, *folds, *tuned, *made(page)])
+    answers, sections = [], []
     for view in views:
-        parts += [f"## {heading(view)}", *status_line(view), *view_parts(view, page.path.parent)]
-    return Page(page_title(page), scale_line(page), [*parts, *made(page)])
+        said, shown, folds = view_parts(view, folder)
+        answers += [(linked_heading(view, folder), first) for first in said[:1]]
+        details = [Fold("Details", folds)] if folds else []
+        sections += [f"## {heading(view)}", *status_line(view), *said[1:], *shown, *details]
+    legends = [variants_legend()] if page.papers == (VARIANTS,) else []
+    return Page(page_title(page), scale_line(page), [*legends, as_list(by_text(answers)), *sections, *made(page)])
 
 
 def page_title(page: targets.Page) -> str:
@@ -60,6 +65,13 @@ def heading(view: GridView) -> str:
     return f"{about.label or about.reference} · {grid_label(view.name)} · {view.grid.title}"
 
 
+def linked_heading(view: GridView, folder: Path) -> str:
+    """With a link to the page of its own that a paper's table has."""
+    if view.paper in GENERATED:
+        return heading(view)
+    return f"[{heading(view)}]({relative_path(view.paper, view.name, view.scale, 'md', folder)})"
+
+
 def status_line(view: GridView) -> list[str]:
     """How many runs have scores, where some have none or old ones."""
     done, wanted = view.progress if not isinstance(view.grid, SettingsTable) else (0, 0)
@@ -72,30 +84,32 @@ def status_line(view: GridView) -> list[str]:
 # ---------------------------------------------------------------- what a table or figure shows
 
 
-def view_parts(view: GridView, folder: Path) -> list[Part]:
-    """Answer, picture, table, legend, folded details, on a page in a folder."""
+def view_parts(view: GridView, folder: Path) -> tuple[list[str], list[Part], list[Part]]:
+    """On a page in a folder: the answers; picture, table and legend; what is folded."""
     if isinstance(view.grid, SettingsTable):
         return settings_parts(view, view.grid)
     answered = answers(view)
-    parts: list[Part] = [*answer_lines(view, answered), *picture(view, answered, folder)]
+    parts: list[Part] = [*picture(view, answered, folder)]
     shown = [i for i in row_order(view) if any(cell.plan.specs for cell in view.rows[i])]
     if shown and (has_values(view) or not isinstance(view.grid, Figure)):
-        parts += [*score_tables(view, shown), *legend(view, shown, answered)]
-    parts += printed_fold(view, folded=bool(shown))
-    parts += others_fold(view)
+        parts += [*score_tables(view, shown), *legend(view, shown)]
+    printed = printed_fold(view, folded=bool(shown))
+    parts += [] if shown else printed
+    folds = [*(printed if shown else []), *others_fold(view)]
     if answered and view.scale != DEFAULT_SCALE:
         rows = [words.comparison_row(c) for _, members in each_pair_once(answered) for c in members]
-        parts.append(
+        folds.append(
             Fold(f"Every declared comparison: {len(rows)}", [Table(words.COMPARISON_HEAD, rows), HOW_COMPARED])
         )
-    parts += [*claims_fold(view, folder), *texts_fold(view)]
+    folds += [*claims_fold(view, folder), *texts_fold(view)]
     if notes := [*view.grid.notes, *equal_rows(view), *by_text(missing_scores(view))]:
-        parts.append(Fold("Notes, and rows not run here", [as_list(notes)]))
-    return parts
+        folds.append(Fold("Notes, and rows not run here", [as_list(notes)]))
+    return answer_lines(view, answered), parts, folds
 
 
 def answer_lines(view: GridView, answered: list[Answer]) -> list[str]:
-    """The answer in bold, what is not matched, then one line per other question."""
+    """The answer in bold, what is not matched, then one line per other question. What is not matched stands behind the
+    first of them for all, where it is the same everywhere, or settings are as papers print them."""
     cells = [cell for row in view.rows for cell in row]
     if view.scale == DEFAULT_SCALE:
         return [f"**{words.SMOKE}**"]
@@ -104,14 +118,17 @@ def answer_lines(view: GridView, answered: list[Answer]) -> list[str]:
         why = next(iter(reasons)) if len(reasons) == 1 else "no row has a method and data here"
         return [f"**Nothing is run here: {why}.**{' The printed values follow.' * is_printed(view)}"]
     lines = [f"**{reproduced_text(cells)}**"] if view.judged else []
-    for answer in answered:
-        if answer.family.primary and len(answer.comparisons) == 1:
-            (comparison,) = answer.comparisons
-            said = printed_lead(answer) if view.judged else f"**{words.sentence(comparison, answer.family.equality)}**"
-            lines.append(f"{said} {words.not_matched(comparison)}".rstrip())
-        else:
-            said = words.family_sentence(answer) if answered[0].family.primary else words.bold_sentence(answer)
-            lines.append(f"{answer.family.question} {said}")
+    every = [comparison for answer in answered for comparison in answer.comparisons]
+    once = not read_scale(view.scale).tuned or len({c.differs for c in every if c.estimate}) == 1
+    for place, answer in enumerate(answered):
+        primary, said = answer.family.primary and len(answer.comparisons) == 1, words.family_sentence(answer)
+        question = "" if primary or view.paper == VARIANTS else answer.family.question
+        if primary and view.judged:
+            said = printed_lead(answer)
+        elif primary or not answered[0].family.primary:
+            said = f"**{said}**"
+        unmatched = words.not_matched(answer.comparisons if not once else every if place == 0 else ())
+        lines.append(" ".join(filter(None, [question, said, unmatched])))
     done, wanted = view.progress
     if not lines and not done:
         lines.append(f"**{nothing_to_draw(view) or f'No answer yet: 0 of {wanted} runs are scored.'}**")
@@ -220,7 +237,7 @@ def cell_text(cell: Cell, bold: bool) -> str:
     return f"{text} ({words.spaced(cell.published)}{f' {sign}' if sign else ''})"
 
 
-def legend(view: GridView, shown: list[int], answered: list[Answer]) -> list[Part]:
+def legend(view: GridView, shown: list[int]) -> list[Part]:
     """How to read the cells, and which rows may be best in the columns that sum up the table; folded where these are
     many."""
     cells = [cell for i in shown for cell in view.rows[i]]
@@ -232,35 +249,24 @@ def legend(view: GridView, shown: list[int], answered: list[Answer]) -> list[Par
     parts = [f"Mean ± standard deviation of {seeds} seed{'s' * (seeds != '1')}, {'; '.join(measures)}."]
     if view.judged:
         parts.append(f"Behind it the printed value: {', '.join(f'{sign} {name}' for name, sign in SIGNS.items())}.")
-    any_bold, columns = False, {}
+    any_bold, columns, many = False, {}, False
     for column in view.score_grid.columns if view.scale != DEFAULT_SCALE else ():
         for rows in best_rows(view, column):
             any_bold |= len(rows) == 1
             if len(rows) > 1 and column in averages(view):
                 labels = [words.short_label(view.grid.rows[i].label) for i in sorted(rows)]
-                columns.setdefault(names_or_count(labels), []).append(column.label)
+                columns.setdefault(", ".join(labels), []).append(column.label)
+                many |= len(labels) > words.MOST_NAMES
     parts += ["Bold: best at 95 %."] if any_bold else []
     best = [f"{', '.join(labels)}: {rows}." for rows, labels in columns.items()]
-    parts += [f"Possibly best in {text}" for text in best] if len(best) <= 2 else []
+    many |= len(best) > 2
+    parts += [] if many else [f"Possibly best in {text}" for text in best]
     if any(cell.ours is None for cell in cells):
         parts.append("–: no run or no number.")
-    if view.scale != DEFAULT_SCALE and (apart := uncompared(view, shown, answered)):
-        parts.append(f"In no comparison: {names_or_count(apart)}.")
-    folded = [Fold("Possibly best, by column", [as_list(best)])] if len(best) > 2 else []
+    folded = [Fold("Possibly best, by column", [as_list(best)])] if many else []
     if view.sentences_seen:
         parts.append(f"Columns limit the training pool; every run sees {view.sentences_seen:,} sentences.")
     return [" ".join(parts), *folded]
-
-
-def uncompared(view: GridView, shown: list[int], answered: list[Answer]) -> list[str]:
-    """Rows with scores, but controls, that no declared comparison of a table with comparisons is about."""
-    compared = {label for answer in answered for c in answer.comparisons for label in (c.row, c.against)}
-    rows = [view.grid.rows[i].label for i in shown if block(view, i) is not None]
-    return [words.short_label(label) for label in rows if label not in compared] if compared else []
-
-
-def names_or_count(labels: list[str]) -> str:
-    return ", ".join(labels) if len(labels) <= words.MOST_NAMES else f"{len(labels)} rows"
 
 
 # ---------------------------------------------------------------- what is folded
@@ -390,7 +396,7 @@ def made(page: targets.Page) -> list[Part]:
 # ---------------------------------------------------------------- tables of settings, variants
 
 
-def settings_parts(view: GridView, table: SettingsTable) -> list[Part]:
+def settings_parts(view: GridView, table: SettingsTable) -> tuple[list[str], list[Part], list[Part]]:
     """A table of settings with cells `128 (128 ✓)`: the value in the recipe at scale paper, and the printed one."""
     signs, equal_count, printed_count, body = {True: " ✓", False: " ≠", None: ""}, 0, 0, []
     for row in table.rows:
@@ -401,12 +407,10 @@ def settings_parts(view: GridView, table: SettingsTable) -> list[Part]:
             equal_count += bool(equal)
             cells.append(f"{ours:g} ({printed or '–'}{signs[equal]})")
         body.append([row.label, *cells])
-    parts: list[Part] = [
-        f"**{equal_count} of {printed_count} printed settings equal the recipes.**",
-        Table(["Setting", *(column.label for column in table.columns)], body),
-        "The value in the recipe at scale paper (printed value); ✓ equal, ≠ different, – not printed.",
-    ]
-    return [*parts, *([Fold("Notes", [as_list(table.notes)])] if table.notes else [])]
+    legend = "The value in the recipe at scale paper (printed value); ✓ equal, ≠ different, – not printed."
+    shown: list[Part] = [Table(["Setting", *(column.label for column in table.columns)], body), legend]
+    folds: list[Part] = [Fold("Notes", [as_list(table.notes)])] if table.notes else []
+    return [f"**{equal_count} of {printed_count} printed settings equal the recipes.**"], shown, folds
 
 
 def variants_legend() -> str:
@@ -415,5 +419,6 @@ def variants_legend() -> str:
     return (
         "Where a method's public code differs from its paper, it has a table: *as printed* is the paper, *as released*"
         " the code with what it does by mistake, *released, repaired* the code where it would not run, or is not what"
-        f" the paper ran. Methods without such rows: {'; '.join(without)}."
+        " the paper ran. Below: whether they score otherwise than *as printed*. Methods without such rows:"
+        f" {'; '.join(without)}."
     )
