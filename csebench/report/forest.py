@@ -44,23 +44,24 @@ def draw_forest(view: GridView, answers: list[Answer], title: str) -> list[Path]
                 y += 1
             axes.plot([0, 0], [y - 0.5, y + len(members) - 0.5], color=GREY, linewidth=1, zorder=1)
             for comparison, label in zip(members, row_labels(members), strict=True):
-                draw_comparison(axes, y, comparison)
+                draw_comparison(axes, y, comparison, comparison.printed if view.judged else None)
                 ticks.append(y)
                 labels.append(label)
                 y += 1
         axes.set_yticks(ticks, labels)
         axes.set_ylim(y - 0.4, -0.6)
         seeds = ends_text(c.estimate.seeds for c in tested if c.estimate)
-        unmatched = "; open: other settings differ too" if any(c.differs for c in tested) else ""
-        axes.set_xlabel(f"difference in points, 95 % interval; n = {seeds}{unmatched}")
+        signs = "; |: printed" * view.judged + "; open: other settings differ too" * any(c.differs for c in tested)
+        axes.set_xlabel(f"difference in points, 95 % interval; n = {seeds}{signs}")
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
         figure.suptitle(heading, x=0.01, y=1 - 0.06 / height, ha="left", va="top")
     return write_figure(grid_path(view.paper, view.name, view.scale, "svg"), figure)
 
 
-def draw_comparison(axes, y: float, comparison: Comparison) -> None:
-    """A dot with its interval, open where the rows are not matched; an arrow at the edge where it lies outside."""
+def draw_comparison(axes, y: float, comparison: Comparison, printed: float | None) -> None:
+    """A dot with its interval, open where the rows are not matched; an arrow at the edge where it lies outside. A line
+    at the printed difference; its number where that lies outside."""
     low, high = comparison.family_low, comparison.family_high
     assert comparison.estimate is not None and low is not None and high is not None
     gain, (left, right) = comparison.estimate.gain, axes.get_xlim()
@@ -74,6 +75,10 @@ def draw_comparison(axes, y: float, comparison: Comparison) -> None:
     text = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center"}
     names = [setting.name for setting in comparison.differs]  # what else differs, the first by name
     note = f", other {names[0]}{f' + {len(names) - 1}' if len(names) > 1 else ''}" if names else ""
+    if printed is not None and left < printed < right:
+        axes.plot(printed, y, "|", color=GREY, markersize=12, markeredgewidth=1.6)
+    elif printed is not None:
+        note = f", printed {printed:+.2f}{note}"
     axes.annotate(f"{gain:+.2f}{note}", (1, y), (6, 0), annotation_clip=False, **text)
 
 

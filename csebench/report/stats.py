@@ -60,7 +60,6 @@ class Verdict:
     name: str
     low: float | None = None  # the printed values that would count as reproduced, in printed units
     high: float | None = None
-    method: str = ""  # of the interval: prediction, Welch, order statistics
     reason: str = ""
 
 
@@ -86,12 +85,8 @@ def verdict(values, published: Published, seeds: int = 1, deterministic: bool = 
     ordered = sorted(values)
     cut = int(LEVEL * (len(values) + 1) / 2 + SLACK)  # values beyond either end of the interval, and its end
     low, high = ordered[cut - 1] - published.unit / 2, ordered[-cut] + published.unit / 2
-    name = normal.name
-    if low - SLACK <= published.value <= high + SLACK:
-        name = REPRODUCED
-    elif name == REPRODUCED:
-        name = CLOSE
-    return Verdict(name, low, high, "order statistics")
+    inside = low - SLACK <= published.value <= high + SLACK
+    return Verdict(REPRODUCED if inside else CLOSE if normal.name == REPRODUCED else normal.name, low, high)
 
 
 def verdict_on(ours: Summary, published: Published, seeds: int = 1, deterministic: bool = False) -> Verdict:
@@ -99,21 +94,20 @@ def verdict_on(ours: Summary, published: Published, seeds: int = 1, deterministi
     off = ours.mean - published.value
     if deterministic:
         name, unit = _verdict_name(off, published.unit, 10 * published.unit), published.unit
-        return Verdict(name, ours.mean - unit, ours.mean + unit, "rounding")
+        return Verdict(name, ours.mean - unit, ours.mean + unit)
     if ours.n < SEEDS_NEEDED:
         return Verdict(TOO_FEW, reason=f"{ours.n} of at least {SEEDS_NEEDED} seeds")
     if ours.std is None:
         return Verdict(NOT_COMPARABLE, reason="no deviation is stated")
     our_variance, df = ours.std**2 / ours.n, ours.n - 1
-    method = "prediction"
     if published.std is not None and seeds > 1:
         their_variance = published.std**2 / seeds
         error = sqrt(our_variance + their_variance)
-        df, method = satterthwaite((our_variance, df), (their_variance, seeds - 1)), "Welch"
+        df = satterthwaite((our_variance, df), (their_variance, seeds - 1))
     else:
         error = ours.std * sqrt(1 / seeds + 1 / ours.n)
     inner, outer = (quantile(level, df) * error + published.unit / 2 for level in (0.95, 0.99))
-    return Verdict(_verdict_name(off, inner, outer), ours.mean - inner, ours.mean + inner, method)
+    return Verdict(_verdict_name(off, inner, outer), ours.mean - inner, ours.mean + inner)
 
 
 def _verdict_name(off: float, inner: float, outer: float) -> str:

@@ -17,6 +17,7 @@ from csebench.plan import catalog, grids, targets
 from csebench.plan.registry import evaluator_declaration
 from csebench.plan.spec import Spec
 from csebench.report.cells import grid_view
+from csebench.report.pages import draw
 from csebench.report.pages.page import Fold, Page, Table
 from csebench.report.pages.table import SIGNS, row_order, table_page, view_parts
 from csebench.report.stats import NOT_COMPARABLE
@@ -134,6 +135,19 @@ def test_a_page_of_several_tables_opens_with_their_answers(project):
     assert len(titles) > 5 and all(title in first for title in titles)
     assert "No answer yet" in first and not any("No answer yet" in section for section in sections)
     assert all(section.count("<summary>Details</summary>") == 1 for section in sections)
+
+
+def test_a_forest_plot_marks_the_printed_difference_where_it_judges_ours(project):
+    """By its number where it lies outside."""
+    (page,) = targets.parse_target("golden/table10", "paper")
+    text = next(path for path in draw(page) if path.suffix == ".svg").read_text(encoding="utf-8")
+    assert "|: printed" in text and ">+24.69, other pooler<" in text
+    paper = project / "papers" / "golden.yaml"
+    paper.write_text(paper.read_text(encoding="utf-8").replace('"73.00±1.16"', '"13.00±1.16"'), encoding="utf-8")
+    clear()
+    (page,) = targets.parse_target("golden/table10", "paper")
+    text = next(path for path in draw(page) if path.suffix == ".svg").read_text(encoding="utf-8")
+    assert ">+24.69, printed -34.30, other pooler<" in text
 
 
 def test_a_page_names_rows_whose_loss_was_zero(project):
