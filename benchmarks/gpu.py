@@ -20,14 +20,17 @@ import tempfile
 import time
 from pathlib import Path
 from statistics import median
-from types import SimpleNamespace
 
+import datasets
 import numpy as np
 import torch
-from _shared import CUDA, ROOT, assemble, distinct_sentences, parser, random_encoder, timed
+from _shared import CUDA, ROOT, assemble, distinct_sentences, parser, random_encoder, timed, wait
+from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+from sentence_transformers.sentence_transformer.modules import Dense, Pooling
 from tabulate import tabulate
 from torch.utils.flop_counter import FlopCounterMode
-from train_step import peer_seconds
+from transformers import PrinterCallback, TrainerCallback
 
 from csebench.base.terminal import bar
 from csebench.data.corpus import read_corpus
@@ -36,6 +39,7 @@ from csebench.train import trainer
 
 HUB = {"base": "google-bert/bert-base-uncased", "large": "google-bert/bert-large-uncased"}  # as in config/paper.yaml
 METHODS = ("simcse", "micse", "infocse", "msse")
+datasets.disable_progress_bars()
 
 
 def matmul_rate() -> float:
@@ -75,6 +79,49 @@ class PaperRun:
         return first, plain, compiled, median(evaluations), counter.get_total_flops()
 
 
+class Clock(TrainerCallback):
+    """Seconds from before the first batch to after the last step."""
+
+    started = None
+
+    def on_epoch_begin(self, *_, **__):
+        wait()
+        self.started = self.started or time.perf_counter()
+
+    def on_epoch_end(self, *_, **__):
+        wait()
+        self.seconds = time.perf_counter() - self.started
+
+
+def peer_seconds(encoder, p, sentences, steps, folder):
+    """Seconds per step of sentence-transformers' own SimCSE recipe, with the settings of a run: its trainer, collator,
+    sampler, optimiser and attention, on (s, s) pairs."""
+    kwargs = {"dtype": torch.float32}
+    dropout = {"hidden_dropout_prob": p.dropout, "attention_probs_dropout_prob": p.dropout}
+    word = SentenceTransformer(str(encoder), trust_remote_code=False, model_kwargs=kwargs, config_kwargs=dropout)[0]
+    word.max_seq_length = p.max_length
+    size = word.get_embedding_dimension()
+    model = SentenceTransformer(modules=[word, Pooling(size, pooling_mode="cls"), Dense(size, size)])
+    settings = SentenceTransformerTrainingArguments(
+        output_dir=folder,
+        max_steps=steps,
+        per_device_train_batch_size=p.batch_size,
+        learning_rate=p.learning_rate,
+        bf16=True,
+        use_cpu=not CUDA,
+        logging_strategy="no",
+        save_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+    )
+    pairs = datasets.Dataset.from_dict({"anchor": sentences, "positive": sentences})
+    loss, clock = MultipleNegativesRankingLoss(model), Clock()
+    peer = SentenceTransformerTrainer(model, settings, train_dataset=pairs, loss=loss, callbacks=[clock])
+    peer.remove_callback(PrinterCallback)
+    peer.train()
+    return clock.seconds / steps
+
+
 def report(args, gpu) -> str:
     corpus = distinct_sentences(read_corpus(ROOT / "data/smoke/wiki/smoke.txt"), 400 if args.quick else 20_000)
     rate, rows, ratio = matmul_rate(), [], {}
@@ -89,10 +136,8 @@ def report(args, gpu) -> str:
             speeds = [1000 * plain, 1000 * step, size / step, operations / step / rate]
             rows.append([f"{shape} {name}", size, *speeds, first, dev, f"{p.steps:,}", whole / 60])
             if name == "simcse":
-                peer = SimpleNamespace(encoder=str(folders[shape]), max_length=p.max_length, batch_size=size)
-                peer.precision, peer.peer_attention = "bf16", None
-                peer_seconds(peer, corpus, 3, scratch)
-                ratio[shape] = peer_seconds(peer, corpus, args.steps, scratch) / step
+                peer_seconds(folders[shape], p, corpus, 3, scratch)
+                ratio[shape] = peer_seconds(folders[shape], p, corpus, args.steps, scratch) / step
         for shape in args.encoders if args.save else ():
             script = [sys.executable, ROOT / "benchmarks/methods.py", "--batch", "64", "--length", "32", "--save"]
             subprocess.run([*script, "--encoder", folders[shape], "--as", HUB[shape]], check=True)

@@ -33,8 +33,8 @@ from csebench.score.prune import prune
 
 def train_spec(spec: Spec, out: Path, *inputs, **settings) -> None:
     """Train a run that no page needs; arguments as of csebench/train/run.py: train."""
+    acquire_gpus()
     with lock_run(out):
-        acquire_gpus()
         with loading("PyTorch"):
             from csebench.train.run import train
         train(spec, out, *inputs, **settings)
@@ -73,15 +73,14 @@ def work(
         for name in recipe.training_files(spec, scale):
             if not (catalog.data_root(scale) / name).exists():
                 raise BadInput(no_file(name, scale))
-    with lock_run(folder):
-        if not trained_model.exists():  # only a missing score waits for a GPU
-            acquire_gpus(processes, runs_per_gpu, memory_of_other_seeds(spec, scale_name))
-            if processes > 1 and not is_distributed():
-                torchrun = ["torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", "-m"]
-                command = [sys.executable, "-m", *torchrun, "csebench", "work", run_id, "--scale", scale_name]
-                command += [] if only is None else ["--evaluators", ",".join(only)]
-                command += [] if chunk_size is None else ["--chunk-size", str(chunk_size)]
-                os.execv(sys.executable, command)
+        acquire_gpus(processes, runs_per_gpu, memory_of_other_seeds(spec, scale_name))
+    with lock_run(folder):  # behind the lock of a GPU, which a process keeps while it waits for a run
+        if not trained_model.exists() and processes > 1 and not is_distributed():
+            torchrun = ["torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", "-m"]
+            command = [sys.executable, "-m", *torchrun, "csebench", "work", run_id, "--scale", scale_name]
+            command += [] if only is None else ["--evaluators", ",".join(only)]
+            command += [] if chunk_size is None else ["--chunk-size", str(chunk_size)]
+            os.execv(sys.executable, command)
         train_and_score(spec, scale, evaluators, chunk_size)
 
 
@@ -193,8 +192,8 @@ def trained(spec: Spec, scale: Scale, needs_model: bool = False) -> dict:
     """Train a run unless it is done, or, with `needs_model`, unless its model is there; returns its report."""
     folder = catalog.RUNS / spec.run_id
     if training_report(folder) is None or (needs_model and not has_model(folder)):
+        acquire_gpus()
         with lock_run(folder):
-            acquire_gpus()
             train_and_score(spec, scale)
     report = read_report(folder)
     assert report is not None, folder

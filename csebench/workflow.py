@@ -8,7 +8,7 @@ from functools import wraps
 from pathlib import Path
 
 from csebench.base.caches import cached
-from csebench.base.errors import BadInput, MissingFile, problem_of, shortened, unknown
+from csebench.base.errors import BadInput, MissingFile, last_error, problem_of, unknown
 from csebench.base.files import matches
 from csebench.base.project import ROOT
 from csebench.base.runs import DONE, PRUNED
@@ -21,7 +21,8 @@ from csebench.plan.where_data_is import from_hub, missing, source_of, sources
 from csebench.score.score_file import settings
 
 LONGEST_NAME = 200  # of a target
-PAGE = r"(?!partial/)(\w+/){0,2}((table|figure)\w+|methods|variants(/\w+)?|index|claims|audit)"  # of the rule page
+OVER_ALL = "|".join(catalog.OVER_ALL)
+PAGE = rf"(?!partial/)(\w+/){{0,2}}((table|figure)\w+|methods|variants(/\w+)?|{OVER_ALL})"  # of the rule page
 
 
 def refusing(function):
@@ -88,9 +89,7 @@ def report_failures(logs: Iterable[str]) -> None:
     """Print a line per log of a failed job with the reason, and the pages that can be made all the same."""
     for name in dict.fromkeys(logs):
         content = Path(name).read_text(encoding="utf-8", errors="replace") if Path(name).exists() else ""
-        reasons = re.findall(r"^(?:csebench: |[\w.]*(?:Error|Exception): ).+", content, re.M)
-        reason = [*(content.split("\n")[-2:-1] or ["ended without a message; was it killed?"]), *reasons][-1]
-        print(f"csebench: failed: {shortened(reason.removeprefix('csebench: '))} ({name})", file=sys.stderr)
+        print(f"csebench: failed: {last_error(content)} ({name})", file=sys.stderr)
     if hint := partial_hint():
         print(f"csebench: {hint}", file=sys.stderr)
 
@@ -134,7 +133,7 @@ def inputs_of_all(scale: str) -> list[Path]:
     """Every page of a scale, and the scores: a deleted one is made again, though pages are up to date."""
     from csebench.report.pages import has_picture  # where it is needed: it loads all of the room
 
-    names = ["index.md", "claims.md", "audit.md", "scores.csv", "cells.csv", "comparisons.csv"]
+    names = [*(f"{page}.md" for page in catalog.OVER_ALL), "scores.csv", "cells.csv", "comparisons.csv"]
     pages = targets.pages(scale)
     files = [page.path.with_suffix(".md") for page in pages]
     files += [p.path for p in pages if p.path.suffix == ".svg" and (p.path.exists() or has_picture(p))]

@@ -67,7 +67,6 @@ DECLARATION = {
     "texts": {
         "queries": "queries",
         "retrieved": "neighbours",
-        "cosines": "cosines",
         "printed": "published",
         "labels": ["RankCSE", "MSSE"],
     },

@@ -60,6 +60,13 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
 
 
+def last_error(printed: str) -> str:
+    """The reason in what a process printed: the last of its messages and exceptions, else its last line."""
+    last = printed.split("\n")[-2:-1] or ["ended without a message; was it killed?"]
+    reasons = [*last, *re.findall(r"^(?:csebench: |[\w.]*(?:Error|Exception): ).+", printed, re.M)]
+    return shortened(reasons[-1].removeprefix("csebench: "))
+
+
 def place(error: BaseException) -> str:
     """`evaluators/sts.py: line 3`: where an error was raised, the last line of the project on the way there."""
     frames = traceback.extract_tb(error.__traceback__)

@@ -24,7 +24,6 @@ READ = re.compile(
     r"(\w*\d+_\w+/)*((?!adapter_)[\w.-]+\.(json|txt|model|spm|bpe|codes|tiktoken)"
     r"|model(-\d+-of-\d+)?\.safetensors|pytorch_model(-\d+-of-\d+)?\.bin)"
 )
-CONFIG = "config.json"
 COMMIT = re.compile(r"[0-9a-f]{40}")
 PAUSES = (1, 2, 4, 8)  # seconds before what the hub failed to send is asked for again
 LONGEST_WAIT = 300  # seconds that the hub may ask for (Retry-After); its own limits are counted over five minutes
@@ -45,19 +44,14 @@ class EncoderRef(BaseModel):
         return cls(name=hub, revision=revision or "main")
 
 
-def model_source(ref: EncoderRef, kind: str = "encoder") -> dict:
-    """What `from_pretrained` is called with: a folder, or a model's folder in the cache; raises as `fetch`."""
-    return {"pretrained_model_name_or_path": local_folder(ref) or fetch_model(ref, kind)}
-
-
 def local_folder(ref: EncoderRef) -> Path | None:
     """The folder that a name means, below the project or as it is; None for a name of the hub."""
-    return next((path for path in (find(ref.name), Path(ref.name)) if (path / CONFIG).exists()), None)
+    return next((path for path in (find(ref.name), Path(ref.name)) if (path / "config.json").exists()), None)
 
 
 def fetch_model(ref: EncoderRef, kind: str = "encoder") -> Path:
-    """Folder in the cache with all files of a model; raises as `fetch`."""
-    return fetch(ref.name, ref.revision, "model", f"{kind} {ref.name} at {ref.revision[:12]}")
+    """The folder of a model, as it is, or in the cache with all its files; raises as `fetch`."""
+    return local_folder(ref) or fetch(ref.name, ref.revision, "model", f"{kind} {ref.name} at {ref.revision[:12]}")
 
 
 def model_files(names: Iterable[str]) -> list[str]:

@@ -5,6 +5,7 @@ comparisons and forecast are those of any table. Here is only what writes that f
 """
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,7 @@ from typing import Any
 import yaml
 
 from csebench.base import caches
-from csebench.base.errors import BadInput, RunFailed
+from csebench.base.errors import BadInput, RunFailed, last_error
 from csebench.base.files import write_text
 from csebench.base.project import ROOT, folders, join
 from csebench.base.runs import read_report
@@ -174,7 +175,7 @@ def check(attempt: Attempt) -> None:
     size, given = min(scale.sizes.values()), conditions(scale)
     spec = make_spec(recipe, scale.encoders[tuning.ENCODER], size, scale.seeds[0], given, f"try: {attempt.name}")
     command = [sys.executable, "-m", "csebench", "train", spec.model_dump_json()]
-    command += ["--data", str(catalog.data_root(scale))]
+    command += ["--data", str(catalog.data_root(scale)), "--device", "cpu"]  # where bits are equal
     for option, path in (("--corpus", corpus_path(spec, scale)), ("--positives", positives_path(spec))):
         command += [option, str(path)] if path else []
     weights = set()
@@ -182,9 +183,10 @@ def check(attempt: Attempt) -> None:
         for out in (Path(temporary, "first"), Path(temporary, "second")):
             done = subprocess.run([*command, "--out", str(out)], capture_output=True, text=True)
             if done.returncode:
-                reason = (done.stderr.strip().splitlines() or ["it ended without a message"])[-1]
-                reason = reason.removeprefix("csebench: ")
-                raise RunFailed(f"try: {attempt.name}: {CHECKED_STEPS} steps of training fail: {reason}")
+                lines = re.findall(rf'File ".*/{attempt.folder}/{attempt.name}.py", line (\d+)', done.stderr)
+                where = f" at line {lines[-1]}" if lines else ""
+                reason = f"{CHECKED_STEPS} steps of training fail{where}: {last_error(done.stderr)}"
+                raise RunFailed(f"try: {attempt.name}: {reason}")
             weights.add((read_report(out) or {})["model_sha256"])
     if len(weights) > 1:
         raise RunFailed(f"try: {attempt.name}: two runs of one seed differ; draw random numbers with torch alone.")

@@ -25,7 +25,7 @@ KINDS = {  # its template, and its tests
     "paper": ("papers/_template.yaml", None),
 }
 EVALUATOR = Grid.model_fields["evaluator"].default
-MARKS = re.compile(r"\\[a-zA-Z]+|[{}$*†‡§¶∗⋆★♠♣♥♦♢♡♯△▽]")  # of bold, footnotes and TeX
+MARKS = re.compile(r"\\[a-zA-Z]+|[{}$*†‡§¶∗⋆★♠♣♥♦♢♡♯△▽↑↓]")  # of bold, footnotes and TeX
 EMPTY = ("", "-", "–", "—", "n/a")  # cells
 
 

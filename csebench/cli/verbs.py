@@ -29,17 +29,18 @@ NEXT = """), for example
 (more: docs/tutorial.md"""
 COMPLETION = 'Completion of verbs, options and names in bash or zsh: eval "$(register-python-argcomplete csebench)"'
 SCALE = catalog.DEFAULT_SCALE  # of verbs that plan or run
-
-
-class Help(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
-    """Adds the default to the text of an option that has one and does not state it."""
-
-    def _get_help_string(self, action):
-        has_none = action.required or not action.option_strings or action.default in (None, [])
-        return action.help if has_none or "(default: " in (action.help or "") else super()._get_help_string(action)
+AS_WRITTEN = argparse.RawDescriptionHelpFormatter
 
 
 class Parser(argparse.ArgumentParser):
+    def add_argument(self, *flags, **options):
+        """Adds the default to the text of an option that has one and does not state it."""
+        added = super().add_argument(*flags, **options)
+        has_one = added.option_strings and not added.required and added.default not in (None, [], argparse.SUPPRESS)
+        if has_one and "(default: " not in (added.help or ""):
+            added.help = f"{added.help} (default: %(default)s)"
+        return added
+
     def error(self, message):
         raise BadInput(f"{message} ({self.prog} --help{NEXT if message.endswith(' VERB') else ''})")
 
@@ -60,7 +61,7 @@ def study() -> str:
 
 
 def parser() -> Parser:
-    top = Parser(prog="csebench", description=DESCRIPTION, epilog=COMPLETION, formatter_class=Help)
+    top = Parser(prog="csebench", description=DESCRIPTION, epilog=COMPLETION, formatter_class=AS_WRITTEN)
     top.add_argument("--version", nargs=0, action=ShowVersion, help="show the version and the commit")
     verbs = top.add_subparsers(required=True, metavar="VERB", title="verbs")
 
@@ -69,7 +70,7 @@ def parser() -> Parser:
         default of `--scale`, where it has one."""
         examples = [f"csebench {name} {words}".rstrip() for words in examples]
         epilog = "\n  ".join(["examples:", *examples])
-        added = verbs.add_parser(name, help=about, description=about, epilog=epilog, formatter_class=Help)
+        added = verbs.add_parser(name, help=about, description=about, epilog=epilog, formatter_class=AS_WRITTEN)
         added.set_defaults(run=function, examples=examples)
         text = "folder with methods, papers, scales … of your own, which takes runs and results; may be repeated"
         added.add_argument("--project", metavar="DIR", help=text)  # read before the others (cli/__init__.py)

@@ -8,7 +8,7 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from csebench.base.errors import BadInput
 from csebench.base.files import read_json, sha256, write_json
-from csebench.base.hub import model_source
+from csebench.base.hub import fetch_model
 from csebench.base.models import check_foreign, check_vocabulary, unreadable
 from csebench.base.processes import device_type
 from csebench.base.terminal import bar
@@ -24,11 +24,11 @@ class Translator:
 
     def __init__(self, name: str, batch_size: int, beams: int, max_length: int):
         ref, what = EncoderRef.parse(name), f"translation model {name}"
-        source = model_source(ref, "translator")
-        check_foreign(source["pretrained_model_name_or_path"])
+        source = fetch_model(ref, "translator")
+        check_foreign(source)
         try:
-            self.tokenizer = AutoTokenizer.from_pretrained(**source, trust_remote_code=False)
-            model = AutoModelForSeq2SeqLM.from_pretrained(**source, trust_remote_code=False)
+            self.tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
+            model = AutoModelForSeq2SeqLM.from_pretrained(source, trust_remote_code=False)
         except Exception as e:  # of transformers, tokenizers or safetensors, by what is damaged
             raise unreadable(what, e) from None
         check_vocabulary(self.tokenizer, model.config, what)

@@ -7,6 +7,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils import logging
 
 from csebench.base.errors import BadInput
-from csebench.base.hub import local_folder, model_source
+from csebench.base.hub import fetch_model, local_folder
 from csebench.base.models import check_foreign, check_model, check_revision, check_vocabulary, unreadable
 from csebench.base.processes import device_type
 from csebench.model.chunks import in_chunks
@@ -41,10 +42,10 @@ PADDED_TO = {"cuda": 8}  # multiples of tokens, by kind of device, so that few s
 class Encoder(nn.Module):
     """A Hugging Face encoder with its tokenizer; eager attention, which is faster at short lengths and keeps maps."""
 
-    def __init__(self, model, tokenizer, source: dict[str, Any] | None = None):
+    def __init__(self, model, tokenizer, source: Path | None = None):
         super().__init__()
         self.model, self.tokenizer = model, tokenizer
-        self.source = source or {}  # where `from_pretrained` found it
+        self.source = source or Path()  # where `from_pretrained` found it
         use_cheap_dropout(model)
         self.attention_layers: set[int] = set()  # whose attention maps `forward` returns
         self.compiled_layer: Callable | None = None  # of `bert_layer`, for training
@@ -64,23 +65,23 @@ class Encoder(nn.Module):
         Raises:
             BadInput: there is none, it cannot be read, or it is not whole; RunFailed: no hub, or a GPU without CUDA.
         """
-        source = model_source(ref)
+        source = fetch_model(ref)
         if (folder := local_folder(ref)) is not None:
             check_model(folder)
             check_revision(folder, ref.revision)
         what = f"encoder {ref.name}"
-        check_tokenizer(source["pretrained_model_name_or_path"], what)
-        check_foreign(source["pretrained_model_name_or_path"])
+        check_tokenizer(source, what)
+        check_foreign(source)
         dropouts = ("hidden_dropout_prob", "attention_probs_dropout_prob")
         changes: dict[str, Any] = {} if dropout is None else dict.fromkeys(dropouts, dropout)
         try:
-            tokenizer = AutoTokenizer.from_pretrained(**source, trust_remote_code=False)
-            config = AutoConfig.from_pretrained(**source, trust_remote_code=False)
+            tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
+            config = AutoConfig.from_pretrained(source, trust_remote_code=False)
             kind: Any = MODEL_MAPPING[type(config)]
             if "add_pooling_layer" in inspect.signature(kind).parameters:
                 changes["add_pooling_layer"] = with_pooler
             model, loading = AutoModel.from_pretrained(
-                **source,
+                source,
                 trust_remote_code=False,
                 attn_implementation="eager",
                 dtype=torch.float32,
@@ -129,8 +130,8 @@ class Encoder(nn.Module):
     def masked_lm(self):
         """The checkpoint's masked language model, a second copy; of a checkpoint without one its head is new."""
         if self.tokenizer.mask_token is None:
-            raise BadInput(f"{self.source['pretrained_model_name_or_path']}: {NO_MASK}")
-        model = AutoModelForMaskedLM.from_pretrained(**self.source, dtype=torch.float32, trust_remote_code=False)
+            raise BadInput(f"{self.source}: {NO_MASK}")
+        model = AutoModelForMaskedLM.from_pretrained(self.source, dtype=torch.float32, trust_remote_code=False)
         self.load_module("lm_head", head_of(model))
         return model.to(self.device)
 
@@ -149,7 +150,7 @@ class Encoder(nn.Module):
     def load_module(self, name: str, module: nn.Module) -> None:
         """Fill a module from what the run that made this encoder exported, if it is of such a run. Raises BadInput
         where that is of another shape."""
-        file = self.source["pretrained_model_name_or_path"] / MODULES
+        file = self.source / MODULES
         if not file.exists():
             return
         stored = {k.removeprefix(f"{name}."): v for k, v in load_file(file).items() if k.startswith(f"{name}.")}

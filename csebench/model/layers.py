@@ -17,7 +17,7 @@ from csebench.model.chunks import in_chunks
 class Dropout(nn.Dropout):
     """Dropout whose mask on CPU is cut from 64-bit random words: a seventh of the cost of a draw per entry.
 
-    p is met to 2^-16. A step of SimCSE spends a sixth of its time in masks otherwise (benchmarks/train_step.py).
+    p is met to 2^-16. A step of SimCSE spends a sixth of its time in masks otherwise.
     """
 
     def forward(self, x):

@@ -46,7 +46,7 @@ def alignment(left, right) -> float:
 def uniformity(vectors) -> float:
     """log mean exp(-2 squared distance) over all distinct pairs, L2-normalised (Wang & Isola 2020).
 
-    In float64, on the GPU if there is one: training asks for it at every evaluation.
+    In float64, on the GPU if there is one: training asks for it at every evaluation. NaN of one vector.
     """
     import torch
 
@@ -57,7 +57,7 @@ def uniformity(vectors) -> float:
         rows = slice(start, start + BLOCK)
         distances = squares[rows, None] + squares - 2 * x[rows] @ x.T
         total = total + distances.mul_(-2).exp_().sum()
-    return float(np.log((float(total) - n) / (n * (n - 1))))
+    return float(np.log((float(total) - n) / (n * (n - 1)))) if n > 1 else float("nan")
 
 
 def averages(values: list[float]) -> tuple[float, float]:

@@ -62,11 +62,12 @@ def read_spec(text: str) -> Spec:
     ):
         if given != current:
             raise BadInput(f"{where}: {key}: is {given}; this code has version {current}: check out version {given}.")
-    content = spec.model_dump()
-    content["params"] = fill(method, method.unstated | spec.params, f"{where}: params: {method.name}")
-    for name, (used, of) in components.items():
-        content["components"][name]["params"] = fill(of, used.params, f"{where}: components: {name}")
-    spec = Spec.model_validate(content)
+    filled = {
+        name: used.model_copy(update={"params": fill(of, used.params, f"{where}: components: {name}")})
+        for name, (used, of) in components.items()
+    }
+    params = fill(method, method.unstated | spec.params, f"{where}: params: {method.name}")
+    spec = spec.model_copy(update={"params": params, "components": filled})
     refuse_contradictions(spec, where)
     return spec
 

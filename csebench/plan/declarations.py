@@ -225,7 +225,6 @@ class Texts(Strict):
 
     queries: str  # item (Q,)
     retrieved: str  # item (Q, K), the closest first
-    cosines: str  # item (Q, K)
     printed: str  # item (Q, L, K)
     labels: list[str]  # of the L
 

@@ -207,9 +207,6 @@ class Grid(Strict):
     def column_evaluator(self, column: Column) -> str:
         return column.evaluator or self.evaluator
 
-    def column_factor(self, column: Column) -> float:
-        return column.factor or self.factor
-
     def column_digits(self, column: Column) -> int:
         return self.digits if column.digits is None else column.digits
 
@@ -299,19 +296,17 @@ class Claim(Strict):
     on_average: bool = False
     by: PublishedValue | None = None  # the difference that the paper states, with the digits that it states
     up_to: PublishedValue | None = None  # or the largest difference
-    at_least: PublishedValue | None = None  # or the smallest
     less_than: PublishedValue | None = None  # comparable: what the sentence says a difference stays below, either way
 
     @model_validator(mode="after")
     def states_one_thing(self):
-        differences = sum(size is not None for size in (self.by, self.up_to, self.at_least))
-        limits = int(self.less_than is not None)
+        differences, limits = (self.by is not None) + (self.up_to is not None), int(self.less_than is not None)
         above, std = self.relation == "above", self.statistic == "std"
         refused = {
             "needs either `table` or `figure`": (self.table is None) == (self.figure is None),
-            "needs at most one of `by`, `up_to`, `at_least`, `less_than`": differences + limits > 1,
+            "needs at most one of `by`, `up_to`, `less_than`": differences + limits > 1,
             "`less_than` needs `relation: comparable`": limits and self.relation != "comparable",
-            "`by`, `up_to` and `at_least` are of `relation: above`": differences and not above,
+            "`by` and `up_to` are of `relation: above`": differences and not above,
             "`statistic: std` has neither `on_average` nor `relation`": std and (self.on_average or not above),
         }
         for message in (message for message, wrong in refused.items() if wrong):

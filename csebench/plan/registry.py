@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from csebench.base.caches import cached
-from csebench.base.errors import BadInput, problem_of, unknown, validated
+from csebench.base.errors import BadInput, first_line, place, problem_of, unknown, validated
 from csebench.base.files import Lines, project_files, read_text, unprintable
 from csebench.base.project import PACKAGE, find, folders, name_of
 from csebench.plan.declarations import Declaration, EvaluatorDeclaration, Panel, Value
@@ -174,11 +174,17 @@ def any_declaration(name: str, folder: Path) -> Declaration | EvaluatorDeclarati
 def load(name: str, folder: Path = METHODS, attribute: str = ""):
     """A method's or component's class, an evaluator's function, or another attribute of the file; imports torch."""
     any_declaration(name, folder)
+    project_files(folder, "_[!_]*.py", ["_template"])  # what files share: two of one name are refused
     package: Any = importlib.import_module(".".join(folder.parts))
     package.__path__.extend(str(base / folder) for base in folders()[1:] if str(base / folder) not in package.__path__)
-    module = importlib.import_module(f"{package.__name__}.{name}")
-    main = {METHODS: "Method", COMPONENTS: "Component", EVALUATORS: "evaluate"}[folder]
-    return getattr(module, attribute or main)
+    wanted = attribute or {METHODS: "Method", COMPONENTS: "Component", EVALUATORS: "evaluate"}[folder]
+    try:
+        module = importlib.import_module(f"{package.__name__}.{name}")
+    except Exception as error:
+        raise BadInput(f"{place(error)}: {type(error).__name__}: {first_line(error)}.") from error
+    if not hasattr(module, wanted):
+        raise BadInput(f"{name_of(files(folder)[name])}: defines no {wanted!r}.")
+    return getattr(module, wanted)
 
 
 def tasks_of(text: str) -> list[str]:

@@ -168,7 +168,7 @@ def printed_view(paper_name: str, name: str, scale: str) -> GridView:
         [
             Cell(
                 plan,
-                grid.column_factor(plan.column),
+                plan.column.factor or grid.factor,
                 grid.column_digits(plan.column),
                 {},
                 published=published,

@@ -444,14 +444,13 @@ def limit_p(distance: float, contrast: Contrast) -> float:
 
 def stated_size(claim: Claim, contrasts: list[Contrast]) -> str:
     """Whether the difference has the size that the claim states, up to rounding."""
-    stated = claim.by or claim.up_to or claim.at_least
+    stated = claim.by or claim.up_to
     if stated is None:
         return NO_SIZE
     off = [c.difference - stated.value for c in contrasts]
     lowest = max(off) if claim.up_to is not None else min(off)
-    highest = 0.0 if claim.at_least is not None else max(off)
     slack = stated.unit / 2 + max(c.unit for c in contrasts) + SLACK
-    return AS_STATED if -slack <= lowest and highest <= slack else OTHER
+    return AS_STATED if -slack <= lowest and max(off) <= slack else OTHER
 
 
 def describe(claim: Claim, contrast: Contrast, digits: int, times: int = 1) -> str:
@@ -471,7 +470,7 @@ def describe_size(claim: Claim, contrast: Contrast, digits: int) -> str:
 
 def size_text(claim: Claim) -> str:
     """The size that a claim states: `+2.60`, `up to +15`, `less than 0.4`; empty where it states none."""
-    for prefix, stated in (("", claim.by), ("up to ", claim.up_to), ("at least ", claim.at_least)):
+    for prefix, stated in (("", claim.by), ("up to ", claim.up_to)):
         if stated is not None:
             return f"{prefix}{stated.text} below" if claim.lower else f"{prefix}+{stated.text}"
     return f"less than {claim.less_than.text}" if claim.less_than is not None else ""

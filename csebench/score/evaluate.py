@@ -226,8 +226,8 @@ def evaluate_run(
 
     if not missing():
         return kept
+    acquire_gpus(sharing=0)
     with lock_run(run):
-        acquire_gpus(sharing=0)
         from csebench.score.models import open_model
 
         if (threads := read_typed(folder / REPORT, Report, train_again(run))[1].spec.get("threads")) is not None:

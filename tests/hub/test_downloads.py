@@ -191,7 +191,7 @@ def test_a_name_without_a_commit_is_the_main_branch_and_a_folder_may_have_an_at(
     folder = tmp_path / "model@home"
     folder.mkdir()
     (folder / "config.json").touch()
-    assert hub_files.model_source(EncoderRef.parse(str(folder))) == {"pretrained_model_name_or_path": folder}
+    assert hub_files.fetch_model(EncoderRef.parse(str(folder))) == folder
 
 
 def change(path: Path) -> None:

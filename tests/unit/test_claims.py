@@ -173,8 +173,6 @@ def test_verdict_on_print(project, claim, verdict):
         ({"columns": ["x", "y"], "by": "2.00"}, OTHER),  # 0.50 in y
         ({"columns": ["x", "y"], "up_to": "2.0"}, AS_STATED),
         ({"columns": ["x", "y"], "up_to": "3.0"}, OTHER),
-        ({"columns": ["x", "y"], "at_least": "0.5"}, AS_STATED),
-        ({"columns": ["x", "y"], "at_least": "0.6"}, OTHER),
         ({"columns": ["x", "y"], "on_average": True, "by": "1.25"}, AS_STATED),
         ({}, NO_SIZE),
         ({**LIMIT, "less_than": "3"}, AS_STATED),

@@ -69,6 +69,7 @@ def test_what_is_in_it_is_the_projects(own):
 
 
 NAMES = ["methods/simcse.py", "papers/micse.yaml", "config/mini.yaml", "evidence/Echo.yaml", "data/registry.yaml"]
+NAMES += ["evidence/methods.yaml", "evaluators/_probe.py"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -83,6 +84,8 @@ def test_a_name_that_the_project_has_is_refused_with_both_places(name, own):
             catalog.scale_names(),
             evidence.sources(),
             catalog.datasets(),
+            evidence.names(),
+            registry.load("transfer", registry.EVALUATORS),
         )
     assert str(own / name) in str(refused.value) and str(ROOT / name) in str(refused.value)
 

@@ -49,7 +49,7 @@ def test_before_a_commit_runs_checks_of_ci():
 
 @pytest.mark.slow
 def test_a_wheel_is_enough_for_a_folder_of_ones_own(tmp_path):
-    """Without a clone: a table from the published scores, a table of smoke, and a model that is scored."""
+    """Without a clone: a table from the published scores, a method that is tried, its page, and a scored model."""
     build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "-q", "-w", str(tmp_path), str(ROOT)]
     subprocess.run(build, check=True)
     (wheel,) = tmp_path.glob("*.whl")
@@ -69,9 +69,13 @@ def test_a_wheel_is_enough_for_a_folder_of_ones_own(tmp_path):
     elsewhere = committed.replace("../../../docs/", f"{REPOSITORY}/blob/main/docs/")
     elsewhere = elsewhere.replace("`snakemake -j4", "`snakemake -s $(csebench snakefile) -j4")
     assert done.stdout.rstrip() == elsewhere.rstrip(), done.stderr
+    assert run("csebench", "new", "method", "mine").returncode == 0
+    done = run("csebench", "try", "methods/mine.py", "--scale", "smoke", "--seeds", "2")
+    assert done.returncode == 0 and "Page: results/try_mine/table1.md" in done.stdout, done.stderr
     snakefile = run("csebench", "snakefile").stdout.strip()
-    done = run("snakemake", "-s", snakefile, "-j2", "results/micse/table4.md")
-    assert done.returncode == 0 and (work / "results" / "micse" / "table4.md").exists(), done.stderr
+    (work / "results" / "try_mine" / "table1.md").unlink()
+    done = run("snakemake", "-s", snakefile, "-j2", "results/try_mine/table1.md")
+    assert done.returncode == 0 and (work / "results" / "try_mine" / "table1.md").exists(), done.stderr
     data = str(site / "csebench" / "_project" / "data" / "smoke")
     scored = ("--model", "bert-mini-wiki", "--pooler", "avg", "--evaluators", "sts", "--data", data)
     done = run("csebench", "evaluate", *scored, "--out", "scores.json")

@@ -424,6 +424,23 @@ def test_a_search_keeps_the_gpu_of_its_first_trial(hold, monkeypatch, tmp_path):
     assert seen == ["GPU-two", "GPU-two"]
 
 
+@pytest.mark.parametrize("command", ["search", "run"])
+def test_who_waits_for_a_gpu_holds_no_run(command, hold, start, machine, monkeypatch, tmp_path):
+    """Else it and the process that has the GPU, and waits for the run, would wait for each other."""
+    machine(TWO[:1])
+    monkeypatch.chdir(tmp_path)
+    run, spec = next(iter(targets.runs("smoke").items()))
+    commands = {
+        "search": partial(planned.trained, spec, catalog.scale("smoke")),
+        "run": partial(planned.work, run, "smoke", None, 0, 1),
+    }
+    hold().line()
+    waiting = start(contextlib.nullcontext, work=commands[command])
+    waiting.line()
+    waiting.go_on()
+    assert waits(waiting) and not is_locked(catalog.RUNS / run)
+
+
 @pytest.mark.parametrize("has_driver", [True, False])
 def test_no_gpu(has_driver, machine, tmp_path):
     program = machine(["No devices were found"], ["No devices were found"])

@@ -2,24 +2,24 @@
 
 import json
 import os
+import re
 
 import pytest
 from score_files import write_scores
 
 from csebench import cli
 from csebench.base import caches
+from csebench.base.errors import BadInput
 from csebench.base.project import ROOT
 from csebench.cli import attempt
-from csebench.plan import targets
+from csebench.plan import registry, targets
 
 EQUAL = (ROOT / "methods" / "simcse.py").read_text().replace('"name": "simcse"', '"name": "mine"')
-COLLAPSES = (
-    EQUAL.partition("class Method")[0]
-    + """class Method(ClsHeadMethod):
-    def loss(self, views):
-        return (views.z1 * float("inf")).sum()
-"""
-)
+LINES = EQUAL.count("\n")
+BROKEN = {  # what `class Method` has more, and why it is refused
+    "after_step(self):\n        [p.data.zero_() for p in self.encoder.parameters()]": "(constant embeddings?)",
+    "loss(self, views):\n        return views.z3": f"at line {LINES + 3}: AttributeError: 'Views' object has no",
+}
 
 
 @pytest.fixture
@@ -112,10 +112,26 @@ def test_bad_input_is_refused_and_nothing_is_written(arguments, message, own, ca
 
 
 @pytest.mark.slow
-def test_one_that_collapses_is_refused_by_name(own, capsys):
-    write(own, COLLAPSES)
+@pytest.mark.parametrize("code", BROKEN)
+def test_one_that_collapses_or_fails_is_refused_by_name_with_the_reason(code, own, capsys):
+    write(own, f"{EQUAL}\n    def {code}\n")
     assert cli.main(["try", "methods/mine.py", "--scale", "smoke"]) == 1
-    assert "try: mine: 2 steps of training fail" in capsys.readouterr().err
+    assert re.search(f"try: mine: 2 steps of training fail.*{re.escape(BROKEN[code])}", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "message"),
+    [
+        ("classless", "", "methods/classless.py: defines no 'Method'"),
+        ("importing", "import nothing_there", "methods/importing.py: line 2: ModuleNotFoundError: No module named"),
+    ],
+)
+def test_a_file_that_cannot_be_loaded_is_named(name, code, message, own):
+    declared = EQUAL.partition("class Method")[0].replace('"mine"', f'"{name}"')
+    (own.parent / f"{name}.py").write_text(f'"""A method."""\n{code}\n{declared}')
+    caches.clear()
+    with pytest.raises(BadInput, match=re.escape(message)):
+        registry.load(name)
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ import pytest
 from project import copied
 
 pytestmark = pytest.mark.slow
-QUICK = "docs plan rooms spec variants versions"  # that can see new files
+QUICK = "cli csv_tables docs plan rooms spec variants versions"  # that can see new files
 MADE = {"method": "own_method", "component": "own_part", "evaluator": "own_score", "paper": "own_paper"}
 
 

@@ -44,9 +44,10 @@ def table_page(page: targets.Page) -> Page:
     answers, sections = [], []
     for view in views:
         said, shown, folds = view_parts(view, folder)
-        answers += [(linked_heading(view, folder), first) for first in said[:1]]
+        title, page_of_it = heading(view), relative_path(view.paper, view.name, view.scale, "md", folder)
+        answers += [(title if view.paper in GENERATED else f"[{title}]({page_of_it})", one) for one in said[:1]]
         details = [Fold("Details", folds)] if folds else []
-        sections += [f"## {heading(view)}", *status_line(view), *said[1:], *shown, *details]
+        sections += [f"## {title}", *status_line(view), *said[1:], *shown, *details]
     legends = [variants_legend()] if page.papers == (VARIANTS,) else []
     return Page(page_title(page), scale_line(page), [*legends, as_list(by_text(answers)), *sections, *made(page)])
 
@@ -63,13 +64,6 @@ def heading(view: GridView) -> str:
         return view.grid.title
     about = paper(view.paper)
     return f"{about.label or about.reference} · {grid_label(view.name)} · {view.grid.title}"
-
-
-def linked_heading(view: GridView, folder: Path) -> str:
-    """With a link to the page of its own that a paper's table has."""
-    if view.paper in GENERATED:
-        return heading(view)
-    return f"[{heading(view)}]({relative_path(view.paper, view.name, view.scale, 'md', folder)})"
 
 
 def status_line(view: GridView) -> list[str]:
