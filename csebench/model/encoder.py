@@ -7,7 +7,6 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,10 +41,10 @@ PADDED_TO = {"cuda": 8}  # multiples of tokens, by kind of device, so that few s
 class Encoder(nn.Module):
     """A Hugging Face encoder with its tokenizer; eager attention, which is faster at short lengths and keeps maps."""
 
-    def __init__(self, model, tokenizer, source: Path | None = None):
+    def __init__(self, model, tokenizer, source: Any = None):
         super().__init__()
         self.model, self.tokenizer = model, tokenizer
-        self.source = source or Path()  # where `from_pretrained` found it
+        self.source = source  # the folder that it was loaded from
         use_cheap_dropout(model)
         self.attention_layers: set[int] = set()  # whose attention maps `forward` returns
         self.compiled_layer: Callable | None = None  # of `bert_layer`, for training
