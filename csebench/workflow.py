@@ -21,8 +21,8 @@ from csebench.plan.where_data_is import from_hub, missing, source_of, sources
 from csebench.score.score_file import settings
 
 LONGEST_NAME = 200  # of a target
-OVER_ALL = "|".join(catalog.OVER_ALL)
-PAGE = rf"(?!partial/)(\w+/){{0,2}}((table|figure)\w+|methods|variants(/\w+)?|{OVER_ALL})"  # of the rule page
+# of the rule page
+PAGE = rf"(?!partial/)(\w+/){{0,2}}((table|figure)\w+|methods|variants(/\w+)?|{'|'.join(catalog.OVER_ALL)})"
 
 
 def refusing(function):

@@ -22,6 +22,7 @@ from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, defect, name
 from csebench.plan.spec import RUNS as RUNS
 
 M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
 RESULTS = Path("results")
 YAML = "[!_]*.yaml"  # files of a folder, without templates
 DEFAULT_SCALE = "smoke"
@@ -115,13 +116,17 @@ def encoder_roles() -> set[str]:
 @cached
 def datasets() -> dict[str, Dataset]:
     """The datasets of data/registry.yaml, of the project and of folders that join it; two of one name are refused."""
-    datasets, places = {}, {}
-    for path in (path for folder in folders() if (path := folder / "data" / "registry.yaml").exists()):
-        more = read_yaml(path, RootModel[dict[str, Dataset]]).root
-        if both := sorted(datasets.keys() & more.keys()):
-            raise BadInput(f"{path}: {both[0]}: {places[both[0]]} has a dataset of this name, too; rename one.")
-        datasets, places = datasets | more, places | dict.fromkeys(more, path)
-    return datasets
+    paths = (path for folder in folders() if (path := folder / "data" / "registry.yaml").exists())
+    return joined({path: read_yaml(path, RootModel[dict[str, Dataset]]).root for path in paths})
+
+
+def joined(parts: Mapping[Path, Mapping[str, T]]) -> dict[str, T]:
+    """What several files have by name. Raises BadInput, with both files, for a name that two have."""
+    places: dict[str, Path] = {}
+    for name, path in ((name, path) for path, part in parts.items() for name in part):
+        if places.setdefault(name, path) != path:
+            raise BadInput(f"{path}: {name}: {places[name]} has this name, too; rename one.")
+    return {name: parts[path][name] for name, path in places.items()}
 
 
 def dataset(name: str, where: str = "data/registry.yaml") -> Dataset:

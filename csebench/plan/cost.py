@@ -95,6 +95,11 @@ def evaluator_times() -> dict[str, EvaluatorTimes]:
     return read_yaml(ROOT / "data" / "evaluator_times.yaml", RootModel[dict[str, EvaluatorTimes]]).root
 
 
+@cached
+def encoder_shapes() -> dict[str, dict[str, int]]:
+    return read_yaml(ROOT / "data" / "encoders.yaml", RootModel[dict[str, dict[str, int]]]).root
+
+
 def device_name(gpu: str | None, processor: str, threads: int) -> str:
     """Name of a device in data/step_times.yaml."""
     return gpu or f"{processor}, {threads} threads"
@@ -113,10 +118,9 @@ def devices(encoder: str) -> list[StepTimes]:
     return sorted(by_device.values(), key=_token_seconds)
 
 
-@cached
 def _shape(encoder: str) -> dict[str, int] | str:
     """Encoders of one shape take the same time; an encoder of unknown size is like itself only."""
-    return read_yaml(ROOT / "data" / "encoders.yaml", RootModel[dict[str, dict[str, int]]]).root.get(encoder, encoder)
+    return encoder_shapes().get(encoder, encoder)
 
 
 def _token_seconds(times: StepTimes) -> float:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import AfterValidator, Field, model_validator
 
 from csebench.base.caches import cached
-from csebench.base.errors import BadInput, unknown
+from csebench.base.errors import unknown
 from csebench.base.files import project_files, read_with_lines
 from csebench.base.project import folders
 from csebench.plan import catalog, registry
@@ -242,15 +242,10 @@ def sources() -> dict[str, Source]:
 @cached
 def names() -> Names:
     """The names of methods and encoders, and printed values that no row of papers/ has."""
-    joined, places = Names(encoders={}, methods={}), {}
-    for path in (path for folder in folders() if (path := folder / "evidence" / "methods.yaml").exists()):
-        more = read_with_lines(path, Names, as_written=True)[0]
-        for known, new in ((joined.encoders, more.encoders), (joined.methods, more.methods)):
-            if both := sorted(known.keys() & new.keys()):
-                raise BadInput(f"{path}: {both[0]}: {places[both[0]]} has it, too; rename one.")
-            known |= new
-            places |= dict.fromkeys(new, path)
-    return joined
+    paths = (path for folder in folders() if (path := folder / "evidence" / "methods.yaml").exists())
+    parts = {path: read_with_lines(path, Names, as_written=True)[0] for path in paths}
+    encoders = catalog.joined({path: part.encoders for path, part in parts.items()})
+    return Names(encoders=encoders, methods=catalog.joined({path: part.methods for path, part in parts.items()}))
 
 
 @cached

@@ -424,8 +424,8 @@ def test_a_search_keeps_the_gpu_of_its_first_trial(hold, monkeypatch, tmp_path):
     assert seen == ["GPU-two", "GPU-two"]
 
 
-@pytest.mark.parametrize("command", ["search", "run"])
-def test_who_waits_for_a_gpu_holds_no_run(command, hold, start, machine, monkeypatch, tmp_path):
+@pytest.mark.parametrize("command", ["search", "run", "score"])
+def test_who_waits_for_a_gpu_holds_no_run(command, hold, start, machine, finished, smoke_data, monkeypatch, tmp_path):
     """Else it and the process that has the GPU, and waits for the run, would wait for each other."""
     machine(TWO[:1])
     monkeypatch.chdir(tmp_path)
@@ -433,7 +433,10 @@ def test_who_waits_for_a_gpu_holds_no_run(command, hold, start, machine, monkeyp
     commands = {
         "search": partial(planned.trained, spec, catalog.scale("smoke")),
         "run": partial(planned.work, run, "smoke", None, 0, 1),
+        "score": partial(evaluate_run, catalog.RUNS / run, ["sts"], smoke_data, Evaluation()),
     }
+    if command == "score":
+        shutil.copytree(finished("bert"), catalog.RUNS / run)
     hold().line()
     waiting = start(contextlib.nullcontext, work=commands[command])
     waiting.line()

@@ -18,6 +18,7 @@ EQUAL = (ROOT / "methods" / "simcse.py").read_text().replace('"name": "simcse"',
 LINES = EQUAL.count("\n")
 BROKEN = {  # what `class Method` has more, and why it is refused
     "after_step(self):\n        [p.data.zero_() for p in self.encoder.parameters()]": "(constant embeddings?)",
+    'loss(self, views):\n        return (views.z1 * float("inf")).sum()': "loss is nan at step 1",
     "loss(self, views):\n        return views.z3": f"at line {LINES + 3}: AttributeError: 'Views' object has no",
 }
 

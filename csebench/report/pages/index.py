@@ -2,7 +2,6 @@
 
 import os
 from collections import Counter
-from itertools import chain
 
 from csebench.base.errors import by_number
 from csebench.plan.catalog import DEFAULT_SCALE, SIDE_BY_SIDE, VARIANTS, paper, paper_names, results_folder
@@ -51,10 +50,10 @@ def questions(scale: str, views: list[GridView]) -> str:
                 asked.setdefault(family.first_page, []).append(answer(view, family))
     lines = []
     for question, answered in asked.items():
-        said = [
-            (f"**{family_sentence(a)}**", not_matched(a.comparisons), f"({place_text(a, scale)})") for a in answered
-        ]
-        lines.append(" ".join([f"{len(lines) + 1}.", question, *filter(None, chain(*said))]))
+        parts = [f"{len(lines) + 1}.", question]
+        for one in answered:
+            parts += [f"**{family_sentence(one)}**", not_matched(one.comparisons), f"({place_text(one, scale)})"]
+        lines.append(" ".join(filter(None, parts)))
     return "\n".join(lines)
 
 

@@ -243,17 +243,16 @@ def legend(view: GridView, shown: list[int]) -> list[Part]:
     parts = [f"Mean ± standard deviation of {seeds} seed{'s' * (seeds != '1')}, {'; '.join(measures)}."]
     if view.judged:
         parts.append(f"Behind it the printed value: {', '.join(f'{sign} {name}' for name, sign in SIGNS.items())}.")
-    any_bold, columns, many = False, {}, False
+    any_bold, columns = False, {}
     for column in view.score_grid.columns if view.scale != DEFAULT_SCALE else ():
         for rows in best_rows(view, column):
             any_bold |= len(rows) == 1
             if len(rows) > 1 and column in averages(view):
-                labels = [words.short_label(view.grid.rows[i].label) for i in sorted(rows)]
-                columns.setdefault(", ".join(labels), []).append(column.label)
-                many |= len(labels) > words.MOST_NAMES
+                labels = tuple(words.short_label(view.grid.rows[i].label) for i in sorted(rows))
+                columns.setdefault(labels, []).append(column.label)
     parts += ["Bold: best at 95 %."] if any_bold else []
-    best = [f"{', '.join(labels)}: {rows}." for rows, labels in columns.items()]
-    many |= len(best) > 2
+    best = [f"{', '.join(labels)}: {', '.join(rows)}." for rows, labels in columns.items()]
+    many = len(best) > 2 or any(len(rows) > words.MOST_NAMES for rows in columns)
     parts += [] if many else [f"Possibly best in {text}" for text in best]
     if any(cell.ours is None for cell in cells):
         parts.append("–: no run or no number.")
