@@ -68,9 +68,10 @@ def test_an_argument_of_another_type_is_named():
     given = {"model": Model(), "data": SMOKE}
     for function, arguments, name in (
         ("table", {}, "target"),
+        *(("try_method", {"file": "mine.py"}, name) for name in ("against", "seeds", "evaluators")),
         *(("evaluate", given, name) for name in ("model", "data", "evaluators", "pooler")),
     ):
-        for wrong in (3, [None], {}, object()):
+        for wrong in (b"3", [None], {}, object()):
             with pytest.raises(BadInput, match=rf"^{function}: {name}: "):
                 getattr(csebench, function)(**arguments | {name: wrong})
 

@@ -303,7 +303,7 @@ def test_each_encoder_keeps_the_attention_asked_for(tiny_bert, sentences):
     method = make_method("ct", tiny_bert).eval()
     assert method.encoder(method.encoder.tokenize(sentences[:2])).attention == {}
     make_component("ami", method)
-    method.encoder.keep_attention([0])
+    method.encoder.attention_layers.add(0)
     with torch.no_grad():
         for weight in method.second.parameters():
             weight.add_(0.1 * torch.randn_like(weight))
