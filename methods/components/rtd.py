@@ -15,10 +15,10 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from csebench.base.errors import BadInput
+from csebench.base.hub import EncoderRef
 from csebench.model.chunks import in_chunks
 from csebench.model.encoder import Encoder
 from csebench.model.layers import additive, freeze, to_device
-from csebench.plan.declarations import EncoderRef
 from csebench.train.losses import upcast_fp32
 from csebench.train.method import Component as Base
 from csebench.train.method import Method, Views, concat_views

@@ -62,7 +62,7 @@ def test_no_cycle():
 # only fall: who makes a room smaller lowers its number here.
 CEILINGS = {"base": 1532, "plan": 3459, "data": 677, "model": 1036, "train": 1431}
 CEILINGS |= {"score": 1029, "report": 4684, "run": 206, "workflow": 255, "api": 156, "cli": 1800}
-MOST_ARROWS = 56
+MOST_ARROWS = 55
 MOST_FLOORS = 7
 
 
