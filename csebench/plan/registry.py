@@ -94,10 +94,8 @@ def with_imports(path: Path, packages: tuple[str, ...] = ("methods.", "evaluator
 
 def base_method(path: Path) -> str | None:
     """The method whose class that of a method's file extends; None where that is the engine's."""
-    meant, bases = (
-        {},
-        ["Method"],
-    )  # what a name is, as `methods.simcse.Method`; a class that is imported is its own base
+    bases = ["Method"]  # a class that is imported is its own base
+    meant = {}  # what a name is, as `methods.simcse.Method`
     for node in parse_python(path).body:
         if isinstance(node, ast.ImportFrom | ast.Import):
             prefix = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""

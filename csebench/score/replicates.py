@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 VERSION = 1  # increase it when a change of this file or of score_types.py changes a replicate
 DRAWS = 512  # 1.4 kB of a score; a standard error is exact up to 511 units, then off by 3 % (benchmarks/clusters.py)
-NAIVE_DRAWS = 128  # of the error that ignores shared sentences, which is shown and tests nothing
 LARGEST = 0.1  # of a test set, in one cluster
 
 
@@ -36,8 +35,7 @@ class Replicates:
     """Changes of one score in resamples of its test items."""
 
     items: str  # digest of the evaluator's test items: replicates of equal ones are paired
-    clustered: np.ndarray  # (DRAWS,) of clusters
-    naive: np.ndarray  # (NAIVE_DRAWS,) of single items
+    clustered: np.ndarray  # (DRAWS,)
 
 
 def make_replicates(scores: list[Score], items: Items, rule: ItemScore | None) -> dict | None:
@@ -50,14 +48,11 @@ def make_replicates(scores: list[Score], items: Items, rule: ItemScore | None) -
     ends = np.cumsum([len(test_set.values) for test_set in by_task.values()])
     units = membership(list(by_task.values()))
     assert units.shape is not None  # for type checkers
-    signs, single_signs = draw_signs(DRAWS, units.shape[1]), draw_signs(NAIVE_DRAWS, ends[-1])
+    signs = draw_signs(DRAWS, units.shape[1])
     rows = {task: slice(end - len(by_task[task].values), end) for task, end in zip(by_task, ends, strict=True)}
     encoded: dict[str, dict] = {}
     for (task, metric), test_set in samples.items():
-        encoded.setdefault(task, {})[metric] = {
-            "clustered": encode(changes(test_set, units[rows[task]] @ signs)),
-            "naive": encode(changes(test_set, single_signs[rows[task]])),
-        }
+        encoded.setdefault(task, {})[metric] = {"clustered": encode(changes(test_set, units[rows[task]] @ signs))}
     return {"version": VERSION, "items": digest_of_items(by_task), "scores": encoded}
 
 
@@ -68,7 +63,7 @@ def read_replicates(content: dict, task: str, metric: str) -> Replicates | None:
     encoded = published["scores"].get(task, {}).get(metric)
     if encoded is None or published.get("version", 1) != VERSION:
         return None
-    return Replicates(published["items"], decode(encoded["clustered"]), decode(encoded["naive"]))
+    return Replicates(published["items"], decode(encoded["clustered"]))
 
 
 def encode(changes: np.ndarray) -> dict:

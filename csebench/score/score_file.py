@@ -53,10 +53,9 @@ class Encoded(BaseModel):
 
 
 class Changes(BaseModel):
-    """Replicates of one score."""
+    """Replicates of one score. Older files also have `naive` ones, which are ignored."""
 
     clustered: Encoded
-    naive: Encoded
 
 
 class PublishedReplicates(BaseModel):
@@ -155,13 +154,11 @@ def replicate_defects(
             where, (low, high) = f"replicates.scores.{task}.{metric}", declared.bounds_of(metric)
             if (task, metric) not in scored:
                 yield f"{where}: is of no score."
-            for kind, draws in (("clustered", replicates.DRAWS), ("naive", replicates.NAIVE_DRAWS)):
-                encoded = getattr(changes, kind)
-                try:
-                    values = replicates.decode(encoded.model_dump())
-                except ValueError:
-                    values = np.empty(0)
-                if len(values) != draws:
-                    yield f"{where}.{kind}.values: holds {len(values)} numbers, not {draws}."
-                elif (largest := np.abs(values).max()) > 2 * (high - low) + ROUNDING:
-                    yield f"{where}.{kind}.unit: a change of {largest:g} of a score from {low:g} to {high:g}."
+            try:
+                values = replicates.decode(changes.clustered.model_dump())
+            except ValueError:
+                values = np.empty(0)
+            if len(values) != replicates.DRAWS:
+                yield f"{where}.clustered.values: holds {len(values)} numbers, not {replicates.DRAWS}."
+            elif (largest := np.abs(values).max()) > 2 * (high - low) + ROUNDING:
+                yield f"{where}.clustered.unit: a change of {largest:g} of a score from {low:g} to {high:g}."

@@ -26,7 +26,7 @@ from csebench.train import parallel
 class TrainState:
     """All that a run resumes from, saved and restored as a whole."""
 
-    PLAIN = ("step", "curve", "losses", "pending", "seconds")
+    PLAIN = ("step", "curve", "losses", "pending")
 
     def __init__(self, modules: nn.Module, optimizer: torch.optim.Optimizer):
         self.modules, self.optimizer = modules, optimizer
@@ -35,7 +35,6 @@ class TrainState:
         self.curve: list[dict] = []  # of evaluations
         self.losses: list[list[float]] = []  # [step, mean since the reading before]
         self.pending: list[torch.Tensor] = []  # losses not yet read from the device
-        self.seconds = 0.0  # spent in the loop, before and after interruptions
         # of the evaluations: score, step, encoder, weights, and their file once it is written
         self.best: dict = {"score": -np.inf}
 

@@ -58,7 +58,7 @@ def run_steps(task, state: TrainState, folder: Path, progress: Progress, receive
         received: signals; one ends the loop after the current step, behind a checkpoint, with Stopped.
     """
     cuda, writing = task.device.type == "cuda", 0.0  # seconds that the last checkpoint took
-    first, before, started, saved = state.step, state.seconds, time.perf_counter(), time.perf_counter()
+    first, started, saved = state.step, time.perf_counter(), time.perf_counter()
     progress.start(state.step, task.steps, torch.cuda.get_device_name(task.device) if cuda else None)
 
     while state.step < task.steps:
@@ -69,7 +69,6 @@ def run_steps(task, state: TrainState, folder: Path, progress: Progress, receive
         # forward, backward, optimiser
         state.pending.append(task.make_step(state.step))
         state.step += 1
-        state.seconds = before + time.perf_counter() - started
 
         # the losses since the last reading
         evaluates = state.step % task.p.evaluate_every == 0 or state.step == task.steps
