@@ -29,18 +29,13 @@ def make_encoder(shipped: Path, tiny: Path) -> None:
     BertModel(BertConfig.from_pretrained(shipped, initializer_range=0.1, **TINY)).save_pretrained(tiny)
 
 
-def run_command(arguments, log, threads=1, strike=(0, 0)) -> int:
-    """A csebench command, printing into a file, whose last line is the number of its write operations.
-
-    Args:
-        threads: as an environment would set them.
-        strike: (n, signal): the process gets the signal before its n-th write operation.
-    """
+def run_command(arguments, log, strike=(0, 0)) -> int:
+    """A csebench command, printing into a file, whose last line is the number of its write operations; before the n-th
+    it gets a signal, where `strike` is (n, signal)."""
     file, writes = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 0
     os.dup2(file, 1)
     os.dup2(file, 2)
     signal.alarm(LONGEST)
-    torch.set_num_threads(threads)
 
     def count(event: str, values: tuple) -> None:
         nonlocal writes

@@ -40,9 +40,6 @@ STAGES = {  # what each command makes; RUN stands for the id of a run
 TRAINING = "work RUN"
 
 
-# ---------------------------------------------------------------- the project
-
-
 class Chaos:
     """A tiny project, on a disk of its own where this user may mount one, and what came of all that was done to it."""
 
@@ -90,8 +87,6 @@ class Chaos:
         self.remove("runs", "results", ".snakemake")
         shutil.copytree(self.reference, self.folder, dirs_exist_ok=True)
 
-    # ------------------------------------------------------------ commands
-
     def _ask(self, order: dict) -> int:
         self.server.stdin.write(json.dumps(order) + "\n")
         self.server.stdin.flush()
@@ -135,14 +130,14 @@ class Chaos:
         subprocess.run(["mount", "-o", f"remount,{options}", self.disk], check=True)
 
     def disturb(self, stage: str, kills: int = 1, disks: tuple[str, ...] = ()) -> None:
-        """One round of a stage: kills, then spoilt disks, then the same command to its end, in any threads."""
+        """One round of a stage: kills, then spoilt disks, then the same command to its end."""
         self.restore()
         self.remove(*STAGES[stage])
         trained = self.trained()
         for act in [*[self.kill] * kills, *(partial(self.spoil_disk, kind=kind) for kind in disks)]:
             act(stage)
             trained = self.trained() | trained
-        if (code := self.run(stage, threads=self.random.choice([1, 2]))) != 0:
+        if (code := self.run(stage)) != 0:
             self.note_loss(f"{stage}, resumed: exit {code}")
         self.compare(stage, trained)
 
@@ -159,8 +154,6 @@ class Chaos:
         if codes[0] not in (0, -signal.SIGKILL) or codes[1] != 0:
             self.note_loss(f"two workers: exits {codes}")
         self.compare("two workers", {})
-
-    # ------------------------------------------------------------ Snakemake
 
     def snakemake(self, kills: int) -> None:
         """A page from nothing, while a job of Snakemake and Snakemake itself are killed in turn; then undisturbed."""
@@ -191,14 +184,14 @@ class Chaos:
 
     def jobs(self) -> list[psutil.Process]:
         """Jobs of Snakemake, also of one that has ended."""
-        return [process for process in psutil.process_iter() if is_job(process, self.folder)]
+        running, command = psutil.process_iter(["cwd", "cmdline"]), ["-m", "csebench"]
+        here = [process for process in running if process.info["cwd"] == str(self.folder)]
+        return [process for process in here if (process.info["cmdline"] or [])[1:3] == command]
 
     def start_snakemake(self, **env: str) -> subprocess.Popen:
         self.remove(".snakemake/locks")  # as `snakemake --unlock` does
         with open(self.log, "w") as log:
             return subprocess.Popen(SNAKEMAKE, cwd=self.folder, env=self.project.env | env, stdout=log, stderr=log)
-
-    # ------------------------------------------------------------ what is left
 
     def trained(self) -> dict[str, int]:
         """When the finished models were finished: none may be trained anew."""
@@ -209,12 +202,6 @@ class Chaos:
             self.note_loss(f"{what}: a finished model was trained again")
         changed = {name for name, _ in digests(self.folder).items() ^ self.digests.items() if re.match(only, name)}
         self.unequal += [f"{what}: {name}" for name in sorted(changed)]
-
-
-def is_job(process: psutil.Process, folder: Path) -> bool:
-    with contextlib.suppress(psutil.Error):
-        return process.cwd() == str(folder) and process.cmdline()[1:3] == ["-m", "csebench"]
-    return False
 
 
 def digests(folder: Path) -> dict[str, str]:

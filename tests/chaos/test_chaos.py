@@ -31,7 +31,7 @@ def test_killed(stage, chaos):
     chaos.disturb(stage, kills=4 if stage == TRAINING else 2)
 
 
-@pytest.mark.parametrize("stage", [TRAINING, "publish RUN sts", "html"])
+@pytest.mark.parametrize("stage", [TRAINING, "html"])
 @pytest.mark.parametrize("disk", ["full", "read-only"])
 def test_a_disk_that_cannot_be_written(disk, stage, chaos):
     if not chaos.mounted:

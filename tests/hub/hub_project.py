@@ -1,19 +1,11 @@
-"""A copy of the project that runs a scale against the hub on this machine.
-
-Recipes (papers/, methods/, evaluators/), encoders and their commits are what they are. In the copy's config and data
-files, and nowhere else, these are cut or pointed elsewhere:
-
-- config/SCALE.yaml: steps, sizes, seeds, batches, and parameters that must be filled within so few steps (CUT);
-- data/registry.yaml, data/sources.yaml: sums of the small files, and the URLs;
-- data/official/counts.yaml: how many items the small files have.
-"""
-
-from __future__ import annotations
+"""A copy of the project that runs scale paper against the hub on this machine. Its recipes, encoders and their commits
+are the project's; its config (CUT: steps, sizes, seeds, batches, parameters that must be filled within so few steps)
+and data files (sums, URLs and counts of the small files) are not."""
 
 import json
 import os
 import shutil
-from hashlib import sha256
+import sys
 from pathlib import Path
 
 import hub_data
@@ -21,34 +13,27 @@ import yaml
 from hub_server import Hub
 from project import Project, copied
 
-CUT = {
-    "sizes": {"0.0064%": 24, "0.01%": 24, "0.05%": 24, "0.1%": 24, "0.5%": 24, "1%": 24, "10%": 400, "100%": 400},
-    "seeds": [48],
-    "sweeps": {"batch_size": {"32": 4, "64": 6, "128": 8, "256": 10, "512": 12}},
-    "override": {"steps": 2, "batch_size": 8, "evaluate_every": 1, "warmup_steps": 0},
-    "substitutes": {
-        "batch_size": {"16": 8},
-        "buffer": {"1024": 12},
-        "neighbours": {"16": 3},
-        "projector": {"4096": 64},
-        "queue": {"160": 12, "384": 12},
-    },
-}
+from csebench import cli
+from csebench.plan import catalog, recipe, targets
+from csebench.report.cells import grid_view
 
-
-def small_sums() -> dict[str, str]:
-    """The sums of registered files that the smoke data take the place of."""
-    return {name: sha256((hub_data.SMOKE / p).read_bytes()).hexdigest() for name, p in hub_data.REGISTERED.items()}
+SCALE = "paper"
+SIZES = dict.fromkeys(("0.0064%", "0.01%", "0.05%", "0.1%", "0.5%", "1%"), 24) | {"10%": 400, "100%": 400}
+CUT = {"sizes": SIZES, "seeds": [48], "seeds_by_table": {"congen/table1": [48, 49, 50]}}
+CUT["sweeps"] = {"batch_size": {"32": 4, "64": 6, "128": 8, "256": 10, "512": 12}}
+CUT["override"] = {"steps": 2, "batch_size": 8, "evaluate_every": 1, "warmup_steps": 0}
+CUT["substitutes"] = {"batch_size": {"16": 8}, "buffer": {"1024": 12}, "neighbours": {"16": 3}}
+CUT["substitutes"] |= {"projector": {"4096": 64}, "queue": {"160": 12, "384": 12}}
 
 
 class Rehearsal(Project):
     """The copy, with the cache of a machine that has fetched nothing yet."""
 
-    def __init__(self, folder: Path, hub: Hub, scale: str = "paper", seeds: list[int] = CUT["seeds"]):
+    def __init__(self, folder: Path, hub: Hub):
         super().__init__(copied(folder, "results", "official", "back-translation").folder)
-        self.hub, self.scale = hub, scale
-        self.change(f"config/{scale}.yaml", CUT | {"seeds": seeds})
-        self.change("data/registry.yaml", {name: {"sha256": value} for name, value in small_sums().items()})
+        self.hub = hub
+        self.change("config/paper.yaml", CUT)
+        self.change("data/registry.yaml", {name: {"sha256": value} for name, value in hub_data.small_sums().items()})
         served = {name: source.model_dump(exclude_defaults=True) for name, source in hub_data.served(hub).items()}
         self.change("data/sources.yaml", {"sources": served})
         (folder / "data" / "official").mkdir()
@@ -64,15 +49,45 @@ class Rehearsal(Project):
             content[key] = {**content.get(key, {}), **value} if isinstance(value, dict) else value
         path.write_text(yaml.safe_dump(content, sort_keys=False))
 
-    def csebench(self, *command: str):
-        return self.run(*command, "--scale", self.scale, module="csebench")
-
     def snakemake(self, *arguments: str, **env):
-        return super().snakemake(*arguments, "--config", f"scale={self.scale}", **env)
+        return super().snakemake(*arguments, "--config", f"scale={SCALE}", **env)
 
-    def rehearse(self, *targets: str, **env) -> dict:
-        """What rehearse.py prints, after a run that ended well."""
-        self.env["PYTHONPATH"] = os.pathsep.join([str(self.folder), str(Path(__file__).parent)])
-        done = self.run(self.scale, *targets, module="rehearse", **env)
+    def rehearse(self, *pages: str) -> list[str]:
+        """Make pages by `main`; returns those that are not complete."""
+        tests = Path(__file__).parents[1]
+        self.env["PYTHONPATH"] = os.pathsep.join(map(str, (self.folder, tests, tests / "hub")))
+        done = self.run(*pages, module="hub_project")
         assert done.returncode == 0, done.stderr[-3000:]
         return json.loads(done.stdout.splitlines()[-1])
+
+
+def main(wanted: list[str]) -> None:
+    """Make all that pages need by the verbs that rules call, in one process of the copy: torch is imported once."""
+    pages = [page for target in wanted for page in targets.parse_target(target, SCALE)]
+    runs = {run_id: spec for page in pages for run_id, spec in page.available_runs().items()}
+    scores = sorted({pair for page in pages for pair in page.available()})
+    commands = [["fetch", target, "--scale", SCALE] for target in wanted]
+    for key in sorted({recipe.positives_path(spec).stem for spec in runs.values() if spec.back_translated}):
+        corpus, translators = targets.back_translation(key, SCALE)
+        out = catalog.POSITIVES / f"{key}.txt"
+        commands.append(["back-translate", str(corpus), "--translators", translators, "--out", str(out)])
+    for run_id in sorted(runs, key=lambda run_id: runs[run_id].run_before is not None):
+        only = ",".join(evaluator for run, evaluator in scores if run == run_id)
+        commands.append(["work", run_id, "--scale", SCALE, f"--evaluators={only}"])
+    commands += [["publish", run_id, evaluator, "--scale", SCALE] for run_id, evaluator in scores]
+    for path in (str(page.path) for page in pages):
+        commands.append(["render", path, *(() if path.endswith(".svg") else ("--out", path))])
+    for command in commands:
+        if cli.main(command):
+            sys.exit(f"failed: {command}")
+    print(json.dumps([str(page.path) for page in pages if not is_complete(page)]))
+
+
+def is_complete(page: targets.Page) -> bool:
+    views = [grid_view(*grid, SCALE) for grid in page.grids()]
+    reasons = [cell.reasons for view in views for row in view.rows for cell in row if cell.reasons]
+    return page.path.exists() and not reasons and {view.state for view in views} <= {"complete", "settings"}
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -13,14 +13,14 @@ from scipy.stats import entropy
 from torch.nn.functional import normalize
 
 from csebench.base.errors import BadInput
-from csebench.data.sts import Pairs
 from csebench.model.encoder import Encoder
-from csebench.model.pooling import pool
+from csebench.model.pooling import TEMPLATES, pool
 from csebench.plan.declarations import EncoderRef
 from csebench.plan.registry import COMPONENTS, load
 from csebench.train.augment import copy, delete, insert_copies, reverse, shuffle
 from csebench.train.losses import barlow_twins, cos_sim, ranking_consistency
 from csebench.train.method import Views, concat_views
+from methods.components import auxiliary_mlm, rtd
 
 BATCH = {"input_ids": 7, "attention_mask": 0, "labels": -100}  # what stands where nothing is
 
@@ -48,31 +48,22 @@ def test_rows_of_both_views_are_padded_to_the_longer():
     assert all(len(value) == 4 and (value[:, :2] == 1).all() for value in batch.values())
 
 
-def test_pretraining_hands_its_layers_over(finished, build, make_spec, train, tmp_path):
+def test_pretraining_hands_its_layers_over(finished, build):
     """InfoCSE starts from the encoder, the upper layers and the masked-LM head of a condenser run."""
-    from methods.components.auxiliary_mlm import Component
-
     folder = finished("condenser") / "model"
     stored = load_file(folder / "modules.safetensors")
     method, fresh = build("infocse")
     method.encoder = Encoder.load(EncoderRef(name=str(folder), revision="local"))
-    component = Component(method, vars(fresh.p))
+    component = auxiliary_mlm.Component(method, vars(fresh.p))
     for name, module in (("upper", component.upper), ("lm_head", component.head)):
         for key, value in module.state_dict().items():
             assert torch.equal(value, stored[f"{name}.{key}"])
-    spec = make_spec("infocse", params={"steps": 2}, encoder=folder)
-    assert train(spec, tmp_path / "run")["steps"] == 2
 
 
 def test_generator_with_another_vocabulary(build, tiny_roberta):
-    from methods.components.rtd import Component
-
     method, component = build("diffcse")
     with pytest.raises(BadInput, match=r"rtd.generator: .* vocabulary"):
-        Component(method, {**vars(component.p), "generator": str(tiny_roberta)})
-
-
-# ---------------------------------------------------------------- edits
+        rtd.Component(method, {**vars(component.p), "generator": str(tiny_roberta)})
 
 
 def test_edits():
@@ -104,28 +95,21 @@ def test_long_sentences_are_cut_between_cls_and_sep(build):
     assert (row[0], row[-1]) == (tokenizer.cls_token_id, tokenizer.sep_token_id)
 
 
-# ---------------------------------------------------------------- prompts
-
-
-@pytest.mark.parametrize(("pooler", "text"), [("mask", '"{}" means [MASK].'), ("mask_bare", "{} means [MASK]")])
-def test_a_prompt_is_the_sentence_in_its_template(pooler, text, tiny_bert, sentences):
-    """Token by token; a long sentence gives way to the template; a [MASK] in the sentence is not what is pooled."""
+@pytest.mark.parametrize("pooler", TEMPLATES)
+def test_a_long_sentence_gives_way_to_its_prompt_and_its_own_mask_is_not_pooled(pooler, tiny_bert, sentences):
+    """Token by token a prompt is what AutoTokenizer makes of it: tests/conformance."""
     encoder = Encoder.load(EncoderRef(name=str(tiny_bert), revision="local")).eval()
-    some = [*sentences[:4], f"a [MASK] in {sentences[0]}"]
-    batch = encoder.tokenize(some, pooler=pooler)
-    whole = encoder.tokenizer([text.format(s) for s in some], padding=True, return_tensors="pt")
-    assert batch["input_ids"].tolist() == whole["input_ids"].tolist()
-    encoded = encoder(batch, pooler)
-    last = [len(row) - 1 - row[::-1].index(encoder.tokenizer.mask_token_id) for row in batch["input_ids"].tolist()]
-    states = encoder(batch).output.last_hidden_state  # of every position
-    wanted = torch.stack([states[i, at] for i, at in enumerate(last)])
-    torch.testing.assert_close(pool(pooler, encoded), wanted)
     (long,) = encoder.in_template(encoder.ids([sentences[0] * 50]), pooler)
-    end = encoder.tokenizer(text.partition("{}")[2], add_special_tokens=False)["input_ids"]
+    template = TEMPLATES[pooler].partition("[X]")[2]
+    end = encoder.tokenizer(template, add_special_tokens=False)["input_ids"]
     assert len(long) == encoder.max_seq_length and long[-1 - len(end) : -1] == end
+    batch = encoder.tokenize([f"a [MASK] in {sentences[0]}"], pooler=pooler)
+    last = int((batch["input_ids"][0] == encoder.tokenizer.mask_token_id).nonzero()[-1])
+    wanted = encoder(batch).output.last_hidden_state[:, last]  # of the states at every position
+    torch.testing.assert_close(pool(pooler, encoder(batch, pooler)), wanted)
 
 
-# ---------------------------------------------------------------- losses and views of single methods
+# ---------------------------------------------------------------- losses by hand
 
 
 def cosine(a, b):
@@ -176,15 +160,6 @@ def test_loss_of_pcl(build):
     assert float(method.loss(Views(*views))) == pytest.approx(wanted)
 
 
-def test_smoothing_rises_over_half_the_run(build):
-    (method,) = build("iscse", variant="large", params={"steps": 100})
-    found = []
-    for method.step in range(100):
-        found.append(method.weight())
-    assert found[0] == pytest.approx(0.005) and found[25] == pytest.approx(0.0182, abs=1e-4)
-    assert found[50:] == pytest.approx([0.05] * 50) and found == sorted(found)
-
-
 def test_consistency_of_rankings():
     """RankCSE: zero where both views rank alike, the divergence of SciPy else; the code's form is an entropy."""
     torch.manual_seed(0)
@@ -197,6 +172,15 @@ def test_consistency_of_rankings():
     assert ranking_consistency(z1, z2, 0.05, "entropy") == pytest.approx(wanted)
 
 
+def test_smoothing_rises_over_half_the_run(build):
+    (method,) = build("iscse", variant="large", params={"steps": 100})
+    found = []
+    for method.step in range(100):
+        found.append(method.weight())
+    assert found[0] == pytest.approx(0.005) and found[25] == pytest.approx(0.0182, abs=1e-4)
+    assert found[50:] == pytest.approx([0.05] * 50) and found == sorted(found)
+
+
 def test_whitening_makes_the_covariance_the_identity():
     """A direction without variance is dropped."""
     vectors = np.random.default_rng(0).standard_normal((200, 5)) @ np.diag([3.0, 1.0, 0.1, 0.01, 0.0]) + 2
@@ -204,24 +188,3 @@ def test_whitening_makes_the_covariance_the_identity():
     white = (vectors - shift) @ matrix
     np.testing.assert_allclose(np.cov(white.T), np.diag([1, 1, 1, 1, 0]), atol=1e-3)
     assert shift.dtype == matrix.dtype == np.float32 and abs(white.mean(0)).max() < 1e-3
-
-
-def test_what_the_controls_know():
-    """The oracle's vectors have the gold score as their cosine, or are a weighted sum of directions of what is known;
-    random ones depend on the sentence and the seed alone."""
-    oracle, sentences = load("oracle")({}, 0), ["a river", "the hill"]
-    gold = np.array([0.0, 1.0, 4.5, 5.0])
-    left, right = oracle.pairs(Pairs("all", [""] * 4, [""] * 4, gold))
-    assert (left * right).sum(1) == pytest.approx(gold / 5) and np.square(right).sum(1) == pytest.approx(1)
-    one, two, both = oracle.embed(["", "", ""], ["one", "two", {"one": 2.0, "two": 0.5}])
-    assert both == pytest.approx(2 * one + 0.5 * two) and set(np.abs(one)) == {1.0} and abs(one @ two) < len(one) / 2
-    (a, b), again, other = (load("random")({"dimensions": 8}, seed).embed(sentences) for seed in (1, 1, 2))
-    assert again.shape == (2, 8) and [*again[0]] == [*a] != [*b] and not (other == again).any()
-
-
-def test_mirror_bert_masks_a_span_of_texts_from_30_characters_on():
-    from methods.mirror_bert import mask_span
-
-    text = "".join(chr(ord("a") + i % 26) for i in range(30))
-    for length, masked in ((29, False), (30, True)):
-        assert (mask_span(text[:length], lambda high: 2, 5) != text[:length]) == masked

@@ -14,16 +14,19 @@ import pytest
 import csebench
 from csebench.base.errors import BadInput
 from csebench.base.project import ROOT
+from csebench.model.embedder import Embedder
+from csebench.score.evaluate import run_evaluator
 
 SMOKE = ROOT / "data" / "smoke"
 MINI = ROOT / "results" / "mini"
 
 
-class Model:
-    """The vector of a sentence counts its letters."""
+class Model(Embedder):
+    def vectors(self, sentences):
+        return np.array([[text.count(letter) for letter in "abcdefghijklmnop"] for text in sentences], np.float32)
 
     def encode(self, sentences):
-        return [[float(text.lower().count(letter)) for letter in "abcdefghijklmnopqrstuvwxyz "] for text in sentences]
+        return self.vectors(sentences).tolist()
 
 
 def in_python(code, cwd):
@@ -32,28 +35,21 @@ def in_python(code, cwd):
 
 
 def test_import_loads_neither_pandas_nor_torch_and_tables_load_no_torch(tmp_path):
-    """From any folder."""
-    code = (
-        "import sys, csebench; print([m for m in ('pandas', 'torch') if m in sys.modules]);"
-        "csebench.table('infocse/table4'); print('torch' in sys.modules)"
-    )
-    done = in_python(code, tmp_path)
+    code = "import sys, csebench; print([m for m in ('pandas', 'torch') if m in sys.modules])"
+    done = in_python(f"{code}; csebench.table('infocse/table4'); print('torch' in sys.modules)", tmp_path)
     assert done.stdout.split("\n")[:2] == ["[]", "False"], done.stderr
 
 
-def test_scores_are_those_of_the_csv_and_read_anew(tmp_path, monkeypatch):
-    """Of a few runs, in a project that is not the current folder."""
-    (tmp_path / "results" / "mini" / "scores").mkdir(parents=True)
-    for run in sorted({path.name.partition(".")[0] for path in (MINI / "scores").glob("*.json")})[:3]:
-        for path in (MINI / "scores").glob(f"{run}.*"):
-            shutil.copy(path, tmp_path / path.relative_to(ROOT))
+def test_scores_are_those_of_the_project_and_read_anew(tmp_path, monkeypatch):
+    folder = MINI.relative_to(ROOT) / "scores"
+    (tmp_path / folder).mkdir(parents=True)
+    path = min((ROOT / folder).glob("*.sts.json"))
+    shutil.copy(path, tmp_path / folder)
     monkeypatch.setattr("csebench.api.folders", lambda: [tmp_path])
-    frame, csv = csebench.scores("mini"), pandas.read_csv(MINI / "scores.csv", low_memory=False)
-    csv = csv[csv["run"].isin(frame["run"])]
-    assert len(frame) and list(frame.columns) == list(csv.columns)
-    columns = ["run", "task", "subset", "metric", "value", "unit"]
-    assert set(map(tuple, frame[columns].values)) == set(map(tuple, csv[columns].values))
-    shutil.rmtree(tmp_path / "results" / "mini" / "scores")
+    frame, csv = csebench.scores("mini"), pandas.read_csv(MINI / "scores.csv", nrows=1)
+    assert [*frame.columns] == [*csv.columns]
+    assert [*frame["value"]] == [row["value"] for row in json.loads(path.read_text())["scores"]]
+    shutil.rmtree(tmp_path / folder)
     assert len(csebench.scores("mini")) == 0
 
 
@@ -64,69 +60,47 @@ def test_a_table_has_a_row_per_cell_with_units():
     assert len(csebench.table("informin_cl/table3", scale="smoke")) == 0  # of settings
 
 
-def test_an_argument_of_another_type_is_named():
-    given = {"model": Model(), "data": SMOKE}
-    for function, arguments, name in (
-        ("table", {}, "target"),
-        *(("evaluate", given, name) for name in ("model", "data", "evaluators", "pooler")),
-    ):
-        for wrong in (3, [None], {}, object()):
-            with pytest.raises(BadInput, match=rf"^{function}: {name}: "):
-                getattr(csebench, function)(**arguments | {name: wrong})
+@pytest.mark.parametrize("name", ["model", "data", "evaluators", "pooler"])
+def test_an_argument_of_another_type_is_named(name):
+    for wrong in (3, [None], {}, object()):
+        with pytest.raises(BadInput, match=f"^evaluate: {name}: "):
+            csebench.evaluate(**{"model": Model(), "data": SMOKE, name: wrong})
 
 
 def test_an_object_gives_the_scores_of_its_vectors():
-    from csebench.model.embedder import Embedder
-    from csebench.score.evaluate import run_evaluator
-
-    class Vectors(Embedder):
-        def vectors(self, sentences):
-            return np.array(Model().encode(sentences), dtype=np.float32)
-
-    scores, _ = run_evaluator("sts", Vectors(), SMOKE)
+    scores, _ = run_evaluator("sts", Model(), SMOKE)
     frame = csebench.evaluate(Model(), "sts,stsb_dev", data=SMOKE)
     assert set(frame["unit"]) == {"fraction"} and set(frame["evaluator"]) == {"sts", "stsb_dev"}
     assert [score.value for score in scores] == list(frame[frame["evaluator"] == "sts"]["value"])
-
-
-def test_data_are_looked_for_where_the_environment_says(monkeypatch):
-    monkeypatch.setenv("CSEBENCH_DATA", str(SMOKE))
-    assert len(csebench.evaluate(Model(), "stsb_dev")) and len(csebench.evaluate(Model(), ["stsb_dev"]))
 
 
 @pytest.mark.parametrize("vectors", [[1.0], "text", [[1.0, 2.0]]], ids=str)
 def test_what_encode_gives_is_checked(vectors):
     Wrong = type("Wrong", (), {"encode": lambda self, sentences: vectors})
     with pytest.raises(BadInput, match="encode gave"):
-        csebench.evaluate(Wrong(), data=SMOKE)
+        csebench.evaluate(Wrong(), ["sts"], data=SMOKE)
 
 
-def test_missing_data_are_refused_before_the_model_is_loaded():
-    with pytest.raises(BadInput, match="no such file"):
-        csebench.evaluate("no/model", data="nowhere")
+def test_data_are_looked_for_where_the_environment_says_before_the_model_is_loaded(monkeypatch):
+    monkeypatch.setenv("CSEBENCH_DATA", "nowhere")
+    with pytest.raises(BadInput, match="nowhere/downstream"):
+        csebench.evaluate("no/model")
 
 
-def notebook_code():
-    """(source, outputs) of each cell of code."""
-    cells = json.loads((ROOT / "docs" / "notebook.ipynb").read_text(encoding="utf-8"))["cells"]
-    return [("".join(cell["source"]), cell["outputs"]) for cell in cells if cell["cell_type"] == "code"]
+NOTEBOOK = json.loads((ROOT / "docs" / "notebook.ipynb").read_text(encoding="utf-8"))
+CODE = [cell for cell in NOTEBOOK["cells"] if cell["cell_type"] == "code"]
 
 
-def test_the_notebook_starts_with_the_numbers_of_the_page():
-    """Stale after results/mini/methods.md has changed: jupyter nbconvert --to notebook --execute --inplace
-    docs/notebook.ipynb"""
-    (_, (output,)), *_ = notebook_code()
-    line = re.compile(r"^(\S.*?) {2,}(-?\d+\.\d\d) +(\S+) +\d+ +(True|False)$", re.M)
-    stored = {row: numbers for row, *numbers in line.findall("".join(output["data"]["text/plain"]))}
-    page = (MINI / "methods.md").read_text(encoding="utf-8").partition("<details>")[0].replace("**", "")
-    cell = r"^\| (.+?) \|.* \| (-?\d+\.\d\d)(?: ± (\d+\.\d\d))?(†?)(?: \[\d missing\])? \| [^|]+ \|$"
-    cells = re.findall(cell, page, re.M)
-    assert cells and stored == {row: [mean, std or "NaN", str(outdated == "†")] for row, mean, std, outdated in cells}
+def test_the_notebook_starts_with_the_numbers_of_the_study():
+    """Else: jupyter nbconvert --to notebook --execute --inplace docs/notebook.ipynb"""
+    shown = "".join(CODE[0]["outputs"][0]["data"]["text/plain"])
+    methods = csebench.table("methods", scale="mini")
+    averages = methods[methods["column"] == "Avg."].set_index("row")["ours"].dropna()
+    stored = re.findall(r"^(\S.*?) {2,}(-?\d+\.\d\d) ", shown, re.M)
+    assert dict(stored) == {row: f"{average:.2f}" for row, average in averages.items()}
 
 
 @pytest.mark.slow
 def test_the_notebook_runs():
-    code = notebook_code()
-    assert all(outputs for _, outputs in code)
-    done = in_python("\n".join(source for source, _ in code), ROOT / "docs")
-    assert done.returncode == 0, done.stderr
+    done = in_python("\n".join("".join(cell["source"]) for cell in CODE), ROOT / "docs")
+    assert done.returncode == 0 and all(cell["outputs"] for cell in CODE), done.stderr

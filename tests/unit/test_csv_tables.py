@@ -5,7 +5,7 @@ import json
 import pandas
 import pytest
 
-from csebench.base.files import with_digest
+from csebench.base.files import with_digest, write_json
 from csebench.base.project import ROOT
 from csebench.plan import catalog, recipe
 from csebench.plan.catalog import RESULTS
@@ -17,23 +17,13 @@ from csebench.report.csv_tables import describe_run, score_rows
 MINI = ROOT / RESULTS / "mini"
 
 
-@pytest.fixture(scope="module")
-def cells():
-    return pandas.read_csv(MINI / "cells.csv")
-
-
-@pytest.fixture(scope="module")
-def scores():
-    return pandas.read_csv(MINI / "scores.csv", low_memory=False)
-
-
-def test_cells_are_means_of_their_runs(cells, scores):
+def test_cells_are_means_of_their_runs():
     """Which scores.csv has under the ids that the cell names: no mixture of variants."""
+    cells, scores = (pandas.read_csv(MINI / f"{name}.csv", low_memory=False) for name in ("cells", "scores"))
     scored = cells[(cells.n > 0) & cells.task.notna()]
     wanted = scores[scores.subset.isin(["all", "printed"])]
-    by_key = {
-        key: group.set_index("run").value for key, group in wanted.groupby(["evaluator", "task", "subset", "metric"])
-    }
+    groups = wanted.groupby(["evaluator", "task", "subset", "metric"])
+    by_key = {key: group.set_index("run").value for key, group in groups}
     for cell in scored.itertuples():
         subset, evaluator = "printed" if cell.task == "Avg." else "all", cell.evaluator.partition(":")[0]
         first = wanted[(wanted.evaluator == evaluator) & (wanted.task == cell.task)].metric.iloc[0]
@@ -44,16 +34,12 @@ def test_cells_are_means_of_their_runs(cells, scores):
 def test_scores_of_older_code_give_way_to_newer_ones(tmp_path, monkeypatch):
     """Of the same run, one row per score."""
     monkeypatch.chdir(tmp_path)
-    folder = tmp_path / RESULTS / "mini" / "scores"
-    folder.mkdir(parents=True)
     content = json.loads(next((MINI / "scores").glob("simcse-*.sts.json")).read_text())
-    runs = []
-    for version in (7, 8, 6):
-        changed = content["spec"] | {"trainer_version": version}
-        runs.append(Spec.model_validate(changed).run_id)
-        older = content | {"spec": changed, "run": runs[-1], "training": {}}
-        (folder / f"{runs[-1]}.sts.json").write_text(json.dumps(with_digest(older)))
-    assert {row["run"] for row in score_rows("mini")} == {runs[1]}
+    runs = [Spec.model_validate(content["spec"] | {"trainer_version": version}) for version in (7, 8, 6)]
+    for run in runs:
+        older = content | {"spec": run.model_dump(), "run": run.run_id, "training": {}}
+        write_json(RESULTS / "mini" / "scores" / f"{run.run_id}.sts.json", with_digest(older))
+    assert {row["run"] for row in score_rows("mini")} == {runs[1].run_id}
 
 
 def spec(**row):

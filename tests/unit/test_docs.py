@@ -1,8 +1,6 @@
 """README.md and docs/*.md: links lead somewhere, and shown outputs are those of the commands."""
 
 import argparse
-import contextlib
-import io
 import json
 import re
 import runpy
@@ -12,14 +10,11 @@ import jsonschema
 import pytest
 import yaml
 
-from csebench import cli
 from csebench.base.project import ROOT
 from csebench.cli.verbs import parser
 
 TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 VERBS = next(a for a in parser()._actions if isinstance(a, argparse._SubParsersAction)).choices
-CHEAP = {"audit", "evaluators", "papers", "show"}  # verbs
-examples = runpy.run_path(str(ROOT / "docs" / "examples.py"))
 FOLDERS = "csebench|tests|benchmarks|config|data|envs|profiles"
 REPOSITORY_FILE = re.compile(rf"`((?:{FOLDERS})/[\w./-]+\.\w+)(?::(\w+))?`")  # with a name in it
 
@@ -35,17 +30,13 @@ def anchors(path):
 
 
 @pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.name)
-def test_links_lead_somewhere(page):
+def test_links_and_named_files_lead_somewhere(page):
     links = re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", without_blocks(page)))
     for link in (link for link in links if not link.startswith(("http://", "https://"))):
         file, _, anchor = link.partition("#")
         target = (page.parent / file).resolve() if file else page
         assert target.exists(), link
         assert not anchor or anchor in anchors(target), link
-
-
-@pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.name)
-def test_files_that_are_named_exist(page):
     for file, name in REPOSITORY_FILE.findall(page.read_text(encoding="utf-8")):
         assert name in (ROOT / file).read_text(encoding="utf-8"), f"{file}: no {name}"
 
@@ -62,36 +53,16 @@ def test_commands_have_the_options_that_they_use(page):
 
 @pytest.mark.slow
 def test_outputs_are_those_of_a_clean_clone(capsys):
+    examples = runpy.run_path(str(ROOT / "docs" / "examples.py"))
     assert examples["main"](["--check"]) == 0, capsys.readouterr().err
 
 
-def test_outputs_are_not_stale():
-    """Of the commands that take no time, and whose output no run and no data changes."""
-    shown = []
-
-    def run(arguments):
-        if shlex.split(arguments)[0] not in CHEAP:
-            return None
-        shown.append(arguments)
-        with contextlib.redirect_stdout(io.StringIO()) as output:
-            assert cli.main(shlex.split(arguments)) == 0
-        return output.getvalue()
-
-    for path in examples["texts"]():
-        text = path.read_text(encoding="utf-8")
-        assert examples["rewrite"](text, run) == text, f"{path.name}: run `python docs/examples.py`"
-    assert shown
-
-
-def test_the_picture_of_the_rooms_is_not_stale():
-    drawing = runpy.run_path(str(ROOT / "docs" / "draw_rooms.py"))
-    assert drawing["PICTURE"].read_text() == drawing["draw"](), "run `python docs/draw_rooms.py`"
-
-
-# ---------------------------------------------------------------- schemas
-
-
-schemas = runpy.run_path(str(ROOT / "docs" / "schemas.py"))
+def test_files_that_scripts_write_are_not_stale():
+    """The schemas, and the picture of the rooms."""
+    schemas, rooms = (runpy.run_path(str(ROOT / "docs" / f"{name}.py")) for name in ("schemas", "draw_rooms"))
+    texts = {schemas["FOLDER"] / f"{name}.json": text for name, text in schemas["schemas"]().items()}
+    for path, text in (texts | {rooms["PICTURE"]: rooms["draw"]()}).items():
+        assert path.read_text(encoding="utf-8") == text, f"{path}: run docs/schemas.py, or docs/draw_rooms.py"
 
 
 class AsEditorsRead(yaml.SafeLoader):
@@ -108,12 +79,6 @@ AsEditorsRead.add_implicit_resolver(
 )
 
 
-@pytest.mark.parametrize("name", schemas["schemas"]())
-def test_schemas_are_not_stale(name):
-    text = (schemas["FOLDER"] / f"{name}.json").read_text(encoding="utf-8")
-    assert text == schemas["schemas"]()[name], "run `python docs/schemas.py`"
-
-
 @pytest.mark.parametrize("folder", ["papers", "config", "evidence"])
 def test_a_file_fits_the_schema_that_it_names(folder):
     """As an editor checks it; templates, too."""
@@ -124,7 +89,3 @@ def test_a_file_fits_the_schema_that_it_names(folder):
         schema = json.loads((path.parent / named[1]).read_text(encoding="utf-8"))
         errors = [*jsonschema.Draft202012Validator(schema).iter_errors(yaml.load(text, AsEditorsRead))]
         assert not errors, f"{path.name}: {errors[0].json_path}: {errors[0].message}"
-
-
-def test_the_first_page_is_short():
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150

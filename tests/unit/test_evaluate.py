@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from csebench import cli
-from csebench.base.errors import BadInput
-from csebench.base.files import read_json, write_json
+from csebench.base.errors import BadInput, RunFailed
+from csebench.base.files import read_json
 from csebench.base.processes import use_threads
 from csebench.model import embedder
-from csebench.model.embedder import Embedder
+from csebench.model.embedder import PROBE, Embedder
 from csebench.model.encoder import Encoder
-from csebench.model.sentence_encoder import SentenceEncoder, split
+from csebench.model.sentence_encoder import SentenceEncoder
 from csebench.plan.declarations import EncoderRef, Evaluation
 from csebench.score import evaluate as module
 from csebench.score.evaluate import evaluate_run, has_data, publish
@@ -27,109 +26,72 @@ def scores(run, data, evaluation=Evaluation()):
     return evaluate_run(run, ["sts"], data, evaluation)["sts"]
 
 
-def test_scores_are_made_once_and_again_where_their_items_are_gone(finished, data, tmp_path):
-    run = shutil.copytree(finished("oracle"), tmp_path / "run")
+def test_scores_are_kept_until_their_items_the_settings_or_the_data_change(finished, data, tmp_path):
+    run, path = tmp_path / "run", data / "downstream/STS/STS16-en-test/STS.input.headlines.txt"
+    shutil.copytree(finished("oracle"), run)
     kept = scores(run, data)
     written = kept.stat().st_mtime_ns
     assert scores(run, data) == kept and kept.stat().st_mtime_ns == written
     kept.with_suffix(".items.npz").unlink()
     assert scores(run, data) == kept and kept.with_suffix(".items.npz").exists()
-
-
-def test_other_data_or_settings_are_another_evaluation(finished, data):
-    run, path = finished("oracle"), data / "downstream/STS/STS16-en-test/STS.input.headlines.txt"
-    kept = scores(run, data)
     assert scores(run, data, Evaluation(batch_size=3)) != kept
-    first, second, *rest = path.read_text().splitlines()
-    path.write_text("\n".join([second, first, *rest]) + "\n")
+    path.write_text("\n".join(path.read_text().splitlines()[::-1]) + "\n")
     assert scores(run, data) != kept
 
 
-def test_scoring_uses_the_threads_of_the_run(make_spec, train, data, tmp_path):
+def test_scoring_uses_the_threads_of_the_run(make_spec, train, smoke_data, tmp_path):
     """One and two threads give different bits, and the environment of a job that only scores may ask for more."""
     before = torch.get_num_threads()
-    run = tmp_path / "run"
-    train(make_spec("oracle").model_copy(update={"threads": before + 1}), run)
+    train(make_spec("oracle").model_copy(update={"threads": before + 1}), tmp_path)
     use_threads(before)
     try:
-        kept = evaluate_run(run, ["stsb_dev"], data, Evaluation())["stsb_dev"]
+        kept = evaluate_run(tmp_path, ["stsb_dev"], smoke_data, Evaluation())["stsb_dev"]
     finally:
         use_threads(before)
     made = read_json(kept)["provenance"]
     assert (made["threads"], made["blas_threads"]) == (before + 1, [before + 1])
 
 
-def test_a_run_without_a_model_and_a_data_root_without_the_files(finished, data, tmp_path):
+def test_what_can_be_scored(smoke_data, tmp_path):
+    """A training job leaves to another what has no data, so that a finished model is not thrown away."""
     with pytest.raises(BadInput, match="no finished model"):
-        scores(tmp_path, data)
-    with pytest.raises(BadInput, match=r"sts-test\.csv: no such file"):
-        scores(finished("oracle"), tmp_path)
+        scores(tmp_path, smoke_data)
+    assert has_data("sts", smoke_data) and not has_data("beir:scifact", smoke_data)
 
 
-def test_a_training_job_scores_by_what_has_its_data(data):
-    """What has none is left to a job that waits for it, so that a finished model is not thrown away."""
-    assert has_data("sts", data) and has_data("beir:smoke", data)
-    assert not has_data("beir:scifact", data)
-
-
-def test_scores_of_other_weights_are_not_published_for_a_retrained_run(
-    make_spec, train, smoke_data, tmp_path, monkeypatch
-):
-    """The trainer changed without a new version: the run has the id that it had."""
-    spec, run, published = make_spec("simcse"), tmp_path / "runs" / "simcse", []
-    for rate in (1.0, 100.0):
-        shutil.rmtree(run / "model", ignore_errors=True)
-        (run / "train.json").unlink(missing_ok=True)
-        monkeypatch.setattr(Method, "learning_rate_factor", lambda *_, rate=rate: rate)
-        train(spec, run)
-        publish(run, "sts", smoke_data, Evaluation(), tmp_path / "out.json")
-        published.append(read_json(tmp_path / "out.json"))
-    before, after = published
-    assert before["run"] == after["run"] == before["training"]["run"] and before["spec"]["method"] == "simcse"
-    assert before["training"]["model_sha256"] != after["training"]["model_sha256"]
+def test_a_retrained_run_is_scored_anew(finished, make_spec, train, smoke_data, tmp_path, monkeypatch):
+    """The trainer changed without a new version: the other weights have the run id of the old ones."""
+    run = shutil.copytree(finished("simcse"), tmp_path / "run")
+    publish(run, "sts", smoke_data, Evaluation(), tmp_path / "before.json")
+    shutil.rmtree(run / "model")
+    (run / "train.json").unlink()
+    monkeypatch.setattr(Method, "learning_rate_factor", lambda *_: 100.0)
+    train(make_spec("simcse"), run)
+    publish(run, "sts", smoke_data, Evaluation(), tmp_path / "after.json")
+    before, after = (read_json(tmp_path / f"{name}.json") for name in ("before", "after"))
+    assert before["run"] == after["run"]
     assert [row["value"] for row in before["scores"]] != [row["value"] for row in after["scores"]]
-    for content in published:
+    for content in (before, after):
         assert content["evaluations"][0]["model_sha256"] == content["training"]["model_sha256"]
-        assert {row["evaluator"] for row in content["scores"]} == {"sts"}
 
 
-# ---------------------------------------------------------------- memory
-
-
-@pytest.mark.parametrize(
-    ("lengths", "rows"),
-    [
-        ([512] * 300, [128, 128, 44]),
-        ([8] * 300, [200, 100]),
-        ([8] * 10 + [7000] * 10, [10, 9, 1]),
-        ([10**6] * 2, [1, 1]),
-    ],
-)
-def test_a_batch_has_no_more_tokens_than_fit(lengths, rows):
-    assert [batch.stop - batch.start for batch in split(lengths, 200)] == rows
-
-
-def test_the_next_shard_is_prepared_while_one_is_embedded(monkeypatch):
-    """And no more than the next, as a corpus may be larger than memory."""
+def test_the_next_shard_and_no_more_is_prepared_while_one_is_embedded(monkeypatch):
     prepared = [threading.Event() for _ in range(3)]
 
     class Slow(Embedder):
-        def vectors(self, sentences):
-            return np.zeros((len(sentences), 2), np.float32)
-
         def prepare(self, sentences):
-            number = int(sentences[0])
-            prepared[number].set()
+            prepared[int(sentences[0])].set()
+            return super().prepare(sentences)
 
-            def embed():
+        def vectors(self, sentences):
+            if sentences != [PROBE]:
+                number = int(sentences[0])
                 assert number == 2 or prepared[number + 1].wait(timeout=10)
                 assert number != 0 or not prepared[2].is_set()
-                return np.full((len(sentences), 2), number, np.float32)
-
-            return embed
+            return np.ones((1, 2), np.float32)
 
     monkeypatch.setattr(embedder, "SHARD", 1)
-    assert [shard[0, 0] for shard in Slow().stream(["0", "1", "2"], "corpus")] == [0, 1, 2]
+    assert len([*Slow().stream(["0", "1", "2"], "corpus")]) == 3
 
 
 def test_what_does_not_fit_in_memory_is_embedded_by_halves(tiny_bert, sentences, monkeypatch):
@@ -145,33 +107,28 @@ def test_what_does_not_fit_in_memory_is_embedded_by_halves(tiny_bert, sentences,
     np.testing.assert_allclose(SentenceEncoder(encoder, "avg").embed(sentences[:20]), wanted, atol=1e-5)
 
 
-# ---------------------------------------------------------------- evaluators that fail
-
-
 ROW = Score("STS-B", "all", "spearman", 0.5)
-FAILING = {
-    "a full disk": Mock(side_effect=OSError(28, "No space left on device")),
-    "the end of the process": Mock(side_effect=SystemExit(0)),
-    "nothing": Mock(return_value=None),
-    "no rows": Mock(return_value=([], {})),
-    "rows alone": Mock(return_value=[ROW]),
-    "rows that are no scores": Mock(return_value=([("STS-B", 0.5)], {})),
-    "a text as value": Mock(return_value=([ROW._replace(value="0.5")], {})),
-    "items without names": Mock(return_value=([ROW], [])),
-    "items that are no arrays": Mock(return_value=([ROW], {"STS-B": [0.5]})),
-    "items that are objects": Mock(return_value=([ROW], {"STS-B": np.array([{}])})),
+NOT_FINITE, NO_RESULT = "is not a finite number", "evaluate gave .* it must"
+FAILING = {  # an evaluator, and what the message says
+    "a full disk": (Mock(side_effect=OSError(28, "No space left on device")), "OSError: .*No space left"),
+    "the end of the process": (Mock(side_effect=SystemExit(0)), "SystemExit"),
+    "no rows": (Mock(return_value=([], {})), NO_RESULT),
+    "rows that are no scores": (Mock(return_value=([("STS-B", 0.5)], {})), NO_RESULT),
+    "a text as value": (Mock(return_value=([ROW._replace(value="0.5")], {})), NO_RESULT),
+    "items without names": (Mock(return_value=([ROW], [])), NO_RESULT),
+    "items that are no arrays": (Mock(return_value=([ROW], {"STS-B": [0.5]})), NO_RESULT),
+    "items that are objects": (Mock(return_value=([ROW], {"STS-B": np.array([{}])})), NO_RESULT),
+    "a score of NaN": (Mock(return_value=([ROW._replace(value=np.nan)], {})), f": STS-B, all, .* {NOT_FINITE}"),
+    "an item of NaN": (Mock(return_value=([ROW], {"STS-B": np.array([np.nan])})), f": STS-B: .* {NOT_FINITE}"),
+    "points for a fraction": (Mock(return_value=([ROW._replace(value=76.2)], {})), "76.2 is no spearman, which is"),
 }
 
 
-@pytest.mark.parametrize("failing", FAILING.values(), ids=FAILING)
-def test_an_evaluator_that_fails_is_named_and_costs_no_other_score(failing, tmp_path, smoke_data, monkeypatch, capsys):
-    load = module.load
+@pytest.mark.parametrize("name", FAILING)
+def test_a_failing_evaluator_is_named_and_costs_no_other_score(name, finished, smoke_data, tmp_path, monkeypatch):
+    (failing, message), load = FAILING[name], module.load
     monkeypatch.setattr(module, "load", lambda name, folder: failing if name == "sts" else load(name, folder))
-    (tmp_path / "model").mkdir()
-    write_json(tmp_path / "model" / "csebench.json", {"control": "random", "params": {"dimensions": 8}, "seed": 0})
-    out, options = tmp_path / "out.json", ["--evaluators", "sts,stsb_dev", "--data", str(smoke_data)]
-    assert cli.main(["evaluate", "--model", str(tmp_path / "model"), *options, "--out", str(out)]) == 1
-    err = capsys.readouterr().err
-    assert err.startswith("csebench: sts: ") and err.count("\n") == 1
-    assert {row["evaluator"] for row in read_json(out)["scores"]} == {"stsb_dev"}
-    assert len(read_json(out)["evaluations"]) == 1
+    with pytest.raises(RunFailed, match=rf"^[^\n]*\bsts\b[^\n]*{message}[^\n]*$"):
+        module.evaluate(str(finished("random") / "model"), ["sts", "stsb_dev"], smoke_data, tmp_path / "out.json")
+    content = read_json(tmp_path / "out.json")
+    assert {row["evaluator"] for row in content["scores"]} == {"stsb_dev"} and len(content["evaluations"]) == 1

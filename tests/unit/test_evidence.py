@@ -1,47 +1,37 @@
 """Evidence: what a source's file is refused for, which evidence is of a row, and the statistics over others' runs."""
 
 import math
-import re
-import runpy
 from itertools import combinations
 
 import numpy as np
 import pytest
-from made_up import use_project
 
-from csebench.base import caches
 from csebench.base.errors import BadInput
 from csebench.base.files import read_with_lines
-from csebench.base.project import ROOT
-from csebench.plan import catalog, evidence
+from csebench.plan import evidence
 from csebench.plan.evidence import Key
 from csebench.plan.grids import find_grid
 from csebench.plan.papers import EvidenceKey
-from csebench.report import claims, printed_spread, stats
 from csebench.report import others as statistics
+from csebench.report import printed_spread
 from csebench.report.cells import printed_view
-from csebench.report.pages.evidence import group_rows
 
-ENCODERS = ["BERT-base", "BERT-large", "RoBERTa-base", "RoBERTa-large"]
 SIMCSE = Key("simcse", "bert-base", "cls_before_pooler")
 SOURCE = """\
 who: somebody
 repository: somebody/simcse
 commit: 0123456789abcdef0123456789abcdef01234567
 path: README.md#L1
-licence: MIT
 date: 2023-01-01
 experiments:
   - method: simcse
     encoder: bert-base
     comparable: true
     setup: {batch_size: 64, learning_rate: 3e-5, steps: 15625}
-    summary: {n: 3, scores: {Avg.: 75.00±1.00}}
     runs:
-      - {seed: 1, best_step: 250, scores: {STS-B: 77.10, Avg.: 74.00}}
-      - {seed: 2, scores: {STS-B: 77.20, Avg.: 75.00}}
-      - {seed: 3, scores: {STS-B: 77.30, Avg.: 76.00}}
+      - {seed: 1, scores: {STS-B: 77.20, Avg.: 75.00}}
 """
+PLACE = SOURCE[SOURCE.index("repository") : SOURCE.index("date")]
 
 
 def read(tmp_path, text):
@@ -50,33 +40,23 @@ def read(tmp_path, text):
     return read_with_lines(path, evidence.Source, as_written=True)[0]
 
 
-# ---------------------------------------------------------------- sources
-
-
-PLACE = SOURCE[SOURCE.index("repository") : SOURCE.index("licence")]
-
-
 @pytest.mark.parametrize(
     ("before", "after", "line", "words"),
     [
-        ("STS-B: 77.20", "STSB: 77.20", 15, "unknown task 'STSB'. Did you mean 'STS-B'?"),
-        ("STS-B: 77.20", "STS-B: 177.20", 15, "out of range (-100 to 100)"),
-        ("STS-B: 77.20", "MR: -1.00", 15, "out of range (0 to 100)"),
-        ("STS-B: 77.20, Avg.: 75.00", "STS-B: 0.7720, Avg.: 0.7500", 15, "write correlations x 100"),
-        ("STS-B: 77.20", "STS-B: high", 15, "not a number"),
-        ("STS-B: 77.20", "STS-B: 77.20±0.10", 15, "one run has no ±"),
-        ("{Avg.: 75.00±1.00}", "{}", 12, "at least 1 item"),
-        ("best_step: 250", "best_step: -1", 14, "greater than or equal to 0"),
-        ("method: simcse", "method: simsce", 8, "Did you mean 'simcse'?"),
-        ("encoder: bert-base", "encoder: bert-bass", 9, "Did you mean 'bert-base'?"),
-        ("comparable: true", "comparible: true", 10, "Did you mean 'comparable'?"),
+        ("STS-B: 77.20", "STSB: 77.20", 12, "unknown task 'STSB'. Did you mean 'STS-B'?"),
+        ("STS-B: 77.20", "STS-B: 177.20", 12, "out of range (-100 to 100)"),
+        ("STS-B: 77.20", "MR: -1.00", 12, "out of range (0 to 100)"),
+        ("STS-B: 77.20, Avg.: 75.00", "STS-B: 0.7720, Avg.: 0.7500", 12, "write correlations x 100"),
+        ("STS-B: 77.20", "STS-B: 77.20±0.10", 12, "one run has no ±"),
+        ("method: simcse", "method: simsce", 7, "Did you mean 'simcse'?"),
+        ("encoder: bert-base", "encoder: bert-bass", 8, "Did you mean 'bert-base'?"),
+        ("comparable: true", "comparible: true", 9, "Did you mean 'comparable'?"),
         ("path: README.md#L1\n", "", 1, "needs `repository`, `commit` and `path`"),
         ("path: README.md#L1\n", "path: README.md#L1\nthread: 3\n", 1, "needs `repository`, `commit` and `path`"),
         (PLACE, 'paper: micsee\ntables: ["1"]\n', 2, "unknown paper 'micsee'. Did you mean 'micse'"),
     ],
 )
 def test_refusals_name_file_and_line(tmp_path, before, after, line, words):
-    assert before in SOURCE
     with pytest.raises(BadInput) as refused:
         read(tmp_path, SOURCE.replace(before, after, 1))
     assert f"somebody.yaml: line {line}: " in str(refused.value)
@@ -92,12 +72,6 @@ def test_an_experiment_overrides_the_setup_of_its_source(tmp_path):
 
 def test_a_low_score_is_no_fraction(tmp_path):
     assert read(tmp_path, SOURCE.replace("STS-B: 77.20", "STS-B: 0.20"))
-
-
-def test_a_source_links_to_its_commit_or_thread(tmp_path):
-    assert read(tmp_path, SOURCE).url == f"https://github.com/somebody/simcse/tree/{'0123456789abcdef' * 2}01234567"
-    thread = SOURCE.replace(PLACE, "repository: somebody/simcse\nthread: 3\n")
-    assert read(tmp_path, thread).url == "https://github.com/somebody/simcse/issues/3"
 
 
 @pytest.mark.parametrize("name", evidence.sources())
@@ -135,73 +109,47 @@ def test_no_run_is_given_twice_and_none_keeps_a_step_after_its_last(name):
 
 
 def test_names_and_checkpoints_are_complete():
-    names, hubs = evidence.names(), [checkpoint.hub for checkpoint in evidence.checkpoints()]
-    assert len({*hubs}) == len(hubs)
-    assert all(checkpoint.pooler or checkpoint.note for checkpoint in evidence.checkpoints())
+    names, checkpoints = evidence.names(), evidence.checkpoints()
+    assert len({checkpoint.hub for checkpoint in checkpoints}) == len(checkpoints)
+    assert all(checkpoint.pooler or checkpoint.note for checkpoint in checkpoints)
     assert all(method.printed.keys() <= names.encoders.keys() for method in names.methods.values())
 
 
-def test_a_new_file_is_a_new_source(tmp_path, monkeypatch):
-    folder = tmp_path / "evidence"
-    for name in ("config", "papers", "data"):
-        (tmp_path / name).symlink_to(ROOT / name)
-    folder.mkdir()
-    for name in ("methods", "checkpoints"):
-        (folder / f"{name}.yaml").write_bytes((ROOT / "evidence" / f"{name}.yaml").read_bytes())
-    (folder / "somebody.yaml").write_text(SOURCE, encoding="utf-8")
-    use_project(tmp_path, monkeypatch)
-    caches.clear()
-    try:
-        assert [group.summary.n for group in statistics.groups(SIMCSE)] == [3]
-        (row,) = group_rows(SIMCSE)
-        assert row[1].startswith("76.25") and row[2:7] == [
-            "seed sweep, somebody",
-            "3",
-            "75.00 ± 1.00",
-            "74.00 to 76.00",
-            "0 of 3",
-        ]
-    finally:
-        caches.clear()
-
-
-# ---------------------------------------------------------------- which evidence is of a row
-
-
-def row(paper_name, table, label):
-    grid = find_grid(paper_name, table)
-    return grid, grid.rows[grid.row(label)]
+@pytest.fixture
+def simcse():
+    """A row of SimCSE on BERT-base."""
+    grid = find_grid("infocse", "table2")
+    return grid.rows[grid.row("SimCSE-BERTbase")]
 
 
 @pytest.mark.parametrize(
-    ("paper_name", "table", "label", "key"),
+    ("changes", "key"),
     [
-        ("infocse", "table2", "SimCSE-BERTbase", ("simcse", "bert-base")),
-        ("infocse", "table2", "SimCSE-BERTlarge", ("simcse", "bert-large")),
-        ("micse", "table1", "SimCSE (Gao et al., 2021)", ("simcse", "bert-base")),  # another budget
-        ("infocse", "table2", "ConSERTlarge", ("consert", "bert-large")),  # named: it has no recipe
-        ("infocse", "table2", "InfoCSE-BERTlarge", ("infocse", "bert-large")),  # named: its recipe sets a component
-        ("micse", "table3", "AMI+SimCSE", None),  # a component more
-        ("micse", "table4", "SimCSE (w/o negatives)", None),  # a sweep
-        ("msse", "table4", "w/o L_DCM", None),  # a parameter of the method
-        ("micse", "table1", "GloVe (avg.)", None),
+        ({"params": {"batch_size": 50, "steps": 5}}, SIMCSE),  # another budget
+        ({"params": {"pooler": "cls"}}, SIMCSE._replace(pooler="cls")),
+        ({"encoder": "bert-large"}, SIMCSE._replace(encoder="bert-large")),
+        ({"params": {"temperature": 0.1}}, None),
+        ({"variant": "code"}, None),
+        ({"components": {"ami": {}}}, None),
+        ({"sweep": {"negatives": "zeroed"}}, None),
     ],
 )
-def test_key_of_a_row(paper_name, table, label, key):
-    grid, one_row = row(paper_name, table, label)
-    derived = evidence.key_of_row(one_row, grid.encoder)
-    assert (derived and derived[:2]) == key
+def test_key_of_a_row(changes, key, simcse):
+    recipe = simcse.run.model_copy(update=changes)
+    assert evidence.key_of_row(simcse.model_copy(update={"run": recipe}), "bert-base") == key
 
 
-def test_a_pooler_is_part_of_the_key(tmp_path):
-    with_pooler = read(tmp_path, SOURCE.replace("    comparable", "    pooler: cls\n    comparable"))
-    assert evidence.key_of(with_pooler.experiments[0]) == SIMCSE._replace(pooler="cls")
-    grid, one_row = row("infocse", "table2", "SimCSE-BERTbase")
-    recipe = one_row.run.model_copy(update={"params": {"pooler": "cls", "steps": 5}})
-    assert evidence.key_of_row(one_row.model_copy(update={"run": recipe}), grid.encoder).pooler == "cls"
-    misspelt = one_row.model_copy(update={"evidence": EvidenceKey(method="consrt")})
+def test_a_row_may_name_its_evidence(simcse):
+    named = simcse.model_copy(update={"run": None, "evidence": EvidenceKey(method="simcse", encoder="bert-large")})
+    assert evidence.key_of_row(named, "bert-base") == SIMCSE._replace(encoder="bert-large")
+    misspelt = simcse.model_copy(update={"evidence": EvidenceKey(method="consrt")})
     with pytest.raises(BadInput, match=r"SimCSE-BERTbase: evidence: .*Did you mean 'consert'"):
-        evidence.key_of_row(misspelt, grid.encoder)
+        evidence.key_of_row(misspelt, "bert-base")
+
+
+def test_an_experiment_may_have_another_pooler(tmp_path):
+    source = read(tmp_path, SOURCE.replace("    comparable", "    pooler: cls\n    comparable"))
+    assert evidence.key_of(source.experiments[0]) == SIMCSE._replace(pooler="cls")
 
 
 def test_printed_values_are_stated_only_where_papers_do_not_agree_on_one():
@@ -214,9 +162,6 @@ def test_printed_values_are_stated_only_where_papers_do_not_agree_on_one():
         for encoder in method.printed:
             key = Key(name, encoder, evidence.default_pooler(name))
             assert len(in_papers.get(key, ())) != 1, f"{key}: papers/ prints {in_papers[key]}"
-
-
-# ---------------------------------------------------------------- statistics: the rest is on the golden page
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 6])
@@ -236,96 +181,9 @@ def test_spread_is_of_the_nearest_sweep():
     assert statistics.spread("bert-base", "TransferAvg") is statistics.spread("distilbert", "Avg.") is None
 
 
-# ---------------------------------------------------------------- for a cell of a table
-
-
-def others(paper_name, table, label, column):
-    grid, one_row = row(paper_name, table, label)
-    return statistics.others(paper_name, grid, one_row, grid.columns[grid.column(column)])
-
-
-def test_others_of_a_cell():
-    cell, (grid, simcse) = (
-        others("infocse", "table2", "SimCSE-BERTbase", "Avg."),
-        row("infocse", "table2", "SimCSE-BERTbase"),
-    )
-    printed = simcse.values[grid.column("Avg.")]
-    assert (cell.summary.n, round(cell.summary.mean, 2), round(cell.summary.std, 2)) == (50, 75.11, 0.84)
-    assert cell.verdict(printed, 1).name == stats.REPRODUCED
-    assert "no gradient clipping" in cell.differs(simcse)
-    of_transfer = others("infocse", "table10", "SimCSE", "Avg.")  # not the scores on dev folds
-    assert (of_transfer.summary.n, of_transfer.summary.mean, of_transfer.sources) == (1, 85.84, ["InforMin-CL-T2"])
-    assert of_transfer.verdict(printed, 1).name == stats.TOO_FEW
-    assert others("infocse", "table2", "CT-BERTbase", "Avg.").sources == ["miCSE-T1"]
-
-
-@pytest.mark.parametrize(
-    ("paper_name", "table", "label", "column"),
-    [
-        ("micse", "table2", "CT (Carlsson et al., 2021)", "100%"),  # a paper is no other of itself
-        ("micse", "table2", "SimCSE (Gao et al., 2021)", "0.1%"),  # a smaller training set
-        ("micse", "table3", "AMI+SimCSE", "100%"),
-        ("infocse", "table3", "SimCSE-base", "scifact"),
-    ],
-)
-def test_cells_without_others(paper_name, table, label, column):
-    assert others(paper_name, table, label, column) is None
-
-
-# ---------------------------------------------------------------- for claims on print
-
-
-@pytest.mark.parametrize(
-    ("name", "table", "label", "column", "spread"),
-    [
-        ("infocse", "table2", "SimCSE-BERTbase", "Avg.", ("bert-base", "Avg.")),
-        ("infocse", "table2", "DiffCSE-BERTlarge", "STS-B", ("bert-large", "STS-B")),  # of another method's seeds
-        ("informin_cl", "table2", "SCD-RoBERTa_base", "Avg.", ("roberta-base", "Avg.")),  # which nothing runs here
-        ("infocse", "table9", "SimCSE", "cls_before_pooler", ("bert-base", "stsb_dev")),
-        ("infocse", "table10", "SimCSE", "Avg.", None),  # nobody published seeds of an accuracy
-        ("infocse", "table10", "Skip-thought", "Avg.", None),
-        ("infocse", "table3", "SimCSE-base", "scifact", None),
-        ("infocse", "table1", "SimCSE-BERTbase", "STS-B", None),  # supervised, of which there is no sweep
-        ("msse", "table3", "MSSE", "Avg.", None),
-    ],
-)
-def test_single_values_get_the_spread_of_seeds_that_others_published(name, table, label, column, spread):
-    shown = printed_view(name, table, "smoke")
-    cell = shown.rows[shown.grid.row(label)][shown.grid.column(column)]
-    nearest = printed_spread.nearest_spread(cell, cell.plan.column.task)
-    assert nearest == (spread and statistics.spread(*spread))
-    variance = printed_spread.printed_variance(cell)
-    if nearest is None:
-        assert variance.value is None
-    else:
-        assert (variance.value, variance.df) == (pytest.approx(nearest.std**2), nearest.n - 1)
-
-
 def test_tasks_of_one_run_vary_together_and_all_of_them_as_their_average():
     shown = printed_view("infocse", "table2", "smoke")
     *tasks, average = shown.rows[shown.grid.row("SimCSE-BERTbase")]
     assert printed_spread.row_variance(tasks).value == pytest.approx(printed_spread.printed_variance(average).value)
     deviations = [math.sqrt(printed_spread.printed_variance(cell).value) for cell in tasks[:2]]
     assert printed_spread.row_variance(tasks[:2]).value == pytest.approx(np.mean(deviations) ** 2)
-
-
-@pytest.mark.slow
-def test_print_is_judged_the_same_whatever_a_scale_can_run():
-    for name in catalog.paper_names():
-        for claim in catalog.paper(name).claims:
-            assert claims.judge_print(name, claim, "smoke") == claims.judge_print(name, claim, "paper")
-
-
-# ---------------------------------------------------------------- the page
-
-
-def test_readme_opens_with_numbers_of_the_page():
-    """Every number of the sentences under README's figure, computed from the runs that the figure shows."""
-    opening = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## ")[0]
-    quoted = runpy.run_path(str(ROOT / "docs" / "quoted_numbers.py"))
-    others, reached = quoted["others"], quoted["reached"]
-    base, *rest = ("unsup-SimCSE", "BERT-base"), *(("unsup-SimCSE", encoder) for encoder in ENCODERS[1:])
-    assert [reached(*key) for key in rest] == [0, 0, 0]
-    opening = re.sub(r"<!--.*?-->", "", opening)
-    numbers = [50, *others(*base).split(" ± "), reached(*base), "76.25"]
-    assert re.findall(r"\d+(?:\.\d+)?", opening) == [str(number) for number in numbers]

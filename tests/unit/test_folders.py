@@ -1,32 +1,20 @@
 """A folder of one's own that joins the project: what is found in it, refused, and written to it."""
 
-import json
 import shutil
 
 import pytest
 import yaml
+from made_up import table
 
 from csebench import cli
 from csebench.base import caches
 from csebench.base.errors import BadInput
 from csebench.base.project import ROOT, folders, name_of
-from csebench.plan import catalog, evidence, registry, targets
+from csebench.plan import catalog, evidence, registry
 
-PAPER = {
-    "name": "own",
-    "title": "My paper",
-    "reference": "Me",
-    "tables": {
-        "2": {
-            "title": "mine",
-            "columns": [{"label": "1%", "size": "1%", "task": "Avg."}],
-            "rows": [
-                {"label": label, "run": {"method": method}, "source": "measured", "values": [None]}
-                for label, method in (("SimCSE", "simcse"), ("Mine", "mine"))
-            ],
-        }
-    },
-}
+COLUMNS = [{"label": "1%", "size": "1%", "task": "Avg."}]
+ROWS = {"SimCSE": ("simcse", [None]), "Mine": ("mine", [None])}
+PAPER = {"name": "own", "title": "My paper", "reference": "Me", "tables": {"2": table(ROWS, COLUMNS)}}
 
 
 @pytest.fixture
@@ -50,13 +38,6 @@ def own(tmp_path, monkeypatch):
     caches.clear()
 
 
-def test_a_folder_below_it_is_part_of_it(tmp_path, monkeypatch):
-    (tmp_path / ".csebench").touch()
-    (tmp_path / "papers" / "drafts").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "papers" / "drafts")
-    assert folders() == [ROOT, tmp_path]
-
-
 def test_what_is_in_it_is_the_projects(own):
     assert folders() == [ROOT, own]
     assert registry.load("mine").__module__ == "methods.mine" and "simcse" in registry.names(registry.METHODS)
@@ -68,33 +49,25 @@ def test_what_is_in_it_is_the_projects(own):
     assert {"Echo", "more"} <= evidence.sources().keys()
 
 
-NAMES = ["methods/simcse.py", "papers/micse.yaml", "config/mini.yaml", "evidence/Echo.yaml", "data/registry.yaml"]
-NAMES += ["evidence/methods.yaml", "evaluators/_probe.py"]
+REFUSED = {  # file of the project -> what finds it
+    "methods/simcse.py": lambda: registry.names(registry.METHODS),
+    "papers/micse.yaml": catalog.paper_names,
+    "config/mini.yaml": catalog.scale_names,
+    "evidence/Echo.yaml": evidence.sources,
+    "evidence/methods.yaml": evidence.names,
+    "data/registry.yaml": catalog.datasets,
+    "evaluators/_probe.py": lambda: registry.load("transfer", registry.EVALUATORS),
+}
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_name_that_the_project_has_is_refused_with_both_places(name, own):
+@pytest.mark.parametrize(("name", "find"), REFUSED.items())
+def test_a_name_that_the_project_has_is_refused_with_both_places(name, find, own):
     (own / name).parent.mkdir(exist_ok=True)
     shutil.copy(ROOT / name, own / name)
     caches.clear()
     with pytest.raises(BadInput) as refused:
-        (
-            registry.names(registry.METHODS),
-            catalog.paper_names(),
-            catalog.scale_names(),
-            evidence.sources(),
-            catalog.datasets(),
-            evidence.names(),
-            registry.load("transfer", registry.EVALUATORS),
-        )
+        find()
     assert str(own / name) in str(refused.value) and str(ROOT / name) in str(refused.value)
-
-
-def test_published_scores_are_the_projects_and_new_ones_are_its_own(own, monkeypatch):
-    monkeypatch.chdir(own)
-    paths = [targets.score_path(*key, "mini") for key in targets.page("table2", "mini", "own").scores()]
-    assert {path.is_absolute() for path in paths} == {True, False}  # SimCSE's, and those of one's own method
-    assert all(path.exists() and path.is_relative_to(ROOT) for path in paths if path.is_absolute())
 
 
 def test_results_are_written_to_it_and_paths_are_of_the_current_folder(own, tmp_path, monkeypatch, capsys):
@@ -106,13 +79,14 @@ def test_results_are_written_to_it_and_paths_are_of_the_current_folder(own, tmp_
     assert (own / "results" / "own_scale" / "cells.csv").exists() and not (tmp_path / "results").exists()
 
 
-def test_a_folder_that_is_made_joins_while_it_is_the_current_one(tmp_path, monkeypatch, capsys):
+def test_a_folder_that_is_made_joins_while_the_current_one_is_in_it(tmp_path, monkeypatch):
     assert cli.main(["init", str(tmp_path / "work")]) == 0
     assert folders() == [ROOT]
-    monkeypatch.chdir(tmp_path / "work")
-    assert folders() == [ROOT, tmp_path / "work"]
-    capsys.readouterr()
-    assert cli.main(["papers", "--json"]) == 0 and "micse" in json.dumps(json.loads(capsys.readouterr().out))
+    (tmp_path / "work" / "papers" / "drafts").mkdir(parents=True)
+    for here in ("work", "work/papers/drafts"):
+        monkeypatch.chdir(tmp_path / here)
+        assert folders() == [ROOT, tmp_path / "work"]
+        assert cli.main(["papers", "--json"]) == 0
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path, monkeypatch, capsys):

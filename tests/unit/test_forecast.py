@@ -1,35 +1,37 @@
-"""Forecasts of runs and scores: seconds by hand from made-up step times, their ranges, what follows from others."""
+"""What is left of pages and what it costs: seconds by hand from made-up step times, their ranges, what follows from
+others, and what counts as done."""
 
 import pytest
+from score_files import scored_by, write_score_file
 
-from csebench.plan import catalog, cost, targets
+from csebench import cli
+from csebench.base.files import write_json
+from csebench.base.runs import DONE, PRUNED
+from csebench.plan import catalog, cost, recipe, targets
+from csebench.plan.cost import Step, Work
+from csebench.plan.grids import CellPlan, find_grid, parts_of_cell
 from csebench.plan.papers import Recipe
-from csebench.plan.recipe import conditions, make_spec
 
 BASE, MINI = "google-bert/bert-base-uncased", "encoders/bert-mini-wiki"
-LARGE = "google-bert/bert-large-uncased"
 COMMON = {"batch_size": 32, "max_length": 32, "precision": "bf16", "factor": 2, "source": "made up"}
 FAST = {"simcse": 0.1, "ct": 0.2, "infocse": 0.3, "condenser": 0.5}
 SLOW = {"simcse": 1.0, "pcl": 8.0, "simcse+ami": 1.3, "simcse+moco": 1.2}
-TIMES = [
-    cost.StepTimes(device="fast", encoder=BASE, sentences_per_second=1000, seconds=FAST, **COMMON),
-    cost.StepTimes(device="slow", encoder=MINI, seconds=SLOW, **COMMON),
-]
-fast, slow = TIMES
+fast = cost.StepTimes(device="fast", encoder=BASE, sentences_per_second=1000, seconds=FAST, **COMMON)
+slow = cost.StepTimes(device="slow", encoder=MINI, seconds=SLOW, **COMMON)
+SCORED = cost.EvaluatorTimes(sentences=20_000, scoring_seconds=8, factor=4, source="made up")
 
 
 @pytest.fixture(autouse=True)
 def measured(monkeypatch, tmp_path):
-    """Those devices, and no run that is finished."""
-    monkeypatch.setattr(cost, "step_times", lambda: TIMES)
+    """Those devices, on which STS and STS-B dev were measured, too, and no run or score that is there."""
+    monkeypatch.setattr(cost, "step_times", lambda: [fast, slow])
+    monkeypatch.setattr(cost, "evaluator_times", lambda: {"sts": SCORED, "stsb_dev": SCORED})
     monkeypatch.chdir(tmp_path)
 
 
-def spec(method, **recipe):
-    scale = catalog.scale("paper")
-    return make_spec(
-        Recipe(method=method, **recipe), scale.encoders["bert-base"], 10**6, 48, conditions(scale), "tests"
-    )
+def spec(method, **changes):
+    scale, row = catalog.scale("paper"), Recipe(method=method, **changes)
+    return recipe.make_spec(row, scale.encoders["bert-base"], 10**6, 48, recipe.conditions(scale), "tests")
 
 
 def test_seconds_of_a_run_by_hand():
@@ -50,9 +52,7 @@ def test_what_is_not_trained_starts_and_embeds_what_it_is_fitted_on():
     assert (estimate.seconds, estimate.high) == (pytest.approx(2), pytest.approx(2 * 2 * 1.5))
 
 
-def test_a_score_is_embedding_and_the_rest(monkeypatch):
-    times = cost.EvaluatorTimes(sentences=20_000, scoring_seconds=8, factor=4, source="made up")
-    monkeypatch.setattr(cost, "evaluator_times", lambda: {"sts": times})
+def test_a_score_is_embedding_and_the_rest():
     assert cost.scoring("sts", fast) == cost.Estimate(28, 20 / 2 + 8 / 4, 20 * 2 + 8 * 4)
     assert cost.scoring("beir:nq", fast) is None
 
@@ -64,35 +64,20 @@ def test_what_was_not_measured_has_the_wider_range():
     assert 2.9 < derived.high / derived.seconds < 3 and 2.9 < derived.seconds / derived.low < 3
 
 
-def test_hours_are_printed_with_their_range():
-    """A sum is as uncertain as its parts."""
-    assert cost.Estimate.within(10, 2) + cost.Estimate.within(30, 1) == cost.Estimate(40, 35, 50)
-    assert cost.Estimate.within(36_000, 2).hours == "10.0 h (5.0 to 20.0)"
-    assert cost.Estimate.within(3_600_000, 4).hours == "1,000 h (250 to 4,000)"
-    assert cost.Estimate().hours == "0 h"
-
-
 def test_an_encoder_takes_the_time_of_one_of_the_same_shape():
     (times,) = cost.devices("FacebookAI/roberta-base")
     assert times.seconds == fast.seconds and times.factor == 1.5 * fast.factor
-    assert cost.devices(BASE) == [fast] and cost.devices(LARGE) == cost.devices("somebody/bert") == []
-
-
-def test_runs_of_scale_paper_have_a_forecast_on_the_device_that_a_paper_states(monkeypatch):
-    monkeypatch.undo()
-    runs = [(run, targets.base_encoder(run, "paper")) for run in targets.runs("paper").values()]
-    known = [cost.training(run, t) for run, e in runs for t in cost.devices(e) if t.device == "NVIDIA V100"]
-    assert len(known) - known.count(None) == 960 < len(runs)
+    assert cost.devices(BASE) == [fast]
+    assert cost.devices("google-bert/bert-large-uncased") == cost.devices("somebody/bert") == []
 
 
 def test_the_device_of_a_forecast_is_the_fastest_that_was_measured(monkeypatch):
     faster = fast.model_copy(update={"device": "faster", "seconds": {"simcse": 0.001}})
-    monkeypatch.setattr(cost, "step_times", lambda: [*TIMES, faster])
+    monkeypatch.setattr(cost, "step_times", lambda: [fast, slow, faster])
     assert [times.device for times in cost.devices(BASE)] == ["faster", "fast"]
-    devices = {scale: cost.Work(targets.parse_target("micse/table3", scale)).device for scale in ("mini", "paper")}
-    assert devices == {"mini": "slow", "paper": "faster"}
+    assert [work("micse/table3", scale=scale).device for scale in ("mini", "paper")] == ["slow", "faster"]
     monkeypatch.setattr(cost, "step_times", lambda: [fast])
-    assert cost.Work(targets.parse_target("micse/table3", "mini")).device is None
+    assert work("micse/table3", scale="mini").device is None
 
 
 @pytest.mark.parametrize(
@@ -102,13 +87,11 @@ def test_the_device_of_a_forecast_is_the_fastest_that_was_measured(monkeypatch):
         ("pcl", 0.1 * 8.0),  # eight times SimCSE's, where both were measured
         ("simcse+ami", 0.1 * 1.3),
         ("ct+ami", 0.2 + 0.03),
-        ("ct+ami+moco", 0.2 + 0.03 + 0.02),
         ("simcse+ami+moco", 0.1 + 0.03 + 0.02),
         ("pcl+ami", 0.8 + 0.03),
         ("scd", None),
         ("simcse+rtd", None),
         ("ct+rtd", None),
-        ("scd+ami", None),
     ],
 )
 def test_step_of_a_method_that_was_measured_elsewhere(name, seconds):
@@ -130,12 +113,105 @@ def test_minutes_asked_of_a_cluster():
 
 def test_a_cluster_is_asked_for_the_fastest_device_with_all_that_is_known(monkeypatch):
     slower = fast.model_copy(update={"device": "slower", "seconds": {"simcse": 0.5}})
-    monkeypatch.setattr(cost, "step_times", lambda: [slower, *TIMES])
+    monkeypatch.setattr(cost, "step_times", lambda: [slower, fast, slow])
     every = targets.runs("paper").values()
-    planned = next(run for run in every if run.method == "simcse" and run.encoder.name == fast.encoder)
-    evaluators = targets.evaluators("paper")[planned.run_id]
-    times = cost.devices(targets.base_encoder(planned, "paper"))[0]
-    scores = [score for e in evaluators if (score := cost.scoring(e, times)) is not None]
-    assert scores
-    known = sum(scores, cost.training(planned, times)).seconds
-    assert cost.fastest_seconds(planned, "paper") == pytest.approx(known)
+    planned = next(run for run in every if run.method == "simcse" and run.encoder.name == BASE)
+    scores = [cost.scoring(evaluator, fast) for evaluator in targets.evaluators("paper")[planned.run_id]]
+    known = sum(filter(None, scores), cost.training(planned, fast))
+    assert any(scores) and cost.fastest_seconds(planned, "paper") == pytest.approx(known.seconds)
+
+
+def work(*given, scale="paper"):
+    return Work([page for target in given for page in targets.parse_target(target, scale)])
+
+
+def publish(scores, scale="paper", **changes):
+    """Write score files, of runs with some settings changed."""
+    for run, evaluator in scores:
+        spec, by = targets.run(run, scale).model_copy(update=changes), scored_by(evaluator)
+        row = {"evaluator": by["evaluator"], "task": "x", "subset": "all", "metric": "x", "value": 0.5}
+        content = {"run": spec.run_id, "spec": spec.model_dump(), "scores": [row], "evaluations": [by]}
+        write_score_file(targets.score_path(spec.run_id, evaluator, scale), content)
+
+
+def test_a_run_is_finished_with_its_model_or_all_its_scores():
+    pages = targets.parse_target("all", "smoke")
+    scores = {score for page in pages for score in page.available()}
+    run = next(run for run, evaluators in targets.evaluators("smoke").items() if len(evaluators) > 1)
+    other, pruned, *_ = sorted({other for other, _ in scores if other.startswith("simcse-")} - {run})
+    of_run = [score for score in scores if score[0] == run]
+    publish(of_run[:1], "smoke")
+    for finished in (other, pruned):
+        write_json(catalog.RUNS / finished / DONE, {})
+    write_json(catalog.RUNS / pruned / PRUNED, {})
+    assert targets.finished_runs(pages) == {other}
+    publish(of_run, "smoke")
+    assert targets.finished_runs(pages) == {run, other}
+
+
+def test_a_run_that_others_start_from_is_finished_with_them():
+    table = work("infocse/table4", scale="smoke")
+    (before,) = {run for run in table.specs if run.startswith("condenser")}
+    last = next(score for score in table.missing if table.specs[score[0]].run_before == before)
+    publish(table.missing - {last}, "smoke")
+    assert targets.finished_runs(table.pages) == set(table.specs) - {last[0], before}
+    publish([last], "smoke")
+    assert targets.finished_runs(table.pages) == set(table.specs)
+
+
+@pytest.mark.parametrize("verb", ["plan", "status"])
+def test_published_scores_are_done_in_a_fresh_clone(verb, capsys):
+    """Those of older code are not, and are counted."""
+    table = work("micse/table3", scale="smoke")
+    runs, missing = len(table.specs), len(table.missing)
+    old, published = "of those missing have scores of an older code version", "done by scores stored in results/"
+    for version, done, reason in ({"method_version": 0}, 0, f"{missing} {old}"), ({}, runs, f"{runs} {published}"):
+        publish(table.missing, "smoke", **version)
+        assert cli.main([verb, "micse/table3"]) == 0
+        shown = capsys.readouterr().out
+        assert f" {done} done" in shown and reason in shown
+
+
+def test_a_score_needs_its_run_and_the_run_that_it_starts_from():
+    table = work("infocse/table4")
+    (before,) = {run for run in table.specs if run.startswith("condenser")}
+    run, evaluator = score = min(score for score in table.missing if table.specs[score[0]].run_before == before)
+    assert table.steps([score]) == {Step("train", before), Step("train", run), Step("score", run, evaluator)}
+    write_json(catalog.RUNS / run / DONE, {})
+    assert work("infocse/table4").steps([score]) == {Step("score", run, evaluator)}
+    publish([score])
+    assert work("infocse/table4").steps([score]) == set()
+
+
+def test_a_back_translation_is_a_step_that_all_its_runs_share():
+    table = work("msse/table4")
+    (translation,) = {step for step in table.steps(table.missing) if step.kind == "translate"}
+    assert table.price(translation) is None
+    positives = next(p for s in table.specs.values() if (p := recipe.positives_path(s)) is not None)
+    positives.parent.mkdir(parents=True)
+    positives.touch()
+    assert translation not in work("msse/table4").steps(table.missing)
+
+
+def test_shared_runs_are_paid_once():
+    works = [work(*given) for given in (["micse/table3", "micse/table2"], ["micse/table3"], ["micse/table2"])]
+    both, one, other = (w.cost(w.steps(w.missing))[0].seconds for w in works)
+    assert max(one, other) < both < one + other
+
+
+def test_what_was_not_measured_is_counted_and_not_estimated(monkeypatch):
+    monkeypatch.setattr(cost, "evaluator_times", dict)
+    table = work("infocse/table4")
+    estimate, unknown = table.cost(table.steps(table.missing))
+    assert unknown == len(table.missing) > 0
+    assert estimate == table.cost(step for step in table.steps(table.missing) if step.kind == "train")[0]
+
+
+def test_a_derived_cell_needs_the_cells_that_it_is_computed_from(monkeypatch):
+    cells, grid = work("msse/table4").cells, find_grid("msse", "table4")
+    place, row, shown, delta = ("msse", "table4"), grid.row("w/o L_DCM"), 0, 1
+    assert cells[*place, row, delta] == cells[*place, row, shown] | cells[*place, grid.baseline_row, shown]
+    assert (*place, grid.baseline_row, delta) not in cells
+    lost = CellPlan(grid.rows[row], grid.columns[shown], missing="cited only")
+    monkeypatch.setattr(cost, "parts_of_cell", lambda *place: [*parts_of_cell(*place), lost])
+    assert not work("msse/table4").cells

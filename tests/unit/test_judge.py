@@ -1,6 +1,6 @@
 """The judge is judged: planted sentences (true, false, borderline) and misprints, drawn by benchmarks/judge.py."""
 
-import importlib.util
+import runpy
 
 import pytest
 
@@ -9,22 +9,19 @@ from csebench.base.project import ROOT
 
 @pytest.fixture(scope="module")
 def judge():
-    spec = importlib.util.spec_from_file_location("judge", ROOT / "benchmarks" / "judge.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return runpy.run_path(str(ROOT / "benchmarks" / "judge.py"))
 
 
 @pytest.fixture(scope="module")
 def claims(judge):
     """{(sentence, judged on): (right, false alarms, misses)} of 100 draws each."""
-    return {(name, source): rates for name, source, _, *rates in judge.judge_claims(100)}
+    return {(name, source): rates for name, source, _, *rates in judge["judge_claims"](100)}
 
 
 @pytest.fixture(scope="module")
 def findings(judge):
     """{planted: (found, missed, false findings a paper)} of 15 papers each."""
-    return {planted: rates for planted, _, _, *rates in judge.judge_audit(15)}
+    return {planted: rates for planted, _, _, *rates in judge["judge_audit"](15)}
 
 
 def test_a_borderline_sentence_is_seldom_significant(claims):
@@ -39,20 +36,13 @@ def test_a_true_sentence_is_never_reversed_nor_a_false_one_held(claims):
     assert far == [0.0] * 10
 
 
-@pytest.mark.parametrize("source", ["print, mean ± std of 5", "ours, 5 seeds", "ours, 10 seeds"])
-@pytest.mark.parametrize(
-    "name",
-    [
-        "above one: true",
-        "above one: false",
-        "above all four: true",
-        "comparable: false",
-        "less than 1.0: false",
-        "on par or better: false",
-    ],
-)
-def test_what_is_far_from_borderline_gets_its_verdict(claims, name, source):
-    assert claims[name, source][0] >= 0.9
+FAR = ["above one: true", "above one: false", "above all four: true", "comparable: false", "less than 1.0: false"]
+
+
+@pytest.mark.parametrize("name", [*FAR, "on par or better: false"])
+def test_what_is_far_from_borderline_gets_its_verdict(claims, name):
+    rates = {source: claims[name, source] for source in ("print, mean ± std of 5", "ours, 5 seeds", "ours, 10 seeds")}
+    assert min(right for right, *_ in rates.values()) >= 0.9, rates
 
 
 def test_a_stated_size_is_judged_up_to_rounding(claims):
@@ -65,21 +55,11 @@ def test_clean_papers_have_no_finding_and_misprints_no_other(findings):
     assert all(rates[2] == 0 for rates in findings.values()), findings
 
 
-@pytest.mark.parametrize(
-    "planted",
-    [
-        "the average of another row",
-        "a setting with two values",
-        "one digit of a copied row",
-        "a sentence with another size",
-        "a sentence the other way",
-    ],
-)
-def test_a_planted_misprint_is_found(findings, planted):
-    assert findings[planted][0] == 1
+# A changed last digit moves an average by less than it is printed with; some accuracies fit by chance.
+MISSED = {"two digits exchanged": 0.2, "one digit of a score": 0.5, "any two digits, TREC of 500 items": 0.2}
+MISSED |= {"any two digits, MRPC of 1725 items": 1, "any two digits, SST of 1821 items": 1}
 
 
-def test_what_arithmetic_can_miss_is_mostly_found(findings):
-    """A changed last digit moves an average by less than it is printed with; some accuracies fit by chance."""
-    assert findings["two digits exchanged"][0] > 0.8 and findings["one digit of a score"][0] > 0.5
-    assert findings["any two digits, TREC of 500 items"][0] > 0.8
+def test_planted_misprints_are_found(findings):
+    for planted, (_, missed, _) in findings.items():
+        assert missed is None or missed <= MISSED.get(planted, 0), planted

@@ -1,31 +1,37 @@
-"""The package: what it says of itself, and what it does where it is installed without its checkout."""
+"""The package: what it says of itself, the environments of its lock, and what it does without its checkout."""
 
-import os
 import re
+import runpy
+import shutil
 import subprocess
 import sys
 import tomllib
-import zipfile
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from project import Project
 
 import csebench
 from csebench import cli
 from csebench.base.project import REPOSITORY, ROOT
 from csebench.cli import verbs
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT, ENVS = SETTINGS["project"], ROOT / "envs"
+MAKE = runpy.run_path(str(ENVS / "make.py"))
+FAMILIES = MAKE["FAMILIES"]
+LOCKED = {name: version for name, (version, _) in MAKE["lock"]().items()}
+EXTRAS = PROJECT["optional-dependencies"]
+DEPENDENCIES = [Requirement(line) for line in PROJECT["dependencies"] + EXTRAS["docs"]]
 
 
-@pytest.mark.parametrize("checkout, suffix", [(True, " (commit 0123456789, with changes)"), (False, "")])
-def test_version_names_the_commit_of_a_checkout(checkout, suffix, capsys, monkeypatch):
+def test_version_names_the_commit_of_a_checkout(capsys, monkeypatch):
     monkeypatch.setattr(verbs, "code_state", lambda: {"commit": "0123456789abcdef", "dirty_diff_sha256": "ab"})
-    monkeypatch.setattr(verbs, "IS_INSTALLED", not checkout)
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit, match=r"^0$"):
         cli.main(["--version"])
-    assert ended.value.code == 0
-    assert capsys.readouterr().out == f"csebench {csebench.__version__}{suffix}\n"
+    assert capsys.readouterr().out == f"csebench {csebench.__version__} (commit 0123456789, with changes)\n"
 
 
 def test_citation_and_changelog_fit_the_package():
@@ -37,47 +43,62 @@ def test_citation_and_changelog_fit_the_package():
 
 
 def test_a_wheel_has_all_tables_of_data():
-    included = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
-    assert {f"data/{path.name}" for path in (ROOT / "data").glob("*.yaml")} <= {*included["force-include"]}
+    included = SETTINGS["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    assert {f"data/{path.name}" for path in (ROOT / "data").glob("*.yaml")} <= {*included}
 
 
-def test_before_a_commit_runs_checks_of_ci():
-    (local,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
-    checks = (ROOT / ".ci" / "run").read_text()
-    assert all(f"\n{hook['entry']} " in checks for hook in local["hooks"])
+def test_lock_satisfies_the_project():
+    assert len(LOCKED) == len(re.findall(r"^[^#\n]", (ENVS / "lock.txt").read_text(), re.M))
+    for wanted in (*DEPENDENCIES, *map(Requirement, EXTRAS["syntax"])):
+        assert wanted.specifier.contains(LOCKED[canonicalize_name(wanted.name)]), wanted
+
+
+def test_families_are_those_of_rules_and_hold_what_jobs_import():
+    """The dependencies in pyproject.toml, without what starts and watches jobs. Training can score."""
+    rules = "".join(path.read_text() for path in (ROOT / "rules").glob("*.smk"))
+    assert set(re.findall(r"envs/([\w.]+)", rules)) == {f"{family}.yaml" for family in FAMILIES}
+    not_of_jobs = {"pandas", "snakemake"}
+    assert set.union(*FAMILIES.values()) == {canonicalize_name(d.name) for d in DEPENDENCIES} - not_of_jobs
+    assert FAMILIES["train"] >= FAMILIES["evaluate"]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_environment_is_what_make_writes_with_the_pins_of_the_lock(family):
+    text = (ENVS / f"{family}.yaml").read_text()
+    pins = dict(pin.split("==") for pin in yaml.safe_load(text)["dependencies"][-1]["pip"])
+    assert text == MAKE["environment"](family)
+    assert pins.items() <= LOCKED.items() and pins.keys() >= FAMILIES[family]
+    assert (family == "report") == (not re.findall(r"^(torch|nvidia|cuda|triton|transformers)", "\n".join(pins), re.M))
+
+
+def test_images_install_the_lock():
+    docker, apptainer = ((ENVS / name).read_text() for name in ("Dockerfile", "apptainer.def"))
+    python = f"python:{MAKE['PYTHON']}-slim-bookworm\n"
+    assert f"FROM {python}" in docker and f"From: {python}" in apptainer
+    assert "COPY lock.txt /\n" in docker and "\n    envs/lock.txt /lock.txt\n" in apptainer
+    packages = r"--no-install-recommends (.+?)(?: \\)?\n|(https://\S+)"
+    assert re.findall(packages, docker) == re.findall(packages, apptainer)
 
 
 @pytest.mark.slow
 def test_a_wheel_is_enough_for_a_folder_of_ones_own(tmp_path):
-    """Without a clone: a table from the published scores, a method that is tried, its page, and a scored model."""
-    build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "-q", "-w", str(tmp_path), str(ROOT)]
-    subprocess.run(build, check=True)
+    """Without a clone: a table from the published scores, a method that is tried, and its page by Snakemake."""
+    subprocess.run([sys.executable, "-m", "pip", "wheel", "--no-deps", "-q", "-w", tmp_path, ROOT], check=True)
     (wheel,) = tmp_path.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(site := tmp_path / "site")
-    env = {**os.environ, "PYTHONPATH": str(site), "HF_HUB_OFFLINE": "1"}
-    before, work = {*site.rglob("*")}, tmp_path / "work"
-
-    def run(*command, folder=work):
-        return subprocess.run(
-            [sys.executable, "-B", "-m", *command], cwd=folder, env=env, capture_output=True, text=True
-        )
-
-    assert run("csebench", "init", "work", folder=tmp_path).returncode == 0
-    done = run("csebench", "render", "micse/table2", "--scale", "mini")
+    shutil.unpack_archive(wheel, site := tmp_path / "site", "zip")
+    before, work = {*site.rglob("*")}, Project(tmp_path)
+    work.env["PYTHONPATH"] = str(site)
+    assert work.csebench("--version").stdout == f"csebench {csebench.__version__}\n"
+    assert work.csebench("init", "work").returncode == 0
+    work.folder = tmp_path / "work"
+    done = work.csebench("render", "micse/table2", "--scale", "mini")
     committed = (ROOT / "results" / "mini" / "micse" / "table2.md").read_text()
     elsewhere = committed.replace("../../../docs/", f"{REPOSITORY}/blob/main/docs/")
     elsewhere = elsewhere.replace("`snakemake -j4", "`snakemake -s $(csebench snakefile) -j4")
     assert done.stdout.rstrip() == elsewhere.rstrip(), done.stderr
-    assert run("csebench", "new", "method", "mine").returncode == 0
-    done = run("csebench", "try", "methods/mine.py", "--scale", "smoke", "--seeds", "2")
+    assert work.csebench("new", "method", "mine").returncode == 0
+    done = work.csebench("try", "methods/mine.py", "--scale", "smoke", "--seeds", "2")
     assert done.returncode == 0 and "Page: results/try_mine/table1.md" in done.stdout, done.stderr
-    snakefile = run("csebench", "snakefile").stdout.strip()
-    (work / "results" / "try_mine" / "table1.md").unlink()
-    done = run("snakemake", "-s", snakefile, "-j2", "results/try_mine/table1.md")
-    assert done.returncode == 0 and (work / "results" / "try_mine" / "table1.md").exists(), done.stderr
-    data = str(site / "csebench" / "_project" / "data" / "smoke")
-    scored = ("--model", "bert-mini-wiki", "--pooler", "avg", "--evaluators", "sts", "--data", data)
-    done = run("csebench", "evaluate", *scored, "--out", "scores.json")
-    assert done.returncode == 0 and (work / "scores.json").exists(), done.stderr
+    (work.folder / "results" / "try_mine" / "table1.md").unlink()
+    work.make("-s", work.csebench("snakefile").stdout.strip(), "results/try_mine/table1.md")
     assert {path for path in site.rglob("*") if "__pycache__" not in path.parts} <= before

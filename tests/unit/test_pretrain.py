@@ -4,20 +4,16 @@ import json
 from unittest import mock
 
 import pytest
+import torch
+from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer, Trainer
 
-from csebench.base.project import ROOT
+from encoders.pretrain import main
 
-CORPUS = ROOT / "data" / "smoke" / "wiki" / "smoke.txt"
 SMALL = ["--batch-size=8", "--layers=1", "--hidden=16", "--heads=2", "--vocab-size=300", "--max-length=40"]
 
 
 @pytest.mark.slow
-def test_makes_an_encoder_that_learns_and_loads_and_goes_on_where_it_was_stopped(tmp_path):
-    import torch
-    from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer, Trainer
-
-    from encoders.pretrain import main
-
+def test_makes_an_encoder_that_learns_and_loads_and_goes_on_where_it_was_stopped(tmp_path, corpus):
     evaluate, out = Trainer.evaluate, tmp_path / "small"
 
     def dies(self, *args, **kwargs):
@@ -25,7 +21,7 @@ def test_makes_an_encoder_that_learns_and_loads_and_goes_on_where_it_was_stopped
             raise KeyboardInterrupt
         return evaluate(self, *args, **kwargs)
 
-    arguments = [str(CORPUS), "--out", str(out), "--steps=12", *SMALL]
+    arguments = [str(corpus), "--out", str(out), "--steps=12", *SMALL]
     with mock.patch.object(Trainer, "evaluate", dies), pytest.raises(KeyboardInterrupt):
         main(arguments)
     with mock.patch.object(Trainer, "training_step", autospec=True, side_effect=Trainer.training_step) as steps:
@@ -43,26 +39,8 @@ def test_makes_an_encoder_that_learns_and_loads_and_goes_on_where_it_was_stopped
 
 
 def test_a_corpus_of_a_few_lines_is_refused(tmp_path, capsys):
-    from encoders.pretrain import main
-
     (tmp_path / "few.txt").write_text("one\ntwo\n")
     with pytest.raises(SystemExit):
         main([str(tmp_path / "few.txt"), "--out", str(tmp_path / "small"), "--steps=12"])
     assert "2 lines; at least 20 are needed" in capsys.readouterr().err
     assert not (tmp_path / "small").exists()
-
-
-def test_vocabulary_is_the_same_every_time():
-    from encoders.pretrain import train_tokenizer
-
-    sentences = CORPUS.read_text(encoding="utf-8").splitlines()
-    first, second = (train_tokenizer(sentences, 600).get_vocab() for _ in range(2))
-    assert first == second and len(first) == 600 and "##a" in first
-
-
-def test_the_shipped_encoder_is_what_its_card_says():
-    folder = ROOT / "encoders" / "bert-mini-wiki"
-    report = json.loads((folder / "pretraining.json").read_text())
-    card = (folder / "README.md").read_text()
-    assert f"{report['curve'][-1]['tokens']:,}" in card and "CC BY-SA" in card
-    assert sum(f.stat().st_size for f in folder.iterdir()) <= 12 * 10**6

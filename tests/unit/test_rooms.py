@@ -3,21 +3,24 @@
 import ast
 import subprocess
 import sys
-from graphlib import CycleError, TopologicalSorter
+from graphlib import TopologicalSorter
 
 import pytest
 
 from csebench.base.project import ROOT
 from csebench.plan import made_from
+from csebench.plan.registry import panels
 
 ROOMS = ("base", "plan", "data", "model", "train", "score", "report")
 TOP = ("run", "workflow", "versions", "api", "cli", "__main__")  # modules that stand above all rooms
-ORDER = [*ROOMS, *TOP]
+ORDER = ["__init__", *ROOMS, *TOP]
+ADAPTERS = ("methods", "evaluators")
 HEAVY = ("torch", "transformers", "mteb", "beir")
 LIGHT_ROOMS = ("plan", "report")  # that never import them
-MODULES = {
-    ".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in sorted((ROOT / "csebench").rglob("*.py"))
-}
+
+
+def name_of(path):
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
 
 
 def imports(path):
@@ -29,33 +32,20 @@ def imports(path):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def module_of(name):
-    """The module of csebench/ that a dotted name means: itself, or the one that defines it."""
-    return next((m for m in (name, name.rpartition(".")[0]) if m in MODULES), None)
+def room(name):
+    """Of a dotted name in csebench/; of another one its first part."""
+    return name.removeprefix("csebench.").split(".")[0]
 
 
-GRAPH = {module: {m for name in imports(path) if (m := module_of(name))} for module, path in MODULES.items()}
+MODULES = {name_of(path): path for path in sorted((ROOT / "csebench").rglob("*.py"))}
+IMPORTED = {module: [*imports(path)] for module, path in MODULES.items()}
+GRAPH = {m: {t for n in names for t in (n, n.rpartition(".")[0]) if t in MODULES} for m, names in IMPORTED.items()}
 
 
-def room(module):
-    return module.split(".")[1]
-
-
-def test_every_module_is_in_a_room():
-    strays = {m for m in MODULES if m != "csebench.__init__" and room(m) not in ORDER}
-    assert not strays, f"{strays}: put each into one of the rooms {ROOMS}, or name it in TOP with its reason"
-
-
-def test_no_room_imports_from_a_later_one():
-    upward = [(m, t) for m, targets in GRAPH.items() for t in targets if ORDER.index(room(t)) > ORDER.index(room(m))]
-    assert not upward
-
-
-def test_no_cycle():
-    try:
-        TopologicalSorter(GRAPH).prepare()
-    except CycleError as error:
-        pytest.fail(" -> ".join(error.args[1]))
+def test_every_module_is_in_a_room_and_imports_from_no_later_one_nor_in_a_circle():
+    assert {room(m) for m in MODULES} <= {*ORDER}, "put each module into one of ROOMS, or name it in TOP"
+    assert not [(m, t) for m in GRAPH for t in GRAPH[m] if ORDER.index(room(t)) > ORDER.index(room(m))]
+    TopologicalSorter(GRAPH).prepare()  # raises CycleError, which names the modules
 
 
 # Lines of Python of each room, docstrings included; arrows between rooms, and floors, of the whole project. They may
@@ -73,50 +63,37 @@ def test_a_room_does_not_grow(name):
 
 
 def test_the_house_has_few_floors_and_arrows():
-    """Of the project: rooms, modules at the top, and the folders that use them."""
-    graph = {}
-    for folder in ("csebench", "methods", "evaluators", "benchmarks", "encoders"):
+    graph, floors = {}, {}
+    for folder in ("csebench", *ADAPTERS, "benchmarks", "encoders"):
         for path in (ROOT / folder).rglob("*.py"):
-            parts = path.relative_to(ROOT).with_suffix("").parts
-            user = parts[1] if folder == "csebench" else folder
-            for name in imports(path):
-                words = name.split(".")
-                target = words[1] if words[0] == "csebench" and len(words) > 1 else words[0]
-                known = {*ROOMS, *TOP} if words[0] == "csebench" else {"methods", "evaluators", "encoders"}
-                if target in known and target != user:
-                    graph.setdefault(user, set()).add(target)
-    floors = {}
+            user = room(name_of(path))
+            targets = {room(n) for n in imports(path) if n.startswith(("csebench.", *ADAPTERS, "encoders"))}
+            graph.setdefault(user, set()).update(targets & {*ROOMS, *TOP, *ADAPTERS, "encoders"} - {user})
     for name in TopologicalSorter(graph).static_order():
         floors[name] = 1 + max((floors[target] for target in graph.get(name, ())), default=0)
     assert sum(map(len, graph.values())) <= MOST_ARROWS and max(floors.values()) <= MOST_FLOORS, floors
 
 
-@pytest.mark.parametrize("light", LIGHT_ROOMS)
-def test_no_heavy_import_in(light):
+def test_no_room_imports_adapters_and_no_light_one_what_is_heavy():
     """Written anywhere in the room, also inside of a function."""
-    heavy = [
-        (m, n) for m, path in MODULES.items() if room(m) == light for n in imports(path) if n.split(".")[0] in HEAVY
-    ]
-    assert not heavy
+    forbidden = {m: (*ADAPTERS, *(HEAVY if room(m) in LIGHT_ROOMS else ())) for m in MODULES}
+    assert not [(m, n) for m, names in IMPORTED.items() for n in names if n.split(".")[0] in forbidden[m]]
 
 
-def test_planning_and_reporting_load_nothing_heavy():
-    """Nor by way of what they import from other rooms."""
-    names = [m.removesuffix(".__init__") for m in MODULES if room(m) in (*LIGHT_ROOMS, "workflow", "cli")]
-    code = f"import sys; [__import__(n) for n in {names}]; print(*({{*{HEAVY}}} & {{*sys.modules}}))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
+def loaded_by(modules):
+    """Names of all modules that a new process has once it has imported these."""
+    code = f"import sys; [__import__(m.removesuffix('.__init__')) for m in {modules}]; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout.split()
+
+
+def test_planning_reporting_and_drawing_load_nothing_heavy():
+    """Nor by way of what they import from other rooms: pages and figures are made where torch is not installed."""
+    light = [m for m in MODULES if room(m) in (*LIGHT_ROOMS, "workflow", "cli")]
+    assert not {*HEAVY} & {*loaded_by([*light, *(f"evaluators.{name}" for (name,) in panels().values())])}
 
 
 def test_pages_are_rebuilt_for_every_room_that_writes_them():
     """csebench/plan/made_from.py: CODE names what csebench/report/ loads."""
-    names = [m for m in MODULES if room(m) == "report"]
-    code = f"import sys; [__import__(n.removesuffix('.__init__')) for n in {names}]; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    rooms = {name.split(".")[1] for name in loaded.split() if name.startswith("csebench.")}
-    assert rooms == set(made_from.CODE)
-
-
-@pytest.mark.parametrize("folder", ["methods", "evaluators"])
-def test_adapters_import_the_engine_and_not_the_other_way(folder):
-    assert not [(m, n) for m, path in MODULES.items() for n in imports(path) if n.split(".")[0] == folder]
+    loaded = loaded_by([m for m in MODULES if room(m) == "report"])
+    assert {room(m) for m in loaded if m.startswith("csebench.")} == {*made_from.CODE}

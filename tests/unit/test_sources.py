@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from made_up import use_project
+from made_up import copy_project
 
 from csebench import workflow
 from csebench.base import caches, files
@@ -54,13 +54,10 @@ def test_a_file_is_taken_from_the_first_root_that_has_it(tmp_path):
 
 
 def test_evaluators_read_two_folders_as_they_read_one(smoke_data, tmp_path):
-    """STS with one task in another folder: the same pairs, and the same sum of the data."""
-    parts = tmp_path / "a", tmp_path / "b"
-    for part in parts:
-        shutil.copytree(smoke_data, part)
-    shutil.rmtree(parts[0] / "downstream/STS/STS13-en-test")
-    (parts[0] / "downstream/SICK/SICK_test_annotated.txt").unlink()
-    root = DataRoot(parts)
+    """STS with two tasks in another folder: the same pairs, and the same sum of the data."""
+    for name in ("downstream/SICK", "downstream/STS/STS13-en-test"):
+        shutil.copytree(smoke_data / name, tmp_path / name)
+    root = DataRoot((tmp_path, smoke_data))
     assert data_sha256(protocol("sts"), root) == data_sha256(protocol("sts"), smoke_data)
     for task in ("STS13", "SICK-R"):
         assert [p.left for p in read_sts(root, task)] == [p.left for p in read_sts(smoke_data, task)]
@@ -103,43 +100,13 @@ def test_a_run_without_its_corpus_is_refused_with_one_message(given, capsys, mon
     assert f"Missing: {message.removeprefix('csebench: ')}" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("name", "changes", "words"),
-    [
-        ("wiki/a.txt", {}, ["wiki/a.txt: ", "CSEBENCH_DATA is nowhere, which is no folder", "no public source"]),
-        (catalog.STSB_DEV, {}, ["`csebench fetch senteval`", "CSEBENCH_DATA"]),
-        (catalog.STSB_DEV, {"data_root": "data/none"}, [f"data/none/{catalog.STSB_DEV}: no such file"]),
-    ],
-)
-def test_a_missing_file_is_named_with_what_to_do(name, changes, words, monkeypatch):
+def test_a_missing_file_is_named_with_what_to_do(monkeypatch):
     """A scale with a data root of its own fetches nothing."""
     monkeypatch.setenv("CSEBENCH_DATA", "nowhere")
-    scale = catalog.scale("mini").model_copy(update=changes)
-    text = where_data_is.no_file(name, scale)
-    assert all(word in text for word in words)
-    is_fetched = not changes and name == catalog.STSB_DEV
-    assert where_data_is.missing(name, scale) == (None if is_fetched else text)
-
-
-@pytest.mark.parametrize(
-    ("file", "source"),
-    [("wiki/*.txt", "wiki"), ("wiki/wiki1m_for_simcse.txt.gz", None), ("x/wiki/wiki1m_for_simcse.txt", None)],
-)
-def test_source_of_a_file(file, source):
-    assert where_data_is.source_of(file) == source
-
-
-def test_the_hash_of_given_data_changes_with_a_file(given):
-    """Empty where nothing is given."""
-    assert where_data_is.given_data("attention", "paper") == ""
-    (pattern,) = protocol("attention").files
-    path = put(given, pattern.replace("*", "a"))
-    hashes = set()
-    for text in ("one", "two"):
-        path.write_text(text)
-        caches.clear()
-        hashes.add(where_data_is.given_data("attention", "paper"))
-    assert len(hashes - {""}) == 2
+    mini = catalog.scale("mini")
+    text = where_data_is.missing(catalog.STSB_DEV, mini.model_copy(update={"data_root": "data/none"}))
+    assert f"data/none/{catalog.STSB_DEV}: no such file" in text and "`csebench fetch senteval`" in text
+    assert "CSEBENCH_DATA is nowhere, which is no folder" in where_data_is.missing("wiki/a.txt", mini)
 
 
 @pytest.fixture
@@ -152,14 +119,12 @@ def hashed(file):
     return where_data_is.kept_hashes({"sts.csv": file})["sts.csv"]
 
 
-def test_a_file_is_read_once(file, monkeypatch):
-    first = hashed(file)
-    monkeypatch.setattr(where_data_is, "sha256", lambda path: pytest.fail("was read again"))
-    assert hashed(file) == first == files.sha256(file)
-
-
-def test_a_changed_file_of_the_same_size_and_time_is_read_again(file):
+def test_a_file_is_read_again_only_when_it_changes(file, monkeypatch):
+    """Also where its size and the time of its content are as they were."""
     first, times = hashed(file), (file.stat().st_atime_ns, file.stat().st_mtime_ns)
+    with monkeypatch.context() as patched:
+        patched.setattr(where_data_is, "sha256", lambda path: pytest.fail("was read again"))
+        assert hashed(file) == first == files.sha256(file)
     file.write_text("two\n")
     os.utime(file, ns=times)
     files._sha256.cache_clear()  # of this process, which knows size and time only
@@ -175,48 +140,29 @@ def test_a_damaged_file_of_hashes_is_made_again(file, content):
 
 
 def test_mini_runs_on_public_data_as_the_docs_say(given, tmp_path, monkeypatch):
-    """The scale that docs/data.md makes has runs of its own, all of whose data rules fetch."""
-    command = r"^ +(sed .*) config/mini.yaml > config/(\w+).yaml$"
+    """Rules fetch all data of the scale that docs/data.md makes."""
+    command = r"^ +(sed .* config/mini.yaml > config/(\w+).yaml)$"
     ((sed, name),) = re.findall(command, (ROOT / "docs/data.md").read_text(), re.M)
-    (tmp_path / "config").mkdir()
-    shutil.copy(ROOT / "config/mini.yaml", tmp_path / "config/mini.yaml")
-    for folder in ("data", "papers", "results"):
-        (tmp_path / folder).symlink_to(ROOT / folder)
-    subprocess.run(f"{sed} config/mini.yaml > config/{name}.yaml", shell=True, check=True)
-    use_project(tmp_path, monkeypatch)
+    copy_project(tmp_path, monkeypatch, "config", "papers")
+    subprocess.run(sed, shell=True, check=True)
     (page,) = targets.parse_target("micse/table3", name)
-    assert page.runs() and not {*page.runs()} & {*targets.parse_target("micse/table3", "mini")[0].runs()}
+    assert page.runs()
     for run_id in page.runs():
         assert all(path.is_relative_to(catalog.FETCHED) for path in workflow.run_data(run_id, name))
 
 
 def test_what_cannot_be_had_plans_no_training_and_keeps_its_identity(given):
+    """A score that exists is shown without its data."""
     (page,) = targets.parse_target("msse/table8", "paper")
     assert page.runs() and not page.available() and not page.available_runs()
     assert {*page.runs()} <= {*targets.runs("paper")}
     assert "Flickr30k's captions are given out on request" in targets.unavailable(FLICKR, "paper")
-    put(given, "misc/flickr30k/captions.token")
-    caches.clear()
-    (page,) = targets.parse_target("msse/table8", "paper")
-    assert page.available_runs() == page.runs()
-
-
-def test_a_score_that_exists_is_shown_without_its_data(given):
-    (page,) = targets.parse_target("msse/table8", "paper")
     run_id, evaluator = next(iter(page.scores()))
     put(given.parent, str(targets.score_path(run_id, evaluator, "paper")), "{}")
-    assert {*page.available()} == {(run_id, evaluator)}
-    assert workflow.evaluator_data(evaluator, "paper") == []
-
-
-@pytest.mark.slow
-def test_all_of_scale_paper_is_planned_without_any_data(given):
-    """No file that jobs wait for is one that no rule makes."""
-    for run_id in {run_id for page in targets.pages("paper") for run_id in page.available_runs()}:
-        assert all(path.parts[0] in ("data", "runs") for path in workflow.run_data(run_id, "paper"))
-    for evaluator in {evaluator for page in targets.pages("paper") for _, evaluator in page.available()}:
-        paths = workflow.evaluator_data(evaluator, "paper")
-        assert all(path.is_relative_to(catalog.FETCHED) for path in paths)
+    assert {*page.available()} == {(run_id, evaluator)} and workflow.evaluator_data(evaluator, "paper") == []
+    put(given, "misc/flickr30k/captions.token")
+    caches.clear()
+    assert page.available_runs() == page.runs()
 
 
 def test_a_task_of_mteb_comes_from_its_hub_where_none_of_its_files_are_there(given, smoke_data):
@@ -227,12 +173,3 @@ def test_a_task_of_mteb_comes_from_its_hub_where_none_of_its_files_are_there(giv
     put(given, "misc/banking77/categories.json")
     caches.clear()
     assert "misc/banking77/t*.csv" in targets.unavailable(task, "paper")
-
-
-def test_a_run_is_scored_by_what_the_wanted_pages_show():
-    (page,) = targets.parse_target("micse/table2", "smoke")
-    shared = next(run_id for run_id in page.runs() if len(targets.evaluators("smoke")[run_id]) > 1)
-    assert workflow.wanted_evaluators(shared, "smoke", ["results/micse/table2.md"]) == "sts"
-    every = ",".join(sorted(targets.evaluators("smoke")[shared]))
-    assert workflow.wanted_evaluators(shared, "smoke", []) == every
-    assert workflow.wanted_evaluators(shared, "smoke", ["results/index.md"]) == every

@@ -1,4 +1,4 @@
-"""Verdicts, paired tests, Holm's correction and groups of ties against scipy and cases worked out by hand."""
+"""Verdicts, paired tests and Holm's correction against scipy and cases worked out by hand."""
 
 from math import sqrt
 
@@ -20,8 +20,7 @@ def seeds(mean, std, n):
     return mean + std * values / values.std(ddof=1)
 
 
-def half(verdict):
-    """Half the width of its interval."""
+def half_width(verdict):
     return (verdict.high - verdict.low) / 2
 
 
@@ -38,10 +37,9 @@ def test_verdict_changes_at_the_interval(level, inside, outside, text, half_unit
         assert stats.verdict(seeds(78 + side * (off + change), 0.3, n), printed(text)).name == expected
 
 
-@pytest.mark.parametrize("n", [1, 2])
-def test_two_seeds_are_too_few(n):
-    found = stats.verdict([78.0] * n, printed("78.00"))
-    assert (found.name, found.low) == (stats.TOO_FEW, None) and f"{n} of" in found.reason
+def test_two_seeds_are_too_few():
+    found = stats.verdict([78.0] * 2, printed("78.00"))
+    assert (found.name, found.low, found.reason) == (stats.TOO_FEW, None, "2 of at least 3 seeds")
 
 
 def test_without_spread_only_rounding_is_left():
@@ -53,16 +51,9 @@ def test_without_spread_only_rounding_is_left():
 @pytest.mark.parametrize(("text", "unit"), [("78.0", 0.1), ("78.00", 0.01)])
 def test_a_row_without_randomness(text, unit):
     """One printed unit, and ten; one run is enough."""
-    for units, expected in (
-        (1, stats.REPRODUCED),
-        (-1, stats.REPRODUCED),
-        (1.001, stats.CLOSE),
-        (-10, stats.CLOSE),
-        (10.01, stats.HIGHER),
-        (-10.01, stats.LOWER),
-    ):
+    for units, expected in ((-1, stats.REPRODUCED), (1.001, stats.CLOSE), (-10, stats.CLOSE), (10.01, stats.HIGHER)):
         found = stats.verdict([78 + units * unit], printed(text), deterministic=True)
-        assert found.name == expected and half(found) == pytest.approx(unit)
+        assert found.name == expected and half_width(found) == pytest.approx(unit)
 
 
 @pytest.mark.parametrize(("n", "m"), [(3, 5), (10, 5), (5, 2)])
@@ -82,8 +73,8 @@ def test_a_published_deviation_makes_it_welchs_test(n, m, own, theirs):
 def test_a_published_mean_without_a_deviation():
     """Of five seeds: our spread stands for theirs. A deviation of one run says nothing."""
     found = stats.verdict(seeds(78, 0.5, 10), printed("78.00"), seeds=5)
-    assert half(found) == pytest.approx(scipy.stats.t.ppf(0.975, 9) * 0.5 * sqrt(1 / 5 + 1 / 10) + 0.005)
-    one = [half(stats.verdict(seeds(78, 0.5, 10), printed(text), seeds=1)) for text in ("78.00", "78.00±9.99")]
+    assert half_width(found) == pytest.approx(scipy.stats.t.ppf(0.975, 9) * 0.5 * sqrt(1 / 5 + 1 / 10) + 0.005)
+    one = [half_width(stats.verdict(seeds(78, 0.5, 10), printed(text), seeds=1)) for text in ("78.00", "78.00±9.99")]
     assert one[0] == one[1]
 
 
@@ -92,8 +83,7 @@ def test_many_runs_have_an_interval_of_order_statistics():
     interval at 99 % still makes a value outside of it close."""
     values = np.append(np.linspace(77, 78, 49), 70)  # skewed: the normal interval reaches 80.1
     found = stats.verdict(values, printed("78.41"))
-    assert (found.low, found.high) == pytest.approx((70 - 0.005, 78 + 0.005))
-    assert found.name == stats.CLOSE
+    assert (found.low, found.high) == pytest.approx((70 - 0.005, 78 + 0.005)) and found.name == stats.CLOSE
     assert stats.verdict(values, printed("77.99")).name == stats.REPRODUCED
     assert stats.verdict(values, printed("90.00")).name == stats.LOWER
     few = stats.verdict(values[:38], printed("78.41"))
@@ -101,10 +91,9 @@ def test_many_runs_have_an_interval_of_order_statistics():
     assert stats.verdict(np.linspace(0, 1, 79), printed("0.9900")).high == pytest.approx(1 - 1 / 78 + 0.00005)
 
 
-def estimate(differences, item_variance=None):
-    differences = np.asarray(differences, dtype=float)
-    sd = differences.std(ddof=1) if len(differences) > 1 else None
-    return Estimate(differences.mean(), len(differences), sd, None if item_variance is None else sqrt(item_variance))
+def estimate(differences):
+    summary = stats.summarise(differences)
+    return Estimate(summary.mean, summary.n, summary.std, None)
 
 
 def test_paired_over_seeds_is_the_paired_t_test():
@@ -113,23 +102,7 @@ def test_paired_over_seeds_is_the_paired_t_test():
     assert estimate(a - b).p() == pytest.approx(expected.pvalue)
     assert estimate(a - b).interval() == pytest.approx(expected.confidence_interval())
     assert estimate(a - b).interval(0.1) == pytest.approx(expected.confidence_interval(0.9))
-
-
-def test_one_seed_over_right_and_wrong_items_is_mcnemars_test():
-    """15 items that only one row has right, 5 that only the other: χ² = 10² / 20, without continuity correction."""
-    d = np.array([1] * 15 + [-1] * 5 + [0] * 80)
-    assert estimate([d.mean()], np.square(d).mean() / len(d)).p() == pytest.approx(scipy.stats.chi2.sf(5, 1))
-
-
-def test_variances_of_seeds_and_items_add_up():
-    d = seeds(0.4, 0.6, 4)  # a variance of 0.36 / 4 = 0.09 on three degrees of freedom
-    p = estimate(d, 0.07).p()
-    assert p == pytest.approx(2 * scipy.stats.t.sf(0.4 / 0.4, 3 * (0.16 / 0.09) ** 2)) and p > estimate(d).p()
-
-
-def test_paired_at_its_edges():
-    assert estimate([0.3]).p() is None
-    assert (estimate([0.0, 0.0]).p(), estimate([0.5, 0.5]).p()) == (1.0, 0.0)
+    assert (estimate([0.3]).p(), estimate([0.0, 0.0]).p(), estimate([0.5, 0.5]).p()) == (None, 1.0, 0.0)
     assert estimate([0.5, 0.5]).interval() == (0.5, 0.5)
 
 

@@ -21,57 +21,37 @@ from csebench.score import models
 from csebench.score.evaluate import evaluate_run
 from csebench.train.run import load_encoder
 
-
-def edit_weights(folder, change):
-    weights = {name: weight.clone() for name, weight in load_file(folder / "model.safetensors").items()}
-    save_file(change(weights), folder / "model.safetensors", {"format": "pt"})
+CONFIG, TOKENIZER, FAST = "config.json", "tokenizer_config.json", "PreTrainedTokenizerFast"
 
 
-def without(folder, part):
-    edit_weights(folder, lambda weights: {name: w for name, w in weights.items() if part not in name})
-
-
-def add_weights(folder, weights):
-    edit_weights(folder, lambda others: others | {name: torch.ones(size) for name, size in weights.items()})
-
-
-def edit_config(folder, **changed):
-    edit(folder / "config.json", **changed)
-
-
-def edit_tokenizer(folder, **changed):
-    edit(folder / "tokenizer_config.json", **changed)
-
-
-def delete_tokenizer(folder):
-    (folder / "tokenizer.json").unlink()
+def edit_weights(folder, left_out="nothing", **added):
+    """Leave out the weights with a text in their names, and add others of given sizes."""
+    weights = load_file(folder / "model.safetensors")
+    weights = {name: weight.clone() for name, weight in weights.items() if left_out not in name}
+    weights |= {name: torch.ones(size) for name, size in added.items()}
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
 
 
 def use_vocabulary_file(folder, tokenizer_class):
     vocabulary = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]
     (folder / "vocab.txt").write_text("\n".join(vocabulary))
-    delete_tokenizer(folder)
-    edit_tokenizer(folder, tokenizer_class=tokenizer_class)
+    (folder / "tokenizer.json").unlink()
+    edit(folder / TOKENIZER, tokenizer_class=tokenizer_class)
 
 
-FAST = "PreTrainedTokenizerFast"
 DAMAGE = {
-    "no tokenizer": (delete_tokenizer, "no tokenizer in"),
+    "no tokenizer": (lambda f: (f / "tokenizer.json").unlink(), "no tokenizer in"),
     "vocab.json without merges.txt": (lambda f: (f / "tokenizer.json").rename(f / "vocab.json"), "no tokenizer in"),
-    "a layer less": (lambda f: without(f, "layer.1."), r"encoder\.layer\.1\..* not in its file of weights"),
-    "config of 2 layers": (lambda f: edit_config(f, num_hidden_layers=2), r"encoder\.layer\.2\..* not used, but in"),
-    "another type": (lambda f: edit_config(f, model_type="roberta"), "is roberta, but architectures has BertModel"),
-    "another size": (lambda f: edit_config(f, hidden_size=16), "of another shape"),
+    "a layer less": (lambda f: edit_weights(f, "layer.1."), r"encoder\.layer\.1\..* not in its file of weights"),
+    "another type": (lambda f: edit(f / CONFIG, model_type="roberta"), "is roberta, but architectures has BertModel"),
+    "another size": (lambda f: edit(f / CONFIG, hidden_size=16), "of another shape"),
     "cut off": (lambda f: os.truncate(f / "model.safetensors", 5000), "cannot be read"),
-    "LoRA": (lambda f: add_weights(f, {"lora_A": 2}), "lora_A: not used"),
-    "a part of the encoder": (lambda f: add_weights(f, {"bert.encoder.more": 2}), r"encoder\.more: not used"),
-    "no padding token": (lambda f: edit_tokenizer(f, tokenizer_class=FAST, pad_token=None), "padding token"),
-    "no tokenizer class": (lambda f: edit_tokenizer(f, tokenizer_class="BertModel"), "BertModel is no tokenizer"),
-    "an empty tokenizer": (
-        lambda f: use_vocabulary_file(f, "RobertaTokenizer"),
-        r"has \d tokens, but .* vocab_size 600",
-    ),
-    "a token more": (lambda f: edit_tokenizer(f, pad_token="[PADDING]"), "has 601 tokens, but .* vocab_size 600"),
+    "LoRA": (lambda f: edit_weights(f, lora_A=2), "lora_A: not used"),
+    "a part of the encoder": (lambda f: edit_weights(f, **{"bert.encoder.more": 2}), r"encoder\.more: not used"),
+    "no padding token": (lambda f: edit(f / TOKENIZER, tokenizer_class=FAST, pad_token=None), "padding token"),
+    "no tokenizer class": (lambda f: edit(f / TOKENIZER, tokenizer_class="BertModel"), "BertModel is no tokenizer"),
+    "an empty tokenizer": (lambda f: use_vocabulary_file(f, "RobertaTokenizer"), r"has \d tokens, but .* 600"),
+    "a token more": (lambda f: edit(f / TOKENIZER, pad_token="[PADDING]"), "has 601 tokens, but .* 600"),
 }
 
 
@@ -90,12 +70,12 @@ def test_a_damaged_encoder_is_not_loaded(damage, message, encoder):
 
 def test_heads_that_an_encoder_does_not_use_are_no_damage(encoder):
     heads = {"cls.predictions.bias": 3, "mlp.dense.weight": (2, 2), "bert.mlp.bias": 2}
-    add_weights(encoder, heads | {"embeddings.position_ids": (1, 128)})  # saved by transformers before 4.31
+    edit_weights(encoder, **heads, **{"embeddings.position_ids": (1, 128)})  # saved by transformers before 4.31
     assert load(encoder).num_layers == 3
 
 
 def test_a_pooler_is_new_only_where_it_is_trained(encoder):
-    without(encoder, "pooler")
+    edit_weights(encoder, "pooler")
     with pytest.raises(BadInput, match=r"pooler\.dense\.\w+ and 1 more: not in its file"):
         load(encoder, with_pooler=True)
     assert load(encoder, with_pooler=True, new_pooler=True).model.pooler is not None
@@ -103,7 +83,7 @@ def test_a_pooler_is_new_only_where_it_is_trained(encoder):
 
 
 def test_prompts_and_masked_lm_need_a_mask_token(encoder):
-    edit_tokenizer(encoder, tokenizer_class=FAST, mask_token=None)
+    edit(encoder / TOKENIZER, tokenizer_class=FAST, mask_token=None)
     for needs_it in (lambda: load(encoder).tokenize(["a"], pooler="mask"), lambda: load(encoder).masked_lm()):
         with pytest.raises(BadInput, match="no mask token"):
             needs_it()
@@ -128,13 +108,11 @@ def sentence_transformer(tiny_bert, tmp_path_factory):
     return save_sentence_transformer(tiny_bert, tmp_path_factory.mktemp("models") / "whole")
 
 
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        *(DAMAGE[name] for name in ("no tokenizer", "a layer less", "no padding token")),
-        (lambda f: Dense(16, 8).save(str(f / "2_Dense")), "cannot be read"),
-    ],
-)
+OF_SENTENCE_TRANSFORMERS = [DAMAGE[name] for name in ("no tokenizer", "a layer less", "no padding token")]
+OF_SENTENCE_TRANSFORMERS += [(lambda f: Dense(16, 8).save(str(f / "2_Dense")), "cannot be read")]
+
+
+@pytest.mark.parametrize(("damage", "message"), OF_SENTENCE_TRANSFORMERS)
 def test_a_damaged_folder_of_sentence_transformers_is_not_opened(damage, message, sentence_transformer, tmp_path):
     folder = shutil.copytree(sentence_transformer, tmp_path / "st")
     damage(folder)
@@ -144,24 +122,17 @@ def test_a_damaged_folder_of_sentence_transformers_is_not_opened(damage, message
 
 BAD_MAPS = [b"nonsense", save({"a": np.zeros(3)}), save({"shift": np.zeros(3), "matrix": np.eye(3)})]
 BAD_MAPS += [save({"shift": np.full(32, np.nan), "matrix": np.eye(32)})]
+BAD_FILES = [("transform.safetensors", content, "fitted map") for content in BAD_MAPS]
+BAD_FILES += [("csebench.json", b'{"control": "simcse"}', "control: simcse is none")]
+BAD_FILES += [("csebench.json", b'{"control": "random", "params": {"dimension": 3}}', "'dimensions'")]
 
 
-@pytest.mark.parametrize("content", BAD_MAPS, ids=["text", "other keys", "another size", "not finite"])
-def test_a_damaged_fitted_map_is_not_opened(content, encoder):
-    (encoder / "transform.safetensors").write_bytes(content)
-    with pytest.raises(BadInput, match="fitted map"):
-        models.open_model(str(encoder), "avg")
-
-
-BAD_CONTROLS = [({"control": "simcse"}, "control: simcse is none"), ({"control": "random", "seed": -1}, "seed: ")]
-BAD_CONTROLS += [({"control": "random", "params": {"dimension": 3}}, "'dimensions'")]
-
-
-@pytest.mark.parametrize(("facts", "message"), BAD_CONTROLS, ids=str)
-def test_a_control_that_cannot_be_is_not_opened(facts, message, tmp_path):
-    (tmp_path / "csebench.json").write_text(json.dumps(facts))
+@pytest.mark.parametrize(("file", "content", "message"), BAD_FILES)
+def test_a_model_with_a_damaged_file_of_ours_is_not_opened(file, content, message, encoder):
+    """A fitted map that is none, has other keys, is of another size or not finite; a control that cannot be."""
+    (encoder / file).write_bytes(content)
     with pytest.raises(BadInput, match=message):
-        open_model(tmp_path)
+        models.open_model(str(encoder), "avg")
 
 
 @pytest.fixture
@@ -170,41 +141,34 @@ def run(finished, tmp_path):
     return shutil.copytree(finished("simcse"), tmp_path / "run")
 
 
-DIFFER = "files differ from those that training wrote"
-
-
 DIFFERENCES = {
-    "edited": lambda model: edit_config(model, hidden_dropout_prob=0.3),
-    "missing": delete_tokenizer,
-    "added": lambda model: (model / "more.json").write_text("{}"),
+    "edited": lambda model: edit(model / CONFIG, hidden_dropout_prob=0.3),
+    "missing": lambda model: (model / "tokenizer.json").unlink(),
+    "added": lambda model: (model / "more.json").touch(),
 }
 
 
 @pytest.mark.parametrize("damage", DIFFERENCES.values(), ids=DIFFERENCES)
-def test_a_run_whose_files_differ_is_not_done(damage, run, make_spec):
-    assert is_done(run, make_spec("simcse"))
+def test_a_run_whose_files_differ_is_not_used(damage, run, make_spec, smoke_data):
+    """It is not done, nor scored, even where its scores are kept, nor the start of another."""
+    uses = (
+        lambda: is_done(run, make_spec("simcse")),
+        lambda: evaluate_run(run, ["stsb_dev"], smoke_data, Evaluation()),
+        lambda: load(run / "model", revision="simcse-0123456789"),
+    )
+    assert all(use() for use in uses)
     damage(run / "model")
-    with pytest.raises(BadInput, match=f"{DIFFER}.* Delete {run}"):
-        is_done(run, make_spec("simcse"))
-
-
-def test_a_damaged_run_is_neither_scored_nor_the_start_of_another(run, smoke_data):
-    """Even where its scores are kept."""
-    evaluate_run(run, ["sts"], smoke_data, Evaluation())
-    edit_config(run / "model", hidden_dropout_prob=0.3)
-    with pytest.raises(BadInput, match=DIFFER):
-        evaluate_run(run, ["sts"], smoke_data, Evaluation())
-    with pytest.raises(BadInput, match=DIFFER):
-        load(run / "model", revision="simcse-0123456789")
+    for use in uses:
+        with pytest.raises(BadInput, match=f"files differ from those that training wrote.* Delete {run}"):
+            use()
 
 
 def test_what_is_not_of_the_model_is_no_damage(run, make_spec):
-    """A card that is edited, hidden folders, and a report of before models had sums."""
+    """A card that is edited, hidden files, and a report of before models had sums."""
     (run / "model" / "README.md").write_text("# ours\n")
-    (run / "model" / ".cache").mkdir()
-    (run / "model" / ".cache" / "more").touch()
+    (run / "model" / ".gitignore").touch()
     assert is_done(run, make_spec("simcse"))
     report = json.loads((run / "model" / "training.json").read_text()) | {"model_sha256": None}
     write_json(run / "model" / "training.json", with_digest(report))
-    edit_config(run / "model", hidden_dropout_prob=0.3)
+    edit(run / "model" / CONFIG, hidden_dropout_prob=0.3)
     assert is_done(run, make_spec("simcse"))

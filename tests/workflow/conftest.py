@@ -3,25 +3,12 @@
 import re
 
 import pytest
-from project import RETRIEVAL, Project, new_project
+from project import ONE_ROW, Project, new_project
 
 from csebench.base.processes import locked
 
-PAPER = """
-name: tiny
-label: Tiny
-title: A paper of two rows
-reference: "Nobody 2026"
-tables:
-  "2":
-    title: two rows
-    columns: [{label: "0.1%", size: "0.1%", task: Avg.}, {label: "1%", size: "1%", task: Avg.}]
-    rows:
-      - {label: BERT, run: {method: bert}, source: copied, from: "someone", values: ["31.40", "31.40"]}
-      - {label: SimCSE, run: {method: simcse}, source: measured, values: ["67.94±1.16", null]}
-      - {label: Other, missing: "no adapter yet", source: copied, from: "someone", values: ["1.00", "2.00"]}
-"""
-PAPER += RETRIEVAL
+BERT = '      - {label: BERT, run: {method: bert}, source: copied, from: "someone", values: ["31.40"]}\n'
+PAPER = ONE_ROW.replace("    rows:\n", f"    rows:\n{BERT}", 1)
 PAPER += """
 figures:
   "1":
@@ -34,8 +21,7 @@ figures:
       - {label: BERT, run: {method: bert}, source: rerun, values: ["31.40", "31.40"]}
       - {label: SimCSE, run: {method: simcse}, source: measured, values: ["74.96±0.65", "75.76±0.24"]}
 claims:
-  - {quote: "far above BERT", section: "4", table: "2", row: SimCSE, versus: [BERT], columns: ["0.1%"], by: "36.5"}
-  - {quote: more, section: "4", figure: "1", row: SimCSE, versus: [SimCSE], columns: ["10%"], versus_column: "1%"}
+  - {quote: "far above BERT", section: "4", table: "2", row: SimCSE, versus: [BERT], columns: ["1%"], by: "36.5"}
 """
 
 
@@ -46,9 +32,8 @@ def made(tmp_path_factory, worker_id):
     shared = (base if worker_id == "master" else base.parent) / "workflow_made"
     with locked(shared):
         if not shared.exists():
-            project = new_project(
-                tmp_path_factory.mktemp("made") / "csebench", PAPER, "bert simcse random", "smoke paper"
-            )
+            folder = tmp_path_factory.mktemp("made") / "csebench"
+            project = new_project(folder, PAPER, "bert simcse random", "smoke paper")
             text = (project.folder / "methods" / "simcse.py").read_text()
             variants = re.search(r'^        "mlm": \(.*?(?=^    \},)', text, re.M | re.S)[0]
             project.edit("methods/simcse.py", variants, "")

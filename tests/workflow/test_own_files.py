@@ -4,8 +4,11 @@ import pytest
 from project import copied
 
 pytestmark = pytest.mark.slow
-QUICK = "cli csv_tables docs plan rooms spec variants versions"  # that can see new files
 MADE = {"method": "own_method", "component": "own_part", "evaluator": "own_score", "paper": "own_paper"}
+RUNS = {name: [f"tests/conformance/test_{name}.py", "-k", "own_"] for name in ("conformance", "evaluators")}
+QUICK = ["cli", "csv_tables", "docs", "plan", "rooms", "spec", "variants", "versions"]  # that can see new files
+RUNS["others"] = ["-m", "not slow", *(f"tests/unit/test_{name}.py" for name in QUICK)]
+RUNS["others"] += ["tests/protocol/test_papers.py", "tests/workflow/test_golden.py"]
 
 
 @pytest.fixture(scope="module")
@@ -22,18 +25,11 @@ def project(tmp_path_factory):
     return project
 
 
-def test_their_own_rules_hold(project):
-    """The conformance suite, as docs/methods.md and docs/evaluators.md say."""
-    for words in ("conformance.py -k own_", "evaluators.py -k own_"):
-        done = project.run(*f"-q -p no:cacheprovider tests/conformance/test_{words}".split(), module="pytest")
-        assert done.returncode == 0 and " passed" in done.stdout, done.stdout[-3000:]
-
-
-def test_no_other_test_fails(project):
-    tests = [f"tests/unit/test_{name}.py" for name in QUICK.split()]
-    tests += ["tests/protocol/test_papers.py", "tests/workflow/test_golden.py"]
-    done = project.run("-q", "-p", "no:cacheprovider", "-m", "not slow", *tests, module="pytest")
-    assert done.returncode == 0, done.stdout[-3000:]
+@pytest.mark.parametrize("words", RUNS.values(), ids=RUNS)
+def test_their_own_rules_hold_and_no_other_test_fails(words, project):
+    """The conformance suite, as docs/methods.md and docs/evaluators.md say, and the project's tests."""
+    done = project.run("-q", "-p", "no:cacheprovider", *words, module="pytest")
+    assert done.returncode == 0 and " passed" in done.stdout, done.stdout[-3000:]
 
 
 def test_their_page_is_made(project):
