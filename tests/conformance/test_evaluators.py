@@ -92,7 +92,7 @@ def test_the_engine_names_no_evaluator():
     """What it needs to know of one, the evaluator declares."""
     folder, quoted = ROOT / "csebench", re.compile(rf'"({"|".join(names(EVALUATORS))})[:"]')
     named = {path: {*quoted.findall(path.read_text(encoding="utf-8"))} for path in folder.rglob("*.py")}
-    assert {str(path.relative_to(folder)): found for path, found in named.items() if found} == ALLOWED
+    assert {str(path.relative_to(folder)): evaluators for path, evaluators in named.items() if evaluators} == ALLOWED
 
 
 @pytest.mark.parametrize("evaluator", WITH_TRUTH)

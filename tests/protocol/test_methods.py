@@ -174,11 +174,11 @@ def test_consistency_of_rankings():
 
 def test_smoothing_rises_over_half_the_run(build):
     (method,) = build("iscse", variant="large", params={"steps": 100})
-    found = []
+    weights = []
     for method.step in range(100):
-        found.append(method.weight())
-    assert found[0] == pytest.approx(0.005) and found[25] == pytest.approx(0.0182, abs=1e-4)
-    assert found[50:] == pytest.approx([0.05] * 50) and found == sorted(found)
+        weights.append(method.weight())
+    assert weights[0] == pytest.approx(0.005) and weights[25] == pytest.approx(0.0182, abs=1e-4)
+    assert weights[50:] == pytest.approx([0.05] * 50) and weights == sorted(weights)
 
 
 def test_whitening_makes_the_covariance_the_identity():

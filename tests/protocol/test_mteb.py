@@ -64,7 +64,7 @@ def test_mteb_reads_the_result_file(tiny_bert, smoke_data, tmp_path):
     assert {*results} == {*names}
     for name, result in results.items():
         assert result.dataset_revision == mteb.get_task(name).metadata.revision
-        scores = {own["hf_subset"]: own["main_score"] for own in result.scores["test"]}
+        scores = {subset["hf_subset"]: subset["main_score"] for subset in result.scores["test"]}
         ours = next(row["value"] for row in evaluated["scores"] if row["task"] == name)
         assert scores["en" if "en" in scores else "default"] == pytest.approx(ours, abs=1e-6)
 
@@ -156,13 +156,13 @@ def test_published_data_are_mtebs(task):
     """As many examples, and letters, as mteb counted on its hub, and the same classes in the same order."""
     facts = mteb.get_task(task).metadata.descriptive_stats
     for (subset, split), rows in read(REAL, task).items():
-        own = facts[split].get("hf_subset_descriptive_stats", {subset: facts[split]})[subset]
-        assert len(rows) == own["num_samples"]
+        counts = facts[split].get("hf_subset_descriptive_stats", {subset: facts[split]})[subset]
+        assert len(rows) == counts["num_samples"]
         columns = list(zip(*rows, strict=True))
-        kinds = ("text1_statistics", "text2_statistics") if "text1_statistics" in own else ("text_statistics",)
+        kinds = ("text1_statistics", "text2_statistics") if "text1_statistics" in counts else ("text_statistics",)
         for column, kind in zip(columns, kinds, strict=False):
             blanks = int((task, kind) == ("STS14", "text1_statistics"))  # read_sts makes one of two
-            assert sum(map(len, column)) == own[kind]["total_text_length"] - blanks
-        if "text_statistics" in own:
-            labels = {int(label): count["count"] for label, count in own["label_statistics"]["labels"].items()}
+            assert sum(map(len, column)) == counts[kind]["total_text_length"] - blanks
+        if "text_statistics" in counts:
+            labels = {int(label): count["count"] for label, count in counts["label_statistics"]["labels"].items()}
             assert list(dict.fromkeys(columns[1])) == list(labels) and Counter(columns[1]) == labels

@@ -295,15 +295,15 @@ def test_replaced_token_detection(name, precision, tmp_path, monkeypatch):
 @pytest.mark.parametrize("loss", [losses.info_nce, losses.nt_xent])
 def test_no_gradient_reaches_the_queue_and_autocast_does_not_round_cosines(loss):
     """bf16 has 8 bits: at temperature 0.02 a cosine rounded to them moves a logit by up to 0.1."""
-    found, views = [], [torch.randn(rows, 6) for rows in (5, 5, 7)]
+    results, views = [], [torch.randn(rows, 6) for rows in (5, 5, 7)]
     for enabled in (False, True):
         z1, z2, queue = (view.clone().requires_grad_() for view in views)
         with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
             value = loss(z1, z2, 0.02, queue)
         value.backward()
         assert queue.grad is None
-        found.append((value.detach(), z1.grad))
-    torch.testing.assert_close(found[1], found[0], rtol=0, atol=0)
+        results.append((value.detach(), z1.grad))
+    torch.testing.assert_close(results[1], results[0], rtol=0, atol=0)
 
 
 HALF = {

@@ -35,11 +35,11 @@ ITEMS = {name: np.array(values) for name, values in ITEMS.items()}
 
 
 def test_a_rank_correlation_concatenates_its_items_and_a_mean_weighs_arrays_the_same():
-    found = sample(ITEMS, evaluator_declaration("sts").items, "STS12", "spearman")
-    assert (found.values.tolist(), found.gold.tolist()) == ([1, 2, 3], [4, 5, 6])
-    assert found.sentences.tolist() == [[1, 2], [2, 3], [4, 5]]
-    found = sample(ITEMS, evaluator_declaration("beir").items, "any", "recall@1")  # forums of 2, 4 and 1 queries
-    assert found.values.mean() == pytest.approx((0.5 + 9 + 9) / 3) and len(found.values) == 7
+    items = sample(ITEMS, evaluator_declaration("sts").items, "STS12", "spearman")
+    assert (items.values.tolist(), items.gold.tolist()) == ([1, 2, 3], [4, 5, 6])
+    assert items.sentences.tolist() == [[1, 2], [2, 3], [4, 5]]
+    items = sample(ITEMS, evaluator_declaration("beir").items, "any", "recall@1")  # forums of 2, 4 and 1 queries
+    assert items.values.mean() == pytest.approx((0.5 + 9 + 9) / 3) and len(items.values) == 7
 
 
 @pytest.mark.parametrize(
@@ -171,18 +171,18 @@ def test_the_primary_question_comes_first_and_is_not_corrected(sts):
 
 
 def test_a_difference_is_in_points_and_one_untrained_run_stands_for_every_seed(sts):
-    found = pair(against="Untrained")
-    assert found.estimate.gain == pytest.approx(np.mean(sts["Good"]) - sts["Untrained"][0])
-    assert (found.columns, found.estimate.seeds) == ("Avg.", 3)
+    comparison = pair(against="Untrained")
+    assert comparison.estimate.gain == pytest.approx(np.mean(sts["Good"]) - sts["Untrained"][0])
+    assert (comparison.columns, comparison.estimate.seeds) == ("Avg.", 3)
 
 
 def test_p_is_of_seeds_and_items(sts):
-    found, d = pair(), np.subtract(sts["Good"], sts["Bad"])
-    seeds, items = d.var(ddof=1) / 3, found.estimate.item_se**2
+    comparison, d = pair(), np.subtract(sts["Good"], sts["Bad"])
+    seeds, items = d.var(ddof=1) / 3, comparison.estimate.item_se**2
     df = (seeds + items) ** 2 / (seeds**2 / 2)
-    assert found.p == pytest.approx(2 * scipy.stats.t.sf(d.mean() / np.sqrt(seeds + items), df))
+    assert comparison.p == pytest.approx(2 * scipy.stats.t.sf(d.mean() / np.sqrt(seeds + items), df))
     half = scipy.stats.t.ppf(0.975, df) * np.sqrt(seeds + items)
-    assert (found.low, found.high) == pytest.approx((d.mean() - half, d.mean() + half))
+    assert (comparison.low, comparison.high) == pytest.approx((d.mean() - half, d.mean() + half))
 
 
 def test_an_average_resamples_its_test_sets_together(sts):
@@ -250,11 +250,11 @@ def test_accuracies_of_one_seed_are_compared_by_mcnemars_test(project):
         accuracies = {(task, "accuracy"): right.mean() for task, right in row.items()}
         publish(specs(2, label)[0], "transfer", accuracies, row | sentences)
     d = np.array([rows[0][task].astype(float) - rows[1][task] for task in ("MR", "CR")])
-    found = pair("A", "B", number=2)
-    assert (found.relation, found.columns) == (compare.ONE_SEED, "mean")
-    assert found.estimate.gain == pytest.approx(100 * d.mean())
+    comparison = pair("A", "B", number=2)
+    assert (comparison.relation, comparison.columns) == (compare.ONE_SEED, "mean")
+    assert comparison.estimate.gain == pytest.approx(100 * d.mean())
     z = abs(d.mean()) / np.sqrt(np.square(d).sum() / d.size**2)
-    assert found.estimate.p() == pytest.approx(2 * scipy.stats.norm.sf(z), rel=0.01)
+    assert comparison.estimate.p() == pytest.approx(2 * scipy.stats.norm.sf(z), rel=0.01)
 
 
 def test_a_question_whose_premise_is_not_shown_cannot_be_asked():

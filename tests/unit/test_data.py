@@ -39,8 +39,8 @@ def test_every_scored_pair_with_its_text(task, split, tmp_path):
     for name, content in FILES.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(content.encode())
-    found = {p.subset: [*zip(p.left, p.right, p.gold.tolist(), strict=True)] for p in read_sts(tmp_path, task, split)}
-    assert found == PAIRS[task, split]
+    pairs = {p.subset: [*zip(p.left, p.right, p.gold.tolist(), strict=True)] for p in read_sts(tmp_path, task, split)}
+    assert pairs == PAIRS[task, split]
 
 
 def test_published_totals():

@@ -38,8 +38,8 @@ def test_verdict_changes_at_the_interval(level, inside, outside, text, half_unit
 
 
 def test_two_seeds_are_too_few():
-    found = stats.verdict([78.0] * 2, printed("78.00"))
-    assert (found.name, found.low, found.reason) == (stats.TOO_FEW, None, "2 of at least 3 seeds")
+    verdict = stats.verdict([78.0] * 2, printed("78.00"))
+    assert (verdict.name, verdict.low, verdict.reason) == (stats.TOO_FEW, None, "2 of at least 3 seeds")
 
 
 def test_without_spread_only_rounding_is_left():
@@ -52,8 +52,8 @@ def test_without_spread_only_rounding_is_left():
 def test_a_row_without_randomness(text, unit):
     """One printed unit, and ten; one run is enough."""
     for units, expected in ((-1, stats.REPRODUCED), (1.001, stats.CLOSE), (-10, stats.CLOSE), (10.01, stats.HIGHER)):
-        found = stats.verdict([78 + units * unit], printed(text), deterministic=True)
-        assert found.name == expected and half_width(found) == pytest.approx(unit)
+        verdict = stats.verdict([78 + units * unit], printed(text), deterministic=True)
+        assert verdict.name == expected and half_width(verdict) == pytest.approx(unit)
 
 
 @pytest.mark.parametrize(("n", "m"), [(3, 5), (10, 5), (5, 2)])
@@ -62,18 +62,18 @@ def test_a_published_deviation_makes_it_welchs_test(n, m, own, theirs):
     """Digits enough that rounding has no say."""
     names = set()
     for off in np.sinh(np.linspace(-5, 5, 101)):
-        found = stats.verdict(seeds(70 + off, own, n), printed(f"70.0000000±{theirs}"), seeds=m)
+        verdict = stats.verdict(seeds(70 + off, own, n), printed(f"70.0000000±{theirs}"), seeds=m)
         p = scipy.stats.ttest_ind_from_stats(70 + off, own, n, 70, theirs, m, equal_var=False).pvalue
         expected = stats.REPRODUCED if p >= 0.05 else stats.CLOSE if p >= 0.01 else None
-        assert found.name == (expected or (stats.HIGHER if off > 0 else stats.LOWER))
-        names.add(found.name)
+        assert verdict.name == (expected or (stats.HIGHER if off > 0 else stats.LOWER))
+        names.add(verdict.name)
     assert len(names) == 4
 
 
 def test_a_published_mean_without_a_deviation():
     """Of five seeds: our spread stands for theirs. A deviation of one run says nothing."""
-    found = stats.verdict(seeds(78, 0.5, 10), printed("78.00"), seeds=5)
-    assert half_width(found) == pytest.approx(scipy.stats.t.ppf(0.975, 9) * 0.5 * sqrt(1 / 5 + 1 / 10) + 0.005)
+    verdict = stats.verdict(seeds(78, 0.5, 10), printed("78.00"), seeds=5)
+    assert half_width(verdict) == pytest.approx(scipy.stats.t.ppf(0.975, 9) * 0.5 * sqrt(1 / 5 + 1 / 10) + 0.005)
     one = [half_width(stats.verdict(seeds(78, 0.5, 10), printed(text), seeds=1)) for text in ("78.00", "78.00±9.99")]
     assert one[0] == one[1]
 
@@ -82,8 +82,8 @@ def test_many_runs_have_an_interval_of_order_statistics():
     """From the lowest to the highest of 39, which hold 95 % of further runs, whatever their distribution; the normal
     interval at 99 % still makes a value outside of it close."""
     values = np.append(np.linspace(77, 78, 49), 70)  # skewed: the normal interval reaches 80.1
-    found = stats.verdict(values, printed("78.41"))
-    assert (found.low, found.high) == pytest.approx((70 - 0.005, 78 + 0.005)) and found.name == stats.CLOSE
+    verdict = stats.verdict(values, printed("78.41"))
+    assert (verdict.low, verdict.high) == pytest.approx((70 - 0.005, 78 + 0.005)) and verdict.name == stats.CLOSE
     assert stats.verdict(values, printed("77.99")).name == stats.REPRODUCED
     assert stats.verdict(values, printed("90.00")).name == stats.LOWER
     few = stats.verdict(values[:38], printed("78.41"))

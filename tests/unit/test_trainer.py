@@ -255,9 +255,9 @@ def test_figures_on_dev(tiny_bert, monkeypatch):
     monkeypatch.setattr(metrics, "BLOCK", 2)
     encoder, texts = load_encoder(tiny_bert).eval(), ["a", "c c", "the b", "x y", "z w q"]
     pairs = Pairs("all", ["a", "a", "the b", "x y"], ["c c", "a", "a", "z w q"], np.array([5.0, 4.0, 4.5, 1.0]))
-    found, rounded = (trainer.dev_point(encoder, "avg", pairs, precision) for precision in ("fp32", "bf16"))
+    point, rounded = (trainer.dev_point(encoder, "avg", pairs, precision) for precision in ("fp32", "bf16"))
     unit = metrics.unit(SentenceEncoder(encoder, "avg").embed(texts))
     a, c, b = unit[:3]
-    assert found["alignment"] == pytest.approx((np.square(a - c).sum() + np.square(b - a).sum()) / 2, rel=1e-3)
-    assert found["uniformity"] == pytest.approx(np.log(np.exp(-2 * pdist(unit, "sqeuclidean")).mean()), rel=1e-3)
-    assert 0 < abs(rounded["alignment"] - found["alignment"]) < 0.05
+    assert point["alignment"] == pytest.approx((np.square(a - c).sum() + np.square(b - a).sum()) / 2, rel=1e-3)
+    assert point["uniformity"] == pytest.approx(np.log(np.exp(-2 * pdist(unit, "sqeuclidean")).mean()), rel=1e-3)
+    assert 0 < abs(rounded["alignment"] - point["alignment"]) < 0.05
