@@ -12,5 +12,6 @@ MODULES |= {"try_method": "cli.attempt"}
 
 def __getattr__(name: str):
     if name in MODULES:
-        return getattr(import_module(f"csebench.{MODULES[name]}"), name)
+        value = getattr(import_module(f"csebench.{MODULES[name]}"), name)
+        return import_module("csebench.api").for_notebooks(value) if callable(value) else value
     raise AttributeError(f"module 'csebench' has no attribute {name!r}")

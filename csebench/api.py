@@ -50,7 +50,7 @@ def for_notebooks(function: Callable[P, T]) -> Callable[P, T]:
         for name, value in signature.bind(*args, **kwargs).arguments.items():
             kind = signature.parameters[name].annotation
             try:
-                TypeAdapter(kind, config=ConfigDict(arbitrary_types_allowed=True)).validate_python(value)
+                TypeAdapter(kind, config=ConfigDict(arbitrary_types_allowed=True, strict=True)).validate_python(value)
             except ValidationError:
                 given = shortened(repr(value))
                 raise BadInput(f"{function.__name__}: {name}: must be {kind}, not {given}.") from None
@@ -60,7 +60,6 @@ def for_notebooks(function: Callable[P, T]) -> Callable[P, T]:
     return wrapper
 
 
-@for_notebooks
 def scores(scale: str = "mini") -> "pandas.DataFrame":
     """Every score of a scale: the columns of `scores.csv`, with what was run, and `value` in `unit`. Raises BadInput
     for an unknown scale or a damaged score file."""
@@ -73,7 +72,6 @@ def scores(scale: str = "mini") -> "pandas.DataFrame":
         return pandas.DataFrame(score_rows(scale), columns=SCORES)
 
 
-@for_notebooks
 def table(target: str, scale: str = "mini") -> "pandas.DataFrame":
     """Every cell of a table or figure (`micse/table2`), or of a table of all papers (`table2`, `methods`): the columns
     of `cells.csv`, and `unit`, that of `ours`, `std` and `published`. Raises BadInput for an unknown scale or target.
@@ -94,7 +92,6 @@ def table(target: str, scale: str = "mini") -> "pandas.DataFrame":
     return frame
 
 
-@for_notebooks
 def evaluate(
     model: SkipValidation[Encodes | str | Path],
     evaluators: str | list[str] = "sts",

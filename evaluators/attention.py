@@ -166,7 +166,7 @@ def dropout_views(model: SentenceEncoder) -> DropoutView:
 
     encoder = copy.deepcopy(model.encoder).train()
     encoder.set_dropout(DROPOUT)
-    encoder.keep_attention(range(encoder.num_layers))
+    encoder.attention_layers.update(range(encoder.num_layers))
 
     def view(sentences: list[str], tokens: int | None = None) -> tuple[Encoded, np.ndarray]:
         output = encoder(encoder.tokenize(sentences, tokens, model.pooler), model.pooler)

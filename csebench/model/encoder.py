@@ -5,7 +5,7 @@ import inspect
 import itertools
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -174,10 +174,6 @@ class Encoder(nn.Module):
                 " chunk has other means than the batch; leave --chunk-size out."
             )
         self.chunk_size = size
-
-    def keep_attention(self, layers: Iterable[int]) -> None:
-        """Keep the attention maps of these layers in what `forward` returns, besides those asked for before."""
-        self.attention_layers |= {*layers}
 
     @property
     def stack(self) -> Any:

@@ -14,13 +14,8 @@ TANH = "torch.nn.modules.activation.Tanh"
 ST = "sentence_transformers.models"  # where its modules have been found since version 1
 
 
-def save_modules(folder: Path, modules: dict[str, nn.Module]) -> None:
-    state = {f"{name}.{k}": v for name, module in modules.items() for k, v in module.state_dict().items()}
-    save_file({k: v.detach().cpu().numpy() for k, v in state.items()}, folder / MODULES)
-
-
-def save_encoder(folder: Path, encoder: Encoder, pooler: str, transform=None) -> None:
-    """What AutoModel, AutoTokenizer and SentenceTransformer load, with equal vectors.
+def save_encoder(folder: Path, encoder: Encoder, pooler: str, transform, modules: dict[str, nn.Module]) -> None:
+    """What AutoModel, AutoTokenizer and SentenceTransformer load, with equal vectors; beside it other `modules`.
 
     A fitted transform stays out of sentence-transformers' reach. A prompt is pooled by a module of ours, so
     `SentenceTransformer(…, trust_remote_code=True)` then needs csebench installed.
@@ -32,6 +27,9 @@ def save_encoder(folder: Path, encoder: Encoder, pooler: str, transform=None) ->
     for key in ("is_local", "local_files_only"):  # how it was opened, as with HF_HUB_OFFLINE=1: other bytes by machine
         encoder.tokenizer.init_kwargs.pop(key, None)
     encoder.tokenizer.save_pretrained(folder)
+    if modules:
+        state = {f"{name}.{k}": v for name, module in modules.items() for k, v in module.state_dict().items()}
+        save_file({k: v.detach().cpu().numpy() for k, v in state.items()}, folder / MODULES)
     if transform is not None:
         return transform.save(folder)
     if pooler in TEMPLATES:

@@ -51,9 +51,8 @@ def pool(pooler: str, encoded: Encoded):
     if pooler in ONE_POSITION:
         states = output.last_hidden_state
         return at_position(states, encoded.position(pooler) if states.shape[1] > 1 else None)[:, 0]
-    match pooler:
-        case "cls":
-            return output.pooler_output
-        case "avg":
-            return mean_pool(output.last_hidden_state, mask)
+    if pooler == "cls":
+        return output.pooler_output
+    if pooler == "avg":
+        return mean_pool(output.last_hidden_state, mask)
     raise BadInput(f"unknown pooler {pooler!r}")

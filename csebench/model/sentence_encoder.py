@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from accelerate.utils import find_executable_batch_size
 from safetensors.numpy import load_file, save_file
 
 from csebench.base.errors import BadInput
@@ -96,9 +97,12 @@ class SentenceTransformerEmbedder(Embedder):
             self.model.max_seq_length = evaluation.max_length
 
     def vectors(self, sentences):
-        settings = self.evaluation
+        settings, shown = self.evaluation, on_terminal()
+        encode = find_executable_batch_size(  # fewer rows where the memory of the device is too small
+            lambda rows: self.model.encode(sentences, batch_size=rows, show_progress_bar=shown), settings.batch_size
+        )
         with torch.autocast(self.model.device.type, torch.bfloat16, enabled=settings.precision == "bf16"):
-            return self.model.encode(sentences, batch_size=settings.batch_size, show_progress_bar=on_terminal())
+            return encode()
 
 
 def open_whole(folder: Path):

@@ -13,7 +13,7 @@ from csebench.base.provenance import Stopwatch
 from csebench.base.runs import Progress, finish, is_done, lock_run
 from csebench.data.corpus import draw_subset
 from csebench.model.encoder import Encoder
-from csebench.model.export import save_encoder, save_modules
+from csebench.model.export import save_encoder
 from csebench.model.pooling import TEMPLATES
 from csebench.model.sentence_encoder import Affine, SentenceEncoder, check_length
 from csebench.plan import versions
@@ -96,10 +96,8 @@ def export(
         facts |= {"control": spec.method, "params": spec.params}
     else:
         facts["pooler"] = spec.params["pooler"]
-        save_encoder(part, encoder, str(spec.params["pooler"]), transform)
+        save_encoder(part, encoder, str(spec.params["pooler"]), transform, modules)
     write_json(part / FACTS, facts)
-    if modules:
-        save_modules(part, modules)
     write_json(part / REPORT, with_digest(report | {"model_sha256": model_sha256(part)}))
     write_text(part / CARD, card(spec))
     os.replace(part, model)

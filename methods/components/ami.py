@@ -54,7 +54,7 @@ class Component(Base):
         super().__init__(method, params)
         self.layers = ami_layers(self.p.form, method.encoder.num_layers)
         for encoder in method.encoders():
-            encoder.keep_attention(self.layers)
+            encoder.attention_layers.update(self.layers)
 
     def term(self, method: Method, views: Views) -> Tensor:
         attention1, attention2, real = aligned(views.view1, views.view2, self.layers)

@@ -60,11 +60,16 @@ def test_a_table_has_a_row_per_cell_with_units():
     assert len(csebench.table("informin_cl/table3", scale="smoke")) == 0  # of settings
 
 
-@pytest.mark.parametrize("name", ["model", "data", "evaluators", "pooler"])
-def test_an_argument_of_another_type_is_named(name):
-    for wrong in (3, [None], {}, object()):
-        with pytest.raises(BadInput, match=f"^evaluate: {name}: "):
-            csebench.evaluate(**{"model": Model(), "data": SMOKE, name: wrong})
+def test_an_argument_of_another_type_is_named():
+    given = {"model": Model(), "data": SMOKE}
+    for function, arguments, name in (
+        ("table", {}, "target"),
+        *(("try_method", {"file": "mine.py"}, name) for name in ("against", "seeds", "evaluators")),
+        *(("evaluate", given, name) for name in ("model", "data", "evaluators", "pooler")),
+    ):
+        for wrong in (b"3", [None], {}, object()):
+            with pytest.raises(BadInput, match=rf"^{function}: {name}: "):
+                getattr(csebench, function)(**arguments | {name: wrong})
 
 
 def test_an_object_gives_the_scores_of_its_vectors():

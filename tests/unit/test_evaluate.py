@@ -7,6 +7,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 import torch
+from test_foreign_code import save_sentence_transformer
 
 from csebench.base.errors import BadInput, RunFailed
 from csebench.base.files import read_json
@@ -18,6 +19,7 @@ from csebench.model.sentence_encoder import SentenceEncoder
 from csebench.plan.declarations import EncoderRef, Evaluation
 from csebench.score import evaluate as module
 from csebench.score.evaluate import evaluate_run, has_data, publish
+from csebench.score.models import open_model
 from csebench.score.score_types import Score
 from csebench.train.method import Method
 
@@ -105,6 +107,21 @@ def test_what_does_not_fit_in_memory_is_embedded_by_halves(tiny_bert, sentences,
 
     monkeypatch.setattr(Encoder, "_run", limited)
     np.testing.assert_allclose(SentenceEncoder(encoder, "avg").embed(sentences[:20]), wanted, atol=1e-5)
+
+
+def test_a_whole_model_that_does_not_fit_in_memory_embeds_smaller_batches(tiny_bert, tmp_path, sentences, monkeypatch):
+    model = open_model(str(save_sentence_transformer(tiny_bert, tmp_path / "whole")))
+    wanted, encode, tried = model.vectors(sentences[:20]), model.model.encode, []
+
+    def limited(texts, batch_size, **more):
+        tried.append(batch_size)
+        if batch_size > 3:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+        return encode(texts, batch_size=batch_size, **more)
+
+    monkeypatch.setattr(model.model, "encode", limited)
+    np.testing.assert_allclose(model.vectors(sentences[:20]), wanted, atol=1e-5)
+    assert tried[0] == Evaluation().batch_size and tried == sorted(tried, reverse=True)
 
 
 ROW = Score("STS-B", "all", "spearman", 0.5)
