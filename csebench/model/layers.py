@@ -9,6 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 from torch._functorch import config as functorch_config
+from transformers.models.bert.modeling_bert import eager_attention_forward
 
 from csebench.base.errors import first_line
 from csebench.model.chunks import in_chunks
@@ -98,10 +99,23 @@ def bert_layer(layer, states, mask, keeps: bool = False, select: Callable | None
     Args:
         select: of the states behind the attention, those that the rest of the layer works on.
     """
-    context, attention = layer.attention.self(states, mask)
+    inner = layer.attention.self
+    context, attention = fp32_attention(inner, states, mask) if keeps else inner(states, mask)
     if select is not None:
         context, states = select(context), select(states)
     return layer.feed_forward_chunk(layer.attention.output(context, states)), attention if keeps else None
+
+
+def fp32_attention(module, states, mask):
+    """Self-attention with scores in fp32, under autocast, too: who reads the map takes its logarithm, and bf16 scores
+    around 8 are 0.06 apart. (N, T, D), (N, 1, 1, T) -> (N, T, D), (N, H, T, T)"""
+    query, key, value = [  # projected under autocast
+        project(states).unflatten(-1, (-1, module.attention_head_size)).transpose(1, 2).float()
+        for project in (module.query, module.key, module.value)
+    ]
+    with torch.autocast(states.device.type, enabled=False):
+        context, attention = eager_attention_forward(module, query, key, value, mask, module.scaling, module.dropout.p)
+    return context.flatten(2), attention
 
 
 class Layers(nn.Module):

@@ -20,7 +20,7 @@ from csebench.train.method import Method, View, Views
 
 DECLARATION = {
     "name": "ami",
-    "version": 1,
+    "version": 2,
     "title": "Attention-level mutual information",
     "kind": "component",
     "asks": ["attention"],

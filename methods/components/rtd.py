@@ -13,11 +13,12 @@ Relations: as auxiliary_mlm, another network whose task needs the sentence vecto
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
+from transformers import PreTrainedModel
 
 from csebench.base.errors import BadInput
 from csebench.base.hub import EncoderRef
 from csebench.model.chunks import in_chunks
-from csebench.model.encoder import Encoder
+from csebench.model.encoder import Encoder, head_of
 from csebench.model.layers import additive, freeze, to_device
 from csebench.train.losses import upcast_fp32
 from csebench.train.method import Component as Base
@@ -26,7 +27,7 @@ from csebench.train.mlm import mask_batch
 
 DECLARATION = {
     "name": "rtd",
-    "version": 1,
+    "version": 2,
     "title": "Replaced-token detection",
     "kind": "component",
     "asks": ["tokens"],
@@ -57,11 +58,12 @@ class Component(Base):
         super().__init__(method, params)
         encoder = method.encoder
         self.tokenizer = encoder.tokenizer
-        self.generator = freeze(self.masked_lm(encoder))
+        self.generator = self.masked_lm(encoder)
+        freeze(self.generator)
         self.discriminator = encoder.copy()
         self.classify = nn.Linear(encoder.size, 2)
 
-    def masked_lm(self, encoder: Encoder) -> nn.Module:
+    def masked_lm(self, encoder: Encoder) -> PreTrainedModel:
         if self.p.generator == "self":
             return encoder.masked_lm()
         ref = EncoderRef.parse(self.p.generator)
@@ -71,8 +73,10 @@ class Component(Base):
         return generator.masked_lm()
 
     def most_likely(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """(N, T) the generator's tokens."""
-        return self.generator(input_ids=ids, attention_mask=additive(mask)).logits.argmax(-1)
+        """(N, T) the generator's tokens. Logits are in fp32, under autocast, too: in bf16 they tie."""
+        states = self.generator.base_model(input_ids=ids, attention_mask=additive(mask)).last_hidden_state
+        with torch.autocast(states.device.type, enabled=False):
+            return head_of(self.generator)(upcast_fp32(states)).argmax(-1)
 
     @torch.no_grad()
     def edit(self, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:

@@ -15,7 +15,8 @@ from csebench.base.errors import BadInput, RunFailed, Stopped, Untrainable
 from csebench.cli import run as run_verbs
 from csebench.data.sts import Pairs
 from csebench.model import metrics
-from csebench.model.encoder import Encoder
+from csebench.model.encoder import Encoder, head_of
+from csebench.model.layers import additive, bert_layer
 from csebench.model.sentence_encoder import SentenceEncoder
 from csebench.plan.declarations import EncoderRef
 from csebench.plan.registry import COMPONENTS, declaration, fill, load
@@ -261,3 +262,21 @@ def test_figures_on_dev(tiny_bert, monkeypatch):
     assert point["alignment"] == pytest.approx((np.square(a - c).sum() + np.square(b - a).sum()) / 2, rel=1e-3)
     assert point["uniformity"] == pytest.approx(np.log(np.exp(-2 * pdist(unit, "sqeuclidean")).mean()), rel=1e-3)
     assert 0 < abs(rounded["alignment"] - point["alignment"]) < 0.05
+
+
+def test_under_bf16_what_is_compared_entry_by_entry_is_in_fp32(tiny_bert, sentences):
+    """Attention maps that AMI reads, and logits whose argmax RTD takes: rounded to bf16 they tie."""
+    method = make_method("simcse", tiny_bert).eval()
+    rtd, logits = make_component("rtd", method, generator="self").eval(), []
+    head_of(rtd.generator).register_forward_hook(lambda _, __, out: logits.append(out))
+    batch, attention = method.encoder.tokenize(sentences[:4]), method.encoder.stack[0].attention.self
+    states = method.encoder.model.embeddings(input_ids=batch["input_ids"])
+    mask = additive(batch["attention_mask"])
+    with torch.autocast("cpu", torch.bfloat16):
+        _, kept = bert_layer(method.encoder.stack[0], states, mask, keeps=True)
+        query, key = (
+            p(states).float().unflatten(-1, (4, -1)).transpose(1, 2) for p in (attention.query, attention.key)
+        )
+        rtd.most_likely(batch["input_ids"], batch["attention_mask"])
+    torch.testing.assert_close(kept, (query @ key.mT * attention.scaling + mask).softmax(-1))
+    assert logits[0].dtype == torch.float32
