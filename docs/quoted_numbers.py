@@ -18,13 +18,15 @@ import csv
 import re
 import sys
 from functools import cache
+from math import inf
 from pathlib import Path
 from statistics import mean as average
-from statistics import stdev
+from statistics import quantiles, stdev
 
 from csebench.base.errors import BadInput, first_line, unknown
 from csebench.base.files import read_text, write_text
 from csebench.base.project import ROOT
+from csebench.report.power import noncentrality
 
 MINI = ROOT / "results" / "mini"
 EVIDENCE = ROOT / "results" / "evidence.csv"
@@ -93,6 +95,24 @@ def answer(page: str) -> str:
     return line[0]
 
 
+def tested() -> list[dict]:
+    """The comparisons of results/mini/comparisons.csv that were tested."""
+    return [row for row in _rows(MINI / "comparisons.csv") if row["p"]]
+
+
+def matched() -> str:
+    """How many of them are matched: `231 of 240`."""
+    return f"{sum(not row['differs'] for row in tested())} of {len(tested())}"
+
+
+def floor(share: float) -> float:
+    """The difference that any number of seeds detects, over the test items of the STS average, in a share of pairs."""
+    errors = [
+        float(row["item_se"]) for row in tested() if row["columns"].startswith(("Avg", "STS(Avg")) and row["item_se"]
+    ]
+    return noncentrality(inf) * quantiles(errors, n=100, method="inclusive")[round(100 * share) - 1]
+
+
 def table(name: str, *columns: str, label: str = "Model") -> str:
     """A table in Markdown with all its rows.
 
@@ -141,7 +161,7 @@ def kept_last(method: str, encoder: str) -> int:
 # ---------------------------------------------------------------- texts
 
 
-FUNCTIONS = (cell, text, mean, std, published, answer, table, sweep, others, reached, kept_last)
+FUNCTIONS = (cell, text, mean, std, published, answer, matched, floor, table, sweep, others, reached, kept_last)
 NAMES = {"__builtins__": BUILTINS} | {function.__name__: function for function in FUNCTIONS}
 
 
