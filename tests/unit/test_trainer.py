@@ -267,7 +267,8 @@ def test_figures_on_dev(tiny_bert, monkeypatch):
 def test_under_bf16_what_is_compared_entry_by_entry_is_in_fp32(tiny_bert, sentences):
     """Attention maps that AMI reads, and logits whose argmax RTD takes: rounded to bf16 they tie."""
     method = make_method("simcse", tiny_bert).eval()
-    rtd, logits = make_component("rtd", method, generator="self").eval(), []
+    params = fill(declaration("rtd", COMPONENTS), {"generator": "self"}, "rtd")
+    rtd, logits = load("rtd", COMPONENTS)(method, params).eval(), []
     head_of(rtd.generator).register_forward_hook(lambda _, __, out: logits.append(out))
     batch, attention = method.encoder.tokenize(sentences[:4]), method.encoder.stack[0].attention.self
     states = method.encoder.model.embeddings(input_ids=batch["input_ids"])
