@@ -51,7 +51,7 @@ def draw_forest(view: GridView, answers: list[Answer], title: str) -> list[Path]
         axes.set_yticks(ticks, labels)
         axes.set_ylim(y - 0.4, -0.6)
         seeds = ends_text(c.estimate.seeds for c in tested if c.estimate)
-        signs = "; |: printed" * view.judged + "; open: other settings differ too" * any(c.differs for c in tested)
+        signs = "; |: printed" * view.judged + "; open: not matched" * any(c.differs for c in tested)
         axes.set_xlabel(f"difference in points, 95 % interval; n = {seeds}{signs}")
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
