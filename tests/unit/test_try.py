@@ -86,7 +86,7 @@ def test_a_component_is_compared_on_each_host(own):
         (["mine.py"], "no such file"),
         (["methods/mine.py", "--against", "simcsee"], "Did you mean 'simcse'?"),
         (["methods/mine.py", "--against", "mine"], "is what is tried"),
-        (["methods/mine.py", "--trials", "7"], "have 6 trials"),
+        (["methods/mine.py", "--trials", "7"], "have 39 trials"),
         (["methods/mine.py", "--trials", "3", "--scale", "small"], "takes no settings from searches"),
         (["methods/mine.py", "--evaluators", "beir:nothere"], "beir:nothere: no beir/nothere/"),
         (["methods/mine.py", "--component"], "is not in a folder methods/components/"),
