@@ -117,11 +117,12 @@ def _fits_columns(row, info: ValidationInfo):
 
 
 class Premise(Strict):
-    """That a row scores less in some columns than in another: without it, a question about these has no subject."""
+    """That a row scores clearly less in some columns than in another: without it, nothing can be won back there."""
 
     row: str
     most: str  # a column
     less: list[str] = Field(min_length=1)  # columns, whose mean counts
+    least: float = Field(ge=0)  # points; it must be shown to lose more
     printed: str  # how much less it is in the paper, and where
 
 

@@ -162,9 +162,9 @@ def no_premise(view: GridView, family: Family) -> str:
         return ""
     cells = view.rows[grid.row(premise.row)]
     pairs = [(cells[grid.column(premise.most)], cells[grid.column(label)]) for label in premise.less]
-    if why_not(pairs) or (estimate := estimate_of(weighted(pairs), view.scale)).interval()[0] > 0:
+    if why_not(pairs) or (estimate := estimate_of(weighted(pairs), view.scale)).interval()[0] > premise.least:
         return ""
-    loses = f"{premise.row} itself loses {estimate.gain:z.1f} points, not significantly"
+    loses = f"{premise.row} itself loses {estimate.gain:z.1f} points, not shown to be over {premise.least:g}"
     return f"{loses} (in the paper {premise.printed})"
 
 

@@ -263,7 +263,7 @@ def test_a_question_whose_premise_is_not_shown_cannot_be_asked():
     family = Family(question="?", rows=[("miCSE", simcse)])
 
     def premised(most, less):
-        premise = Premise(row=simcse, most=most, less=[less], printed="9.9")
+        premise = Premise(row=simcse, most=most, less=[less], least=0, printed="9.9")
         return compare.answer(view, family.model_copy(update={"premise": premise})).comparisons
 
     assert premised("STS15", "STS12") == compare.answer(view, family).comparisons
