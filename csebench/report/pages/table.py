@@ -13,7 +13,7 @@ from csebench.plan.papers import Figure, SettingsTable
 from csebench.plan.registry import METHODS, protocol, valid_declarations
 from csebench.plan.targets import grid_label
 from csebench.report import stats, words
-from csebench.report.cells import Cell, GridView, grid_view, is_control
+from csebench.report.cells import Cell, GridView, grid_view, is_control, published_encoder
 from csebench.report.claims import judge_all
 from csebench.report.compare import BETTER, WORSE, Answer, answers, averages, best_rows, block, each_pair_once
 from csebench.report.pages.claims import sentence_table
@@ -279,7 +279,9 @@ def printed_fold(view: GridView, folded: bool) -> list[Part]:
     if not folded:
         return [table, Fold("Where the printed values come from", [lines])]
     parts = [] if view.judged else [table]
-    return [Fold(f"Printed on {view.score_grid.encoder}, and where each value comes from", [*parts, lines])]
+    printed = [row for row in view.score_grid.rows if any(row.values)]
+    encoders = dict.fromkeys(published_encoder(view.score_grid, row) for row in printed)
+    return [Fold(f"Printed on {', '.join(encoders)}, and where each value comes from", [*parts, lines])]
 
 
 def by_text(of_rows: Iterable[tuple[str, str]]) -> list[str]:
