@@ -37,23 +37,23 @@ def save_encoder(folder: Path, encoder: Encoder, pooler: str, transform, modules
         return write_json(folder / "modules.json", [prompt])
     config = {"max_seq_length": encoder.max_seq_length, "do_lower_case": False}
     write_json(folder / "sentence_bert_config.json", config)
-    modules = [("", "Transformer")]
+    parts = [("", "Transformer")]
     if pooler in TWO_LAYERS:
-        modules.append(("1_WeightedLayerPooling", "WeightedLayerPooling"))
+        parts.append(("1_WeightedLayerPooling", "WeightedLayerPooling"))
         weights = np.zeros(encoder.num_layers + 1, dtype=np.float32)  # of the embeddings and every layer
         weights[list(TWO_LAYERS[pooler])] = 1
         config = {"word_embedding_dimension": encoder.size, "num_hidden_layers": encoder.num_layers, "layer_start": 0}
-        write_json(folder / modules[-1][0] / "config.json", config)
-        save_file({"layer_weights": weights}, folder / modules[-1][0] / "model.safetensors")
-    modules.append((f"{len(modules)}_Pooling", "Pooling"))
+        write_json(folder / parts[-1][0] / "config.json", config)
+        save_file({"layer_weights": weights}, folder / parts[-1][0] / "model.safetensors")
+    parts.append((f"{len(parts)}_Pooling", "Pooling"))
     cls = pooler in ("cls", "cls_before_pooler")
     config = {"pooling_mode_cls_token": cls, "pooling_mode_mean_tokens": not cls}
-    write_json(folder / modules[-1][0] / "config.json", {"word_embedding_dimension": encoder.size, **config})
+    write_json(folder / parts[-1][0] / "config.json", {"word_embedding_dimension": encoder.size, **config})
     if pooler == "cls":
-        modules.append(("2_Dense", "Dense"))
+        parts.append(("2_Dense", "Dense"))
         config = {"in_features": encoder.size, "out_features": encoder.size, "bias": True}
-        write_json(folder / modules[-1][0] / "config.json", config | {"activation_function": TANH})
+        write_json(folder / parts[-1][0] / "config.json", config | {"activation_function": TANH})
         dense = encoder.model.pooler.dense.state_dict()
         save_file({f"linear.{k}": v.cpu().numpy() for k, v in dense.items()}, folder / "2_Dense/model.safetensors")
-    listed = [{"idx": i, "name": str(i), "path": p, "type": f"{ST}.{kind}"} for i, (p, kind) in enumerate(modules)]
+    listed = [{"idx": i, "name": str(i), "path": p, "type": f"{ST}.{kind}"} for i, (p, kind) in enumerate(parts)]
     write_json(folder / "modules.json", listed)
