@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from csebench.base.errors import BadInput, RunFailed, Untrainable, first_line
-from csebench.base.files import DataRoot
 from csebench.base.processes import acquire_gpus, is_distributed
 from csebench.base.runs import (
     REPORT,
@@ -27,7 +26,7 @@ from csebench.plan.declarations import Scale
 from csebench.plan.registry import protocol
 from csebench.plan.spec import Spec
 from csebench.plan.tuning import Trial, TrialRun
-from csebench.plan.where_data_is import from_hub, no_file
+from csebench.plan.where_data_is import no_file
 from csebench.score.prune import prune
 
 
@@ -104,19 +103,8 @@ def train_and_score(spec: Spec, scale: Scale, evaluators: Iterable[str] = (), ch
             corpus, positives = recipe.corpus_path(spec, scale), recipe.positives_path(spec)
             train(spec, folder, corpus, data_root, positives=positives, chunk_size=chunk_size)
         if not is_distributed():  # else the GPUs of all processes would wait: `publish` makes the scores, on one
-            ready = [evaluator for evaluator in in_order(evaluators, data_root) if has_data(evaluator, data_root)]
+            ready = [evaluator for evaluator in evaluators if has_data(evaluator, data_root)]
             evaluate_run(folder, ready, data_root, scale.evaluation, keep_going=True)
-
-
-def in_order(evaluators: Iterable[str], data_root: Path | DataRoot) -> list[str]:
-    """What reads the data root, what declares itself first before the rest; then what has a large corpus of its own;
-    last what comes from a hub: the surest and cheapest scores are there before another can fail."""
-
-    def rank(evaluator: str) -> tuple:
-        wanted = protocol(evaluator)
-        return (from_hub(wanted, data_root), wanted.fetched is not None, not wanted.declaration.first, evaluator)
-
-    return sorted(evaluators, key=rank)
 
 
 def publish(run_id: str, evaluator: str, scale_name: str) -> Path:

@@ -34,7 +34,6 @@ DECLARATION = {
     "protocol": "simcse-senteval-all",
     "tasks": ["STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R"],
     "average": True,
-    "first": True,
     "published_as": "Avg.",
     "files": [
         "downstream/STS/STSBenchmark/sts-test.csv",

@@ -243,7 +243,6 @@ class EvaluatorDeclaration(Strict):
     fetched: str | None = None  # below the data root: the file that is there once `csebench fetch` has the data
     hub: bool = False  # whether a task of which the data root has no file comes from a hub of the evaluator's library
     published_as: str | None = None  # what evidence/ calls its average, or its only task
-    first: bool = False  # whether a run is scored by it before all others
     takes: str | None = None  # a parameter without a default, what stands behind the colon: `beir:scifact`
     example: str | None = None  # of it, what data/smoke has: `beir:smoke` is what the conformance suite runs
     ordered: str = ""  # why the order of items matters, where the protocol itself makes it matter

@@ -1,11 +1,12 @@
 """Scores that other people published (`evidence/*.yaml`): their schema, and which of them are of a row.
-docs/evidence.md says how to contribute a source; tests/unit/test_evidence.py checks their arithmetic."""
+docs/evidence.md says how to contribute a source; tests/unit/test_evidence.py checks their completeness
+and arithmetic."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from csebench.base.caches import cached
 from csebench.base.errors import unknown
@@ -13,7 +14,7 @@ from csebench.base.files import project_files, read_with_lines
 from csebench.base.project import folders
 from csebench.plan import catalog, registry
 from csebench.plan.declarations import Pooler, Strict
-from csebench.plan.papers import Erratum, Published, PublishedValue, Row
+from csebench.plan.papers import Erratum, PublishedValue, Row
 from csebench.plan.registry import EVALUATORS, METHODS
 
 NOT_SOURCES = ("checkpoints", "methods")
@@ -60,21 +61,10 @@ def one_of(kind: str, known: Callable[[], Collection[str] | None]) -> AfterValid
     return AfterValidator(check)
 
 
-def in_percent(scores: dict[str, Published]) -> dict[str, Published]:
-    """The check of scores: Spearman x 100, accuracies in percent."""
-    for task, score in scores.items():
-        lowest = 0 if task in (TRANSFER, *tasks().get(TRANSFER, [])) else -100
-        if not lowest <= score.value <= 100:
-            raise ValueError(f"{task}: {score.text} is out of range ({lowest} to 100)")
-    if all(abs(score.value) <= 1 for score in scores.values()):
-        raise ValueError("fractions; write correlations x 100 and accuracies in percent")
-    return scores
-
-
 MethodName = Annotated[str, one_of("method of evidence/methods.yaml", lambda: names().methods)]
 EncoderName = Annotated[str, one_of("encoder of evidence/methods.yaml", lambda: names().encoders)]
 Task = Annotated[str, one_of("task", score_names)]
-Scores = Annotated[dict[Task, PublishedValue], Field(min_length=1), AfterValidator(in_percent)]  # as printed
+Scores = Annotated[dict[Task, PublishedValue], Field(min_length=1)]  # as printed, in percent
 
 
 # ---------------------------------------------------------------- schema
@@ -104,12 +94,6 @@ class PublishedRun(Strict):
     scores: Scores
     quote: str | None = None  # that locates the numbers
 
-    @model_validator(mode="after")
-    def has_no_deviation(self):
-        if any(score.std is not None for score in self.scores.values()):
-            raise ValueError("one run has no ±; use `summary`")
-        return self
-
 
 class Summary(Strict):
     """Mean, or mean ± standard deviation, of n runs."""
@@ -137,12 +121,6 @@ class Experiment(Strict):
     summary: Summary | None = None
     runs: list[PublishedRun] = []
 
-    @model_validator(mode="after")
-    def has_scores(self):
-        if not self.runs and self.summary is None:
-            raise ValueError("needs `runs` or a `summary`")
-        return self
-
 
 class Remark(Strict):
     """What a source says without a number that can be used."""
@@ -155,7 +133,8 @@ class Remark(Strict):
 
 
 class Source(Strict):
-    """A place where scores are published: files at a commit, an issue thread, or tables of a paper of papers/."""
+    """A place where scores are published: files at a commit (`repository`, `commit`, `path`), an issue (`repository`,
+    `thread`), or tables of a paper of papers/ (`paper`, `tables`)."""
 
     who: str
     repository: str | None = Field(None, pattern=r"^[\w.-]+/[\w.-]+$")  # on GitHub
@@ -170,18 +149,6 @@ class Source(Strict):
     setup: Setup = Setup()  # of all its experiments
     experiments: list[Experiment] = []
     remarks: list[Remark] = []
-
-    @model_validator(mode="after")
-    def names_one_place(self):
-        in_files = None not in (self.repository, self.commit, self.path)
-        in_thread = None not in (self.repository, self.thread)
-        in_paper = self.paper is not None and bool(self.tables)
-        if in_files + in_thread + in_paper != 1:
-            places = "`repository`, `commit` and `path`, or `repository` and `thread`, or `paper` and `tables`"
-            raise ValueError(f"needs {places}")
-        if not self.experiments and not self.remarks:
-            raise ValueError("needs `experiments` or `remarks`")
-        return self
 
     @property
     def url(self) -> str | None:

@@ -1,4 +1,5 @@
-"""Evidence: what a source's file is refused for, which evidence is of a row, and the statistics over others' runs."""
+"""Evidence: what a source's file is refused for and what it must hold, which evidence is of a row, and the statistics
+over others' runs."""
 
 import math
 from itertools import combinations
@@ -44,15 +45,9 @@ def read(tmp_path, text):
     ("before", "after", "line", "words"),
     [
         ("STS-B: 77.20", "STSB: 77.20", 12, "unknown task 'STSB'. Did you mean 'STS-B'?"),
-        ("STS-B: 77.20", "STS-B: 177.20", 12, "out of range (-100 to 100)"),
-        ("STS-B: 77.20", "MR: -1.00", 12, "out of range (0 to 100)"),
-        ("STS-B: 77.20, Avg.: 75.00", "STS-B: 0.7720, Avg.: 0.7500", 12, "write correlations x 100"),
-        ("STS-B: 77.20", "STS-B: 77.20±0.10", 12, "one run has no ±"),
         ("method: simcse", "method: simsce", 7, "Did you mean 'simcse'?"),
         ("encoder: bert-base", "encoder: bert-bass", 8, "Did you mean 'bert-base'?"),
         ("comparable: true", "comparible: true", 9, "Did you mean 'comparable'?"),
-        ("path: README.md#L1\n", "", 1, "needs `repository`, `commit` and `path`"),
-        ("path: README.md#L1\n", "path: README.md#L1\nthread: 3\n", 1, "needs `repository`, `commit` and `path`"),
         (PLACE, 'paper: micsee\ntables: ["1"]\n', 2, "unknown paper 'micsee'. Did you mean 'micse'"),
     ],
 )
@@ -70,8 +65,19 @@ def test_an_experiment_overrides_the_setup_of_its_source(tmp_path):
     assert (both.batch_size, both.steps, both.gpu, both.differs) == ("64", 15625, "V100", "one; two")
 
 
-def test_a_low_score_is_no_fraction(tmp_path):
-    assert read(tmp_path, SOURCE.replace("STS-B: 77.20", "STS-B: 0.20"))
+@pytest.mark.parametrize("name", evidence.sources())
+def test_a_source_names_one_place_and_has_scores_in_percent(name):
+    """Accuracies of 0 to 100, correlations x 100, the negative ones too; not all of a run are fractions."""
+    s = evidence.sources()[name]
+    places = [(s.repository, s.commit, s.path), (s.repository, s.thread), (s.paper, s.tables or None)]
+    assert sum(None not in place for place in places) == 1 and (s.experiments or s.remarks)
+    accuracies = {evidence.TRANSFER, *evidence.tasks()[evidence.TRANSFER]}
+    for experiment in s.experiments:
+        assert experiment.runs or experiment.summary
+        assert all(score.std is None for run in experiment.runs for score in run.scores.values())
+        for part in filter(None, [*experiment.runs, experiment.summary]):
+            assert any(abs(score.value) > 1 for score in part.scores.values())
+            assert all((0 if task in accuracies else -100) <= x.value <= 100 for task, x in part.scores.items())
 
 
 @pytest.mark.parametrize("name", evidence.sources())

@@ -13,7 +13,6 @@ from csebench.base.runs import PROGRESS, Progress
 from csebench.plan import catalog, targets
 from csebench.plan.declarations import Evaluation
 from csebench.report.pages.table import table_page
-from csebench.run import in_order
 from csebench.score import evaluate, store
 
 
@@ -60,11 +59,6 @@ def test_a_scoring_that_is_killed_at_its_end_leaves_no_vectors(run, smoke_data, 
     with pytest.raises(KeyboardInterrupt):
         evaluate.evaluate_run(run, ["beir:smoke"], smoke_data, Evaluation())
     assert not list((run / "scores").glob(".*.shards"))
-
-
-def test_sts_comes_first_and_what_hubs_have_last(smoke_data):
-    order = ["sts", "geometry", "beir:scifact", "mteb:MassiveIntentClassification"]
-    assert in_order(order[::-1], smoke_data) == order
 
 
 def test_a_page_says_why_a_score_is_missing(tmp_path, monkeypatch):

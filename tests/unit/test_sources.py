@@ -3,18 +3,14 @@ what is given, which planning keeps on disk."""
 
 import json
 import os
-import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
-from made_up import copy_project
 
 from csebench import workflow
 from csebench.base import caches, files
 from csebench.base.files import DataRoot, matches
-from csebench.base.project import ROOT
 from csebench.cli import main
 from csebench.data.sts import read_sts
 from csebench.plan import catalog, targets, where_data_is
@@ -137,18 +133,6 @@ def test_a_damaged_file_of_hashes_is_made_again(file, content):
     where_data_is.HASHES.write_bytes(content.replace("PATH", str(file)).encode("utf-8", "surrogateescape"))
     assert hashed(file) == files.sha256(file)
     assert json.loads(where_data_is.HASHES.read_text())[str(file)][1] == files.sha256(file)
-
-
-def test_mini_runs_on_public_data_as_the_docs_say(given, tmp_path, monkeypatch):
-    """Rules fetch all data of the scale that docs/data.md makes."""
-    command = r"^ +(sed .* config/mini.yaml > config/(\w+).yaml)$"
-    ((sed, name),) = re.findall(command, (ROOT / "docs/data.md").read_text(), re.M)
-    copy_project(tmp_path, monkeypatch, "config", "papers")
-    subprocess.run(sed, shell=True, check=True)
-    (page,) = targets.parse_target("micse/table3", name)
-    assert page.runs()
-    for run_id in page.runs():
-        assert all(path.is_relative_to(catalog.FETCHED) for path in workflow.run_data(run_id, name))
 
 
 def test_what_cannot_be_had_plans_no_training_and_keeps_its_identity(given):
