@@ -22,7 +22,7 @@ from csebench.plan.papers import Claim, Published
 from csebench.plan.targets import defect
 from csebench.report import compare, stats
 from csebench.report.cells import PAPER_SCALE, Cell, GridView, grid_view, is_control, printed_view
-from csebench.report.printed_spread import SeedSource, add, row_variance
+from csebench.report.printed_spread import add, row_variance
 from csebench.report.stats import SLACK
 from csebench.report.words import VERBS, differing, outward
 
@@ -48,7 +48,6 @@ class Contrast:
     df: float = inf
     p: float | None = None  # two-sided
     unit: float = 0.0  # of the last printed digit; 0 for runs of ours
-    spreads: tuple[SeedSource, ...] = ()  # of single printed runs
     differs: tuple[str, ...] = ()  # shared settings in which our rows differ beside what the claim is about
 
     def half(self, times: int) -> float:
@@ -227,7 +226,7 @@ def contrast_printed(claim: Claim, here: GridView, versus: str, column: str, pai
     difference = sign * float(np.mean([a.value - b.value for a, b in zip(printed[::2], printed[1::2], strict=True)]))
     rows = zip(*(without_shared_baseline(*pair) for pair in pairs), strict=True)
     variance = add([row_variance(row) for row in rows])
-    contrast = Contrast(versus, column, difference, unit=unit, spreads=variance.sources)
+    contrast = Contrast(versus, column, difference, unit=unit)
     if variance.value is None:
         return contrast
     p = stats.two_sided(difference, (variance.value, variance.df))
@@ -296,7 +295,7 @@ def judge_row(claim: Claim, contrasts: Sequence[Contrast | str], digits: int) ->
         reasons = [reason for reason in contrasts if isinstance(reason, str)]
         return Judgement(None, UNTESTED, NO_SIZE, reasons[0] if reasons else NO_NUMBERS)
     judged = RELATIONS[claim.relation].judge(claim, made, digits)
-    notes = spread_notes(made)
+    notes = []
     if len(made) < len(contrasts):
         notes.append(f"{len(made)} of {len(contrasts)} comparisons can be made")
         judged = replace(judged, direction=None) if judged.direction == AGREES else judged
@@ -491,20 +490,3 @@ def p_text(p: float, times: int) -> str:
 def no_test(contrast: Contrast) -> str:
     """Why a contrast has no p."""
     return "the spread is not known" if contrast.unit else "one seed"
-
-
-def spread_notes(contrasts: list[Contrast]) -> list[str]:
-    """Deviations of others' seeds that stand behind single printed runs, by encoder; of what nobody has published
-    seeds."""
-    sources = dict.fromkeys(source for contrast in contrasts for source in contrast.spreads)
-    deviations: dict[str, list[str]] = {}
-    for source in sources:
-        deviations.setdefault(source.encoder, []).extend([source.deviation] if source.deviation else [])
-    notes = []
-    for encoder, texts in deviations.items():
-        ends = dict.fromkeys(sorted(texts, key=float)[:: max(len(texts) - 1, 1)])
-        notes += [f"spread {' to '.join(ends)} on {encoder}"] if texts else []
-    if unknown := [source for source in sources if not source.deviation]:
-        scores, encoders = dict.fromkeys(s.what for s in unknown), dict.fromkeys(s.encoder for s in unknown)
-        notes.append(f"nobody has published seeds of {', '.join(scores)} on {' or '.join(encoders)}")
-    return notes

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, sqrt
 
-from csebench.plan.evidence import FULL, names, score_name
+from csebench.plan.evidence import FULL, score_name
 from csebench.plan.registry import METHODS, tasks_of, valid_declarations
 from csebench.report import stats
 from csebench.report.cells import Cell
@@ -18,30 +18,19 @@ from csebench.report.others import spread as seed_spread
 
 
 @dataclass(frozen=True)
-class SeedSource:
-    """Deviation of a single printed run, from the seeds of others; empty where none are published."""
-
-    what: str  # task and metric
-    encoder: str
-    deviation: str = ""  # in printed units
-
-
-@dataclass(frozen=True)
 class Variance:
     """Of the mean of printed cells."""
 
     value: float | None  # None: not known
     df: float = inf
-    sources: tuple[SeedSource, ...] = ()  # none where the paper prints a deviation, or nothing is trained
 
 
 def add(variances: Sequence[Variance]) -> Variance:
     """The variance of a sum of independent values; not known where that of one is not."""
-    sources = tuple(dict.fromkeys(source for variance in variances for source in variance.sources))
     known = [(variance.value, variance.df) for variance in variances if variance.value is not None]
     if not known or len(known) < len(variances):
-        return Variance(None, sources=sources)
-    return Variance(sum(value for value, _ in known), stats.satterthwaite(*known), sources)
+        return Variance(None)
+    return Variance(sum(value for value, _ in known), stats.satterthwaite(*known))
 
 
 def row_variance(cells: Sequence[Cell], of_one_run: bool = False) -> Variance:
@@ -64,7 +53,7 @@ def row_variance(cells: Sequence[Cell], of_one_run: bool = False) -> Variance:
         weight, total = (len(group) if whole else 1) / len(cells), add(variances)
         if total.value is not None:
             deviation = weight * sum(sqrt(variance.value or 0.0) for variance in variances)
-            total = Variance(deviation**2, min(variance.df for variance in variances), total.sources)
+            total = Variance(deviation**2, min(variance.df for variance in variances))
         parts.append(total)
     return add(parts)
 
@@ -86,7 +75,7 @@ def printed_variance(cell: Cell, of_one_run: bool = False) -> Variance:
     if not cell.parts:
         return single_run_variance(cell, cell.plan.column.task)
     if cell.plan.column.delta is None:
-        return Variance(None, sources=(SeedSource(f"the {cell.plan.column.label}", encoder_of(cell)),))
+        return Variance(None)
     return add([printed_variance(part, of_one_run) for part in cell.parts])
 
 
@@ -96,24 +85,10 @@ def single_run_variance(cell: Cell, task: str | None) -> Variance:
     declared = valid_declarations(METHODS).get(row.run.method) if row.run else None
     if declared is not None and declared.kind == "untrained":
         return Variance(0.0)
-    nearest, encoder = nearest_spread(cell, task), encoder_of(cell)
+    nearest = nearest_spread(cell, task)
     if nearest is None:
-        return Variance(None, sources=(SeedSource(score_label(cell, task), encoder),))
-    deviation = nearest.std / 100 * cell.factor
-    return Variance(deviation**2, nearest.n - 1, (SeedSource(str(task), encoder, cell.number(deviation)),))
-
-
-def score_label(cell: Cell, task: str | None) -> str:
-    """`transfer MR`, `stsb_retrieval recall@1`, `beir:nq`; with training data or size where they are not the usual."""
-    column, evaluator = cell.plan.column, cell.published_evaluator
-    label = evaluator if ":" in evaluator else f"{evaluator} {column.metric or task or column.label}"
-    kind = training_data(cell.plan.row.run.method) if cell.plan.row.run else None
-    label += f" at {column.size} of the training set" if column.size != FULL else ""
-    return label + (f" trained on {kind}" if kind not in (None, "sentences") else "")
-
-
-def encoder_of(cell: Cell) -> str:
-    return names().encoders.get(cell.published_encoder, cell.published_encoder)
+        return Variance(None)
+    return Variance((nearest.std / 100 * cell.factor) ** 2, nearest.n - 1)
 
 
 def nearest_spread(cell: Cell, task: str | None) -> Spread | None:
