@@ -10,8 +10,7 @@ from pathlib import Path
 from csebench.base.errors import by_number
 from csebench.base.terminal import csv_text
 from csebench.plan.catalog import DEFAULT_SCALE, results_folder
-from csebench.plan.declarations import Declaration, Value
-from csebench.plan.registry import COMPONENTS, METHODS, declaration, valid_declarations, valid_evaluators
+from csebench.plan.registry import METHODS, valid_declarations, valid_evaluators
 from csebench.plan.spec import Spec
 from csebench.plan.targets import pages
 from csebench.report.cells import Cell, GridView, grid_view
@@ -20,7 +19,7 @@ from csebench.report.compare import Comparison, answers
 from csebench.report.words import sentence
 from csebench.score.store import newest, score
 
-SCORES = ["method", "variant", "changed", "encoder", "corpus", "size", "subset_seed", "seed", "components"]
+SCORES = ["method", "settings", "encoder", "corpus", "size", "subset_seed", "seed", "components"]
 SCORES += ["evaluator", "protocol", "task", "subset", "metric", "value", "unit", "run", "cell"]
 CELLS = ["paper", "table", "number", "row", "column", "published", "published_std", "ours", "std", "n", "text"]
 CELLS += ["missing", "outdated", "verdict", "evaluator", "task", "metric", "factor", "runs"]
@@ -50,13 +49,14 @@ def score_rows(scale: str) -> Iterable[dict]:
 
 
 def describe_run(spec: Spec) -> dict:
-    """What tells a run from every other, as columns of `scores.csv`."""
-    variant, changed = variant_and_changes(spec)
-    changed = changed | {f"seed_of_{source}": seed for source, seed in spec.seeds.items()}
+    """What was run, as columns of `scores.csv`. `settings` are those that are not the defaults of its method, with all
+    of its components; of a method that is gone or broken, all."""
+    method = valid_declarations(METHODS).get(spec.method)
+    defaults = method.hyperparameters().model_dump() if method else {}
+    changed = {key: v for key, v in spec.settings.items() if key not in defaults or v != defaults[key]}
     return {
         "method": spec.method,
-        "variant": variant,
-        "changed": " ".join(f"{name}={value}" for name, value in changed.items()),
+        "settings": " ".join(f"{name}={value}" for name, value in sorted(changed.items())),
         "encoder": spec.encoder.name,
         "corpus": spec.corpus.name if spec.corpus else "",
         "size": spec.corpus.size if spec.corpus else "",
@@ -66,40 +66,6 @@ def describe_run(spec: Spec) -> dict:
         "run": spec.run_id,
         "cell": spec.cell_id,
     }
-
-
-def variant_and_changes(spec: Spec) -> tuple[str, dict[str, Value]]:
-    """The declared variant that a run's parameters are closest to (empty: the defaults), and those that differ from
-    it; `ami.weight` is a component's. Of a method that is gone or broken, every parameter."""
-    if spec.method not in valid_declarations(METHODS):
-        return "", spec.settings
-    method = declaration(spec.method)
-    candidates = {"": {}} | method.variant_params
-    differing = {name: changes(spec, method, variant) for name, variant in candidates.items()}
-
-    def distance(name: str) -> tuple[int, int]:
-        plugged_in = {*spec.components} - {*method.components, *candidates[name].get("components", {})}
-        return len(differing[name]), len(plugged_in)
-
-    nearest = min(candidates, key=distance)
-    return nearest, differing[nearest]
-
-
-def changes(spec: Spec, method: Declaration, variant: dict) -> dict[str, Value]:
-    """Parameters of a run that differ from those of a method with a variant, and of the components of the run;
-    `none` for a component that the variant has and the run has not."""
-    defaults = method.hyperparameters().model_dump() | {k: v for k, v in variant.items() if k != "components"}
-    declared = method.components | variant.get("components", {})  # None: the variant leaves it out
-    for name in spec.components:
-        if name in valid_declarations(COMPONENTS) and declared.get(name, {}) is not None:
-            plug_in = declaration(name, COMPONENTS).hyperparameters().model_dump()
-            plug_in |= method.components.get(name, {}) | declared.get(name, {})
-            defaults |= {f"{name}.{key}": value for key, value in plug_in.items()}
-    differing = {
-        name: value for name, value in spec.settings.items() if name not in defaults or defaults[name] != value
-    }
-    left_out = [name for name, given in declared.items() if given is not None and name not in spec.components]
-    return dict(sorted((differing | dict.fromkeys(left_out, "none")).items()))
 
 
 def unit(evaluator: str, metric: str) -> str:

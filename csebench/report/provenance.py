@@ -109,9 +109,8 @@ def provenance_lines(page: Page) -> str:
     shown = [shown_score(spec, evaluator, page.scale) for (_, evaluator), spec in sorted(wanted.items())]
     contents, outdated = [content for content, _ in shown if content], sum(old for _, old in shown)
     declared = {e: protocol(e).declaration for e in sorted({evaluator for _, evaluator in wanted})}
-    drawn_by = "a seed of their own" if any(spec.seeds for spec in wanted.values()) else "the run's seed"
     lines = [
-        f"- {scored_text(len(contents), len(wanted), outdated)}; corpus subsets are drawn by {drawn_by}.",
+        f"- {scored_text(len(contents), len(wanted), outdated)}; corpus subsets are drawn by the run's seed.",
         *(f"- Evaluator {e} version {d.version}, protocol {d.protocol} ({d.source})." for e, d in declared.items()),
         *unversioned_lines(contents),
     ]
