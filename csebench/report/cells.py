@@ -51,10 +51,6 @@ class Cell:
         return stats.summarise(self.values.values()).mean
 
     @property
-    def seeds(self) -> list[int]:
-        return sorted(self.values)
-
-    @property
     def leaves(self) -> list["Cell"]:
         """The cells with runs that it is computed from: itself, or those of its parts."""
         return [leaf for part in self.parts for leaf in part.leaves] if self.parts else [self]

@@ -1,4 +1,4 @@
-"""The papers' data figures, drawn from our scores: SVG, PNG, and what is plotted as CSV. Same scores, same bytes.
+"""The papers' data figures, drawn from our scores: SVG, PNG, and their numbers as CSV. Same scores, same bytes.
 
 Evaluators declare and draw what is made of their per-item values (evaluators/_template.py); it is laid out here.
 """
@@ -18,14 +18,13 @@ from csebench.plan.registry import load_drawing
 from csebench.plan.targets import grid_path, score_path
 from csebench.report import stats
 from csebench.report.cells import Cell, GridView, combine_by_seed, grid_view, shown_score
+from csebench.report.csv_tables import CELLS, cell_rows
 from csebench.report.words import ends_text
 from csebench.score.drawing import GREY, MARKERS, STYLE, WIDTH, Source, row_colour, write_figure
 from csebench.score.score_types import Items
 from csebench.score.store import items, score, value
 
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
-COLUMNS = ["row", "column", "size", "mean", "std", "n", "seeds", "values", "published", "published_std", "unit"]
-COLUMNS += ["runs"]
 OFFSET = 1.035  # between rows at the same size: a factor, as sizes are on a logarithmic axis
 HOLLOW: dict[str, Any] = {"marker": "D", "markerfacecolor": "none", "linestyle": ""}  # of published values
 RIGHT_OF_AXES = {"loc": "upper left", "bbox_to_anchor": (1, 1), "handlelength": 3}  # of a legend
@@ -45,7 +44,8 @@ def draw(paper_name: str, name: str, scale: str) -> list[Path]:
     with matplotlib.rc_context(STYLE):
         figure = Figure(layout="constrained")
         if view.figure.kind in OF_CELLS:
-            drawn, table = OF_CELLS[view.figure.kind](figure, view), cell_table(view)
+            drawn = OF_CELLS[view.figure.kind](figure, view)
+            table = [CELLS, *([*row.values()] for row in cell_rows(view))]
             counts = [cell.ours.n for cells in view.rows for cell in cells if cell.ours]
             note = seeds_note(counts, "error bars: ± one standard deviation over seeds")
         else:
@@ -99,30 +99,6 @@ def difference(cell: Cell, base: Cell, is_base: bool) -> Cell:
     if cell.published and base.published and not is_base:
         published = Published(value=cell.published.value - base.published.value, text="")
     return replace(cell, values=values, published=published)
-
-
-def cell_table(shown: GridView) -> list[list]:
-    """One line a cell, with the difference to the baseline's where there is one."""
-    head = COLUMNS + (["difference", "difference_std", "difference_n"] if shown.figure.baseline else [])
-    changes = differences(shown) if shown.figure.baseline else None
-    sizes, rows = read_scale(shown.scale).sizes, []
-    for i, (row, cells) in enumerate(zip(shown.figure.rows, shown.rows, strict=True)):
-        for j, (column, cell) in enumerate(zip(shown.figure.columns, cells, strict=True)):
-            runs = {spec.seed: spec.run_id for spec in cell.plan.specs}
-            printed = [cell.published.value, cell.published.std] if cell.published else [None, None]
-            line = [row.label, column.label, sizes[column.size], *numbers(cell.ours), joined(cell.seeds)]
-            line += [joined(f"{cell.values[seed]:.6g}" for seed in cell.seeds), *printed, unit(shown, j)]
-            line += [joined(runs[seed] for seed in cell.seeds if seed in runs)]
-            rows.append(line + (numbers(changes[i][j].ours) if changes else []))
-    return [head, *rows]
-
-
-def numbers(summary: stats.Summary | None) -> list:
-    return [summary.mean, summary.std, summary.n] if summary else [None, None, 0]
-
-
-def joined(values) -> str:
-    return ";".join(map(str, values))
 
 
 def unit(shown: GridView, column: int) -> str:
@@ -306,7 +282,7 @@ def training(figure, shown: GridView):
             continue
         for step, summaries in steps.items():
             values = [value for key in CURVE for value in (summaries[key].mean, summaries[key].std)]
-            table.append([row.label, step, *values, summaries[CURVE[0]].n, joined(runs)])
+            table.append([row.label, step, *values, summaries[CURVE[0]].n, " ".join(runs)])
         seeds.append(len(runs))
         path(axes, steps, row.label, row_style(row, place))
     axes.set_xlabel("uniformity on STS-B dev (log of the mean potential, less is better)")

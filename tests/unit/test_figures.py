@@ -11,6 +11,7 @@ from csebench.base.errors import BadInput
 from csebench.plan import grids, registry, targets
 from csebench.plan.registry import declaration, evaluator_declaration, valid_evaluators
 from csebench.report import figures
+from csebench.report.cells import grid_view
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +48,7 @@ def test_without_scores(paper, name):
     rows, texts = drawn(paper, name, "smoke")
     labels = [row.label for row in grids.find_grid(paper, name).rows]
     assert list(dict.fromkeys(row.get("row") or row["model"] for row in rows)) == labels
-    assert not any(row.get("mean") or row.get("values") for row in rows)
+    assert not any(row.get("ours") or row.get("runs") for row in rows)
     assert "nothing to draw: no scores" in texts and "0.2" not in texts  # no axes
 
 
@@ -58,14 +59,14 @@ def test_curves():
     rows, texts = drawn("micse", "figure4", "mini")
     found = {(row["row"], row["column"]): row for row in rows}
     simcse, ami, micse = (found[label, "0.1%"] for label in ("SimCSE", "AMI+SimCSE", "miCSE"))
-    assert len(rows) == 32 and simcse["size"] == "1000" and simcse["unit"] == "spearman x 100"
-    assert (simcse["mean"], simcse["n"], simcse["seeds"], simcse["values"]) == ("55", "2", "48;49", "50;60")
+    assert len(rows) == 32 and (simcse["metric"], simcse["factor"]) == ("spearman", "100")
+    assert (simcse["ours"], simcse["n"], len(simcse["runs"].split())) == ("55", "2", 2)
     assert float(simcse["std"]) == pytest.approx(7.07107)
-    assert simcse["difference"] == "" and len(simcse["runs"].split(";")) == 2
-    assert (ami["mean"], ami["difference"], ami["difference_std"], ami["difference_n"]) == ("80", "10", "", "1")
-    assert (micse["mean"], micse["difference"], micse["difference_n"]) == ("45", "-12.5", "2")
-    assert found["MoCo+SimCSE", "0.1%"]["mean"] == found["miCSE", "10%"]["mean"] == ""
+    assert (ami["ours"], micse["ours"]) == ("80", "45")
+    assert found["MoCo+SimCSE", "0.1%"]["ours"] == found["miCSE", "10%"]["ours"] == ""
     assert "MoCo+SimCSE" not in texts
+    changes = [cells[3].ours for cells in figures.differences(grid_view("micse", "figure4", "mini"))]
+    assert [change and (change.mean, change.n) for change in changes] == [None, (10, 1), None, (-12.5, 2)]
 
 
 def test_the_untrained_encoder_is_a_line_and_part_of_the_plan():
