@@ -7,7 +7,7 @@ import numpy as np
 
 from csebench.plan import evidence
 from csebench.plan.catalog import paper, paper_names
-from csebench.plan.evidence import AVERAGE, DEV, TRANSFER, Evidence, Key
+from csebench.plan.evidence import AVERAGE, DEV, TRANSFER, Key
 from csebench.report import others, stats
 from csebench.report.pages.page import Fold, Page, Part, Picture, Table, as_list
 from csebench.report.stats import SLACK
@@ -41,6 +41,11 @@ def evidence_page(_scale: str) -> Page:
         " `csebench evaluate --model HUB_ID --pooler POOLER` scores one again."
     )
     untrained = "Nothing is random here; the pooling and the copy of SICK-R explain the differences."
+    remarks = [
+        f"{others.method_title(remark)}, {others.encoder_title(remark)} ({name}): {remark.text}."
+        for name, source in evidence.sources().items()
+        for remark in source.remarks
+    ]
     folds: dict[str, list[Part]] = {
         f"Methods with few runs: {len(few)} groups": ["Is a number missing? Open an issue.", Table(HEAD, few)],
         "Test set by test set": ["How many runs of a sweep reach the printed value of each column.", task_table()],
@@ -48,7 +53,7 @@ def evidence_page(_scale: str) -> Page:
         "The setups of the sweeps": [setups()],
         "Released checkpoints": [checkpoints, checkpoint_table()],
         "Models without training": [untrained, untrained_table()],
-        "What takes no part in a verdict": excluded_parts(),
+        "Reports without a number that can be used": [as_list(remarks)],
         "Sources": ["Numbers are facts with a source. How to add one: docs/evidence.md.", source_table()],
     }
     parts: list[Part] = [
@@ -230,26 +235,3 @@ def source_table() -> Table:
         scores = f"{count}: {kinds}" if count else "remarks"
         rows.append([name, source.who, where, source.licence or "", source.date, scores])
     return Table(["source", "who", "where", "licence", "date", "scores"], rows)
-
-
-def excluded_parts() -> list[Part]:
-    """Experiments that are doubtful or not comparable, and what is said without a number."""
-    every = evidence.all_evidence()
-    unsure = [e for e in every if not e.experiment.sure]
-    other = [e for e in every if (x := e.experiment).sure and not x.comparable and x.kind in ("retrained", "paper")]
-    lines = [
-        f"{len(unsure)} of {len(every)} experiments are doubtful in a value, its setting or its encoder"
-        f" ({source_names(unsure)}).",
-        f"{len(other)} train something else than the paper's recipe (other data, budget, objective or pooling), or do"
-        f" not report what can be compared ({source_names(other)}).",
-    ]
-    reports = [
-        f"{others.method_title(r)}, {others.encoder_title(r)} ({name}): {r.text}."
-        for name, source in evidence.sources().items()
-        for r in source.remarks
-    ]
-    return [as_list(lines), f"{len(reports)} reports give no number that can be used:", as_list(reports)]
-
-
-def source_names(experiments: list[Evidence]) -> str:
-    return ", ".join(dict.fromkeys(e.name for e in experiments))
