@@ -10,7 +10,7 @@ from csebench.plan.catalog import DEFAULT_SCALE, GENERATED, SIDE_BY_SIDE, VARIAN
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.grids import recipe_values
 from csebench.plan.papers import Figure, SettingsTable
-from csebench.plan.registry import METHODS, protocol, valid_declarations
+from csebench.plan.registry import protocol
 from csebench.plan.targets import grid_label
 from csebench.report import stats, words
 from csebench.report.cells import Cell, GridView, grid_view, is_control, published_encoder
@@ -30,6 +30,11 @@ HOW_COMPARED = (
     " and p are corrected for all comparisons of a question (Bonferroni, Holm). [How rows are"
     " compared](https://github.com/csebench/csebench/blob/main/docs/statistics.md)."
 )
+HOW_VARIANTS = (
+    "Where a method's public code differs from its paper, it has a table: *as printed* is the paper, *as released* the"
+    " code with what it does by mistake, *released, repaired* the code where it would not run, or is not what the"
+    " paper ran. Below: whether they score otherwise than *as printed*."
+)
 
 
 def table_page(page: targets.Page) -> Page:
@@ -48,7 +53,7 @@ def table_page(page: targets.Page) -> Page:
         answers += [(title if view.paper in GENERATED else f"[{title}]({page_of_it})", one) for one in said[:1]]
         details = [Fold("Details", folds)] if folds else []
         sections += [f"## {title}", *status_line(view), *said[1:], *shown, *details]
-    legends = [variants_legend()] if page.papers == (VARIANTS,) else []
+    legends = [HOW_VARIANTS] if page.papers == (VARIANTS,) else []
     return Page(page_title(page), scale_line(page), [*legends, as_list(by_text(answers)), *sections, *made(page)])
 
 
@@ -96,7 +101,7 @@ def view_parts(view: GridView, folder: Path) -> tuple[list[str], list[Part], lis
             Fold(f"Every declared comparison: {len(rows)}", [Table(words.COMPARISON_HEAD, rows), HOW_COMPARED])
         )
     folds += [*claims_fold(view, folder), *texts_fold(view)]
-    if notes := [*view.grid.notes, *equal_rows(view), *by_text(missing_scores(view))]:
+    if notes := [*view.grid.notes, *by_text(missing_scores(view))]:
         folds.append(Fold("Notes, and rows not run here", [as_list(notes)]))
     return answer_lines(view, answered), parts, folds
 
@@ -369,16 +374,6 @@ def missing_scores(view: GridView) -> Iterator[tuple[str, str]]:
             yield f"{row.label}{'' if every else ', ' + ', '.join(columns)}", f"{reason}."
 
 
-def equal_rows(view: GridView) -> Iterator[str]:
-    """Which variants of a method are the same runs at this scale, whose settings replace what differs."""
-    labels: dict[tuple[str, ...], list[str]] = {}
-    for row, cells in zip(view.grid.rows, view.rows, strict=True) if view.paper == VARIANTS else ():
-        labels.setdefault(tuple(spec.run_id for spec in cells[0].plan.specs), []).append(row.label)
-    for runs, same in labels.items():
-        if runs and len(same) > 1:
-            yield f"{' and '.join(same)}: the same runs here, as scale {view.scale} replaces what differs."
-
-
 def made(page: targets.Page) -> list[Part]:
     """How the scores were made: settings, commits, hardware; and where methods deviate from the papers."""
     settings = "\n".join(f"- **{label}**: {text}" for label, text in page_conditions(page))
@@ -388,7 +383,7 @@ def made(page: targets.Page) -> list[Part]:
     return parts
 
 
-# ---------------------------------------------------------------- tables of settings, variants
+# ---------------------------------------------------------------- tables of settings
 
 
 def settings_parts(view: GridView, table: SettingsTable) -> tuple[list[str], list[Part], list[Part]]:
@@ -406,14 +401,3 @@ def settings_parts(view: GridView, table: SettingsTable) -> tuple[list[str], lis
     shown: list[Part] = [Table(["Setting", *(column.label for column in table.columns)], body), legend]
     folds: list[Part] = [Fold("Notes", [as_list(table.notes)])] if table.notes else []
     return [f"**{equal_count} of {printed_count} printed settings equal the recipes.**"], shown, folds
-
-
-def variants_legend() -> str:
-    """What the rows of the page of variants are, and which methods have none."""
-    without = [d.title for name, d in valid_declarations(METHODS).items() if name not in paper(VARIANTS).tables]
-    return (
-        "Where a method's public code differs from its paper, it has a table: *as printed* is the paper, *as released*"
-        " the code with what it does by mistake, *released, repaired* the code where it would not run, or is not what"
-        " the paper ran. Below: whether they score otherwise than *as printed*. Methods without such rows:"
-        f" {'; '.join(without)}."
-    )
