@@ -134,17 +134,6 @@ def answers(view: GridView) -> list[Answer]:
     return [answer(view, family) for family in sorted(view.grid.compare, key=lambda family: not family.primary)]
 
 
-def each_pair_once(answered: Iterable[Answer]) -> list[tuple[Answer, list[Comparison]]]:
-    """What a page lists: a comparison that two questions share stands below the first of them only."""
-    shown: set[tuple] = set()
-    lists = []
-    for one in answered:
-        of_question = {(c.row, c.against, c.columns): c for c in one.comparisons}
-        lists.append((one, [c for key, c in of_question.items() if key not in shown]))
-        shown |= of_question.keys()
-    return lists
-
-
 def answer(view: GridView, family: Family) -> Answer:
     """A family, with Holm's correction over its comparisons."""
     groups, refused = column_groups(view, family), no_premise(view, family)

@@ -8,7 +8,7 @@ import numpy as np
 
 from csebench.plan.targets import grid_path
 from csebench.report.cells import GridView
-from csebench.report.compare import Answer, Comparison, each_pair_once
+from csebench.report.compare import Answer, Comparison
 from csebench.report.words import ends_text, short_label
 from csebench.score.drawing import GREY, STYLE, WIDTH, write_figure
 
@@ -19,7 +19,7 @@ BLUE = "#2F7ED8"
 
 def draw_forest(view: GridView, answers: list[Answer], title: str) -> list[Path]:
     """Draws the tested comparisons of a table beside its page; returns the files written, none without any."""
-    groups = [(a, [c for c in members if c.low is not None]) for a, members in each_pair_once(answers)]
+    groups = [(answer, [c for c in answer.comparisons if c.low is not None]) for answer in answers]
     groups = [(answer, tested) for answer, tested in groups if tested]
     if not groups:
         return []

@@ -45,11 +45,6 @@ def test_a_family_is_one_sentence():
     assert family_sentence(answer(SHOWN, replace(SHOWN, row="C"))) == "Better: A, C."
 
 
-def test_a_comparison_that_two_questions_share_is_listed_once():
-    asked = [answer(SHOWN), answer(SHOWN, replace(SHOWN, columns="1%"))]
-    assert [[c.columns for c in listed] for _, listed in compare.each_pair_once(asked)] == [["Avg."], ["1%"]]
-
-
 def test_a_bound_of_one_pair_is_its_own_and_of_several_theirs_at_once():
     one = replace(OPEN, family_high=0.52)
     assert "a gain above 0.4 points" in sentence(one)

@@ -15,7 +15,7 @@ from csebench.plan.targets import grid_label
 from csebench.report import stats, words
 from csebench.report.cells import Cell, GridView, grid_view, is_control, published_encoder
 from csebench.report.claims import judge_all
-from csebench.report.compare import BETTER, WORSE, Answer, answers, averages, best_rows, block, each_pair_once
+from csebench.report.compare import BETTER, WORSE, Answer, answers, averages, best_rows, block
 from csebench.report.pages.claims import sentence_table
 from csebench.report.pages.methods import tuning_parts
 from csebench.report.pages.page import Fold, Page, Part, Picture, Table, as_list, relative_path
@@ -96,10 +96,12 @@ def view_parts(view: GridView, folder: Path) -> tuple[list[str], list[Part], lis
     parts += [] if shown else printed
     folds = [*(printed if shown else []), *others_fold(view)]
     if answered and view.scale != DEFAULT_SCALE:
-        rows = [words.comparison_row(c) for _, members in each_pair_once(answered) for c in members]
-        folds.append(
-            Fold(f"Every declared comparison: {len(rows)}", [Table(words.COMPARISON_HEAD, rows), HOW_COMPARED])
-        )
+        compared: list[Part] = []
+        for answer in answered:
+            rows = [words.comparison_row(c) for c in answer.comparisons]
+            compared += [answer.family.question, Table(words.COMPARISON_HEAD, rows)]
+        count = sum(len(answer.comparisons) for answer in answered)
+        folds.append(Fold(f"Every declared comparison: {count}", [*compared, HOW_COMPARED]))
     folds += [*claims_fold(view, folder), *texts_fold(view)]
     if notes := [*view.grid.notes, *by_text(missing_scores(view))]:
         folds.append(Fold("Notes, and rows not run here", [as_list(notes)]))
