@@ -326,11 +326,8 @@ def test_an_edited_search_and_that_of_another_name_are_refused(project):
             tuning.read_search(file)
 
 
-def test_the_page_of_methods_names_searches_that_do_not_fit(project):
+def test_the_page_of_methods_has_what_a_search_gained(project):
     assert methods.tuning_parts(SCALE) == []
     write_search("simcse", FAST, planned=3, made=2)
-    write_search("ct", {"learning_rate": 1e-4})
-    write_scale(precision="bf16")
     text = Page("", "", methods.tuning_parts(SCALE)).write("markdown")
-    assert "- ct: made under other settings (precision)" in text
-    assert "Not the same number of trials for each" in text
+    assert "| SimCSE (unsupervised) | 2 of 3 | 60.00 |" in text and "| 65.00 | +5.00 |" in text

@@ -13,7 +13,7 @@ HEAD = ["method", "trials", "without tuning", "chosen settings", "tuned", "gain"
 
 
 def tuning_parts(scale_name: str) -> list[Part]:
-    """Folded: every search with its gain, and all trials; nothing where no search was made."""
+    """Folded: every search with its gain; nothing where no search was made."""
     searches = [tuning.read_search(path) for path in tuning.search_files(scale_name)]
     if not searches:
         return []
@@ -24,26 +24,16 @@ def tuning_parts(scale_name: str) -> list[Part]:
         chosen = "–" if best is None else settings_text(best.settings)
         gain_text = "–" if gained is None else f"{gained:+z.2f}"
         rows.append([label(s), count, points(s.trials[0].dev), chosen, points(best and best.dev), gain_text])
+    again = tuning.command([search.name for search in searches], scale_name, most)
     parts: list[Part] = [
         f"{gains_text(searches)} A search tries all declared values, or as many as the others; the first trial has the"
         f" settings without it. Trials train on {scale.sizes[tuning.SIZE]:,} sentences, with subsets and seeds that no"
         " table uses. With several seeds, a setting changes only for more than their deviation. A score is Spearman ×"
         " 100 on STS-B dev, the set that chose the settings, so part of a gain is chance.",
         Table(HEAD, rows),
+        f"Search again: `{again}`.",
     ]
-    if numbers := tuning.unequal_numbers(searches):
-        parts.append(f"**Not the same number of trials for each**: {numbers}.")
-    if defects := [f"- {s.name}: {reason}." for s in searches if (reason := tuning.defect(s, scale_name))]:
-        parts += ["Settings that no scale takes until the search is made again:", "\n".join(defects)]
-    all_trials = [
-        [label(search), settings_text(t.settings), f"failed: {r.failure}" if r.dev is None else points(r.dev), r.run]
-        for search in searches
-        for t in search.trials
-        for r in t.runs
-    ]
-    again = tuning.command([search.name for search in searches], scale_name, most)
-    trials = Fold("All trials", [Table(["method", "settings", "STS-B dev", "run"], all_trials)])
-    return [Fold("What tuning chose for each method, and gained", [*parts, trials, f"Search again: `{again}`."])]
+    return [Fold("What tuning chose for each method, and gained", parts)]
 
 
 def label(search: Search) -> str:
