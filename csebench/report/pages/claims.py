@@ -3,12 +3,13 @@
 from collections import Counter
 from pathlib import Path
 
+from csebench.base.project import REPOSITORY
 from csebench.base.terminal import counted
 from csebench.plan.catalog import DEFAULT_SCALE, SIDE_BY_SIDE, paper, paper_names, results_folder
 from csebench.plan.evidence import AVERAGE, names
 from csebench.plan.papers import Claim
 from csebench.plan.targets import grid_label, page
-from csebench.report import claims, stats
+from csebench.report import claims
 from csebench.report.cells import PAPER_SCALE
 from csebench.report.claims import RELATIONS, VERDICTS, Judged, judge_all
 from csebench.report.others import method_title, spread
@@ -81,21 +82,10 @@ def legend() -> str:
         f"{title} {s.std:.2f} ({s.n} seeds of {method_title(s)}, {s.source})" for title, s in spreads.items() if s
     ]
     return (
-        "A sentence has one verdict. If it has several parts, they follow it, each with its own.\n\n"
-        f"- **{claims.SUPPORTED}**: every comparison that the sentence makes goes its way, each significantly (at"
-        f" {stats.LEVEL:g}).\n"
-        f"- **{claims.NOT_SHOWN}**: they go its way, and a test does not rule out chance; equality is never shown"
-        " where no limit is stated.\n"
-        f"- **{claims.CONTRADICTED}**: a printed comparison goes the other way, by the stated amount, whatever a test"
-        " says; of our runs, significantly with Bonferroni's correction; or the sentence says “significantly” and the"
-        " test does not.\n"
-        f"- **{claims.UNTESTABLE}**: numbers are missing, or nobody has published seeds of such scores.\n"
-        "- **of another size**: the sentence states a number, and the difference is another, by more than rounding.\n"
-        f"- **{claims.SEEN}**, **{claims.NOT_SEEN}**, **{claims.OPPOSITE}**: what a study on another encoder saw; what"
-        " is not seen has a bound.\n\n"
-        "p is two-sided, and corrected where one of several comparisons is picked. A printed single run gets the"
-        " deviation (*spread*) of seeds that others have published, on the same encoder, task and kind of data. On the"
-        " STS average:"
+        "A sentence has one verdict; its parts follow it, each with its own ([what each"
+        f" means]({REPOSITORY}/blob/main/docs/statistics.md#does-the-papers-sentence-hold)). p is two-sided, and"
+        " corrected where one of several comparisons is picked. A printed single run gets the deviation of seeds that"
+        " others have published, on the same encoder, task and kind of data. On the STS average:"
         f" {', '.join(known) or 'none'}; more on a single task."
     )
 
