@@ -135,16 +135,6 @@ class GridView:
         """How many of the runs with scores have them of an older code version or of other settings only."""
         return sum(map(bool, self.runs.values()))
 
-    @property
-    def state(self) -> str:
-        """How many of its runs have scores: `complete`, `partial`, `missing`, `nothing to run`; or `settings`."""
-        if isinstance(self.grid, SettingsTable):
-            return "settings"
-        done, wanted = self.progress
-        if not wanted:
-            return "nothing to run"
-        return "complete" if done == wanted else "partial" if done else "missing"
-
 
 def grid_view(paper_name: str, name: str, scale: str) -> GridView:
     """A table or figure with every score of a scale that exists."""

@@ -13,9 +13,7 @@ from csebench.report.pages.evidence import reach_text
 from csebench.report.pages.page import Page, Part, Picture, Table, relative_path
 from csebench.report.pages.table import STALE, nothing_to_draw
 from csebench.report.provenance import scale_line
-from csebench.report.words import ends_text, family_sentence, not_matched
-
-STATE_LABELS = {"nothing to run": "cited only"}  # other states are printed as they are
+from csebench.report.words import family_sentence, not_matched
 
 
 def index_page(scale: str) -> Page:
@@ -25,11 +23,11 @@ def index_page(scale: str) -> Page:
     reach = f"Runs of others on the papers' encoders: {reach_text()}"
     parts: list[Part] = [f"Do the printed numbers reproduce? {apart}{reach} [Evidence]({evidence})"]
     if scale != DEFAULT_SCALE:
-        parts += [questions(scale, [grid_view(SIDE_BY_SIDE, SIDE_BY_SIDE, scale), *views])]
+        parts += [questions([grid_view(SIDE_BY_SIDE, SIDE_BY_SIDE, scale), *views])]
         parts += [Picture(f"{SIDE_BY_SIDE}.svg", "Every method against the untrained encoder and against SimCSE")]
     parts += ["## Tables and figures", *coverage(views)]
     states = Counter(map(state, views))
-    counts = "; ".join(f"{count} {STATE_LABELS.get(state, state)}" for state, count in sorted(states.items()))
+    counts = "; ".join(f"{count} {state}" for state, count in sorted(states.items()))
     parts += [f"Left out: {broken}" for broken in left_out(scale)]
     parts += [
         f"A cell: the runs that it shows; {STALE}: with an older code version or other settings. {counts}.",
@@ -40,7 +38,7 @@ def index_page(scale: str) -> Page:
     return Page(f"Results at scale {scale}", scale_line(page(SIDE_BY_SIDE, scale)), parts)
 
 
-def questions(scale: str, views: list[GridView]) -> str:
+def questions(views: list[GridView]) -> str:
     """The declared questions of the first page with their answers, as a numbered list."""
     asked: dict[str, list[Answer]] = {}
     for view in views:
@@ -52,28 +50,30 @@ def questions(scale: str, views: list[GridView]) -> str:
     for question, answered in asked.items():
         parts = [f"{len(lines) + 1}.", question]
         for one in answered:
-            parts += [f"**{family_sentence(one)}**", not_matched(one.comparisons), f"({place_text(one, scale)})"]
+            parts += [f"**{family_sentence(one)}**", not_matched(one.comparisons), f"({page_link(one.view)})"]
         lines.append(" ".join(filter(None, parts)))
     return "\n".join(lines)
 
 
-def place_text(answered: Answer, scale: str) -> str:
-    """What was compared, and where: `[miCSE Figure 4](micse/figure4.md): 1% to 100%, 3 seeds`."""
-    view, compared = answered.view, answered.comparisons
-    label = (
-        "all methods, on 1 % of the corpus"
-        if view.paper == SIDE_BY_SIDE
-        else f"{paper(view.paper).label} {grid_label(view.name)}"
-    )
-    facts = [*dict.fromkeys(c.columns for c in compared)]
-    if seeds := [c.estimate.seeds for c in compared if c.estimate]:
-        facts.append(f"{ends_text(seeds)} seeds")
-    return f"[{label}]({relative_path(view.paper, view.name, scale, 'md', results_folder(scale))}): {', '.join(facts)}"
+def page_link(view: GridView) -> str:
+    """From the first page to that of a table or figure: `[miCSE Figure 4](micse/figure4.md)`."""
+    label = f"{paper(view.paper).label} {grid_label(view.name)}"
+    if view.paper == SIDE_BY_SIDE:
+        label = "all methods, on 1 % of the corpus"
+    return f"[{label}]({relative_path(view.paper, view.name, view.scale, 'md', results_folder(view.scale))})"
 
 
 def state(view: GridView) -> str:
-    """As its own, but for a figure whose runs were scored without what it shows."""
-    return "nothing to draw" if view.state == "missing" and nothing_to_draw(view) else view.state
+    """How many of its runs have scores: `complete`, `partial`, `missing`, or `nothing to draw`; `cited only` without
+    runs; `settings`."""
+    if isinstance(view.grid, SettingsTable):
+        return "settings"
+    done, wanted = view.progress
+    if not wanted:
+        return "cited only"
+    if not done:
+        return "nothing to draw" if nothing_to_draw(view) else "missing"
+    return "complete" if done == wanted else "partial"
 
 
 def coverage(views: list[GridView]) -> list[Table]:
@@ -86,8 +86,8 @@ def coverage(views: list[GridView]) -> list[Table]:
             links = [""] * len(paper_names())
             for column, paper_name in enumerate(paper_names()):
                 if view := by_place.get((paper_name, name)):
-                    label = STATE_LABELS.get(state(view), state(view))
-                    if state(view) in ("complete", "partial", "missing"):
+                    label = state(view)
+                    if label in ("complete", "partial", "missing"):
                         done, shown = view.progress
                         all_new = done == shown and not view.outdated
                         label = f"{shown} runs" if all_new else f"{label}: {scored_text(done, shown, view.outdated)}"
