@@ -34,7 +34,7 @@ use rule page as evidence with:
         lambda _: jobs.inputs_of("results/evidence.md"),
     output:
         page="results/evidence.md",
-        figures=multiext("results/evidence", ".svg", ".png", ".csv"),
+        figures=multiext("results/evidence", ".svg", ".csv"),
     log:
         "results/.logs/evidence.log",
 
@@ -44,7 +44,6 @@ use rule page as figure with:
         inputs("results/{figure}.svg"),
     output:
         page=update("results/{figure}.svg"),  # kept where what is drawn is not published
-        png=update("results/{figure}.png"),
         csv=update("results/{figure}.csv"),
     log:
         "results/.logs/{figure}.log",

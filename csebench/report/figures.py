@@ -1,4 +1,4 @@
-"""The papers' data figures, drawn from our scores: SVG, PNG, and their numbers as CSV. Same scores, same bytes.
+"""The papers' data figures, drawn from our scores as SVG, with their numbers as CSV. Same scores, same bytes.
 
 Evaluators declare and draw what is made of their per-item values (evaluators/_template.py); it is laid out here.
 """
@@ -32,7 +32,7 @@ CURVE = ("alignment", "uniformity", "spearman")  # of a run's training, on STS-B
 
 
 def draw(paper_name: str, name: str, scale: str) -> list[Path]:
-    """Writes a figure of a paper as `.svg`, `.png` and `.csv`; returns the files. BadInput: a score cannot be read.
+    """Writes a figure of a paper as `.svg` and `.csv`; returns the files. BadInput: a score cannot be read.
 
     What is missing is empty in the table, and its page says why. Published values are drawn at the paper's own scale
     only: others are on another level. Where nothing can be drawn, the figure says so.

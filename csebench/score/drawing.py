@@ -58,23 +58,17 @@ def points(axes, x, y, group: int = 0, **style):
 
 
 def write_figure(svg: Path, figure, table: list[list] | None = None) -> list[Path]:
-    """Writes a figure as SVG; with what it plots, floats with six digits, also as CSV and PNG beside it. Returns the
-    files. The PNG has 256 colours: a third of the bytes where points lie over each other."""
+    """Writes a figure as SVG, and its numbers, floats with six digits, as CSV beside it. Returns the files."""
     import matplotlib
-    from matplotlib.image import PIL  # which writes its PNG files  # pyright: ignore[reportAttributeAccessIssue]
 
-    image, png, small, text = io.BytesIO(), io.BytesIO(), io.BytesIO(), io.StringIO(newline="")
+    image, text = io.BytesIO(), io.StringIO(newline="")
     with matplotlib.rc_context(STYLE):  # the resolution of an SVG is that of its clouds of points
         figure.savefig(image, format="svg", dpi=100, metadata={"Date": None, "Creator": None})
         files = {svg: image.getvalue()}
         if table is not None:
             rows = [[f"{v:.6g}" if isinstance(v, float | np.floating) else v for v in row] for row in table]
             csv.writer(text, lineterminator="\n").writerows(rows)
-            white = {"transparent": False, "facecolor": "white"}
-            figure.savefig(png, format="png", dpi=150, metadata={"Software": None}, **white)
-            pixels = PIL.Image.open(png).convert("RGB")
-            pixels.quantize(256, dither=PIL.Image.Dither.NONE).save(small, "PNG", optimize=True)
-            files |= {svg.with_suffix(".csv"): text.getvalue().encode(), svg.with_suffix(".png"): small.getvalue()}
+            files[svg.with_suffix(".csv")] = text.getvalue().encode()
     for path, content in files.items():
         write_bytes(path, content)
     return list(files)
