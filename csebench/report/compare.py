@@ -7,7 +7,7 @@ compared over seeds alone. Which pairs a table compares is declared beside it (c
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from math import inf, sqrt
 from typing import NamedTuple
@@ -113,6 +113,7 @@ class Comparison:
     reason: str = ""  # why there is no estimate
     printed: float | None = None  # the difference of the published values, in points
     scored: tuple[int, int] = (0, 0)  # runs with scores, and all
+    pairs: tuple[tuple[Cell, Cell], ...] = field(default=(), compare=False, repr=False)  # cells that are compared
 
 
 @dataclass(frozen=True)
@@ -242,6 +243,7 @@ def compare(view: GridView, row: int, against: int, columns: Sequence[int], refu
         differs=differing(*pairs[0]),
         printed=float(np.mean(gains)) if len(gains) == len(pairs) else None,
         scored=(len(runs) - sum(absent.values()), len(runs)),
+        pairs=tuple(pairs),
     )
     if state := (NOT_ASKED, refused) if refused else why_not(pairs):
         return replace(about, relation=state[0], reason=state[1])

@@ -5,16 +5,15 @@ known: of scores, printed, or of seeds that others have published.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import accumulate, chain, product
+from itertools import accumulate, chain
 from math import inf, sqrt
 
 from csebench.plan.catalog import paper_names
 from csebench.report import claims, compare
-from csebench.report.cells import GridView, printed_view
-from csebench.report.claims import Pairs
-from csebench.report.compare import Answer, Comparison, Estimate
+from csebench.report.cells import Cell, GridView, printed_view
+from csebench.report.compare import Estimate
 from csebench.report.printed_spread import add, row_variance
 from csebench.report.stats import LEVEL, quantile
 
@@ -75,12 +74,12 @@ def table_rows(views: Iterable[GridView], difference: float | None = None) -> li
     """What every declared comparison of rows that can be run will show, as under HEAD; seeds are counted for a
     difference in points, or for the printed one."""
     rows = []
-    for view, c, pairs in [(of, *one) for of in views for answer in compare.answers(of) for one in with_cells(answer)]:
-        cells = [*chain.from_iterable(pairs)]
+    for view, c in [(of, c) for of in views for answer in compare.answers(of) for c in answer.comparisons]:
+        cells = [*chain.from_iterable(c.pairs)]
         if not all(map(compare.can_be_run, cells)):
             continue
         seeds = max(len(leaf.plan.specs) for cell in cells for leaf in cell.leaves)
-        design, source = printed_design(pairs), "print, or others' seeds"
+        design, source = printed_design(c.pairs), "print, or others' seeds"
         if c.estimate is not None and c.estimate.seed_sd:
             design, source = c.estimate, "these scores"
         wanted = abs(difference if difference is not None else c.printed or 0.0)
@@ -95,15 +94,7 @@ def table_rows(views: Iterable[GridView], difference: float | None = None) -> li
     return rows
 
 
-def with_cells(answer: Answer) -> Iterator[tuple[Comparison, Pairs]]:
-    """The comparisons of a family, each with the pairs of cells that it compares."""
-    view, family = answer.view, answer.family
-    compared = product(compare.row_pairs(view, family), compare.column_groups(view, family))
-    for comparison, (rows, columns) in zip(answer.comparisons, compared, strict=True):
-        yield comparison, compare.compared_cells(view, *rows, columns)
-
-
-def printed_design(pairs: Pairs) -> Estimate | None:
+def printed_design(pairs: Sequence[tuple[Cell, Cell]]) -> Estimate | None:
     """How the mean difference of pairs of cells varies, from printed deviations or seeds that others published, in
     points."""
     variance = add([row_variance(cells, of_one_run=True) for cells in zip(*pairs, strict=True)]).value
