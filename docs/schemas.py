@@ -16,13 +16,13 @@ from pydantic import BaseModel
 from csebench.base.files import write_text
 from csebench.base.project import ROOT
 from csebench.plan.declarations import Scale
-from csebench.plan.evidence import Checkpoints, Names, Source
+from csebench.plan.evidence import Names, Source
 from csebench.plan.papers import Paper
 from csebench.plan.spec import Spec
 
 FOLDER = ROOT / "docs" / "schemas"
 MODELS: dict[str, type[BaseModel]] = {"paper": Paper, "scale": Scale, "spec": Spec}
-EVIDENCE: dict[str, type[BaseModel]] = {"source": Source, "checkpoints": Checkpoints, "methods": Names}
+EVIDENCE: dict[str, type[BaseModel]] = {"source": Source, "methods": Names}
 
 
 def schemas() -> dict[str, str]:

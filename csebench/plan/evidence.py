@@ -177,25 +177,6 @@ class Names(Strict):
     methods: dict[str, Method]
 
 
-class Checkpoint(Strict):
-    """A released model, as its README names it."""
-
-    method: MethodName
-    setting: str | None = None
-    encoder: EncoderName
-    hub: str = Field(pattern=r"^[\w.-]+/[\w.-]+$")
-    pooler: Pooler | None = None
-    stated: Scores = {}
-    where: str
-    note: str | None = None  # what stands in for a pooler, where there is none
-
-
-class Checkpoints(Strict):
-    """evidence/checkpoints.yaml."""
-
-    checkpoints: list[Checkpoint]
-
-
 # ---------------------------------------------------------------- reading
 
 
@@ -213,13 +194,6 @@ def names() -> Names:
     parts = {path: read_with_lines(path, Names, as_written=True)[0] for path in paths}
     encoders = catalog.joined({path: part.encoders for path, part in parts.items()})
     return Names(encoders=encoders, methods=catalog.joined({path: part.methods for path, part in parts.items()}))
-
-
-@cached
-def checkpoints() -> list[Checkpoint]:
-    """Every released checkpoint."""
-    paths = [path for folder in folders() if (path := folder / "evidence" / "checkpoints.yaml").exists()]
-    return [c for path in paths for c in read_with_lines(path, Checkpoints, as_written=True)[0].checkpoints]
 
 
 # ---------------------------------------------------------------- which evidence is of a row
@@ -279,10 +253,9 @@ def default_pooler(method: str) -> str | None:
     return declared and declared.hyperparameters.model_fields["pooler"].default
 
 
-def key_of(named: Experiment | Checkpoint) -> Key:
-    """The key of an experiment; of a checkpoint, whose pooler is what its training ends in, the method's default."""
-    pooler = named.pooler if isinstance(named, Experiment) else None
-    return Key(named.method, named.encoder, pooler or default_pooler(named.method))
+def key_of(experiment: Experiment) -> Key:
+    """The key of an experiment; without a pooler of its own, the method's default."""
+    return Key(experiment.method, experiment.encoder, experiment.pooler or default_pooler(experiment.method))
 
 
 def evidence_of(key: Key, score: str, size: str = FULL) -> list[Evidence]:

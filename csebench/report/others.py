@@ -12,7 +12,7 @@ import numpy as np
 from csebench.base.caches import cached
 from csebench.plan import evidence
 from csebench.plan.catalog import paper, paper_names
-from csebench.plan.evidence import AVERAGE, FULL, SLACK, Checkpoint, Evidence, Key, PublishedRun, Setup
+from csebench.plan.evidence import AVERAGE, FULL, SLACK, Evidence, Key, PublishedRun, Setup
 from csebench.plan.grids import find_grid
 from csebench.plan.papers import Column, Grid, Published, Row, SettingsTable
 from csebench.plan.targets import grid_label, grid_names
@@ -242,14 +242,6 @@ def expected_of_best(k: int, by: np.ndarray, of: np.ndarray) -> float:
     chances = np.array([comb(rank, k - 1) for rank in range(len(by))], dtype=float) / comb(len(by), k)
     values = np.array([of[by == by[i]].mean() for i in order])
     return float(chances @ values)
-
-
-def scored_by_others(checkpoint: Checkpoint) -> list[tuple[Evidence, PublishedRun]]:
-    """Others' scores of a checkpoint on the STS test sets."""
-    model = (checkpoint.method, checkpoint.setting, checkpoint.encoder)
-    scored = [e for e in evidence.all_evidence() if e.experiment.kind == "checkpoint" and e.experiment.sure]
-    of_model = [e for e in scored if (e.experiment.method, e.experiment.setting, e.experiment.encoder) == model]
-    return [(e, run) for e in of_model for run in e.experiment.runs if average(run) is not None]
 
 
 def average(run: PublishedRun) -> str | None:

@@ -24,7 +24,6 @@ def project(tmp_path, monkeypatch):
     made_up(tmp_path, monkeypatch, PAPER)
     (tmp_path / "evidence").mkdir()
     (tmp_path / "evidence" / "methods.yaml").write_text("{encoders: {}, methods: {}}")
-    (tmp_path / "evidence" / "checkpoints.yaml").write_text("checkpoints: []")
     (tmp_path / "data" / "step_times.yaml").write_text("[]")
     yield tmp_path
     clear()

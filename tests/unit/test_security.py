@@ -30,7 +30,7 @@ def project(tmp_path, monkeypatch):
     """A project with a paper and a source of evidence that hold HTML, scripts and Markdown."""
     made_up(tmp_path, monkeypatch, PAPER)
     (tmp_path / "evidence").mkdir()
-    for name in ("evidence/checkpoints.yaml", "evidence/methods.yaml", "evidence/Echo.yaml"):
+    for name in ("evidence/methods.yaml", "evidence/Echo.yaml"):
         text = re.sub("^who: .*$", f"who: {json.dumps(HOSTILE)}", (ROOT / name).read_text(), flags=re.M)
         (tmp_path / name).write_text(text)
     yield

@@ -7,7 +7,7 @@ import numpy as np
 
 from csebench.plan import evidence
 from csebench.plan.catalog import paper, paper_names
-from csebench.plan.evidence import AVERAGE, DEV, TRANSFER, Key
+from csebench.plan.evidence import AVERAGE, DEV, Key
 from csebench.report import others, stats
 from csebench.report.pages.page import Fold, Page, Part, Picture, Table, as_list
 from csebench.report.stats import SLACK
@@ -35,11 +35,6 @@ def evidence_page(_scale: str) -> Page:
     """The same at every scale."""
     of_sweeps = [key for key, _, _ in others.sweeps()]
     few = [row for key in others.keys_with_runs() if key not in of_sweeps for row in group_rows(key)]
-    checkpoints = (
-        "What the method's paper prints, what the README of the checkpoint states (`off`: how far from print), and"
-        " what others scored: the average of the seven STS test sets. This is about a file, not about training."
-        " `csebench evaluate --model HUB_ID --pooler POOLER` scores one again."
-    )
     untrained = "Nothing is random here; the pooling and the copy of SICK-R explain the differences."
     remarks = [
         f"{others.method_title(remark)}, {others.encoder_title(remark)} ({name}): {remark.text}."
@@ -51,7 +46,6 @@ def evidence_page(_scale: str) -> Page:
         "Test set by test set": ["How many runs of a sweep reach the printed value of each column.", task_table()],
         "What picking the best of several seeds adds": selection_parts(),
         "The setups of the sweeps": [setups()],
-        "Released checkpoints": [checkpoints, checkpoint_table()],
         "Models without training": [untrained, untrained_table()],
         "Reports without a number that can be used": [as_list(remarks)],
         "Sources": ["Numbers are facts with a source. How to add one: docs/evidence.md.", source_table()],
@@ -184,30 +178,6 @@ def setups() -> str:
         lines = by_source.setdefault(runs.sources[0], [others.circumstances(setup)])
         lines.append(f"{others.encoder_title(key)}: {others.budget(setup)}")
     return as_list(f"{name}: {'. '.join(lines)}." for name, lines in by_source.items())
-
-
-def checkpoint_table() -> Table:
-    rows = []
-    for c in evidence.checkpoints():
-        value, stated = (None if c.setting else others.printed_by_authors(evidence.key_of(c))), c.stated.get(AVERAGE)
-        by_score: dict[str, dict[str, None]] = {}  # `76.29 (gs25058: SICK-R 9,927 pairs)`, with what differs
-        for e, run in others.scored_by_others(c):
-            reason = None if e.experiment.comparable else e.experiment.setup.differs
-            by_score.setdefault(others.average(run) or "", {})[e.name + (f": {reason}" if reason else "")] = None
-        rows.append(
-            [
-                others.method_title(c) + (f" ({c.setting})" if c.setting else ""),
-                f"[{c.hub}](https://huggingface.co/{c.hub})",
-                "; ".join(filter(None, (c.pooler, c.note))),
-                "–" if value is None else spaced(value.value),
-                "–" if stated is None else spaced(stated),
-                "" if value is None or stated is None else f"{stated.value - value.value.value:+z.2f}",
-                spaced(c.stated[TRANSFER]) if TRANSFER in c.stated else "–",
-                "; ".join(f"{score} ({'; '.join(by)})" for score, by in by_score.items()) or "–",
-            ]
-        )
-    head = ["method", "checkpoint", "pooler", "printed", "stated", "off", "stated, transfer", "scored by others"]
-    return Table(head, rows)
 
 
 def untrained_table() -> Table:
