@@ -21,7 +21,7 @@ from functools import cache
 from math import inf
 from pathlib import Path
 from statistics import mean as average
-from statistics import quantiles, stdev
+from statistics import median, quantiles, stdev
 
 from csebench.base.errors import BadInput, first_line, unknown
 from csebench.base.files import read_text, write_text
@@ -107,10 +107,17 @@ def matched() -> str:
 
 def floor(share: float) -> float:
     """The difference that any number of seeds detects, over the test items of the STS average, in a share of pairs."""
-    errors = [
-        float(row["item_se"]) for row in tested() if row["columns"].startswith(("Avg", "STS(Avg")) and row["item_se"]
-    ]
-    return noncentrality(inf) * quantiles(errors, n=100, method="inclusive")[round(100 * share) - 1]
+    of_average = [row for row in tested() if row["columns"].startswith(("Avg", "STS(Avg"))]
+    return noncentrality(inf) * quantiles(item_errors(of_average), n=100, method="inclusive")[round(100 * share) - 1]
+
+
+def item_error() -> float:
+    """The median error of a comparison over test items, in points."""
+    return median(item_errors(tested()))
+
+
+def item_errors(rows: list[dict]) -> list[float]:
+    return [float(row["item_se"]) for row in rows if row["item_se"]]
 
 
 def table(name: str, *columns: str, label: str = "Model") -> str:
@@ -161,7 +168,8 @@ def kept_last(method: str, encoder: str) -> int:
 # ---------------------------------------------------------------- texts
 
 
-FUNCTIONS = (cell, text, mean, std, published, answer, matched, floor, table, sweep, others, reached, kept_last)
+FUNCTIONS = (cell, text, mean, std, published, answer, matched, floor, item_error, table)
+FUNCTIONS += (sweep, others, reached, kept_last)
 NAMES = {"__builtins__": BUILTINS} | {function.__name__: function for function in FUNCTIONS}
 
 

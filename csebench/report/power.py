@@ -18,7 +18,7 @@ from csebench.report.printed_spread import add, row_variance
 from csebench.report.stats import LEVEL, quantile
 
 POWER = 0.8  # the chance with which a "smallest difference" is detected
-ITEM_ERROR = 0.18  # points: of a difference over test items, the median of the comparisons at scale mini
+ITEM_ERROR = 0.18  # assumed, in points: of a difference over test items
 SHARES = (0.0, 0.5, 1.0, 1.5)  # of ITEM_ERROR at which seeds are counted, as it is not known on another encoder
 HEAD = ["table", "row", "against", "column", "difference", "sd", "known from", "seeds", "detects", "seeds needed"]
 LEGEND = (
