@@ -25,7 +25,7 @@ from csebench.base.processes import device_type
 from csebench.model.chunks import in_chunks
 from csebench.model.layers import Layers, additive, at_position, bert_layer, can_compile, to_device, use_cheap_dropout
 from csebench.model.pooling import ONE_POSITION, TEMPLATES, TWO_LAYERS, Encoded
-from csebench.model.weights import check_architecture, check_tokenizer, check_weights
+from csebench.model.weights import check_weights
 from csebench.plan.declarations import EncoderRef
 from csebench.plan.spec import RUNS
 
@@ -69,7 +69,6 @@ class Encoder(nn.Module):
             check_model(folder)
             check_revision(folder, ref.revision)
         what = f"encoder {ref.name}"
-        check_tokenizer(source, what)
         check_foreign(source)
         dropouts = ("hidden_dropout_prob", "attention_probs_dropout_prob")
         changes: dict[str, Any] = {} if dropout is None else dict.fromkeys(dropouts, dropout)
@@ -90,7 +89,6 @@ class Encoder(nn.Module):
             )
         except Exception as e:  # of transformers, tokenizers or safetensors, by what is damaged
             raise unreadable(what, e) from None
-        check_architecture(config, what)
         check_vocabulary(tokenizer, config, what)
         check_weights(model, loading, what, () if with_pooler and not new_pooler else ("pooler",))
         return cls(model, tokenizer, source).to(device_type())

@@ -20,7 +20,7 @@ from csebench.model.embedder import Embedder
 from csebench.model.encoder import Encoder
 from csebench.model.layers import to_device
 from csebench.model.pooling import pool
-from csebench.model.weights import check_architecture, check_tokenizer, check_weights
+from csebench.model.weights import check_weights
 from csebench.plan.declarations import EncoderRef, Evaluation
 
 BATCH_TOKENS = 128 * 512  # of a batch: attention scores of BERT-base take 1.6 GB in fp32 at length 512
@@ -123,8 +123,6 @@ def open_whole(folder: Path):
         loading = type(transformer).from_pretrained(first, trust_remote_code=False, **told)[1]
     except Exception as e:  # of its library or those below it, by what is damaged
         raise unreadable(what, e) from None
-    check_tokenizer(first, what)
-    check_architecture(transformer.config, what)
     check_vocabulary(model.tokenizer, transformer.config, what)
     check_weights(transformer, loading, what, may_be_new=("pooler",))
     return model

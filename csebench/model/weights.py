@@ -1,36 +1,11 @@
 """Whether what `from_pretrained` loads is the whole model: it fills what is missing with random weights, or leaves
 weights out, and goes on."""
 
-from pathlib import Path
 from typing import Any
-
-import transformers
 
 from csebench.base.errors import BadInput
 
-# Any one group is a tokenizer; without one, transformers makes a tokenizer of special tokens only.
-TOKENIZERS = (("tokenizer.json",), ("vocab.txt",), ("vocab.json", "merges.txt"))
-PIECES = ("*.model", "*.spm")  # of sentencepiece
 CHANGE_VECTORS = ("prefix", "prompt", "lora", "adapter")  # modules that the authors' code adds to the encoder
-
-
-def check_tokenizer(folder: Path, what: str) -> None:
-    """Raises BadInput for a folder without the vocabulary of a tokenizer."""
-    complete = any(all((folder / name).exists() for name in group) for group in TOKENIZERS)
-    if not complete and not any(path for pattern in PIECES for path in folder.glob(pattern)):
-        names = ", ".join(" with ".join(group) for group in TOKENIZERS)
-        raise BadInput(f"{what}: no tokenizer in {folder} ({names}, or {' or '.join(PIECES)}); restore its files.")
-
-
-def check_architecture(config, what: str) -> None:
-    """Raises BadInput where config.json names a class of another type of model: weights of a BERT fit a RoBERTa."""
-    for name in getattr(config, "architectures", None) or []:
-        expected = getattr(getattr(transformers, name, None), "config_class", None)
-        if expected is not None and expected.model_type != config.model_type:
-            raise BadInput(
-                f"{what}: config.json: model_type is {config.model_type}, but architectures has {name}, which is a"
-                f" {expected.model_type}; restore the file."
-            )
 
 
 def check_weights(model, loading: dict[str, Any], what: str, may_be_new: tuple[str, ...] = ()) -> None:

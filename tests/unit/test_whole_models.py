@@ -39,18 +39,18 @@ def use_vocabulary_file(folder, tokenizer_class):
     edit(folder / TOKENIZER, tokenizer_class=tokenizer_class)
 
 
+FEW = r"the tokenizer has \d tokens, but .* 600"
 DAMAGE = {
-    "no tokenizer": (lambda f: (f / "tokenizer.json").unlink(), "no tokenizer in"),
-    "vocab.json without merges.txt": (lambda f: (f / "tokenizer.json").rename(f / "vocab.json"), "no tokenizer in"),
+    "no tokenizer": (lambda f: (f / "tokenizer.json").unlink(), FEW),
+    "vocab.json without merges.txt": (lambda f: (f / "tokenizer.json").rename(f / "vocab.json"), FEW),
     "a layer less": (lambda f: edit_weights(f, "layer.1."), r"encoder\.layer\.1\..* not in its file of weights"),
-    "another type": (lambda f: edit(f / CONFIG, model_type="roberta"), "is roberta, but architectures has BertModel"),
     "another size": (lambda f: edit(f / CONFIG, hidden_size=16), "of another shape"),
     "cut off": (lambda f: os.truncate(f / "model.safetensors", 5000), "cannot be read"),
     "LoRA": (lambda f: edit_weights(f, lora_A=2), "lora_A: not used"),
     "a part of the encoder": (lambda f: edit_weights(f, **{"bert.encoder.more": 2}), r"encoder\.more: not used"),
     "no padding token": (lambda f: edit(f / TOKENIZER, tokenizer_class=FAST, pad_token=None), "padding token"),
     "no tokenizer class": (lambda f: edit(f / TOKENIZER, tokenizer_class="BertModel"), "BertModel is no tokenizer"),
-    "an empty tokenizer": (lambda f: use_vocabulary_file(f, "RobertaTokenizer"), r"has \d tokens, but .* 600"),
+    "an empty tokenizer": (lambda f: use_vocabulary_file(f, "RobertaTokenizer"), FEW),
     "a token more": (lambda f: edit(f / TOKENIZER, pad_token="[PADDING]"), "has 601 tokens, but .* 600"),
 }
 
