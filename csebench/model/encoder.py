@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from safetensors.numpy import load_file
 from torch import nn
-from torch.nn.modules.batchnorm import _BatchNorm
 from transformers import MODEL_MAPPING, AutoConfig, AutoModel, AutoModelForMaskedLM, AutoTokenizer
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.utils import logging
@@ -161,17 +160,6 @@ class Encoder(nn.Module):
         for module in self.model.modules():
             if isinstance(module, nn.Dropout):
                 module.p = p
-
-    def use_chunks(self, size: int | None) -> None:
-        """Compute batches of more than `size` sentences in chunks, in training (csebench/model/chunks.py). Raises
-        BadInput where the model normalises over the batch, so that its sentences depend on each other."""
-        norms = [name for name, module in self.model.named_modules() if isinstance(module, _BatchNorm)]
-        if size is not None and norms:
-            raise BadInput(
-                f"--chunk-size {size}: {norms[0]} of {type(self.model).__name__} normalises over the batch, and a"
-                " chunk has other means than the batch; leave --chunk-size out."
-            )
-        self.chunk_size = size
 
     @property
     def stack(self) -> Any:

@@ -135,9 +135,6 @@ class Layers(nn.Module):
         use_cheap_dropout(self)
         self.chunk_size: int | None = None  # as of an encoder
 
-    def use_chunks(self, size: int | None) -> None:
-        self.chunk_size = size
-
     def forward(self, states, mask):
         """(N, T, D), (N, T) -> (N, T, D)"""
         hidden = additive(to_device(mask, states.device), states.dtype)

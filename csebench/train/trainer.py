@@ -96,8 +96,8 @@ def fit(
 ) -> tuple[dict, dict[str, nn.Module]]:
     """Train; leaves `encoder` at its best on STS-B dev. Returns the report, and what the method exports beside it.
 
-    Raises BadInput where the encoder cannot be computed in chunks or the loss is no scalar that trains, Untrainable
-    where a loss or the vectors are not finite, there is no gradient, or STS-B dev gave no score.
+    Raises BadInput where the loss is no scalar that trains, Untrainable where a loss or the vectors are not finite,
+    there is no gradient, or STS-B dev gave no score.
 
     Args:
         chunk_size: sentences that an encoder has in memory at a time; None: the batch. See csebench/model/chunks.py.
@@ -149,7 +149,7 @@ def assemble(
 def use_chunks(modules: nn.Module, size: int | None) -> None:
     for module in modules.modules():
         if isinstance(module, Encoder | Layers):
-            module.use_chunks(size)
+            module.chunk_size = size
 
 
 def optimise(method, components, optimizer, batch: list, precision: str, check: bool = False) -> torch.Tensor:

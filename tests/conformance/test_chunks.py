@@ -1,12 +1,10 @@
 """A batch in chunks has the loss and the gradients of the whole: `pytest tests/conformance/test_chunks.py -k NAME`."""
 
-import pytest
 import torch
 from test_conformance import PLAIN, RUNS, TRAINED, assembled, batches, runs
 from tiny_runs import weights
 from torch import nn
 
-from csebench.base.errors import BadInput
 from csebench.model import chunks
 from csebench.model.encoder import Encoder
 from csebench.train import trainer
@@ -81,7 +79,7 @@ def test_gradients_of_chunks_are_summed_in_fp32(make_spec, sentences):
     encoder, gradients = Encoder.load(make_spec("simcse").encoder, 0.0).train(), []
     batch = encoder.tokenize(sentences[:64], 16)
     for size, precision in ((None, "fp32"), (None, "bf16"), (1, "bf16")):
-        encoder.use_chunks(size)
+        encoder.chunk_size = size
         with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
             states = encoder(batch, "cls_before_pooler").output.last_hidden_state
         states[..., :5].float().sum().backward()
@@ -103,7 +101,7 @@ def test_a_chunk_is_in_memory_at_a_time(make_spec, sentences):
             sizes[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
             return tensor
 
-        encoder.use_chunks(chunk_size)
+        encoder.chunk_size = chunk_size
         with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
             encoder(batch, "cls_before_pooler").output.last_hidden_state.sum()
         return sum(sizes.values())
@@ -121,12 +119,3 @@ def test_a_run_says_how_it_was_computed(make_spec, finished, train, tmp_path):
         report = train(spec, tmp_path / str(size), chunk_size=size)
         assert (report["run"], report["provenance"]["chunk_size"]) == (spec.run_id, size)
     assert weights(tmp_path / "16") == weights(whole) != weights(tmp_path / "5")
-
-
-def test_batch_normalisation_in_the_encoder_is_refused(make_spec):
-    spec = make_spec("simcse")
-    encoder = Encoder.load(spec.encoder)
-    encoder.model.embeddings.LayerNorm = nn.BatchNorm1d(encoder.size)
-    with pytest.raises(BadInput, match=r"--chunk-size 5: embeddings\.LayerNorm .* normalises over the batch"):
-        trainer.assemble("simcse", encoder, spec.params, {}, CHUNK)
-    trainer.assemble("simcse", encoder, spec.params, {})
