@@ -2,11 +2,8 @@
 
 from pathlib import Path
 
-import numpy as np
-from safetensors import SafetensorError
-
 from csebench.base import hub
-from csebench.base.errors import BadInput, first_line
+from csebench.base.errors import BadInput
 from csebench.base.models import FACTS, read_facts
 from csebench.model.embedder import Embedder
 from csebench.model.encoder import Encoder
@@ -46,18 +43,4 @@ def open_model(name: str, pooler: str | None = None, evaluation: Evaluation = Ev
     if pooler is None:
         raise BadInput(f"{name}: states no pooling; give --pooler ({', '.join(POOLERS)}).")
     encoder = Encoder.load(ref, with_pooler=pooler == "cls")
-    return SentenceEncoder(encoder, pooler, read_transform(folder, encoder.size), evaluation)
-
-
-def read_transform(folder: Path, size: int) -> Affine | None:
-    """The fitted map in the folder of a model, of vectors of a size; None where it has none. Raises BadInput for one
-    that is damaged, not finite, or of another size."""
-    try:
-        transform = Affine.load(folder)
-    except (SafetensorError, TypeError, OSError) as error:
-        raise BadInput(f"{folder}: its fitted map cannot be read: {first_line(error)}.") from None
-    if transform is not None and (transform.shift.shape[-1:], transform.matrix.shape[:1]) != ((size,), (size,)):
-        raise BadInput(f"{folder}: its fitted map is of vectors of another size than {size}.")
-    if transform is not None and not all(np.isfinite(part).all() for part in (transform.shift, transform.matrix)):
-        raise BadInput(f"{folder}: its fitted map has values that are not finite.")
-    return transform
+    return SentenceEncoder(encoder, pooler, Affine.load(folder), evaluation)
