@@ -1,5 +1,5 @@
 """What a score JSON states, and what it must be to be shown: of the run and the evaluator that its name states,
-unchanged since it was written, with values, averages and replicates that can be. Never imports torch."""
+unchanged since it was written, with values and averages that can be. Never imports torch."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -7,7 +7,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any
 
-import numpy as np
 from pydantic import BaseModel, Field, FiniteFloat
 
 from csebench.base.errors import BadInput
@@ -15,7 +14,6 @@ from csebench.base.files import digest, read_typed
 from csebench.plan.declarations import Evaluation, EvaluatorDeclaration
 from csebench.plan.registry import Protocol, protocol
 from csebench.plan.spec import Spec
-from csebench.score import replicates
 from csebench.score.score_types import Score
 
 ROUNDING = 1e-6  # of a value at the end of its range
@@ -115,8 +113,6 @@ def defects(file: ScoreFile, name: str, of_spec: str) -> Iterator[str]:
     if of_another or taken != wanted.taken or (by.version == declared.version and by.params != wanted.params):
         yield f"scores: of evaluator {by.evaluator}, another than the file's name states."
     yield from row_defects(file.scores, declared)
-    if file.replicates is not None and file.replicates.version == replicates.VERSION:
-        yield from replicate_defects(file.replicates, file.scores, declared)
 
 
 def row_defects(rows: Sequence[ScoreRow | Score], declared: EvaluatorDeclaration) -> Iterator[str]:
@@ -142,23 +138,3 @@ def row_defects(rows: Sequence[ScoreRow | Score], declared: EvaluatorDeclaration
         for subset, mean in means.items():
             if subset in subsets and not abs(subsets[subset] - mean) <= ROUNDING:
                 yield f"scores: {task}, {subset}, {metric}: {subsets[subset]}, but its parts give {mean}."
-
-
-def replicate_defects(
-    published: PublishedReplicates, rows: list[ScoreRow], declared: EvaluatorDeclaration
-) -> Iterator[str]:
-    """Replicates of no score, too few of them, or changes that are larger than a score can have."""
-    scored = {(row.task, row.metric) for row in rows if row.subset == "all"}
-    for task, by_metric in published.scores.items():
-        for metric, changes in by_metric.items():
-            where, (low, high) = f"replicates.scores.{task}.{metric}", declared.bounds_of(metric)
-            if (task, metric) not in scored:
-                yield f"{where}: is of no score."
-            try:
-                values = replicates.decode(changes.clustered.model_dump())
-            except ValueError:
-                values = np.empty(0)
-            if len(values) != replicates.DRAWS:
-                yield f"{where}.clustered.values: holds {len(values)} numbers, not {replicates.DRAWS}."
-            elif (largest := np.abs(values).max()) > 2 * (high - low) + ROUNDING:
-                yield f"{where}.clustered.unit: a change of {largest:g} of a score from {low:g} to {high:g}."

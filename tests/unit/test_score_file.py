@@ -75,9 +75,6 @@ EDITS = {  # what is edited, so that the digest fits, and what the message names
     "other weights": (lambda c: c["evaluations"][0].update(model_sha256="0" * 64), r"0\.model_sha256: other weights"),
     "another evaluator": (lambda c: c["evaluations"][0].update(evaluator="transfer"), "scores: of evaluator transfer"),
     "other settings": (lambda c: c["evaluations"][0].update(params={"kfold": 5}), "scores: of evaluator sts"),
-    "no base64": (lambda c: replicates(c)["clustered"].update(values="x"), "values: holds 0 numbers"),
-    "a unit that is too large": (lambda c: replicates(c)["clustered"].update(unit=0.01), "unit: a change of 327.67"),
-    "replicates of no score": (lambda c: c["replicates"]["scores"].update(x={"y": replicates(c)}), "x.y: is of no"),
 }
 
 
