@@ -10,7 +10,7 @@ from tqdm import tqdm
 
 from csebench.base.errors import BadInput
 from csebench.base.runs import PROGRESS, has_model, read_progress, read_report
-from csebench.base.terminal import counted, json_text, print_text, records, table_text
+from csebench.base.terminal import counted, json_text, print_text, table_text
 from csebench.cli.options import parse_targets
 from csebench.plan import catalog, cost, targets
 from csebench.plan.spec import Spec
@@ -18,7 +18,6 @@ from csebench.score.store import failures, stale_runs
 
 SILENT_SECONDS = 120  # a run on another host counts as stopped after so long without a write
 STATES = ("done", "running", "failed", "stopped", "waiting")
-TABLES = ["table or figure", "runs", *STATES]
 
 
 class RunStatus(NamedTuple):
@@ -27,7 +26,6 @@ class RunStatus(NamedTuple):
     spec: Spec
     state: str  # one of STATES
     device: str | None  # as in data/step_times.yaml; None before the run has begun
-    missing: list[str]  # evaluators whose scores pages show and that are not published
     facts: dict  # of train.json or progress.json
 
     @property
@@ -42,30 +40,23 @@ def show_status(args):
     if args.json:
         keys = ("step", "steps", "left", "message")
         listed = [
-            {"run": run.id, "state": run.state, "device": run.device, "missing": run.missing}
-            | {key: run.facts.get(key) for key in keys}
+            {"run": run.id, "state": run.state, "device": run.device} | {key: run.facts.get(key) for key in keys}
             for run in runs
         ]
-        tables = records(TABLES, tables_rows(pages, runs))
-        return print(json_text({"scale": pages[0].scale, "tables": tables, "runs": listed}))
+        return print(json_text({"scale": pages[0].scale, "runs": listed}))
     head = f"Scale {args.scale}: runs in {catalog.RUNS}/, scores in {catalog.results_folder(args.scale)}/scores/"
-    rows = [[name, *(count or None for count in counts)] for name, *counts in tables_rows(pages, runs)]
-    return print_text("\n\n".join([f"{head}\n{summary(pages, runs)}", *details(runs), table_text(TABLES, rows)]))
+    return print_text("\n\n".join([f"{head}\n{summary(pages, runs)}", *details(runs)]))
 
 
 def read_statuses(pages: list[targets.Page]) -> list[RunStatus]:
     """The current state of the runs of pages."""
     finished, statuses = targets.finished_runs(pages), []
     specs = {run_id: spec for page in pages for run_id, spec in page.available_runs().items()}
-    missing: dict[str, list[str]] = {run_id: [] for run_id in specs}
-    for (run_id, evaluator), scale in {score: page.scale for page in pages for score in page.available()}.items():
-        if not targets.score_path(run_id, evaluator, scale).exists():
-            missing[run_id].append(evaluator)
     for run_id, spec in sorted(specs.items()):
         state, facts = read_state(run_id, run_id in finished)
         processor = facts.get("processor")
         device = processor and cost.device_name(facts.get("gpu"), processor, spec.threads)
-        statuses.append(RunStatus(spec, state, device, missing[run_id], facts))
+        statuses.append(RunStatus(spec, state, device, facts))
     return statuses
 
 
@@ -103,21 +94,6 @@ def is_alive(progress: dict) -> bool:
     except ProcessLookupError:
         return False
     return True
-
-
-def tables_rows(pages: list[targets.Page], runs: list[RunStatus]) -> list[list]:
-    """For every table and figure with runs, how many are in which state. A run is done in a row once the scores that
-    this table or figure shows are there; others may wait for more of it."""
-    states, rows = {run.id: run.state for run in runs}, []
-    for paper, name in dict.fromkeys(grid for page in pages for grid in page.grids()):
-        page = targets.page(name, pages[0].scale, paper)
-        finished, counts = targets.finished_runs([page]), Counter()
-        for run_id in page.available_runs().keys() & states:
-            is_done = run_id in finished and states[run_id] in ("waiting", "stopped")
-            counts["done" if is_done else states[run_id]] += 1
-        if counts:
-            rows.append([targets.target_name(paper, name), counts.total(), *(counts[state] for state in STATES)])
-    return rows
 
 
 def summary(pages: list[targets.Page], runs: list[RunStatus]) -> str:

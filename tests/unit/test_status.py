@@ -83,8 +83,8 @@ def test_every_state_is_shown_with_hours_and_reasons(runs, capsys):
     assert f"2 done, 1 running, 1 failed, 1 stopped, {len(runs) - 5} waiting" in out
     assert "spent: 1.75 GPU hours, 0.60 CPU hours" in out
     assert f" {runs[2]} 125/250 0.013 61.20 01:37 A100 {socket.gethostname()} " in out
-    assert f" {runs[4]}: loss is nan [at] step 7 – " in out and f" {runs[0]} transfer ValueError: no text " in out
-    assert f" micse/table3 {len(runs)} 2 1 1 1 {len(runs) - 5}" in out
+    assert f" {runs[4]}: loss is nan [at] step 7 – " in out
+    assert out.endswith(f" {runs[0]} transfer ValueError: no text")
 
 
 def test_a_run_whose_scores_are_all_published_is_done(runs, capsys):
@@ -93,11 +93,8 @@ def test_a_run_whose_scores_are_all_published_is_done(runs, capsys):
         write_scores(spec, evaluator, "smoke", [("STS12", "spearman", 0.5)])
     assert f"{len(runs)} done by scores stored in results/" in shown(capsys)
     assert cli.main(["status", "micse", "--json"]) == 0
-    content = json.loads(capsys.readouterr().out)
-    rows = {row.pop("table or figure"): [*row.values()] for row in content["tables"]}
-    assert rows["micse/table3"] == [len(runs), len(runs), 0, 0, 0, 0]
-    listed = [row for row in content["runs"] if row["run"] in runs]
-    assert "waiting" in {row["state"] for row in listed} and not any("sts" in row["missing"] for row in listed)
+    listed = json.loads(capsys.readouterr().out)["runs"]
+    assert {"done", "waiting"} == {row["state"] for row in listed if row["run"] in runs}
 
 
 def written(folder):
