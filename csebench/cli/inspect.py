@@ -1,6 +1,5 @@
 """The verbs that list and forecast, and change nothing."""
 
-import re
 from itertools import chain
 
 from csebench.base.terminal import json_text, print_table, print_text
@@ -8,7 +7,7 @@ from csebench.cli.options import parse_targets
 from csebench.plan import catalog, registry, tuning
 from csebench.plan.recipe import recipe_defect
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, declaration, names
-from csebench.plan.targets import defect, grid_label, grid_names, target_name
+from csebench.plan.targets import defect, grid_names, target_name
 
 BROKEN = "BROKEN"  # a file that is not valid; the reason stands beside it
 MORE = "\n`csebench show NAME` has everything about one; --json has all fields of all."
@@ -103,21 +102,10 @@ def list_claims(args):
 
 
 def list_findings(args):
-    from csebench.report.audit import Place, findings, place_label
+    from csebench.report.audit import findings, place_label
 
-    grids = {grid for page in parse_targets(args) for grid in page.grids()}
-
-    def is_wanted(place: Place) -> bool:
-        label = place_label(place)
-        return place.paper in args.target or any(p == place.paper and mentions(label, grid) for p, grid in grids)
-
-    about = [f for f in findings() if "all" in args.target or any(map(is_wanted, f.places))]
+    papers = {paper for page in parse_targets(args) for paper, _ in page.grids()}
+    about = [f for f in findings() if "all" in args.target or papers & {*f.papers}]
     rows = [[f.severity, f.kind, "; ".join(map(place_label, f.places)), f.text] for f in about]
     columns = ["severity", "kind", "place", "finding"]
     print_table(columns, rows, args.json, ["severity", "place", "finding"])
-
-
-def mentions(text: str, grid: str) -> bool:
-    """Whether a text names a table or figure, as `sec. 1 on Table 2` and `Tables 2 and 4` do."""
-    kind, _, number = grid_label(grid).partition(" ")
-    return re.search(rf"\b{kind}s?( \w+ and)? {number}\b", text) is not None
