@@ -6,7 +6,6 @@ have; both are checked at each use. What is there needs no connection: `HF_HUB_O
 
 import re
 import sys
-import time
 from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
@@ -25,8 +24,6 @@ READ = re.compile(
     r"|model(-\d+-of-\d+)?\.safetensors|pytorch_model(-\d+-of-\d+)?\.bin)"
 )
 COMMIT = re.compile(r"[0-9a-f]{40}")
-PAUSES = (1, 2, 4, 8)  # seconds before what the hub failed to send is asked for again
-LONGEST_WAIT = 300  # seconds that the hub may ask for (Retry-After); its own limits are counted over five minutes
 
 
 class EncoderRef(BaseModel):
@@ -127,35 +124,16 @@ def listed(repository: str, revision: str, repo_type: str, what: str, **more) ->
 
 
 def _snapshot(repository: str, revision: str, repo_type: str, what: str, names: Iterable[str] = (), **more) -> Any:
-    """`snapshot_download` of the named files: it resumes what breaks off and waits as long as the hub asks; what it
-    does not do is to ask again for a file after a failure of the server (5xx)."""
-    from huggingface_hub import errors, get_session, snapshot_download, utils
+    """`snapshot_download` of the named files, which resumes what breaks off, and waits as long as the hub asks."""
+    from huggingface_hub import snapshot_download, utils
 
-    utils.logging.set_verbosity_error()
-    hooks = get_session().event_hooks["response"]
-    hooks += [] if _check_wait in hooks else [_check_wait]
+    utils.logging.get_logger("huggingface_hub._snapshot_download").setLevel("ERROR")  # else it warns of no files
     asked = {"revision": revision, "repo_type": repo_type, "allow_patterns": list(names), **more}
     with nullcontext() if names and not more and on_terminal() else utils.disable_progress_bars():
-        for pause in (*PAUSES, 0):
-            try:
-                return snapshot_download(repository, **asked)
-            except Exception as error:  # also of the HTTP library, which differs by version; a full disk
-                status = getattr(getattr(error, "response", None), "status_code", 500)
-                if not pause or status < 500 or not isinstance(error, errors.HTTPError):  # pyright: ignore[reportPrivateImportUsage]
-                    raise _explained(error, what) from None
-            time.sleep(pause)
-
-
-def _check_wait(response) -> None:
-    """Say how long the hub asks to wait, and give up where that is too long."""
-    from huggingface_hub.utils import parse_ratelimit_headers
-
-    asked, limit = response.headers.get("Retry-After", ""), parse_ratelimit_headers(response.headers)
-    seconds = int(asked) if asked.isdigit() else limit.reset_in_seconds if limit and not limit.remaining else 0
-    if response.status_code in (429, 503) and seconds:
-        if seconds > LONGEST_WAIT:
-            raise RunFailed(f"the hub asks to wait for {seconds} seconds, more than {LONGEST_WAIT}")
-        print(f"the hub asks to wait for {seconds} seconds (HTTP {response.status_code})", file=sys.stderr)
+        try:
+            return snapshot_download(repository, **asked)
+        except Exception as error:  # also of the HTTP library, which differs by version; a full disk
+            raise _explained(error, what) from None
 
 
 def _explained(error: BaseException, what: str) -> BadInput | RunFailed:

@@ -50,7 +50,6 @@ class Hub:
     repositories: list[Repository] = field(default_factory=list)
     archives: dict[str, bytes] = field(default_factory=dict)  # path, such as beir/scifact.zip
     faults: list[SimpleNamespace] = field(default_factory=list)
-    retry_after: str = "7"  # of a busy hub
     requests: list[str] = field(default_factory=list)  # METHOD path, in the order of their arrival
 
     def __enter__(self) -> "Hub":
@@ -115,7 +114,7 @@ class _Handler(BaseHTTPRequestHandler):
                     self.send_file(kind, f"{owner}/{name}", revision, file)
             except PermissionError as refusal:
                 status, code, message = refusal.args[0]
-                wait = {"Retry-After": self.hub.retry_after} if status == 429 else {}
+                wait = {"Retry-After": "7"} if status == 429 else {}
                 self.send_head(status, {"X-Error-Code": code, "X-Error-Message": message, **wait})
 
     do_HEAD = do_GET

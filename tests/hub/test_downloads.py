@@ -2,6 +2,7 @@
 
 import io
 import json
+import logging
 import os
 import re
 import shutil
@@ -121,8 +122,9 @@ REFUSED = [("gated", "*", BadInput, "access is restricted .*no token was sent"),
 REFUSED += [("denied", "*", BadInput, "; a token was sent")]
 REFUSED += [("denied", name, BadInput, r"no token was sent.*HF_TOKEN.*`hf auth login`") for name in REQUESTS[:2]]
 REFUSED += [("unavailable", name, RunFailed, r"not in the cache .*503.*`csebench fetch") for name in REQUESTS[:2]]
-REFUSED += [("busy", name, RunFailed, r"asks to wait for 3600 seconds, more than 300") for name in REQUESTS[:2]]
+REFUSED += [("busy", name, RunFailed, r"not in the cache .*429.* Try again") for name in REQUESTS[:2]]
 REFUSED += [("breaks", "model.safetensors", RunFailed, "cannot be fetched")]
+WAITED = [("unavailable", "list"), ("busy", "list"), ("busy", "config.json"), ("breaks", "model.safetensors")]
 REFUSED += [("wrong", name, RunFailed, f"{name}: two downloads differ from the hash") for name in REQUESTS[1:]]
 
 
@@ -131,26 +133,27 @@ def test_a_refusal_is_one_line_with_its_reason(hub, fault, name, error, message,
     if "a token" in message:
         monkeypatch.setenv("HF_TOKEN", "hf_0123456789")
     hub.fail(fault, BERT.name, name)
-    hub.retry_after = "3600"
     with pytest.raises(error, match=f"^.*{BERT.name}.*{message}") as refusal:
         hub_files.fetch_model(BERT)
     assert "\n" not in str(refusal.value) and "hf_0123456789" not in str(refusal.value)
-    assert bool(pauses) == (fault in ("unavailable", "breaks"))  # what may pass is tried again, with pauses
+    assert bool(pauses) == ((fault, name) in WAITED)  # what may pass is tried again, with pauses
     assert hub_files.cached_model(BERT) is None
 
 
 AGAIN = "{}: differs from the hash that the hub lists; downloading it again"
 PASSES = [("wrong", name, 1, AGAIN.format(name)) for name in REQUESTS[1:]]
 PASSES += [("breaks", "model.safetensors", 2, "")]
-PASSES += [("busy", name, 2, "the hub asks to wait for 7 seconds (HTTP 429)") for name in REQUESTS[:2]]
-PASSES += [("unavailable", name, 3, "") for name in REQUESTS[:2]]
+PASSES += [("busy", name, 2, "Rate limited. Waiting 8.0s") for name in REQUESTS[:2]]
+PASSES += [("unavailable", "list", 3, "Retrying in 4s")]
 
 
 @pytest.mark.parametrize(("fault", "name", "times", "said"), PASSES)
-def test_a_fault_that_passes_is_waited_for(hub, fault, name, times, said, pauses, capsys):
+def test_a_fault_that_passes_is_waited_for(hub, fault, name, times, said, pauses, capsys, caplog, monkeypatch):
+    monkeypatch.setattr(logging.getLogger("huggingface_hub"), "propagate", True)
     hub.fail(fault, BERT.name, name, times)
     assert is_whole(hub_files.fetch_model(BERT), hub)
-    assert not hub.faults[0].left and said in capsys.readouterr().err
+    assert not hub.faults[0].left and said in capsys.readouterr().err + caplog.text
+    assert "No files matched" not in caplog.text
     assert sum(pauses) >= {"busy": 14, "unavailable": 3}.get(fault, 0) and pauses == sorted(pauses)
 
 
