@@ -13,10 +13,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from pydantic import BaseModel, RootModel
-
 from csebench.base.errors import BadInput, unknown
-from csebench.base.files import parse_json, read_object, write_json
+from csebench.base.files import parse_json, read_json, write_json
 from csebench.base.project import PACKAGE, ROOT
 from csebench.base.provenance import run_git
 from csebench.plan import registry
@@ -102,13 +100,8 @@ def units(skip_invalid: bool = False) -> dict[str, tuple[int, list[Path]]]:
         for name in names(folder):
             with contextlib.suppress(*[BadInput] if skip_invalid else []):
                 version = registry.any_declaration(name, folder).version
-                units[unit_name(name, folder)] = (version, registry.with_imports(files(folder)[name]))
+                units[f"{folder}/{name}"] = (version, registry.with_imports(files(folder)[name]))
     return units
-
-
-def unit_name(name: str, folder: Path) -> str:
-    """`methods/simcse`, `methods/components/ami`, `evaluators/sts`"""
-    return f"{folder}/{name}"
 
 
 def current(skip_invalid: bool = False) -> dict[str, dict]:
@@ -117,16 +110,11 @@ def current(skip_invalid: bool = False) -> dict[str, dict]:
     return {unit: {"version": version, "code": code_hash(*paths)} for unit, (version, paths) in wanted.items()}
 
 
-class Locked(BaseModel):
-    version: int
-    code: str
-
-
 def locked() -> dict[str, dict]:
     """Every unit's version and hash in the lock; without drafts, which the lock of the last commit does not have."""
     if not LOCK.exists():
         return {}
-    noted = read_object(LOCK, RootModel[dict[str, Locked]], "Restore it: `git checkout` of this file.")
+    noted = read_json(LOCK, "Restore it: `git checkout` of this file.")
     committed = run_git("show", f"HEAD:./{LOCK.relative_to(ROOT)}") if LOCK.is_relative_to(ROOT) else None
     known = noted if committed is None else parse_json(committed, str(LOCK))
     return {unit: content for unit, content in noted.items() if unit in known}
@@ -153,15 +141,15 @@ def mark(units: Iterable[str]) -> dict[str, list[str]]:
 
 def units_of_run(spec: Spec) -> Iterator[str]:
     """The units that make the model of a run."""
-    yield from ("trainer", unit_name(spec.method, METHODS))
-    yield from (unit_name(name, COMPONENTS) for name in spec.components)
+    yield from ("trainer", f"{METHODS}/{spec.method}")
+    yield from (f"{COMPONENTS}/{name}" for name in spec.components)
     if spec.back_translated:
         yield "translate"
 
 
 def units_of_score(evaluator: str) -> Iterator[str]:
     """The units that score a model by an evaluator, named without its settings."""
-    yield from ("trainer", "replicates", unit_name(evaluator, EVALUATORS))
+    yield from ("trainer", "replicates", f"{EVALUATORS}/{evaluator}")
 
 
 def main(arguments: list[str]) -> None:
