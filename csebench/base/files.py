@@ -69,11 +69,6 @@ def parse_json(text: str | bytes, where: str, remedy: str = "") -> Any:
         raise BadInput(f"{where}: not valid JSON: {e}. {remedy}".rstrip()) from None
 
 
-def read_object(path: Path, model: type[M], remedy: str = "") -> dict[str, Any]:
-    """The content of a JSON file that is an object, as it is. Raises BadInput as `read_typed` does."""
-    return read_typed(path, model, remedy)[0]
-
-
 def read_typed(path: Path, model: type[M], remedy: str = "") -> tuple[dict[str, Any], M]:
     """The content of a JSON file that is an object, as it is and as a model; one with the field `sha256` must state
     its digest. A message ends with `remedy`."""

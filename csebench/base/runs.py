@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field, FiniteFloat
 from tqdm import tqdm
 
 from csebench.base.errors import BadInput, MissingFile, OutOfMemory, RunFailed, Stopped, Untrainable
-from csebench.base.files import read_json, read_object, read_typed, write_bytes, write_json
+from csebench.base.files import read_json, read_typed, write_bytes, write_json
 from csebench.base.models import REPORT, Report, check_model, train_again
 from csebench.base.processes import is_distributed, is_main_process, locked
 from csebench.base.provenance import processor
@@ -86,7 +86,7 @@ def training_report(folder: Path) -> Path | None:
 def read_report(folder: Path) -> dict | None:
     """The content of that report."""
     path = training_report(folder)
-    return None if path is None else read_object(path, Report, train_again(folder))
+    return None if path is None else read_typed(path, Report, train_again(folder))[0]
 
 
 def has_model(folder: Path) -> bool:

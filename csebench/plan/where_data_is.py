@@ -11,7 +11,7 @@ from pydantic import Field, RootModel
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput
-from csebench.base.files import DataRoot, digest, matches, read_object, read_yaml, sha256, write_json
+from csebench.base.files import DataRoot, digest, matches, read_typed, read_yaml, sha256, write_json
 from csebench.base.project import ROOT
 from csebench.plan import catalog
 from csebench.plan.declarations import Scale, Strict, Url
@@ -131,7 +131,7 @@ def kept_hashes(files: Mapping[str, Path]) -> dict[str, str]:
     a file whose size and times are as they were is not read again."""
     kept, new, hashes = {}, {}, {}
     with contextlib.suppress(BadInput):  # no file, or a damaged one
-        kept = read_object(HASHES, HashesFile)
+        kept = read_typed(HASHES, HashesFile)[0]
     for name, path in files.items():
         status, key = os.stat(path), str(path.absolute())
         state = [status.st_size, status.st_mtime_ns, status.st_ctime_ns]

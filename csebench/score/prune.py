@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from csebench.base.errors import BadInput, MissingFile
-from csebench.base.files import read_object
+from csebench.base.files import read_typed
 from csebench.base.models import Report, train_again
 from csebench.base.runs import delete_model, training_report
 from csebench.plan import catalog, targets
@@ -40,8 +40,8 @@ def is_published(run_id: str, evaluator: str, scale_name: str, evaluation: Evalu
     path = targets.score_path(run_id, evaluator, scale_name)
     if not path.exists() or path.stat().st_mtime < done.stat().st_mtime:
         return False
-    made_by = read_object(path, Scores, REMEDY)["evaluations"][0]
-    report = read_object(done, Report, train_again(done.parent))
+    made_by = read_typed(path, Scores, REMEDY)[0]["evaluations"][0]
+    report = read_typed(done, Report, train_again(done.parent))[0]
     weights = report.get("model_sha256", made_by.get("model_sha256"))
     wanted = settings(protocol(evaluator), evaluation) | ({"model_sha256": weights} if weights else {})
     return wanted.items() <= made_by.items()
