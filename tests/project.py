@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 from csebench.base.project import ROOT
-from csebench.plan.evidence import NOT_SOURCES
 
 LEFT_OUT = (".git", ".venv", ".snakemake", "__pycache__", "*.egg-info", "runs", "html", ".logs")
 
@@ -83,7 +82,7 @@ def new_project(folder: Path, paper: str, methods: str = "", scales: str = "") -
         file.unlink()
     (folder / "papers" / "tiny.yaml").write_text(paper)
     for file in (folder / "evidence").glob("*.yaml"):
-        if file.stem not in NOT_SOURCES:
+        if file.stem != "methods":
             file.unlink()  # sources name papers that are not there
     mini = folder / "config" / "mini.yaml"
     # of mini, without its searches, which are among the results, and the seeds of tables that are not there

@@ -17,7 +17,6 @@ from csebench.plan.declarations import Pooler, Strict
 from csebench.plan.papers import Erratum, PublishedValue, Row
 from csebench.plan.registry import EVALUATORS, METHODS
 
-NOT_SOURCES = ("checkpoints", "methods")
 FULL = "100%"  # of the training set
 AVERAGE, TRANSFER = "Avg.", "TransferAvg"  # averages of the seven STS test sets and of the seven transfer tasks
 DEV = ("stsb_dev", "sickr_dev")
@@ -183,7 +182,7 @@ class Names(Strict):
 @cached
 def sources() -> dict[str, Source]:
     """Every source by the name of its file. Raises BadInput, with file and line, for one that does not fit."""
-    paths = project_files("evidence", "*.yaml", NOT_SOURCES)
+    paths = project_files("evidence", "*.yaml", ["methods"])
     return {name: read_with_lines(path, Source, as_written=True)[0] for name, path in paths.items()}
 
 

@@ -16,6 +16,7 @@ from project import Project, copied
 from csebench import cli
 from csebench.plan import catalog, recipe, targets
 from csebench.report.cells import grid_view
+from csebench.report.pages.index import state
 
 SCALE = "paper"
 SIZES = dict.fromkeys(("0.0064%", "0.01%", "0.05%", "0.1%", "0.5%", "1%"), 24) | {"10%": 400, "100%": 400}
@@ -86,7 +87,7 @@ def main(wanted: list[str]) -> None:
 def is_complete(page: targets.Page) -> bool:
     views = [grid_view(*grid, SCALE) for grid in page.grids()]
     reasons = [cell.reasons for view in views for row in view.rows for cell in row if cell.reasons]
-    return page.path.exists() and not reasons and {view.state for view in views} <= {"complete", "settings"}
+    return page.path.exists() and not reasons and {state(view) for view in views} <= {"complete", "settings"}
 
 
 if __name__ == "__main__":
