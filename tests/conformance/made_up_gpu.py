@@ -121,9 +121,9 @@ def on_the_device(spec, gpu, chunk_size=None):
 
 KERNELS = {"simcse": 393, "micse": 693, "diffcse": 911, "infocse": 695, "msse": 1034, "simcse+ami": 519}  # of 3 layers
 WAIT = ("micse-released", "micse-code")  # AMI's form `code` has to know how many entries dropout left
-MODES = [
-    (run, "bf16" if run in KERNELS else "fp32", None) for run in TRAINED if run not in WAIT and "without" not in run
-]
+LIKE = ("without", "msse_sup-")  # in their names: the code of others, which are here
+STEPPED = [run for run in TRAINED if run not in WAIT and not any(part in run for part in LIKE)]
+MODES = [(run, "bf16" if run in KERNELS else "fp32", None) for run in STEPPED]
 MODES += [(run, "bf16", 10) for run in ("diffcse", "infocse", "msse", "simcse+ami")]  # every kind of forward pass
 
 

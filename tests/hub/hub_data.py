@@ -132,10 +132,10 @@ def models(tiny_bert: Path, tiny_roberta: Path) -> list[Repository]:
     made = {}
     for ref in catalog.scale("paper").encoders.values():
         shape, kept = {"num_hidden_layers": 4 if "large" in ref.name else 3}, None
-        if ref.name.startswith("google/bert_uncased_"):  # in its real shape, but for a small vocabulary
+        if ref.name.startswith("google/bert_uncased_"):  # with its real depth, a quarter as wide
             layers, hidden, heads = map(int, re.findall(r"-(\d+)", ref.name))
-            shape = {"num_hidden_layers": layers, "hidden_size": hidden, "num_attention_heads": heads}
-            shape["intermediate_size"] = 4 * hidden
+            shape = {"num_hidden_layers": layers, "hidden_size": hidden // 4, "num_attention_heads": heads}
+            shape["intermediate_size"] = hidden
             kept = ("vocab.txt", "config.json", "pytorch_model.bin")
         if "roberta" in ref.name:  # with a byte-level BPE and no pooler
             shape |= {"max_position_embeddings": 514, "layer_norm_eps": 1e-5}
