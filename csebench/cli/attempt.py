@@ -217,10 +217,10 @@ def results(attempt: Attempt) -> list[dict]:
         for answer in answers(view):
             (comparison,) = answer.comparisons
             record = {"question": answer.family.question, **comparison_record(comparison)}
-            if attempt.scale == catalog.DEFAULT_SCALE:
-                record["sentence"] = SMOKE
             new, base = (curves(view, label) for label in (comparison.row, comparison.against))
             following = SAME_TRAINING if new and new == base else what_next(comparison)
+            if attempt.scale == catalog.DEFAULT_SCALE:
+                record["sentence"], following = SMOKE, following if following == SAME_TRAINING else ""
             record |= {"page": str(page.path), "training_seconds": seconds, "next": following}
             records.append(record | {"command": attempt.command})
     return records
