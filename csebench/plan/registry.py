@@ -93,9 +93,21 @@ def with_imports(path: Path, packages: tuple[str, ...] = ("methods.", "evaluator
 
 
 def base_method(path: Path) -> str | None:
-    """The method whose class that of a method's file extends: the first that it imports, if any."""
-    imported = [file.stem for file in with_imports(path)[1:] if file.parent.name == METHODS.name]
-    return next((name for name in imported if name in names(METHODS)), None)
+    """The method whose class that of a method's file extends; None where that is the engine's."""
+    bases = ["Method"]  # a class that is imported is its own base
+    meant = {}  # what a name is, as `methods.simcse.Method`
+    for node in parse_python(path).body:
+        if isinstance(node, ast.ImportFrom | ast.Import):
+            prefix = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            meant |= {alias.asname or alias.name: prefix + alias.name for alias in node.names}
+        elif isinstance(node, ast.ClassDef) and node.name == "Method":
+            bases = [ast.unparse(base) for base in node.bases]
+    for base in bases:
+        first, dot, rest = base.partition(".")
+        folder, _, name = (meant.get(first, first) + dot + rest).rpartition(".")[0].rpartition(".")
+        if folder == METHODS.name and name != path.stem and name in names(METHODS):
+            return name
+    return None
 
 
 def check_name(name: str, folder: Path, where: str = "") -> None:

@@ -143,6 +143,7 @@ def test_a_method_is_of_the_kind_of_the_class_that_it_extends(own_method):
         ("from methods.simcse_sup import Method as Base", "Base", "supervised"),
         ("from methods import simcse_sup", "simcse_sup.Method", "supervised"),
         ("import methods.simcse_sup", "methods.simcse_sup.Method", "supervised"),
+        ("from methods.simcse_sup import Method as Base\nfrom methods.whitening import Method", "Base", "supervised"),
         ("from csebench.train.method import Method as Base", "Base", "two_views"),
     ):
         own_method.write_text(f"{imported}\nDECLARATION = {literal}\nclass Method({base}): pass\n")
