@@ -220,7 +220,8 @@ def results(attempt: Attempt) -> list[dict]:
             new, base = (curves(view, label) for label in (comparison.row, comparison.against))
             following = SAME_TRAINING if new and new == base else what_next(comparison)
             if attempt.scale == catalog.DEFAULT_SCALE:
-                record["sentence"], following = SMOKE, following if following == SAME_TRAINING else ""
+                record["sentence"] = SMOKE
+                following = SAME_TRAINING if following == SAME_TRAINING else ""
             record |= {"page": str(page.path), "training_seconds": seconds, "next": following}
             records.append(record | {"command": attempt.command})
     return records

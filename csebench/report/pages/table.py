@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from math import inf
 from pathlib import Path
 
+from csebench.base.project import REPOSITORY
 from csebench.plan import targets
 from csebench.plan.catalog import DEFAULT_SCALE, GENERATED, SIDE_BY_SIDE, VARIANTS, paper
 from csebench.plan.catalog import scale as read_scale
@@ -28,7 +29,7 @@ STALE = "†"
 HOW_COMPARED = (
     "Differences are in points (0.01 of a score), paired by seed; the interval is over seeds and test items. Interval"
     " and p are corrected for all comparisons of a question (Bonferroni, Holm). [How rows are"
-    " compared](https://github.com/csebench/csebench/blob/main/docs/statistics.md)."
+    f" compared]({REPOSITORY}/blob/main/docs/statistics.md)."
 )
 HOW_VARIANTS = (
     "Where a method's public code differs from its paper, it has a table: *as printed* is the paper, *as released* the"
