@@ -7,10 +7,10 @@ import os
 import re
 import shutil
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from csebench.base.errors import BadInput, by_number
 from csebench.base.files import read_text, write_text
-from csebench.base.processes import locked
 from csebench.base.project import REPOSITORY, ROOT
 from csebench.base.terminal import loading
 from csebench.plan import catalog
@@ -48,8 +48,7 @@ CONFIG = {
 def write_site(scale: str) -> Path:
     """Write the folder `html/` among the pages of a scale, from the pages that are there; returns its index.
 
-    The new folder is complete before two renames put it into the place of the old one, by one process at a time. A
-    process killed between the renames leaves the old folder as `.html.old` until the next call.
+    The new folder is complete before it takes the place of the old one.
 
     Raises:
         BadInput: Sphinx is not installed, or warns, as of a link that leads nowhere; the old folder stays.
@@ -58,20 +57,15 @@ def write_site(scale: str) -> Path:
         raise BadInput("html: the site needs Sphinx, furo and MyST: pip install -e '.[docs]'")
     out = catalog.results_folder(scale) / "html"
     out = out.resolve() if out.is_symlink() else out  # the folder that it leads to is replaced, and the link stays
-    new, old = (out.with_name(f".html.{name}") for name in ("new", "old"))
-    with locked(out), loading("Sphinx"):
-        for leftover in (new, old):
-            shutil.rmtree(leftover, ignore_errors=True)
-        try:
-            copy_sources(scale, new / "source")
-            write_navigation(scale, new / "source")
-            run_sphinx(new / "source", new / "html")
-            if out.exists():
-                out.rename(old)
-            (new / "html").rename(out)
-        finally:  # Ctrl-C, too
-            for leftover in (new, old):
-                shutil.rmtree(leftover, ignore_errors=True)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".html.", dir=out.parent) as name, loading("Sphinx"):
+        folder = Path(name)
+        copy_sources(scale, folder / "source")
+        write_navigation(scale, folder / "source")
+        run_sphinx(folder / "source", folder / "html")
+        if out.exists():
+            out.rename(folder / "old")
+        (folder / "html").rename(out)
     return out / "index.html"
 
 
