@@ -7,7 +7,7 @@ import numpy as np
 
 from csebench.plan import evidence
 from csebench.plan.catalog import paper, paper_names
-from csebench.plan.evidence import AVERAGE, DEV, Key
+from csebench.plan.evidence import DEV, Key
 from csebench.report import others, stats
 from csebench.report.pages.page import Fold, Page, Part, Picture, Table, as_list
 from csebench.report.stats import SLACK
@@ -35,7 +35,6 @@ def evidence_page(_scale: str) -> Page:
     """The same at every scale."""
     of_sweeps = [key for key, _, _ in others.sweeps()]
     few = [row for key in others.keys_with_runs() if key not in of_sweeps for row in group_rows(key)]
-    untrained = "Nothing is random here; the pooling and the copy of SICK-R explain the differences."
     remarks = [
         f"{others.method_title(remark)}, {others.encoder_title(remark)} ({name}): {remark.text}."
         for name, source in evidence.sources().items()
@@ -43,10 +42,8 @@ def evidence_page(_scale: str) -> Page:
     ]
     folds: dict[str, list[Part]] = {
         f"Methods with few runs: {len(few)} groups": ["Is a number missing? Open an issue.", Table(HEAD, few)],
-        "Test set by test set": ["How many runs of a sweep reach the printed value of each column.", task_table()],
         "What picking the best of several seeds adds": selection_parts(),
         "The setups of the sweeps": [setups()],
-        "Models without training": [untrained, untrained_table()],
         "Reports without a number that can be used": [as_list(remarks)],
         "Sources": ["Numbers are facts with a source. How to add one: docs/evidence.md.", source_table()],
     }
@@ -131,18 +128,6 @@ def group_rows(key: Key) -> list[list[str]]:
     return rows
 
 
-def task_table() -> Table:
-    tasks, rows = [*evidence.tasks()[AVERAGE], AVERAGE], []
-    for key, _, _ in others.sweeps():
-        row = [others.title(key)]
-        for task in tasks:
-            value = others.printed_by_authors(key, task)
-            runs = next((g for g in others.groups(key, task) if g.kind == others.SWEEP), None)
-            row.append(f"{runs.reach(value.value.value)} of {runs.summary.n}" if value and runs else "–")
-        rows.append(row)
-    return Table(["", *tasks], rows)
-
-
 def selection_parts() -> list[Part]:
     """What reporting the best of k seeds adds, and what the best of all seeds scores."""
     rows, lines = [], []
@@ -178,17 +163,6 @@ def setups() -> str:
         lines = by_source.setdefault(runs.sources[0], [others.circumstances(setup)])
         lines.append(f"{others.encoder_title(key)}: {others.budget(setup)}")
     return as_list(f"{name}: {'. '.join(lines)}." for name, lines in by_source.items())
-
-
-def untrained_table() -> Table:
-    rows = [
-        [others.encoder_title(x), x.setting or x.pooler or "", score, e.name, e.setup.differs or ""]
-        for e in evidence.all_evidence()
-        if (x := e.experiment).method == others.UNTRAINED and x.sure
-        for run in x.runs
-        if (score := others.average(run)) is not None
-    ]
-    return Table(["encoder", "pooling", "Avg.", "source", "what differs"], sorted(rows))
 
 
 def source_table() -> Table:
