@@ -175,34 +175,33 @@ def dots(figure, shown: GridView) -> bool:
     grid, cells = shown.figure, differences(shown) if shown.figure.baseline else shown.rows
     drawn = [[bool(cell.ours or cell.published) for cell in row] for row in cells]
     rows = [i for i, of_row in enumerate(drawn) if any(of_row)]
-    axes, y, ticks, headings = figure.subplots(), 0, [], []
+    axes, labels, headings = figure.subplots(), [], []  # a label per line, from the top
     for j, column in enumerate(grid.columns):
         if not any(drawn[i][j] for i in rows):
             continue
         if len(grid.columns) > 1:
-            headings.append(len(ticks))
-            ticks.append((-y, column.label))
-            y += 1
+            headings.append(len(labels))
+            labels.append(column.label)
         for i in rows:
             cell, style = cells[i][j], {"color": row_colour(grid.rows[i], i), "marker": "o", "linestyle": ""}
-            ticks.append((-y, grid.rows[i].label))
+            y = -len(labels)
+            labels.append(grid.rows[i].label)
             if cell.ours:
-                axes.errorbar(cell.ours.mean, -y, xerr=cell.ours.std, capsize=2, **style)
+                axes.errorbar(cell.ours.mean, y, xerr=cell.ours.std, capsize=2, **style)
                 label = f"{cell.ours.mean:{'+' if grid.baseline else ''}z.{cell.digits}f}"
                 more = {"xycoords": ("axes fraction", "data"), "va": "center", "annotation_clip": False}
-                axes.annotate(label, (1.01, -y), **more)
+                axes.annotate(label, (1.01, y), **more)
             if cell.published:
-                axes.errorbar(cell.published.value, -y, xerr=cell.published.std, **style | HOLLOW)
-            y += 1
+                axes.errorbar(cell.published.value, y, xerr=cell.published.std, **style | HOLLOW)
     if grid.baseline:
         axes.axvline(0, color=GREY, linewidth=1)
     handles = draw_untrained(axes, shown, vertical=True) + legend_of_published(cells)
-    axes.set_yticks(*zip(*ticks, strict=True) if ticks else ([], []))
+    axes.set_yticks([-place for place in range(len(labels))], labels)
     for place in headings:
         axes.get_yticklabels()[place].set_fontweight("bold")
-    axes.set_ylim(-max(y, 1) + 0.4, 0.6)
+    axes.set_ylim(-max(len(labels), 1) + 0.4, 0.6)
     axes.set_xlabel(grid.axis)
-    figure.set_size_inches(WIDTH, 1.2 + 0.26 * max(y, 4))
+    figure.set_size_inches(WIDTH, 1.2 + 0.26 * max(len(labels), 4))
     if handles:
         axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1))
     return bool(rows)
