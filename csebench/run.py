@@ -9,7 +9,6 @@ from pathlib import Path
 from csebench.base.errors import BadInput, RunFailed, Untrainable, first_line
 from csebench.base.processes import acquire_gpus, is_distributed
 from csebench.base.runs import (
-    PROGRESS,
     REPORT,
     Progress,
     delete_model,
@@ -66,7 +65,7 @@ def work(
     spec, scale = targets.run(run_id, scale_name), catalog.scale(scale_name)  # refuses before anything is waited for
     evaluators = sorted(e for e in targets.evaluators(scale_name)[run_id] if only is None or e in only)
     folder = catalog.RUNS / run_id
-    if attempt > 1 and (failed := read_progress(folder / PROGRESS)) and failed["is_final"]:
+    if attempt > 1 and (failed := read_progress(folder)) and failed["is_final"]:
         raise RunFailed(failed["message"])
     trained_model = folder / "model" / REPORT
     if not trained_model.exists():

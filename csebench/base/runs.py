@@ -23,7 +23,7 @@ from csebench.base.provenance import processor
 DONE = "train.json"  # the report of the model in the folder of the run, which Snakemake waits for
 PRUNED = "pruned.json"  # the same, once the model has been deleted
 PROGRESS = "progress.json"  # of an unfinished run
-CHECKPOINT = ".checkpoint.json"  # from which an unfinished run resumes; names the files with its weights
+CHECKPOINT = ".checkpoint.json"  # from which an unfinished run resumes; names the file with its state
 CHECKPOINT_FILES = ".checkpoint*"  # these, half-written ones, and those of older versions
 SET_ASIDE = ".set-aside"  # before the names of the files of a checkpoint that could not be used
 WRITE_SECONDS = 2  # between writes of progress.json
@@ -129,7 +129,7 @@ class Progress:
         if not isinstance(error, Exception) or isinstance(error, Stopped):
             return
         with contextlib.suppress(BadInput):  # damaged meanwhile: it is written anew
-            written = read_progress(self.folder / PROGRESS)
+            written = read_progress(self.folder)
             if written is not None and written["state"] == "failed":  # by the trainer, which knows the step
                 return
         self.now.is_final = isinstance(error, OutOfMemory | Untrainable)
@@ -192,9 +192,9 @@ class ProgressRecord(BaseModel):
     is_final: bool = False  # another try would fail in the same way
 
 
-def read_progress(path: Path) -> dict | None:
-    """What others read of a progress.json; None where it does not exist, or no longer."""
+def read_progress(folder: Path) -> dict | None:
+    """What others read of a run's progress.json; None where it does not exist, or no longer."""
     try:
-        return read_typed(path, ProgressRecord, "Delete it; a run that goes on writes it anew.")[1].model_dump()
+        return read_typed(folder / PROGRESS, ProgressRecord, "Delete it; the run writes it anew.")[1].model_dump()
     except MissingFile:
         return None

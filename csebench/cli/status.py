@@ -7,7 +7,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from csebench.base.errors import BadInput
-from csebench.base.runs import PROGRESS, has_model, read_progress, read_report
+from csebench.base.runs import has_model, read_progress, read_report
 from csebench.base.terminal import counted, json_text, print_text, table_text
 from csebench.cli.options import parse_targets
 from csebench.plan import catalog, cost, targets
@@ -66,7 +66,7 @@ def read_state(run_id: str, is_finished: bool = False) -> tuple[str, dict]:
     """
     folder = catalog.RUNS / run_id
     try:
-        progress = read_progress(folder / PROGRESS)
+        progress = read_progress(folder)
         if progress is not None and progress["state"] == "failed":
             return "failed", progress
         is_finished = is_finished or has_model(folder)

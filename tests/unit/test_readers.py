@@ -54,7 +54,7 @@ REPORT = {"losses": [1.0], "resumed_at": None, "provenance": {"seconds": 3.5, "g
 JSON_READERS = {  # name of the file: its content, how it is read
     "spec.json": (lambda: spec().model_dump(), lambda path: cli_spec.read_spec(str(path))),
     "saved/spec.json": (lambda: spec().model_dump(), lambda path: is_done(path.parent, spec())),
-    "progress.json": (lambda: PROGRESS, read_progress),
+    "progress.json": (lambda: PROGRESS, lambda path: read_progress(path.parent)),
     "train.json": (lambda: REPORT, lambda path: read_report(path.parent)),
     "model/training.json": (lambda: REPORT, lambda path: check_model(path.parent)),
     "model/csebench.json": (lambda: {"run": "x", "pooler": "cls"}, lambda path: read_facts(path.parent)),
