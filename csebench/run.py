@@ -12,11 +12,11 @@ from csebench.base.runs import (
     REPORT,
     Progress,
     delete_model,
-    final_failure,
     finish,
     has_model,
     is_done,
     lock_run,
+    read_progress,
     read_report,
     training_report,
 )
@@ -65,8 +65,8 @@ def work(
     spec, scale = targets.run(run_id, scale_name), catalog.scale(scale_name)  # refuses before anything is waited for
     evaluators = sorted(e for e in targets.evaluators(scale_name)[run_id] if only is None or e in only)
     folder = catalog.RUNS / run_id
-    if attempt > 1 and (failure := final_failure(folder)):
-        raise RunFailed(failure)
+    if attempt > 1 and (failed := read_progress(folder)) and failed["is_final"]:
+        raise RunFailed(failed["message"])
     trained_model = folder / "model" / REPORT
     if not trained_model.exists():
         for name in recipe.training_files(spec, scale):

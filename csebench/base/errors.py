@@ -12,7 +12,6 @@ from pydantic import BaseModel, ValidationError
 from csebench.base.project import folders, name_of
 
 M = TypeVar("M", bound=BaseModel)
-Locate = Callable[[tuple], tuple[str, tuple]]
 MOST_ERRORS = 20  # of one file that a message lists
 MOST_NAMES = 12  # that a message lists
 
@@ -95,12 +94,12 @@ def by_number(name: str) -> tuple:
     return tuple((not part.isdigit(), int(part) if part.isdigit() else part) for part in re.findall(r"\d+|\D+", name))
 
 
-def validated(model: type[M], content, file: str, locate: Locate | None = None, remedy: str = "", context=None) -> M:
+def validated(model: type[M], content, file: str, locate: Callable | None = None, remedy: str = "", context=None) -> M:
     """Content as a pydantic model. Raises BadInput with a line `file: key: what is wrong` per error; where a key is
     unknown, it names the nearest of the model and of the models inside it.
 
     Args:
-        locate: gives `file: line 3`, and the keys that are in the file, for a path of keys (`files.Lines`).
+        locate: `files.Lines.locate`: `file: line 3`, and the keys that are in the file, for a path of keys.
         remedy: what to do, at the end of the message.
     """
     try:

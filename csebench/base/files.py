@@ -167,8 +167,6 @@ def unreadable(path: Path, error: Exception) -> BadInput:
     name = shortened(str(path))
     if isinstance(error, FileNotFoundError):
         return MissingFile(f"{name}: no such file.")
-    if isinstance(error, IsADirectoryError):
-        return BadInput(f"{name}: is a folder, not a file.")
     return BadInput(f"{name}: cannot be opened: {getattr(error, 'strerror', None) or error}.")
 
 
@@ -201,44 +199,26 @@ def _sha256(path: Path, _modified: int, _changed: int, _size: int) -> str:
 
 def check_output(path: Path, is_folder: bool = False) -> None:
     """Raises BadInput for a file, or a folder of files, that cannot be written, before the work that makes it."""
-    try:
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            os.stat(path)  # refuses a name that no file can have: too long, with a NUL, a loop of links
-        if path.exists() and not (path.is_dir() if is_folder else path.is_file()):
-            raise BadInput(f"{path}: is not a {'folder' if is_folder else 'file'}; choose another name.")
-        parent = next(p for p in (*([path] if is_folder else []), *path.parents) if os.path.lexists(p))
-        if not (parent.is_dir() and os.access(parent, os.W_OK | os.X_OK)):
-            raise BadInput(f"{path}: {parent} is not a folder that can be written to; choose another place.")
-    except (OSError, ValueError) as e:
-        raise unreadable(path, e) from None
+    if path.exists() and not (path.is_dir() if is_folder else path.is_file()):
+        raise BadInput(f"{path}: is not a {'folder' if is_folder else 'file'}; choose another name.")
+    parent = next(p for p in (*([path] if is_folder else []), *path.parents) if os.path.lexists(p))
+    if not (parent.is_dir() and os.access(parent, os.W_OK | os.X_OK)):
+        raise BadInput(f"{path}: {parent} is not a folder that can be written to; choose another place.")
 
 
 @contextlib.contextmanager
-def replacing(path: Path, durable: bool = False) -> Iterator[Path]:
+def replacing(path: Path) -> Iterator[Path]:
     """A temporary file that takes the name of `path` at the end of the block, so that a killed process leaves the old
-    file or the new one, complete; with `durable`, a crash of the machine, too. The folder is made."""
+    file or the new one, complete. The folder is made."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name.lstrip('.')}.{uuid.uuid4().hex[:12]}")  # unique among hosts
     try:
         with system_errors(path):
             yield temporary
-            if durable:
-                synchronise(temporary)
             os.replace(temporary, path)
-            if durable:
-                synchronise(path.parent)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-
-
-def synchronise(path: Path) -> None:
-    """Wait until the disk has a file, or the names in a folder."""
-    file = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
 
 
 @contextlib.contextmanager

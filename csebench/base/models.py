@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, Field, FiniteFloat
+from pydantic import BaseModel, Field
 
 from csebench.base.errors import BadInput, first_line
 from csebench.base.files import read_json, read_typed, sha256
 
-MODEL = "model"  # folder of the model, in that of its run
 REPORT = "training.json"  # in the model's folder, written last: the model is complete, and how it was trained
 FACTS = "csebench.json"  # in the folder of a model of ours: its run and its pooler, or the control that it is
 CARD = "README.md"
@@ -33,19 +32,11 @@ FOREIGN = {  # values of keys in configurations, by which a model brings code, o
 }
 
 
-class Provenance(BaseModel):
-    """What others read of the provenance of a training."""
-
-    seconds: FiniteFloat | None = None
-    gpu: str | None = None
-    processor: str | None = None
-
-
 class Report(BaseModel):
     """What others read of a run's report."""
 
     spec: dict[str, Any] = {}
-    provenance: Provenance = Provenance()
+    provenance: dict[str, Any] = {}
     model_sha256: str | None = None
 
 
@@ -66,7 +57,7 @@ def train_again(run: Path) -> str:
 
 def _remedy(model: Path) -> str:
     """The same of a model, which is in the folder of a run, or a copy elsewhere."""
-    return train_again(model.parent) if model.name == MODEL else "Restore its files."
+    return train_again(model.parent) if model.name == "model" else "Restore its files."
 
 
 def read_facts(folder: Path) -> dict:

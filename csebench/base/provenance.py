@@ -1,7 +1,6 @@
 """Provenance of a result: code, command, packages, hardware and time, as they are written into every score JSON.
 Nothing here is part of a run's identity (csebench/plan/spec.py)."""
 
-import contextlib
 import hashlib
 import os
 import platform
@@ -39,17 +38,12 @@ def run_git(*args: str) -> bytes | None:
 
 @cache  # not `cached`: a process imports its code once, and later edits are not what it runs
 def code_state() -> dict:
-    """Commit, and sha256 of all changes since, new files of code included; None for a clean tree. Fails no run."""
+    """Commit, and sha256 of all changes since, with the names of new files of code; None for a clean tree."""
     commit = run_git("rev-parse", "HEAD")
     if commit is None and (ROOT / ".git").exists():
         print(f"{ROOT}: git cannot read the commit, so results will not record it.", file=sys.stderr, flush=True)
     changes = run_git("diff", "--no-ext-diff", "HEAD", "--", ".", ":!results") or b""
-    new = run_git("ls-files", "-z", "--others", "--exclude-standard", "--", *CODE, ":!results") or b""
-    for name in filter(None, new.split(b"\0")):
-        content = b""
-        with contextlib.suppress(OSError), open(ROOT / os.fsdecode(name), "rb") as file:  # a link that leads nowhere
-            content = hashlib.file_digest(file, "sha256").hexdigest().encode()
-        changes += name + b" " + content + b"\n"
+    changes += run_git("ls-files", "--others", "--exclude-standard", "--", *CODE, ":!results") or b""
     return {
         "commit": commit.decode().strip() if commit else None,
         "dirty_diff_sha256": hashlib.sha256(changes).hexdigest() if changes else None,

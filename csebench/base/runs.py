@@ -1,6 +1,5 @@
 """The folder of a run, `runs/<id>/`: its files, whether the run is done, the lock that gives it one worker at a time,
-and its progress: `progress.json`, which `csebench status` reads, and a bar in a terminal or lines in a log. Never
-imports torch."""
+and its progress: `progress.json`, which `csebench status` reads, and lines on stderr. Never imports torch."""
 
 import contextlib
 import os
@@ -14,24 +13,21 @@ from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, Field, FiniteFloat
-from tqdm import tqdm
 
 from csebench.base.errors import BadInput, MissingFile, OutOfMemory, RunFailed, Stopped, Untrainable
 from csebench.base.files import read_json, read_typed, write_bytes, write_json
 from csebench.base.models import REPORT, Report, check_model, train_again
 from csebench.base.processes import is_distributed, is_main_process, locked
 from csebench.base.provenance import processor
-from csebench.base.terminal import on_terminal
 
 DONE = "train.json"  # the report of the model in the folder of the run, which Snakemake waits for
 PRUNED = "pruned.json"  # the same, once the model has been deleted
 PROGRESS = "progress.json"  # of an unfinished run
-CHECKPOINT = ".checkpoint.json"  # from which an unfinished run resumes; names the files with its weights
+CHECKPOINT = ".checkpoint.json"  # from which an unfinished run resumes; names the file with its state
 CHECKPOINT_FILES = ".checkpoint*"  # these, half-written ones, and those of older versions
 SET_ASIDE = ".set-aside"  # before the names of the files of a checkpoint that could not be used
 WRITE_SECONDS = 2  # between writes of progress.json
-DRAW_SECONDS = 1  # between updates of the bar in a terminal
-LINE_SECONDS = 30  # between lines in a log file
+LINE_SECONDS = 30  # between lines on stderr
 _locked: set[Path] = set()  # folders that this process has locked
 
 
@@ -123,19 +119,17 @@ class Progress:
     def __init__(self, folder: Path, run: str):
         self.folder, self.is_main = folder, is_main_process()
         self.now = ProgressRecord(run=run, state="running", host=socket.gethostname(), pid=os.getpid())
-        self.bar, self.resumed_from, self.started = None, 0, time.monotonic()
+        self.started = time.monotonic()
 
     def __enter__(self) -> "Progress":
         self._write("running")
         return self
 
     def __exit__(self, kind, error, trace) -> None:
-        if self.bar is not None:
-            self.bar.close()
         if not isinstance(error, Exception) or isinstance(error, Stopped):
             return
         with contextlib.suppress(BadInput):  # damaged meanwhile: it is written anew
-            written = read_progress(self.folder / PROGRESS)
+            written = read_progress(self.folder)
             if written is not None and written["state"] == "failed":  # by the trainer, which knows the step
                 return
         self.now.is_final = isinstance(error, OutOfMemory | Untrainable)
@@ -148,11 +142,8 @@ class Progress:
 
     def start(self, step: int, steps: int, gpu: str | None) -> None:
         """Begin or resume training after `step` of `steps`; `gpu` is the name of the GPU, None for the CPU."""
-        self.now.step = self.resumed_from = step
-        self.now.steps, self.now.gpu, self.now.processor = steps, gpu, processor()
+        self.now.step, self.now.steps, self.now.gpu, self.now.processor = step, steps, gpu, processor()
         self.started = time.monotonic()
-        if on_terminal():
-            self.bar = tqdm(total=steps, initial=step, desc=self.now.run, unit="step", mininterval=0)
         self._write("running")
         self._log()
 
@@ -166,29 +157,20 @@ class Progress:
             self._log()
 
     def _write(self, state: Literal["running", "failed"], message: str = "") -> None:
-        """Write progress.json, with the seconds left at this pace, evaluations included; not without the run's folder,
-        which bad input leaves uncreated."""
-        now, done_here = self.now, self.now.step - self.resumed_from
-        now.seconds, now.updated = time.monotonic() - self.started, time.time()
-        now.left = now.seconds / done_here * (now.steps - now.step) if done_here else None
-        now.state, now.message = state, message
+        """Write progress.json; not without the run's folder, which bad input leaves uncreated."""
+        self.now.seconds, self.now.updated = time.monotonic() - self.started, time.time()
+        self.now.state, self.now.message = state, message
         self.write_due = time.monotonic() + WRITE_SECONDS
         if self.folder.exists() and (self.is_main or state == "failed"):
             write_json(self.folder / PROGRESS, self.now.model_dump())
 
     def _log(self) -> None:
-        """Update the bar, or print a line."""
-        self.log_due = time.monotonic() + (LINE_SECONDS if self.bar is None else DRAW_SECONDS)
-        now = self.now
+        self.log_due, now = time.monotonic() + LINE_SECONDS, self.now
         results = [] if now.loss is None else [f"loss {now.loss:.3f}"]
         results += [] if now.dev is None else [f"dev {100 * now.dev:.2f}"]
-        if self.bar is not None:
-            self.bar.set_postfix_str(", ".join(results), refresh=False)
-            self.bar.update(now.step - self.bar.n)
-        elif self.is_main:
+        if self.is_main:
             position = f"step {now.step}/{now.steps} ({100 * now.step // now.steps} %)"
-            left = [f"{tqdm.format_interval(now.left)} left"] if now.left else []
-            print("  ".join([now.run, position, *results, *left]), file=sys.stderr, flush=True)
+            print("  ".join([now.run, position, *results]), file=sys.stderr, flush=True)
 
 
 class ProgressRecord(BaseModel):
@@ -201,7 +183,6 @@ class ProgressRecord(BaseModel):
     loss: FiniteFloat | None = None
     dev: FiniteFloat | None = None
     seconds: FiniteFloat = 0
-    left: FiniteFloat | None = None
     gpu: str | None = None
     processor: str | None = None
     host: str = ""
@@ -211,15 +192,9 @@ class ProgressRecord(BaseModel):
     is_final: bool = False  # another try would fail in the same way
 
 
-def read_progress(path: Path) -> dict | None:
-    """What others read of a progress.json; None where it does not exist, or no longer."""
+def read_progress(folder: Path) -> dict | None:
+    """What others read of a run's progress.json; None where it does not exist, or no longer."""
     try:
-        return read_typed(path, ProgressRecord, "Delete it; a run that goes on writes it anew.")[1].model_dump()
+        return read_typed(folder / PROGRESS, ProgressRecord, "Delete it; the run writes it anew.")[1].model_dump()
     except MissingFile:
         return None
-
-
-def final_failure(folder: Path) -> str | None:
-    """Why a run failed, where another try would fail in the same way."""
-    progress = read_progress(folder / PROGRESS)
-    return progress["message"] if progress and progress["state"] == "failed" and progress["is_final"] else None

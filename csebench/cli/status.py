@@ -6,10 +6,8 @@ import time
 from collections import Counter
 from typing import NamedTuple
 
-from tqdm import tqdm
-
 from csebench.base.errors import BadInput
-from csebench.base.runs import PROGRESS, has_model, read_progress, read_report
+from csebench.base.runs import has_model, read_progress, read_report
 from csebench.base.terminal import counted, json_text, print_text, table_text
 from csebench.cli.options import parse_targets
 from csebench.plan import catalog, cost, targets
@@ -38,7 +36,7 @@ def show_status(args):
     pages = parse_targets(args)
     runs = read_statuses(pages)
     if args.json:
-        keys = ("step", "steps", "left", "message")
+        keys = ("step", "steps", "message")
         listed = [
             {"run": run.id, "state": run.state, "device": run.device} | {key: run.facts.get(key) for key in keys}
             for run in runs
@@ -68,7 +66,7 @@ def read_state(run_id: str, is_finished: bool = False) -> tuple[str, dict]:
     """
     folder = catalog.RUNS / run_id
     try:
-        progress = read_progress(folder / PROGRESS)
+        progress = read_progress(folder)
         if progress is not None and progress["state"] == "failed":
             return "failed", progress
         is_finished = is_finished or has_model(folder)
@@ -129,13 +127,12 @@ def details(runs: list[RunStatus]) -> list[str]:
             step = f"{facts['step']}/{facts['steps']}" if facts["steps"] else None
             loss = None if facts["loss"] is None else f"{facts['loss']:.3f}"
             dev = None if facts["dev"] is None else f"{100 * facts['dev']:.2f}"
-            left = None if facts["left"] is None else tqdm.format_interval(facts["left"])
-            running.append([run.id, step, loss, dev, left, run.device, facts["host"]])
+            running.append([run.id, step, loss, dev, run.device, facts["host"]])
         elif run.state == "failed":
             log, message = folder / "train.log", facts["message"].removeprefix(f"{run.id}: ")
             failed.append([f"{run.id}: {message}", log if log.exists() else None])
         elif run.state == "done":
             unscored += [[run.id, *failure] for failure in failures(folder).items()]
-    tables = {("running", "step", "loss", "dev", "left", "device", "host"): running, ("failed", "log"): failed}
+    tables = {("running", "step", "loss", "dev", "device", "host"): running, ("failed", "log"): failed}
     tables |= {("score failed", "evaluator", "reason"): unscored}
     return [table_text(head, rows) for head, rows in tables.items() if rows]

@@ -127,7 +127,7 @@ def add_look(verb):
     v.add_argument("--device", help="name in data/step_times.yaml (default: the fastest)")
     v.add_argument("--runs", action="store_true", help="list the runs too")
 
-    about = "show the state of the runs of targets, and the hours spent and left"
+    about = "show the state of the runs of targets, and the hours spent"
     verb("status", status.show_status, about, "", "micse", targets="*", scale=SCALE, json=True)
 
     about = "list the seeds that comparisons of tables need; `claims`: whether each claim can be tested at all"

@@ -22,7 +22,7 @@ from csebench.base.hub import fetch_model, local_folder
 from csebench.base.models import check_foreign, check_model, check_revision, check_vocabulary, unreadable
 from csebench.base.processes import device_type
 from csebench.model.chunks import in_chunks
-from csebench.model.layers import Layers, additive, at_position, bert_layer, can_compile, to_device, use_cheap_dropout
+from csebench.model.layers import Layers, additive, at_position, bert_layer, fused_layer, to_device, use_cheap_dropout
 from csebench.model.pooling import ONE_POSITION, TEMPLATES, TWO_LAYERS, Encoded
 from csebench.model.weights import check_weights
 from csebench.plan.declarations import EncoderRef
@@ -171,10 +171,10 @@ class Encoder(nn.Module):
         equal code, so one is compiled for all of them, and for all jobs: the compiler's cache is in runs/."""
         from torch._inductor.runtime.cache_dir_utils import cache_dir, default_cache_dir
 
-        if self.stack and can_compile():
+        if self.stack:
             if cache_dir() == os.path.abspath(default_cache_dir()):  # which importing torch._dynamo has set
                 os.environ["TORCHINDUCTOR_CACHE_DIR"] = str((RUNS / ".inductor").resolve())
-            self.compiled_layer = torch.compile(bert_layer)
+            self.compiled_layer = fused_layer()
 
     def ids(self, sentences: list[str], max_length: int | None = None) -> list[list[int]]:
         """Token ids, cut at `max_length`, else at what the encoder can read."""

@@ -1,9 +1,6 @@
 """Modules that methods and encoders are built from: dropout, heads, projectors, new transformer layers."""
 
 import logging
-import os
-import shutil
-import sys
 from collections.abc import Callable
 
 import torch
@@ -50,12 +47,6 @@ def initialise(linear: nn.Linear, std: float = 0.02) -> None:
     nn.init.zeros_(linear.bias)
 
 
-def freeze(module: nn.Module) -> nn.Module:
-    """Keep a module as it was loaded: without gradient, and not in checkpoints, since a resumed run loads it again."""
-    vars(module)["frozen"] = True
-    return module.requires_grad_(False)
-
-
 def use_cheap_dropout(model) -> None:
     for module in list(model.modules()):
         for name, child in module.named_children():
@@ -69,17 +60,14 @@ def additive(mask, dtype=torch.float32):
     return (1 - mask[:, None, None].to(dtype)) * torch.finfo(dtype).min
 
 
-def can_compile() -> bool:
-    """Whether torch.compile can be tried, with a line on stderr where it cannot. Where it fails, as without Python's
-    headers, there is a line, too, and layers run as they are. Makes room for the shapes of a run."""
-    if not any(map(shutil.which, (os.environ.get("CC") or "gcc", "clang"))):
-        print("no C compiler, which torch.compile needs: layers run as they are, slower", file=sys.stderr)
-        return False
+def fused_layer() -> Callable:
+    """`bert_layer` behind torch.compile, with room for the shapes of a run. Where compilation fails, as without a C
+    compiler or Python's headers, a line on stderr gives the reason, and layers run as they are."""
     torch._dynamo.config.recompile_limit = 64  # lengths, last batches, with and without gradient
     torch._dynamo.config.suppress_errors = True
     functorch_config.force_non_lazy_backward_lowering = True  # else errors of the backward graph come later
     logging.getLogger("torch._dynamo.convert_frame").addFilter(_give_up)
-    return True
+    return torch.compile(bert_layer)
 
 
 def _give_up(record: logging.LogRecord) -> bool:

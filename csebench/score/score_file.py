@@ -45,23 +45,6 @@ class Scores(BaseModel):
     sha256: str  # of the other keys
 
 
-class Encoded(BaseModel):
-    unit: Annotated[FiniteFloat, Field(strict=True, gt=0)]
-    values: str
-
-
-class Changes(BaseModel):
-    """Replicates of one score. Older files also have `naive` ones, which are ignored."""
-
-    clustered: Encoded
-
-
-class PublishedReplicates(BaseModel):
-    version: int = 1
-    items: Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
-    scores: dict[str, dict[str, Changes]]  # by task and metric
-
-
 class ScoreFile(Scores):
     """The same of a published one."""
 
@@ -69,7 +52,6 @@ class ScoreFile(Scores):
     spec: Spec
     training: dict[str, Any] = {}
     evaluations: Annotated[list[ScoredBy], Field(min_length=1, max_length=1)]
-    replicates: PublishedReplicates | None = None
 
 
 def settings(wanted: Protocol, evaluation: Evaluation) -> dict:

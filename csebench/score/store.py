@@ -9,7 +9,7 @@ import numpy as np
 from csebench.base.caches import cached_by_folder
 from csebench.base.errors import BadInput, RunFailed, first_line
 from csebench.base.files import UNREADABLE_NPZ, digest, sha256, write_bytes
-from csebench.base.runs import PROGRESS, read_progress
+from csebench.base.runs import read_progress
 from csebench.plan.catalog import RUNS, results_folder
 from csebench.plan.registry import COMPONENTS, METHODS, declaration, fill, protocol
 from csebench.plan.spec import Spec
@@ -139,7 +139,7 @@ def why_missing(run_id: str, evaluator: str, scale: str) -> str | None:
     if (text := unavailable(evaluator, scale) or failures(RUNS / run_id).get(evaluator)) is not None:
         return text
     try:
-        progress = read_progress(RUNS / run_id / PROGRESS)
+        progress = read_progress(RUNS / run_id)
     except BadInput as error:
         return str(error)
     if progress is not None and progress["state"] == "failed":

@@ -6,11 +6,6 @@ An edit maps the ids between [CLS] and [SEP], (T,), to other ids; it draws from 
 import torch
 
 
-def edited(rows: list[list[int]], edit) -> list[list[int]]:
-    """Rows of token ids after an edit of what is between [CLS] and [SEP]."""
-    return [[row[0], *edit(torch.tensor(row[1:-1], dtype=torch.long)).tolist(), row[-1]] for row in rows]
-
-
 def copy(ids):
     return ids
 

@@ -42,7 +42,7 @@ def read_losses(task, state: TrainState) -> None:
     values = parallel.mean(torch.stack(state.pending)).tolist()
     for step, value in enumerate(values, state.step - len(values) + 1):
         if not np.isfinite(value):
-            reason = f"loss is {value} at step {step} (learning rate {task.peak_learning_rate:g}); the run is stopped"
+            reason = f"loss is {value} at step {step} (learning rate {task.p.learning_rate:g}); the run is stopped"
             raise Untrainable(f"{task.name}: {reason}. Lower the learning rate or check the loss.")
     state.losses.append([state.step, float(np.mean(values))])
     state.pending.clear()
@@ -59,19 +59,19 @@ def run_steps(task, state: TrainState, folder: Path, progress: Progress, receive
     """
     cuda, writing = task.device.type == "cuda", 0.0  # seconds that the last checkpoint took
     first, started, saved = state.step, time.perf_counter(), time.perf_counter()
-    progress.start(state.step, task.steps, torch.cuda.get_device_name(task.device) if cuda else None)
+    progress.start(state.step, task.p.steps, torch.cuda.get_device_name(task.device) if cuda else None)
 
-    while state.step < task.steps:
+    while state.step < task.p.steps:
         # the learning rate of this step
         for group in state.optimizer.param_groups:
-            group["lr"] = task.peak_learning_rate * task.method.learning_rate_factor(state.step)
+            group["lr"] = task.p.learning_rate * task.method.learning_rate_factor(state.step)
 
         # forward, backward, optimiser
         state.pending.append(task.make_step(state.step))
         state.step += 1
 
         # the losses since the last reading
-        evaluates = state.step % task.p.evaluate_every == 0 or state.step == task.steps
+        evaluates = state.step % task.p.evaluate_every == 0 or state.step == task.p.steps
         if evaluates or state.step % LOG_EVERY == 0:
             try:
                 read_losses(task, state)
@@ -92,7 +92,7 @@ def run_steps(task, state: TrainState, folder: Path, progress: Progress, receive
             progress.step(state.step, state.losses[-1][1] if state.losses else None, score)
             interval = CHECKPOINT_SECONDS and max(CHECKPOINT_SECONDS, WRITES_APART * writing)
             due = time.perf_counter() - saved >= interval
-            if stopped or (due and not state.pending and state.step < task.steps):
+            if stopped or (due and not state.pending and state.step < task.p.steps):
                 writing = -time.perf_counter()
                 checkpoint.save(state, folder, task.name)
                 saved = time.perf_counter()

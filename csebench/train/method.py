@@ -11,7 +11,6 @@ from csebench.model.encoder import Encoder
 from csebench.model.layers import Head, Projector, initialise, to_device
 from csebench.model.pooling import Encoded, pool
 from csebench.train import parallel
-from csebench.train.augment import edited
 
 
 @dataclass
@@ -122,7 +121,8 @@ class Method(nn.Module):
     def tokenize_edited(self, sentences: list[str], edits: list) -> dict[str, torch.Tensor]:
         """The sentences after each edit (train/augment.py), (edits * N, T): all of the first, then the next."""
         rows, limit = self.encoder.ids(sentences, self.p.max_length), self.encoder.max_seq_length
-        rows = [row for edit in edits for row in edited(rows, edit)]
+        words = [(edit, row, torch.tensor(row[1:-1], dtype=torch.long)) for edit in edits for row in rows]
+        rows = [[row[0], *edit(ids).tolist(), row[-1]] for edit, row, ids in words]
         rows = [row if len(row) <= limit else [*row[: limit - 1], row[-1]] for row in rows]
         return self.encoder.pad(self.encoder.in_template(rows, self.p.pooler))
 

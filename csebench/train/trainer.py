@@ -39,7 +39,6 @@ class Training:
         self.precision: Precision = spec.precision
         self.sentences, self.dev = inputs.sentences, inputs.dev
         self.p, self.device = method.p, method.encoder.device
-        self.steps, self.peak_learning_rate = self.p.steps, self.p.learning_rate
         processes, size = parallel.world_size(), method.sentences_per_step()
         self.least = 2 if processes == 1 else processes * method.group  # sentences of a batch
         if processes > 1 and size < self.least:

@@ -14,7 +14,6 @@ Relations: as mlm, but another network restores; as rtd, with which it can be co
 import torch
 from torch import Tensor
 
-from csebench.model.layers import freeze
 from csebench.train.method import Component as Base
 from csebench.train.method import Method, Views, concat_views
 from csebench.train.mlm import mask_batch, masked_lm_loss
@@ -57,7 +56,7 @@ class Component(Base):
         self.tokenizer, self.head = encoder.tokenizer, encoder.lm_head()
         self.lower = encoder.copy(encoder.num_layers // 2)
         if self.p.detach:
-            freeze(self.lower)
+            self.lower.requires_grad_(False)
         self.lower.set_dropout(self.p.lower_dropout)
         self.upper = encoder.new_layers(self.p.layers)
         if self.p.upper == "pretrained":

@@ -19,7 +19,7 @@ from csebench.base.errors import BadInput
 from csebench.base.hub import EncoderRef
 from csebench.model.chunks import in_chunks
 from csebench.model.encoder import Encoder, head_of
-from csebench.model.layers import additive, freeze, to_device
+from csebench.model.layers import additive, to_device
 from csebench.train.losses import upcast_fp32
 from csebench.train.method import Component as Base
 from csebench.train.method import Method, Views, concat_views
@@ -58,8 +58,7 @@ class Component(Base):
         super().__init__(method, params)
         encoder = method.encoder
         self.tokenizer = encoder.tokenizer
-        self.generator = self.masked_lm(encoder)
-        freeze(self.generator)
+        self.generator = self.masked_lm(encoder).requires_grad_(False)
         self.discriminator = encoder.copy()
         self.classify = nn.Linear(encoder.size, 2)
 

@@ -135,7 +135,7 @@ REFUSED = {
     "no encoder": (["train", "--method", "simcse", "--out", "out"], "--encoder"),
     "no corpus": (["train", "--method", "simcse", "--encoder", ENCODER, "--out", "out"], "simcse", "--corpus"),
     "corpus that is missing": (training(corpus="nothing.txt"), "nothing.txt: no such file"),
-    "folder as corpus": (training(corpus=SMOKE), f"{SMOKE}: is a folder"),
+    "folder as corpus": (training(corpus=SMOKE), f"{SMOKE}: cannot be opened: Is a directory"),
     "no data to train with": (training(data="none"), "none/downstream/STS/STSBenchmark/sts-dev.csv: no such file"),
     "no data to score with": (["evaluate", "--model", ENCODER, "--out", "x"], "nowhere/downstream", "--data"),
     "file is a folder": (["render", "claims", "--out", "finished"], "finished: is not a file"),

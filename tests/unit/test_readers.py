@@ -37,10 +37,8 @@ def spec():
 def scores():
     score = {"evaluator": "sts", "version": 1, "model_sha256": "0" * 64}
     row = {"evaluator": "sts", "task": "STS12", "subset": "all", "metric": "spearman", "value": 0.5}
-    changes = {"unit": 1e-5, "values": "AAAA"}
-    replicates = {"items": "0" * 16, "scores": {"STS12": {"spearman": {"clustered": changes}}}}
     content = {"evaluations": [score], "scores": [row], "items": "x.npz", "run": "x", "spec": spec().model_dump()}
-    return with_digest(content | {"replicates": replicates})
+    return with_digest(content)
 
 
 def search():
@@ -51,12 +49,12 @@ def search():
 
 
 POSITIVES = {"corpus_sha256": "0" * 64, "translators": "a b", "beams": 5, "longest": 128, "version": 1}
-PROGRESS = {"state": "running", "step": 3, "steps": 9, "host": "here", "pid": 1, "updated": 1.5, "left": None}
+PROGRESS = {"state": "running", "step": 3, "steps": 9, "host": "here", "pid": 1, "updated": 1.5}
 REPORT = {"losses": [1.0], "resumed_at": None, "provenance": {"seconds": 3.5, "gpu": None, "processor": "x"}}
 JSON_READERS = {  # name of the file: its content, how it is read
     "spec.json": (lambda: spec().model_dump(), lambda path: cli_spec.read_spec(str(path))),
     "saved/spec.json": (lambda: spec().model_dump(), lambda path: is_done(path.parent, spec())),
-    "progress.json": (lambda: PROGRESS, read_progress),
+    "progress.json": (lambda: PROGRESS, lambda path: read_progress(path.parent)),
     "train.json": (lambda: REPORT, lambda path: read_report(path.parent)),
     "model/training.json": (lambda: REPORT, lambda path: check_model(path.parent)),
     "model/csebench.json": (lambda: {"run": "x", "pooler": "cls"}, lambda path: read_facts(path.parent)),

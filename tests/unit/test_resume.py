@@ -1,4 +1,4 @@
-"""The checkpoint of a run: what it holds, when it is written, and what is done with one that cannot be used."""
+"""The checkpoint of a run: when it is written, and what is done with one that cannot be used."""
 
 import contextlib
 import itertools
@@ -36,26 +36,7 @@ def killed_run(make_spec, train, tmp_path, tmp_path_factory, kill_at):
     return make
 
 
-# ---------------------------------------------------------------- what it holds
-
-
-def test_the_best_weights_are_written_when_they_change(make_spec, train, tmp_path, monkeypatch, kill_at):
-    scores, written, write = iter([0.1, 0.5, 0.4]), [], checkpoint._write
-    monkeypatch.setattr(trainer, "dev_point", lambda *_: {"spearman": next(scores)})
-    monkeypatch.setattr(checkpoint, "_write", lambda path, values: written.append(path.name) or write(path, values))
-    kill_at(7)
-    with pytest.raises(KeyboardInterrupt):
-        train(make_spec("simcse", params=STEPS), tmp_path / "run", checkpoint_seconds=0)
-    assert written == [f".checkpoint-{name}.pt" for name in ("best-2-0", "state-2", "best-4-0", "state-4", "state-6")]
-    kept = {path.name for path in (tmp_path / "run").glob(".checkpoint-*")}
-    assert kept == {".checkpoint-best-4-0.pt", ".checkpoint-state-6.pt"}
-
-
-def test_weights_that_never_change_are_not_in_it(killed_run):
-    _, folder = killed_run("simcse", components={"rtd": {}})
-    state = torch.load(folder / ".checkpoint-state-6.pt", weights_only=True)
-    parts = {key.split(".")[2] for key in state["state"] if key.startswith("components.0.")}
-    assert "discriminator" in parts and "generator" not in parts and "weights" not in state["best"]
+# ---------------------------------------------------------------- when it is written
 
 
 def steps_of_15_seconds(monkeypatch):
@@ -82,10 +63,7 @@ def test_pace_and_progress_of_a_resumed_run(killed_run, train, monkeypatch):
     assert started == [(6, 8, None)]
 
 
-# ---------------------------------------------------------------- how it is written
-
-
-@pytest.mark.parametrize("file", ["best", "state", "json"])
+@pytest.mark.parametrize("file", ["checkpoint-", "checkpoint.json"])
 @pytest.mark.parametrize("when", ["half written", "in place"])
 def test_killed_while_it_is_written(when, file, make_spec, finished, train, tmp_path, monkeypatch):
     """At any file of the second checkpoint: the run resumes from the first, or from the second if it is complete."""
@@ -94,10 +72,10 @@ def test_killed_while_it_is_written(when, file, make_spec, finished, train, tmp_
     monkeypatch.setattr(trainer, "dev_point", lambda *_: {"spearman": next(scores)})
 
     @contextlib.contextmanager
-    def replace_and_die(path, durable):
+    def replace_and_die(path):
         seen.append(path.name)
         dies = sum(file in name for name in seen) == 2
-        with monkeypatch.context() as patched, replacing(path, durable) as temporary:
+        with monkeypatch.context() as patched, replacing(path) as temporary:
             yield temporary
             if dies and when == "half written":
                 cut(temporary)
@@ -106,11 +84,12 @@ def test_killed_while_it_is_written(when, file, make_spec, finished, train, tmp_
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(checkpoint, "replacing", replace_and_die)
+        for module in (checkpoint, base_files):
+            patched.setattr(module, "replacing", replace_and_die)
         with pytest.raises(KeyboardInterrupt):
             train(spec, tmp_path / "run", checkpoint_seconds=0)
     report = train(spec, tmp_path / "run", checkpoint_seconds=0)
-    assert report["resumed_at"] == (4 if (file, when) == ("json", "in place") else 2)
+    assert report["resumed_at"] == (4 if (file, when) == ("checkpoint.json", "in place") else 2)
     assert report["best_step"] == 8 and weights(tmp_path / "run") == wanted
     assert not list((tmp_path / "run").glob(".checkpoint*"))
 
@@ -145,7 +124,7 @@ def put_code(path):
 
     torch.save({"step": 6, "state": Crafted()}, path)
     index = json.loads(path.with_name(CHECKPOINT).read_text())
-    index["state"]["sha256"] = sha256(path)
+    index["sha256"] = sha256(path)
     path.with_name(CHECKPOINT).write_text(json.dumps(index))
 
 
@@ -156,9 +135,9 @@ def write(content):
 @pytest.mark.parametrize(
     ("file", "damage", "reason"),
     [
-        ("-best-*.pt", cut, r"best-\d-0.pt is damaged"),
-        ("-state-6.pt", os.unlink, "state-6.pt"),
-        ("-state-6.pt", put_code, "state-6.pt holds more than tensors"),
+        ("-6.pt", cut, "checkpoint-6.pt is damaged"),
+        ("-6.pt", os.unlink, "checkpoint-6.pt: no such file"),
+        ("-6.pt", put_code, "checkpoint-6.pt holds more than tensors"),
         (".json", write(""), "JSONDecodeError"),
         (".json", write("[]"), "TypeError"),
         (".json", write("{}"), "KeyError"),

@@ -29,7 +29,7 @@ def runs(tmp_path, monkeypatch):
 def noted(run, **changed):
     """A run that this process has trained for 100 seconds."""
     content = {"run": run, "state": "running", "step": 125, "steps": 250, "loss": 0.0134, "dev": 0.612}
-    content |= {"seconds": 100.0, "left": 97.0, "gpu": "A100", "processor": "Xeon", "host": socket.gethostname()}
+    content |= {"seconds": 100.0, "gpu": "A100", "processor": "Xeon", "host": socket.gethostname()}
     content |= {"pid": os.getpid(), "updated": time.time(), **changed}
     files.write_json(catalog.RUNS / run / run_folders.PROGRESS, content)
 
@@ -82,7 +82,7 @@ def test_every_state_is_shown_with_hours_and_reasons(runs, capsys):
     out = " ".join(shown(capsys).split())
     assert f"2 done, 1 running, 1 failed, 1 stopped, {len(runs) - 5} waiting" in out
     assert "spent: 1.75 GPU hours, 0.60 CPU hours" in out
-    assert f" {runs[2]} 125/250 0.013 61.20 01:37 A100 {socket.gethostname()} " in out
+    assert f" {runs[2]} 125/250 0.013 61.20 A100 {socket.gethostname()} " in out
     assert f" {runs[4]}: loss is nan [at] step 7 – " in out
     assert out.endswith(f" {runs[0]} transfer ValueError: no text")
 
@@ -105,14 +105,14 @@ def test_progress_is_written_every_two_seconds_and_said_every_thirty(tmp_path, m
     now = 1000.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     with run_folders.Progress(tmp_path, "simcse-0123456789") as own:
-        assert (written(tmp_path)["state"], written(tmp_path)["left"]) == ("running", None)
+        assert written(tmp_path)["state"] == "running"
         own.start(50, 250, None)
         now += 1
         own.step(51, None, None)
         assert written(tmp_path)["step"] == 50
         now += 1
         own.step(52, 0.0134, 0.612)
-        assert written(tmp_path)["step"] == 52 and written(tmp_path)["left"] == 198  # 2 s for its own 2 steps
+        assert written(tmp_path)["step"] == 52
         now += 198
         own.step(249, 0.0134, 0.612)
         own.step(250, 0.0134, 0.612)
@@ -120,7 +120,7 @@ def test_progress_is_written_every_two_seconds_and_said_every_thirty(tmp_path, m
     assert written(tmp_path)["host"] == socket.gethostname() and written(tmp_path)["pid"] == os.getpid()
     assert capsys.readouterr().err.splitlines() == [
         "simcse-0123456789  step 50/250 (20 %)",
-        "simcse-0123456789  step 249/250 (99 %)  loss 0.013  dev 61.20  00:01 left",
+        "simcse-0123456789  step 249/250 (99 %)  loss 0.013  dev 61.20",
         "simcse-0123456789  step 250/250 (100 %)  loss 0.013  dev 61.20",
     ]
 
