@@ -10,8 +10,7 @@ from typing import Annotated, Any, get_args
 from pydantic import Field
 
 from csebench.base.errors import BadInput
-from csebench.base.project import IS_INSTALLED, ROOT, __version__
-from csebench.base.provenance import code_state
+from csebench.base.project import ROOT, __version__
 from csebench.cli import inspect, new, plan, report, run, show, status
 from csebench.cli.options import described_names, number, output_file, output_folder, paper_names, pooler, whole
 from csebench.plan import catalog, tuning
@@ -45,16 +44,6 @@ class Parser(argparse.ArgumentParser):
         raise BadInput(f"{message} ({self.prog} --help{NEXT if message.endswith(' VERB') else ''})")
 
 
-class ShowVersion(argparse.Action):
-    """Prints `csebench 0.2.0 (commit 0123456789, with changes)`; git is asked only then, and only in a checkout."""
-
-    def __call__(self, parser, *_):
-        code = {"commit": None} if IS_INSTALLED else code_state()
-        changes = ", with changes" if code.get("dirty_diff_sha256") else ""
-        print(f"csebench {__version__}" + (f" (commit {code['commit'][:10]}{changes})" if code["commit"] else ""))
-        parser.exit()
-
-
 def study() -> str:
     """The scale of verbs that read results: that with published ones, where there is one."""
     return "mini" if "mini" in catalog.scale_names() else SCALE
@@ -62,7 +51,7 @@ def study() -> str:
 
 def parser() -> Parser:
     top = Parser(prog="csebench", description=DESCRIPTION, epilog=COMPLETION, formatter_class=AS_WRITTEN)
-    top.add_argument("--version", nargs=0, action=ShowVersion, help="show the version and the commit")
+    top.add_argument("--version", action="version", version=f"csebench {__version__}", help="show the version")
     verbs = top.add_subparsers(required=True, metavar="VERB", title="verbs")
 
     def verb(name, function, about, *examples, targets=None, scale=None, json=False, device=False) -> Parser:
@@ -148,14 +137,13 @@ def add_look(verb):
 def add_project(verb):
     v = verb("init", new.init, "make a folder for methods, papers, scales … and results of your own", "work")
     v.add_argument("folder", type=output_folder, metavar="DIR", help="the folder; what is there stays")
-    about = "print the path of the workflow, for snakemake -s"
-    verb("snakefile", lambda _: print(ROOT / "Snakefile"), about, "")
+    verb("snakefile", lambda _: print(ROOT / "Snakefile"), "print the path of the workflow, for snakemake -s", "")
 
 
 def add_run(verb):
     about = "write a file of your own that works at once: a method, component, evaluator or paper"
     v = verb("new", new.new, about, "method mine", "paper mine --from table.tsv")
-    v.add_argument("kind", choices=new.KINDS, help="what the file is")
+    v.add_argument("kind", choices=new.TEMPLATES, help="what the file is")
     v.add_argument("name", type=number(Name), help="its name: small letters, digits and _")
     table = "published table of a paper, with tabs between cells, as pasted from a spreadsheet"
     v.add_argument("--from", dest="table", type=Path, metavar="TABLE.tsv", help=table)
