@@ -8,6 +8,7 @@ from csebench.base.errors import BadInput, unknown
 from csebench.base.project import snakemake
 from csebench.base.terminal import counted, json_text, print_text, table_text
 from csebench.cli import options
+from csebench.cli.plan import tables_of_runs
 from csebench.cli.status import read_state
 from csebench.plan import catalog, grids, targets, tuning
 from csebench.plan.declarations import Declaration, Variant
@@ -179,10 +180,9 @@ def runs(run_id: str, scale: str) -> Iterator[Shown]:
     spec = targets.run(run_id, scale)
     shown_in = [page for page in targets.pages(scale) if run_id in page.runs()]
     state, _ = read_state(run_id, run_id in targets.finished_runs(shown_in))
-    grids_of_papers = [grid for page in shown_in if len(page.papers) == 1 for grid in page.grids()]
     about: dict[str, Any] = {"run": run_id, "scale": scale, "state": state, "folder": str(catalog.RUNS / run_id)}
     about["evaluators"] = sorted(targets.evaluators(scale)[run_id])
-    about["shown in"] = list(dict.fromkeys(targets.target_name(*grid) for grid in grids_of_papers))
+    about["shown in"] = tables_of_runs(scale)[run_id]
     rows = [[key, ", ".join(value) if isinstance(value, list) else value] for key, value in about.items()]
     settings = spec.model_dump(exclude={"params"}) | spec.params
     text = f"{table_text([], rows)}\n\n{table_text(['setting', 'value'], settings.items())}"
