@@ -20,7 +20,6 @@ from csebench.base.runs import (
     read_report,
     training_report,
 )
-from csebench.base.terminal import loading
 from csebench.plan import catalog, recipe, targets, tuning
 from csebench.plan.declarations import Scale
 from csebench.plan.registry import protocol
@@ -34,8 +33,8 @@ def train_spec(spec: Spec, out: Path, *inputs, **settings) -> None:
     """Train a run that no page needs; arguments as of csebench/train/run.py: train."""
     acquire_gpus()
     with lock_run(out):
-        with loading("PyTorch"):
-            from csebench.train.run import train
+        from csebench.train.run import train
+
         train(spec, out, *inputs, **settings)
 
 
@@ -107,9 +106,9 @@ def train_and_score(spec: Spec, scale: Scale, evaluators: Iterable[str] = (), ch
             evaluate_run(folder, ready, data_root, scale.evaluation, keep_going=True)
 
 
-def publish(run_id: str, evaluator: str, scale_name: str) -> Path:
-    """Put the scores of a finished run into results/; returns the file. Where the scale keeps only scores, the run's
-    last score ends with its model deleted."""
+def publish(run_id: str, evaluator: str, scale_name: str) -> None:
+    """Put the scores of a finished run into results/. Where the scale keeps only scores, the run's last score ends
+    with its model deleted."""
     from csebench.score.evaluate import publish as write_scores
 
     targets.run(run_id, scale_name)  # refuses an unknown one, as `score_file` does an unknown evaluator
@@ -118,7 +117,6 @@ def publish(run_id: str, evaluator: str, scale_name: str) -> Path:
     write_scores(catalog.RUNS / run_id, evaluator, catalog.data_root(scale), scale.evaluation, out)
     if scale.keep == "scores":
         prune(run_id, scale_name)
-    return out
 
 
 # ---------------------------------------------------------------- the trials of a search

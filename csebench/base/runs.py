@@ -94,9 +94,8 @@ def has_model(folder: Path) -> bool:
     return (folder / DONE).exists() and not (folder / PRUNED).exists()
 
 
-def delete_model(folder: Path) -> int:
-    """Delete the model of a finished run, whose report is copied to pruned.json. Returns the bytes freed; 0 where
-    another process did it first.
+def delete_model(folder: Path) -> None:
+    """Delete the model of a finished run, whose report is copied to pruned.json.
 
     train.json stays until the next workflow is planned (csebench/workflow.py: trained_run): Snakemake fails a job and
     deletes its score if an input vanishes at the end of the job. The model's own report goes first: what a killed
@@ -105,15 +104,8 @@ def delete_model(folder: Path) -> int:
     model = folder / "model"
     with contextlib.suppress(FileNotFoundError):
         write_bytes(folder / PRUNED, (folder / DONE).read_bytes())
-    freed = size(model)
     (model / REPORT).unlink(missing_ok=True)
     shutil.rmtree(model, ignore_errors=True)
-    return freed
-
-
-def size(folder: Path) -> int:
-    """Bytes of all files of a folder."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 class Progress:

@@ -33,11 +33,6 @@ def bar(items: Iterable | None, what: str, unit: str = "it", **more) -> tqdm:
     return tqdm(items, **about | more)
 
 
-def loading(what: str) -> tqdm:
-    """The line `loading PyTorch …` in a terminal while a block is under way."""
-    return tqdm(desc=f"loading {what} …", bar_format="{desc}", leave=False, disable=not on_terminal())
-
-
 def print_table(columns: Sequence[str], rows: Iterable[Sequence], as_json=False, shown=(), floatfmt="g") -> None:
     """Print rows as a table of the columns `shown` (all if empty), or whole as a JSON list with an object per row."""
     by_column = records(columns, rows)

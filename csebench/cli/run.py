@@ -96,17 +96,17 @@ def evaluate(args):
     acquire_gpus()
     from csebench.score import evaluate as scoring
 
-    report = (lambda rows: None) if args.json else show_scores
-    result = scoring.evaluate(model, evaluators, data_root, args.out, args.pooler, settings, report)
+    result = scoring.evaluate(model, evaluators, data_root, args.out, args.pooler, settings)
     if args.json:
         return print(json_text(result["scores"]))
+    show_scores(result["scores"])
     timings = [[name, *timing.values()] for name, timing in result["timings"].items()]
     print_table(["evaluator", "embedding, s", "scoring, s", "sentences embedded"], timings, floatfmt=".1f")
     return None
 
 
 def show_scores(rows: list[dict]) -> None:
-    """Print the scores of an evaluator in percent, as papers do; those with another unit as they are."""
+    """Print scores in percent, as papers do; those with another unit as they are."""
     from csebench.report.csv_tables import FRACTION, unit
 
     table = []
@@ -116,7 +116,7 @@ def show_scores(rows: list[dict]) -> None:
         table.append([row["evaluator"], row["task"], row["subset"], row["metric"], *score, row["protocol"]])
     columns = ["evaluator", "task", "subset", "metric", "value", "unit", "protocol"]
     print_table(columns, table)
-    print(flush=True)
+    print()
 
 
 def work(args):
@@ -150,7 +150,7 @@ def prune(args):
     from csebench.score.prune import prune_all
 
     print(f"Scale {args.scale}.")
-    freed, kept = prune_all(parse_targets(args))
+    deleted, kept = prune_all(parse_targets(args))
     for reason, count in Counter(kept.values()).most_common():
         print(f"kept {count}: {reason}")
-    print(f"deleted {counted(len(freed), 'model')}, {sum(freed.values()) / 1e9:.2f} GB")
+    print(f"deleted {counted(len(deleted), 'model')}")

@@ -103,10 +103,7 @@ def summary(pages: list[targets.Page], runs: list[RunStatus]) -> str:
         hours["GPU" if run.facts.get("gpu") else "CPU"] += (run.facts.get("seconds") or 0) / 3600
     lines = [f"{counted(len(runs), 'run')}: {', '.join(f'{counts[state]} {state}' for state in STATES)}"]
     lines.append(f"spent: {hours['GPU']:.2f} GPU hours, {hours['CPU']:.2f} CPU hours")
-    lines += stored_lines(pages, runs)
-    if counts["stopped"]:
-        lines.append("Start the workflow again to resume stopped runs, from their checkpoint if they have one.")
-    return "\n".join(lines)
+    return "\n".join([*lines, *stored_lines(pages, runs)])
 
 
 def stored_lines(pages: list[targets.Page], runs: list[RunStatus]) -> list[str]:

@@ -12,7 +12,6 @@ from csebench.base.errors import BadInput, by_number
 from csebench.base.files import read_text, write_text
 from csebench.base.processes import locked
 from csebench.base.project import REPOSITORY, ROOT
-from csebench.base.terminal import loading
 from csebench.plan import catalog
 
 HEAVY = ("torch", "transformers", "tokenizers", "safetensors", "sentence_transformers", "huggingface_hub")
@@ -59,7 +58,7 @@ def write_site(scale: str) -> Path:
     out = catalog.results_folder(scale) / "html"
     out = out.resolve() if out.is_symlink() else out  # the folder that it leads to is replaced, and the link stays
     new, old = (out.with_name(f".html.{name}") for name in ("new", "old"))
-    with locked(out), loading("Sphinx"):
+    with locked(out):
         for leftover in (new, old):
             shutil.rmtree(leftover, ignore_errors=True)
         try:
