@@ -13,9 +13,7 @@ from csebench.base.runs import (
     Progress,
     delete_model,
     final_failure,
-    finish,
     has_model,
-    is_done,
     lock_run,
     read_report,
     training_report,
@@ -93,14 +91,10 @@ def train_and_score(spec: Spec, scale: Scale, evaluators: Iterable[str] = (), ch
     folder, data_root = catalog.RUNS / spec.run_id, catalog.data_root(scale)
     with Progress(folder, spec.run_id):
         from csebench.score.evaluate import evaluate_run, has_data
+        from csebench.train.run import train
 
-        if is_done(folder, spec):  # then torch need not be imported
-            finish(folder)
-        else:
-            from csebench.train.run import train
-
-            corpus, positives = recipe.corpus_path(spec, scale), recipe.positives_path(spec)
-            train(spec, folder, corpus, data_root, positives=positives, chunk_size=chunk_size)
+        corpus, positives = recipe.corpus_path(spec, scale), recipe.positives_path(spec)
+        train(spec, folder, corpus, data_root, positives=positives, chunk_size=chunk_size)
         if not is_distributed():  # else the GPUs of all processes would wait: `publish` makes the scores, on one
             ready = [evaluator for evaluator in evaluators if has_data(evaluator, data_root)]
             evaluate_run(folder, ready, data_root, scale.evaluation, keep_going=True)

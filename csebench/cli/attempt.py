@@ -79,11 +79,10 @@ def open_attempt(file: Path, is_component: bool = False, **settings) -> Attempt:
     file is elsewhere, its declaration is wrong, or a name is unknown."""
     folder = COMPONENTS if is_component else METHODS
     file = file.resolve()
-    project = file.parents[len(folder.parts)] if len(file.parents) > len(folder.parts) else file.parent
-    if file != project / folder / file.name or not file.is_file():
+    if file.parent.parts[-len(folder.parts) :] != folder.parts or not file.is_file():
         kind, where = folder.name.rstrip("s"), f"is not in a folder {folder}/" if file.exists() else "no such file"
         raise BadInput(f"try: {file}: {where}; `csebench new {kind} NAME` makes one.")
-    if project not in folders():
+    if (project := file.parents[len(folder.parts)]) not in folders():
         join([*map(str, folders()[1:]), str(project)])
         caches.clear()
     attempt = Attempt(file.stem, folder, **settings)

@@ -62,8 +62,6 @@ def back_translate(args):
 
 
 def train(args):
-    if (args.spec is None) == (args.method is None):
-        raise BadInput("train: give a spec (JSON file or text) or --method, not both.")
     spec = cli_spec.read_spec(args.spec) if args.spec else cli_spec.spec_from(args, corpus_size(args))
     read = {"corpus": spec.corpus is not None, "positives": spec.back_translated}
     for option, is_read in read.items():
@@ -99,10 +97,7 @@ def evaluate(args):
     result = scoring.evaluate(model, evaluators, data_root, args.out, args.pooler, settings)
     if args.json:
         return print(json_text(result["scores"]))
-    show_scores(result["scores"])
-    timings = [[name, *timing.values()] for name, timing in result["timings"].items()]
-    print_table(["evaluator", "embedding, s", "scoring, s", "sentences embedded"], timings, floatfmt=".1f")
-    return None
+    return show_scores(result["scores"])
 
 
 def show_scores(rows: list[dict]) -> None:
@@ -116,7 +111,6 @@ def show_scores(rows: list[dict]) -> None:
         table.append([row["evaluator"], row["task"], row["subset"], row["metric"], *score, row["protocol"]])
     columns = ["evaluator", "task", "subset", "metric", "value", "unit", "protocol"]
     print_table(columns, table)
-    print()
 
 
 def work(args):

@@ -6,13 +6,11 @@ import time
 from collections import Counter
 from typing import NamedTuple
 
-from tqdm import tqdm
-
 from csebench.base.errors import BadInput
 from csebench.base.runs import PROGRESS, has_model, read_progress, read_report
 from csebench.base.terminal import counted, json_text, print_text, table_text
 from csebench.cli.options import parse_targets
-from csebench.plan import catalog, cost, targets
+from csebench.plan import catalog, targets
 from csebench.plan.spec import Spec
 from csebench.score.store import failures, stale_runs
 
@@ -25,7 +23,6 @@ class RunStatus(NamedTuple):
 
     spec: Spec
     state: str  # one of STATES
-    device: str | None  # as in data/step_times.yaml; None before the run has begun
     facts: dict  # of train.json or progress.json
 
     @property
@@ -38,11 +35,8 @@ def show_status(args):
     pages = parse_targets(args)
     runs = read_statuses(pages)
     if args.json:
-        keys = ("step", "steps", "left", "message")
-        listed = [
-            {"run": run.id, "state": run.state, "device": run.device} | {key: run.facts.get(key) for key in keys}
-            for run in runs
-        ]
+        keys = ("step", "steps", "message")
+        listed = [{"run": run.id, "state": run.state} | {key: run.facts.get(key) for key in keys} for run in runs]
         return print(json_text({"scale": pages[0].scale, "runs": listed}))
     head = f"Scale {args.scale}: runs in {catalog.RUNS}/, scores in {catalog.results_folder(args.scale)}/scores/"
     return print_text("\n\n".join([f"{head}\n{summary(pages, runs)}", *details(runs)]))
@@ -50,14 +44,9 @@ def show_status(args):
 
 def read_statuses(pages: list[targets.Page]) -> list[RunStatus]:
     """The current state of the runs of pages."""
-    finished, statuses = targets.finished_runs(pages), []
+    finished = targets.finished_runs(pages)
     specs = {run_id: spec for page in pages for run_id, spec in page.available_runs().items()}
-    for run_id, spec in sorted(specs.items()):
-        state, facts = read_state(run_id, run_id in finished)
-        processor = facts.get("processor")
-        device = processor and cost.device_name(facts.get("gpu"), processor, spec.threads)
-        statuses.append(RunStatus(spec, state, device, facts))
-    return statuses
+    return [RunStatus(spec, *read_state(run_id, run_id in finished)) for run_id, spec in sorted(specs.items())]
 
 
 def read_state(run_id: str, is_finished: bool = False) -> tuple[str, dict]:
@@ -126,13 +115,12 @@ def details(runs: list[RunStatus]) -> list[str]:
             step = f"{facts['step']}/{facts['steps']}" if facts["steps"] else None
             loss = None if facts["loss"] is None else f"{facts['loss']:.3f}"
             dev = None if facts["dev"] is None else f"{100 * facts['dev']:.2f}"
-            left = None if facts["left"] is None else tqdm.format_interval(facts["left"])
-            running.append([run.id, step, loss, dev, left, run.device, facts["host"]])
+            running.append([run.id, step, loss, dev, facts["host"]])
         elif run.state == "failed":
             log, message = folder / "train.log", facts["message"].removeprefix(f"{run.id}: ")
             failed.append([f"{run.id}: {message}", log if log.exists() else None])
         elif run.state == "done":
             unscored += [[run.id, *failure] for failure in failures(folder).items()]
-    tables = {("running", "step", "loss", "dev", "left", "device", "host"): running, ("failed", "log"): failed}
+    tables = {("running", "step", "loss", "dev", "host"): running, ("failed", "log"): failed}
     tables |= {("score failed", "evaluator", "reason"): unscored}
     return [table_text(head, rows) for head, rows in tables.items() if rows]

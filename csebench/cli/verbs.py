@@ -116,7 +116,7 @@ def add_look(verb):
     v.add_argument("--device", help="name in data/step_times.yaml (default: the fastest)")
     v.add_argument("--runs", action="store_true", help="list the runs too")
 
-    about = "show the state of the runs of targets, and the hours spent and left"
+    about = "show the state of the runs of targets, and the hours spent"
     verb("status", status.show_status, about, "", "micse", targets="*", scale=SCALE, json=True)
 
     about = "list the seeds that comparisons of tables need; `claims`: whether each claim can be tested at all"
@@ -155,8 +155,9 @@ def add_run(verb):
         " --corpus data/smoke/wiki/smoke.txt --data data/smoke --out runs/mine"
     )
     v = verb("train", run.train, about, short, long, device=True)
-    v.add_argument("spec", nargs="?", help="JSON file or JSON text; without it, --method and the options below")
-    add_completed(v, lambda: names(METHODS), "--method", help="name of a method")
+    described: Any = v.add_mutually_exclusive_group(required=True)
+    described.add_argument("spec", nargs="?", help="JSON file or JSON text, without the options below")
+    add_completed(described, lambda: names(METHODS), "--method", help="name of a method")
     v.add_argument("--variant", help="variant of the method (default: its declared settings)")
     plug_in = "component to plug in; may be repeated"
     v.add_argument("--with", dest="components", action="append", default=[], metavar="COMPONENT", help=plug_in)
