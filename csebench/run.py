@@ -1,10 +1,9 @@
-"""A run from a spec, a planned run as a job of the workflow makes it, and the trials of a search, each an ordinary run
-in runs/. Which trials, and the file of a search: csebench/plan/tuning.py."""
+"""A planned run as a job of the workflow makes it, and the trials of a search, each an ordinary run in runs/. Which
+trials, and the file of a search: csebench/plan/tuning.py."""
 
 import os
 import sys
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 from csebench.base.errors import BadInput, RunFailed, Untrainable, first_line
 from csebench.base.processes import acquire_gpus, is_distributed
@@ -25,15 +24,6 @@ from csebench.plan.spec import Spec
 from csebench.plan.tuning import Trial, TrialRun
 from csebench.plan.where_data_is import no_file
 from csebench.score.prune import prune
-
-
-def train_spec(spec: Spec, out: Path, *inputs, **settings) -> None:
-    """Train a run that no page needs; arguments as of csebench/train/run.py: train."""
-    acquire_gpus()
-    with lock_run(out):
-        from csebench.train.run import train
-
-        train(spec, out, *inputs, **settings)
 
 
 def work(
