@@ -75,7 +75,6 @@ def parser() -> Parser:
         return added
 
     add_look(verb)
-    add_project(verb)
     add_run(verb)
     add_report(verb)
     add_data(verb)
@@ -132,13 +131,11 @@ def add_look(verb):
     v.set_defaults(scale=SCALE)  # of no meaning to printed numbers; parse_targets reads it
 
 
-def add_project(verb):
+def add_run(verb):
     v = verb("init", new.init, "make a folder for methods, papers, scales … and results of your own", "work")
     v.add_argument("folder", type=output_folder, metavar="DIR", help="the folder; what is there stays")
     verb("snakefile", lambda _: print(ROOT / "Snakefile"), "print the path of the workflow, for snakemake -s", "")
 
-
-def add_run(verb):
     about = "write a file of your own that works at once: a method, component, evaluator or paper"
     v = verb("new", new.new, about, "method mine", "paper mine --from table.tsv")
     v.add_argument("kind", choices=new.TEMPLATES, help="what the file is")
@@ -156,7 +153,7 @@ def add_run(verb):
     described.add_argument("spec", nargs="?", help="JSON file or JSON text, without the options below")
     add_completed(described, lambda: names(METHODS), "--method", help="name of a method")
     v.add_argument("--variant", help="variant of the method (default: its declared settings)")
-    v.add_argument("--with", dest="components", action="append", default=[], metavar="COMPONENT", help="component to add")
+    v.add_argument("--with", dest="components", action="append", default=[], help="a component; may be repeated")
     hyper_parameter = "hyper-parameter of the method (learning_rate=3e-5) or of a component (ami.weight=0.01)"
     v.add_argument("--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help=hyper_parameter)
     v.add_argument("--encoder", help="hub id with commit (ID@COMMIT), folder of a model, or a name in config/")
