@@ -33,13 +33,13 @@ def bar(items: Iterable | None, what: str, unit: str = "it", **more) -> tqdm:
     return tqdm(items, **about | more)
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence], as_json=False, shown=(), floatfmt="g") -> None:
+def print_table(columns: Sequence[str], rows: Iterable[Sequence], as_json=False, shown=()) -> None:
     """Print rows as a table of the columns `shown` (all if empty), or whole as a JSON list with an object per row."""
     by_column = records(columns, rows)
     if as_json:
         return print(json_text(by_column))
     shown = shown or columns
-    return print(table_text(shown, [[record.get(column) for column in shown] for record in by_column], floatfmt))
+    return print(table_text(shown, [[record.get(column) for column in shown] for record in by_column]))
 
 
 def print_text(text: str) -> None:

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from csebench import run
-from csebench.base.errors import BadInput, RunFailed, unknown
+from csebench.base.errors import BadInput, RunFailed, problem_of, unknown
 from csebench.base.processes import acquire_gpus
 from csebench.base.terminal import counted, json_text, print_table, print_text
 from csebench.cli import attempt
@@ -34,13 +34,10 @@ def fetch(args):
 
     if args.source in sources():
         return fetch_source(args.source, args.out)
-    try:
-        args.target = [args.source]
-        pages = parse_targets(args)
-    except BadInput:
-        if "/" in args.source:  # no source has one
-            raise
-        raise unknown("source or target", args.source, [*sources(), "all", "table2", "micse/table2"]) from None
+    args.target = [args.source]
+    if "/" not in args.source and problem_of(parse_targets, args):  # no source has one
+        raise unknown("source or target", args.source, [*sources(), "all", "table2", "micse/table2"])
+    pages = parse_targets(args)
     from csebench.data.preflight import fetch_all
 
     print(f"Scale {args.scale}.")
