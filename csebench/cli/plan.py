@@ -21,7 +21,7 @@ def show_plan(args):
     for run in runs:
         size = run.spec.corpus.size if run.spec.corpus else "-"
         seconds = run.facts.get("seconds") if run.state == "done" else None  # of training, where it was done here
-        listed.append([run.id, size, run.spec.seed, run.state, seconds, " ".join(shown_in[run.id])])
+        listed.append([run.spec.run_id, size, run.spec.seed, run.state, seconds, " ".join(shown_in[run.spec.run_id])])
     if args.json:
         content = {"scale": work.scale.scale, "device": work.device, "tables": records(TABLES, tables)}
         return print(json_text(content | {"runs": records(RUNS, listed)}))
@@ -42,7 +42,7 @@ def tables_of_runs(scale: str) -> dict[str, list[str]]:
 def summary(work: Work, runs: list[RunStatus], shown_in: dict[str, list[str]]) -> str:
     """How many runs and cells are done, and how many runs are shared."""
     states, shown = Counter(run.state for run in runs), {target_name(*grid) for grid in work.grids}
-    shared = sum(not shown.issuperset(shown_in[run.id]) for run in runs)
+    shared = sum(not shown.issuperset(shown_in[run.spec.run_id]) for run in runs)
     made, done = sum(not work.steps(scores) for scores in work.cells.values()), states["done"]
     first = f"{counted(len(runs), 'run')} at scale {work.scale.scale}, {done} done, {len(runs) - done} missing."
     if shared:

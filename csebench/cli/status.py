@@ -25,18 +25,16 @@ class RunStatus(NamedTuple):
     state: str  # one of STATES
     facts: dict  # of train.json or progress.json
 
-    @property
-    def id(self) -> str:
-        return self.spec.run_id
-
 
 def show_status(args):
     """Print the state, for people or as JSON."""
     pages = parse_targets(args)
     runs = read_statuses(pages)
     if args.json:
-        keys = ("step", "steps", "message")
-        listed = [{"run": run.id, "state": run.state} | {key: run.facts.get(key) for key in keys} for run in runs]
+        listed = [
+            {"run": spec.run_id, "state": state} | {key: facts.get(key) for key in ("step", "steps", "message")}
+            for spec, state, facts in runs
+        ]
         return print(json_text({"scale": pages[0].scale, "runs": listed}))
     head = f"Scale {args.scale}: runs in {catalog.RUNS}/, scores in {catalog.results_folder(args.scale)}/scores/"
     return print_text("\n\n".join([f"{head}\n{summary(pages, runs)}", *details(runs)]))
@@ -101,26 +99,25 @@ def stored_lines(pages: list[targets.Page], runs: list[RunStatus]) -> list[str]:
     if published := sum(run.state == "done" and not run.facts for run in runs):
         lines.append(f"{published} done by scores stored in results/.")
     if stale := len(stale_runs(pages)):
-        have = "has" if stale == 1 else "have"
-        lines.append(f"{stale} of those missing {have} scores of an older code version, which pages show with †.")
+        lines.append(f"{stale} of those missing with scores of an older code version, which pages show with †.")
     return lines
 
 
 def details(runs: list[RunStatus]) -> list[str]:
     """Tables of running runs, failed runs and failed scores, as far as there are any."""
     running, failed, unscored = [], [], []
-    for run in runs:
-        facts, folder = run.facts, catalog.RUNS / run.id
-        if run.state == "running":
+    for spec, state, facts in runs:
+        run_id, folder = spec.run_id, catalog.RUNS / spec.run_id
+        if state == "running":
             step = f"{facts['step']}/{facts['steps']}" if facts["steps"] else None
             loss = None if facts["loss"] is None else f"{facts['loss']:.3f}"
             dev = None if facts["dev"] is None else f"{100 * facts['dev']:.2f}"
-            running.append([run.id, step, loss, dev, facts["host"]])
-        elif run.state == "failed":
-            log, message = folder / "train.log", facts["message"].removeprefix(f"{run.id}: ")
-            failed.append([f"{run.id}: {message}", log if log.exists() else None])
-        elif run.state == "done":
-            unscored += [[run.id, *failure] for failure in failures(folder).items()]
+            running.append([run_id, step, loss, dev, facts["host"]])
+        elif state == "failed":
+            log, message = folder / "train.log", facts["message"].removeprefix(f"{run_id}: ")
+            failed.append([f"{run_id}: {message}", log if log.exists() else None])
+        elif state == "done":
+            unscored += [[run_id, *failure] for failure in failures(folder).items()]
     tables = {("running", "step", "loss", "dev", "host"): running, ("failed", "log"): failed}
     tables |= {("score failed", "evaluator", "reason"): unscored}
     return [table_text(head, rows) for head, rows in tables.items() if rows]
