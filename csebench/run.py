@@ -1,5 +1,5 @@
-"""A planned run as a job of the workflow makes it, and the trials of a search, each an ordinary run in runs/. Which
-trials, and the file of a search: csebench/plan/tuning.py."""
+"""A run from a spec, a planned run as a job of the workflow makes it, and the trials of a search, each an ordinary run
+in runs/. Which trials, and the file of a search: csebench/plan/tuning.py."""
 
 import os
 import sys
@@ -24,6 +24,14 @@ from csebench.plan.spec import Spec
 from csebench.plan.tuning import Trial, TrialRun
 from csebench.plan.where_data_is import no_file
 from csebench.score.prune import prune
+
+
+def train_spec(spec: Spec, *inputs) -> None:
+    """Train a run that no page needs; arguments as of csebench/train/run.py: train."""
+    acquire_gpus()
+    from csebench.train.run import train
+
+    train(spec, *inputs)
 
 
 def work(

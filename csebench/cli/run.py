@@ -68,10 +68,7 @@ def train(args):
         kind, size = declaration(spec.method).corpus, spec.corpus.size
         read_corpus(args.corpus, spec.corpus.sha256, kind, size=size)  # before torch is imported
     data_root, chunk_size = cli_spec.data_root_or_default(args.data), args.chunk_size or None
-    acquire_gpus()
-    from csebench.train import run as training
-
-    training.train(spec, args.out, args.corpus, data_root, args.positives, chunk_size)
+    run.train_spec(spec, args.out, args.corpus, data_root, args.positives, chunk_size)
     print(f"{spec.run_id}: {args.out / 'model'}")
 
 

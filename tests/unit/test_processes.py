@@ -338,7 +338,7 @@ def test_who_waits_for_a_gpu_holds_no_run(command, finished, smoke_data, monkeyp
     run, spec = next(iter(targets.runs("smoke").items()))
     folder, asked = catalog.RUNS / run, []
     commands = {
-        "train": (partial(cli.main, ["train", spec.model_dump_json(), "--out", str(folder)]), (), {}),
+        "train": (partial(planned.train_spec, spec, folder), (), {}),
         "work": (partial(planned.work, run, "smoke", None, 1, 4), (1, 4, 0), {}),
         "tune": (partial(planned.trained, spec, catalog.scale("smoke")), (), {}),
         "evaluate": (partial(evaluate_run, folder, ["sts"], smoke_data, Evaluation()), (), {"sharing": 0}),
@@ -350,7 +350,6 @@ def test_who_waits_for_a_gpu_holds_no_run(command, finished, smoke_data, monkeyp
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(planned, "acquire_gpus", wait)
-    monkeypatch.setattr("csebench.cli.run.acquire_gpus", wait)
     monkeypatch.setattr("csebench.score.evaluate.acquire_gpus", wait)
     if command == "evaluate":
         shutil.copytree(finished("bert"), folder)
