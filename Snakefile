@@ -29,10 +29,6 @@ rule all:
         "all pages of scale {SCALE} are there"
 
 
-if workflow.is_main_process:
-    jobs.check_targets(sys.argv[1:], [rule.name for rule in workflow.rules], SCALE)
-
-
 onerror:
     # not from Snakemake's log, which `--quiet all` leaves empty
     jobs.report_failures(

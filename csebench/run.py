@@ -4,7 +4,6 @@ in runs/. Which trials, and the file of a search: csebench/plan/tuning.py."""
 import os
 import sys
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 from csebench.base.errors import BadInput, RunFailed, Untrainable, first_line
 from csebench.base.processes import acquire_gpus, is_distributed
@@ -12,15 +11,12 @@ from csebench.base.runs import (
     REPORT,
     Progress,
     delete_model,
-    finish,
     has_model,
-    is_done,
     lock_run,
     read_progress,
     read_report,
     training_report,
 )
-from csebench.base.terminal import loading
 from csebench.plan import catalog, recipe, targets, tuning
 from csebench.plan.declarations import Scale
 from csebench.plan.registry import protocol
@@ -30,13 +26,12 @@ from csebench.plan.where_data_is import no_file
 from csebench.score.prune import prune
 
 
-def train_spec(spec: Spec, out: Path, *inputs, **settings) -> None:
+def train_spec(spec: Spec, *inputs) -> None:
     """Train a run that no page needs; arguments as of csebench/train/run.py: train."""
     acquire_gpus()
-    with lock_run(out):
-        with loading("PyTorch"):
-            from csebench.train.run import train
-        train(spec, out, *inputs, **settings)
+    from csebench.train.run import train
+
+    train(spec, *inputs)
 
 
 def work(
@@ -94,22 +89,18 @@ def train_and_score(spec: Spec, scale: Scale, evaluators: Iterable[str] = (), ch
     folder, data_root = catalog.RUNS / spec.run_id, catalog.data_root(scale)
     with Progress(folder, spec.run_id):
         from csebench.score.evaluate import evaluate_run, has_data
+        from csebench.train.run import train
 
-        if is_done(folder, spec):  # then torch need not be imported
-            finish(folder)
-        else:
-            from csebench.train.run import train
-
-            corpus, positives = recipe.corpus_path(spec, scale), recipe.positives_path(spec)
-            train(spec, folder, corpus, data_root, positives=positives, chunk_size=chunk_size)
+        corpus, positives = recipe.corpus_path(spec, scale), recipe.positives_path(spec)
+        train(spec, folder, corpus, data_root, positives=positives, chunk_size=chunk_size)
         if not is_distributed():  # else the GPUs of all processes would wait: `publish` makes the scores, on one
             ready = [evaluator for evaluator in evaluators if has_data(evaluator, data_root)]
             evaluate_run(folder, ready, data_root, scale.evaluation, keep_going=True)
 
 
-def publish(run_id: str, evaluator: str, scale_name: str) -> Path:
-    """Put the scores of a finished run into results/; returns the file. Where the scale keeps only scores, the run's
-    last score ends with its model deleted."""
+def publish(run_id: str, evaluator: str, scale_name: str) -> None:
+    """Put the scores of a finished run into results/. Where the scale keeps only scores, the run's last score ends
+    with its model deleted."""
     from csebench.score.evaluate import publish as write_scores
 
     targets.run(run_id, scale_name)  # refuses an unknown one, as `score_file` does an unknown evaluator
@@ -118,7 +109,6 @@ def publish(run_id: str, evaluator: str, scale_name: str) -> Path:
     write_scores(catalog.RUNS / run_id, evaluator, catalog.data_root(scale), scale.evaluation, out)
     if scale.keep == "scores":
         prune(run_id, scale_name)
-    return out
 
 
 # ---------------------------------------------------------------- the trials of a search

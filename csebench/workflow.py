@@ -1,28 +1,23 @@
 """What the rules of the workflow compute: inputs, threads and minutes of jobs. Never imports torch."""
 
 import os
-import re
 import sys
 from collections.abc import Iterable
 from functools import wraps
 from pathlib import Path
 
-from csebench.base.caches import cached
-from csebench.base.errors import BadInput, MissingFile, last_error, problem_of, unknown
+from csebench.base.errors import BadInput, last_error
 from csebench.base.files import matches
-from csebench.base.project import ROOT
 from csebench.base.runs import DONE, PRUNED
 from csebench.plan import catalog, cost, made_from, recipe, targets
 from csebench.plan.declarations import Scale
-from csebench.plan.registry import declaration, protocol
+from csebench.plan.registry import protocol
 from csebench.plan.spec import Spec, digest
 from csebench.plan.versions import unversioned_code
 from csebench.plan.where_data_is import from_hub, missing, source_of, sources
 from csebench.score.score_file import settings
 
-LONGEST_NAME = 200  # of a target
-# of the rule page
-PAGE = rf"(?!partial/)(\w+/){{0,2}}((table|figure)\w+|methods|variants(/\w+)?|{'|'.join(catalog.OVER_ALL)})"
+PAGE = r"(?!partial/)(\w+/){0,2}(?!evidence\b)\w+"  # of the rule page; `inputs_of` refuses what is no page
 
 
 def refusing(function):
@@ -34,84 +29,39 @@ def refusing(function):
         try:
             return function(*args, **kwargs)
         except BadInput as error:
-            hint = partial_hint() if isinstance(error, MissingFile) else ""
-            print(f"csebench: {error} {hint}".rstrip(), file=sys.stderr, flush=True)
+            print(f"csebench: {error}", file=sys.stderr, flush=True)
             os._exit(2)
 
     return checked
 
 
-def partial_hint() -> str:
-    """The partial pages that can be made in place of those that the command line asks for."""
-    strict = rf"results/({PAGE})\.md"
-    partial = [re.sub(strict, r"results/partial/\1.md", word) for word in sys.argv[1:] if re.fullmatch(strict, word)]
-    return f"What exists can be shown without it: snakemake -j1 {' '.join(partial)}" if partial else ""
-
-
 @refusing
 def start(scale: str) -> None:
-    """Check the project and the scale."""
-    if {*"{}"} & {*str(ROOT)}:
-        raise BadInput(f"{ROOT}: Snakemake takes braces in a path for wildcards; move the checkout.")
-    if not isinstance(scale, str):  # a number from `--config scale=3`, nothing from `scale=`
-        raise unknown("scale", str(scale), catalog.scale_names())
+    """Check the scale, which is a number in `--config scale=3`, and plan its runs."""
+    catalog.scale(scale)
     targets.runs(scale)
 
 
-@refusing
-def check_targets(words: list[str], rules: Iterable[str], scale: str) -> None:
-    """Refuse a page that does not exist, and the name of one in place of its path, before Snakemake looks for a rule,
-    and print what is broken: `words` are those of the command line, `rules` names that are targets as well."""
-    if suspects := {word for word in words if word not in rules and is_suspect(word)}:
-        from snakemake.cli import get_argument_parser  # takes half a second
-
-        for word in get_argument_parser().parse_known_args(words)[0].targets:
-            if word in suspects:
-                paths = [str(page.path) for page in targets.parse_target(word, scale)]
-                raise BadInput(f"{word}: Snakemake takes the path of a page: snakemake -j4 {' '.join(paths[:3])}")
-    for broken in targets.left_out(scale):
-        print(f"csebench: left out: {broken}", file=sys.stderr, flush=True)
-
-
-def is_suspect(word: str) -> bool:
-    """Whether a word of a command line may be a target that no rule makes: neither a file nor the path of a page."""
-    path = Path(word)
-    if word.startswith("-") or word.isdigit() or "=" in word or len(word) > LONGEST_NAME or path.exists():
-        return False
-    if path.parts[0] != catalog.RESULTS.name:
-        return not path.suffix
-    if path.suffix not in ("", ".md", ".svg") or path.stem in catalog.RESERVED:
-        return False
-    return problem_of(targets.parse_target, word, catalog.DEFAULT_SCALE) is not None
-
-
 def report_failures(logs: Iterable[str]) -> None:
-    """Print a line per log of a failed job with the reason, and the pages that can be made all the same."""
+    """Print a line per log of a failed job with the reason."""
     for name in dict.fromkeys(logs):
         content = Path(name).read_text(encoding="utf-8", errors="replace") if Path(name).exists() else ""
         print(f"csebench: failed: {last_error(content)} ({name})", file=sys.stderr)
-    if hint := partial_hint():
-        print(f"csebench: {hint}", file=sys.stderr)
 
 
 @refusing
-def report_unversioned_code() -> None:
-    """Print a line where the code of a unit changed and its version did not."""
+def report_defects(scale: str) -> None:
+    """Print a line for each broken file that has no pages, and one where the code of a unit changed and its version
+    did not."""
+    lines = [f"left out: {broken}" for broken in targets.left_out(scale)]
     if changed := unversioned_code():
-        message = (
-            f"csebench: {', '.join(changed)}: the code changed, the version did not; runs and scores that it makes are"
-            " marked. Bump `version` if a number can change; if none can:"
+        lines.append(
+            f"{', '.join(changed)}: the code changed, the version did not; runs and scores that it makes are marked."
+            " Bump `version` if a number can change; if none can:"
             f" python -m csebench.plan.versions --bless {' '.join(changed)}"
         )
-        print(message, file=sys.stderr, flush=True)
-
-
-@refusing
-def scale_of_folder(folder: str) -> str:
-    """`mini` of `mini/`, the default scale of the empty text. Refuses a folder of no scale."""
-    name = folder.rstrip("/") or catalog.DEFAULT_SCALE
-    catalog.scale(name)
-    return name
+    for line in lines:
+        print(f"csebench: {line}", file=sys.stderr, flush=True)
 
 
 # ---------------------------------------------------------------- pages
@@ -170,7 +120,7 @@ def made_files(names: Iterable[str], scale: Scale) -> list[Path]:
     given, markers = catalog.given_root(scale), {}
     for name in names:
         if (why := missing(name, scale)) is not None:
-            raise MissingFile(why)
+            raise BadInput(why)
         if given is None or not (given / name).exists():
             source = source_of(name)
             assert source is not None, name
@@ -191,7 +141,6 @@ def trained_run(run_id: str, evaluator: str, score_scale: str, first_scale: str)
     return [] if spec.corpus and missing(recipe.training_files(spec, scale)[0], scale) else [made]
 
 
-@refusing
 def evaluator_data(evaluator: str, scale_name: str) -> list[Path]:
     """What an evaluator reads: files of the data root by name, and a file of every source that is fetched for it;
     nothing of a source that cannot be fetched (a score of it was made elsewhere)."""
@@ -228,28 +177,3 @@ def training_minutes(run_id: str, first_scale: str, attempt: int) -> int:
     """What a cluster is asked for."""
     spec, scale = planned_run(run_id, first_scale)
     return cost.job_minutes(cost.fastest_seconds(spec, scale.scale), attempt)
-
-
-class RunTitle:
-    """In the message of a rule, `{run_title:{wildcards.run}}` is the method of a run, its data, and the first table
-    that shows it: `miCSE, 10,000 sentences, seed 48 (micse/table2)`."""
-
-    def __init__(self, first_scale: str):
-        self.first_scale = first_scale
-
-    @refusing
-    def __format__(self, run_id: str) -> str:
-        spec, scale = planned_run(run_id, self.first_scale)
-        parts = ["+".join([declaration(spec.method).title, *spec.components])]
-        parts += [f"{spec.corpus.size:,} sentences"] if spec.corpus else []
-        return f"{', '.join([*parts, f'seed {spec.seed}'])} ({first_table(scale.scale)[run_id]})"
-
-
-@cached
-def first_table(scale_name: str) -> dict[str, str]:
-    """By run id, the target of the first table or figure of a paper that shows a run; else the page's name."""
-    titles: dict[str, str] = {}
-    for page in sorted(targets.pages(scale_name), key=lambda page: len(page.papers) > 1 or page.name in page.papers):
-        for run_id in page.runs():
-            titles.setdefault(run_id, targets.target_name(page.papers[0], page.name))
-    return titles

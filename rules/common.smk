@@ -36,10 +36,9 @@ SCALE = config.get("scale", catalog.DEFAULT_SCALE)
 GPU = int(bool(processes.visible_gpus()))  # GPUs that a run requests
 
 jobs.start(SCALE)
-run_title = jobs.RunTitle(SCALE)  # of messages
 
 if workflow.is_main_process:  # not a job, which reads this file again
-    jobs.report_unversioned_code()
+    jobs.report_defects(SCALE)
 
 
 def inputs(output):
@@ -51,7 +50,7 @@ def inputs(output):
 
 
 def scale_of(wildcards):
-    return jobs.scale_of_folder(wildcards.folder)
+    return wildcards.folder.rstrip("/") or catalog.DEFAULT_SCALE
 
 
 def evaluator_of(wildcards):

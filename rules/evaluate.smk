@@ -26,6 +26,6 @@ rule evaluate:
         # where a file is changed in place, its scores are made again
         data=of_evaluation(where_data_is.given_data),
     message:
-        "score {run_title:{wildcards.run}} by {params.evaluator}"
+        "score {wildcards.run} by {params.evaluator}"
     shell:
         "python -m csebench publish {wildcards.run:q} {params.evaluator:q} --scale {params.scale:q} > {log:q} 2>&1"

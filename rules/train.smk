@@ -25,7 +25,7 @@ rule train:
     params:
         scale=lambda wildcards: targets.scale_of_run(wildcards.run, SCALE),
     message:
-        "train {run_title:{wildcards.run}}: {wildcards.run}"
+        "train {wildcards.run}"
     shell:
         "python -m csebench work {wildcards.run:q} --scale {params.scale:q} --processes {resources.gpu:q}"
         " --runs-per-gpu {resources.runs_per_gpu:q} --chunk-size {resources.chunk_size:q} --attempt {resources.tries:q}"

@@ -18,7 +18,6 @@ from csebench.base.errors import BadInput, MissingFile, OutOfMemory, RunFailed, 
 from csebench.base.files import read_json, read_typed, write_bytes, write_json
 from csebench.base.models import REPORT, Report, check_model, train_again
 from csebench.base.processes import is_distributed, is_main_process, locked
-from csebench.base.provenance import processor
 
 DONE = "train.json"  # the report of the model in the folder of the run, which Snakemake waits for
 PRUNED = "pruned.json"  # the same, once the model has been deleted
@@ -90,9 +89,8 @@ def has_model(folder: Path) -> bool:
     return (folder / DONE).exists() and not (folder / PRUNED).exists()
 
 
-def delete_model(folder: Path) -> int:
-    """Delete the model of a finished run, whose report is copied to pruned.json. Returns the bytes freed; 0 where
-    another process did it first.
+def delete_model(folder: Path) -> None:
+    """Delete the model of a finished run, whose report is copied to pruned.json.
 
     train.json stays until the next workflow is planned (csebench/workflow.py: trained_run): Snakemake fails a job and
     deletes its score if an input vanishes at the end of the job. The model's own report goes first: what a killed
@@ -101,15 +99,8 @@ def delete_model(folder: Path) -> int:
     model = folder / "model"
     with contextlib.suppress(FileNotFoundError):
         write_bytes(folder / PRUNED, (folder / DONE).read_bytes())
-    freed = size(model)
     (model / REPORT).unlink(missing_ok=True)
     shutil.rmtree(model, ignore_errors=True)
-    return freed
-
-
-def size(folder: Path) -> int:
-    """Bytes of all files of a folder."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 class Progress:
@@ -142,7 +133,7 @@ class Progress:
 
     def start(self, step: int, steps: int, gpu: str | None) -> None:
         """Begin or resume training after `step` of `steps`; `gpu` is the name of the GPU, None for the CPU."""
-        self.now.step, self.now.steps, self.now.gpu, self.now.processor = step, steps, gpu, processor()
+        self.now.step, self.now.steps, self.now.gpu = step, steps, gpu
         self.started = time.monotonic()
         self._write("running")
         self._log()
@@ -184,7 +175,6 @@ class ProgressRecord(BaseModel):
     dev: FiniteFloat | None = None
     seconds: FiniteFloat = 0
     gpu: str | None = None
-    processor: str | None = None
     host: str = ""
     pid: int = Field(default=0, ge=0, lt=2**31)
     updated: FiniteFloat = 0

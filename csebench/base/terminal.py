@@ -33,18 +33,13 @@ def bar(items: Iterable | None, what: str, unit: str = "it", **more) -> tqdm:
     return tqdm(items, **about | more)
 
 
-def loading(what: str) -> tqdm:
-    """The line `loading PyTorch …` in a terminal while a block is under way."""
-    return tqdm(desc=f"loading {what} …", bar_format="{desc}", leave=False, disable=not on_terminal())
-
-
-def print_table(columns: Sequence[str], rows: Iterable[Sequence], as_json=False, shown=(), floatfmt="g") -> None:
+def print_table(columns: Sequence[str], rows: Iterable[Sequence], as_json=False, shown=()) -> None:
     """Print rows as a table of the columns `shown` (all if empty), or whole as a JSON list with an object per row."""
     by_column = records(columns, rows)
     if as_json:
         return print(json_text(by_column))
     shown = shown or columns
-    return print(table_text(shown, [[record.get(column) for column in shown] for record in by_column], floatfmt))
+    return print(table_text(shown, [[record.get(column) for column in shown] for record in by_column]))
 
 
 def print_text(text: str) -> None:

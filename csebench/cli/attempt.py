@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from contextlib import chdir
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,11 +78,10 @@ def open_attempt(file: Path, is_component: bool = False, **settings) -> Attempt:
     file is elsewhere, its declaration is wrong, or a name is unknown."""
     folder = COMPONENTS if is_component else METHODS
     file = file.resolve()
-    project = file.parents[len(folder.parts)] if len(file.parents) > len(folder.parts) else file.parent
-    if file != project / folder / file.name or not file.is_file():
+    if file.parent.parts[-len(folder.parts) :] != folder.parts or not file.is_file():
         kind, where = folder.name.rstrip("s"), f"is not in a folder {folder}/" if file.exists() else "no such file"
         raise BadInput(f"try: {file}: {where}; `csebench new {kind} NAME` makes one.")
-    if project not in folders():
+    if (project := file.parents[len(folder.parts)]) not in folders():
         join([*map(str, folders()[1:]), str(project)])
         caches.clear()
     attempt = Attempt(file.stem, folder, **settings)
@@ -273,7 +271,6 @@ def try_method(
     trials: int | None = None,
     evaluators: str = "sts",
     component: bool = False,
-    log: Callable[[str], None] | None = None,
     plan: bool = False,
 ) -> list[dict]:
     """Compare one's own method with others, matched and paired by seed; returns the comparisons, one per evaluator and
@@ -287,7 +284,6 @@ def try_method(
         seeds: of each row; the first ones are those of the scale's tables, whose scores may be published.
         trials: of the search for what is the method's own; as many as the others had, without it.
     """
-    log = log or (lambda line: print(line, file=sys.stderr, flush=True))
     lists = {"against": against, "evaluators": evaluators}
     distinct = {key: tuple(dict.fromkeys(text.split(","))) for key, text in lists.items()}
     attempt = open_attempt(Path(file), component, scale=scale, seeds=seeds, **distinct)
@@ -295,11 +291,11 @@ def try_method(
         count = budget(attempt, trials)
         write_paper(attempt)
         for line in (*forecast(attempt, count), downloads(attempt.pages)):
-            log(line)
+            print(line, file=sys.stderr, flush=True)
         if plan:
             return []
         check(attempt)
-        log(f"Two steps of {attempt.name} train, twice the same.")
+        print(f"Two steps of {attempt.name} train, twice the same.", file=sys.stderr, flush=True)
         if searches := attempt.searches():
             run_command(attempt, "csebench", "tune", *searches, "--scale", scale, "--trials", str(count))
         how = ("-s", str(ROOT / "Snakefile"), "-j", str(os.cpu_count() or 1), "--quiet", "rules", "host")

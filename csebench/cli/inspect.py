@@ -55,9 +55,8 @@ def list_papers(args):
         [n, p.reference, ", ".join(p.tables), ", ".join(p.figures), len(p.claims_by_quote())]
         for n, p in papers.items()
     ]
-    rows += [[name, f"{BROKEN}: {why}"] for name, why in catalog.broken_papers().items()]
     grids = [(name, grid) for name in papers for grid in grid_names(name)]
-    broken = {target_name(*grid): defect(*grid, catalog.DEFAULT_SCALE) for grid in grids}
+    broken = catalog.broken_papers() | {target_name(*grid): defect(*grid, catalog.DEFAULT_SCALE) for grid in grids}
     rows += [[name, f"{BROKEN}: {why}"] for name, why in broken.items() if why]
     print_table(["name", "paper", "tables", "figures", "claims"], rows, args.json)
 

@@ -12,17 +12,17 @@ import yaml
 
 from csebench.base.errors import BadInput
 from csebench.base.files import read_text, write_text
-from csebench.base.project import IS_INSTALLED, MARKER, ROOT, folders
+from csebench.base.project import MARKER, ROOT, folders
 from csebench.plan import catalog
-from csebench.plan.papers import PRINTED, Grid, SettingsTable
+from csebench.plan.papers import PRINTED, Grid, Recipe, SettingsTable
 from csebench.plan.registry import METHODS, valid_declarations, valid_evaluators
 
 LAYOUT = ("methods", "methods/components", "evaluators", "papers", "evidence", "config", "data")
-KINDS = {  # its template, and its tests
-    "method": ("methods/_template.py", "tests/conformance/test_conformance.py"),
-    "component": ("methods/components/_template.py", "tests/conformance/test_conformance.py"),
-    "evaluator": ("evaluators/_template.py", "tests/conformance/test_evaluators.py"),
-    "paper": ("papers/_template.yaml", None),
+TEMPLATES = {
+    "method": "methods/_template.py",
+    "component": "methods/components/_template.py",
+    "evaluator": "evaluators/_template.py",
+    "paper": "papers/_template.yaml",
 }
 EVALUATOR = Grid.model_fields["evaluator"].default
 MARKS = re.compile(r"\\[a-zA-Z]+|[{}$*†‡§¶∗⋆★♠♣♥♦♢♡♯△▽↑↓]")  # of bold, footnotes and TeX
@@ -42,7 +42,7 @@ def init(args):
 
 def new(args):
     """Write a file from the template of its kind. Raises BadInput: the name is taken, or the table cannot be read."""
-    (template, tests), name = KINDS[args.kind], args.name
+    template, name = TEMPLATES[args.kind], args.name
     file, unread = template.replace("_template", name), []
     if args.kind == "paper":
         catalog.check_file_name("papers", name)
@@ -54,16 +54,14 @@ def new(args):
         if args.kind != "paper":
             raise BadInput("--from: only a paper is made from a table.")
         head, _, claims = re.split(r"(?m)^(?=tables:|# claims:)", text)
-        tables = [table_text(number, lines, unread) for number, lines in pasted_tables(args.table).items()]
-        if not any(tables):
+        read = {number: read_table(number, lines, unread) for number, lines in pasted_tables(args.table).items()}
+        if not (tables := {number: table for number, table in read.items() if table}):
             raise BadInput(f"{args.table}: no column is a task of an evaluator, or a size of the training set.")
-        text = "".join([head, "tables:\n", *tables, claims])
+        shape = {"default_flow_style": None, "width": math.inf, "sort_keys": False, "allow_unicode": True}
+        text = f"{head}{yaml.safe_dump({'tables': tables}, **shape)}{claims}"
     path = folders()[-1] / file
     write_text(path, text.replace("$schema=..", f"$schema={os.path.relpath(ROOT, path.parent)}"))
-    what_next = [f"csebench plan {name}"] if tests is None else []
-    if tests is not None and not IS_INSTALLED:  # an installed package has no tests
-        what_next = [f"pytest {os.path.relpath(ROOT / tests)} -k {name}"]
-    print("\n".join([file, *unread, "", f"csebench show {name}", *what_next]))
+    print("\n".join([file, *unread, "", f"csebench show {name}"]))
 
 
 # ---------------------------------------------------------------- pasted tables
@@ -86,13 +84,13 @@ def pasted_tables(path: Path) -> dict[str, list[list[str]]]:
     return tables
 
 
-def table_text(number: str, lines: list[list[str]], unread: list[str]) -> str:
+def read_table(number: str, lines: list[list[str]], unread: list[str]) -> dict:
     """A table as in papers/*.yaml, whose columns may be the printed rows; empty where neither are known. What could
     not be read is added to `unread`."""
     (_, *labels), *body = lines
     evaluator, columns = known_columns(labels)
     if not columns and known_columns([label for label, *_ in body])[1]:
-        return table_text(number, [*map(list, zip_longest(*lines, fillvalue=""))], unread)
+        return read_table(number, [*map(list, zip_longest(*lines, fillvalue=""))], unread)
     unread += [f"table {number}: column {label!r}: no known task" for label in labels if label not in columns]
     twice = [label for label, count in Counter(labels).items() if count > 1]
     unread += [f"table {number}: column {label!r}: occurs twice, the last is taken" for label in twice]
@@ -108,9 +106,8 @@ def table_text(number: str, lines: list[list[str]], unread: list[str]) -> str:
             unread.append(f"table {number}: row {label!r}, column {column!r}: {cells[column]!r} is no number")
         row = {"label": label, **({"run": run} if run else {"missing": "no recipe yet"})}
         rows.append(row | ({"values": [*values.values()]} if any(values.values()) else {}))
-    head = [f'  "{number}":', f'    title: "Table {number}"', f"    evaluator: {evaluator}", "    columns:"]
-    items = [f"      - {flow(column)}" for column in columns.values()]
-    return "\n".join([*head, *items, "    rows:", *(f"      - {flow(row)}" for row in rows), ""]) if columns else ""
+    table = {"title": f"Table {number}", "evaluator": evaluator, "columns": [*columns.values()], "rows": rows}
+    return table if columns else {}
 
 
 def printed_number(cell: str) -> str | None:
@@ -142,29 +139,22 @@ def known_columns(labels: list[str]) -> tuple[str, dict[str, dict[str, str]]]:
     return main, columns
 
 
-def known_recipes() -> dict[str, dict]:
-    """Recipes by label: methods by name and title, and the rows of papers/ whose label is that of one method."""
+def known_recipes() -> dict[str, Recipe | None]:
+    """Recipes by label: methods by name and title, and the rows of papers/; None for a label of several methods."""
     methods = valid_declarations(METHODS).items()
-    recipes: dict[str, dict] = {}
+    recipes: dict[str, Recipe | None] = {}
     tables = [t for name in catalog.paper_names() for t in catalog.paper(name).tables.values()]
     for row in (row for table in tables if not isinstance(table, SettingsTable) for row in table.rows):
         if row.run and not row.run.sweep and re.search("[a-z]{2}", plain(row.label)):
-            recipe = row.run.model_dump(exclude_defaults=True)
-            first = recipes.setdefault(plain(row.label), recipe)
-            recipes[plain(row.label)] = first if first and first["method"] == recipe["method"] else {}
-    return recipes | {plain(label): {"method": name} for name, d in methods for label in (d.title, name)}
+            first = recipes.setdefault(plain(row.label), row.run)
+            recipes[plain(row.label)] = first if first and first.method == row.run.method else None
+    return recipes | {plain(label): Recipe(method=name) for name, d in methods for label in (d.title, name)}
 
 
-def find_recipe(label: str, recipes: dict[str, dict]) -> dict | None:
+def find_recipe(label: str, recipes: dict[str, Recipe | None]) -> dict | None:
     """The recipe of a row by its label, which may end with an encoder: `SimCSE-BERT_base`."""
     name, encoders = plain(label), {plain(role): {"encoder": role} for role in catalog.scale("paper").encoders}
     for end, encoder in {"": {}, **encoders}.items():
         if name.endswith(end) and (recipe := recipes.get(name.removesuffix(end))):
-            return recipe | encoder
+            return recipe.model_dump(exclude_defaults=True) | encoder
     return None
-
-
-def flow(content: dict) -> str:
-    """Content on one line of YAML."""
-    shape = {"default_flow_style": True, "width": math.inf, "sort_keys": False, "allow_unicode": True}
-    return yaml.safe_dump(content, **shape).strip()

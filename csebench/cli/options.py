@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,8 +43,7 @@ def output_file(text: str, is_folder: bool = False) -> Path:
     return Path(text)
 
 
-def output_folder(text: str) -> Path:
-    return output_file(text, is_folder=True)
+output_folder = partial(output_file, is_folder=True)
 
 
 def pooler(text: str) -> str:

@@ -11,7 +11,7 @@ from csebench.plan.cost import Step, Work
 from csebench.plan.targets import target_name
 
 TABLES = ["table or figure alone", "cells complete", "runs to train", "hours (range)", "not measured"]
-RUNS = ["run", "sentences", "seed", "state", "seconds", "shown in", "tables"]
+RUNS = ["run", "sentences", "seed", "state", "seconds", "tables"]
 
 
 def show_plan(args):
@@ -19,15 +19,14 @@ def show_plan(args):
     runs, shown_in, tables = read_statuses(work.pages), tables_of_runs(work.scale.scale), tables_rows(work)
     listed = []
     for run in runs:
-        size, of_run = run.spec.corpus.size if run.spec.corpus else "-", shown_in[run.id]
+        size = run.spec.corpus.size if run.spec.corpus else "-"
         seconds = run.facts.get("seconds") if run.state == "done" else None  # of training, where it was done here
-        listed.append([run.id, size, run.spec.seed, run.state, seconds, len(of_run), " ".join(of_run)])
+        listed.append([run.spec.run_id, size, run.spec.seed, run.state, seconds, " ".join(shown_in[run.spec.run_id])])
     if args.json:
         content = {"scale": work.scale.scale, "device": work.device, "tables": records(TABLES, tables)}
         return print(json_text(content | {"runs": records(RUNS, listed)}))
     parts = [summary(work, runs, shown_in), hours_table(work), table_text(TABLES, tables) if tables else ""]
-    rows = [[*row[:-2], row[-1]] for row in listed] if args.runs else []  # without the count of tables
-    parts += [downloads(work.pages), table_text([*RUNS[:-2], RUNS[-1]], rows, ".1f") if rows else ""]
+    parts += [downloads(work.pages), table_text(RUNS, listed, ".1f") if args.runs else ""]
     return print_text("\n\n".join(filter(None, parts)))
 
 
@@ -43,12 +42,9 @@ def tables_of_runs(scale: str) -> dict[str, list[str]]:
 def summary(work: Work, runs: list[RunStatus], shown_in: dict[str, list[str]]) -> str:
     """How many runs and cells are done, and how many runs are shared."""
     states, shown = Counter(run.state for run in runs), {target_name(*grid) for grid in work.grids}
-    apart = sum(len(shown.intersection(shown_in[run.id])) for run in runs)
-    shared = sum(not shown.issuperset(shown_in[run.id]) for run in runs)
+    shared = sum(not shown.issuperset(shown_in[run.spec.run_id]) for run in runs)
     made, done = sum(not work.steps(scores) for scores in work.cells.values()), states["done"]
     first = f"{counted(len(runs), 'run')} at scale {work.scale.scale}, {done} done, {len(runs) - done} missing."
-    if apart > len(runs):
-        first += f" Without sharing between tables and figures there would be {apart}."
     if shared:
         first += f" {shared} {'is' if shared == 1 else 'are'} shared with other tables."
     failed = [f"{states['failed']} of those missing failed; `csebench status` says why."] if states["failed"] else []
@@ -57,7 +53,7 @@ def summary(work: Work, runs: list[RunStatus], shown_in: dict[str, list[str]]) -
 
 
 def hours_table(work: Work) -> str:
-    """Hours of what is missing on one device, by kind of work, with the sources of the forecast."""
+    """Hours of what is missing on one device, by kind of work."""
     steps = work.steps(work.missing)
     if not steps:
         return "Nothing is left to be made."
@@ -69,11 +65,6 @@ def hours_table(work: Work) -> str:
     rows.append(["all", "", *_hours(work, steps)])
     device = f"on one {work.device}, one run after the other" if work.device else "measured on no device"
     lines = [f"Forecast {device}:", table_text(["still to be made", "number", "hours (range)", "not measured"], rows)]
-    trained = [work.encoders[step.run] for step in steps if step.kind == "train"]
-    for name in dict.fromkeys(work.encoders.values()):
-        if name in trained:
-            source = work.times[name].source if name in work.times else "measured on no device"
-            lines.append(f"{name}, {counted(trained.count(name), 'run')}: {source}")
     if others := sorted({times.device for times in cost.step_times()} - {work.device}):
         lines.append("\n  ".join(["Other devices for --device, of data/step_times.yaml:", *others]))
     return "\n".join(lines)
@@ -99,14 +90,10 @@ def tables_rows(work: Work) -> list[list]:
 
 
 def downloads(pages: list[targets.Page]) -> str:
-    """What has to be downloaded first, models of the hub and other sources, and what cannot be."""
+    """How many models and data have to be downloaded first, and what cannot be."""
     from csebench.data import preflight
 
     states = preflight.check(pages, ask=False)
-    absent = [s.need for s in states if s.state == preflight.REACHABLE]
-    models = sum(need.ref is not None for need in absent)
-    counts = [(models, "model"), (len(absent) - models, "other source")]
-    named = ", ".join(counted(count, what) for count, what in counts if count)
-    ask = "`csebench check` asks for their sizes."
-    lines = [f"To be downloaded: {named}; {ask}" if named else "Nothing is left to be downloaded."]
+    absent = counted(sum(s.state == preflight.REACHABLE for s in states), "source")
+    lines = [f"To be downloaded: {absent} of models and data; `csebench check` has their sizes."]
     return "\n".join([*lines, *(f"Missing: {s.why}" for s in states if s.state == preflight.MISSING)])

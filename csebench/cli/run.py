@@ -3,7 +3,7 @@
 from collections import Counter
 
 from csebench import run
-from csebench.base.errors import BadInput, RunFailed, unknown
+from csebench.base.errors import BadInput, RunFailed, problem_of, unknown
 from csebench.base.processes import acquire_gpus
 from csebench.base.terminal import counted, json_text, print_table, print_text
 from csebench.cli import attempt
@@ -34,13 +34,10 @@ def fetch(args):
 
     if args.source in sources():
         return fetch_source(args.source, args.out)
-    try:
-        args.target = [args.source]
-        pages = parse_targets(args)
-    except BadInput:
-        if "/" in args.source:  # no source has one
-            raise
-        raise unknown("source or target", args.source, [*sources(), "all", "table2", "micse/table2"]) from None
+    args.target = [args.source]
+    if "/" not in args.source and problem_of(parse_targets, args):  # no source has one
+        raise unknown("source or target", args.source, [*sources(), "all", "table2", "micse/table2"])
+    pages = parse_targets(args)
     from csebench.data.preflight import fetch_all
 
     print(f"Scale {args.scale}.")
@@ -62,8 +59,6 @@ def back_translate(args):
 
 
 def train(args):
-    if (args.spec is None) == (args.method is None):
-        raise BadInput("train: give a spec (JSON file or text) or --method, not both.")
     spec = cli_spec.read_spec(args.spec) if args.spec else cli_spec.spec_from(args, corpus_size(args))
     read = {"corpus": spec.corpus is not None, "positives": spec.back_translated}
     for option, is_read in read.items():
@@ -73,7 +68,7 @@ def train(args):
         kind, size = declaration(spec.method).corpus, spec.corpus.size
         read_corpus(args.corpus, spec.corpus.sha256, kind, size=size)  # before torch is imported
     data_root, chunk_size = cli_spec.data_root_or_default(args.data), args.chunk_size or None
-    run.train_spec(spec, args.out, args.corpus, data_root, positives=args.positives, chunk_size=chunk_size)
+    run.train_spec(spec, args.out, args.corpus, data_root, args.positives, chunk_size)
     print(f"{spec.run_id}: {args.out / 'model'}")
 
 
@@ -96,17 +91,14 @@ def evaluate(args):
     acquire_gpus()
     from csebench.score import evaluate as scoring
 
-    report = (lambda rows: None) if args.json else show_scores
-    result = scoring.evaluate(model, evaluators, data_root, args.out, args.pooler, settings, report)
+    result = scoring.evaluate(model, evaluators, data_root, args.out, args.pooler, settings)
     if args.json:
         return print(json_text(result["scores"]))
-    timings = [[name, *timing.values()] for name, timing in result["timings"].items()]
-    print_table(["evaluator", "embedding, s", "scoring, s", "sentences embedded"], timings, floatfmt=".1f")
-    return None
+    return show_scores(result["scores"])
 
 
 def show_scores(rows: list[dict]) -> None:
-    """Print the scores of an evaluator in percent, as papers do; those with another unit as they are."""
+    """Print scores in percent, as papers do; those with another unit as they are."""
     from csebench.report.csv_tables import FRACTION, unit
 
     table = []
@@ -116,7 +108,6 @@ def show_scores(rows: list[dict]) -> None:
         table.append([row["evaluator"], row["task"], row["subset"], row["metric"], *score, row["protocol"]])
     columns = ["evaluator", "task", "subset", "metric", "value", "unit", "protocol"]
     print_table(columns, table)
-    print(flush=True)
 
 
 def work(args):
@@ -150,7 +141,7 @@ def prune(args):
     from csebench.score.prune import prune_all
 
     print(f"Scale {args.scale}.")
-    freed, kept = prune_all(parse_targets(args))
+    deleted, kept = prune_all(parse_targets(args))
     for reason, count in Counter(kept.values()).most_common():
         print(f"kept {count}: {reason}")
-    print(f"deleted {counted(len(freed), 'model')}, {sum(freed.values()) / 1e9:.2f} GB")
+    print(f"deleted {counted(len(deleted), 'model')}")

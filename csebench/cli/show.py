@@ -8,6 +8,7 @@ from csebench.base.errors import BadInput, unknown
 from csebench.base.project import snakemake
 from csebench.base.terminal import counted, json_text, print_text, table_text
 from csebench.cli import options
+from csebench.cli.plan import tables_of_runs
 from csebench.cli.status import read_state
 from csebench.plan import catalog, grids, targets, tuning
 from csebench.plan.declarations import Declaration, Variant
@@ -125,6 +126,7 @@ def cells(name: str, scale: str, row: str | None, column: str | None) -> Iterato
     source, and others' runs. Rows may be named without their citation."""
     from csebench.report.cells import grid_view
     from csebench.report.csv_tables import cell_rows
+    from csebench.report.pages.table import others_text
     from csebench.report.words import short_label
 
     def is_meant(label: str | None, of: str) -> bool:
@@ -132,19 +134,17 @@ def cells(name: str, scale: str, row: str | None, column: str | None) -> Iterato
 
     for view in [grid_view(*grid, page.scale) for page in targets.parse_target(name, scale) for grid in page.grids()]:
         for content, cell in zip(cell_rows(view), (cell for of in view.rows for cell in of), strict=True):
-            plan, others, printed, theirs = cell.plan, cell.others, cell.published, None
+            plan, others, theirs = cell.plan, cell.others, None
             if not (is_meant(row, plan.row.label) and is_meant(column, plan.column.label)):
                 continue
             source = " from ".join(filter(None, [plan.row.source, plan.row.origin]))
             known = {"ours": f"{cell.text}, {counted(len(cell.values), 'seed')}"}
-            if printed:
-                known["printed"] = f"{printed.text}, {counted(cell.published_seeds, 'seed')}, {source}"
+            if cell.published:
+                known["printed"] = f"{cell.published.text}, {counted(cell.published_seeds, 'seed')}, {source}"
             if others:
-                n, mean, std = others.summary.n, others.summary.mean, others.summary.std
-                theirs = {"kind": others.kind, "n": n, "mean": mean, "std": std, "sources": others.sources}
-                theirs |= {"values": others.values, "differs": others.differs(plan.row)}
-                score = cell.number(mean) if std is None else f"{cell.number(mean)} ± {cell.number(std)}"
-                known["others"] = ", ".join([score, counted(n, "run"), others.kind, *others.sources])
+                theirs = {"kind": others.kind, "sources": others.sources, "values": others.values}
+                theirs |= vars(others.summary)
+                known["others"] = f"{others_text(cell)}; {others.kind}, {', '.join(others.sources)}"
             if cell.absent or plan.missing:
                 known["missing"] = plan.missing or "; ".join([counted(cell.absent, "run"), *cell.reasons])
             runs = {spec.seed: spec.run_id for spec in plan.specs}
@@ -179,10 +179,9 @@ def runs(run_id: str, scale: str) -> Iterator[Shown]:
     spec = targets.run(run_id, scale)
     shown_in = [page for page in targets.pages(scale) if run_id in page.runs()]
     state, _ = read_state(run_id, run_id in targets.finished_runs(shown_in))
-    grids_of_papers = [grid for page in shown_in if len(page.papers) == 1 for grid in page.grids()]
     about: dict[str, Any] = {"run": run_id, "scale": scale, "state": state, "folder": str(catalog.RUNS / run_id)}
     about["evaluators"] = sorted(targets.evaluators(scale)[run_id])
-    about["shown in"] = list(dict.fromkeys(targets.target_name(*grid) for grid in grids_of_papers))
+    about["shown in"] = tables_of_runs(scale)[run_id]
     rows = [[key, ", ".join(value) if isinstance(value, list) else value] for key, value in about.items()]
     settings = spec.model_dump(exclude={"params"}) | spec.params
     text = f"{table_text([], rows)}\n\n{table_text(['setting', 'value'], settings.items())}"

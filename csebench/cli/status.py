@@ -10,7 +10,7 @@ from csebench.base.errors import BadInput
 from csebench.base.runs import has_model, read_progress, read_report
 from csebench.base.terminal import counted, json_text, print_text, table_text
 from csebench.cli.options import parse_targets
-from csebench.plan import catalog, cost, targets
+from csebench.plan import catalog, targets
 from csebench.plan.spec import Spec
 from csebench.score.store import failures, stale_runs
 
@@ -23,12 +23,7 @@ class RunStatus(NamedTuple):
 
     spec: Spec
     state: str  # one of STATES
-    device: str | None  # as in data/step_times.yaml; None before the run has begun
     facts: dict  # of train.json or progress.json
-
-    @property
-    def id(self) -> str:
-        return self.spec.run_id
 
 
 def show_status(args):
@@ -36,10 +31,9 @@ def show_status(args):
     pages = parse_targets(args)
     runs = read_statuses(pages)
     if args.json:
-        keys = ("step", "steps", "message")
         listed = [
-            {"run": run.id, "state": run.state, "device": run.device} | {key: run.facts.get(key) for key in keys}
-            for run in runs
+            {"run": spec.run_id, "state": state} | {key: facts.get(key) for key in ("step", "steps", "message")}
+            for spec, state, facts in runs
         ]
         return print(json_text({"scale": pages[0].scale, "runs": listed}))
     head = f"Scale {args.scale}: runs in {catalog.RUNS}/, scores in {catalog.results_folder(args.scale)}/scores/"
@@ -48,14 +42,9 @@ def show_status(args):
 
 def read_statuses(pages: list[targets.Page]) -> list[RunStatus]:
     """The current state of the runs of pages."""
-    finished, statuses = targets.finished_runs(pages), []
+    finished = targets.finished_runs(pages)
     specs = {run_id: spec for page in pages for run_id, spec in page.available_runs().items()}
-    for run_id, spec in sorted(specs.items()):
-        state, facts = read_state(run_id, run_id in finished)
-        processor = facts.get("processor")
-        device = processor and cost.device_name(facts.get("gpu"), processor, spec.threads)
-        statuses.append(RunStatus(spec, state, device, facts))
-    return statuses
+    return [RunStatus(spec, *read_state(run_id, run_id in finished)) for run_id, spec in sorted(specs.items())]
 
 
 def read_state(run_id: str, is_finished: bool = False) -> tuple[str, dict]:
@@ -101,10 +90,7 @@ def summary(pages: list[targets.Page], runs: list[RunStatus]) -> str:
         hours["GPU" if run.facts.get("gpu") else "CPU"] += (run.facts.get("seconds") or 0) / 3600
     lines = [f"{counted(len(runs), 'run')}: {', '.join(f'{counts[state]} {state}' for state in STATES)}"]
     lines.append(f"spent: {hours['GPU']:.2f} GPU hours, {hours['CPU']:.2f} CPU hours")
-    lines += stored_lines(pages, runs)
-    if counts["stopped"]:
-        lines.append("Start the workflow again to resume stopped runs, from their checkpoint if they have one.")
-    return "\n".join(lines)
+    return "\n".join([*lines, *stored_lines(pages, runs)])
 
 
 def stored_lines(pages: list[targets.Page], runs: list[RunStatus]) -> list[str]:
@@ -113,26 +99,25 @@ def stored_lines(pages: list[targets.Page], runs: list[RunStatus]) -> list[str]:
     if published := sum(run.state == "done" and not run.facts for run in runs):
         lines.append(f"{published} done by scores stored in results/.")
     if stale := len(stale_runs(pages)):
-        have = "has" if stale == 1 else "have"
-        lines.append(f"{stale} of those missing {have} scores of an older code version, which pages show with †.")
+        lines.append(f"{stale} of those missing with scores of an older code version, which pages show with †.")
     return lines
 
 
 def details(runs: list[RunStatus]) -> list[str]:
     """Tables of running runs, failed runs and failed scores, as far as there are any."""
     running, failed, unscored = [], [], []
-    for run in runs:
-        facts, folder = run.facts, catalog.RUNS / run.id
-        if run.state == "running":
+    for spec, state, facts in runs:
+        run_id, folder = spec.run_id, catalog.RUNS / spec.run_id
+        if state == "running":
             step = f"{facts['step']}/{facts['steps']}" if facts["steps"] else None
             loss = None if facts["loss"] is None else f"{facts['loss']:.3f}"
             dev = None if facts["dev"] is None else f"{100 * facts['dev']:.2f}"
-            running.append([run.id, step, loss, dev, run.device, facts["host"]])
-        elif run.state == "failed":
-            log, message = folder / "train.log", facts["message"].removeprefix(f"{run.id}: ")
-            failed.append([f"{run.id}: {message}", log if log.exists() else None])
-        elif run.state == "done":
-            unscored += [[run.id, *failure] for failure in failures(folder).items()]
-    tables = {("running", "step", "loss", "dev", "device", "host"): running, ("failed", "log"): failed}
+            running.append([run_id, step, loss, dev, facts["host"]])
+        elif state == "failed":
+            log, message = folder / "train.log", facts["message"].removeprefix(f"{run_id}: ")
+            failed.append([f"{run_id}: {message}", log if log.exists() else None])
+        elif state == "done":
+            unscored += [[run_id, *failure] for failure in failures(folder).items()]
+    tables = {("running", "step", "loss", "dev", "host"): running, ("failed", "log"): failed}
     tables |= {("score failed", "evaluator", "reason"): unscored}
     return [table_text(head, rows) for head, rows in tables.items() if rows]

@@ -10,8 +10,7 @@ from typing import Annotated, Any, get_args
 from pydantic import Field
 
 from csebench.base.errors import BadInput
-from csebench.base.project import IS_INSTALLED, ROOT, __version__
-from csebench.base.provenance import code_state
+from csebench.base.project import ROOT, __version__
 from csebench.cli import inspect, new, plan, report, run, show, status
 from csebench.cli.options import described_names, number, output_file, output_folder, paper_names, pooler, whole
 from csebench.plan import catalog, tuning
@@ -45,16 +44,6 @@ class Parser(argparse.ArgumentParser):
         raise BadInput(f"{message} ({self.prog} --help{NEXT if message.endswith(' VERB') else ''})")
 
 
-class ShowVersion(argparse.Action):
-    """Prints `csebench 0.2.0 (commit 0123456789, with changes)`; git is asked only then, and only in a checkout."""
-
-    def __call__(self, parser, *_):
-        code = {"commit": None} if IS_INSTALLED else code_state()
-        changes = ", with changes" if code.get("dirty_diff_sha256") else ""
-        print(f"csebench {__version__}" + (f" (commit {code['commit'][:10]}{changes})" if code["commit"] else ""))
-        parser.exit()
-
-
 def study() -> str:
     """The scale of verbs that read results: that with published ones, where there is one."""
     return "mini" if "mini" in catalog.scale_names() else SCALE
@@ -62,7 +51,7 @@ def study() -> str:
 
 def parser() -> Parser:
     top = Parser(prog="csebench", description=DESCRIPTION, epilog=COMPLETION, formatter_class=AS_WRITTEN)
-    top.add_argument("--version", nargs=0, action=ShowVersion, help="show the version and the commit")
+    top.add_argument("--version", action="version", version=f"csebench {__version__}", help="show the version")
     verbs = top.add_subparsers(required=True, metavar="VERB", title="verbs")
 
     def verb(name, function, about, *examples, targets=None, scale=None, json=False, device=False) -> Parser:
@@ -78,17 +67,14 @@ def parser() -> Parser:
             text = "all, a paper (micse), a table or figure (table2, micse/table2), or the path of a page"
             add_completed(added, target_names, "target", nargs=targets, default=["all"], help=text)
         if scale:
-            text = "sizes, schedules and encoders: a file of config/"
-            add_completed(added, catalog.scale_names, "--scale", default=scale, help=text)
+            add_completed(added, catalog.scale_names, "--scale", default=scale, help="name of a file in config/")
         if json:
             added.add_argument("--json", action="store_true", help="print JSON in place of tables")
         if device:
-            text = "cpu: use no GPU (default: wait for a free GPU, if there is one)"
-            added.add_argument("--device", choices=["cpu"], help=text)
+            added.add_argument("--device", choices=["cpu"], help="use no GPU (default: wait for one, if there is any)")
         return added
 
     add_look(verb)
-    add_project(verb)
     add_run(verb)
     add_report(verb)
     add_data(verb)
@@ -145,20 +131,16 @@ def add_look(verb):
     v.set_defaults(scale=SCALE)  # of no meaning to printed numbers; parse_targets reads it
 
 
-def add_project(verb):
+def add_run(verb):
     v = verb("init", new.init, "make a folder for methods, papers, scales … and results of your own", "work")
     v.add_argument("folder", type=output_folder, metavar="DIR", help="the folder; what is there stays")
-    about = "print the path of the workflow, for snakemake -s"
-    verb("snakefile", lambda _: print(ROOT / "Snakefile"), about, "")
+    verb("snakefile", lambda _: print(ROOT / "Snakefile"), "print the path of the workflow, for snakemake -s", "")
 
-
-def add_run(verb):
     about = "write a file of your own that works at once: a method, component, evaluator or paper"
     v = verb("new", new.new, about, "method mine", "paper mine --from table.tsv")
-    v.add_argument("kind", choices=new.KINDS, help="what the file is")
+    v.add_argument("kind", choices=new.TEMPLATES, help="what the file is")
     v.add_argument("name", type=number(Name), help="its name: small letters, digits and _")
-    table = "published table of a paper, with tabs between cells, as pasted from a spreadsheet"
-    v.add_argument("--from", dest="table", type=Path, metavar="TABLE.tsv", help=table)
+    v.add_argument("--from", dest="table", type=Path, metavar="TABLE.tsv", help="table of a paper, as pasted")
 
     about = "train one run, from a spec or from options"
     short = "--method simcse --encoder bert-mini-wiki --corpus sentences.txt --out runs/mine"
@@ -167,11 +149,11 @@ def add_run(verb):
         " --corpus data/smoke/wiki/smoke.txt --data data/smoke --out runs/mine"
     )
     v = verb("train", run.train, about, short, long, device=True)
-    v.add_argument("spec", nargs="?", help="JSON file or JSON text; without it, --method and the options below")
-    add_completed(v, lambda: names(METHODS), "--method", help="name of a method")
+    described: Any = v.add_mutually_exclusive_group(required=True)
+    described.add_argument("spec", nargs="?", help="JSON file or JSON text, without the options below")
+    add_completed(described, lambda: names(METHODS), "--method", help="name of a method")
     v.add_argument("--variant", help="variant of the method (default: its declared settings)")
-    plug_in = "component to plug in; may be repeated"
-    v.add_argument("--with", dest="components", action="append", default=[], metavar="COMPONENT", help=plug_in)
+    v.add_argument("--with", dest="components", action="append", default=[], help="a component; may be repeated")
     hyper_parameter = "hyper-parameter of the method (learning_rate=3e-5) or of a component (ami.weight=0.01)"
     v.add_argument("--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help=hyper_parameter)
     v.add_argument("--encoder", help="hub id with commit (ID@COMMIT), folder of a model, or a name in config/")
@@ -187,35 +169,26 @@ def add_run(verb):
 
     example = "--model encoders/bert-mini-wiki --pooler avg --data data/smoke --out scores.json"
     v = verb("evaluate", run.evaluate, "score an encoder of any origin", example, json=True, device=True)
-    model = "folder, run id, encoder of config/, or hub id"
-    v.add_argument("--model", required=True, help=model)
-    v.add_argument(
-        "--pooler", type=pooler, choices=POOLERS, help="how token vectors become one (default: the model's)"
-    )
-    text = "comma-separated, as in sts,transfer:fasttest,beir:scifact"
-    add_completed(v, lambda: names(EVALUATORS), "--evaluators", default="sts", help=text)
-    length = "tokens per sentence (default: the maximum of the encoder)"
-    v.add_argument("--max-length", type=whole(4, 2**20), help=length)
+    v.add_argument("--model", required=True, help="folder, run id, encoder of config/, or hub id")
+    v.add_argument("--pooler", type=pooler, choices=POOLERS, help="pooling of token vectors (default: the model's)")
+    add_completed(v, lambda: names(EVALUATORS), "--evaluators", default="sts", help="as in sts,transfer,beir:scifact")
+    v.add_argument("--max-length", type=whole(4, 2**20), help="tokens per sentence (default: the encoder's maximum)")
     add_benchmarks(v)
     v.add_argument("--precision", choices=get_args(Precision), default="fp32", help="of embedding")
     v.add_argument("--batch-size", type=number(BatchSize), default=128, help="sentences per batch")
     add_out(v, "JSON file of scores, next to which .items.npz is written")
 
-    about = "train and score a planned run, as a job of the workflow does"
-    v = verb("work", run.work, about, "RUN --scale mini", scale=SCALE, device=True)
+    v = verb("work", run.work, "train and score a planned run", "RUN --scale mini", scale=SCALE, device=True)
     v.add_argument("run_id", help="id of a run, as `csebench plan --runs` lists it")
-    processes = "processes that share each batch, one per GPU; 0: one, on a GPU if there is one"
-    v.add_argument("--processes", type=whole(0, 64), default=0, help=processes)
+    v.add_argument("--processes", type=whole(0, 64), default=0, help="GPUs that share each batch; 0: one, or the CPU")
     v.add_argument("--runs-per-gpu", type=whole(1), default=1, help="runs that may share a GPU")
-    attempt = "which try of the workflow this is; a later one repeats no run that its own settings ended"
-    v.add_argument("--attempt", type=whole(1), default=1, help=attempt)
+    v.add_argument("--attempt", type=whole(1), default=1, help="later ones repeat no run that its own settings ended")
     add_chunk_size(v)
     v.add_argument("--evaluators", help="comma-separated: score with these only (default: with all that pages show)")
 
     about = "search for the settings of methods on STS-B dev"
     v = verb("tune", run.tune, about, "simcse ct+ami --scale mini", scale=SCALE, device=True)
-    searched = "method with a search space (`csebench methods`: column search), also with components: ct+ami"
-    add_completed(v, tuning.tunable, "method", nargs="+", help=searched)
+    add_completed(v, tuning.tunable, "method", nargs="+", help="a method, also with components, as in ct+ami")
     v.add_argument("--trials", type=whole(1), help="at most; the first has the scale's settings (default: all values)")
 
     about = "compare a method or component of your own with others: search, train, score, and say what it shows"
@@ -247,16 +220,13 @@ def add_report(verb):
     about = "render a page from the scores that exist; a figure is drawn into results/"
     examples = ("micse/table2 --scale mini", "claims --out claims.md")
     v = verb("render", report.render, about, *examples, scale=SCALE)
-    pages = "table2, micse/table2, micse/figure3, index, claims, audit, evidence, …"
-    add_completed(v, target_names, "target", help=pages)
+    add_completed(v, target_names, "target", help="table2, micse/table2, micse/figure3, index, claims, audit, …")
     v.add_argument("--out", type=output_file, help="file of the page (default: print it)")
     v.add_argument("--format", choices=("markdown", "latex", "csv", "json"), default="markdown", help="of the tables")
     v.add_argument("--check", action="store_true", help="with all: compare with what is there, and write nothing")
 
-    about = "write all scores of a scale, and all cells of its tables and figures, as CSV files"
-    verb("csv", report.write_csv, about, "--scale mini", scale=SCALE)
-    about = "write all results of a scale as a folder of web pages"
-    verb("html", report.write_html, about, "--scale mini", scale=SCALE)
+    verb("csv", report.write_csv, "write scores, cells and comparisons as CSV files", "--scale mini", scale=SCALE)
+    verb("html", report.write_html, "write documentation and results as a site", "--scale mini", scale=SCALE)
 
 
 def add_data(verb):
@@ -272,8 +242,7 @@ def add_data(verb):
     example = "corpus.txt --translators 'models/en-de models/de-en' --out translated.txt"
     v = verb("back-translate", run.back_translate, about, example, device=True)
     v.add_argument("corpus", type=Path, help="one sentence per line")
-    models = "two MarianMT models (ID@COMMIT or folders) in one argument, separated by a space"
-    v.add_argument("--translators", required=True, help=models)
+    v.add_argument("--translators", required=True, help="two MarianMT models, ID@COMMIT or folders, in one argument")
     add_out(v, "file of the translated sentences")
     v.add_argument("--batch-size", type=number(BatchSize), default=64, help="sentences per batch")
 
@@ -286,10 +255,8 @@ def add_out(to, text, kind=output_file):
 
 
 def add_benchmarks(to):
-    text = "folder of benchmark data (default: CSEBENCH_DATA, else the fetched data)"
-    to.add_argument("--data", type=Path, help=text)
+    to.add_argument("--data", type=Path, help="folder of benchmark data (default: CSEBENCH_DATA, else fetched data)")
 
 
 def add_chunk_size(to):
-    text = "sentences that an encoder in training has in memory at a time; 0: the batch"
-    to.add_argument("--chunk-size", type=whole(0), default=0, help=text)
+    to.add_argument("--chunk-size", type=whole(0), default=0, help="sentences in memory at a time; 0: the batch")

@@ -12,7 +12,6 @@ from tempfile import TemporaryDirectory
 from csebench.base.errors import BadInput, by_number
 from csebench.base.files import read_text, write_text
 from csebench.base.project import REPOSITORY, ROOT
-from csebench.base.terminal import loading
 from csebench.plan import catalog
 
 HEAVY = ("torch", "transformers", "tokenizers", "safetensors", "sentence_transformers", "huggingface_hub")
@@ -58,7 +57,7 @@ def write_site(scale: str) -> Path:
     out = catalog.results_folder(scale) / "html"
     out = out.resolve() if out.is_symlink() else out  # the folder that it leads to is replaced, and the link stays
     out.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=".html.", dir=out.parent) as name, loading("Sphinx"):
+    with TemporaryDirectory(prefix=".html.", dir=out.parent) as name:
         folder = Path(name)
         copy_sources(scale, folder / "source")
         write_navigation(scale, folder / "source")

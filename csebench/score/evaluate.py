@@ -5,7 +5,6 @@ import math
 import shutil
 import sys
 import time
-from collections.abc import Callable
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ from csebench.base.models import FACTS, REPORT, Report, check_model, model_sha25
 from csebench.base.processes import acquire_gpus, locked, use_threads
 from csebench.base.provenance import Stopwatch
 from csebench.base.runs import lock_run, read_report
-from csebench.base.terminal import bar, loading
+from csebench.base.terminal import bar
 from csebench.model.embedder import Embedder
 from csebench.plan import versions
 from csebench.plan.declarations import EncoderRef, Evaluation
@@ -117,37 +116,24 @@ def evaluate(
     out: Path,
     pooler: str | None = None,
     evaluation=Evaluation(),
-    report: Callable[[list[dict]], None] = lambda rows: None,
 ) -> dict:
     """Score a model; write `out` (JSON with tidy rows `{evaluator, protocol, task, subset, metric, value}` under
     `scores`), whose content is returned, and `out` with suffix `.items.npz` (per-item values). Waits while another
     process writes `out`. Raises BadInput for an unknown evaluator or model, or missing data, with nothing written;
-    RunFailed where evaluators failed, with the scores of the others written.
-
-    Args:
-        report: is called with the rows of each evaluator as soon as they are known.
-    """
+    RunFailed where evaluators failed, with the scores of the others written."""
     for evaluator in evaluators:
         data_sha256(protocol(evaluator), data_root)  # refuses a data root before torch is imported
     check_model(Path(model))
-    with loading("the model"):
-        from csebench.score.models import open_model
+    from csebench.score.models import open_model
 
-        opened = open_model(model, pooler, evaluation)
+    opened = open_model(model, pooler, evaluation)
     pooler = pooler or read_facts(Path(model))["pooler"]
     with locked(out):
         identities = {e: identity(e, model, data_root, pooler, evaluation) for e in evaluators}
-        return score(opened, model, identities, data_root, out, report)
+        return score(opened, model, identities, data_root, out)
 
 
-def score(
-    opened: Embedder,
-    model: str,
-    identities: dict[str, dict],
-    data_root: Path | DataRoot,
-    out: Path,
-    report: Callable[[list[dict]], None] = lambda rows: None,
-) -> dict:
+def score(opened: Embedder, model: str, identities: dict[str, dict], data_root: Path | DataRoot, out: Path) -> dict:
     """`evaluate` for a model that is open, by evaluators with their `identities`: what it has embedded for one of them
     is there for the next."""
     watch = Stopwatch()
@@ -167,11 +153,8 @@ def score(
             "scoring_seconds": round(time.perf_counter() - started - embedding, 3),
             "sentences_embedded": opened.embedded - embedded,
         }
-        new = tidy(evaluator, identities[evaluator], rows)
-        scores += new
+        scores += tidy(evaluator, identities[evaluator], rows)
         items |= {f"{protocol(evaluator).text}/{item}": array for item, array in values.items()}
-        progress.clear()
-        report(new)
     if failed and not scores:
         raise failed[0]
     with replacing(out.with_suffix(ITEMS)) as temporary, open(temporary, "wb") as file:

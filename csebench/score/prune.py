@@ -1,5 +1,6 @@
 """Deletes the models of runs whose scores are all published: pages are made from scores. Never imports torch."""
 
+import contextlib
 from pathlib import Path
 
 from csebench.base.errors import BadInput, MissingFile
@@ -12,12 +13,11 @@ from csebench.plan.registry import protocol
 from csebench.score.score_file import REMEDY, Scores, settings
 
 
-def prune(run_id: str, scale_name: str) -> int:
-    """Delete the model of a run unless something needs it; returns the bytes freed, 0 where it stays."""
-    try:
-        return 0 if reason_to_keep(run_id, scale_name) else delete_model(catalog.RUNS / run_id)
-    except (FileNotFoundError, MissingFile):  # another job of the run published its last score at the same time
-        return 0
+def prune(run_id: str, scale_name: str) -> None:
+    """Delete the model of a run unless something needs it."""
+    with contextlib.suppress(FileNotFoundError, MissingFile):  # another job of the run did it at the same time
+        if not reason_to_keep(run_id, scale_name):
+            delete_model(catalog.RUNS / run_id)
 
 
 def reason_to_keep(run_id: str, scale_name: str) -> str | None:
@@ -47,10 +47,10 @@ def is_published(run_id: str, evaluator: str, scale_name: str, evaluation: Evalu
     return wanted.items() <= made_by.items()
 
 
-def prune_all(pages: list[targets.Page]) -> tuple[dict[str, int], dict[str, str]]:
-    """Delete the models of the runs of pages that nothing needs; returns the bytes freed by run, and why the models of
-    other finished runs stay."""
-    freed, kept = {}, {}
+def prune_all(pages: list[targets.Page]) -> tuple[list[str], dict[str, str]]:
+    """Delete the models of the runs of pages that nothing needs; returns these runs, and why the models of other
+    finished runs stay."""
+    deleted, kept = [], {}
     for run_id, scale_name in sorted({(run, page.scale) for page in pages for run in page.runs()}):
         folder = catalog.RUNS / run_id
         if training_report(folder) is None or not (folder / "model").exists():
@@ -60,7 +60,8 @@ def prune_all(pages: list[targets.Page]) -> tuple[dict[str, int], dict[str, str]
         except BadInput as error:  # damage, which the others need not wait for
             reason = str(error)
         if reason is None:
-            freed[run_id] = delete_model(folder)
+            delete_model(folder)
+            deleted.append(run_id)
         else:
             kept[run_id] = reason
-    return freed, kept
+    return deleted, kept

@@ -164,7 +164,7 @@ def test_published_scores_are_done_in_a_fresh_clone(verb, capsys):
     """Those of older code are not, and are counted."""
     table = work("micse/table3", scale="smoke")
     runs, missing = len(table.specs), len(table.missing)
-    old, published = "of those missing have scores of an older code version", "done by scores stored in results/"
+    old, published = "of those missing with scores of an older code version", "done by scores stored in results/"
     for version, done, reason in ({"method_version": 0}, 0, f"{missing} {old}"), ({}, runs, f"{runs} {published}"):
         publish(table.missing, "smoke", **version)
         assert cli.main([verb, "micse/table3"]) == 0

@@ -14,9 +14,7 @@ from packaging.utils import canonicalize_name
 from project import Project
 
 import csebench
-from csebench import cli
 from csebench.base.project import REPOSITORY, ROOT
-from csebench.cli import verbs
 
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT, ENVS = SETTINGS["project"], ROOT / "envs"
@@ -25,13 +23,6 @@ FAMILIES = MAKE["FAMILIES"]
 LOCKED = {name: version for name, (version, _) in MAKE["lock"]().items()}
 EXTRAS = PROJECT["optional-dependencies"]
 DEPENDENCIES = [Requirement(line) for line in PROJECT["dependencies"] + EXTRAS["docs"]]
-
-
-def test_version_names_the_commit_of_a_checkout(capsys, monkeypatch):
-    monkeypatch.setattr(verbs, "code_state", lambda: {"commit": "0123456789abcdef", "dirty_diff_sha256": "ab"})
-    with pytest.raises(SystemExit, match=r"^0$"):
-        cli.main(["--version"])
-    assert capsys.readouterr().out == f"csebench {csebench.__version__} (commit 0123456789, with changes)\n"
 
 
 def test_citation_and_changelog_fit_the_package():

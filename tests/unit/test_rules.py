@@ -1,4 +1,4 @@
-"""What people see of Snakemake: the message of a job, the answer to a target that no rule makes, and failures."""
+"""What people see of Snakemake: the message of a job, the answer to a page that does not exist, and failures."""
 
 import re
 
@@ -32,15 +32,10 @@ def test_every_job_names_what_it_does_and_quotes_what_its_shell_reads(rule):
     assert all(name.endswith(":q}") for name in re.findall(r"\{.*?\}", shell))
 
 
-TARGETS = {
-    "results/tabel2.md": "Did you mean 'table2'",
-    "tabel2": "Did you mean 'table2'",
-    "micse/table2": "Snakemake takes the path of a page: snakemake -j4 results/micse/table2.md",
-}
-REFUSED = [(workflow.start, (scale,), "unknown scale") for scale in (3, "smokee")]
-REFUSED += [(workflow.scale_of_folder, ("smokee/",), "unknown scale")]
+REFUSED = [(workflow.start, (scale,), "unknown scale") for scale in (3, None, "smokee")]
 REFUSED += [(workflow.inputs_of, ("results/micse/table2.md", "mini"), "not a page of scale mini")]
-REFUSED += [(workflow.check_targets, (["-j4", name], ["all"], "smoke"), message) for name, message in TARGETS.items()]
+REFUSED += [(workflow.inputs_of, ("results/partial/tabel2.md",), "Did you mean 'table2'")]
+REFUSED += [(workflow.refusing(workflow.evaluator_data), ("sts", "smokee"), "unknown scale")]
 
 
 @pytest.mark.parametrize(("function", "arguments", "message"), REFUSED)
@@ -50,31 +45,14 @@ def test_a_scale_or_a_page_that_is_none_ends_the_workflow(function, arguments, m
     assert message in refused(capsys, function, *arguments)
 
 
-def test_a_target_of_a_rule_is_let_through():
-    made = ("table2.md", "mini/micse/figure3.svg", "partial/index.md", "evidence.md", "html", "scores.csv")
-    for target in ("all", "runs/simcse-0123456789/train.json", *(f"results/{name}" for name in made)):
-        workflow.check_targets(["-j", "4", target, "--config", "scale=smoke"], ["all"], "smoke")
-
-
-def test_braces_in_the_path_of_a_checkout_end_the_workflow(monkeypatch, capsys):
-    """Not in a traceback of Snakemake, which takes them for wildcards."""
-    monkeypatch.setattr(workflow, "ROOT", "csebench/}")
-    assert "}: Snakemake takes braces" in refused(capsys, workflow.start, "smoke")
+def test_the_rule_page_takes_mistyped_pages_too_and_none_of_other_rules():
+    pages = {"table2", "tabel2", "index", "micse/table2", "mini/variants/micse"}
+    assert {name for name in (*pages, "evidence", "partial/table2") if re.fullmatch(workflow.PAGE, name)} == pages
 
 
 def test_jobs_of_a_cluster_get_more_time_with_each_attempt():
     run_id = next(iter(targets.page("table2", "paper", "micse").runs()))
     assert workflow.training_minutes(run_id, "paper", 1) < workflow.training_minutes(run_id, "paper", 2)
-
-
-def test_a_page_without_its_data_names_the_partial_one(monkeypatch, capsys):
-    @workflow.refusing
-    def needs_data():
-        raise workflow.MissingFile("wiki.txt: no such file.")
-
-    monkeypatch.setattr("sys.argv", ["snakemake", "-j4", "results/micse/table2.md"])
-    printed = refused(capsys, needs_data)
-    assert "wiki.txt: no such file. " in printed and "snakemake -j1 results/partial/micse/table2.md" in printed
 
 
 def test_a_failure_is_a_line_with_its_reason_and_log(tmp_path, capsys):

@@ -82,7 +82,7 @@ def test_every_state_is_shown_with_hours_and_reasons(runs, capsys):
     out = " ".join(shown(capsys).split())
     assert f"2 done, 1 running, 1 failed, 1 stopped, {len(runs) - 5} waiting" in out
     assert "spent: 1.75 GPU hours, 0.60 CPU hours" in out
-    assert f" {runs[2]} 125/250 0.013 61.20 A100 {socket.gethostname()} " in out
+    assert f" {runs[2]} 125/250 0.013 61.20 {socket.gethostname()} " in out
     assert f" {runs[4]}: loss is nan [at] step 7 – " in out
     assert out.endswith(f" {runs[0]} transfer ValueError: no text")
 

@@ -98,7 +98,7 @@ def test_results_of_changed_code_are_marked_and_pages_name_it(unit, capsys):
     versions.unversioned_code.cache_clear()
     marks = [versions.mark(units) for units in (["unit", "other"], ["other"], [])]
     assert marks == [{"unversioned_code": ["unit"]}, {}, {}]
-    workflow.report_unversioned_code()
+    workflow.report_defects("smoke")
     versions.unversioned_code.cache_clear()
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("csebench: unit: ") and line.endswith("python -m csebench.plan.versions --bless unit")
