@@ -1,7 +1,6 @@
 """What methods, components, evaluators, scales (config/) and data/registry.yaml declare, as schemas."""
 
 import math
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -97,7 +96,9 @@ class Declaration(Strict):
     needs: str = ""  # required besides an encoder and a corpus of sentences
     colours: dict[str, Colour] = {}  # in figures, alone (``) and with components (`ami`)
     trains: str = "encoder"  # modules whose weights the optimiser updates
-    params: dict[str, tuple[Value, str]] = {}  # name: (the paper's value, its source)
+    params: dict[
+        Annotated[str, Field(pattern=r"^[a-zA-Z]\w*$")], tuple[Value, str]
+    ] = {}  # (paper's value, its source)
     choices: dict[str, Annotated[list[str], Field(min_length=1)]] = {}  # allowed values of a text parameter
     search: dict[str, list[Value]] = {}  # parameter: values that `csebench tune` tries
     keeps: list[str] = []  # parameters that no scale overrides and no search on another method chooses
@@ -108,13 +109,6 @@ class Declaration(Strict):
     # number, of which the first must be less than the second; else the run is refused
     variants: dict[str, Variant] = {}  # (reading, difference, params), or params alone; `default`: the method itself
     deviations: list[str] = []  # from the paper, and choices where the paper is silent
-
-    @field_validator("params")
-    @classmethod
-    def names_are_free(cls, params: dict[str, Any]) -> dict[str, Any]:
-        if wrong := [name for name in params if not re.fullmatch(r"[a-zA-Z]\w*", name) or hasattr(BaseModel, name)]:
-            raise ValueError(f"{wrong[0]!r} cannot name a parameter; choose another word")
-        return params
 
     @field_validator("variants", mode="before")
     @classmethod
@@ -199,15 +193,9 @@ class ItemScore(Strict):
 
     values: str  # of the items that hold a value per test item; of several, each weighs the same in a mean
     score: Literal["mean", "spearman"]  # of the values; or their rank correlation with the gold values, concatenated
-    gold: str | None = None  # of the items that hold the gold values, in the order of `values`
+    gold: str | None = None  # for `spearman`: of the items that hold the gold values, in the order of `values`
     metric: str | None = None  # the only one that is made so; None: every metric
     sentences: str | None = None  # of the items that hold ids of each test item's sentences, in the order of `values`
-
-    @model_validator(mode="after")
-    def gold_fits(self):
-        if (self.score == "spearman") != (self.gold is not None):
-            raise ValueError("`gold` is needed by `spearman`, and by nothing else")
-        return self
 
 
 class Panel(Strict):

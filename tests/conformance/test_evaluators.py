@@ -143,6 +143,7 @@ def check_items_make_scores(declared, rows, items):
         assert score == pytest.approx(row.value, abs=0.01), row  # SentEval averages over folds of unequal size
         checked += 1
     assert bool(checked) == (declared.items is not None)
+    assert not checked or (declared.items.score == "spearman") == (declared.items.gold is not None)
 
 
 def fill(model, value):
