@@ -160,11 +160,6 @@ class Declaration(Strict):
         """The kind of data that it trains on."""
         return "triplets" if self.kind == "supervised" else "sentences"
 
-    @property
-    def stages(self) -> list[str]:
-        """The pre-training methods that this method may start from."""
-        return [stage for stage in self.choices.get("pretraining", []) if stage != "none"]
-
     @cached_property
     def hyperparameters(self) -> type[BaseModel]:
         """The typed model of this method's hyper-parameters, `Training`'s included unless it is a component. Numbers
@@ -228,7 +223,6 @@ class EvaluatorDeclaration(Strict):
     average: bool = False  # whether it also gives the average of its tasks, `Avg.`
     counts: dict[str, int] = {}  # task: test items, where its accuracy or recall is a share
     files: list[str] | dict[str, list[str]]  # below the data root, names or patterns of all that it reads; or by task
-    fetched: str | None = None  # below the data root: the file that is there once `csebench fetch` has the data
     hub: bool = False  # whether a task of which the data root has no file comes from a hub of the evaluator's library
     published_as: str | None = None  # what evidence/ calls its average, or its only task
     takes: str | None = None  # a parameter without a default, what stands behind the colon: `beir:scifact`
