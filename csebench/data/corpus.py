@@ -53,8 +53,7 @@ def read_corpus(
         return _read_triplets(path)
     held = len(list(islice((s for s in sentences if s.strip()), least)))
     if held < least:
-        content = "only one sentence; at least two are needed, one per line" if held else "no sentence"
-        raise BadInput(f"{path}: holds {content}.")
+        raise BadInput(f"{path}: lines with text: {held}; at least {least} are needed, one sentence per line.")
     if size > len(sentences):
         raise BadInput(f"{path}: holds {len(sentences):,} sentences, fewer than the size of the run, {size:,}.")
     return sentences
@@ -78,13 +77,9 @@ def _read_triplets(path: Path) -> list[tuple[str, str, str]]:
 
 def read_positives(path: Path, corpus_sha256: str, translators: str, count: int) -> list[str]:
     """The back-translation of a corpus, aligned with its `count` lines; that of another corpus is refused."""
-    facts = path.with_name(f"{path.name}.json")
-    stated = read_json(facts)
-    if not isinstance(stated, dict):
-        raise BadInput(f"{facts}: is damaged; translate again.")
-    for key, wanted in back_translation_facts(corpus_sha256, translators).items():
-        if stated.get(key) != wanted:
-            raise BadInput(f"{facts}: {key}: is {stated.get(key)!r}, this run wants {wanted!r}; translate again.")
+    facts, wanted = path.with_name(f"{path.name}.json"), back_translation_facts(corpus_sha256, translators)
+    if (stated := read_json(facts)) != wanted:
+        raise BadInput(f"{facts}: is {shortened(repr(stated))}, this run wants {wanted}; translate again.")
     positives = lines(path)
     if len(positives) != count:
         raise BadInput(f"{path}: {len(positives)} lines for a corpus of {count}: truncated; translate again.")

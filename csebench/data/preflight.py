@@ -17,7 +17,7 @@ from csebench.base.errors import BadInput, RunFailed
 from csebench.base.files import matches, read_yaml, sha256
 from csebench.base.project import ROOT
 from csebench.base.terminal import bar, table_text
-from csebench.data.fetch import cached_task, fetch_source, load_task, mteb_task, supply, task_source
+from csebench.data.fetch import SUPPLY, cached_task, fetch_source, load_task, mteb_task, task_source
 from csebench.plan import catalog, recipe
 from csebench.plan.declarations import EncoderRef, Scale
 from csebench.plan.registry import declaration, protocol
@@ -131,7 +131,7 @@ def remote_size(need: Need) -> int:
             with urlopen(Request(wanted.url, method="HEAD"), timeout=TIMEOUT_SECONDS) as answer:
                 total += int(answer.headers.get("Content-Length") or 0)
         except OSError as error:
-            raise RunFailed(f"{wanted.url}: cannot be reached ({error}); try again, or {supply(need.name)}.") from None
+            raise RunFailed(f"{wanted.url}: cannot be reached ({error}); try again, or {SUPPLY}.") from None
     return total
 
 
