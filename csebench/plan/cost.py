@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from pydantic import Field, RootModel
 
 from csebench.base.caches import cached
-from csebench.base.errors import BadInput, did_you_mean
+from csebench.base.errors import unknown
 from csebench.base.files import read_yaml
 from csebench.base.project import ROOT
 from csebench.base.runs import has_model
@@ -207,8 +207,7 @@ class Work:
         self.missing = set().union(*self.cells.values()) - self.made
         known = [times.device for times in step_times()]
         if device is not None and device not in known:
-            listed = "\n  ".join(["Known, in data/step_times.yaml:", *sorted({*known})])
-            raise BadInput(f"unknown device {device!r}.{did_you_mean(device, known)} {listed}")
+            raise unknown("device of data/step_times.yaml", device, known)
         measured = {name: devices(name) for name, _ in Counter(self.encoders.values()).most_common()}
         self.device = device or next((times[0].device for times in measured.values() if times), None)
         self.times = {name: t for name, times in measured.items() for t in times if t.device == self.device}
