@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model,
 from csebench.base.hub import EncoderRef
 
 Name = Annotated[str, Field(pattern=r"^[a-z]\w*$", max_length=20)]  # of a file, and a column of listings
+ParamName = Annotated[str, Field(pattern=r"^[a-zA-Z]\w*$")]
 Value = bool | int | float | str
 Seed = Annotated[int, Field(strict=True, ge=0, lt=2**32)]  # numpy's generators take no other
 Threads = Annotated[int, Field(strict=True, ge=1, le=1024)]
@@ -96,9 +97,7 @@ class Declaration(Strict):
     needs: str = ""  # required besides an encoder and a corpus of sentences
     colours: dict[str, Colour] = {}  # in figures, alone (``) and with components (`ami`)
     trains: str = "encoder"  # modules whose weights the optimiser updates
-    params: dict[
-        Annotated[str, Field(pattern=r"^[a-zA-Z]\w*$")], tuple[Value, str]
-    ] = {}  # (paper's value, its source)
+    params: dict[ParamName, tuple[Value, str]] = {}  # name: (the paper's value, its source)
     choices: dict[str, Annotated[list[str], Field(min_length=1)]] = {}  # allowed values of a text parameter
     search: dict[str, list[Value]] = {}  # parameter: values that `csebench tune` tries
     keeps: list[str] = []  # parameters that no scale overrides and no search on another method chooses

@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from csebench.base.caches import cached
@@ -36,7 +35,7 @@ class Conditions:
     tuned: Mapping[str, dict[str, Value]] = field(default_factory=dict)  # by `recipe_name`: csebench/plan/tuning.py
 
 
-def conditions(scale: Scale, tuned: Mapping[str, dict[str, Value]] = MappingProxyType({})) -> Conditions:
+def conditions(scale: Scale, tuned: Mapping[str, dict[str, Value]] = {}) -> Conditions:
     """The conditions of a scale, with what searches chose."""
     corpora = {"sentences": dataset(scale.corpus), "triplets": dataset(scale.triplets) if scale.triplets else None}
     stage = max(scale.sizes.values(), default=10**9), scale.seeds[0]
