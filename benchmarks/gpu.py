@@ -37,7 +37,10 @@ from csebench.data.corpus import read_corpus
 from csebench.data.sts import Pairs
 from csebench.train import trainer
 
-HUB = {"base": "google-bert/bert-base-uncased", "large": "google-bert/bert-large-uncased"}  # as in config/paper.yaml
+HUB = {  # encoders of each shape, as in config/paper.yaml
+    "base": ["google-bert/bert-base-uncased", "FacebookAI/roberta-base"],
+    "large": ["google-bert/bert-large-uncased", "FacebookAI/roberta-large"],
+}
 METHODS = ("simcse", "micse", "infocse", "msse")
 datasets.disable_progress_bars()
 
@@ -140,7 +143,7 @@ def report(args, gpu) -> str:
                 ratio[shape] = peer_seconds(folders[shape], p, corpus, args.steps, scratch) / step
         for shape in args.encoders if args.save else ():
             script = [sys.executable, ROOT / "benchmarks/methods.py", "--batch", "64", "--length", "32", "--save"]
-            subprocess.run([*script, "--encoder", folders[shape], "--as", HUB[shape]], check=True)
+            subprocess.run([*script, "--encoder", folders[shape], "--as", *HUB[shape]], check=True)
     head = ["run", "batch", "plain, ms per step", "ms per step", "sentences/s", "of matmul rate", "first steps, s"]
     head += ["evaluation, s", "steps", "whole run, min"]
     digits = ("", "", ".1f", ".1f", ".0f", ".0%", ".1f", ".2f", "", ".1f")

@@ -8,7 +8,7 @@ encodes twenty where SimCSE encodes two.
 
 With --save the seconds of a step (SimCSE's median of all, times the ratios) and the rate of an evaluation's embedding
 go to data/step_times.yaml and replace the entry of this device and encoder; `csebench plan` forecasts from them. --as
-names the encoder of config/ whose architecture the folder has.
+names the encoders of config/ whose shape the folder has.
 """
 
 import time
@@ -65,7 +65,7 @@ def main():
     options.add_argument("--length", type=int, default=32)
     options.add_argument("--steps", type=int, default=7)
     options.add_argument("--save", action="store_true")
-    options.add_argument("--as", dest="name", help="name of the encoder in config/")
+    options.add_argument("--as", dest="encoders", nargs="+", help="encoders of config/ that have its shape")
     args = options.parse_args()
     if args.quick:
         args.names, args.batch, args.steps, args.threads = ["msse", "simcse_sup", "simcse+ami"], 8, 1, 1
@@ -99,7 +99,7 @@ def step_times(args, seconds):
     gpu = torch.cuda.get_device_name() if CUDA else None
     return {
         "device": device_name(gpu, processor(), args.threads),
-        "encoder": args.name or args.encoder,
+        "encoders": args.encoders or [args.encoder],
         "batch_size": args.batch,
         "max_length": args.length,
         "precision": args.precision,
@@ -112,7 +112,7 @@ def step_times(args, seconds):
 def save(entry):
     path = ROOT / "data" / "step_times.yaml"
     head = "".join(line for line in path.read_text().splitlines(True) if line.startswith("#"))
-    same = ("device", "encoder")
+    same = ("device", "encoders")
     kept = [e for e in yaml.safe_load(path.read_text()) if any(e[key] != entry[key] for key in same)]
     path.write_text(head + yaml.safe_dump([*kept, entry], sort_keys=False, width=115, allow_unicode=True))
 

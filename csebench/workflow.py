@@ -149,8 +149,6 @@ def evaluator_data(evaluator: str, scale_name: str) -> list[Path]:
         return []
     given = catalog.given_root(scale)
     patterns = [p for p in wanted.files if "*" not in p or given is None or not matches(given, p)]
-    if wanted.fetched and patterns:
-        return [Path(catalog.FETCHED) / wanted.fetched]
     return made_files(patterns, scale)
 
 

@@ -57,7 +57,6 @@ DECLARATION = {
         "beir/{dataset}/**/queries.jsonl",
         "beir/{dataset}/**/qrels/test.tsv",
     ],
-    "fetched": "beir/{dataset}/source.json",
     "params": {"similarity": "cos"},
     "variants": {"dot": {"similarity": "dot"}, "bf16": {"precision": "bf16"}},
     "best": {"ndcg@10": 1.0, "map": 1.0, "recall@100": 1.0},

@@ -10,21 +10,16 @@ from typing import Any
 import numpy as np
 
 from csebench.base.errors import BadInput, shortened
-from csebench.base.files import read_bytes, read_json, read_text, sha256
+from csebench.base.files import read_json, read_text, sha256
 from csebench.plan.recipe import back_translation_facts
 
-LONGEST = 10**6  # bytes of a line
 TRIPLET = ("sent0", "sent1", "hard_neg")  # SimCSE's nli_for_simcse.csv
 
 
 def lines(path: Path) -> list[str]:
     """Lines of a UTF-8 file. Only line feeds end a line (a sentence may hold U+0085 or U+2028)."""
-    content = read_bytes(path).split(b"\n")
-    try:
-        texts = [line.removesuffix(b"\r").decode("utf-8") for line in content]
-    except UnicodeDecodeError:
-        read_text(path)  # says what is wrong, and where
-        raise
+    content = read_text(path).split("\n")
+    texts = [line.removesuffix("\r") for line in content]
     return texts[:-1] if len(texts) > 1 and not content[-1] else texts
 
 
@@ -52,28 +47,16 @@ def read_corpus(
     """
     check_sha256(path, expected_sha256)
     sentences = lines(path)
-    _refuse_damage(path, sentences)
+    if sentences[0].startswith("\ufeff"):
+        raise BadInput(f"{path}: line 1: a byte-order mark; save it as UTF-8 without one.")
     if kind == "triplets":
         return _read_triplets(path)
     held = len(list(islice((s for s in sentences if s.strip()), least)))
-    if held < least and any("\r" in sentence for sentence in sentences):
-        raise BadInput(f"{path}: its lines end with carriage returns alone; convert them to line feeds.")
     if held < least:
-        content = "only one sentence; at least two are needed, one per line" if held else "no sentence"
-        raise BadInput(f"{path}: holds {content}.")
+        raise BadInput(f"{path}: lines with text: {held}; at least {least} are needed, one sentence per line.")
     if size > len(sentences):
         raise BadInput(f"{path}: holds {len(sentences):,} sentences, fewer than the size of the run, {size:,}.")
     return sentences
-
-
-def _refuse_damage(path: Path, sentences: list[str]) -> None:
-    for number, sentence in enumerate(sentences, 1):
-        if number == 1 and sentence.startswith("\ufeff"):
-            raise BadInput(f"{path}: line 1: a byte-order mark; save it as UTF-8 without one.")
-        if "\0" in sentence:
-            raise BadInput(f"{path}: line {number}: a NUL byte; a text has none.")
-        if 4 * len(sentence) > LONGEST and len(sentence.encode()) > LONGEST:  # few lines are counted
-            raise BadInput(f"{path}: line {number}: over {LONGEST // 10**6} MB; a line holds one sentence.")
 
 
 def _read_triplets(path: Path) -> list[tuple[str, str, str]]:
@@ -94,13 +77,9 @@ def _read_triplets(path: Path) -> list[tuple[str, str, str]]:
 
 def read_positives(path: Path, corpus_sha256: str, translators: str, count: int) -> list[str]:
     """The back-translation of a corpus, aligned with its `count` lines; that of another corpus is refused."""
-    facts = path.with_name(f"{path.name}.json")
-    stated = read_json(facts)
-    if not isinstance(stated, dict):
-        raise BadInput(f"{facts}: is damaged; translate again.")
-    for key, wanted in back_translation_facts(corpus_sha256, translators).items():
-        if stated.get(key) != wanted:
-            raise BadInput(f"{facts}: {key}: is {stated.get(key)!r}, this run wants {wanted!r}; translate again.")
+    facts, wanted = path.with_name(f"{path.name}.json"), back_translation_facts(corpus_sha256, translators)
+    if (stated := read_json(facts)) != wanted:
+        raise BadInput(f"{facts}: is {shortened(repr(stated))}, this run wants {wanted}; translate again.")
     positives = lines(path)
     if len(positives) != count:
         raise BadInput(f"{path}: {len(positives)} lines for a corpus of {count}: truncated; translate again.")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 ARCHIVES = (".zip", ".tar", ".gz")
 BLOCK = 2**20  # bytes that are read at a time
+SUPPLY = "put its files into the folder that CSEBENCH_DATA names (docs/data.md)"  # where a server cannot be reached
 
 
 def fetch_source(name: str, root: Path) -> None:
@@ -34,7 +35,7 @@ def fetch_source(name: str, root: Path) -> None:
     made.mkdir(parents=True)
     try:
         if source.hub is None:
-            downloaded = [fetch_url(wanted, part, supply(name)) for wanted in source.downloads]
+            downloaded = [fetch_url(wanted, part) for wanted in source.downloads]
         else:
             ref = EncoderRef.parse(source.hub)
             what = f"{ref.name}/{source.file}"
@@ -68,11 +69,6 @@ def fetch_source(name: str, root: Path) -> None:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def supply(name: str) -> str:
-    """What to do about a source whose server cannot be reached."""
-    return f"put the files of {name} into the folder that CSEBENCH_DATA names (docs/data.md)"
-
-
 def write_imdb(unpacked: Path, folder: Path) -> None:
     """Two tables of the Large Movie Review Dataset: label, id, rating and text."""
     for split in ("train", "test"):
@@ -85,8 +81,8 @@ def write_imdb(unpacked: Path, folder: Path) -> None:
         write_text(folder / f"{split}.tsv", "\n".join(lines) + "\n")
 
 
-def fetch_url(wanted: Download, folder: Path, without: str) -> Path:
-    """Fetch a file that has a published sum into a folder; `without` says what to do where there is no connection."""
+def fetch_url(wanted: Download, folder: Path) -> Path:
+    """Fetch a file that has a published sum into a folder."""
     out, (kind, expected) = folder / Path(wanted.url).name, wanted.sum.split(":")
     actual = hashlib.new(kind)
     try:
@@ -99,9 +95,7 @@ def fetch_url(wanted: Download, folder: Path, without: str) -> Path:
             if stream.length:  # bytes that were promised and did not come
                 raise OSError(f"the connection broke off, {stream.length} bytes are missing")
     except (OSError, HTTPException) as error:
-        raise RunFailed(
-            f"{wanted.url}: cannot be fetched ({error}). Run the command again; without a connection, {without}."
-        ) from None
+        raise RunFailed(f"{wanted.url}: cannot be fetched ({error}); try again, or {SUPPLY}.") from None
     if actual.hexdigest() != expected:
         raise RunFailed(f"{wanted.url}: {kind} is {actual.hexdigest()}, expected {expected}; fetch it again.")
     return out

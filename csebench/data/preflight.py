@@ -17,7 +17,7 @@ from csebench.base.errors import BadInput, RunFailed
 from csebench.base.files import matches, read_yaml, sha256
 from csebench.base.project import ROOT
 from csebench.base.terminal import bar, table_text
-from csebench.data.fetch import cached_task, fetch_source, load_task, mteb_task, supply, task_source
+from csebench.data.fetch import SUPPLY, cached_task, fetch_source, load_task, mteb_task, task_source
 from csebench.plan import catalog, recipe
 from csebench.plan.declarations import EncoderRef, Scale
 from csebench.plan.registry import declaration, protocol
@@ -58,7 +58,7 @@ def needs(pages: list[Page]) -> list[Need]:
     models = {need for spec in specs for need in _models(spec)}
     files = {file for spec in specs for file in recipe.training_files(spec, scale)}
     tasks, by_source = set(), {}
-    for evaluator in {evaluator for page in pages for _, evaluator in page.scores()}:
+    for evaluator in {e for page in pages for _, e in page.scores() if unavailable(e, page.scale) is None}:
         wanted = protocol(evaluator)
         if from_hub(wanted, catalog.data_root(scale)):
             tasks.add(Need("mteb", str(wanted.params["task"])))
@@ -131,14 +131,12 @@ def remote_size(need: Need) -> int:
             with urlopen(Request(wanted.url, method="HEAD"), timeout=TIMEOUT_SECONDS) as answer:
                 total += int(answer.headers.get("Content-Length") or 0)
         except OSError as error:
-            raise RunFailed(f"{wanted.url}: cannot be reached ({error}); try again, or {supply(need.name)}.") from None
+            raise RunFailed(f"{wanted.url}: cannot be reached ({error}); try again, or {SUPPLY}.") from None
     return total
 
 
 def fetch_all(pages: list[Page]) -> Iterator[tuple[str, bool]]:
-    """Bring all that pages need and that is not here; gives a line for every need, and whether it failed. A file
-    without a public source is no failure: its cells are planned as missing."""
-    by_hand = without_source(pages)
+    """Bring all that pages need and that is not here; gives a line for every need, and whether it failed."""
     for need in bar(needs(pages), "fetching", "source"):
         state = state_of(need, pages[0].scale, ask=False)
         try:
@@ -149,7 +147,7 @@ def fetch_all(pages: list[Page]) -> Iterator[tuple[str, bool]]:
             what = "here" if state.state == HERE else f"fetched{weights_note(need)}"
             yield f"{need.kind} {need.name}: {what}", False
         except (BadInput, RunFailed) as error:
-            yield f"{need.kind} {need.name}: {error}", need.name not in by_hand
+            yield f"{need.kind} {need.name}: {error}", True
 
 
 def bring(need: Need) -> None:
@@ -181,18 +179,6 @@ def show(states: list[State]) -> str:
     fetched, free = sum(s.size or 0 for s in states if s.state == REACHABLE), shutil.disk_usage(".").free
     room = "enough" if fetched < free else "NOT ENOUGH"
     return "\n".join([*lines, f"disk: {_size(fetched)} to fetch; {_size(free)} free: {room}"])
-
-
-def lost(pages: list[Page], states: list[State]) -> set[str]:
-    """What is missing although a page plans with it."""
-    return {s.need.name for s in states if s.state == MISSING} - without_source(pages)
-
-
-def without_source(pages: list[Page]) -> set[str]:
-    """Files that no public source has: their cells are planned as missing."""
-    evaluators = {evaluator for page in pages for _, evaluator in page.scores()}
-    left_out = (protocol(e) for e in evaluators if unavailable(e, pages[0].scale))
-    return {file for evaluator in left_out for file in evaluator.files if source_of(file) is None}
 
 
 def _size(count: int) -> str:

@@ -41,7 +41,7 @@ class Pairs:
 
 def read_sts(root: Path | DataRoot, task: str, split: str = "test") -> list[Pairs]:
     """The subsets of an STS task as SimCSE's SentEval reads them: tokens joined by single blanks, no quoting, unscored
-    pairs dropped. Refuses a file that has another number of scored pairs than expected, or one score for all of them.
+    pairs dropped. Refuses a file that has another number of scored pairs than expected.
 
     Args:
         task: `STS12` … `STS16`, `STS-B` or `SICK-R`, as in the papers' columns.
@@ -65,11 +65,6 @@ def read_sts(root: Path | DataRoot, task: str, split: str = "test") -> list[Pair
                 " the file is cut short or another release."
             )
         left, right, gold = zip(*rows, strict=True)
-        if len(set(gold)) == 1 and len(gold) > 1:
-            raise BadInput(
-                f"{path}: {task} {subset}: every pair has the score {gold[0]:g}, so that no ranking can be compared"
-                " with them; the file is not the published one."
-            )
         pairs.append(Pairs(subset, list(left), list(right), np.array(gold)))
     return pairs
 

@@ -7,7 +7,7 @@ import torch
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from csebench.base.errors import BadInput
-from csebench.base.files import read_json, sha256, write_json
+from csebench.base.files import digest, sha256, write_json
 from csebench.base.hub import fetch_model
 from csebench.base.models import check_foreign, check_vocabulary, unreadable
 from csebench.base.processes import device_type
@@ -56,13 +56,11 @@ def back_translate(corpus: Path, out: Path, translators: str, batch_size: int = 
     own beginning. `translators` are two names, there and back, with a blank between."""
     sentences = list(read_corpus(corpus, least=1))
     facts = back_translation_facts(sha256(corpus), translators)
-    part, settings = out.with_name(f"{out.name}.part"), out.with_name(f"{out.name}.part.json")
-    if settings.exists() and read_json(settings) != facts:
-        raise BadInput(f"{part}: the beginning of another translation ({settings.name} differs); delete both first.")
+    part = out.with_name(f"{out.name}.{digest(facts)}.part")
     if len(translators.split()) != 2:
         raise BadInput(f"translators {translators!r}: give two names, there and back, with a blank between.")
     forth, back = (Translator(name, batch_size, facts["beams"], facts["longest"]) for name in translators.split())
-    write_json(settings, facts)
+    part.parent.mkdir(parents=True, exist_ok=True)
     finished = part.read_bytes().split(b"\n")[:-1] if part.exists() else []
     finished = finished[: len(finished) // CHUNK * CHUNK]
     part.write_bytes(b"".join(line + b"\n" for line in finished))
@@ -76,4 +74,3 @@ def back_translate(corpus: Path, out: Path, translators: str, batch_size: int = 
     progress.close()
     write_json(out.with_name(f"{out.name}.json"), facts)
     os.replace(part, out)
-    settings.unlink()

@@ -32,10 +32,6 @@ def spec_from(args: Namespace, size: int) -> Spec:
             raise BadInput(f"--set {name}.…: the run has no component {name}; add it by --with {name}.")
     if method.needs_corpus and args.corpus is None:
         raise BadInput(f"train: method {args.method} needs --corpus FILE.")
-    if method.stages and params.get("pretraining") != "none":
-        first = f"`csebench train --method {method.stages[0]} … --out DIR` first, then --encoder DIR/model"
-        hint = "--set pretraining=none; without that run, --set pretraining=none alone"
-        raise BadInput(f"train: {args.method} starts from a run of {method.stages[0]}: {first} {hint}.")
     corpus = Dataset(path=args.corpus.name, sha256=sha256(args.corpus)) if method.needs_corpus else None
     dev = sha256(data_root_or_default(args.data) / catalog.STSB_DEV) if method.is_trained else None
     recipe = Recipe(method=args.method, variant=args.variant, params=params, components=components)

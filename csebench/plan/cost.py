@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from pydantic import Field, RootModel
 
 from csebench.base.caches import cached
-from csebench.base.errors import BadInput, did_you_mean
+from csebench.base.errors import unknown
 from csebench.base.files import read_yaml
 from csebench.base.project import ROOT
 from csebench.base.runs import has_model
@@ -26,17 +26,17 @@ from csebench.plan.spec import Spec
 REFERENCE = "simcse"  # method that all others are timed against
 DEV_SENTENCES = 3_000  # of STS-B dev, embedded in every evaluation during training
 START_SECONDS = 4.0  # of a job, besides training and scoring (benchmarks/results/2026-11-22-overhead.txt)
-DERIVED = 1.5  # widens the range of what was not measured on this device and encoder, but follows from others
+DERIVED = 1.5  # widens the range of what was not measured on this device, but follows from others
 MARGIN = 3  # the device of a cluster may be slower than the measured one
 UNMEASURED_MINUTES = 60  # for loading of models, and for evaluators that were not measured
 LONGEST_MINUTES = 24 * 60  # clusters rarely grant more; a run that is cut off resumes in the next attempt
 
 
 class StepTimes(Strict):
-    """Seconds per training step of methods, on one device and encoder (benchmarks/methods.py --save)."""
+    """Seconds per training step of methods, on one device and shape of encoders (benchmarks/methods.py --save)."""
 
     device: str
-    encoder: str  # as in config/
+    encoders: list[str]  # of one shape, as in config/
     batch_size: int
     max_length: int
     precision: str
@@ -95,32 +95,14 @@ def evaluator_times() -> dict[str, EvaluatorTimes]:
     return read_yaml(ROOT / "data" / "evaluator_times.yaml", RootModel[dict[str, EvaluatorTimes]]).root
 
 
-@cached
-def encoder_shapes() -> dict[str, dict[str, int]]:
-    return read_yaml(ROOT / "data" / "encoders.yaml", RootModel[dict[str, dict[str, int]]]).root
-
-
 def device_name(gpu: str | None, processor: str, threads: int) -> str:
     """Name of a device in data/step_times.yaml."""
     return gpu or f"{processor}, {threads} threads"
 
 
 def devices(encoder: str) -> list[StepTimes]:
-    """Step times of an encoder, the fastest device first: measured there, else those of an encoder of its shape."""
-    by_device: dict[str, StepTimes] = {}
-    for times in step_times():
-        if times.encoder == encoder:
-            by_device[times.device] = times
-        elif _shape(times.encoder) == _shape(encoder):
-            source = f"from {times.encoder}: {times.source}"
-            derived = {"encoder": encoder, "factor": times.factor * DERIVED, "source": source}
-            by_device.setdefault(times.device, times.model_copy(update=derived))
-    return sorted(by_device.values(), key=_token_seconds)
-
-
-def _shape(encoder: str) -> dict[str, int] | str:
-    """Encoders of one shape take the same time; an encoder of unknown size is like itself only."""
-    return encoder_shapes().get(encoder, encoder)
+    """Step times of an encoder, the fastest device first."""
+    return sorted((times for times in step_times() if encoder in times.encoders), key=_token_seconds)
 
 
 def _token_seconds(times: StepTimes) -> float:
@@ -177,7 +159,7 @@ def embedding(sentences: int, times: StepTimes) -> Estimate | None:
     if times.sentences_per_second:
         return Estimate.within(sentences / times.sentences_per_second, times.factor)
     for other in step_times():
-        if other.sentences_per_second and _shape(other.encoder) == _shape(times.encoder):
+        if other.sentences_per_second and other.encoders == times.encoders:
             rate = other.sentences_per_second * _token_seconds(other) / _token_seconds(times)
             return Estimate.within(sentences / rate, times.factor * DERIVED)
     return None
@@ -225,11 +207,10 @@ class Work:
         self.missing = set().union(*self.cells.values()) - self.made
         known = [times.device for times in step_times()]
         if device is not None and device not in known:
-            listed = "\n  ".join(["Known, in data/step_times.yaml:", *sorted({*known})])
-            raise BadInput(f"unknown device {device!r}.{did_you_mean(device, known)} {listed}")
-        measured = [times for name, _ in Counter(self.encoders.values()).most_common() for times in devices(name)]
-        self.device = device or (measured[0].device if measured else None)
-        self.times = {times.encoder: times for times in measured if times.device == self.device}
+            raise unknown("device of data/step_times.yaml", device, known)
+        measured = {name: devices(name) for name, _ in Counter(self.encoders.values()).most_common()}
+        self.device = device or next((times[0].device for times in measured.values() if times), None)
+        self.times = {name: t for name, times in measured.items() for t in times if t.device == self.device}
 
     def _cells(self, possible: set[Score]) -> dict[tuple[str, str, int, int], frozenset[Score]]:
         """Scores behind every cell that can be finished, by paper, table, row and column."""

@@ -1,7 +1,6 @@
 """What methods, components, evaluators, scales (config/) and data/registry.yaml declare, as schemas."""
 
 import math
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model,
 from csebench.base.hub import EncoderRef
 
 Name = Annotated[str, Field(pattern=r"^[a-z]\w*$", max_length=20)]  # of a file, and a column of listings
+ParamName = Annotated[str, Field(pattern=r"^[a-zA-Z]\w*$")]
 Value = bool | int | float | str
 Seed = Annotated[int, Field(strict=True, ge=0, lt=2**32)]  # numpy's generators take no other
 Threads = Annotated[int, Field(strict=True, ge=1, le=1024)]
@@ -97,7 +97,7 @@ class Declaration(Strict):
     needs: str = ""  # required besides an encoder and a corpus of sentences
     colours: dict[str, Colour] = {}  # in figures, alone (``) and with components (`ami`)
     trains: str = "encoder"  # modules whose weights the optimiser updates
-    params: dict[str, tuple[Value, str]] = {}  # name: (the paper's value, its source)
+    params: dict[ParamName, tuple[Value, str]] = {}  # name: (the paper's value, its source)
     choices: dict[str, Annotated[list[str], Field(min_length=1)]] = {}  # allowed values of a text parameter
     search: dict[str, list[Value]] = {}  # parameter: values that `csebench tune` tries
     keeps: list[str] = []  # parameters that no scale overrides and no search on another method chooses
@@ -108,13 +108,6 @@ class Declaration(Strict):
     # number, of which the first must be less than the second; else the run is refused
     variants: dict[str, Variant] = {}  # (reading, difference, params), or params alone; `default`: the method itself
     deviations: list[str] = []  # from the paper, and choices where the paper is silent
-
-    @field_validator("params")
-    @classmethod
-    def names_are_free(cls, params: dict[str, Any]) -> dict[str, Any]:
-        if wrong := [name for name in params if not re.fullmatch(r"[a-zA-Z]\w*", name) or hasattr(BaseModel, name)]:
-            raise ValueError(f"{wrong[0]!r} cannot name a parameter; choose another word")
-        return params
 
     @field_validator("variants", mode="before")
     @classmethod
@@ -166,11 +159,6 @@ class Declaration(Strict):
         """The kind of data that it trains on."""
         return "triplets" if self.kind == "supervised" else "sentences"
 
-    @property
-    def stages(self) -> list[str]:
-        """The pre-training methods that this method may start from."""
-        return [stage for stage in self.choices.get("pretraining", []) if stage != "none"]
-
     @cached_property
     def hyperparameters(self) -> type[BaseModel]:
         """The typed model of this method's hyper-parameters, `Training`'s included unless it is a component. Numbers
@@ -199,15 +187,9 @@ class ItemScore(Strict):
 
     values: str  # of the items that hold a value per test item; of several, each weighs the same in a mean
     score: Literal["mean", "spearman"]  # of the values; or their rank correlation with the gold values, concatenated
-    gold: str | None = None  # of the items that hold the gold values, in the order of `values`
+    gold: str | None = None  # for `spearman`: of the items that hold the gold values, in the order of `values`
     metric: str | None = None  # the only one that is made so; None: every metric
     sentences: str | None = None  # of the items that hold ids of each test item's sentences, in the order of `values`
-
-    @model_validator(mode="after")
-    def gold_fits(self):
-        if (self.score == "spearman") != (self.gold is not None):
-            raise ValueError("`gold` is needed by `spearman`, and by nothing else")
-        return self
 
 
 class Panel(Strict):
@@ -240,7 +222,6 @@ class EvaluatorDeclaration(Strict):
     average: bool = False  # whether it also gives the average of its tasks, `Avg.`
     counts: dict[str, int] = {}  # task: test items, where its accuracy or recall is a share
     files: list[str] | dict[str, list[str]]  # below the data root, names or patterns of all that it reads; or by task
-    fetched: str | None = None  # below the data root: the file that is there once `csebench fetch` has the data
     hub: bool = False  # whether a task of which the data root has no file comes from a hub of the evaluator's library
     published_as: str | None = None  # what evidence/ calls its average, or its only task
     takes: str | None = None  # a parameter without a default, what stands behind the colon: `beir:scifact`

@@ -93,7 +93,8 @@ def _plan_cell(
     if absent:
         return CellPlan(row, column, missing=absent)
     encoder = scale.encoders[role]
-    recipe, given = recipe.model_copy(update={"sweep": sweep}), tuning.tuned_conditions(scale, encoder)
+    tuned = tuning.tuned_settings(scale.scale) if encoder == scale.encoders.get(tuning.ENCODER) else {}
+    recipe, given = recipe.model_copy(update={"sweep": sweep}), conditions(scale, tuned)
     where = f"{where}: {row.label}, with config/{scale.scale}.yaml"
     size, seeds = scale.sizes[column.size], scale.seeds_by_size.get(column.size, seeds)
     specs = [make_spec(recipe, encoder, size, seed, given, where) for seed in seeds]
@@ -143,9 +144,8 @@ def recipe_values(paper_name: str, name: str, param: str) -> list[Value]:
     for index, column in enumerate(table.columns):
         role = column.run.encoder or table.encoder
         where = f"{place_in_paper(paper_name, name, 'columns', index)}: {column.label}"
-        for kind, key, known in (("encoder", role, paper_scale.encoders), ("size", "100%", paper_scale.sizes)):
-            if key not in known:
-                raise unknown(f"{kind} of config/paper.yaml", key, known, where)
+        if role not in paper_scale.encoders:
+            raise unknown("encoder of config/paper.yaml", role, paper_scale.encoders, where)
         encoder, size = paper_scale.encoders[role], paper_scale.sizes["100%"]
         spec = make_spec(column.run, encoder, size, paper_scale.seeds[0], conditions(paper_scale), where)
         if param not in spec.settings:

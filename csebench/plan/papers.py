@@ -162,34 +162,26 @@ class Grid(Strict):
     notes: list[str] = []
 
     @model_validator(mode="after")
-    def families_fit(self):
+    def labels_fit(self):
+        deltas = [column.delta for column in self.columns if column.delta is not None]
+        if deltas and self.baseline is None:
+            raise ValueError("`delta` needs a `baseline`")
+        rows, columns = [] if self.baseline is None else [self.baseline], deltas
         for family in self.compare:
-            for row, against in family.rows:
-                for label in {row, against} - {OTHERS}:
-                    self.row(label)
-                if row == against or against == OTHERS:
-                    raise ValueError(f"compare: {family.question}: {row} is compared with {against}")
-            columns = family.columns if isinstance(family.columns, list) else []
+            rows += [label for row, against in family.rows for label in ({row} - {OTHERS}) | {against}]
+            columns += family.columns if isinstance(family.columns, list) else []
             if premise := family.premise:
-                self.row(premise.row)
-                columns = [*columns, premise.most, *premise.less]
-            for label in columns:
-                self.column(label)
+                rows.append(premise.row)
+                columns += [premise.most, *premise.less]
             one = len(family.rows) == 1 and family.rows[0][0] != OTHERS and family.columns != "each"
             if family.primary and not one:
                 raise ValueError(f"compare: {family.question}: the primary question is one comparison")
+        for label in rows:
+            self.row(label)
+        for label in columns:
+            self.column(label)
         if sum(family.primary for family in self.compare) > 1:
             raise ValueError("compare: one question can be primary")
-        return self
-
-    @model_validator(mode="after")
-    def labels_fit(self):
-        labels = [column.label for column in self.columns]
-        if self.baseline is not None and [row.label for row in self.rows].count(self.baseline) != 1:
-            raise ValueError(f"baseline: exactly one row must have the label {self.baseline!r}")
-        for column in self.columns:
-            if column.delta is not None and (self.baseline is None or labels.count(column.delta) != 1):
-                raise ValueError(f"{column.label}: `delta` needs exactly one column of that label, and a `baseline`")
         return self
 
     def row(self, label: str) -> int:
@@ -355,13 +347,7 @@ class Erratum(Strict):
     severity: Literal["serious", "notable", "minor"] = "minor"  # as csebench/report/audit.py defines them
 
 
-def _file_name(key):
-    if not re.fullmatch(r"\w+", str(key)):
-        raise ValueError("must be of letters and digits, as its page is named after it: 2, A1")
-    return key
-
-
-Key = Annotated[str, BeforeValidator(_file_name)]  # of a table or figure
+Key = Annotated[str, Field(pattern=r"^\w+$")]  # of a table or figure, whose page is named after it: 2, A1
 
 
 def _names_cells(claim: Claim, info: ValidationInfo) -> Claim:

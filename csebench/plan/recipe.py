@@ -35,11 +35,11 @@ class Conditions:
     tuned: Mapping[str, dict[str, Value]] = field(default_factory=dict)  # by `recipe_name`: csebench/plan/tuning.py
 
 
-def conditions(scale: Scale) -> Conditions:
-    """The conditions of a scale."""
+def conditions(scale: Scale, tuned: Mapping[str, dict[str, Value]] = {}) -> Conditions:
+    """The conditions of a scale, with what searches chose."""
     corpora = {"sentences": dataset(scale.corpus), "triplets": dataset(scale.triplets) if scale.triplets else None}
     stage = max(scale.sizes.values(), default=10**9), scale.seeds[0]
-    return Conditions(corpora, dataset(scale.dev).sha256, scale, stage)
+    return Conditions(corpora, dataset(scale.dev).sha256, scale, stage, tuned)
 
 
 def make_spec(recipe: Recipe, encoder: EncoderRef, size: int, seed: int, given: Conditions, where: str) -> Spec:
@@ -66,7 +66,7 @@ def make_spec(recipe: Recipe, encoder: EncoderRef, size: int, seed: int, given: 
     for name in used:
         check_name(name, COMPONENTS, where)
         component = declaration(name, COMPONENTS)
-        if reason := refusal(method, component):
+        if reason := next((method.refuses[need] for need in component.asks if need in method.refuses), None):
             raise BadInput(f"{where}: {method.name} cannot take component {name}: {reason}.")
         values = {key: value for layer in plugins for key, value in layer.get(name, {}).items()}
         values |= of_scale.changes(component, fill(component, values, f"{where}: {name}")) | chosen.get(name, {})
@@ -109,7 +109,7 @@ def recipe_defect(method: str, components: Iterable[str], where: str = "") -> st
 def check_alone(method: str) -> None:
     """Raises BadInput where the file of a method, or one of its variants, makes no run."""
     path, any_data = registry.files(METHODS)[method], Dataset(path="any", sha256="")
-    _, lines = registry.literal_with_lines(path, "DECLARATION")
+    _, lines = registry.read_literal(path, "DECLARATION")
     given = Conditions({"sentences": any_data, "triplets": any_data}, "", RunSettings(), stage=(LARGEST, 0))
     for variant in (None, *declaration(method).variant_params):
         where, keys = lines.locate(("variants", variant) if variant else ())
@@ -180,18 +180,13 @@ def shortened(params: dict[str, Any], factor: float) -> dict[str, Value]:
     return {"steps": steps, "warmup_steps": round(factor * params["warmup_steps"]), "evaluate_every": every}
 
 
-def refusal(method: Declaration, component: Declaration) -> str | None:
-    """The reason why a method cannot take a component, from its declaration; None where it can."""
-    return next((method.refuses[need] for need in component.asks if need in method.refuses), None)
-
-
 def pretraining(params: dict, encoder: EncoderRef, given: Conditions, where: str) -> Spec | None:
     """The run that the parameter `pretraining` names, which comes first; the same for every size and seed."""
     name = params.get("pretraining", "none")
     if name == "none":
         return None
     if given.stage is None:
-        raise BadInput(f"{where}: train {name} first; then give its model as encoder, with pretraining=none.")
+        raise BadInput(f"{where}: train {name} first, then give --encoder DIR/model and --set pretraining=none.")
     return make_spec(Recipe(method=name), encoder, *given.stage, given, where)
 
 

@@ -29,13 +29,8 @@ def names(folder: Path) -> list[str]:
     return [*files(folder)]
 
 
-def read_literal(path: Path, variable: str):
-    """The value of a module-level literal, read without running the file."""
-    return literal_with_lines(path, variable)[0]
-
-
-def literal_with_lines(path: Path, variable: str) -> tuple[Any, Lines]:
-    """The same, and where its keys are."""
+def read_literal(path: Path, variable: str) -> tuple[Any, Lines]:
+    """The value of a module-level literal, and where its keys are, read without running the file."""
     for node in parse_python(path).body:
         if not isinstance(node, ast.Assign) or all(getattr(t, "id", None) != variable for t in node.targets):
             continue
@@ -157,7 +152,7 @@ def any_declaration(name: str, folder: Path) -> Declaration | EvaluatorDeclarati
     check_name(name, folder)
     model = EvaluatorDeclaration if folder.name == EVALUATORS.name else Declaration
     path = files(folder)[name]
-    literal, lines = literal_with_lines(path, "DECLARATION")
+    literal, lines = read_literal(path, "DECLARATION")
     if folder == METHODS and isinstance(literal, dict) and (base := base_method(path)):
         literal = {"kind": declaration(base).kind} | literal
     declared = validated(model, literal, lines.file, lines.locate, context=declaration)
@@ -222,12 +217,6 @@ class Protocol:
         if isinstance(patterns, dict):
             patterns = patterns.get(self.taken, [])
         return [pattern.format(**self.params) for pattern in patterns]
-
-    @property
-    def fetched(self) -> str | None:
-        """The file below the data root that exists once `csebench fetch` has the data."""
-        pattern = self.declaration.fetched
-        return pattern.format(**self.params) if pattern else None
 
     @property
     def tasks(self) -> list[str]:

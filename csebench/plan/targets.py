@@ -74,15 +74,13 @@ def finished_runs(pages: Iterable[Page]) -> set[str]:
     """Runs of pages of which nothing is left to be made: their model is there, or every score that the pages show is
     published. A run that others start from is finished, too, when all of these are."""
     specs: dict[str, Spec] = {}
-    shown: dict[str, list[Path]] = {}
+    unscored: set[str] = set()
     for page in pages:
         specs |= page.available_runs()
-        for run_id, evaluator in page.available():
-            shown.setdefault(run_id, []).append(score_path(run_id, evaluator, page.scale))
-    finished = {run_id for run_id, paths in shown.items() if all(path.exists() for path in paths)}
-    finished |= {run_id for run_id in specs if has_model(RUNS / run_id)}
-    unfinished = {spec.run_before for run_id, spec in specs.items() if run_id not in finished}
-    return finished | {run_id for run_id in specs if run_id not in shown and run_id not in unfinished}
+        unscored |= {run_id for run_id, e in page.available() if not score_path(run_id, e, page.scale).exists()}
+    left = {run_id for run_id in unscored if not has_model(RUNS / run_id)}
+    left |= {before for run_id in left if (before := specs[run_id].run_before) and not has_model(RUNS / before)}
+    return {*specs} - left
 
 
 @cached

@@ -10,7 +10,6 @@ other search starts from what these chose, and covers the rest. csebench/run.py 
 import math
 import random
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import chain, count, islice, product
 from pathlib import Path
 from statistics import fmean, median, stdev
@@ -22,9 +21,9 @@ from csebench.base.errors import BadInput, unknown
 from csebench.base.files import project_files, read_typed, with_digest, write_json
 from csebench.base.project import find, folders
 from csebench.plan import catalog
-from csebench.plan.declarations import EncoderRef, Scale, Seed, Strict, Value
+from csebench.plan.declarations import Scale, Seed, Strict, Value
 from csebench.plan.papers import Recipe
-from csebench.plan.recipe import Conditions, conditions, host, inherited, make_spec, recipe_defect, recipe_name
+from csebench.plan.recipe import conditions, host, inherited, make_spec, recipe_defect, recipe_name
 from csebench.plan.registry import COMPONENTS, METHODS, declaration, valid_declarations
 from csebench.plan.spec import Spec
 
@@ -67,22 +66,17 @@ class Search(Strict):
     spec: Spec  # of the first run; the others differ from it in settings and seed only
     trials: list[Trial] = Field(min_length=1)
     chosen: Settings | None  # those of `best_trial`; None: all trials failed
-
-
-class SearchFile(Search):
-    """The same as it is in the file."""
-
-    sha256: str  # of the other keys
+    sha256: str = Field(default="", exclude=True)  # of the other keys, in the file
 
 
 def best_trial(trials: list[Trial]) -> Trial | None:
     """Of the trials whose score is within one seed deviation of the highest: the one that changes the fewest settings
     of the first trial, of several the highest. None where all failed."""
-    scores = {number: trial.dev for number, trial in enumerate(trials) if trial.dev is not None}
-    if not scores:
+    scored = [(trial, trial.dev) for trial in trials if trial.dev is not None]
+    if not scored:
         return None
-    least, first = max(scores.values()) - seed_deviation(trials), trials[0].settings
-    near = [(trials[number], score) for number, score in scores.items() if score >= least]
+    least, first = max(dev for _, dev in scored) - seed_deviation(trials), trials[0].settings
+    near = [(trial, dev) for trial, dev in scored if dev >= least]
     return min(near, key=lambda pair: (sum(first[k] != v for k, v in pair[0].settings.items()), -pair[1]))[0]
 
 
@@ -90,11 +84,6 @@ def seed_deviation(trials: list[Trial]) -> float:
     """Standard deviation between the runs of a trial, the median over trials; 0 with one seed."""
     scores = [[run.dev for run in trial.runs if run.dev is not None] for trial in trials]
     return median([stdev(of_trial) for of_trial in scores if len(of_trial) > 1] or [0.0])
-
-
-def chosen_settings(trials: list[Trial]) -> Settings | None:
-    best = best_trial(trials)
-    return best and best.settings
 
 
 # ---------------------------------------------------------------- trials
@@ -148,7 +137,8 @@ def plan_outward(name: str, scale_name: str, trials: list[Trial]) -> list[tuple[
     """The trials that follow those that were made: where a number that is chosen is the largest or the smallest that
     was tried, the next one outward, as far away as its neighbour by ratio. None at 0, for settings that were tried
     already, or where the method allows none."""
-    chosen, further = chosen_settings(trials) or {}, []
+    best, further = best_trial(trials), []
+    chosen = best.settings if best else {}
     for key, value in chosen.items():
         tried = sorted({v for trial in trials if isinstance(v := trial.settings[key], int | float)})
         if len(tried) < 3 or value not in (tried[0], tried[-1]) or value == 0:
@@ -176,9 +166,8 @@ def plan_trial(name: str, settings: Settings, scale_name: str) -> Spec:
     recipe = Recipe(method=method, components={component: {} for component in added})
     searches = [search for base in searches_before(name) if (search := made_search(base, scale_name))]
     tuned = {search.name: search.chosen or {} for search in searches} | {name: settings}
-    given = replace(conditions(scale), tuned=tuned)
-    seed = trial_seeds(scale)[0]
-    return make_spec(recipe, scale.encoders[ENCODER], scale.sizes[SIZE], seed, given, f"tune: {name}")
+    encoder, size, seed = scale.encoders[ENCODER], scale.sizes[SIZE], trial_seeds(scale)[0]
+    return make_spec(recipe, encoder, size, seed, conditions(scale, tuned), f"tune: {name}")
 
 
 def trial_seeds(scale: Scale) -> list[int]:
@@ -208,7 +197,7 @@ def search_files(scale_name: str) -> list[Path]:
 def read_search(path: Path) -> Search:
     """Raises BadInput where the file is not a search, or that of another name."""
     remedy = "Restore the file, or delete it and search again."
-    _, search = read_typed(find(path), SearchFile, remedy)
+    _, search = read_typed(find(path), Search, remedy)
     if search.name != path.stem:
         raise BadInput(f"{path}: name: is {search.name!r}, but the file is {path.name}. {remedy}")
     return search
@@ -235,12 +224,6 @@ def write_search(search: Search, scale_name: str) -> None:
 
 
 # ---------------------------------------------------------------- what a scale takes
-
-
-def tuned_conditions(scale: Scale, encoder: EncoderRef) -> Conditions:
-    """The conditions of a scale for runs that start from an encoder, with what searches on that encoder chose."""
-    tuned = tuned_settings(scale.scale) if encoder == scale.encoders.get(ENCODER) else {}
-    return replace(conditions(scale), tuned=tuned)
 
 
 @cached

@@ -69,7 +69,7 @@ def normalised(path: Path, imported: bool = False) -> list | str:
     tree = parse_python(path)
     named = {type(node.ctx) for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == DECLARATION}
     counts = named and (not imported or ast.Load in named)
-    declared = without_text(read_literal(path, DECLARATION)) if counts else None
+    declared = without_text(read_literal(path, DECLARATION)[0]) if counts else None
     return _plain(_Arithmetic(declared, draws=path.parent.name == EVALUATORS.name).visit(tree))
 
 
@@ -88,26 +88,25 @@ def code_hash(path: Path, *others: Path) -> str:
     return digest([normalised(path), *(normalised(other, imported=True) for other in others)], 16)
 
 
-def units(skip_invalid: bool = False) -> dict[str, tuple[int, list[Path]]]:
-    """Version and files of every unit. Raises BadInput for a file that is no valid method, component or evaluator, or
-    leaves such a unit out (`skip_invalid`)."""
+def units() -> dict[str, tuple[int, list[Path]]]:
+    """Version and files of every unit, without methods, components and evaluators whose file is invalid."""
     rooms = [path for room in TRAINER for path in sorted((PACKAGE / room).rglob("[!.]*.py"))]
     trainer = {file for path in rooms for file in registry.with_imports(path, ("csebench.data.",))}
     units = {"trainer": (TRAINER_VERSION, sorted(trainer))}
     units["translate"] = (back_translation_facts("", "")["version"], [TRANSLATE])
-    units["replicates"] = (read_literal(REPLICATES, "VERSION"), [REPLICATES, REPLICATES.with_name("score_types.py")])
+    version, _ = read_literal(REPLICATES, "VERSION")
+    units["replicates"] = (version, [REPLICATES, REPLICATES.with_name("score_types.py")])
     for folder in (METHODS, COMPONENTS, EVALUATORS):
         for name in names(folder):
-            with contextlib.suppress(*[BadInput] if skip_invalid else []):
+            with contextlib.suppress(BadInput):
                 version = registry.any_declaration(name, folder).version
                 units[f"{folder}/{name}"] = (version, registry.with_imports(files(folder)[name]))
     return units
 
 
-def current(skip_invalid: bool = False) -> dict[str, dict]:
+def current() -> dict[str, dict]:
     """Every unit's version and the hash of its code as they are now."""
-    wanted = units(skip_invalid)
-    return {unit: {"version": version, "code": code_hash(*paths)} for unit, (version, paths) in wanted.items()}
+    return {unit: {"version": version, "code": code_hash(*paths)} for unit, (version, paths) in units().items()}
 
 
 def locked() -> dict[str, dict]:
@@ -120,16 +119,14 @@ def locked() -> dict[str, dict]:
     return {unit: content for unit, content in noted.items() if unit in known}
 
 
-def changed_without_bump(skip_invalid: bool = False) -> list[str]:
+def changed_without_bump() -> list[str]:
     """Units whose code is not what their version was locked with."""
-    old, new = locked(), current(skip_invalid)
+    old, new = locked(), current()
     return [u for u in new if u in old and old[u]["version"] == new[u]["version"] and old[u] != new[u]]
 
 
-@functools.cache  # not `cached`: a process imports its code once, and later edits are not what it runs
-def unversioned_code() -> list[str]:
-    """`changed_without_bump` as this process started, without units whose file is invalid."""
-    return changed_without_bump(skip_invalid=True)
+# not `cached`: a process imports its code once, and later edits are not what it runs
+unversioned_code = functools.cache(changed_without_bump)
 
 
 def mark(units: Iterable[str]) -> dict[str, list[str]]:

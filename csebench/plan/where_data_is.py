@@ -77,7 +77,7 @@ def from_hub(wanted: Protocol, data_root: Path | DataRoot) -> bool:
 def unavailable(evaluator: str, scale_name: str) -> str | None:
     """Why an evaluator cannot be run at a scale: the data root has not its files, and no public source has them."""
     wanted, data_root = protocol(evaluator), catalog.data_root(catalog.scale(scale_name))
-    if source_of(wanted.fetched or "") or from_hub(wanted, data_root):
+    if from_hub(wanted, data_root):
         return None
     lacking = [name for name in wanted.files if source_of(name) is None and not matches(data_root, name)]
     return f"no {', '.join(lacking)} in the folder of benchmark data: {remedy(lacking[0])}" if lacking else None
@@ -92,11 +92,7 @@ def missing(name: str, scale: Scale) -> str | None:
 
 def no_file(name: str, scale: Scale) -> str:
     """That a file of the benchmark data is missing, where it was looked for, and what to do."""
-    if scale.data_root is not None:
-        return f"{catalog.data_root(scale) / name}: no such file; {remedy(name)}"
-    given = os.environ.get("CSEBENCH_DATA")
-    state = f"is {given}{'' if Path(given).is_dir() else ', which is no folder'}" if given else "is not set"
-    return f"{name}: no such file of the benchmark data (CSEBENCH_DATA {state}); {remedy(name)}"
+    return f"{name}: no such file of the benchmark data in {catalog.data_root(scale)}; {remedy(name)}"
 
 
 def remedy(name: str) -> str:

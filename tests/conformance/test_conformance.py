@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from host_random import HostRandom
+from pydantic import BaseModel
 from sentence_transformers import SentenceTransformer
 from tiny_runs import weights
 from transformers import AutoModel, AutoTokenizer
@@ -90,6 +91,9 @@ def test_values_fit_their_own_schema(name, folder):
 def test_says_where_values_come_from(name, folder):
     found = declaration(name, folder)
     assert all(source.strip() for _, source in found.params.values())
+    assert not [key for key in found.params if hasattr(BaseModel, key)], (
+        "a parameter with such a name hides pydantic's"
+    )
     assert all(text.strip() for text in (found.title, found.paper, found.citation, *found.deviations))
 
 

@@ -66,7 +66,7 @@ def test_a_file_has_the_sections_of_the_template_and_draws_its_panels(path):
     """Behind the first line every section once, in this order; for every panel a function `draw_KIND`."""
     assert sections(path) == sections(TEMPLATE)
     drawn = re.findall(r"^def draw_(\w+)\(", path.read_text(encoding="utf-8"), re.MULTILINE)
-    assert {*read_literal(path, "DECLARATION").get("panels", {})} <= {*drawn}
+    assert {*read_literal(path, "DECLARATION")[0].get("panels", {})} <= {*drawn}
 
 
 def sections(path):
@@ -75,7 +75,7 @@ def sections(path):
 
 
 def test_the_template_is_a_valid_evaluator(smoke_data):
-    declared = EvaluatorDeclaration.model_validate(read_literal(TEMPLATE, "DECLARATION"))
+    declared = EvaluatorDeclaration.model_validate(read_literal(TEMPLATE, "DECLARATION")[0])
     rows, items = _template.evaluate(load("random")({"dimensions": 64}, 1), smoke_data, **declared.params)
     check_items_make_scores(declared, rows, items)
 
@@ -143,6 +143,7 @@ def check_items_make_scores(declared, rows, items):
         assert score == pytest.approx(row.value, abs=0.01), row  # SentEval averages over folds of unequal size
         checked += 1
     assert bool(checked) == (declared.items is not None)
+    assert not checked or (declared.items.score == "spearman") == (declared.items.gold is not None)
 
 
 def fill(model, value):

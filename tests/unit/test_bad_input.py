@@ -98,7 +98,7 @@ REFUSED = {
     "pooler of an evaluation": (evaluation("--pooler", "clss"), "--pooler", "'clss'", "Did you mean 'cls'?"),
     "pooler of another library": (evaluation("--pooler", "mean"), "Did you mean 'avg'?"),
     "model": (evaluation("--pooler", "cls", model="bert-mini-wik"), "Did you mean 'encoders/bert-mini-wiki'"),
-    "device": (["plan", "micse/table3", "--device", "a crad"], "Known, in data/step_times.yaml:", "NVIDIA"),
+    "device": (["plan", "micse/table3", "--device", "a crad"], "Known: AMD", "NVIDIA"),
     "evaluator of a job": (["work", "simcse-0000000000", "--evaluators", "stss"], "unknown evaluator 'stss'", "'sts'"),
     "name that is not UTF-8": (training(corpus="\udcff.txt"), "'\\udcff.txt': not UTF-8"),
     "name with a NUL": (training(corpus="a\0b"), "cannot be opened", "null byte"),
@@ -248,7 +248,7 @@ BROKEN = {
     "another name": (declared("'name': 'other'"), "'other'", "broken.py"),
     "text": (declared("'title': '\\ud800'"), "line 1", "cannot be printed"),
     "variant": (declared("'variants': {'code': None}"), "variants", "must hold (reading, difference, params)"),
-    "parameter": (declared("'params': {'model_config': (1, 'here')}"), "params", "'model_config'"),
+    "parameter": (declared("'params': {'_a': (1, 'here')}"), "params", "'_a'"),
     "default": (declared("'params': {'steps': (-5, 'here')}"), "steps", "greater than or equal to 1"),
 }
 

@@ -87,7 +87,7 @@ def test_a_run_without_its_corpus_is_refused_with_one_message(given, capsys, mon
     with pytest.raises(SystemExit, match="2"):
         workflow.run_data(run_id, "mini")
     message = capsys.readouterr().err
-    assert "wiki/wiki1m_github.txt: no such file of the benchmark data (CSEBENCH_DATA is not set)" in message
+    assert "wiki/wiki1m_github.txt: no such file of the benchmark data in data/official;" in message
     assert message.count("docs/data.md") == 1 and "public file of SimCSE" in message
     assert main(["work", run_id, "--scale", "mini"]) == 2
     assert capsys.readouterr().err == message
@@ -101,8 +101,8 @@ def test_a_missing_file_is_named_with_what_to_do(monkeypatch):
     monkeypatch.setenv("CSEBENCH_DATA", "nowhere")
     mini = catalog.scale("mini")
     text = where_data_is.missing(catalog.STSB_DEV, mini.model_copy(update={"data_root": "data/none"}))
-    assert f"data/none/{catalog.STSB_DEV}: no such file" in text and "`csebench fetch senteval`" in text
-    assert "CSEBENCH_DATA is nowhere, which is no folder" in where_data_is.missing("wiki/a.txt", mini)
+    assert f"{catalog.STSB_DEV}: no such file of the benchmark data in data/none; `csebench fetch senteval`" in text
+    assert "in nowhere and data/official;" in where_data_is.missing("wiki/a.txt", mini)
 
 
 @pytest.fixture

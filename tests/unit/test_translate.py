@@ -57,7 +57,7 @@ def test_a_line_for_every_line(translator, small, tmp_path, monkeypatch):
 
 
 def test_killed_and_resumed(small, tmp_path, monkeypatch):
-    """In the middle of a chunk, and of a line. What is whole is not translated again, and left alone by others."""
+    """In the middle of a chunk, and of a line. What is whole is not translated again."""
     calls = []
 
     def make_translator(name, *_):
@@ -73,10 +73,9 @@ def test_killed_and_resumed(small, tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         back_translate(small, tmp_path / "out.txt", "there back")
     assert not (tmp_path / "out.txt").exists()
-    with open(tmp_path / "out.txt.part", "a") as file:
+    (part,) = tmp_path.glob("out.txt.*.part")
+    with open(part, "a") as file:
         file.write("a line and\nhalf of anoth")
-    with pytest.raises(BadInput, match="another translation"):
-        back_translate(small, tmp_path / "out.txt", "forth back")
     back_translate(small, tmp_path / "out.txt", "there back")
     assert lines(tmp_path / "out.txt") == [line[::-1].upper() for line in lines(small)]
     assert calls == ["there", "back", "there", *["there", "back"] * 2]
@@ -119,7 +118,7 @@ def test_positives_that_are_missing_cut_short_or_of_another_corpus(translated, t
     with pytest.raises(BadInput, match="399 lines for a corpus of 400"):
         train(spec, tmp_path / "run", positives=path)
     facts.write_text(facts.read_text().replace(spec.corpus.sha256[:12], "0" * 12))
-    with pytest.raises(BadInput, match=r"positives.txt.json: corpus_sha256"):
+    with pytest.raises(BadInput, match=r"positives.txt.json: is .* this run wants"):
         train(spec, tmp_path / "run", positives=path)
     assert not (tmp_path / "run").exists()
 

@@ -52,7 +52,8 @@ def write_search(name, chosen, planned=2, made=None):
 
 
 def write_trials(name, spec, trials, planned, scale=SCALE):
-    chosen = tuning.chosen_settings(trials)
+    best = tuning.best_trial(trials)
+    chosen = best and best.settings
     tuning.write_search(tuning.Search(name=name, planned=planned, spec=spec, trials=trials, chosen=chosen), scale)
     caches.clear()
 
@@ -159,10 +160,10 @@ def test_a_setting_changes_only_for_more_than_the_deviation_between_seeds(projec
     near, best = first | {"temperature": 0.1}, first | {"temperature": 0.1, "pooler": "avg"}
     trials = [trial(spec, first, 0.59, 0.61), trial(spec, best, 0.63, 0.65)]
     assert tuning.seed_deviation(trials) == pytest.approx(0.01414, abs=1e-5)
-    assert tuning.chosen_settings(trials) == best
-    assert tuning.chosen_settings([*trials, trial(spec, near, 0.62, 0.64)]) == near
-    assert tuning.chosen_settings([*trials, trial(spec, near, 0.60, 0.62)]) == best
-    assert tuning.chosen_settings([trial(spec, first, 0.58, 0.68), trial(spec, best, 0.63, 0.65)]) == first
+    assert tuning.best_trial(trials).settings == best
+    assert tuning.best_trial([*trials, trial(spec, near, 0.62, 0.64)]).settings == near
+    assert tuning.best_trial([*trials, trial(spec, near, 0.60, 0.62)]).settings == best
+    assert tuning.best_trial([trial(spec, first, 0.58, 0.68), trial(spec, best, 0.63, 0.65)]).settings == first
 
 
 @pytest.mark.parametrize(("value", "outward"), [(0.1, 0.2), (0.02, 0.008), (0.05, None)])

@@ -27,7 +27,7 @@ def test_lock_is_up_to_date(now):
 EDITS = {  # file, what is there (a pattern), what it becomes, the units that must be asked
     "a sum over processes for a mean": ("csebench/train/parallel.py", r"total / \w+\(\)", "total", ["trainer"]),
     "a token less": ("csebench/model/encoder.py", r"(truncation=True, max_length=[\w.]+)", r"\1 - 1", ["trainer"]),
-    "lines that end elsewhere": ("csebench/data/corpus.py", r'split\(b"..?"\)', 'split(b" ")', ["trainer"]),
+    "lines that end elsewhere": ("csebench/data/corpus.py", r'split\("..?"\)', 'split(" ")', ["trainer"]),
     "a default value": ("methods/simcse.py", r'"temperature": \(0.05,', '"temperature": (0.06,', ["methods/simcse"]),
     "what an evaluator imports": ("evaluators/_probe.py", "SEED = 1111", "SEED = 1112", ["evaluators/transfer"]),
     "other signs": ("csebench/score/replicates.py", r"PCG64\(0\)", "PCG64(1)", ["replicates"]),
