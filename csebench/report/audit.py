@@ -67,8 +67,13 @@ def findings() -> list[Finding]:
     errata = [(name, erratum) for name in paper_names() for erratum in paper(name).errata]
     errata += [(method.title, erratum) for method in evidence.names().methods.values() for erratum in method.errata]
     explained = [(erratum.kind, Place(name, erratum.where), erratum.row) for name, erratum in errata if erratum.row]
-    copied, every = [*merge_copies(check_averages()), *merge_copies(check_shares())], []
-    for finding in (*copied, *check_claims(), *check_repeated_settings(), *check_similar_rows()):
+    copied: dict[tuple, Finding] = {}
+    for key, finding in chain(check_averages(), check_shares()):  # what papers copied from one another is one finding
+        first = copied.setdefault((finding.kind, key), finding)
+        places = tuple(dict.fromkeys((*first.places, *finding.places)))
+        copied[finding.kind, key] = first._replace(places=places)
+    every = []
+    for finding in (*copied.values(), *check_claims(), *check_repeated_settings(), *check_similar_rows()):
         rows = [row for kind, place, row in explained if kind == finding.kind and place in finding.places]
         if not any(row in finding.text for row in rows):
             every.append(finding)
@@ -78,15 +83,6 @@ def findings() -> list[Finding]:
         every.append(Finding(erratum.kind, erratum.severity, places, text))
     severities, kinds = [*SEVERITIES], [*KINDS]
     return sorted(every, key=lambda f: (severities.index(f.severity), kinds.index(f.kind), f.places, f.text))
-
-
-def merge_copies(keyed: Iterator[tuple[tuple, Finding]]) -> list[Finding]:
-    """Findings with the same key as one, with all their places and the text of the first."""
-    by_key: dict[tuple, Finding] = {}
-    for key, finding in keyed:
-        first = by_key.setdefault(key, finding)
-        by_key[key] = first._replace(places=tuple(dict.fromkeys((*first.places, *finding.places))))
-    return list(by_key.values())
 
 
 def size_severity(off: float, unit: float) -> str:
@@ -197,7 +193,7 @@ def check_shares() -> Iterator[tuple[tuple, Finding]]:
 def check_claims() -> Iterator[Finding]:
     """Sentences of the text that the printed numbers reverse, or whose stated size differs."""
     for name, quote, rows in claims.stated_quotes(DEFAULT_SCALE, paper_names()):
-        judged = [(claim, claims.judge_print(name, claim, DEFAULT_SCALE)) for claim in rows]
+        judged = [(claim, claims.judge_numbers(name, claim, DEFAULT_SCALE, printed=True)) for claim in rows]
         wrong = [(claim, j) for claim, j in judged if j.verdict == claims.CONTRADICTED or j.size == claims.OTHER]
         if not wrong:
             continue
