@@ -12,18 +12,10 @@ from csebench.plan.made_from import recording
 
 def compare_rows(args):
     """Print the declared comparisons of a table, or the one of two given rows, in words and numbers."""
+    from csebench.report import words
     from csebench.report.cells import grid_view
     from csebench.report.compare import answers, averages, compare
     from csebench.report.csv_tables import comparison_record, comparison_records
-    from csebench.report.words import (
-        COMPARISON_HEAD,
-        SMOKE,
-        comparison_row,
-        family_sentence,
-        not_matched,
-        sentence,
-        short_label,
-    )
 
     views = [grid_view(*grid, page.scale) for page in parse_targets(args) for grid in page.grids()]
     scale = views[0].scale
@@ -31,7 +23,8 @@ def compare_rows(args):
         if len(args.rows) != 2 or len(views) != 1:
             raise BadInput("compare: needs one table, and two of its rows or none.")
         (view,), labels = views, [row.label for row in views[0].score_grid.rows]
-        rows = [[i for i, label in enumerate(labels) if name in (label, short_label(label))] for name in args.rows]
+        known = [(label, words.short_label(label)) for label in labels]
+        rows = [[i for i, names in enumerate(known) if name in names] for name in args.rows]
         for name, meant in zip(args.rows, rows, strict=True):
             if len(meant) != 1:
                 raise BadInput(f"compare: {len(meant)} rows have the label {name!r}; rows: {', '.join(labels)}.")
@@ -39,19 +32,20 @@ def compare_rows(args):
         comparison = compare(view, row, against, [view.score_grid.columns.index(of) for of in averages(view)])
         if args.json:
             return print(json_text(comparison_record(comparison)))
-        print_text(f"Scale {scale}. {SMOKE if scale == catalog.DEFAULT_SCALE else sentence(comparison)}")
-        if unmatched := not_matched([comparison]):
+        print_text(f"Scale {scale}. {words.SMOKE if scale == catalog.DEFAULT_SCALE else words.sentence(comparison)}")
+        if unmatched := words.not_matched([comparison]):
             print_text(unmatched)
-        return print_table(COMPARISON_HEAD[2:], [comparison_row(comparison)[2:]])
+        return print_table(words.COMPARISON_HEAD[2:], [words.comparison_row(comparison)[2:]])
     if args.json:
         return print(json_text([record for view in views for record in comparison_records(view)]))
-    print(f"Scale {scale}.{f' {SMOKE}' if scale == catalog.DEFAULT_SCALE else ''}")
+    print(f"Scale {scale}.{f' {words.SMOKE}' if scale == catalog.DEFAULT_SCALE else ''}")
     for view in views:
         for answer in answers(view):
             print_text(f"\n{answer.family.question}")
             if scale != catalog.DEFAULT_SCALE:
-                print_text(" ".join(filter(None, [family_sentence(answer), not_matched(answer.comparisons)])))
-            print_table(COMPARISON_HEAD, map(comparison_row, answer.comparisons))
+                said = [words.family_sentence(answer), words.not_matched(answer.comparisons)]
+                print_text(" ".join(filter(None, said)))
+            print_table(words.COMPARISON_HEAD, map(words.comparison_row, answer.comparisons))
     return None
 
 
@@ -59,7 +53,8 @@ def render(args):
     """Print a page, or write it to --out with its pictures beside it; a figure is drawn into its place in results/.
     `all` writes a whole scale, or with --check compares it with what is there."""
     from csebench.report.cells import grid_view
-    from csebench.report.pages import PAGES, draw, page_path, stale_files, write_all, write_page, write_report
+    from csebench.report.evidence_figure import draw_runs
+    from csebench.report.pages import PAGES, draw, page_path, stale_files, write_all
     from csebench.report.pages.table import has_values, nothing_to_draw, table_page
 
     catalog.scale(args.scale)
@@ -75,9 +70,8 @@ def render(args):
         if args.out is None:
             return print(PAGES[name](scale).write(args.format))
         with recording(path, args.out):
-            if args.out == path:
-                return write_report(name, scale)
-            return write_text(args.out, PAGES[name](scale).write(args.format))
+            write_text(args.out, PAGES[name](scale).write(args.format))
+            return draw_runs(path.parent) if name == "evidence" and args.out == path else None
     pages = targets.parse_target(args.target, args.scale)
     if args.out is not None and len(pages) > 1:
         raise BadInput(f"render: {args.target} has {len(pages)} pages, but --out is one file; use snakemake for all.")
@@ -93,11 +87,11 @@ def render(args):
                 print(*draw(page), sep="\n")
         elif args.out is None:
             print(table_page(page).write(args.format))
-        elif args.format == "markdown":
-            with recording(page.path.with_suffix(".md"), args.out):
-                write_page(page, args.out)
         else:
-            write_text(args.out, table_page(page).write(args.format))
+            with recording(page.path.with_suffix(".md"), args.out):
+                write_text(args.out, table_page(page).write(args.format))
+                if args.out == page.path:
+                    draw(page)
 
 
 def write_csv(args):

@@ -50,9 +50,7 @@ def panel(axis, key: Key, value: Print) -> list[list]:
     axis.axhline(line, color=GREY, lw=1.2, ls="--", zorder=0)
     text = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "ha": "right"}
     axis.annotate(f"printed {value.value.text}", (1, line), (0, 3), **text)
-    labels = [
-        f"{runs.kind.replace(' in later ', f'{chr(10)}in later{chr(10)}')}\nn = {runs.summary.n}" for runs in drawn
-    ]
+    labels = [runs.kind.replace(" in later ", "\nin later\n") + f"\nn = {runs.summary.n}" for runs in drawn]
     axis.set_xticks([MARKS[runs.kind][2] for runs in drawn], labels)
     axis.set_xlim(-0.6, 2.6)
     reach = f"{drawn[0].reach(line)} of {drawn[0].summary.n} seeds reach print"

@@ -17,7 +17,7 @@ from csebench.plan.papers import Published, Row
 from csebench.plan.registry import load_drawing
 from csebench.plan.targets import grid_path, score_path
 from csebench.report import stats
-from csebench.report.cells import Cell, GridView, combine_by_seed, grid_view, shown_score
+from csebench.report.cells import Cell, GridView, combine_by_seed, shown_score
 from csebench.report.csv_tables import CELLS, cell_rows
 from csebench.report.words import ends_text
 from csebench.score.drawing import GREY, MARKERS, STYLE, WIDTH, Source, row_colour, write_figure
@@ -31,8 +31,8 @@ RIGHT_OF_AXES = {"loc": "upper left", "bbox_to_anchor": (1, 1), "handlelength": 
 CURVE = ("alignment", "uniformity", "spearman")  # of a run's training, on STS-B dev
 
 
-def draw(paper_name: str, name: str, scale: str) -> list[Path]:
-    """Writes a figure of a paper as `.svg` and `.csv`; returns the files. BadInput: a score cannot be read.
+def draw(view: GridView) -> list[Path]:
+    """Writes a figure of a paper as `.svg` and `.csv`; returns the files.
 
     What is missing is empty in the table, and its page says why. Published values are drawn at the paper's own scale
     only: others are on another level. Where nothing can be drawn, the figure says so.
@@ -40,23 +40,23 @@ def draw(paper_name: str, name: str, scale: str) -> list[Path]:
     import matplotlib
     from matplotlib.figure import Figure
 
-    view = grid_view(paper_name, name, scale)
     with matplotlib.rc_context(STYLE):
         figure = Figure(layout="constrained")
         if view.figure.kind in OF_CELLS:
-            drawn = OF_CELLS[view.figure.kind](figure, view)
+            rows = view.rows if view.judged else [[replace(cell, published=None) for cell in of] for of in view.rows]
+            drawn = OF_CELLS[view.figure.kind](figure, replace(view, rows=rows))
             table = [CELLS, *([*row.values()] for row in cell_rows(view))]
             counts = [cell.ours.n for cells in view.rows for cell in cells if cell.ours]
             note = seeds_note(counts, "error bars: ± one standard deviation over seeds")
         else:
             table, note, drawn = (training if view.figure.kind == "training" else draw_rows)(figure, view)
-        svg = grid_path(paper_name, name, scale, "svg")
+        svg = grid_path(view.paper, view.name, view.scale, "svg")
         if not drawn and view.progress[0] and svg.exists():
             return []  # drawn where the per-item values were, which are not published
         if not drawn:
             figure, note = Figure(figsize=(WIDTH, 0.3), layout="constrained"), "nothing to draw: no scores"
         add_title_and_note(figure, view, note)
-    return write_figure(svg, figure, table)
+        return write_figure(svg, figure, table)
 
 
 def add_title_and_note(figure, view: GridView, note: str) -> None:
@@ -79,34 +79,19 @@ def row_style(row: Row, place: int) -> dict:
 # ---------------------------------------------------------------- figures of cells
 
 
-def drawn_cells(view: GridView) -> list[list[Cell]]:
-    """Published values are left out where they do not judge ours: they are on another level."""
-    if view.judged:
-        return view.rows
-    return [[replace(cell, published=None) for cell in cells] for cells in view.rows]
-
-
 def differences(view: GridView) -> list[list[Cell]]:
     """Of every cell to the baseline's, seed by seed; none of the baseline itself."""
-    rows = drawn_cells(view)
-    base = rows[view.figure.baseline_row]
-    return [[difference(*pair, cells is base) for pair in zip(cells, base, strict=True)] for cells in rows]
+    base = view.rows[view.figure.baseline_row]
+    nothing = [replace(cell, values={}, published=None) for cell in base]
+    return [nothing if cells is base else [*map(difference, cells, base)] for cells in view.rows]
 
 
-def difference(cell: Cell, base: Cell, is_base: bool) -> Cell:
-    values = combine_by_seed(sub, cell, base) if cell.values and base.values and not is_base else {}
+def difference(cell: Cell, base: Cell) -> Cell:
+    values = combine_by_seed(sub, cell, base) if cell.values and base.values else {}
     published = None
-    if cell.published and base.published and not is_base:
+    if cell.published and base.published:
         published = Published(value=cell.published.value - base.published.value, text="")
     return replace(cell, values=values, published=published)
-
-
-def unit(shown: GridView, column: int) -> str:
-    """`spearman x 100`"""
-    of = shown.figure.columns[column]
-    metric = next((cells[column].plan.metric for cells in shown.rows if cells[column].plan.metric), of.metric or "")
-    factor = of.factor or shown.figure.factor
-    return metric if factor == 1 else f"{metric} x {factor:g}"
 
 
 def seeds_note(counts: Iterable[int], more: str) -> str:
@@ -136,7 +121,7 @@ def curves(figure, shown: GridView) -> bool:
     count = 2 if grid.baseline else 1
     figure.set_size_inches(WIDTH, 3.6 * count)
     axes = figure.subplots(count, squeeze=False)[:, 0]
-    handles = lines(axes[0], x, drawn_cells(shown), grid.rows)
+    handles = lines(axes[0], x, shown.rows, grid.rows)
     drawn = bool(handles)
     handles += draw_untrained(axes[0], shown)
     axes[0].set_ylabel(grid.axis.replace(", ", ",\n"))
@@ -145,8 +130,13 @@ def curves(figure, shown: GridView) -> bool:
         base = grid.rows[grid.baseline_row]
         axes[1].axhline(0, **row_style(base, grid.baseline_row) | {"marker": "", "linewidth": 1, "zorder": 1})
         axes[1].set_ylabel(f"difference to {grid.baseline},\npaired by seed")
+    ticks = sorted({*x})
+    slanted = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if len(ticks) > 5 else {}
     for ax in axes:
-        sizes(ax, x)
+        ax.set_xscale("log")
+        ax.set_xlim(ticks[0] / 1.5, ticks[-1] * 1.5)
+        ax.set_xticks(ticks, [f"{tick:,}" for tick in ticks], **slanted)
+        ax.minorticks_off()
     seen = f"; every run sees {shown.sentences_seen:,}" if shown.sentences_seen else ""
     axes[-1].set_xlabel(f"sentences in the training pool{seen}")
     if drawn:
@@ -180,51 +170,38 @@ def legend_of_published(cells: list[list[Cell]]) -> list:
     return [Line2D([], [], **style, label="published")] if is_drawn else []
 
 
-def sizes(axes, x) -> None:
-    """A logarithmic axis with a tick at every size, slanted where they are many."""
-    ticks = sorted(set(x))
-    axes.set_xscale("log")
-    axes.set_xlim(ticks[0] / 1.5, ticks[-1] * 1.5)
-    axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
-    axes.minorticks_off()
-    if len(ticks) > 5:
-        for label in axes.get_xticklabels():
-            label.set(rotation=45, ha="right", rotation_mode="anchor")
-
-
 def dots(figure, shown: GridView) -> bool:
     """A dot with its deviation per row, below the name of each column; with a baseline, of the differences to it."""
-    grid, cells = shown.figure, (differences if shown.figure.baseline else drawn_cells)(shown)
+    grid, cells = shown.figure, differences(shown) if shown.figure.baseline else shown.rows
     drawn = [[bool(cell.ours or cell.published) for cell in row] for row in cells]
     rows = [i for i, of_row in enumerate(drawn) if any(of_row)]
-    axes, y, ticks, headings = figure.subplots(), 0, [], []
+    axes, labels, headings = figure.subplots(), [], []  # a label per line, from the top
     for j, column in enumerate(grid.columns):
         if not any(drawn[i][j] for i in rows):
             continue
         if len(grid.columns) > 1:
-            headings.append(len(ticks))
-            ticks.append((-y, column.label))
-            y += 1
+            headings.append(len(labels))
+            labels.append(column.label)
         for i in rows:
             cell, style = cells[i][j], {"color": row_colour(grid.rows[i], i), "marker": "o", "linestyle": ""}
-            ticks.append((-y, grid.rows[i].label))
+            y = -len(labels)
+            labels.append(grid.rows[i].label)
             if cell.ours:
-                axes.errorbar(cell.ours.mean, -y, xerr=cell.ours.std, capsize=2, **style)
+                axes.errorbar(cell.ours.mean, y, xerr=cell.ours.std, capsize=2, **style)
                 label = f"{cell.ours.mean:{'+' if grid.baseline else ''}z.{cell.digits}f}"
                 more = {"xycoords": ("axes fraction", "data"), "va": "center", "annotation_clip": False}
-                axes.annotate(label, (1.01, -y), **more)
+                axes.annotate(label, (1.01, y), **more)
             if cell.published:
-                axes.errorbar(cell.published.value, -y, xerr=cell.published.std, **style | HOLLOW)
-            y += 1
+                axes.errorbar(cell.published.value, y, xerr=cell.published.std, **style | HOLLOW)
     if grid.baseline:
         axes.axvline(0, color=GREY, linewidth=1)
     handles = draw_untrained(axes, shown, vertical=True) + legend_of_published(cells)
-    axes.set_yticks(*zip(*ticks, strict=True) if ticks else ([], []))
+    axes.set_yticks([-place for place in range(len(labels))], labels)
     for place in headings:
         axes.get_yticklabels()[place].set_fontweight("bold")
-    axes.set_ylim(-max(y, 1) + 0.4, 0.6)
+    axes.set_ylim(-max(len(labels), 1) + 0.4, 0.6)
     axes.set_xlabel(grid.axis)
-    figure.set_size_inches(WIDTH, 1.2 + 0.26 * max(y, 4))
+    figure.set_size_inches(WIDTH, 1.2 + 0.26 * max(len(labels), 4))
     if handles:
         axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1))
     return bool(rows)
@@ -232,10 +209,10 @@ def dots(figure, shown: GridView) -> bool:
 
 def scatter(figure, shown: GridView) -> bool:
     """A point a row: x and y; the third column stands in the legend."""
-    grid, anything = shown.figure, False
+    grid = shown.figure
     figure.set_size_inches(WIDTH, 4.4)
     axes = figure.subplots()
-    for i, (row, (x, y, *others)) in enumerate(zip(grid.rows, drawn_cells(shown), strict=True)):
+    for i, (row, (x, y, *others)) in enumerate(zip(grid.rows, shown.rows, strict=True)):
         style = {"color": row_colour(row, i), "linestyle": ""}
         score = f": {others[0].ours.mean:.2f}" if others and others[0].ours else ""
         if x.ours and y.ours:
@@ -245,25 +222,26 @@ def scatter(figure, shown: GridView) -> bool:
         if x.published and y.published:
             where = (x.published.value, y.published.value, y.published.std, x.published.std)
             axes.errorbar(*where, **style | HOLLOW, label=label)
-        elif x.published:
-            axes.axvline(x.published.value, color=style["color"], linestyle=":", label=label)
-        elif y.published:
-            axes.axhline(y.published.value, color=style["color"], linestyle=":", label=label)
-        anything |= bool((x.ours and y.ours) or x.published or y.published)
+        elif printed := x.published or y.published:
+            line = axes.axvline if x.published else axes.axhline
+            line(printed.value, color=style["color"], linestyle=":", label=label)
     axes.set(xlabel=title(shown, 0), ylabel=grid.axis)
     axes.margins(0.12)
-    if anything:
+    if drawn := axes.has_data():
         about = title(shown, 2) if len(grid.columns) > 2 else None
         axes.legend(**RIGHT_OF_AXES, title=about, alignment="left")
-    return anything
+    return drawn
 
 
 def title(shown: GridView, column: int) -> str:
     """Of an axis: `Avg. STS (spearman x 100)`."""
-    label, measure = shown.figure.columns[column].label, unit(shown, column)
-    facts = [measure] if measure not in ("", label) else []
-    facts += ["less is better"] if shown.figure.columns[column].lower else []
-    return f"{label} ({', '.join(facts)})" if facts else label
+    of = shown.figure.columns[column]
+    metric = next((cells[column].plan.metric for cells in shown.rows if cells[column].plan.metric), of.metric or "")
+    factor = of.factor or shown.figure.factor
+    measure = metric if factor == 1 else f"{metric} x {factor:g}"
+    facts = [measure] if measure not in ("", of.label) else []
+    facts += ["less is better"] if of.lower else []
+    return f"{of.label} ({', '.join(facts)})" if facts else of.label
 
 
 # ---------------------------------------------------------------- figures of what runs keep

@@ -18,11 +18,9 @@ BLUE = "#2F7ED8"
 
 
 def draw_forest(view: GridView, answers: list[Answer], title: str) -> list[Path]:
-    """Draws the tested comparisons of a table beside its page; returns the files written, none without any."""
+    """Draws the tested comparisons of a table beside its page; returns the files written."""
     groups = [(answer, [c for c in answer.comparisons if c.low is not None]) for answer in answers]
     groups = [(answer, tested) for answer, tested in groups if tested]
-    if not groups:
-        return []
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -56,7 +54,7 @@ def draw_forest(view: GridView, answers: list[Answer], title: str) -> list[Path]
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
         figure.suptitle(heading, x=0.01, y=1 - 0.06 / height, ha="left", va="top")
-    return write_figure(grid_path(view.paper, view.name, view.scale, "svg"), figure)
+        return write_figure(grid_path(view.paper, view.name, view.scale, "svg"), figure)
 
 
 def draw_comparison(axes, y: float, comparison: Comparison, printed: float | None) -> None:

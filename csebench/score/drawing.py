@@ -38,16 +38,11 @@ class Source(NamedTuple):
 
 
 def row_colour(row: Row, place: int) -> str:
-    """The colour of a row's method and components; for a method without one, that of its place in the figure."""
-    name = "+".join((row.run.method, *sorted(row.run.components))) if row.run else ""
-    return method_colour(name) or COLOURS[place % len(COLOURS)]
-
-
-def method_colour(name: str) -> str | None:
-    """The colour that a method declares for itself, or with components, in all figures: `simcse`, `simcse+ami`."""
-    method, _, components = name.partition("+")
-    declared = valid_declarations(METHODS).get(method)
-    return declared and declared.colours.get(components)
+    """The colour that a row's method declares for itself, or with the row's components, in all figures; without one,
+    that of its place in the figure."""
+    method = valid_declarations(METHODS).get(row.run.method) if row.run else None
+    declared = method.colours.get("+".join(sorted(row.run.components))) if row.run and method else None
+    return declared or COLOURS[place % len(COLOURS)]
 
 
 def points(axes, x, y, group: int = 0, **style):
@@ -58,17 +53,16 @@ def points(axes, x, y, group: int = 0, **style):
 
 
 def write_figure(svg: Path, figure, table: list[list] | None = None) -> list[Path]:
-    """Writes a figure as SVG, and its numbers, floats with six digits, as CSV beside it. Returns the files."""
-    import matplotlib
-
+    """Writes a figure, within STYLE, as SVG, and its numbers, floats with six digits, as CSV beside it. Returns the
+    files."""
     image, text = io.BytesIO(), io.StringIO(newline="")
-    with matplotlib.rc_context(STYLE):  # the resolution of an SVG is that of its clouds of points
-        figure.savefig(image, format="svg", dpi=100, metadata={"Date": None, "Creator": None})
-        files = {svg: image.getvalue()}
-        if table is not None:
-            rows = [[f"{v:.6g}" if isinstance(v, float | np.floating) else v for v in row] for row in table]
-            csv.writer(text, lineterminator="\n").writerows(rows)
-            files[svg.with_suffix(".csv")] = text.getvalue().encode()
+    # The resolution of an SVG is that of its clouds of points.
+    figure.savefig(image, format="svg", dpi=100, metadata={"Date": None, "Creator": None})
+    files = {svg: image.getvalue()}
+    if table is not None:
+        rows = [[f"{v:.6g}" if isinstance(v, float | np.floating) else v for v in row] for row in table]
+        csv.writer(text, lineterminator="\n").writerows(rows)
+        files[svg.with_suffix(".csv")] = text.getvalue().encode()
     for path, content in files.items():
         write_bytes(path, content)
     return list(files)

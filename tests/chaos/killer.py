@@ -28,7 +28,7 @@ PAGE = "results/tiny/table2.md"
 SNAKEMAKE = [sys.executable, "-m", "snakemake", "-j2", PAGE]
 LONGEST = 600  # seconds: what takes longer counts as lost
 VOLATILE = {"provenance", "timings", "seconds", "seconds_per_step", "resumed_at"}  # keys of JSON files
-NOT_COMPARED = re.compile(r"\.log$|/\.logs/|/\.[^/]*\.lock$|\.[0-9a-f]{12}$")  # the last are deleted after a day
+NOT_COMPARED = re.compile(r"\.log$|/\.(logs/|html\.)|/\.[^/]*\.lock$|\.[0-9a-f]{12}$")  # the last stay for a day
 STAGES = {  # what each command makes; RUN stands for the id of a run
     "work RUN": ["runs/RUN"],  # trains and scores
     "work RUN --scale smoke": ["runs/RUN/scores"],  # scores only

@@ -36,7 +36,7 @@ def score_cells(paper, name, scale, value):
 
 def drawn(paper, name, scale):
     """The rows of a figure's table, and all its texts."""
-    paths = {path.suffix: path for path in figures.draw(paper, name, scale)}
+    paths = {path.suffix: path for path in figures.draw(grid_view(paper, name, scale))}
     assert set(paths) == {".svg", ".csv"} and set(paths.values()) == set(paths[".svg"].parent.iterdir())
     texts = re.findall("<text .*?>(.*?)</text>", paths[".svg"].read_text("utf-8"))
     with open(paths[".csv"], newline="", encoding="utf-8") as file:

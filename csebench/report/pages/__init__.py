@@ -5,8 +5,8 @@ from pathlib import Path
 
 from csebench.base.files import write_text
 from csebench.plan import targets
-from csebench.plan.catalog import DEFAULT_SCALE, RESULTS, VARIANTS, results_folder
-from csebench.plan.papers import Figure, SettingsTable
+from csebench.plan.catalog import RESULTS, results_folder
+from csebench.plan.papers import Figure
 from csebench.report import csv_tables, evidence_figure, figures
 from csebench.report.cells import grid_view
 from csebench.report.compare import answers
@@ -16,7 +16,7 @@ from csebench.report.pages.claims import claims_page
 from csebench.report.pages.evidence import evidence_page
 from csebench.report.pages.index import index_page
 from csebench.report.pages.page import Page
-from csebench.report.pages.table import answer_title, nothing_to_draw, table_page
+from csebench.report.pages.table import forest_title, nothing_to_draw, table_page
 
 PAGES: dict[str, Callable[[str], Page]] = {
     "index": index_page,
@@ -31,32 +31,15 @@ def page_path(name: str, scale: str) -> Path:
     return (RESULTS if name == "evidence" else results_folder(scale)) / f"{name}.md"
 
 
-def write_report(name: str, scale: str) -> list[Path]:
-    """Writes a page of PAGES with its figures; returns the files."""
-    path = page_path(name, scale)
-    write_text(path, PAGES[name](scale).write("markdown"))
-    return [path, *(evidence_figure.draw_runs(path.parent) if name == "evidence" else [])]
-
-
-def write_page(page: targets.Page, path: Path) -> None:
-    """Writes the page of a table or figure; at the page's own path with its picture."""
-    write_text(path, table_page(page).write("markdown"))
-    if path == page.path:
-        draw(page)
-
-
 def draw(page: targets.Page) -> list[Path]:
     """Draws what a page shows: a paper's figure, or the forest plot of a table's comparisons."""
     if len(page.grids()) > 1:
         return []
-    ((paper_name, name),) = page.grids()
-    view = grid_view(paper_name, name, page.scale)
+    view = grid_view(*page.grids()[0], page.scale)
     if isinstance(view.grid, Figure):
-        return figures.draw(paper_name, name, page.scale)
-    if isinstance(view.grid, SettingsTable) or page.scale == DEFAULT_SCALE or paper_name == VARIANTS:
-        return []
-    answered = answers(view)
-    return draw_forest(view, answered, answer_title(answered))
+        return figures.draw(view)
+    title = forest_title(view, answered := answers(view))
+    return draw_forest(view, answered, title) if title else []
 
 
 def texts(scale: str) -> Iterator[tuple[Path, str]]:

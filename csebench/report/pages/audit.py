@@ -17,9 +17,8 @@ def audit_page(_scale: str) -> Page:
         title = SEVERAL if len(finding.papers) > 1 else paper_label(finding.papers[0])
         sections.setdefault(title, []).append(finding)
     counts = Counter((f.kind, f.severity) for section in sections.values() for f in section)
-    totals = {severity: sum(counts[kind, severity] for kind in KINDS) for severity in SEVERITIES}
     body = [[kind, *(str(counts[kind, severity]) for severity in SEVERITIES)] for kind in KINDS]
-    severities = ", ".join(f"{count} {severity}" for severity, count in totals.items())
+    severities = ", ".join(f"{sum(counts[kind, of] for kind in KINDS)} {of}" for of in SEVERITIES)
     worst = [f for section in sections.values() for f in section if f.severity == SERIOUS]
     serious = as_list(f"{SERIOUS}, {', '.join(map(place_label, f.places))}: {f.text}" for f in worst)
     parts: list[Part] = [

@@ -63,16 +63,12 @@ def sentence_table(sentences: list[Judged], scale: str, folder: Path) -> Table:
         quote = f"“{sentence.claims[0].quote}” ({paper(sentence.paper).label}, {sections})"
         rows = [(f"· {claim_formula(row.claims[0])}", row) for row in sentence.rows if len(sentence.rows) > 1]
         for text, judged in [(quote, sentence), *rows]:
-            is_head = judged is sentence and rows
-            about = "" if is_head else ", ".join(link(judged.paper, p, scale, folder) for p in judged.places)
+            paths = {place: relative_path(judged.paper, place, scale, "md", folder) for place in judged.places}
+            links = ", ".join(f"[{grid_label(place)}]({path})" for place, path in paths.items())
+            about = "" if judged is sentence and rows else links
             lines.append([text, about, judged.published.text, "–" if scale == DEFAULT_SCALE else judged.here])
     ours = "our runs" if scale == PAPER_SCALE else f"here ({scale})"
     return Table(["claim", "about", "printed (over seeds)", f"{ours}, over seeds and test items"], lines)
-
-
-def link(paper_name: str, place: str, scale: str, folder: Path) -> str:
-    """To the page of a table or figure, from a page in a folder."""
-    return f"[{grid_label(place)}]({relative_path(paper_name, place, scale, 'md', folder)})"
 
 
 def legend() -> str:

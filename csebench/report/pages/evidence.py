@@ -40,13 +40,6 @@ def evidence_page(_scale: str) -> Page:
         for name, source in evidence.sources().items()
         for remark in source.remarks
     ]
-    folds: dict[str, list[Part]] = {
-        f"Methods with few runs: {len(few)} groups": ["Is a number missing? Open an issue.", Table(HEAD, few)],
-        "What picking the best of several seeds adds": selection_parts(),
-        "The setups of the sweeps": [setups()],
-        "Reports without a number that can be used": [as_list(remarks)],
-        "Sources": ["Numbers are facts with a source. How to add one: docs/evidence.md.", source_table()],
-    }
     parts: list[Part] = [
         reach_text(),
         sweeps_text(),
@@ -56,7 +49,11 @@ def evidence_page(_scale: str) -> Page:
         " last column: where the printed value lies, against the range of 95 % of further such runs; *close*: in that"
         " of 99 % (docs/statistics.md).",
         counts_text(),
-        *(Fold(summary, inside) for summary, inside in folds.items()),
+        Fold(f"Methods with few runs: {len(few)} groups", ["Is a number missing? Open an issue.", Table(HEAD, few)]),
+        Fold("What picking the best of several seeds adds", selection_parts()),
+        Fold("The setups of the sweeps", [setups()]),
+        Fold("Reports without a number that can be used", [as_list(remarks)]),
+        Fold("Sources", ["Numbers are facts with a source. How to add one: docs/evidence.md.", source_table()]),
         "Regenerate: `snakemake -j4 results/evidence.md`.",
     ]
     return Page("Does it reproduce?", "", parts)

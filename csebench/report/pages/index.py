@@ -78,20 +78,16 @@ def state(view: GridView) -> str:
 
 def coverage(views: list[GridView]) -> list[Table]:
     """Tables and figures × papers: how many of the runs of each have scores."""
-    by_place = {(view.paper, view.name): view for view in views}
-    tables = []
-    for kind in ("table", "figure"):
-        body = []
-        for name in sorted({name for _, name in by_place if name.startswith(kind)}, key=by_number):
-            links = [""] * len(paper_names())
-            for column, paper_name in enumerate(paper_names()):
-                if view := by_place.get((paper_name, name)):
-                    label = state(view)
-                    if label in ("complete", "partial", "missing"):
-                        done, shown = view.progress
-                        all_new = done == shown and not view.outdated
-                        label = f"{shown} runs" if all_new else f"{label}: {scored_text(done, shown, view.outdated)}"
-                    links[column] = f"[{label}]({paper_name}/{name}.md)"
-            body.append([f"[{grid_label(name)}]({name}.md)" if kind == "table" else grid_label(name), *links])
-        tables.append(Table(["", *(paper(name).label for name in paper_names())], body))
-    return tables
+    links: dict[str, dict[str, str]] = {}  # by table or figure and paper
+    for view in views:
+        label, (done, shown) = state(view), view.progress
+        if label in ("complete", "partial", "missing"):
+            all_new = done == shown and not view.outdated
+            label = f"{shown} runs" if all_new else f"{label}: {scored_text(done, shown, view.outdated)}"
+        links.setdefault(view.name, {})[view.paper] = f"[{label}]({view.paper}/{view.name}.md)"
+    rows = {"table": [], "figure": []}
+    for name in sorted(links, key=by_number):
+        kind = "figure" if name.startswith("figure") else "table"
+        label = f"[{grid_label(name)}]({name}.md)" if kind == "table" else grid_label(name)
+        rows[kind].append([label, *(links[name].get(paper_name, "") for paper_name in paper_names())])
+    return [Table(["", *(paper(name).label for name in paper_names())], of_kind) for of_kind in rows.values()]

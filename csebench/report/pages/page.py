@@ -48,26 +48,19 @@ class Page:
     scale_line: str  # at which scale, and what that can say
     parts: Sequence[Part]
 
-    @property
-    def tables(self) -> list[Table]:
-        """The tables that are not folded."""
-        return [part for part in self.parts if isinstance(part, Table)]
-
     def write(self, form: str) -> str:
         """The page in `markdown`, or its tables in `latex`, `csv` or `json`."""
         if form == "markdown":
-            head = [
-                f"# {escape_html(self.title)}",
-                *([f"*{escape_html(self.scale_line)}*"] if self.scale_line else []),
-            ]
-            return "\n\n".join([*head, *map(part_markdown, self.parts)]) + "\n"
+            head = [f"# {self.title}", *([f"*{self.scale_line}*"] if self.scale_line else [])]
+            return "\n\n".join(map(part_markdown, [*head, *self.parts])) + "\n"
+        tables = [part for part in self.parts if isinstance(part, Table)]  # those that are not folded
         if form == "latex":
-            tables = (tabulate(t.rows, t.head, "latex_booktabs", disable_numparse=True) for t in self.tables)
-            return "\n\n".join(tables) + "\n"
+            texts = (tabulate(t.rows, t.head, "latex_booktabs", disable_numparse=True) for t in tables)
+            return "\n\n".join(texts) + "\n"
         if form == "csv":
-            return "\n".join(csv_text(t.head, records(t.head, t.rows)) for t in self.tables)
-        tables = [{"title": t.title, "rows": records(t.head, t.rows)} for t in self.tables]
-        return json_text({"title": self.title, "scale": self.scale_line, "tables": tables}) + "\n"
+            return "\n".join(csv_text(t.head, records(t.head, t.rows)) for t in tables)
+        content = [{"title": t.title, "rows": records(t.head, t.rows)} for t in tables]
+        return json_text({"title": self.title, "scale": self.scale_line, "tables": content}) + "\n"
 
 
 def relative_path(paper_name: str, name: str, scale: str, ending: str, folder: Path) -> str:
@@ -82,20 +75,14 @@ def part_markdown(part: Part) -> str:
         inside = map(part_markdown, part.parts)
         return "\n\n".join([f"<details><summary>{escape_html(part.summary)}</summary>", *inside, "</details>"])
     if isinstance(part, Table):
-        title = [f"**{part.title}**"] if part.title else []
-        return "\n\n".join([*title, markdown_table(part.head, part.rows)])
+        lines = [f"| {' | '.join(map(escape_cell, row))} |" for row in (part.head, *part.rows)]
+        lines.insert(1, "|---" * len(part.head) + "|")
+        return f"**{part.title}**\n\n" * bool(part.title) + "\n".join(lines)
     return escape_html(part)
 
 
 def as_list(lines: Iterable[str]) -> str:
     return "\n".join(f"- {line}" for line in lines)
-
-
-def markdown_table(head: Iterable[str], body: Iterable[Sequence[str]]) -> str:
-    """A table of texts, without padding."""
-    head = [escape_cell(text) for text in head]
-    lines = [f"| {' | '.join(map(escape_cell, row))} |" for row in body]
-    return "\n".join([f"| {' | '.join(head)} |", "|---" * len(head) + "|", *lines])
 
 
 def escape_cell(text: str) -> str:

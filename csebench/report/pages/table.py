@@ -1,5 +1,6 @@
 """The page of a table or figure: its answer, a picture, our scores; folded, what is printed and how it was made."""
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from math import inf
@@ -7,7 +8,7 @@ from pathlib import Path
 
 from csebench.base.project import REPOSITORY
 from csebench.plan import targets
-from csebench.plan.catalog import DEFAULT_SCALE, GENERATED, SIDE_BY_SIDE, VARIANTS, paper
+from csebench.plan.catalog import DEFAULT_SCALE, GENERATED, RESULTS, SIDE_BY_SIDE, VARIANTS, paper
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.grids import recipe_values
 from csebench.plan.papers import Figure, SettingsTable
@@ -45,23 +46,18 @@ def table_page(page: targets.Page) -> Page:
         (view,) = views
         said, shown, folds = view_parts(view, folder)
         tuned = tuning_parts(page.scale) if view.paper == SIDE_BY_SIDE else []
-        title = page_title(page) if view.paper in GENERATED else heading(view)
-        return Page(title, scale_line(page), [*status_line(view), *said, *shown, *folds, *tuned, *made(page)])
-    answers, sections = [], []
+        parts = [*status_line(view), *said, *shown, *folds, *tuned, *made(page)]
+        return Page(heading(view), scale_line(page), parts)
+    of_variants, firsts, sections = page.papers == (VARIANTS,), [], []
     for view in views:
         said, shown, folds = view_parts(view, folder)
         title, page_of_it = heading(view), relative_path(view.paper, view.name, view.scale, "md", folder)
-        answers += [(title if view.paper in GENERATED else f"[{title}]({page_of_it})", one) for one in said[:1]]
+        firsts += [(title if of_variants else f"[{title}]({page_of_it})", one) for one in said[:1]]
         details = [Fold("Details", folds)] if folds else []
         sections += [f"## {title}", *status_line(view), *said[1:], *shown, *details]
-    legends = [HOW_VARIANTS] if page.papers == (VARIANTS,) else []
-    return Page(page_title(page), scale_line(page), [*legends, as_list(by_text(answers)), *sections, *made(page)])
-
-
-def page_title(page: targets.Page) -> str:
-    if page.papers == (VARIANTS,):
-        return "Papers and released code"
-    return "All methods" if page.name == SIDE_BY_SIDE else f"{grid_label(page.name)} of all papers"
+    title = paper(VARIANTS).title if of_variants else f"{grid_label(page.name)} of all papers"
+    legends = [HOW_VARIANTS] if of_variants else []
+    return Page(title, scale_line(page), [*legends, as_list(by_text(firsts)), *sections, *made(page)])
 
 
 def heading(view: GridView) -> str:
@@ -74,7 +70,7 @@ def heading(view: GridView) -> str:
 
 def status_line(view: GridView) -> list[str]:
     """How many runs have scores, where some have none or old ones."""
-    done, wanted = view.progress if not isinstance(view.grid, SettingsTable) else (0, 0)
+    done, wanted = view.progress
     parts = [f"{done} of {wanted} runs are scored"] if 0 < done < wanted else []
     if view.outdated:
         parts.append(f"{STALE}: {view.outdated} of them with an older code version or other settings")
@@ -88,14 +84,18 @@ def view_parts(view: GridView, folder: Path) -> tuple[list[str], list[Part], lis
     """On a page in a folder: the answers; picture, table and legend; what is folded."""
     if isinstance(view.grid, SettingsTable):
         return settings_parts(view, view.grid)
-    answered = answers(view)
-    parts: list[Part] = [*picture(view, answered, folder)]
+    answered, is_figure = answers(view), isinstance(view.grid, Figure)
+    title = view.grid.title * has_values(view) if is_figure else forest_title(view, answered)
+    file = relative_path(view.paper, view.name, view.scale, "svg", folder)
+    parts: list[Part] = [Picture(file, title)] if title else []
     shown = [i for i in row_order(view) if any(cell.plan.specs for cell in view.rows[i])]
-    if shown and (has_values(view) or not isinstance(view.grid, Figure)):
-        parts += [*score_tables(view, shown), *legend(view, shown)]
+    if shown and (has_values(view) or not is_figure):
+        columns = view.score_grid.columns if view.scale != DEFAULT_SCALE else []
+        best = [best_rows(view, column) for column in columns]
+        parts += [*score_tables(view, shown, best), *legend(view, shown, best)]
     printed = printed_fold(view, folded=bool(shown))
     parts += [] if shown else printed
-    folds = [*(printed if shown else []), *others_fold(view)]
+    folds = [*(printed if shown else []), *others_fold(view, folder)]
     if answered and view.scale != DEFAULT_SCALE:
         compared: list[Part] = []
         for answer in answered:
@@ -103,7 +103,10 @@ def view_parts(view: GridView, folder: Path) -> tuple[list[str], list[Part], lis
             compared += [answer.family.question, Table(words.COMPARISON_HEAD, rows)]
         count = sum(len(answer.comparisons) for answer in answered)
         folds.append(Fold(f"Every declared comparison: {count}", [*compared, HOW_COMPARED]))
-    folds += [*claims_fold(view, folder), *texts_fold(view)]
+    claims = [] if view.scale == DEFAULT_SCALE else judge_all(view.scale, [view.paper], view.name)
+    if claims:
+        folds.append(Fold(f"Claims about it: {len(claims)}", [sentence_table(claims, view.scale, folder)]))
+    folds += texts_fold(view)
     if notes := [*view.grid.notes, *by_text(missing_scores(view))]:
         folds.append(Fold("Notes, and rows not run here", [as_list(notes)]))
     return answer_lines(view, answered), parts, folds
@@ -177,25 +180,16 @@ def printed_lead(answer: Answer) -> str:
     return f"{row}'s lead over {against} (printed {c.printed:+.2f}) {shown}: {gain}{bound}."
 
 
-def picture(view: GridView, answered: list[Answer], folder: Path) -> list[Picture]:
-    """The figure itself, where it has something to draw; of a table, the forest plot of its comparisons."""
-    file = relative_path(view.paper, view.name, view.scale, "svg", folder)
-    drawn = view.scale != DEFAULT_SCALE and view.paper != VARIANTS
-    tested = drawn and any(c.p is not None for answer in answered for c in answer.comparisons)
-    if isinstance(view.grid, Figure):
-        return [Picture(file, view.grid.title)] if has_values(view) else []
-    return [Picture(file, answer_title(answered))] if tested else []
-
-
 def has_values(view: GridView) -> bool:
     """Whether a figure has anything to draw."""
     cells = [cell for row in view.rows for cell in row]
     return any(cell.values or (cell.published and cell.judged) for cell in cells)
 
 
-def answer_title(answered: list[Answer]) -> str:
-    """The first clause of the answer, which is the title of the picture too."""
-    if not answered:
+def forest_title(view: GridView, answered: list[Answer]) -> str:
+    """The first clause of the answer, the title of a table's forest plot; empty where it has none."""
+    tested = any(c.p is not None for answer in answered for c in answer.comparisons)
+    if not tested or view.scale == DEFAULT_SCALE or view.paper == VARIANTS:
         return ""
     first = answered[0]
     if not first.family.primary:
@@ -212,12 +206,10 @@ def row_order(view: GridView) -> list[int]:
     return sorted(rows, key=lambda i: (is_control(average[i]), -average[i].mean if average[i].values else inf))
 
 
-def score_tables(view: GridView, shown: list[int]) -> list[Table]:
-    """Our scores; rows that learn with labels are a table of their own."""
-    columns, bold = view.score_grid.columns, set()
-    for j, column in enumerate(columns if view.scale != DEFAULT_SCALE else ()):
-        bold |= {(row, j) for rows in best_rows(view, column) if len(rows) == 1 for row in rows}
-    head = ["Model", *(column.label for column in columns)]
+def score_tables(view: GridView, shown: list[int], best: list[list[set[int]]]) -> list[Table]:
+    """Our scores, bold where one row is best in a column; rows that learn with labels are a table of their own."""
+    bold = {(i, j) for j, sets in enumerate(best) for rows in sets if len(rows) == 1 for i in rows}
+    head = ["Model", *(column.label for column in view.score_grid.columns)]
     tables: dict[bool, list[list[str]]] = {False: [], True: []}  # by whether a row learns with labels
     for i in shown:
         of, cells = block(view, i), view.rows[i]
@@ -239,32 +231,30 @@ def cell_text(cell: Cell, bold: bool) -> str:
     return f"{text} ({words.spaced(cell.published)}{f' {sign}' if sign else ''})"
 
 
-def legend(view: GridView, shown: list[int]) -> list[Part]:
+def legend(view: GridView, shown: list[int], best: list[list[set[int]]]) -> list[Part]:
     """How to read the cells, and which rows may be best in the columns that sum up the table; folded where these are
     many."""
     cells = [cell for i in shown for cell in view.rows[i]]
     seeds, metrics = words.ends_text(len(cell.values) for cell in cells), {}
     for cell in cells:
         metrics.setdefault(cell.factor, set()).update({cell.plan.metric} - {""})
-    units = {factor: f" × {factor:g}" if factor != 1 else "" for factor in metrics}
-    measures = [f"{', '.join(sorted(of))}{units[factor]}" for factor, of in metrics.items() if of]
+    measures = [f"{', '.join(sorted(of))}{f' × {factor:g}' * (factor != 1)}" for factor, of in metrics.items() if of]
     parts = [f"Mean ± standard deviation of {seeds} seed{'s' * (seeds != '1')}, {'; '.join(measures)}."]
     if view.judged:
         parts.append(f"Behind it the printed value: {', '.join(f'{sign} {name}' for name, sign in SIGNS.items())}.")
-    any_bold, columns = False, {}
-    for column in view.score_grid.columns if view.scale != DEFAULT_SCALE else ():
-        for rows in best_rows(view, column):
-            any_bold |= len(rows) == 1
-            if len(rows) > 1 and column in averages(view):
+    parts += ["Bold: best at 95 %."] if any(len(rows) == 1 for sets in best for rows in sets) else []
+    columns: dict[tuple[str, ...], list[str]] = {}  # by the rows that may be best in them
+    for column, sets in zip(view.score_grid.columns, best, strict=False):
+        for rows in sets if column in averages(view) else ():
+            if len(rows) > 1:
                 labels = tuple(words.short_label(view.grid.rows[i].label) for i in sorted(rows))
                 columns.setdefault(labels, []).append(column.label)
-    parts += ["Bold: best at 95 %."] if any_bold else []
-    best = [f"{', '.join(labels)}: {', '.join(rows)}." for rows, labels in columns.items()]
-    many = len(best) > 2 or any(len(rows) > words.MOST_NAMES for rows in columns)
-    parts += [] if many else [f"Possibly best in {text}" for text in best]
+    lines = [f"{', '.join(labels)}: {', '.join(rows)}." for rows, labels in columns.items()]
+    many = len(lines) > 2 or any(len(rows) > words.MOST_NAMES for rows in columns)
+    parts += [] if many else [f"Possibly best in {line}" for line in lines]
     if any(cell.ours is None for cell in cells):
         parts.append("–: no run or no number.")
-    folded = [Fold("Possibly best, by column", [as_list(best)])] if many else []
+    folded = [Fold("Possibly best, by column", [as_list(lines)])] if many else []
     if view.sentences_seen:
         parts.append(f"Columns limit the training pool; every run sees {view.sentences_seen:,} sentences.")
     return [" ".join(parts), *folded]
@@ -309,16 +299,17 @@ def table_of(view: GridView, text: Callable[[Cell], str | None]) -> Table:
     return Table(["Model", *(view.score_grid.columns[i].label for i in columns)], body)
 
 
-def others_fold(view: GridView) -> list[Part]:
-    """Scores of runs that other people published, and how these runs differ."""
+def others_fold(view: GridView, folder: Path) -> list[Part]:
+    """Scores of runs that other people published, and their sources, on a page in a folder."""
     table = table_of(view, others_text)
     if not table.rows:
         return []
-    known = [(cell.plan.row, cell.others) for cells in view.rows for cell in cells if cell.others]
-    lines = as_list(by_text((row.label, f"{o.kind}, {', '.join(o.sources)}: {o.differs(row)}.") for row, o in known))
+    known = [(cell.plan.row.label, cell.others) for cells in view.rows for cell in cells if cell.others]
+    sources = as_list(by_text((label, f"{runs.kind}, {', '.join(runs.sources)}.") for label, runs in known))
     printed = "; in brackets what these runs say of the printed value" * is_printed(view)
-    text = f"Not mixed with ours{printed}."
-    return [Fold("Others' runs on the paper's encoder", [text, table, lines])]
+    evidence = os.path.relpath(RESULTS / "evidence.md", folder)
+    text = f"Not mixed with ours{printed}. [How the sweeps were made, and all sources]({evidence})."
+    return [Fold("Others' runs on the paper's encoder", [text, table, sources])]
 
 
 def others_text(cell: Cell) -> str | None:
@@ -331,14 +322,6 @@ def others_text(cell: Cell) -> str | None:
     if published is None:
         return text
     return f"{text} (printed {words.spaced(published)}: {cell.others.verdict(published, cell.published_seeds).name})"
-
-
-def claims_fold(view: GridView, folder: Path) -> list[Part]:
-    """What the paper says of a table, judged, on a page in a folder."""
-    if view.paper in GENERATED or view.scale == DEFAULT_SCALE:
-        return []
-    claims = judge_all(view.scale, [view.paper], view.name)
-    return [Fold(f"Claims about it: {len(claims)}", [sentence_table(claims, view.scale, folder)])] if claims else []
 
 
 def texts_fold(view: GridView) -> list[Part]:
@@ -391,16 +374,16 @@ def made(page: targets.Page) -> list[Part]:
 
 def settings_parts(view: GridView, table: SettingsTable) -> tuple[list[str], list[Part], list[Part]]:
     """A table of settings with cells `128 (128 ✓)`: the value in the recipe at scale paper, and the printed one."""
-    signs, equal_count, printed_count, body = {True: " ✓", False: " ≠", None: ""}, 0, 0, []
+    signs, body = Counter(), []
     for row in table.rows:
         cells = []
         for printed, ours in zip(row.values, recipe_values(view.paper, view.name, row.param), strict=True):
-            equal = None if printed is None else float(printed) == float(f"{ours:g}")
-            printed_count += printed is not None
-            equal_count += bool(equal)
-            cells.append(f"{ours:g} ({printed or '–'}{signs[equal]})")
+            sign = "" if printed is None else " ✓" if float(printed) == float(f"{ours:g}") else " ≠"
+            signs[sign] += 1
+            cells.append(f"{ours:g} ({printed or '–'}{sign})")
         body.append([row.label, *cells])
     legend = "The value in the recipe at scale paper (printed value); ✓ equal, ≠ different, – not printed."
     shown: list[Part] = [Table(["Setting", *(column.label for column in table.columns)], body), legend]
     folds: list[Part] = [Fold("Notes", [as_list(table.notes)])] if table.notes else []
-    return [f"**{equal_count} of {printed_count} printed settings equal the recipes.**"], shown, folds
+    equal, printed = signs[" ✓"], signs.total() - signs[""]
+    return [f"**{equal} of {printed} printed settings equal the recipes.**"], shown, folds
