@@ -245,8 +245,7 @@ def check_similar_rows() -> Iterator[Finding]:
         if groups[i] != groups[j] and are_copies(a, b):
             groups = [groups[i] if group == groups[j] else group for group in groups]
     for group in sorted({*groups}):
-        if finding := describe_copies([row for row, of in zip(rows, groups, strict=True) if of == group]):
-            yield finding
+        yield from differing_copies([row for row, of in zip(rows, groups, strict=True) if of == group])
 
 
 def are_copies(a: dict[tuple, PrintedCell], b: dict[tuple, PrintedCell]) -> bool:
@@ -260,8 +259,8 @@ def are_copies(a: dict[tuple, PrintedCell], b: dict[tuple, PrintedCell]) -> bool
     return cells[0][0].place != cells[1][0].place and not settings[0] & settings[1]
 
 
-def describe_copies(rows: list[dict[tuple, PrintedCell]]) -> Finding | None:
-    """What differs in rows that are copies of one; None where nothing does."""
+def differing_copies(rows: list[dict[tuple, PrintedCell]]) -> Iterator[Finding]:
+    """What differs in rows that are copies of one, as one finding."""
     texts, off = [], (0.0, 1.0)
     for score in dict.fromkeys(chain.from_iterable(rows)):
         by_value: dict[tuple, list[PrintedCell]] = {}
@@ -274,12 +273,11 @@ def describe_copies(rows: list[dict[tuple, PrintedCell]]) -> Finding | None:
         values = [f"{same[0].value.text} in {', '.join(place_label(one.place) for one in same)}" for same in alike]
         _, task, _, size = score
         texts.append(f"{task}{'' if size == '100%' else f' ({size})'}: {'; '.join(values)}")
-    if not texts:
-        return None
     firsts = [next(iter(row.values())) for row in rows]
     labels = " = ".join(dict.fromkeys(cell.row.label for cell in firsts))
     places = tuple(dict.fromkeys(cell.place for cell in firsts))
-    return Finding(NEAR_DUPLICATE, size_severity(*off), places, f"{labels}, but {'. '.join(texts)}")
+    if texts:
+        yield Finding(NEAR_DUPLICATE, size_severity(*off), places, f"{labels}, but {'. '.join(texts)}")
 
 
 def place_label(place: Place) -> str:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.grids import CellPlan, find_grid, plan_grid, untrained_cell
-from csebench.plan.papers import Figure, Grid, Published, Row, SettingsTable
+from csebench.plan.papers import Figure, Grid, Published, SettingsTable
 from csebench.plan.registry import declaration, protocol
 from csebench.plan.spec import Spec
 from csebench.plan.targets import unavailable
@@ -159,7 +159,8 @@ def printed_view(paper_name: str, name: str, scale: str) -> GridView:
         return GridView(paper_name, name, scale, grid, [])
     rows, here = [], read_scale(scale)
     for plans in plan_grid(paper_name, name, scale):
-        role = published_encoder(grid, plans[0].row)
+        row = plans[0].row
+        role = (row.evidence and row.evidence.encoder) or (row.run and row.run.encoder) or grid.encoder
         judged = not here.differs and here.encoders.get(role) == read_scale(PAPER_SCALE).encoders.get(role)
         cells = [
             Cell(
@@ -173,15 +174,10 @@ def printed_view(paper_name: str, name: str, scale: str) -> GridView:
                 published_evaluator=grid.column_evaluator(plan.column),
                 judged=judged,
             )
-            for plan, published in zip(plans, plans[0].row.values, strict=True)
+            for plan, published in zip(plans, row.values, strict=True)
         ]
         rows.append(cells)
     return GridView(paper_name, name, scale, grid, _with_derived(grid, rows))
-
-
-def published_encoder(grid: Grid, row: Row) -> str:
-    """The role of the encoder behind a row's published values."""
-    return (row.evidence and row.evidence.encoder) or (row.run and row.run.encoder) or grid.encoder
 
 
 def _with_scores(cell: Cell, scale: str) -> Cell:

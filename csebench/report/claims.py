@@ -214,11 +214,8 @@ def contrast_printed(claim: Claim, here: GridView, versus: str, column: str, pai
         return NO_NUMBERS
     sign, unit = (-1 if claim.lower else 1), max(value.unit for value in printed)
     if claim.statistic == "std":
-        (a_std, b_std), (a_seeds, b_seeds) = ([v.std for v in printed], [c.published_seeds for c in pairs[0]])
-        if a_std is None or b_std is None:
-            return NO_NUMBERS
-        p = f_test(a_std, a_seeds, b_std, b_seeds)
-        return Contrast(versus, column, sign * (a_std - b_std), p=p, unit=unit)
+        sides = [(value.std, cell.published_seeds) for value, cell in zip(printed, pairs[0], strict=True)]
+        return contrast_deviations(versus, column, sign, sides, unit) or NO_NUMBERS
     difference = sign * float(np.mean([a.value - b.value for a, b in zip(printed[::2], printed[1::2], strict=True)]))
     rows = zip(*(without_shared_baseline(*pair) for pair in pairs), strict=True)
     variance = add([row_variance(row) for row in rows])
@@ -239,10 +236,8 @@ def contrast_runs(claim: Claim, here: GridView, versus: str, column: str, pairs:
         return "runs see fewer sentences than either column has"
     sign = -1 if claim.lower else 1
     if claim.statistic == "std":
-        a, b = (stats.summarise(cell.values.values()) for cell in cells)
-        if a.std is None or b.std is None:
-            return "one seed"
-        return Contrast(versus, column, sign * (a.std - b.std), p=f_test(a.std, a.n, b.std, b.n))
+        sides = [(cell.ours.std, cell.ours.n) for cell in cells if cell.ours]
+        return contrast_deviations(versus, column, sign, sides) or "one seed"
     terms = [(s * sign / len(pairs), cell) for pair in pairs for s, cell in zip((1, -1), pair, strict=True)]
     estimate = compare.estimate_of(terms, here.scale)
     if estimate.is_within(SLACK):
@@ -272,14 +267,18 @@ def without_shared_baseline(a: Cell, b: Cell) -> tuple[Cell, Cell]:
     return a, b
 
 
-def f_test(std1: float, n1: int, std2: float, n2: int) -> float | None:
-    """Two-sided p of the F test that two deviations over n1 and n2 seeds are equal; None where it is undefined."""
+def contrast_deviations(
+    versus: str, column: str, sign: int, sides: list[tuple[float | None, int]], unit: float = 0.0
+) -> Contrast | None:
+    """Of two deviations over so many seeds, by the two-sided F test; None where one is not known."""
     from scipy.special import fdtrc
 
-    if not (std1 and std2 and n1 > 1 and n2 > 1):
+    (a, n), (b, m) = sides
+    if a is None or b is None:
         return None
-    upper = float(fdtrc(n1 - 1, n2 - 1, (std1 / std2) ** 2))
-    return 2 * min(upper, 1 - upper)
+    upper = float(fdtrc(n - 1, m - 1, (a / b) ** 2)) if a and b and n > 1 and m > 1 else None
+    p = None if upper is None else 2 * min(upper, 1 - upper)
+    return Contrast(versus, column, sign * (a - b), p=p, unit=unit)
 
 
 def judge_row(claim: Claim, contrasts: Sequence[Contrast | str], digits: int) -> Judgement:

@@ -163,10 +163,8 @@ def row_pairs(view: GridView, family: Family) -> list[tuple[int, int]]:
     grid, pairs = view.score_grid, []
     for row, against in family.rows:
         base = grid.row(against)
-        if row != OTHERS:
-            pairs.append((grid.row(row), base))
-            continue
-        pairs += [(i, base) for i in range(len(grid.rows)) if i != base and block(view, i) == block(view, base)]
+        alike = (i for i in range(len(grid.rows)) if i != base and block(view, i) == block(view, base))
+        pairs += [(i, base) for i in (alike if row == OTHERS else [grid.row(row)])]
     return pairs
 
 
@@ -200,9 +198,8 @@ def block(view: GridView, index: int) -> tuple | None:
     cells = [cell for cell in view.rows[index] if cell.plan.specs]
     if not cells or is_control(cells[0]):
         return None
-    corpus = declaration(cells[0].plan.specs[0].method).corpus
-    recipe = cells[0].plan.row.run
-    return (recipe and recipe.encoder) or view.score_grid.encoder, corpus
+    recipe, method = cells[0].plan.row.run, declaration(cells[0].plan.specs[0].method)
+    return (recipe and recipe.encoder) or view.score_grid.encoder, method.corpus
 
 
 def judged(comparison: Comparison, p_family: float, count: int) -> Comparison:
@@ -248,15 +245,13 @@ def compare(view: GridView, row: int, against: int, columns: Sequence[int], refu
         return replace(about, relation=state[0], reason=state[1])
     terms = weighted(pairs)
     estimate = estimate_of(terms, view.scale)
-    low, high = estimate.interval()
     if estimate.is_within(SLACK):
         return replace(about, relation=NOT_ASKED, reason=EQUAL_SCORES)
-    comparison = replace(about, estimate=estimate)
     if estimate.error()[0] == inf or (estimate.seed_sd is None and not all(is_deterministic(c) for _, c in terms)):
-        return replace(comparison, relation=ONE_SEED)
-    comparison = replace(comparison, p=estimate.p(), low=low, high=high)
+        return replace(about, relation=ONE_SEED, estimate=estimate)
     relation = INACTIVE_HERE if estimate.is_within(INACTIVE) else NOT_SHOWN
-    return judged(replace(comparison, relation=relation), comparison.p or 0.0, 1)
+    p, (low, high) = estimate.p(), estimate.interval()
+    return judged(replace(about, relation=relation, estimate=estimate, p=p, low=low, high=high), p or 0.0, 1)
 
 
 def can_be_run(cell: Cell) -> bool:
@@ -297,10 +292,8 @@ def weighted(pairs: Sequence[tuple[Cell, Cell]]) -> list[tuple[float, Cell]]:
 
 def estimate_of(terms: Sequence[tuple[float, Cell]], scale: str) -> Estimate:
     """A weighted sum of cells over the seeds that they share, with its errors over seeds and items."""
-    weights = [weight for weight, _ in terms]
-    values = combine_by_seed(
-        lambda *v: sum(w * x for w, x in zip(weights, v, strict=True)), *(cell for _, cell in terms)
-    )
+    weights, cells = [weight for weight, _ in terms], [cell for _, cell in terms]
+    values = combine_by_seed(lambda *v: sum(w * x for w, x in zip(weights, v, strict=True)), *cells)
     summary, variance = stats.summarise(values.values()), item_variance(terms, scale)
     return Estimate(summary.mean, summary.n, summary.std, None if variance is None else sqrt(variance))
 

@@ -48,11 +48,9 @@ def row_variance(cells: Sequence[Cell], of_one_run: bool = False) -> Variance:
 
 def is_whole_average(cells: list[Cell]) -> bool:
     """Whether cells are single runs of exactly the tasks that their protocol averages."""
-    evaluators = {cell.published_evaluator for cell in cells}
     single = all(c.published is not None and c.published.std is None and not c.parts for c in cells)
-    tasks = [cell.plan.column.task for cell in cells]
-    of_all = len(evaluators) == 1 and tasks == tasks_of(evaluators.pop())
-    return single and len(tasks) > 1 and of_all
+    tasks, evaluators = [cell.plan.column.task for cell in cells], {cell.published_evaluator for cell in cells}
+    return single and len(tasks) > 1 and len(evaluators) == 1 and tasks == tasks_of(evaluators.pop())
 
 
 def printed_variance(cell: Cell, of_one_run: bool = False) -> Variance:
