@@ -142,7 +142,7 @@ def cells(name: str, scale: str, row: str | None, column: str | None) -> Iterato
             if others:
                 n, mean, std = others.summary.n, others.summary.mean, others.summary.std
                 theirs = {"kind": others.kind, "n": n, "mean": mean, "std": std, "sources": others.sources}
-                theirs["values"] = others.values
+                theirs |= {"values": others.values, "differs": others.differs(plan.row)}
                 score = cell.number(mean) if std is None else f"{cell.number(mean)} ± {cell.number(std)}"
                 known["others"] = ", ".join([score, counted(n, "run"), others.kind, *others.sources])
             if cell.absent or plan.missing:

@@ -56,6 +56,13 @@ class Group:
             return stats.verdict(self.values, printed, seeds)
         return stats.verdict_on(self.summary, printed, seeds)
 
+    def differs(self, row: Row) -> str:
+        """How runs differ from the authors' recipe, and in batch, learning rate and steps from a row's."""
+        first, *others = self.evidence
+        if others:
+            return f"{len(self.sources)} sources with their own setups"
+        return "; ".join(filter(None, (budget(first.setup, row), circumstances(first.setup))))
+
     def reach(self, value: float) -> int:
         """How many runs are at or above a value."""
         return sum(v >= value - SLACK for v in self.values)
@@ -162,10 +169,16 @@ def others(paper_name: str, grid: Grid, row: Row, column: Column) -> Group | Non
     return replace(largest, summary=summary, runs=(), values=values)
 
 
-def budget(setup: Setup) -> str:
-    """`batch 64, learning rate 3e-5, 15,625 steps`."""
-    known = {"batch {}": setup.batch_size, "learning rate {}": setup.learning_rate, "{:,} steps": setup.steps}
-    return ", ".join(text.format(value) for text, value in known.items() if value is not None)
+def budget(setup: Setup, row: Row | None = None) -> str:
+    """`batch 64 (this row: 50), learning rate 3e-5, 15,625 steps`."""
+    params = row.run.params if row is not None and row.run is not None else {}
+    parts = []
+    for name, text in (("batch_size", "batch {}"), ("learning_rate", "learning rate {}"), ("steps", "{:,} steps")):
+        theirs, here = getattr(setup, name), params.get(name)
+        if theirs is not None:
+            same = here is None or str(theirs) == str(here) or float(theirs) == float(here)
+            parts.append(text.format(theirs) + ("" if same else f" (this row: {here:g})"))
+    return ", ".join(parts)
 
 
 def circumstances(setup: Setup) -> str:

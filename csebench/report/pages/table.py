@@ -1,6 +1,5 @@
 """The page of a table or figure: its answer, a picture, our scores; folded, what is printed and how it was made."""
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from math import inf
@@ -8,7 +7,7 @@ from pathlib import Path
 
 from csebench.base.project import REPOSITORY
 from csebench.plan import targets
-from csebench.plan.catalog import DEFAULT_SCALE, GENERATED, RESULTS, SIDE_BY_SIDE, VARIANTS, paper
+from csebench.plan.catalog import DEFAULT_SCALE, GENERATED, SIDE_BY_SIDE, VARIANTS, paper
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.grids import recipe_values
 from csebench.plan.papers import Figure, SettingsTable
@@ -95,7 +94,7 @@ def view_parts(view: GridView, folder: Path) -> tuple[list[str], list[Part], lis
         parts += [*score_tables(view, shown, best), *legend(view, shown, best)]
     printed = printed_fold(view, folded=bool(shown))
     parts += [] if shown else printed
-    folds = [*(printed if shown else []), *others_fold(view, folder)]
+    folds = [*(printed if shown else []), *others_fold(view)]
     if answered and view.scale != DEFAULT_SCALE:
         compared: list[Part] = []
         for answer in answered:
@@ -298,17 +297,16 @@ def table_of(view: GridView, text: Callable[[Cell], str | None]) -> Table:
     return Table(["Model", *(view.score_grid.columns[i].label for i in columns)], body)
 
 
-def others_fold(view: GridView, folder: Path) -> list[Part]:
-    """Scores of runs that other people published, and their sources, on a page in a folder."""
+def others_fold(view: GridView) -> list[Part]:
+    """Scores of runs that other people published, and how these runs differ."""
     table = table_of(view, others_text)
     if not table.rows:
         return []
-    known = [(cell.plan.row.label, cell.others) for cells in view.rows for cell in cells if cell.others]
-    sources = as_list(by_text((label, f"{runs.kind}, {', '.join(runs.sources)}.") for label, runs in known))
+    known = [(cell.plan.row, cell.others) for cells in view.rows for cell in cells if cell.others]
+    lines = as_list(by_text((row.label, f"{o.kind}, {', '.join(o.sources)}: {o.differs(row)}.") for row, o in known))
     printed = "; in brackets what these runs say of the printed value" * is_printed(view)
-    evidence = os.path.relpath(RESULTS / "evidence.md", folder)
-    text = f"Not mixed with ours{printed}. [How the sweeps were made, and all sources]({evidence})."
-    return [Fold("Others' runs on the paper's encoder", [text, table, sources])]
+    text = f"Not mixed with ours{printed}."
+    return [Fold("Others' runs on the paper's encoder", [text, table, lines])]
 
 
 def others_text(cell: Cell) -> str | None:
