@@ -19,6 +19,7 @@ from tabulate import tabulate
 from csebench.base.terminal import bar
 from csebench.plan import targets
 from csebench.plan.papers import SettingsTable
+from csebench.plan.registry import tasks_of
 from csebench.report import compare
 from csebench.report.cells import grid_view
 from csebench.report.stats import LEVEL
@@ -29,8 +30,9 @@ SEED = 0
 def item_effects(terms, scale):
     """(DRAWS,) replicates of a weighted sum of cells, by the items that they are of."""
     sums = {}
-    for weight, cell in (leaf for term in terms for leaf in compare.leaves(*term)):
-        for task in (tasks := compare.tasks_of(cell)):
+    for weight, cell in (leaf for share, term in terms for leaf in term.weighted_leaves(share)):
+        tasks = tasks_of(cell.plan.evaluator) if cell.plan.task == "Avg." else [cell.plan.task]
+        for task in tasks:
             runs = tuple(spec.run_id for spec in cell.plan.specs)
             items, replicates = compare.mean_replicates(runs, cell.plan.evaluator, task, cell.plan.metric, scale)
             sums[items] = sums.get(items, 0.0) + weight * cell.factor / len(tasks) * replicates

@@ -68,7 +68,7 @@ def show_power(args):
     if args.target == ["claims"]:
         head, legend, tables = power.CLAIMS_HEAD, power.CLAIMS_LEGEND, {}
         columns = [name for name in head if name not in ("paper", "row", "column", "sd")]
-        for row in power.claim_rows(hardest=not args.json):
+        for row in power.claim_rows():
             if args.json or power.UNKNOWN not in row:
                 tables.setdefault(row[0], []).append(row)
     else:

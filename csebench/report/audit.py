@@ -67,8 +67,13 @@ def findings() -> list[Finding]:
     errata = [(name, erratum) for name in paper_names() for erratum in paper(name).errata]
     errata += [(method.title, erratum) for method in evidence.names().methods.values() for erratum in method.errata]
     explained = [(erratum.kind, Place(name, erratum.where), erratum.row) for name, erratum in errata if erratum.row]
-    copied, every = [*merge_copies(check_averages()), *merge_copies(check_shares())], []
-    for finding in (*copied, *check_claims(), *check_repeated_settings(), *check_similar_rows()):
+    copied: dict[tuple, Finding] = {}
+    for key, finding in chain(check_averages(), check_shares()):  # what papers copied from one another is one finding
+        first = copied.setdefault((finding.kind, key), finding)
+        places = tuple(dict.fromkeys((*first.places, *finding.places)))
+        copied[finding.kind, key] = first._replace(places=places)
+    every = []
+    for finding in (*copied.values(), *check_claims(), *check_repeated_settings(), *check_similar_rows()):
         rows = [row for kind, place, row in explained if kind == finding.kind and place in finding.places]
         if not any(row in finding.text for row in rows):
             every.append(finding)
@@ -78,15 +83,6 @@ def findings() -> list[Finding]:
         every.append(Finding(erratum.kind, erratum.severity, places, text))
     severities, kinds = [*SEVERITIES], [*KINDS]
     return sorted(every, key=lambda f: (severities.index(f.severity), kinds.index(f.kind), f.places, f.text))
-
-
-def merge_copies(keyed: Iterator[tuple[tuple, Finding]]) -> list[Finding]:
-    """Findings with the same key as one, with all their places and the text of the first."""
-    by_key: dict[tuple, Finding] = {}
-    for key, finding in keyed:
-        first = by_key.setdefault(key, finding)
-        by_key[key] = first._replace(places=tuple(dict.fromkeys((*first.places, *finding.places))))
-    return list(by_key.values())
 
 
 def size_severity(off: float, unit: float) -> str:
@@ -197,7 +193,7 @@ def check_shares() -> Iterator[tuple[tuple, Finding]]:
 def check_claims() -> Iterator[Finding]:
     """Sentences of the text that the printed numbers reverse, or whose stated size differs."""
     for name, quote, rows in claims.stated_quotes(DEFAULT_SCALE, paper_names()):
-        judged = [(claim, claims.judge_print(name, claim, DEFAULT_SCALE)) for claim in rows]
+        judged = [(claim, claims.judge_numbers(name, claim, DEFAULT_SCALE, printed=True)) for claim in rows]
         wrong = [(claim, j) for claim, j in judged if j.verdict == claims.CONTRADICTED or j.size == claims.OTHER]
         if not wrong:
             continue
@@ -249,8 +245,7 @@ def check_similar_rows() -> Iterator[Finding]:
         if groups[i] != groups[j] and are_copies(a, b):
             groups = [groups[i] if group == groups[j] else group for group in groups]
     for group in sorted({*groups}):
-        if finding := describe_copies([row for row, of in zip(rows, groups, strict=True) if of == group]):
-            yield finding
+        yield from differing_copies([row for row, of in zip(rows, groups, strict=True) if of == group])
 
 
 def are_copies(a: dict[tuple, PrintedCell], b: dict[tuple, PrintedCell]) -> bool:
@@ -264,8 +259,8 @@ def are_copies(a: dict[tuple, PrintedCell], b: dict[tuple, PrintedCell]) -> bool
     return cells[0][0].place != cells[1][0].place and not settings[0] & settings[1]
 
 
-def describe_copies(rows: list[dict[tuple, PrintedCell]]) -> Finding | None:
-    """What differs in rows that are copies of one; None where nothing does."""
+def differing_copies(rows: list[dict[tuple, PrintedCell]]) -> Iterator[Finding]:
+    """What differs in rows that are copies of one, as one finding."""
     texts, off = [], (0.0, 1.0)
     for score in dict.fromkeys(chain.from_iterable(rows)):
         by_value: dict[tuple, list[PrintedCell]] = {}
@@ -278,12 +273,11 @@ def describe_copies(rows: list[dict[tuple, PrintedCell]]) -> Finding | None:
         values = [f"{same[0].value.text} in {', '.join(place_label(one.place) for one in same)}" for same in alike]
         _, task, _, size = score
         texts.append(f"{task}{'' if size == '100%' else f' ({size})'}: {'; '.join(values)}")
-    if not texts:
-        return None
     firsts = [next(iter(row.values())) for row in rows]
     labels = " = ".join(dict.fromkeys(cell.row.label for cell in firsts))
     places = tuple(dict.fromkeys(cell.place for cell in firsts))
-    return Finding(NEAR_DUPLICATE, size_severity(*off), places, f"{labels}, but {'. '.join(texts)}")
+    if texts:
+        yield Finding(NEAR_DUPLICATE, size_severity(*off), places, f"{labels}, but {'. '.join(texts)}")
 
 
 def place_label(place: Place) -> str:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from csebench.plan.catalog import scale as read_scale
 from csebench.plan.grids import CellPlan, find_grid, plan_grid, untrained_cell
-from csebench.plan.papers import Figure, Grid, Published, Row, SettingsTable
+from csebench.plan.papers import Figure, Grid, Published, SettingsTable
 from csebench.plan.registry import declaration, protocol
 from csebench.plan.spec import Spec
 from csebench.plan.targets import unavailable
@@ -53,7 +53,14 @@ class Cell:
     @property
     def leaves(self) -> list["Cell"]:
         """The cells with runs that it is computed from: itself, or those of its parts."""
-        return [leaf for part in self.parts for leaf in part.leaves] if self.parts else [self]
+        return [leaf for _, leaf in self.weighted_leaves()]
+
+    def weighted_leaves(self, weight: float = 1) -> list[tuple[float, "Cell"]]:
+        """The same with their weights: it is their weighted sum, times `weight`."""
+        if not self.parts:
+            return [(weight, self)]
+        shares = (1, -1) if self.plan.column.delta is not None else [1 / len(self.parts)] * len(self.parts)
+        return [leaf for s, part in zip(shares, self.parts, strict=True) for leaf in part.weighted_leaves(weight * s)]
 
     def number(self, x: float) -> str:
         return f"{x:z.{self.digits}f}"
@@ -150,8 +157,12 @@ def printed_view(paper_name: str, name: str, scale: str) -> GridView:
     grid = find_grid(paper_name, name)
     if isinstance(grid, SettingsTable):
         return GridView(paper_name, name, scale, grid, [])
-    rows = [
-        [
+    rows, here = [], read_scale(scale)
+    for plans in plan_grid(paper_name, name, scale):
+        row = plans[0].row
+        role = (row.evidence and row.evidence.encoder) or (row.run and row.run.encoder) or grid.encoder
+        judged = not here.differs and here.encoders.get(role) == read_scale(PAPER_SCALE).encoders.get(role)
+        cells = [
             Cell(
                 plan,
                 plan.column.factor or grid.factor,
@@ -159,26 +170,14 @@ def printed_view(paper_name: str, name: str, scale: str) -> GridView:
                 {},
                 published=published,
                 published_seeds=plan.column.seeds or grid.seeds,
-                published_encoder=published_encoder(grid, plan.row),
+                published_encoder=role,
                 published_evaluator=grid.column_evaluator(plan.column),
-                judged=is_judged(published_encoder(grid, plan.row), scale),
+                judged=judged,
             )
-            for plan, published in zip(plans, plans[0].row.values, strict=True)
+            for plan, published in zip(plans, row.values, strict=True)
         ]
-        for plans in plan_grid(paper_name, name, scale)
-    ]
+        rows.append(cells)
     return GridView(paper_name, name, scale, grid, _with_derived(grid, rows))
-
-
-def published_encoder(grid: Grid, row: Row) -> str:
-    """The role of the encoder behind a row's published values."""
-    return (row.evidence and row.evidence.encoder) or (row.run and row.run.encoder) or grid.encoder
-
-
-def is_judged(role: str, scale_name: str) -> bool:
-    """Whether runs of a scale can be judged by values printed for an encoder, which config/paper.yaml names."""
-    scale = read_scale(scale_name)
-    return not scale.differs and scale.encoders.get(role) == read_scale(PAPER_SCALE).encoders.get(role)
 
 
 def _with_scores(cell: Cell, scale: str) -> Cell:
@@ -249,11 +248,7 @@ def combine_by_seed(function, *cells: Cell) -> dict[int, float]:
     """A function of the cells' values for every seed that they share; a deterministic cell has one value for all."""
     seeded = [cell.values for cell in cells if not is_deterministic(cell)]
     seeds = sorted(set.intersection(*map(set, seeded))) if seeded else [0]
-
-    by_cell = [
-        dict.fromkeys(seeds, next(iter(cell.values.values()))) if is_deterministic(cell) else cell.values
-        for cell in cells
-    ]
+    by_cell = [dict.fromkeys(seeds, cell.mean) if is_deterministic(cell) else cell.values for cell in cells]
     return {seed: function(*(values[seed] for values in by_cell)) for seed in seeds}
 
 

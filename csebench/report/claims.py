@@ -172,27 +172,23 @@ def judge_quote(paper_name: str, quote: str, scale: str) -> Judged:
 
 def judge(paper_name: str, claim: Claim, scale: str) -> Judged:
     """A claim by itself."""
-    ours = replace(_judge(paper_name, claim, scale, _our_view, contrast_runs), strict=False)
-    return Judged(paper_name, scale, [claim], judge_print(paper_name, claim, scale), ours, [])
-
-
-def judge_print(paper_name: str, claim: Claim, scale: str) -> Judgement:
-    """A claim on the printed numbers alone: no score is read, and every scale gives the same."""
-    return _judge(paper_name, claim, scale, _printed_view, contrast_printed)
+    published, ours = (judge_numbers(paper_name, claim, scale, printed) for printed in (True, False))
+    return Judged(paper_name, scale, [claim], published, ours, [])
 
 
 _our_view, _printed_view = cached_by_folder(grid_view), cached(printed_view)  # many claims are about one table
 
 
-def _judge(paper_name: str, claim: Claim, scale: str, view: Callable[..., GridView], contrast: Callable) -> Judgement:
-    """A claim on one side."""
+def judge_numbers(paper_name: str, claim: Claim, scale: str, printed: bool) -> Judgement:
+    """A claim on our runs, or on the printed numbers alone: no score is read then, and every scale gives the same."""
+    view, contrast = (_printed_view, contrast_printed) if printed else (_our_view, contrast_runs)
     here, there = (view(paper_name, claim.places[index], scale) for index in (0, -1))
     grid = here.score_grid
     digits = max(grid.column_digits(grid.columns[grid.column(label)]) for label in claim.columns)
     contrasts = [contrast(claim, here, *pairing) for pairing in pair_cells(claim, here, there)]
-    if contrast is contrast_printed and claim.versus == "others":  # papers leave some cells of a row empty
+    if printed and claim.versus == "others":  # papers leave some cells of a row empty
         contrasts = [one for one in contrasts if not isinstance(one, str)]
-    return judge_row(claim, contrasts, digits)
+    return replace(judge_row(claim, contrasts, digits), strict=printed)
 
 
 def pair_cells(claim: Claim, here: GridView, there: GridView) -> list[tuple[str, str, Pairs]]:
@@ -218,19 +214,15 @@ def contrast_printed(claim: Claim, here: GridView, versus: str, column: str, pai
         return NO_NUMBERS
     sign, unit = (-1 if claim.lower else 1), max(value.unit for value in printed)
     if claim.statistic == "std":
-        (a_std, b_std), (a_seeds, b_seeds) = ([v.std for v in printed], [c.published_seeds for c in pairs[0]])
-        if a_std is None or b_std is None:
-            return NO_NUMBERS
-        p = f_test(a_std, a_seeds, b_std, b_seeds)
-        return Contrast(versus, column, sign * (a_std - b_std), p=p, unit=unit)
+        sides = [(value.std, cell.published_seeds) for value, cell in zip(printed, pairs[0], strict=True)]
+        return contrast_deviations(versus, column, sign, sides, unit) or NO_NUMBERS
     difference = sign * float(np.mean([a.value - b.value for a, b in zip(printed[::2], printed[1::2], strict=True)]))
     rows = zip(*(without_shared_baseline(*pair) for pair in pairs), strict=True)
     variance = add([row_variance(row) for row in rows])
-    contrast = Contrast(versus, column, difference, unit=unit)
-    if variance.value is None:
-        return contrast
-    p = stats.two_sided(difference, (variance.value, variance.df))
-    return replace(contrast, error=sqrt(variance.value), df=variance.df, p=p)
+    if variance is None:
+        return Contrast(versus, column, difference, unit=unit)
+    p = stats.two_sided(difference, variance)
+    return Contrast(versus, column, difference, sqrt(variance[0]), variance[1], p, unit)
 
 
 def contrast_runs(claim: Claim, here: GridView, versus: str, column: str, pairs: Pairs) -> Contrast | str:
@@ -244,10 +236,8 @@ def contrast_runs(claim: Claim, here: GridView, versus: str, column: str, pairs:
         return "runs see fewer sentences than either column has"
     sign = -1 if claim.lower else 1
     if claim.statistic == "std":
-        a, b = (stats.summarise(cell.values.values()) for cell in cells)
-        if a.std is None or b.std is None:
-            return "one seed"
-        return Contrast(versus, column, sign * (a.std - b.std), p=f_test(a.std, a.n, b.std, b.n))
+        sides = [(cell.ours.std, cell.ours.n) for cell in cells if cell.ours]
+        return contrast_deviations(versus, column, sign, sides) or "one seed"
     terms = [(s * sign / len(pairs), cell) for pair in pairs for s, cell in zip((1, -1), pair, strict=True)]
     estimate = compare.estimate_of(terms, here.scale)
     if estimate.is_within(SLACK):
@@ -266,9 +256,8 @@ def differ_in_size_unseen(a: Cell, b: Cell) -> bool:
     size1, size2 = ({spec.corpus.size for spec in of_cell if spec.corpus} for of_cell in specs)
     if not size1 or not size2 or size1 == size2:
         return False
-    schedules = [spec.params for spec in chain(*specs)]
-    seen = max(float(params.get("steps", inf)) * float(params.get("batch_size", 1)) for params in schedules)
-    return seen <= min(size1 | size2)
+    params = [spec.params for spec in chain(*specs)]
+    return max(float(p.get("steps", inf)) * float(p.get("batch_size", 1)) for p in params) <= min(size1 | size2)
 
 
 def without_shared_baseline(a: Cell, b: Cell) -> tuple[Cell, Cell]:
@@ -278,22 +267,26 @@ def without_shared_baseline(a: Cell, b: Cell) -> tuple[Cell, Cell]:
     return a, b
 
 
-def f_test(std1: float, n1: int, std2: float, n2: int) -> float | None:
-    """Two-sided p of the F test that two deviations over n1 and n2 seeds are equal; None where it is undefined."""
+def contrast_deviations(
+    versus: str, column: str, sign: int, sides: list[tuple[float | None, int]], unit: float = 0.0
+) -> Contrast | None:
+    """Of two deviations over so many seeds, by the two-sided F test; None where one is not known."""
     from scipy.special import fdtrc
 
-    if not (std1 and std2 and n1 > 1 and n2 > 1):
+    (a, n), (b, m) = sides
+    if a is None or b is None:
         return None
-    upper = float(fdtrc(n1 - 1, n2 - 1, (std1 / std2) ** 2))
-    return 2 * min(upper, 1 - upper)
+    upper = float(fdtrc(n - 1, m - 1, (a / b) ** 2)) if a and b and n > 1 and m > 1 else None
+    p = None if upper is None else 2 * min(upper, 1 - upper)
+    return Contrast(versus, column, sign * (a - b), p=p, unit=unit)
 
 
 def judge_row(claim: Claim, contrasts: Sequence[Contrast | str], digits: int) -> Judgement:
     """The judgement on the contrasts of one claim, with `digits` in its numbers; a text is why one cannot be made."""
     made = [contrast for contrast in contrasts if isinstance(contrast, Contrast)]
     if not made:
-        reasons = [reason for reason in contrasts if isinstance(reason, str)]
-        return Judgement(None, UNTESTED, NO_SIZE, reasons[0] if reasons else NO_NUMBERS)
+        reason = next((reason for reason in contrasts if isinstance(reason, str)), NO_NUMBERS)
+        return Judgement(None, UNTESTED, NO_SIZE, reason)
     judged = RELATIONS[claim.relation].judge(claim, made, digits)
     notes = []
     if len(made) < len(contrasts):
@@ -409,10 +402,8 @@ def judge_limit(claim: Claim, limit: Published, contrasts: list[Contrast], digit
     contrary = max(excess, 0.0) if direction == OPPOSES else None
     if unknown := next((c for c in contrasts if c.error is None), None):
         return Judgement(direction, UNTESTED, size, f"{text}; {no_test(unknown)}", contrary=contrary)
-    if direction == AGREES:  # all contrasts have to be within
-        p, times = max(limit_p(limit.value - abs(c.difference), c) for c in contrasts), 1
-    else:
-        p, times = limit_p(excess, largest), len(contrasts)
+    tested, times = (contrasts, 1) if direction == AGREES else ([largest], len(contrasts))  # all have to be within
+    p = max(stats.two_sided(limit.value - abs(c.difference), ((c.error or 0.0) ** 2, c.df)) for c in tested)
     text = f"{text}, {p_text(p, times)} against the limit"
     p, shown = corrected(p, times)
     return Judgement(direction, shown, size, text, p if direction == OPPOSES else None, contrary)
@@ -432,13 +423,6 @@ RELATIONS = {
     "comparable": Relation("≈", "≈", judge_comparable),
     "not worse": Relation("≥", "≤", judge_not_worse),
 }
-
-
-def limit_p(distance: float, contrast: Contrast) -> float:
-    """Two-sided p that a distance from a limit is chance."""
-    if not contrast.error:
-        return 0.0 if distance > SLACK else 1.0
-    return min(1.0, 2 * stats.upper_tail(distance / contrast.error, contrast.df))
 
 
 def stated_size(claim: Claim, contrasts: list[Contrast]) -> str:

@@ -6,7 +6,7 @@ all test sets of an evaluator together. Rows of evaluators that declare no items
 compared over seeds alone. Which pairs a table compares is declared beside it (csebench/plan/papers.py: Family).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from math import inf, sqrt
@@ -16,7 +16,7 @@ import numpy as np
 
 from csebench.base.caches import cached_by_folder
 from csebench.plan.papers import OTHERS, Column, Family, Grid, SettingsTable
-from csebench.plan.registry import declaration, protocol
+from csebench.plan.registry import declaration, tasks_of
 from csebench.plan.targets import score_path
 from csebench.report import stats
 from csebench.report.cells import (
@@ -163,10 +163,8 @@ def row_pairs(view: GridView, family: Family) -> list[tuple[int, int]]:
     grid, pairs = view.score_grid, []
     for row, against in family.rows:
         base = grid.row(against)
-        if row != OTHERS:
-            pairs.append((grid.row(row), base))
-            continue
-        pairs += [(i, base) for i in range(len(grid.rows)) if i != base and block(view, i) == block(view, base)]
+        alike = (i for i in range(len(grid.rows)) if i != base and block(view, i) == block(view, base))
+        pairs += [(i, base) for i in (alike if row == OTHERS else [grid.row(row)])]
     return pairs
 
 
@@ -200,9 +198,8 @@ def block(view: GridView, index: int) -> tuple | None:
     cells = [cell for cell in view.rows[index] if cell.plan.specs]
     if not cells or is_control(cells[0]):
         return None
-    corpus = declaration(cells[0].plan.specs[0].method).corpus
-    recipe = cells[0].plan.row.run
-    return (recipe and recipe.encoder) or view.score_grid.encoder, corpus
+    recipe, method = cells[0].plan.row.run, declaration(cells[0].plan.specs[0].method)
+    return (recipe and recipe.encoder) or view.score_grid.encoder, method.corpus
 
 
 def judged(comparison: Comparison, p_family: float, count: int) -> Comparison:
@@ -221,49 +218,40 @@ def judged(comparison: Comparison, p_family: float, count: int) -> Comparison:
 
 
 def compare(view: GridView, row: int, against: int, columns: Sequence[int], refused: str = "") -> Comparison:
-    """A row against another, averaged over columns, as a family of its own.
+    """A row against another, averaged over those columns in which both can be run, as a family of its own.
 
     Args:
         refused: why it cannot be asked, where its question cannot.
     """
     grid = view.score_grid
-    pairs = compared_cells(view, row, against, columns)
-    named = dict.fromkeys(one.plan.column.label for one, _ in pairs)
-    label = ", ".join(named) if len(named) < 3 else f"{next(iter(named))} to {next(reversed(named))}"
-    leaves_of_all = [leaf for pair in pairs for cell in pair for leaf in cell.leaves]
-    runs = {(spec.run_id, leaf.plan.evaluator) for leaf in leaves_of_all for spec in leaf.plan.specs}
-    absent = {leaf.plan.row.label: leaf.absent for leaf in leaves_of_all}
+    pairs = [(view.rows[row][i], view.rows[against][i]) for i in columns]
+    pairs = [pair for pair in pairs if all(map(can_be_run, pair))] or pairs
+    labels = [one.plan.column.label for one, _ in pairs]
+    leaves = [leaf for pair in pairs for cell in pair for leaf in cell.leaves]
+    runs = {(spec.run_id, leaf.plan.evaluator) for leaf in leaves for spec in leaf.plan.specs}
     printed = [(a, a.published, b.published) for a, b in pairs if a.published and b.published]
     gains = [sign_of(a) * 100 * (one.value - base.value) / a.factor for a, one, base in printed]
     about = Comparison(
         grid.rows[row].label,
         grid.rows[against].label,
-        label,
+        ", ".join(labels) if len(labels) < 3 else f"{labels[0]} to {labels[-1]}",
         NOT_RUN,
         differs=differing(*pairs[0]),
         printed=float(np.mean(gains)) if len(gains) == len(pairs) else None,
-        scored=(len(runs) - sum(absent.values()), len(runs)),
+        scored=(sum(view.runs[run] is not None for run in runs), len(runs)),
         pairs=tuple(pairs),
     )
     if state := (NOT_ASKED, refused) if refused else why_not(pairs):
         return replace(about, relation=state[0], reason=state[1])
     terms = weighted(pairs)
     estimate = estimate_of(terms, view.scale)
-    low, high = estimate.interval()
     if estimate.is_within(SLACK):
         return replace(about, relation=NOT_ASKED, reason=EQUAL_SCORES)
-    comparison = replace(about, estimate=estimate)
     if estimate.error()[0] == inf or (estimate.seed_sd is None and not all(is_deterministic(c) for _, c in terms)):
-        return replace(comparison, relation=ONE_SEED)
-    comparison = replace(comparison, p=estimate.p(), low=low, high=high)
+        return replace(about, relation=ONE_SEED, estimate=estimate)
     relation = INACTIVE_HERE if estimate.is_within(INACTIVE) else NOT_SHOWN
-    return judged(replace(comparison, relation=relation), comparison.p or 0.0, 1)
-
-
-def compared_cells(view: GridView, row: int, against: int, columns: Sequence[int]) -> list[tuple[Cell, Cell]]:
-    """Both rows' cells in the columns in which both can be run, or in all."""
-    pairs = [(view.rows[row][i], view.rows[against][i]) for i in columns]
-    return [pair for pair in pairs if all(map(can_be_run, pair))] or pairs
+    p, (low, high) = estimate.p(), estimate.interval()
+    return judged(replace(about, relation=relation, estimate=estimate, p=p, low=low, high=high), p or 0.0, 1)
 
 
 def can_be_run(cell: Cell) -> bool:
@@ -304,10 +292,8 @@ def weighted(pairs: Sequence[tuple[Cell, Cell]]) -> list[tuple[float, Cell]]:
 
 def estimate_of(terms: Sequence[tuple[float, Cell]], scale: str) -> Estimate:
     """A weighted sum of cells over the seeds that they share, with its errors over seeds and items."""
-    weights = [weight for weight, _ in terms]
-    values = combine_by_seed(
-        lambda *v: sum(w * x for w, x in zip(weights, v, strict=True)), *(cell for _, cell in terms)
-    )
+    weights, cells = [weight for weight, _ in terms], [cell for _, cell in terms]
+    values = combine_by_seed(lambda *v: sum(w * x for w, x in zip(weights, v, strict=True)), *cells)
     summary, variance = stats.summarise(values.values()), item_variance(terms, scale)
     return Estimate(summary.mean, summary.n, summary.std, None if variance is None else sqrt(variance))
 
@@ -346,10 +332,9 @@ def stated(recipe) -> set[tuple[str, str]]:
 
 def setting_text(value) -> str:
     """A value as people write it: `3e-5`, `0.05`, `avg`."""
-    if not isinstance(value, float) or value >= 0.001 or not value:
-        return f"{value:g}" if isinstance(value, float) else str(value)
-    mantissa, _, exponent = f"{value:e}".partition("e")
-    return f"{float(mantissa):g}e{int(exponent)}"
+    if isinstance(value, float) and 0 < value < 0.001:
+        return np.format_float_scientific(value, trim="-", exp_digits=1)
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 # ---------------------------------------------------------------- the best rows
@@ -388,10 +373,11 @@ def item_variance(terms: Sequence[tuple[float, Cell]], scale: str) -> float | No
     """
     sums: dict[str, np.ndarray] = {}
     items: dict[tuple[str, str], str] = {}
-    for weight, cell in (leaf for term in terms for leaf in leaves(*term)):
+    for weight, cell in chain.from_iterable(term.weighted_leaves(share) for share, term in terms):
         if not cell.plan.specs:
             return None
-        evaluator, tasks = cell.plan.evaluator, tasks_of(cell)
+        evaluator = cell.plan.evaluator
+        tasks = tasks_of(evaluator) if cell.plan.task == "Avg." else [cell.plan.task]
         for task in tasks:
             runs = tuple(spec.run_id for spec in cell.plan.specs)
             replicates = mean_replicates(runs, evaluator, task, cell.plan.metric, scale)
@@ -400,20 +386,6 @@ def item_variance(terms: Sequence[tuple[float, Cell]], scale: str) -> float | No
             total = sums.get(replicates[0], 0.0)
             sums[replicates[0]] = total + weight * cell.factor / len(tasks) * replicates[1]
     return float(sum(np.var(total) for total in sums.values()))
-
-
-def leaves(weight: float, cell: Cell) -> Iterable[tuple[float, Cell]]:
-    """A cell as a weighted sum of cells with scores; a difference column's is its row less the baseline."""
-    if not cell.parts:
-        yield weight, cell
-    for position, part in enumerate(cell.parts):
-        share = (1, -1)[position] if cell.plan.column.delta is not None else 1 / len(cell.parts)
-        yield from leaves(weight * share, part)
-
-
-def tasks_of(cell: Cell) -> list[str]:
-    """The tasks that a cell averages."""
-    return protocol(cell.plan.evaluator).declaration.tasks if cell.plan.task == "Avg." else [cell.plan.task]
 
 
 @cached_by_folder

@@ -19,7 +19,6 @@ from csebench.plan.targets import grid_label, grid_names
 from csebench.report import stats
 
 SWEEP, SINGLE, LATER, MEAN_ONLY = "seed sweep", "single runs", "re-run in later papers", "mean only"
-UNTRAINED = "bert"  # the method without training, of which nothing can be trained again
 
 
 @dataclass(frozen=True)
@@ -98,9 +97,9 @@ def group(kind: str, runs: list[tuple[Evidence, PublishedRun]], score: str) -> G
 
 @cached
 def keys_with_runs() -> list[Key]:
-    """Every method and encoder with comparable runs; methods with most runs first."""
+    """Every trained method and encoder with comparable runs; methods with most runs first."""
     trained = [evidence.key_of(e.experiment) for e in evidence.all_evidence() if e.experiment.setting is None]
-    keys = [key for key in dict.fromkeys(trained) if groups(key) and key.method != UNTRAINED]
+    keys = [key for key in dict.fromkeys(trained) if groups(key) and key.method != "bert"]
     runs = {key: max(g.summary.n for g in groups(key)) for key in keys}
     most = {key.method: max(n for other, n in runs.items() if other.method == key.method) for key in keys}
     encoders = list(evidence.names().encoders)
@@ -108,8 +107,8 @@ def keys_with_runs() -> list[Key]:
 
 
 @cached
-def printed_by_authors(key: Key, score: str = AVERAGE) -> Print | None:
-    """What the authors of a method print for an encoder; None where that is not known.
+def printed_by_authors(key: Key) -> Print | None:
+    """The average that the authors of a method print for an encoder; None where that is not known.
 
     evidence/methods.yaml has it where no row of papers/*.yaml prints it, or where two rows print two values. Otherwise
     it is that of the row that prints most of the test sets. Re-runs by another paper do not count.
@@ -121,12 +120,12 @@ def printed_by_authors(key: Key, score: str = AVERAGE) -> Print | None:
         shown = zip(grid.columns, row.values, strict=True)
         values = {score_of(grid, c): (value, c.seeds or grid.seeds) for c, value in shown if value is not None}
         values.pop(None, None)
-        if score in values:
+        if AVERAGE in values:
             where = f"{paper(name).label}, {grid_label(grid_name)}"
-            candidates.append((len(values), row.source == "measured", *values[score], where))
+            candidates.append((len(values), row.source == "measured", *values[AVERAGE], where))
     most, _, value, seeds, where = max(candidates, key=lambda c: c[:2], default=(0, False, None, 1, ""))
     stated = evidence.names().methods[key.method].printed.get(key.encoder)
-    if stated is not None and score == AVERAGE and key.pooler == evidence.default_pooler(key.method):
+    if stated is not None and key.pooler == evidence.default_pooler(key.method):
         value, seeds, where = stated.value, stated.seeds, stated.note or "as its sources state it"
     if value is None:
         return None
@@ -242,13 +241,3 @@ def expected_of_best(k: int, by: np.ndarray, of: np.ndarray) -> float:
     chances = np.array([comb(rank, k - 1) for rank in range(len(by))], dtype=float) / comb(len(by), k)
     values = np.array([of[by == by[i]].mean() for i in order])
     return float(chances @ values)
-
-
-def average(run: PublishedRun) -> str | None:
-    """The average of the seven STS test sets as printed, or computed where only its columns are printed."""
-    if AVERAGE in run.scores:
-        return run.scores[AVERAGE].text
-    columns = evidence.tasks()[AVERAGE]
-    if not run.scores.keys() >= set(columns):
-        return None
-    return f"{np.mean([run.scores[task].value for task in columns]):.2f}"

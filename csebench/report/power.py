@@ -35,14 +35,14 @@ CLAIMS_LEGEND = (
 UNKNOWN = "no seeds are published"
 
 
-def smallest_difference(design: Estimate, seeds: int, level: float = LEVEL, power: float = POWER) -> float:
-    """The true difference that a two-sided test at `level` detects with a chance of `power`; infinite if none is."""
+def smallest_difference(design: Estimate, seeds: int, level: float = LEVEL) -> float:
+    """The true difference that a two-sided test at `level` detects with a chance of POWER; infinite if none is."""
     error, df = design.error(seeds)
-    return error * noncentrality(df, level, power)
+    return error * noncentrality(df, level)
 
 
-def noncentrality(df: float, level: float = LEVEL, power: float = POWER) -> float:
-    """True difference / standard error at which Student's t exceeds its two-sided threshold with a chance of `power`.
+def noncentrality(df: float, level: float = LEVEL) -> float:
+    """True difference / standard error at which Student's t exceeds its two-sided threshold with a chance of POWER.
 
     The chance of a significant difference with the wrong sign is left out: below 1e-6 at a power of 0.8.
 
@@ -52,22 +52,15 @@ def noncentrality(df: float, level: float = LEVEL, power: float = POWER) -> floa
     from scipy.special import nctdtrinc, ndtri
 
     threshold = quantile(1 - level, df)
-    return threshold + float(ndtri(power)) if df > 1e6 else float(nctdtrinc(df, 1 - power, threshold))
+    return threshold + float(ndtri(POWER)) if df > 1e6 else float(nctdtrinc(df, 1 - POWER, threshold))
 
 
-def seeds_needed(difference: float, design: Estimate, level: float = LEVEL, power: float = POWER) -> float:
+def seeds_needed(difference: float, design: Estimate) -> float:
     """The number of seeds of each row with which the test detects a true difference; infinite where the test items
     alone vary too much for any number."""
-    if not difference or (design.item_se or 0.0) * noncentrality(inf, level, power) >= difference:
+    if not difference or (design.item_se or 0.0) * noncentrality(inf) >= difference:
         return inf
-
-    def are_enough(seeds: int) -> bool:
-        return smallest_difference(design, seeds, level, power) <= difference
-
-    high = 2
-    while not are_enough(high):
-        high *= 2
-    return bisect_left(range(high), True, lo=2, key=are_enough)
+    return bisect_left(range(10**12), True, lo=2, key=lambda seeds: smallest_difference(design, seeds) <= difference)
 
 
 def table_rows(views: Iterable[GridView], difference: float | None = None) -> list[list]:
@@ -97,18 +90,15 @@ def table_rows(views: Iterable[GridView], difference: float | None = None) -> li
 def printed_design(pairs: Sequence[tuple[Cell, Cell]]) -> Estimate | None:
     """How the mean difference of pairs of cells varies, from printed deviations or seeds that others published, in
     points."""
-    variance = add([row_variance(cells, of_one_run=True) for cells in zip(*pairs, strict=True)]).value
-    return None if variance is None else Estimate(0.0, 1, sqrt(variance) * 100 / pairs[0][0].factor, None)
+    variance = add([row_variance(cells, of_one_run=True) for cells in zip(*pairs, strict=True)])
+    return None if variance is None else Estimate(0.0, 1, sqrt(variance[0]) * 100 / pairs[0][0].factor, None)
 
 
-def claim_rows(hardest: bool = False) -> list[list]:
+def claim_rows() -> list[list]:
     """Whether each claim can be tested at all at the papers' own scale, as under CLAIMS_HEAD: the seeds that would
-    show its printed differences, without an error over test items and with three sizes of it. Left out are claims that
-    no printed number, or one of the other sign, stands behind.
-
-    Args:
-        hardest: of each claim the comparison that needs most seeds, which are those that the claim needs.
-    """
+    show its printed difference, without an error over test items and with three sizes of it; of several differences
+    the one that needs most seeds, or the largest, where the claim picks that. Left out are claims that no printed
+    number, or one of the other sign, stands behind."""
     rows, stated = [], claims.stated_quotes("paper", paper_names())
     for name, claim in [(n, c) for n, _, of_quote in stated for c in of_quote if c.relation == "above"]:
         here, there = (printed_view(name, claim.places[index], "paper") for index in (0, -1))
@@ -124,9 +114,9 @@ def claim_rows(hardest: bool = False) -> list[list]:
                 needed = [*accumulate((seeds_needed(points, d) for d in designs), max)]  # more error, no fewer
                 seeds = [f"{design.seed_sd:.2f}", *map(seeds_text, needed)]
             row = [name, claim.place, claim.quote, claim.row, versus, column, f"{points:+.2f}", *seeds]
-            of_claim.append((design is None, needed[::-1], points, row))
-        picked = [max(of_claim, key=lambda c: c[2])] if of_claim and claim.up_to is not None else of_claim
-        rows += [row for *_, row in ([max(picked, key=lambda c: c[:2])] if picked and hardest else picked)]
+            rank = (points,) if claim.up_to is not None else (design is None, needed[::-1])
+            of_claim.append((rank, row))
+        rows += [max(of_claim, key=lambda c: c[0])[1]] if of_claim else []
     return rows
 
 

@@ -38,13 +38,6 @@ def quantile(level: float, df: float) -> float:
     return float(stdtrit(df, (1 + level) / 2))
 
 
-def upper_tail(statistic: float, df: float) -> float:
-    """P(t > statistic) for Student's t; df may be infinite."""
-    from scipy.special import stdtr
-
-    return float(stdtr(df, -statistic))
-
-
 def satterthwaite(*parts: tuple[float, float]) -> float:
     """Degrees of freedom of a sum of variances, each (variance, its degrees of freedom)."""
     total = sum(variance for variance, _ in parts)
@@ -120,11 +113,14 @@ def _verdict_name(off: float, inner: float, outer: float) -> str:
 
 
 def two_sided(difference: float, *parts: tuple[float, float]) -> float:
-    """Two-sided p for a difference whose variance is the sum of parts (variance, its degrees of freedom)."""
+    """Two-sided p for a difference whose variance is the sum of parts (variance, its degrees of freedom); one that is
+    only a rounding error is none."""
+    from scipy.special import stdtr
+
     variance = sum(part for part, _ in parts)
-    if variance == 0:
-        return 1.0 if difference == 0 else 0.0
-    return 2 * upper_tail(abs(difference) / sqrt(variance), satterthwaite(*parts))
+    if abs(difference) <= SLACK or variance == 0:
+        return float(abs(difference) <= SLACK)
+    return 2 * float(stdtr(satterthwaite(*parts), -abs(difference) / sqrt(variance)))
 
 
 def holm(p_values: list[float]) -> list[float]:

@@ -51,9 +51,9 @@ def sentence(comparison: Comparison, equality: bool = False) -> str:
     if c.relation == compare.INACTIVE_HERE:
         return f"{row} and {against} score the same here, within {compare.INACTIVE:g} points."
     if c.relation == compare.BETTER:
-        return f"{row} beats {against} here, by {inward(low)} to {outward(high)} points."
+        return f"{row} beats {against} here, by {outward(low, is_lower=True)} to {outward(high)} points."
     if c.relation == compare.WORSE:
-        return f"{row} is worse than {against} here, by {inward(-high)} to {outward(-low)} points."
+        return f"{row} is worse than {against} here, by {outward(-high, is_lower=True)} to {outward(-low)} points."
     if equality:
         bound = f"more than {outward(max(-low, high))} points is excluded"
         return f"{row} is not shown to differ from {against} here ({gain:+.2f}); {bound}."
@@ -86,18 +86,11 @@ def family_sentence(answer: Answer) -> str:
     comparisons, equality = answer.comparisons, answer.family.equality
     if len(comparisons) == 1:
         return sentence(comparisons[0], equality)
-    run, parts = [c for c in comparisons if c.relation != compare.NOT_RUN], []
-    for relation, verb in VERBS.items():
-        rows = [c for c in comparisons if c.relation == relation]
-        if (
-            relation == compare.BETTER
-            and not rows
-            and not equality
-            and any(c.relation == compare.WORSE for c in comparisons)
-        ):
-            parts.append(f"better: none of {len(run)}")
-        if not rows:
-            continue
+    run = [c for c in comparisons if c.relation != compare.NOT_RUN]
+    relations = [relation for relation in VERBS if any(c.relation == relation for c in comparisons)]
+    parts = [f"better: none of {len(run)}"] if relations[0] == compare.WORSE and not equality else []
+    for relation in relations:
+        rows, verb = [c for c in comparisons if c.relation == relation], VERBS[relation]
         if relation == compare.NOT_SHOWN and equality:
             verb = "no difference shown"
         if len(rows) < len(comparisons) or relation in (compare.BETTER, compare.WORSE):
@@ -155,16 +148,11 @@ def outward_range(low: float, high: float, sign: str = "") -> str:
     return f"{floor(100 * low + SLACK) / 100:{sign}z.2f} to {ceil(100 * high - SLACK) / 100:{sign}z.2f}"
 
 
-def outward(bound: float) -> str:
-    """A bound rounded up: one decimal, two below 0.2."""
+def outward(bound: float, is_lower: bool = False) -> str:
+    """A bound rounded up, a lower one down: one decimal, two below 0.2."""
     digits = 2 if abs(bound) < 0.2 else 1
-    return f"{ceil(bound * 10**digits - SLACK) / 10**digits:z.{digits}f}"
-
-
-def inward(bound: float) -> str:
-    """A lower bound rounded down."""
-    digits = 2 if abs(bound) < 0.2 else 1
-    return f"{floor(bound * 10**digits + SLACK) / 10**digits:z.{digits}f}"
+    whole = floor(bound * 10**digits + SLACK) if is_lower else ceil(bound * 10**digits - SLACK)
+    return f"{whole / 10**digits:z.{digits}f}"
 
 
 def ends_text(counts: Iterable[int]) -> str:

@@ -188,6 +188,6 @@ def test_spread_is_of_the_nearest_sweep():
 def test_tasks_of_one_run_vary_together_and_all_of_them_as_their_average():
     shown = printed_view("infocse", "table2", "smoke")
     *tasks, average = shown.rows[shown.grid.row("SimCSE-BERTbase")]
-    assert printed_spread.row_variance(tasks).value == pytest.approx(printed_spread.printed_variance(average).value)
-    deviations = [math.sqrt(printed_spread.printed_variance(cell).value) for cell in tasks[:2]]
-    assert printed_spread.row_variance(tasks[:2]).value == pytest.approx(np.mean(deviations) ** 2)
+    assert printed_spread.row_variance(tasks) == pytest.approx(printed_spread.printed_variance(average))
+    deviations = [math.sqrt(printed_spread.printed_variance(cell)[0]) for cell in tasks[:2]]
+    assert printed_spread.row_variance(tasks[:2])[0] == pytest.approx(np.mean(deviations) ** 2)

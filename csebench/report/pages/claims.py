@@ -49,7 +49,7 @@ def claims_page(scale: str) -> Page:
         counts = Counter(sentence.published.verdict for sentence in rest)
         summary = f"{paper(name).label}: {', '.join(f'{count} {verdict}' for verdict, count in counts.items())}"
         parts += [Fold(summary, [sentence_table(rest, scale, folder)])] if rest else []
-    needed = [[paper(row[0]).label, *row[1:]] for row in claim_rows(hardest=True)]
+    needed = [[paper(row[0]).label, *row[1:]] for row in claim_rows()]
     parts += [Fold("How many seeds would show each claim", [CLAIMS_LEGEND, Table(CLAIMS_HEAD, needed)])]
     return Page("What the papers say of their tables", scale_line(page(SIDE_BY_SIDE, scale)), parts)
 

@@ -14,7 +14,7 @@ from csebench.plan.papers import Figure, SettingsTable
 from csebench.plan.registry import protocol
 from csebench.plan.targets import grid_label
 from csebench.report import stats, words
-from csebench.report.cells import Cell, GridView, grid_view, is_control, published_encoder
+from csebench.report.cells import Cell, GridView, grid_view, is_control
 from csebench.report.claims import judge_all
 from csebench.report.compare import BETTER, WORSE, Answer, answers, averages, best_rows, block
 from csebench.report.pages.claims import sentence_table
@@ -276,8 +276,7 @@ def printed_fold(view: GridView, folded: bool) -> list[Part]:
     if not folded:
         return [table, Fold("Where the printed values come from", [lines])]
     parts = [] if view.judged else [table]
-    printed = [row for row in view.score_grid.rows if any(row.values)]
-    encoders = dict.fromkeys(published_encoder(view.score_grid, row) for row in printed)
+    encoders = dict.fromkeys(cell.published_encoder for cells in view.rows for cell in cells if cell.published)
     return [Fold(f"Printed on {', '.join(encoders)}, and where each value comes from", [*parts, lines])]
 
 
