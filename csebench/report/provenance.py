@@ -1,13 +1,11 @@
 """How the scores on a page were made: encoder, data, seeds, settings, commits, hardware; deviations from papers."""
 
 from collections import Counter
-from collections.abc import Mapping
 
 from csebench.base.project import REPOSITORY, ROOT, folders, snakemake
 from csebench.plan.catalog import dataset
 from csebench.plan.catalog import scale as read_scale
-from csebench.plan.declarations import Scale
-from csebench.plan.grids import find_grid
+from csebench.plan.grids import find_grid, substitute, substitute_sweep
 from csebench.plan.papers import SettingsTable
 from csebench.plan.recipe import corpus_of
 from csebench.plan.registry import COMPONENTS, EVALUATORS, METHODS, any_declaration, declaration, protocol
@@ -48,7 +46,7 @@ def page_conditions(page: Page) -> list[list[str]]:
         ["Settings of the scale", changed_settings(page) or "none: the papers' own settings"],
         ["Precision, threads", f"{scale.precision}, {scale.threads}; evaluation {scale.evaluation.precision}"],
         ["Chosen on STS-B dev", chosen and f"{chosen}; not where a row, variant or sweep sets the same parameter"],
-        ["Substituted at this scale", substitutions(scale)],
+        ["Substituted at this scale", "; ".join(substitutions(page))],
     ]
     return [[label, text] for label, text in rows if text]
 
@@ -82,12 +80,24 @@ def changed_settings(page: Page) -> str:
     return "; ".join(texts + [f"{name} keeps its {' and '.join(keys)}" for name, keys in kept.items() if keys])
 
 
-def substitutions(scale: Scale) -> str:
-    """`evaluator transfer by transfer:fasttest; swept batch_size 64 by 24`: what a scale replaces, on any page."""
-    kinds: list[tuple[str, Mapping]] = [("evaluator", scale.evaluators), *scale.substitutes.items()]
-    kinds += [(f"swept {key}", values) for key, values in scale.sweeps.items()]
-    replaced = [(kind, old, new) for kind, values in kinds for old, new in values.items()]
-    return "; ".join(f"{kind} {old} by {new}" for kind, old, new in replaced if new not in (old, None))
+def substitutions(page: Page) -> list[str]:
+    """`evaluator transfer by transfer:fasttest`: what the page's scale replaces: evaluators, values, swept values."""
+    scale, replaced = read_scale(page.scale), {}
+    for spec in page.runs().values():
+        keeps = declaration(spec.method).keeps
+        used = {(k.rpartition(".")[2], v) for k, v in spec.settings.items() if k in keeps or k not in scale.override}
+        for key, values in scale.substitutes.items():
+            replaced |= {f"{key} {old}": (old, new) for old, new in values.items() if (key, new) in used}
+    for paper_name, name in page.grids():
+        table = find_grid(paper_name, name)
+        if isinstance(table, SettingsTable):
+            continue
+        for evaluator in {table.column_evaluator(column) for column in table.columns if column.task}:
+            replaced[f"evaluator {evaluator}"] = (evaluator, substitute(evaluator, scale))
+        for sweep in [row.run.sweep for row in table.rows if row.run] + [column.sweep for column in table.columns]:
+            for key, value in sweep.items():
+                replaced[f"{key} {value}"] = (value, substitute_sweep({key: value}, scale)[0].get(key))
+    return [f"{what} by {new}" for what, (old, new) in sorted(replaced.items()) if new not in (old, None)]
 
 
 def provenance_lines(page: Page) -> str:
