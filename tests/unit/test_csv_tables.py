@@ -10,7 +10,6 @@ from csebench.base.project import ROOT
 from csebench.plan import catalog, recipe
 from csebench.plan.catalog import RESULTS
 from csebench.plan.papers import Recipe
-from csebench.plan.registry import METHODS, declaration, names
 from csebench.plan.spec import Spec
 from csebench.report.csv_tables import describe_run, score_rows
 
@@ -52,11 +51,3 @@ def test_a_run_is_described_by_what_it_changes():
     assert {"temperature=0.1", "ami.weight=0.5"} <= {*about["settings"].split()}
     assert (about["components"], about["subset_seed"], about["seed"]) == ("ami", 3, 3)
     assert describe_run(spec(method="simcse"))["settings"] == ""
-
-
-@pytest.mark.parametrize("method", [name for name in names(METHODS) if declaration(name).variant_params])
-def test_variants_are_told_apart(method):
-    """By their settings, and by the components that they leave out."""
-    variants = (None, *declaration(method).variant_params)
-    described = [describe_run(spec(method=method, variant=variant)) for variant in variants]
-    assert len({(about["settings"], about["components"]) for about in described}) == len(variants)

@@ -38,16 +38,6 @@ def test_edited_and_new_code_are_changes_and_other_files_are_not(checkout):
     assert len({str(state) for state in states}) == 3
 
 
-def test_what_else_lies_there_fails_nothing(checkout):
-    (checkout / "link.py").symlink_to("nowhere")
-    (checkout / "runs").symlink_to("/tmp", target_is_directory=True)
-    (checkout / "folder.py").mkdir()
-    (checkout / "folder.py" / "code.py").symlink_to(checkout / "folder.py")
-    subprocess.run(["git", "init", "-q", checkout / "nested"], check=True)
-    (checkout / "nested" / "code.py").write_text("")
-    assert state()["commit"]
-
-
 def test_the_settings_of_a_user_and_of_a_hook_change_nothing(checkout, tmp_path, monkeypatch):
     (checkout / "code.py").write_text("x = 2\n")
     edited = state()

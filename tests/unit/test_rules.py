@@ -6,7 +6,6 @@ import pytest
 
 from csebench import workflow
 from csebench.base.project import ROOT
-from csebench.plan import targets
 
 FILES = "".join(path.read_text() for path in sorted((ROOT / "rules").glob("*.smk")))
 RULES = dict(re.findall(r"^rule (\w+):\n((?: .*\n|\n)+)", FILES, re.M))
@@ -48,11 +47,6 @@ def test_a_scale_or_a_page_that_is_none_ends_the_workflow(function, arguments, m
 def test_the_rule_page_takes_mistyped_pages_too_and_none_of_other_rules():
     pages = {"table2", "tabel2", "index", "micse/table2", "mini/variants/micse"}
     assert {name for name in (*pages, "evidence", "partial/table2") if re.fullmatch(workflow.PAGE, name)} == pages
-
-
-def test_jobs_of_a_cluster_get_more_time_with_each_attempt():
-    run_id = next(iter(targets.page("table2", "paper", "micse").runs()))
-    assert workflow.training_minutes(run_id, "paper", 1) < workflow.training_minutes(run_id, "paper", 2)
 
 
 def test_a_failure_is_a_line_with_its_reason_and_log(tmp_path, capsys):

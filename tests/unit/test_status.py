@@ -29,13 +29,13 @@ def runs(tmp_path, monkeypatch):
 def noted(run, **changed):
     """A run that this process has trained for 100 seconds."""
     content = {"run": run, "state": "running", "step": 125, "steps": 250, "loss": 0.0134, "dev": 0.612}
-    content |= {"seconds": 100.0, "gpu": "A100", "processor": "Xeon", "host": socket.gethostname()}
+    content |= {"seconds": 100.0, "gpu": "A100", "host": socket.gethostname()}
     content |= {"pid": os.getpid(), "updated": time.time(), **changed}
     files.write_json(catalog.RUNS / run / run_folders.PROGRESS, content)
 
 
 def done(run, seconds=3600.0, gpu=None):
-    made = {"seconds": seconds, "gpu": gpu, "processor": "Xeon"}
+    made = {"seconds": seconds, "gpu": gpu}
     files.write_json(catalog.RUNS / run / run_folders.DONE, {"losses": [[10, 0.5]], "provenance": made})
 
 
