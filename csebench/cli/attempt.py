@@ -159,7 +159,7 @@ def forecast(attempt: Attempt, trials: int) -> list[str]:
         estimate += price or cost.Estimate()
     unmeasured = f", without {counted(unknown, 'part')} that nobody has measured" if unknown else ""
     device = f"on one {work.device}" if work.device else "on a device that nobody has measured"
-    numbers = {"trial": searched, "run": trained, "score": scored}
+    numbers = {"search run": searched, "run": trained, "score": scored}
     left = ", ".join(counted(len(of), what) for what, of in numbers.items())
     return [f"Left to make: {left}.", f"Forecast: {estimate.hours} {device}{unmeasured}."]
 
@@ -182,7 +182,7 @@ def check(attempt: Attempt) -> None:
             done = subprocess.run([*command, "--out", str(out)], capture_output=True, text=True)
             if done.returncode:
                 lines = re.findall(rf'File ".*/{attempt.folder}/{attempt.name}.py", line (\d+)', done.stderr)
-                where = f" at line {lines[-1]}" if lines else ""
+                where = f" at {attempt.folder}/{attempt.name}.py, line {lines[-1]}" if lines else ""
                 reason = f"{CHECKED_STEPS} steps of training fail{where}: {last_error(done.stderr)}"
                 raise RunFailed(f"try: {attempt.name}: {reason}")
             weights.add((read_report(out) or {})["model_sha256"])

@@ -103,7 +103,7 @@ def test_one_that_fails_is_refused_by_name_with_line_and_reason(own, capsys):
     write(own, f"{EQUAL}\n    def loss(self, views):\n        return views.z3\n")
     assert cli.main(["try", "methods/mine.py", "--scale", "smoke"]) == 1
     line = own.read_text().count("\n")
-    reason = f"2 steps of training fail at line {line}: AttributeError: 'Views' object has no"
+    reason = f"2 steps of training fail at methods/mine.py, line {line}: AttributeError: 'Views' object has no"
     assert f"try: mine: {reason}" in capsys.readouterr().err
 
 
