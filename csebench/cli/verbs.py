@@ -230,7 +230,7 @@ def add_report(verb):
 
 
 def add_data(verb):
-    about = "list the models and data that targets need, whether they can be had, disk and memory"
+    about = "list the models and data that targets need, with their sizes, and whether they can be had"
     verb("check", run.check, about, "micse/table2 --scale paper", targets="*", scale="paper", json=True)
 
     about = "download official data and check it, or all models and data that a target needs"
