@@ -94,6 +94,6 @@ def downloads(pages: list[targets.Page]) -> str:
     from csebench.data import preflight
 
     states = preflight.check(pages, ask=False)
-    absent = counted(sum(s.state == preflight.REACHABLE for s in states), "source")
-    lines = [f"To be downloaded: {absent} of models and data; `csebench check` has their sizes."]
+    absent = sum(s.state == preflight.REACHABLE for s in states)
+    lines = [f"Models and data to be downloaded: {absent} (`csebench check` has their sizes)."]
     return "\n".join([*lines, *(f"Missing: {s.why}" for s in states if s.state == preflight.MISSING)])
