@@ -216,10 +216,10 @@ def results(attempt: Attempt) -> list[dict]:
             (comparison,) = answer.comparisons
             record = {"question": answer.family.question, **comparison_record(comparison)}
             new, base = (curves(view, label) for label in (comparison.row, comparison.against))
-            following = SAME_TRAINING if new and new == base else what_next(comparison)
+            following = what_next(comparison)
             if attempt.scale == catalog.DEFAULT_SCALE:
-                record["sentence"] = SMOKE
-                following = SAME_TRAINING if following == SAME_TRAINING else ""
+                record["sentence"], following = SMOKE, ""
+            following = SAME_TRAINING if new and new == base else following
             record |= {"page": str(page.path), "training_seconds": seconds, "next": following}
             records.append(record | {"command": attempt.command})
     return records
