@@ -168,6 +168,8 @@ class Grid(Strict):
             raise ValueError("`delta` needs a `baseline`")
         rows, columns = [] if self.baseline is None else [self.baseline], deltas
         for family in self.compare:
+            if same := [row for row, against in family.rows if row == against]:
+                raise ValueError(f"compare: {family.question}: {same[0]} is compared with itself")
             rows += [label for row, against in family.rows for label in ({row} - {OTHERS}) | {against}]
             columns += family.columns if isinstance(family.columns, list) else []
             if premise := family.premise:
@@ -347,7 +349,13 @@ class Erratum(Strict):
     severity: Literal["serious", "notable", "minor"] = "minor"  # as csebench/report/audit.py defines them
 
 
-Key = Annotated[str, Field(pattern=r"^\w+$")]  # of a table or figure, whose page is named after it: 2, A1
+def _file_name(key):
+    if not re.fullmatch(r"\w+", str(key)):
+        raise ValueError("must be of letters and digits, as its page is named after it: 2, A1")
+    return key
+
+
+Key = Annotated[str, BeforeValidator(_file_name)]  # of a table or figure
 
 
 def _names_cells(claim: Claim, info: ValidationInfo) -> Claim:

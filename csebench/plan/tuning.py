@@ -66,7 +66,12 @@ class Search(Strict):
     spec: Spec  # of the first run; the others differ from it in settings and seed only
     trials: list[Trial] = Field(min_length=1)
     chosen: Settings | None  # those of `best_trial`; None: all trials failed
-    sha256: str = Field(default="", exclude=True)  # of the other keys, in the file
+
+
+class SearchFile(Search):
+    """The same as it is in the file."""
+
+    sha256: str  # of the other keys
 
 
 def best_trial(trials: list[Trial]) -> Trial | None:
@@ -197,7 +202,7 @@ def search_files(scale_name: str) -> list[Path]:
 def read_search(path: Path) -> Search:
     """Raises BadInput where the file is not a search, or that of another name."""
     remedy = "Restore the file, or delete it and search again."
-    _, search = read_typed(find(path), Search, remedy)
+    _, search = read_typed(find(path), SearchFile, remedy)
     if search.name != path.stem:
         raise BadInput(f"{path}: name: is {search.name!r}, but the file is {path.name}. {remedy}")
     return search

@@ -52,5 +52,5 @@ def test_an_appendix_comes_after_the_numbers(project):
 def test_a_key_that_no_file_can_be_named_after_is_refused(project, key):
     paper = project / "papers" / "tiny.yaml"
     paper.write_text(paper.read_text().replace("  A1: ", f"  '{key}': "))
-    with pytest.raises(BadInput, match=r"papers/tiny\.yaml: line \d+: tables.*should match pattern"):
+    with pytest.raises(BadInput, match=r"papers/tiny\.yaml: line \d+: tables.*letters and digits"):
         catalog.paper("tiny")
